@@ -1,12 +1,12 @@
 /**
- * Goal: filters, causes, limits, lost connections and turns of the playground do what they show.
+ * Goal: filters, causes, limits, lost connections and queue of the playground do what they show.
  * Method: Chromium with the built page; the test plays the server and keeps what it was asked.
  */
 import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'
 import { launch, open, SKIP, violations } from './browser.js'
-import { replyTo } from '../replies.js'
-import { ORIGIN, standIn, type Answer, type Api } from '../stand-in.js'
+import { replyTo } from '../fixtures/replies.js'
+import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/stand-in.js'
 
 t.setTimeout(300_000)
 

@@ -1,0 +1,142 @@
+/**
+ * What becomes of a concept on its way to an upstream and back, found by sending it: rendered with and without,
+ * and compared. Knows no dialect's words.
+ */
+import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import type { ModelFacts } from '../../chat/model.js'
+import { PLAIN } from '../../config/upstreams/presets.js'
+import type { DialectName, Egress, Ingress } from '../../dialects/dialect.js'
+import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../dialects/index.js'
+import { GatewayError } from '../../errors.js'
+import { render } from '../../gateway/attempts/request/render-request.js'
+import { translateReply } from '../../gateway/streams/whole-reply.js'
+import { parseObject } from '../../wire/json/parse-body.js'
+
+/**
+ * `kept`: it arrives. `emulated`: something near it does. `lost`: it does not, and is reported.
+ * `rejected`: 400. `needless`: nothing is sent, since that is what holds anyway.
+ */
+export type Outcome = 'kept' | 'emulated' | 'lost' | 'rejected' | 'needless'
+
+/** A fate, and where in the other format the concept is found. */
+export interface TranslationOutcome {
+  readonly outcome: Outcome
+  /** Paths without indices, shortest first. */
+  readonly at: readonly string[]
+  /** What is reported of it, or the field that is refused. */
+  readonly reported: readonly string[]
+}
+
+const CHAT = '/v1/chat/completions'
+
+/** What a request with these members comes to, against one with the base alone; `path` is the client's endpoint. */
+export function translateRequestConcept(
+  base: JsonObject,
+  members: JsonObject,
+  dialect: DialectName,
+  facts: ModelFacts,
+  path = CHAT,
+): TranslationOutcome {
+  const { ingress, egress, at } = codecsOf(dialect, path)
+  const model = facts.id
+  const rendered = (body: JsonObject): { json: JsonValue; drops: Map<string, string> } => {
+    const raw = Buffer.from(JSON.stringify({ model, ...body }))
+    const { value, members } = parseObject(raw)
+    const request = ingress.decodeRequest(value, at.endpoint)
+    const drops = new Map<string, string>()
+    const losses = { drop: (path: string, why: string) => drops.set(path, why) }
+    const call = { wire: at.wire, raw, members, body: value, request }
+    const { body: out } = render(
+      call,
+      { wire: dialect, egress, quirks: PLAIN, allowSyntheticUser: false },
+      model,
+      facts,
+      losses,
+    )
+    const { path } = egress.target(model, request.stream)
+    return { json: { path, body: JSON.parse(out.toString()) as JsonValue }, drops }
+  }
+  try {
+    const plain = rendered(base)
+    const changed = rendered({ ...base, ...members })
+    for (const path of plain.drops.keys()) changed.drops.delete(path)
+    const paths = changedPaths(plain.json, changed.json).map((path) => ownPath(path, members))
+    const whys = [...changed.drops.values()]
+    const reported = [...changed.drops.keys()]
+    if (whys.some((why) => why !== 'approximated')) return { outcome: 'lost', at: [], reported }
+    if (whys.length > 0) return { outcome: 'emulated', at: paths, reported }
+    return { outcome: paths.length === 0 ? 'needless' : 'kept', at: paths, reported: [] }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return { outcome: 'rejected', at: [], reported: [error.wire.param ?? ''] }
+  }
+}
+
+/** What a reply says to the client that the plain one does not. */
+export function translateReplyConcept(
+  plain: JsonObject,
+  changed: JsonObject,
+  dialect: DialectName,
+  members: JsonObject,
+  facts: ModelFacts,
+): TranslationOutcome {
+  const { ingress, egress, at } = codecsOf(dialect)
+  const request = ingress.decodeRequest({ model: facts.id, ...members }, at.endpoint)
+  const seed = { id: 'chatcmpl-1', createdAtSeconds: 0, model: facts.id }
+  const translated = (body: JsonObject) => translateReply(body, egress, ingress, request, seed)
+  const { body, lost, error } = translated(changed)
+  if (error !== null) return { outcome: 'rejected', at: [], reported: [error.kind] }
+  const paths = changedPaths(
+    JSON.parse(translated(plain).body) as JsonValue,
+    JSON.parse(body) as JsonValue,
+  )
+  if (lost.length > 0) return { outcome: 'lost', at: [], reported: lost }
+  return { outcome: paths.length === 0 ? 'needless' : 'kept', at: paths, reported: [] }
+}
+
+function codecsOf(
+  dialect: DialectName,
+  path = CHAT,
+): { ingress: Ingress; egress: Egress; at: ResolvedEndpoint } {
+  const at = resolveEndpoint('POST', path)
+  const egress = egressOf(dialect)
+  if (at === null || egress === null) throw new Error(`no dialect ${dialect}`)
+  return { ingress: at.ingress, egress, at }
+}
+
+/** Where two values differ: each path once, without indices, in the order of the second. */
+function changedPaths(a: JsonValue, b: JsonValue): string[] {
+  const found = new Set<string>()
+  compare(a, b, '', found)
+  return [...found].map((path) => path.replace(/^body\./, ''))
+}
+
+/** A member of the client's that is found under its own name says nothing more of its inside. */
+function ownPath(path: string, members: JsonObject): string {
+  const [top = path] = path.split('.')
+  return isObject(members[top]) ? top : path
+}
+
+function compare(
+  a: JsonValue | undefined,
+  b: JsonValue | undefined,
+  path: string,
+  found: Set<string>,
+): void {
+  if (isObject(a) && isObject(b)) {
+    for (const key of new Set([...Object.keys(b), ...Object.keys(a)])) {
+      compare(a[key], b[key], path === '' ? key : `${path}.${key}`, found)
+    }
+  } else if (Array.isArray(a) && Array.isArray(b)) {
+    for (let at = 0; at < Math.max(a.length, b.length); at += 1) compare(a[at], b[at], path, found)
+  } else if (JSON.stringify(a) !== JSON.stringify(b)) {
+    found.add(deepest(path, a === undefined ? b : undefined))
+  }
+}
+
+/** What is new and has but one member is that member. */
+function deepest(path: string, added: JsonValue | undefined): string {
+  if (!isObject(added)) return path
+  const [key, ...more] = Object.keys(added)
+  return key === undefined || more.length > 0 ? path : deepest(`${path}.${key}`, added[key])
+}

@@ -1,0 +1,223 @@
+/**
+ * What the gateway counts, said in its own words: the rest of the code names no metric.
+ * Knows no request; callers hand in durations and verdicts. Every label comes from a closed set.
+ */
+import type { ErrorKind } from '../../errors.js'
+import { ComparisonMetrics } from './comparison-metrics.js'
+import { kept, register, type Families } from './families.js'
+import { fieldLabel } from './field-label.js'
+import type { Distribution } from './histogram.js'
+import type {
+  AuthResult,
+  HedgeResult,
+  Hop,
+  IngressLabel,
+  LimitKind,
+  Outcome,
+} from './label-values.js'
+import type { Collected } from './metric.js'
+import { Levels } from './levels.js'
+import { type Count, MAX_LINES, MetricSet } from './registry.js'
+import { TargetSeriesMap, type TargetSeries } from './target-series.js'
+/** All metrics of a process. */
+export class Metrics {
+  private readonly set: MetricSet
+  private readonly families: Families
+  /** How long each phase of a request took, in seconds; by a member of its own, since a name is a search for V8. */
+  readonly hops: Readonly<Record<Hop, Distribution>>
+  /** Canaries, and requests that were copied to shadow targets. */
+  readonly comparison: ComparisonMetrics
+  private readonly overheadSeries: Distribution
+  private readonly authSeries: (result: string) => Count
+  private readonly escrowSeries: (result: string) => Count
+  private readonly limitSeries: (kind: string) => Count
+  private readonly storeSeries: (op: string) => Distribution
+  private readonly rowSeries: (kind: string) => Count
+  private readonly costSeries: (upstream: string) => (model: string) => Count
+  private readonly retrySeries: (upstream: string) => (reason: string) => Count
+  private readonly fallbackSeries: (from: string) => (to: string) => Count
+  private readonly hedgeSeries: (upstream: string) => (result: string) => Count
+  /** Values that rise and fall with time. */
+  readonly levels: Levels
+  private refresh: () => void = () => undefined
+  private readonly targets: TargetSeriesMap
+
+  /** `processMetrics: false` leaves Node's own out; `maxLines` lowers the cap (tests). */
+  constructor(options: { processMetrics?: boolean; maxLines?: number } = {}) {
+    this.set = new MetricSet(options.maxLines ?? MAX_LINES)
+    this.families = register(this.set)
+    this.levels = new Levels(this.families)
+    this.targets = new TargetSeriesMap(this.families)
+    this.comparison = new ComparisonMetrics(this.families)
+    const hop = (name: Hop): Distribution => this.families.hops.child(name)
+    this.hops = {
+      authenticate: hop('authenticate'),
+      receive: hop('receive'),
+      route: hop('route'),
+      admit: hop('admit'),
+      connect: hop('connect'),
+      first_byte: hop('first_byte'),
+      translate: hop('translate'),
+      relay: hop('relay'),
+      settle: hop('settle'),
+    }
+    this.overheadSeries = this.families.overhead.child()
+    this.limitSeries = kept((kind) => this.families.limitRejections.child(kind))
+    this.storeSeries = kept((op) => this.families.storeDuration.child(op))
+    this.escrowSeries = kept((result) => this.families.escrow.child(result))
+    this.rowSeries = kept((kind) => this.families.usageRows.child(kind))
+    this.costSeries = kept((upstream) => kept((model) => this.families.cost.child(upstream, model)))
+    const { retries, fallbacks, hedges } = this.families
+    this.retrySeries = kept((upstream) => kept((reason) => retries.child(upstream, reason)))
+    this.fallbackSeries = kept((from) => kept((to) => fallbacks.child(from, to)))
+    this.hedgeSeries = kept((upstream) => kept((result) => hedges.child(upstream, result)))
+    this.authSeries = kept((result) => this.families.auth.child(result))
+    if (options.processMetrics !== false) this.set.addProcessMetrics()
+  }
+
+  /** prom-client's registry, Node's own metrics included. */
+  get registry(): MetricSet['registry'] {
+    return this.set.registry
+  }
+
+  /** The metrics in Prometheus's text format. */
+  text(): Promise<string> {
+    this.refreshLevels()
+    return this.registry.metrics()
+  }
+
+  /** The metrics as data, to be aggregated by another process. */
+  collect(): Promise<Collected[]> {
+    this.refreshLevels()
+    return this.set.collect()
+  }
+
+  /** Sets what is called before each collection, for levels that change with time. */
+  beforeCollect(refresh: () => void): void {
+    this.refresh = refresh
+  }
+
+  private refreshLevels(): void {
+    this.refresh()
+    this.levels.refresh()
+  }
+
+  /** A retry on the same target, because the attempt before ended with this error. */
+  retry(upstream: string, reason: ErrorKind): void {
+    this.retrySeries(upstream)(reason).add()
+  }
+
+  /** A move from one upstream to the next target. */
+  fallback(from: string, to: string): void {
+    this.fallbackSeries(from)(to).add()
+  }
+
+  /** What came of a hedge; `upstream` is the one it was, or would have been, sent to. */
+  hedge(upstream: string, result: HedgeResult): void {
+    this.hedgeSeries(upstream)(result).add()
+  }
+
+  /** The part of a request's time that was ours. */
+  overhead(seconds: number): void {
+    this.overheadSeries.observe(seconds)
+  }
+
+  auth(result: AuthResult): void {
+    this.authSeries(result).add()
+  }
+
+  /** Reasoning state looked up or kept; `result` is one of the escrow's words. */
+  escrow(result: string): void {
+    this.escrowSeries(result).add()
+  }
+
+  /** A field that was lost; indices in its path and names that no interface has are folded. */
+  loss(from: string, to: string, field: string): void {
+    this.families.losses.child(from, to, fieldLabel(field)).add()
+  }
+
+  /** A request that ended without a route: refused, or answered by the gateway itself. */
+  unrouted(status: number, outcome: Outcome, ingress: IngressLabel = 'none'): void {
+    this.families.requests.child(ingress, 'none', 'none', String(status), outcome).add()
+  }
+
+  configLoaded(generation: number): void {
+    this.families.configGeneration.child().set(generation)
+  }
+
+  configReload(result: 'ok' | 'refused'): void {
+    this.families.configReloads.child(result).add()
+  }
+
+  /** Gateways of the fleet, and how many of them have another configuration. */
+  fleet(members: number, differing: number): void {
+    this.families.fleetMembers.child().set(members)
+    this.families.fleetDisagreement.child().set(differing)
+  }
+
+  /** A worker process that was replaced: it ended by itself, or did not answer and was killed. */
+  workerReplaced(reason: 'ended' | 'silent'): void {
+    this.families.workerRestarts.child(reason).add()
+  }
+
+  /** What became of a webhook, or of a try to deliver it; `event` is its group. */
+  webhook(event: string, result: string): void {
+    this.families.webhooks.child(event, result).add()
+  }
+
+  /** Finished spans that were exported, or not. */
+  traceSpans(result: 'exported' | 'failed' | 'dropped', spans: number): void {
+    this.families.traceSpans.child(result).add(spans)
+  }
+
+  /** Log lines that the log's destination did not take in time. */
+  logLinesLost(lines: number): void {
+    this.families.logLinesLost.child().add(lines)
+  }
+
+  /** A request that a limit of this kind refused. */
+  limited(kind: LimitKind): void {
+    this.limitSeries(kind).add()
+  }
+
+  /** Whether this process keeps limits by itself, the store being away. */
+  limitsLocal(isLocal: boolean): void {
+    this.families.limitsLocal.child().set(isLocal ? 1 : 0)
+  }
+
+  /** 0 to 3. */
+  overloadLevel(level: number): void {
+    this.families.overloadLevel.child().set(level)
+  }
+
+  /** A request was refused because of overload. */
+  shed(resource: 'delay' | 'heap' | 'open_files' | 'in_flight'): void {
+    this.families.shed.child(resource).add()
+  }
+
+  /** `op` is the name of a method of the store, never data. */
+  storeOperation(op: string, seconds: number, failed: boolean): void {
+    this.storeSeries(op).observe(seconds)
+    if (failed) this.families.storeErrors.child(op).add()
+  }
+
+  /** What a request cost; `model` must be an id of the catalogue or `other`. */
+  cost(upstream: string, model: string, nanoUsd: number): void {
+    this.costSeries(upstream)(model).add(nanoUsd / 1e9)
+  }
+
+  /** Rows of the ledger, or what happened to them; `kind` is one of the books' words. */
+  usageRow(kind: string, rows: number): void {
+    this.rowSeries(kind).add(rows)
+  }
+
+  /** Output tokens an upstream charged for after the client had left. */
+  tokensAfterDisconnect(upstream: string, tokens: number): void {
+    this.families.tokensAfterDisconnect.child(upstream).add(tokens)
+  }
+
+  /** The series of a (route, upstream); both are names from the configuration. Get it once and keep it. */
+  target(route: string, upstream: string): TargetSeries {
+    return this.targets.of(route, upstream)
+  }
+}

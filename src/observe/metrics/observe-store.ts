@@ -1,0 +1,145 @@
+/**
+ * A store whose look-ups and writes are timed and whose failures are counted.
+ * Knows no engine. What a request waits for has a name of its own; what only the dashboard, commands and
+ * timers ask shares one with its like, so that all names together stay below the metric's cap.
+ */
+import type { Ledger } from '../../store/ledger.js'
+import type { Store } from '../../store/store.js'
+import type { Metrics } from './metrics.js'
+
+/** Called with each failure and the name of the operation. */
+type OnFailure = (op: string, error: unknown) => void
+
+/** The same store, observed: `sluice_store_duration_seconds{op}`, `sluice_store_errors_total{op}`. */
+export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailure): Store {
+  const timed = <Value>(op: string, call: () => Promise<Value>): Promise<Value> => {
+    const beganMs = performance.now()
+    const record = (failed: boolean): void => {
+      metrics.storeOperation(op, (performance.now() - beganMs) / 1000, failed)
+    }
+    // Beside the caller and before it, not between: nobody waits for a promise more.
+    const answer = call()
+    answer.then(
+      () => record(false),
+      (error: unknown) => {
+        record(true)
+        onFailure(op, error)
+      },
+    )
+    return answer
+  }
+  const now = <Value>(op: string, call: () => Value | Promise<Value>): Value | Promise<Value> => {
+    const beganMs = performance.now()
+    const found = attempt(op, call, metrics, { beganMs, onFailure })
+    if (found instanceof Promise) return timed(op, () => found)
+    metrics.storeOperation(op, (performance.now() - beganMs) / 1000, false)
+    return found
+  }
+  return {
+    id: store.id,
+    isNew: store.isNew,
+    createAccount: (account, told) => timed('accounts', () => store.createAccount(account, told)),
+    accountById: (id) => timed('accounts', () => store.accountById(id)),
+    accountByEmail: (email) => timed('accounts', () => store.accountByEmail(email)),
+    listAccounts: (query) => timed('accounts', () => store.listAccounts(query)),
+    changeAccount: (id, edit, told) => timed('accounts', () => store.changeAccount(id, edit, told)),
+    createKey: (key, maxKeys, told) => timed('keys', () => store.createKey(key, maxKeys, told)),
+    listKeys: (accountId, query) => timed('keys', () => store.listKeys(accountId, query)),
+    keyById: (accountId, keyId) => timed('keys', () => store.keyById(accountId, keyId)),
+    countKeys: (accountId) => timed('keys', () => store.countKeys(accountId)),
+    changeKey: (accountId, keyId, edit, told) =>
+      timed('keys', () => store.changeKey(accountId, keyId, edit, told)),
+    revokeKey: (accountId, keyId, atMs, told) =>
+      timed('keys', () => store.revokeKey(accountId, keyId, atMs, told)),
+    removeKeys: (accountId, keyIds, beforeMs) =>
+      timed('keys', () => store.removeKeys(accountId, keyIds, beforeMs)),
+    findKey: (digest) => now('find_key', () => store.findKey(digest)),
+    subscribe: (listener) => store.subscribe(listener),
+    probe: () => timed('probe', () => store.probe()),
+    close: () => store.close(),
+    ...observedHolders(store, timed),
+    cache: {
+      put: (name, item, room, nowMs) =>
+        timed('shelf_put', () => store.cache.put(name, item, room, nowMs)),
+      get: (names, nowMs) => now('shelf_get', () => store.cache.get(names, nowMs)),
+      sweep: (room, nowMs) => timed('sweep', () => store.cache.sweep(room, nowMs)),
+    },
+    ledger: observedLedger(store.ledger, timed),
+  }
+}
+
+type Timed = <Value>(op: string, call: () => Promise<Value>) => Promise<Value>
+
+function observedLedger(ledger: Ledger, timed: Timed): Ledger {
+  return {
+    admit: (admission) => timed('admit', () => ledger.admit(admission)),
+    settle: (row, claim) => timed('settle', () => ledger.settle(row, claim)),
+    releaseSlots: (requestId) => ledger.releaseSlots?.(requestId),
+    append: (row) => timed('settle', () => ledger.append(row)),
+    raise: (accountId, demands) => timed('admit', () => ledger.raise(accountId, demands)),
+    lower: (accountId, raise) => timed('settle', () => ledger.lower(accountId, raise)),
+    renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
+    expire: (overdueMs) => timed('expire', () => ledger.expire(overdueMs)),
+    limitStates: (accountId, demands) =>
+      timed('usage', () => ledger.limitStates(accountId, demands)),
+    sums: (query) => timed('usage', () => ledger.sums(query)),
+    entries: (query) => timed('usage', () => ledger.entries(query)),
+    entry: (accountId, requestId) => timed('usage', () => ledger.entry(accountId, requestId)),
+    export: (sinceMs) => ledger.export(sinceMs),
+    keyUse: (query) => timed('usage', () => ledger.keyUse(query)),
+    lastUse: (accountId, keyIds) => timed('usage', () => ledger.lastUse(accountId, keyIds)),
+    putSums: (by, sums, lastUse) => timed('usage', () => ledger.putSums(by, sums, lastUse)),
+    budgets: () => ledger.budgets(),
+    putBudgets: (budgets) => timed('usage', () => ledger.putBudgets(budgets)),
+    prune: (retention) => timed('sweep', () => ledger.prune(retention)),
+  }
+}
+
+function observedHolders(
+  { signInTokens: passes, auditTrail: trail, throttle: attempts, fleet }: Store,
+  timed: Timed,
+): Pick<Store, 'signInTokens' | 'auditTrail' | 'throttle' | 'fleet'> {
+  return {
+    signInTokens: {
+      add: (pass) => timed('passes', () => passes.add(pass)),
+      find: (kind, id, nowMs) => timed('passes', () => passes.find(kind, id, nowMs)),
+      prolong: (kind, id, expiresAtMs, nowMs) =>
+        timed('passes', () => passes.prolong(kind, id, expiresAtMs, nowMs)),
+      take: (kind, id, nowMs) => timed('passes', () => passes.take(kind, id, nowMs)),
+      end: (kind, accountId, except) => timed('passes', () => passes.end(kind, accountId, except)),
+      sweep: (nowMs) => timed('passes', () => passes.sweep(nowMs)),
+    },
+    auditTrail: {
+      add: (entry) => timed('trail', () => trail.add(entry)),
+      page: (query) => timed('trail', () => trail.page(query)),
+    },
+    throttle: {
+      take: (subjects, nowMs) => timed('attempts', () => attempts.take(subjects, nowMs)),
+      forget: (name) => timed('attempts', () => attempts.forget(name)),
+      sweep: (nowMs) => timed('attempts', () => attempts.sweep(nowMs)),
+    },
+    fleet:
+      fleet === null
+        ? null
+        : {
+            publish: (member, ttlMs) => timed('probe', () => fleet.publish(member, ttlMs)),
+            leave: (id) => timed('probe', () => fleet.leave(id)),
+          },
+  }
+}
+
+/** A synchronous answer, counted where it fails. */
+function attempt<Value>(
+  op: string,
+  call: () => Value,
+  metrics: Metrics,
+  { beganMs, onFailure }: { readonly beganMs: number; readonly onFailure: OnFailure },
+): Value {
+  try {
+    return call()
+  } catch (error) {
+    metrics.storeOperation(op, (performance.now() - beganMs) / 1000, true)
+    onFailure(op, error)
+    throw error
+  }
+}
