@@ -9,7 +9,7 @@ const openai = createOpenAI({ baseURL: `${SLUICE_URL}/v1`, apiKey })
 const anthropic = createAnthropic({ baseURL: `${SLUICE_URL}/v1`, apiKey })
 const google = createGoogleGenerativeAI({ baseURL: `${SLUICE_URL}/v1beta`, apiKey })
 
-// Each provider package speaks its own format, and each format reaches every model.
+// Each provider package uses its own format, and each format reaches every model.
 for (const model of [
   openai('claude-sonnet-5-5'),
   anthropic('gemini-3.5-flash'),

@@ -85,7 +85,7 @@ void t.test('a link that leads nowhere is found', (t) => {
   const page = 'docs/x.md'
   t.strictSame(deadLinks(page, 'see [a](no-such-page.md)'), ['no-such-page.md'])
   t.strictSame(deadLinks(page, 'see [a](../README.md#no-such-heading)').length, 1)
-  t.strictSame(deadLinks(page, 'see [a](../README.md#watch-it), [b](https://example.com)'), [])
+  t.strictSame(deadLinks(page, 'see [a](../README.md#comparison), [b](https://example.com)'), [])
   t.strictSame(lostFiles('in `gateway/no-such.ts` and `gateway/phases/relay.ts`', 'docs'), [
     'gateway/no-such.ts',
   ])

@@ -77,7 +77,7 @@ void t.test('14: the first chunk had no role', (t) => {
   t.end()
 })
 
-void t.test('22: an answer cut at max_tokens looked finished', (t) => {
+void t.test('22: a reply truncated at max_tokens looked finished', (t) => {
   // https://github.com/QuantumNous/new-api/issues/1761
   for (const reason of ['max_tokens', 'model_context_window_exceeded']) {
     const frames = [messageStart(), ...textBlock(0, 'Hi'), ...messageEnd(reason)]
@@ -89,7 +89,7 @@ void t.test('22: an answer cut at max_tokens looked finished', (t) => {
   t.end()
 })
 
-void t.test('23: an overloaded_error in the middle was swallowed', (t) => {
+void t.test('23: an overloaded_error inside the stream was dropped', (t) => {
   // https://github.com/Portkey-AI/gateway/issues/741; https://github.com/envoyproxy/ai-gateway/issues/2697; https://github.com/BerriAI/litellm/issues/24005
   const error = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }
   const told = streamed('anthropic', [messageStart(), ...textBlock(0, 'Hi'), error])
@@ -100,7 +100,7 @@ void t.test('23: an overloaded_error in the middle was swallowed', (t) => {
   t.end()
 })
 
-void t.test('24: a failed response of Responses looked like an empty answer', (t) => {
+void t.test('24: a failed response of Responses looked like an empty reply', (t) => {
   // https://github.com/BerriAI/litellm/issues/32086, /32475, /39703
   const error = { code: 'server_error', message: 'It broke.' }
   const end = responseEnd('failed', { error })
@@ -115,7 +115,7 @@ void t.test('24: a failed response of Responses looked like an empty answer', (t
   t.end()
 })
 
-void t.test('28: a stream that broke off passed for a whole answer', (t) => {
+void t.test('28: a truncated stream looked like a whole reply', (t) => {
   // https://github.com/use-agent-os/agent-os/issues/2137
   for (const [dialect, frames] of GOOD) {
     for (let kept = 0; kept < frames.length; kept += 1) {
@@ -130,7 +130,7 @@ void t.test('28: a stream that broke off passed for a whole answer', (t) => {
   t.end()
 })
 
-void t.test('53: a cut answer of another API was not told as cut', (t) => {
+void t.test('53: a truncated reply of another API was not reported as truncated', (t) => {
   // https://github.com/maximhq/bifrost/issues/4679
   const cut = [chunk({ content: 'Hi' }), chunk({}, 'length'), '[DONE]']
   t.equal(streamed('openai-chat', cut).finishes.at(-1), 'length')
@@ -187,7 +187,7 @@ void t.test('58: a malformed call was an empty success', (t) => {
   t.end()
 })
 
-void t.test('59: a second message_start spliced two answers into one', (t) => {
+void t.test('59: a second message_start joined two replies', (t) => {
   // Flaky proxies in front of the provider replay the head of a stream.
   const early = streamed('anthropic', [messageStart(), ...CLAUDE])
   t.match(early, { outcome: 'complete', text: 'Hi' }, 'twice before anything was said: once')
@@ -216,7 +216,7 @@ void t.test('66: stop sequences were cut out of the text a second time', (t) => 
   t.end()
 })
 
-void t.test('60: an end was told twice, or not at all', (t) => {
+void t.test('60: an end was sent twice, or not at all', (t) => {
   // https://github.com/QuantumNous/new-api/issues/4697, /1428
   for (const [dialect, frames] of GOOD) {
     const bytes = Buffer.from(framed(dialect, [...frames, ...frames]))

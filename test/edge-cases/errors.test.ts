@@ -21,7 +21,7 @@ void t.test('61: any text with “too long” was taken for a full context windo
   t.end()
 })
 
-void t.test('62: an empty purse was retried as a rate limit', (t) => {
+void t.test('62: a spent quota was retried as a rate limit', (t) => {
   // https://platform.openai.com/docs/guides/error-codes
   for (const error of [{ code: 'insufficient_quota' }, { type: 'insufficient_quota' }]) {
     t.match(openai(429, { message: 'You exceeded your current quota', ...error }), {

@@ -24,7 +24,7 @@ void t.test('29: characters cut by the network became U+FFFD', (t) => {
   t.end()
 })
 
-void t.test('30: a stream with CRLF was held back until its end', (t) => {
+void t.test('30: a stream with CRLF was buffered until its end', (t) => {
   // https://github.com/nyroway/nyro/issues/265; https://github.com/praxis-proxy/praxis/issues/739
   const stream = new TranslatedStream(upstream('gemini'), client, REQUEST, SEED)
   const text = framed('gemini', [candidate([{ text: 'Hi' }])])
@@ -40,7 +40,7 @@ void t.test('30: a stream with CRLF was held back until its end', (t) => {
   t.end()
 })
 
-void t.test('31: a line end after every network chunk cut the JSON in half', (t) => {
+void t.test('31: a line end after every network chunk split the JSON', (t) => {
   // https://github.com/BerriAI/litellm/issues/30224
   const bytes = framed('anthropic', CLAUDE)
   const expected = fed('anthropic', [Buffer.from(bytes)]).bytes
@@ -61,7 +61,7 @@ void t.test('32: data: without a space was not an event', (t) => {
   t.end()
 })
 
-void t.test('67: half a surrogate pair in each of two deltas became U+FFFD', (t) => {
+void t.test('67: a surrogate pair split over two deltas became U+FFFD', (t) => {
   // "\ud83d" and "\udc0b" together are 🐋.
   const halves = ['\ud83d', '\udc0b']
   const deltas = halves.map((text) => ({

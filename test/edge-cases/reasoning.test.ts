@@ -49,7 +49,7 @@ void t.test('33: Gemini’s signature was lost in a stream, and the next turn re
   t.end()
 })
 
-void t.test('34: a signature on a thought, on text or on an empty part was overlooked', (t) => {
+void t.test('34: a signature on a thought, on text or on an empty part was ignored', (t) => {
   // https://github.com/BerriAI/litellm/issues/25322
   const parts: [parts: JsonObject[], block: 'text' | 'thinking'][] = [
     [[{ text: 'Hm.', thought: true, thoughtSignature: 'c2ln' }, { text: 'Hi' }], 'thinking'],
@@ -166,7 +166,7 @@ void t.test('38: an assistant’s turn became two messages, and thinking no long
   t.end()
 })
 
-void t.test('39: reasoning_content that the upstream wants back was dropped', (t) => {
+void t.test('39: reasoning_content that the upstream requires was dropped', (t) => {
   // https://github.com/QuantumNous/new-api/issues/4795, /4577
   const messages = history([CALL], { reasoning_content: 'Hm.' })
   const { body } = sent('openai-chat', { messages, tools: TOOLS }, 'deepseek-reasoner')

@@ -39,7 +39,7 @@ void t.test('40: the results of parallel calls were user messages each', (t) => 
   t.end()
 })
 
-void t.test('41: images between the results tore them apart', (t) => {
+void t.test('41: images between the results separated them', (t) => {
   // https://github.com/Zoo-Code-Org/Zoo-Code/issues/1705
   const { go, said, results } = turnOf(CALLS)
   const picture = [
@@ -153,7 +153,7 @@ void t.test('45: a forced tool_choice reached a model that refuses it', (t) => {
   t.end()
 })
 
-void t.test('46: a temperature went out with an API version that does not know it', (t) => {
+void t.test('46: a temperature was sent with an API version that lacks it', (t) => {
   // https://github.com/braintrustdata/lingua/issues/196
   for (const model of ['claude-opus-5-5', 'claude-sonnet-5', 'claude-haiku-4-5']) {
     for (const body of [{}, { temperature: 0.3 }, { top_p: 0.5 }, { temperature: 1 }]) {
@@ -184,7 +184,7 @@ void t.test('47: tools with reasoning on the newest models went to the chat endp
   t.end()
 })
 
-void t.test('48: a reasoning object went to the chat endpoint, which does not know it', (t) => {
+void t.test('48: a reasoning object went to the chat endpoint, which lacks it', (t) => {
   // https://github.com/editor-code-assistant/eca/issues/609
   const { body } = sent('openai-chat', { reasoning_effort: 'low' }, 'gpt-5.4')
   t.equal(body['reasoning_effort'], 'low')
@@ -195,7 +195,7 @@ void t.test('48: a reasoning object went to the chat endpoint, which does not kn
   t.end()
 })
 
-void t.test('49: allowed_tools and parallel_tool_calls were lost without a word', (t) => {
+void t.test('49: allowed_tools and parallel_tool_calls were lost silently', (t) => {
   // https://github.com/maximhq/bifrost/issues/7348
   const tools = [{ type: 'function', function: { name: 'b' } }]
   const allowed_tools = { mode: 'required', tools }
@@ -220,7 +220,7 @@ void t.test('49: allowed_tools and parallel_tool_calls were lost without a word'
   t.end()
 })
 
-void t.test('52: images at gs:// addresses disappeared', (t) => {
+void t.test('52: images with gs:// URLs disappeared', (t) => {
   // https://github.com/maximhq/bifrost/issues/4402
   const content = [
     { type: 'text', text: 'What is this?' },

@@ -32,7 +32,7 @@ void t.test('1: a tool without arguments came out as no JSON at all', (t) => {
   t.end()
 })
 
-void t.test('2: the empty input of the block’s start stood before the fragments', (t) => {
+void t.test('2: the empty input of the block’s start came before the fragments', (t) => {
   // https://github.com/BerriAI/litellm/issues/4537
   const fragments = ['', '{"a":', '1}']
   const call = toolBlock(0, ['toolu_1', 'add'], fragments)
@@ -63,7 +63,7 @@ void t.test('4: an empty delta of Responses’ arguments killed the stream', (t)
   t.end()
 })
 
-void t.test('5: Gemini’s calls, which come whole, lost their arguments in a stream', (t) => {
+void t.test('5: Gemini’s calls, which arrive whole, lost their arguments in a stream', (t) => {
   // https://github.com/BerriAI/litellm/issues/25390, /25836
   const call = { functionCall: { name: 'tide', args: { at: 'Ness' } } }
   const told = streamed('gemini', [candidate([call]), candidate([{ text: '' }], 'STOP')])
@@ -131,7 +131,7 @@ void t.test('8: the index moved on while the fragments of one call went on', (t)
   t.end()
 })
 
-void t.test('10: Gemini’s STOP beside a call said stop to the client', (t) => {
+void t.test('10: Gemini’s STOP beside a call became `stop`', (t) => {
   // https://github.com/Portkey-AI/gateway/issues/1534; https://github.com/brekkylab/ailoy/issues/334
   const reply = candidate([{ functionCall: { name: 'a', args: {} } }], 'STOP')
   t.same(whole('gemini', reply).finishes, ['tool_calls'])
@@ -139,7 +139,7 @@ void t.test('10: Gemini’s STOP beside a call said stop to the client', (t) => 
   t.end()
 })
 
-void t.test('11: a finish in a later chunk than the call forgot the call', (t) => {
+void t.test('11: a finish in a later chunk than the call lost the call', (t) => {
   // https://github.com/envoyproxy/ai-gateway/issues/2399
   const call = candidate([{ functionCall: { name: 'a', args: {} } }])
   const last = candidate([{ text: '' }], 'STOP')
@@ -149,7 +149,7 @@ void t.test('11: a finish in a later chunk than the call forgot the call', (t) =
   t.end()
 })
 
-void t.test('12: a finish_reason stood in the chunks of the calls', (t) => {
+void t.test('12: the chunks of the calls had a finish_reason', (t) => {
   // https://github.com/BerriAI/litellm/issues/31634
   const streams = [
     streamed('gemini', [
@@ -256,7 +256,7 @@ void t.test('68: integers beyond 2^53 in arguments lost their last digits', (t) 
   t.end()
 })
 
-void t.test('69: −0, doubled keys and a prototype’s name in arguments did harm', (t) => {
+void t.test('69: −0, duplicate keys and `__proto__` in arguments caused errors', (t) => {
   // What JSON.parse and JSON.stringify would change, or let in.
   const json = '{"n":-0,"a":1,"a":2,"__proto__":{"polluted":true}}'
   const told = streamed('openai-chat', [

@@ -60,7 +60,7 @@ void t.test('16: streams had no usage, or lost it', (t) => {
   t.end()
 })
 
-void t.test('17: a usage chunk after the finish came too late to be read', (t) => {
+void t.test('17: a usage chunk after the finish was ignored', (t) => {
   // https://github.com/musistudio/claude-code-router/issues/1587
   const frames = [chunk({ content: 'Hi' }), chunk({}, 'stop'), counts(COUNTS), '[DONE]']
   const stream = framed('openai-chat', frames).split(/(?<=\n\n)/)
@@ -156,7 +156,7 @@ void t.test('21: cached_tokens counted the writes too', (t) => {
   t.end()
 })
 
-void t.test('65: an answer of another model was priced as the one asked for', (t) => {
+void t.test('65: a reply of another model was priced as the requested one', (t) => {
   // From 2026-12-01 on newer models answer for gemini-2.5-pro and -flash.
   const reply = { ...candidate([{ text: 'Hi' }], 'STOP'), modelVersion: 'gemini-3.5-flash' }
   const body = { model: 'gemini-2.5-flash' }
