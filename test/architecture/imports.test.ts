@@ -120,7 +120,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
     /^cli\/plan\/fetch-recent-heads\.ts$/,
     /^documentation\/configuration-pages\.ts$/,
     /^dashboard\/server\/schema\//,
-    /^dashboard\/server\/routing\/(?:body|route)\.ts$/,
+    /^dashboard\/server\/routing\/(?:parse-request|route)\.ts$/,
   ],
 }
 
