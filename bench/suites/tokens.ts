@@ -17,7 +17,7 @@ import {
   noBulk,
   outputTokens,
   type Bulk,
-} from '../../src/ledger/estimate.js'
+} from '../../src/ledger/estimate-tokens.js'
 import { cases, gistOf, type Case } from '../../test/conformance/recordings/recorded.js'
 
 const FAMILY: Readonly<Record<Case['format'], ModelFamily>> = {

@@ -10,7 +10,7 @@ import type { Lease } from '../limits/limiter.js'
 import { Cancellation } from './cancellation.js'
 import type { Generation } from './generation/generation.js'
 import type { RequestTrace } from './observe/trace-context.js'
-import { LANDED, type Flight } from './under-way/in-flight.js'
+import { LANDED, type Flight } from './in-flight/in-flight-list.js'
 
 /** What sending a request and recording it takes: an exchange with a client, or a shadow request, which has none. */
 export interface RequestContext {

@@ -15,8 +15,8 @@ import type {
   TakenFrom,
   AdmissionResult,
 } from '../store/ledger.js'
-import { Local } from './local.js'
-import { Seen } from './seen.js'
+import { Local } from './local-limits.js'
+import { Seen } from './last-limit-states.js'
 
 /** A request that wants to run; how long its reservation stands is the limiter's business. */
 export type Wish = Omit<Admission, 'leaseMs' | 'isTaken'>

@@ -8,7 +8,7 @@ import { longTextOf } from '../../src/chat/long-text.js'
 import type { ModelFacts } from '../../src/chat/model.js'
 import { edits } from '../../src/dialects/openai-chat/passthrough/edit-request.js'
 import { decodeRequest } from '../../src/dialects/openai-chat/client/decode-request.js'
-import { bulkOf } from '../../src/ledger/estimate.js'
+import { bulkOf } from '../../src/ledger/estimate-tokens.js'
 import { parseObject } from '../../src/wire/json/parse-body.js'
 import { splice } from '../../src/wire/json/splice.js'
 

@@ -12,7 +12,7 @@ import {
   priceOf,
   tierPrice,
 } from '../../src/ledger/price.js'
-import { Prices } from '../../src/ledger/prices.js'
+import { Prices } from '../../src/ledger/find-price.js'
 
 const SONNET = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75, cacheWrite1h: 6 }
 

@@ -15,7 +15,7 @@ import {
 } from '../../src/limits/limiter.js'
 import type { Admission, Demand, AdmissionResult } from '../../src/store/ledger.js'
 import { until } from '../helpers/upstream.js'
-import { aRow } from './row.js'
+import { aRow } from './empty-entry.js'
 
 const PLACE: Demand = { kind: 'concurrent', subject: 'key:key_1', shared: false, limit: 2 }
 const BUDGET: Demand = {

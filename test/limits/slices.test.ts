@@ -8,7 +8,7 @@ import t from 'tap'
 import { openStore } from '../../src/store/open-store.js'
 import type { Demand } from '../../src/store/ledger.js'
 import { redisMissing, startRedis, until as untilRedis } from '../helpers/redis.js'
-import { newKey } from './key.js'
+import { newKey } from './create-test-key.js'
 import { startServe } from '../process/program.js'
 
 const missing = redisMissing()

@@ -8,10 +8,10 @@ import {
   type UpstreamConfig,
 } from '../../config/config.js'
 import { plainSecretNotes } from '../../config/plain-secrets.js'
-import { Prices } from '../../ledger/prices.js'
+import { Prices } from '../../ledger/find-price.js'
 import type { RouteConfig, TargetName } from '../../config/routes/route.js'
 import { createRouter } from '../../routing/router.js'
-import { speaksOf } from '../../upstreams/explain.js'
+import { speaksOf } from '../../upstreams/explain-dialect.js'
 import { Budgets, hasBudget, termsText } from '../keys/budget-terms.js'
 import { unreachableNotes } from './check-routes.js'
 import { notCarried } from '../explain/explain-route.js'

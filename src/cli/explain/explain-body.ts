@@ -11,8 +11,8 @@ import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../dialects
 import { GatewayError } from '../../errors.js'
 import { render, type Destination } from '../../gateway/attempts/request/render-request.js'
 import type { Call } from '../../gateway/phases/receive.js'
-import { openAiEndpoint } from '../../upstreams/endpoint.js'
-import { pathAt, placeOf } from '../../upstreams/place.js'
+import { openAiEndpoint } from '../../upstreams/choose-openai-endpoint.js'
+import { pathAt, placeOf } from '../../upstreams/request-path.js'
 import { parseObject } from '../../wire/json/parse-body.js'
 
 /**

@@ -9,9 +9,9 @@ import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Catalogue, type ProbeConfig } from '../../config/config.js'
 import type { AbortConfig, HedgeConfig, RetryConfig } from '../../config/routes/route.js'
 import type { DialectName } from '../../dialects/dialect.js'
-import { whenText } from '../../routing/conditions.js'
+import { whenText } from '../../routing/route-conditions.js'
 import type { ModelRoute, RouteShadow, RouteTarget } from '../../routing/router.js'
-import { speaksOf, type Speaks } from '../../upstreams/explain.js'
+import { speaksOf, type Speaks } from '../../upstreams/explain-dialect.js'
 
 /** One upstream that may serve the model. */
 export interface CandidateExplanation {

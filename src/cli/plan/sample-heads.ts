@@ -4,8 +4,8 @@
  */
 import type { ModelFacts } from '../../chat/model.js'
 import type { WhenConfig } from '../../config/routes/route.js'
-import type { RequestHead } from '../../gateway/observe/recent-heads.js'
-import type { RequestSketch } from '../../gateway/observe/sketch.js'
+import type { RequestHead } from '../../gateway/observe/recent-requests.js'
+import type { RequestSketch } from '../../gateway/observe/request-shape.js'
 import type { ComparedConfig } from './compared-config.js'
 
 /** What each of them uses, for the comparison of costs. */

@@ -15,7 +15,7 @@ import type {
   ToolChoice,
   UserPart,
 } from '../../chat/request.js'
-import type { RequestSketch, SketchedSettings } from '../../gateway/observe/sketch.js'
+import type { RequestSketch, SketchedSettings } from '../../gateway/observe/request-shape.js'
 
 const TEXT = 'x'
 const BASE64 = 'eA=='

@@ -2,7 +2,7 @@
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { LimitingConfig } from '../../config/config.js'
-import { bulkOf, mostInputTokens } from '../../ledger/estimate.js'
+import { bulkOf, mostInputTokens } from '../../ledger/estimate-tokens.js'
 import { costNanoUsd, flatPrice, isComplete, mostNanoUsd, type Price } from '../../ledger/price.js'
 import type { UsageRow } from '../../ledger/row.js'
 

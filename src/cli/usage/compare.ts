@@ -1,7 +1,12 @@
 /** `sluice compare`: two upstreams side by side, from the ledger. */
 import { parseArgs } from 'node:util'
-import { usd } from '../../ledger/export.js'
-import { Side, sideNameOf, type SideFigures, type SideName } from '../../ledger/side.js'
+import { usd } from '../../ledger/export-columns.js'
+import {
+  Side,
+  sideNameOf,
+  type SideFigures,
+  type SideName,
+} from '../../ledger/compare-upstreams.js'
 import { UsageError, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import { entriesOf } from './usage-entries.js'

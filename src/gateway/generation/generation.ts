@@ -10,12 +10,12 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { DialectName, Egress, WireFormat } from '../../dialects/dialect.js'
 import { egressOf, isEmbeddings } from '../../dialects/index.js'
 import { TrustedProxies } from '../../http/client-address.js'
-import { bulkOf, inputTokens } from '../../ledger/estimate.js'
+import { bulkOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { priceVersionOf } from '../../ledger/price-version.js'
-import { Prices } from '../../ledger/prices.js'
+import { Prices } from '../../ledger/find-price.js'
 import { Rules } from '../../limits/rules.js'
 import type { Metrics, TargetSeries } from '../../observe/metrics/hops.js'
-import { traitsOf } from '../../routing/conditions.js'
+import { traitsOf } from '../../routing/route-conditions.js'
 import {
   createRouter,
   type ModelRoute,
@@ -24,16 +24,16 @@ import {
 } from '../../routing/router.js'
 import { stickyKeyOf } from '../../routing/sticky.js'
 import { orderOf } from '../../routing/targets.js'
-import { pathAt } from '../../upstreams/place.js'
-import { MediaFetcher } from '../../upstreams/media.js'
-import { Upstreams, type Upstream } from '../../upstreams/upstream.js'
+import { pathAt } from '../../upstreams/request-path.js'
+import { MediaFetcher } from '../../upstreams/media-fetcher.js'
+import { Upstreams, type Upstream } from '../../upstreams/upstreams.js'
 import { UpstreamStates } from '../attempts/health/upstream-state.js'
 import { HealthProbe } from '../attempts/health/health-probe.js'
 import { UnlistedModels } from './unlisted-models.js'
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { ModelList } from './model-list.js'
-import { spokenTo, type Spoken } from './spoken.js'
-import { Tariffs } from '../reservation/tariff.js'
+import { spokenTo, type Spoken } from './choose-dialect.js'
+import { Tariffs } from '../reservation/budget-price.js'
 
 /** Where a request goes: everything that is the same for every request of a route in one dialect. */
 export interface Target {

@@ -2,10 +2,10 @@
 import type { ChatRequest } from '../../chat/request.js'
 import { NO_OUTPUT } from '../../chat/reply/output-size.js'
 import { isImplausible, type Usage } from '../../chat/usage.js'
-import { bulkOf, inputTokens, outputTokens } from '../../ledger/estimate.js'
+import { bulkOf, inputTokens, outputTokens } from '../../ledger/estimate-tokens.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import type { UsageSource } from '../../ledger/row.js'
-import type { AttemptResult } from '../attempts/result.js'
+import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'
 
 /** Tokens and their cost. */

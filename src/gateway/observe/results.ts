@@ -4,7 +4,7 @@
  */
 import type { GatewayError } from '../../errors.js'
 import type { UsageRow } from '../../ledger/row.js'
-import type { AttemptResult, Sent } from '../attempts/result.js'
+import type { AttemptResult, Sent } from '../attempts/attempt-result.js'
 import type { Admitted, Refused } from '../phases/admit.js'
 import type { Authenticated } from '../phases/authenticate.js'
 import type { Candidate, Route } from '../phases/choose.js'

@@ -9,7 +9,7 @@ import type { ChatRequest, Message } from '../../chat/request.js'
 import type { Egress } from '../../dialects/dialect.js'
 import { SseFramer } from '../../wire/frames/sse.js'
 import { parseReply } from '../../wire/json/parse-body.js'
-import { joined } from '../bodies/pieces.js'
+import { joined } from '../bodies/join-chunks.js'
 
 /** Characters of text in one attribute. */
 const MAX_CHARS = 65_536

@@ -28,8 +28,8 @@ import { TextLimit } from '../../wire/json/scan/text-limit.js'
 import type { Edit } from '../../wire/json/splice.js'
 import type { Holding } from '../bodies/body-budget.js'
 import type { Exchange } from '../exchange.js'
-import { UNFORESEEN } from '../fault.js'
-import { LARGE_BYTES } from '../bodies/pieces.js'
+import { UNFORESEEN } from '../transport-errors.js'
+import { LARGE_BYTES } from '../bodies/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
 /** Keeps a reply; `upstream` is the one whose own bytes it is, null if the gateway wrote it. Never rejects. */

@@ -6,11 +6,11 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { Lease, Limiter } from '../../limits/limiter.js'
 import { claimsOf, type Limit } from '../../limits/rules.js'
 import type { Demand, Raise } from '../../store/ledger.js'
-import type { AttemptResult } from '../attempts/result.js'
+import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'
 import { usageOfAttempt } from '../observe/attempt-usage.js'
 import type { Candidate } from '../phases/choose.js'
-import { isWithin, larger, NOTHING, sum, type Amount } from './amount.js'
+import { isWithin, larger, NOTHING, sum, type Amount } from './reserved-amount.js'
 
 /** An admitted request. */
 export interface Reserved {

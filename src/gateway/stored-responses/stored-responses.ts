@@ -17,7 +17,7 @@ import type { SizedText } from '../../wire/frames/sized-text.js'
 import type { Holding } from '../bodies/body-budget.js'
 import { AccountShares } from './account-shares.js'
 import type { Call, Keep } from '../phases/receive.js'
-import { LARGE_BYTES } from '../bodies/pieces.js'
+import { LARGE_BYTES } from '../bodies/join-chunks.js'
 
 /** The settings in force. */
 export interface StoredResponsesSettings {

@@ -5,7 +5,7 @@
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
-import { UNFORESEEN } from '../fault.js'
+import { UNFORESEEN } from '../transport-errors.js'
 import type { Translation } from './translated-stream.js'
 import { EVENT_STREAM, type StreamForm } from './stream-form.js'
 

@@ -3,7 +3,7 @@
  * Collects the whole body, so that a framing error at its end reaches no upstream and a second attempt is possible.
  */
 import { Transform, type TransformCallback } from 'node:stream'
-import { joined } from '../bodies/pieces.js'
+import { joined } from '../bodies/join-chunks.js'
 
 /** What is done with a body. Both functions refuse by throwing. */
 export interface RequestSteps<T> {

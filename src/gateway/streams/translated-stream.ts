@@ -14,7 +14,7 @@ import { mergeUsage, type Usage } from '../../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamDecoder, StreamEncoder } from '../../dialects/dialect.js'
 import type { ErrorKind, WireError } from '../../errors.js'
 import { SseFramer } from '../../wire/frames/sse.js'
-import { LossList } from './losses.js'
+import { LossList } from './translation-losses.js'
 
 /** What a reply has come to. */
 export interface Verdict {

@@ -15,7 +15,7 @@ import type { ErrorKind } from '../../errors.js'
 import type { Choice, ChoicesDecoder, Egress, Ingress, Seed } from '../../dialects/dialect.js'
 import { sizedText } from '../../wire/frames/sized-text.js'
 import { SseFramer } from '../../wire/frames/sse.js'
-import { LossList } from './losses.js'
+import { LossList } from './translation-losses.js'
 import { note, OVERFLOW } from './translated-stream.js'
 import { type TranslatedReply, verdictOf, type WholeReply } from './whole-reply.js'
 

@@ -16,7 +16,7 @@ import type { Egress, Ingress, Seed, StreamEncoder } from '../../dialects/dialec
 import type { ErrorKind } from '../../errors.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
 import { SseFramer } from '../../wire/frames/sse.js'
-import { LossList } from './losses.js'
+import { LossList } from './translation-losses.js'
 import { note, OVERFLOW, TRUNCATED, type Verdict } from './translated-stream.js'
 
 /** A whole reply for the client, or why there is none. */

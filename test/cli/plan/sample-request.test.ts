@@ -14,8 +14,8 @@ import { loadConfig } from '../../../src/config/load.js'
 import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../../src/dialects/index.js'
 import { GatewayError } from '../../../src/errors.js'
 import { reportNative } from '../../../src/dialects/other-format.js'
-import { LossList } from '../../../src/gateway/streams/losses.js'
-import { sketchOf, type RequestSketch } from '../../../src/gateway/observe/sketch.js'
+import { LossList } from '../../../src/gateway/streams/translation-losses.js'
+import { sketchOf, type RequestSketch } from '../../../src/gateway/observe/request-shape.js'
 import { sampleRequest } from '../../../src/cli/plan/sample-request.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})

@@ -8,7 +8,7 @@ import { ask, eventually, isComplete, question, series } from '../../faults/scen
 import { rowsOf } from '../../helpers/ledger.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
-import { breakProvider, CHAIN, counts, startWith } from './scene.js'
+import { breakProvider, CHAIN, counts, startWith } from './fixtures.js'
 
 const HEDGED =
   'targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 50, extra_spend: 1 }'

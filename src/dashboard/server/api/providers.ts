@@ -1,6 +1,6 @@
 /** Upstreams compared, for administrators: what each has done, canaries, and shadows beside what they copy. */
 import type { UsageRow } from '../../../ledger/row.js'
-import { Side } from '../../../ledger/side.js'
+import { Side } from '../../../ledger/compare-upstreams.js'
 import { signedRoute, type Reply, type Route, type SignedAsk } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../../errors.js'
 import type { Outcome } from '../../../observe/metrics/hops.js'
 import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool.js'
-import type { Timed } from '../../under-way/deadlines.js'
+import type { Timed } from '../../in-flight/deadlines.js'
 import {
   LATE,
   LEFT,
@@ -16,20 +16,20 @@ import {
   transportError,
   UNFORESEEN,
   wireOf,
-} from '../../fault.js'
+} from '../../transport-errors.js'
 import type { Target } from '../../generation/generation.js'
-import { LANDED } from '../../under-way/in-flight.js'
+import { LANDED } from '../../in-flight/in-flight-list.js'
 import type { ReplyOwner, ReplyTransform } from '../../streams/reply-transform.js'
-import { AttemptClock, limitsOf, type Phase } from './attempt-clock.js'
+import { AttemptClock, limitsOf, type Phase } from './attempt-timeouts.js'
 import { CollectedReply } from './collected-reply.js'
-import { Feed, type Fed } from './feed.js'
+import { Feed, type Fed } from './backpressure.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from '../reply/read-head.js'
-import { Leftover } from './leftover.js'
+import { Leftover } from './drained-reply.js'
 import { openReplyStream, streamsOn, type ReadReply } from '../reply/read-reply.js'
-import type { AttemptOwner, Prepared } from './owner.js'
-import type { EarlierParts } from '../reply/begun-reply.js'
-import type { AttemptResult } from '../result.js'
-import { Wait } from './wait.js'
+import type { AttemptOwner, Prepared } from './attempt-owner.js'
+import type { EarlierParts } from '../reply/started-reply.js'
+import type { AttemptResult } from '../attempt-result.js'
+import { Wait } from './upstream-wait.js'
 
 /** Phases in which the rest of a reply can be read on: one that was asked for. */
 const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])

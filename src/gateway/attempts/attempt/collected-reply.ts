@@ -1,12 +1,12 @@
 /** A reply that is read before the client gets any of it: a whole reply, or the error of an upstream. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../../errors.js'
-import { joined } from '../../bodies/pieces.js'
+import { joined } from '../../bodies/join-chunks.js'
 import type { Target } from '../../generation/generation.js'
 import type { WholeReply } from '../../streams/whole-reply.js'
 import { isEventStream } from '../reply/read-head.js'
 import { readReply, roomFor, type ReadReply } from '../reply/read-reply.js'
-import type { AttemptOwner, Prepared } from './owner.js'
+import type { AttemptOwner, Prepared } from './attempt-owner.js'
 
 /** Collects the body of one reply. */
 export class CollectedReply {

@@ -3,7 +3,7 @@
  */
 import type { ChatRequest } from '../../../chat/request.js'
 import type { HedgeConfig } from '../../../config/routes/route.js'
-import { bulkOf, inputTokens } from '../../../ledger/estimate.js'
+import { bulkOf, inputTokens } from '../../../ledger/estimate-tokens.js'
 import { costNanoUsd } from '../../../ledger/price.js'
 import type { Generation } from '../../generation/generation.js'
 import type { Candidate, Handling } from '../../phases/choose.js'

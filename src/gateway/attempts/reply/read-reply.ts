@@ -19,8 +19,8 @@ import {
 } from '../../streams/stream-form.js'
 import { TranslatedStream, type Verdict } from '../../streams/translated-stream.js'
 import { WholeAnswer, type WholeReply } from '../../streams/whole-reply.js'
-import type { AttemptOwner, Prepared } from '../attempt/owner.js'
-import { readVectors } from './read-vectors.js'
+import type { AttemptOwner, Prepared } from '../attempt/attempt-owner.js'
+import { readVectors } from './read-embeddings.js'
 
 /** A whole reply above this is refused; the largest recorded one is 2 MB of image. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024

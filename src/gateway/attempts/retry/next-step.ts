@@ -1,9 +1,9 @@
 /** What follows a failed attempt: the table of `after-failure.ts` with the limits of its route, client and upstream. */
 import type { WireError } from '../../../errors.js'
-import type { Made, Prepared } from '../attempt/owner.js'
-import type { Leg } from '../leg.js'
-import type { Sending } from '../sending.js'
-import { isStaleConnection, reactionTo } from './after-failure.js'
+import type { Made, Prepared } from '../attempt/attempt-owner.js'
+import type { Leg } from '../candidate-turn.js'
+import type { Sending } from '../send-options.js'
+import { isStaleConnection, reactionTo } from './classify-failure.js'
 
 /** What follows. */
 export type Step =

@@ -2,7 +2,7 @@
  * A process's slice of a rate or of a budget: so much of it may be used without asking Redis. Pure; the caller
  * passes the time. How slices work: docs/explanation/redis-store.md.
  */
-import { budgetStanding, drained, rateStanding, UNITS } from '../../../limits/bucket.js'
+import { budgetStanding, drained, rateStanding, UNITS } from '../../../limits/limit-arithmetic.js'
 import type { BudgetDemand, Demand, RateDemand, LimitState } from '../../ledger.js'
 import type { SliceReport } from './encode-demands.js'
 import { hasFreeSlot, concurrencyState, type ConcurrencySlice } from './concurrency-slices.js'

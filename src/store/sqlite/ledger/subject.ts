@@ -1,5 +1,5 @@
 /**
- * One row of `limits`, and the arithmetic of one demand on it; formulas are those of src/limits/bucket.ts.
+ * One row of `limits`, and the arithmetic of one demand on it; formulas are those of src/limits/limit-arithmetic.ts.
  */
 import {
   budgetStanding,
@@ -11,7 +11,7 @@ import {
   placeStanding,
   rateStanding,
   UNITS,
-} from '../../../limits/bucket.js'
+} from '../../../limits/limit-arithmetic.js'
 import type { BudgetDemand, Demand, RateDemand, LimitState } from '../../ledger.js'
 import { numberIn, type Row } from '../driver.js'
 
