@@ -4,18 +4,20 @@
 import { GatewayError, type WireError } from '../errors.js'
 
 /** What a client learns of a failure that nobody foresaw; the log has the rest. */
-export const UNFORESEEN: Readonly<WireError> = {
+export const UNEXPECTED_FAILURE: Readonly<WireError> = {
   kind: 'bug',
   message: 'The gateway failed; tell its operator the request id.',
 }
 
 /** What a client learns of something thrown: that there is no room for the reply, or nothing. */
-export function wireOf(thrown: unknown): WireError {
-  return thrown instanceof GatewayError && thrown.kind === 'overloaded' ? thrown.wire : UNFORESEEN
+export function wireErrorOf(thrown: unknown): WireError {
+  return thrown instanceof GatewayError && thrown.kind === 'overloaded'
+    ? thrown.wire
+    : UNEXPECTED_FAILURE
 }
 
 /** Why an answer that is read on without its client is given up. */
-export const LEFT: Readonly<WireError> = {
+export const CLIENT_LEFT: Readonly<WireError> = {
   kind: 'client_gone',
   message: 'The client closed the connection.',
 }
@@ -28,13 +30,13 @@ export const NO_FREE_CONNECTION: Readonly<WireError> = {
 }
 
 /** The reply took longer than it may because its client did not read. */
-export const STALLED: Readonly<WireError> = {
+export const CLIENT_STALLED: Readonly<WireError> = {
   kind: 'client_stalled',
   message: 'The client read its reply too slowly.',
 }
 
 /** What the upstream did, by the timeout that has passed. */
-export const LATE = {
+export const TIMEOUT_TEXTS = {
   connect: 'did not accept a connection in time',
   'first byte': 'did not begin to answer in time',
   idle: 'fell silent',
@@ -42,7 +44,7 @@ export const LATE = {
 } as const
 
 /** A time-out, by what the upstream did. */
-export function tooLate(what: string): WireError {
+export function timeoutError(what: string): WireError {
   return { kind: 'upstream_timeout', message: `The upstream ${what}.` }
 }
 
@@ -75,7 +77,7 @@ function notConnected(code: string): WireError {
   if (code === 'DESTROYED' || code === 'UND_ERR_DESTROYED' || code === 'UND_ERR_CLOSED') {
     return { kind: 'draining', message: 'The gateway is shutting down; please try again.' }
   }
-  if (code === 'BAD_REQUEST') return { ...UNFORESEEN, upstreamCode: code }
+  if (code === 'BAD_REQUEST') return { ...UNEXPECTED_FAILURE, upstreamCode: code }
   if (EXHAUSTED.has(code)) {
     const message = 'The gateway cannot open more connections; try again.'
     return { kind: 'overloaded', message, upstreamCode: code, retryAfterSeconds: 1 }

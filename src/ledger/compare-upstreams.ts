@@ -6,13 +6,13 @@ import { isSameModel } from './find-price.js'
 import type { UsageRow } from './row.js'
 
 /** An upstream of the configuration, and one of its models or all of them (null). */
-export interface SideName {
+export interface ComparedName {
   readonly upstream: string
   readonly model: string | null
 }
 
 /** The figures of a side. Times are in ms; null is unknown. */
-export interface SideFigures {
+export interface ComparedFigures {
   /** Requests that were sent to it at least once. */
   readonly requests: number
   /** Of these the copies that `shadow` made. */
@@ -41,15 +41,15 @@ export interface SideFigures {
 const MAX_TIMES = 50_000
 
 /** `UPSTREAM` or `UPSTREAM/MODEL`. The names of upstreams have no slash. */
-export function sideNameOf(text: string): SideName {
+export function comparedNameOf(text: string): ComparedName {
   const at = text.indexOf('/')
   if (at === -1) return { upstream: text, model: null }
   return { upstream: text.slice(0, at), model: text.slice(at + 1) }
 }
 
 /** Sums up one side. */
-export class Side {
-  readonly name: SideName
+export class ComparedUpstream {
+  readonly name: ComparedName
   private requests = 0
   private shadowRequests = 0
   private errors = 0
@@ -65,7 +65,7 @@ export class Side {
   private readonly random: () => number
 
   /** `random` draws the sample: 0 to below 1. */
-  constructor(name: SideName, random: () => number) {
+  constructor(name: ComparedName, random: () => number) {
     this.name = name
     this.random = random
   }
@@ -86,7 +86,7 @@ export class Side {
   }
 
   /** The sums so far. */
-  figures(): SideFigures {
+  figures(): ComparedFigures {
     const { requests, errors, priced, costNanoUsd } = this
     const times = [...this.timesMs].sort((a, b) => a - b)
     return {

@@ -9,7 +9,7 @@ import type { OutputSize } from '../chat/reply/output-size.js'
 import type { ChatRequest, MediaSource, ThinkingPart, UserPart } from '../chat/request.js'
 
 /** What of a request makes tokens. */
-export interface Bulk {
+export interface PromptSize {
   /** UTF-8, of instructions, turns and calls. */
   textBytes: number
   messages: number
@@ -26,7 +26,7 @@ export interface Bulk {
 }
 
 /** Nothing yet. */
-export function noBulk(): Bulk {
+export function emptyPromptSize(): PromptSize {
   return {
     textBytes: 0,
     messages: 0,
@@ -115,8 +115,8 @@ function most(image: number): Rates {
 const MOST_PREAMBLE = 200
 
 /** What of this request makes tokens. */
-export function bulkOf(request: ChatRequest): Bulk {
-  const bulk = noBulk()
+export function promptSizeOf(request: ChatRequest): PromptSize {
+  const bulk = emptyPromptSize()
   for (const message of request.messages) {
     bulk.messages += 1
     for (const part of message.parts) {
@@ -143,12 +143,12 @@ export function bulkOf(request: ChatRequest): Bulk {
   return bulk
 }
 
-function addThinking(bulk: Bulk, { text, signature, redacted }: ThinkingPart): void {
+function addThinking(bulk: PromptSize, { text, signature, redacted }: ThinkingPart): void {
   bulk.textBytes += Buffer.byteLength(text)
   bulk.fileBytes += (signature?.length ?? 0) + (redacted?.length ?? 0)
 }
 
-function addPart(bulk: Bulk, part: UserPart): void {
+function addPart(bulk: PromptSize, part: UserPart): void {
   switch (part.type) {
     case 'text':
       bulk.textBytes += part.textBytes ?? Buffer.byteLength(part.text)
@@ -190,7 +190,7 @@ export function jsonBytes(value: JsonValue): number {
 }
 
 /** About as many prompt tokens as the vendor would count. */
-export function inputTokens(bulk: Bulk, family: string): number {
+export function inputTokens(bulk: PromptSize, family: string): number {
   return Math.max(1, Math.ceil(weighed(bulk, ratesOf(RATES, family))))
 }
 
@@ -198,7 +198,7 @@ export function inputTokens(bulk: Bulk, family: string): number {
  * More prompt tokens than the vendor will count. Not known of media by URL or id, which count as one
  * large piece: a caller who knows the context window takes the smaller of the two.
  */
-export function mostInputTokens(bulk: Bulk, family: string): number {
+export function maxInputTokens(bulk: PromptSize, family: string): number {
   return Math.ceil(weighed(bulk, ratesOf(MOST, family))) + MOST_PREAMBLE
 }
 
@@ -207,7 +207,7 @@ function ratesOf(table: Readonly<Record<ModelFamily, Rates>>, family: string): R
   return family === 'anthropic' || family === 'google' ? table[family] : table.openai
 }
 
-function weighed(bulk: Bulk, rates: Rates): number {
+function weighed(bulk: PromptSize, rates: Rates): number {
   return (
     bulk.textBytes * rates.textByte +
     bulk.messages * rates.message +

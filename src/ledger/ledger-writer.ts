@@ -7,10 +7,10 @@ import type { Logger } from '../observe/log/log.js'
 import type { Reservation, Ledger } from '../store/ledger.js'
 import type { UsageRow } from './row.js'
 import type { Segment, Spool } from './spool.js'
-import { readSpooled, writeSpooled, type Spooled } from './spool-line.js'
+import { readSpoolLine, writeSpoolLine, type SpooledEntry } from './spool-line.js'
 
-/** What the books are made of. */
-export interface BooksOptions {
+/** What the ledgerWriter are made of. */
+export interface LedgerWriterOptions {
   readonly ledger: Pick<Ledger, 'settle' | 'append' | 'expire' | 'prune'>
   readonly spool: Spool
   readonly settings: () => LedgerConfig
@@ -64,7 +64,7 @@ const DAY_MS = 86_400_000
 /** A row on its way to the ledger. */
 interface Waiting {
   readonly row: UsageRow
-  readonly claim: Reservation | undefined
+  readonly reservation: Reservation | undefined
   readonly sinceMs: number
   readonly resolve: () => void
   /** Where it is in the list; `OVER` once it is not. */
@@ -73,9 +73,9 @@ interface Waiting {
 
 const OVER = -1
 
-/** One process's books. */
-export class Books {
-  private readonly options: BooksOptions
+/** One process's ledgerWriter. */
+export class LedgerWriter {
+  private readonly options: LedgerWriterOptions
   /** Without order, and without those that are over: a row that is kept longer costs the collector. */
   private readonly waiting: Waiting[] = []
   private readonly sweep: NodeJS.Timeout
@@ -91,12 +91,12 @@ export class Books {
   private readonly brought = new Map<string, number>()
   private isFull = false
   /** Rows that neither the ledger nor the spool has taken, with `when_full: refuse`. */
-  private readonly held: Spooled[] = []
+  private readonly held: SpooledEntry[] = []
   private isClosed = false
   private spooledRows = 0
   private droppedRows = 0
 
-  constructor(options: BooksOptions) {
+  constructor(options: LedgerWriterOptions) {
     this.options = options
     this.sweep = setInterval(() => this.giveUpOld(), SWEEP_MS).unref()
     this.tendAfter(RETRY_MS)
@@ -118,22 +118,26 @@ export class Books {
   }
 
   /**
-   * Resolves once the row is safe; null where it is so already. Never rejects. Without a claim its request
+   * Resolves once the row is safe; null where it is so already. Never rejects. Without a reservation its request
    * holds nothing that others wait for. It waits from `sinceMs` on, monotonic.
    */
-  settle(row: UsageRow, claim?: Reservation, sinceMs = performance.now()): Promise<void> | null {
+  settle(
+    row: UsageRow,
+    reservation?: Reservation,
+    sinceMs = performance.now(),
+  ): Promise<void> | null {
     this.options.onRow(row.source, 1)
     if (this.isAway) {
-      this.keep({ row, claim })
+      this.keep({ row, reservation })
       return null
     }
     return new Promise((resolve) => {
       const place = this.waiting.length
-      const waiting: Waiting = { row, claim, sinceMs, resolve, place }
+      const waiting: Waiting = { row, reservation, sinceMs, resolve, place }
       this.waiting.push(waiting)
       const { ledger } = this.options
       const safe: Promise<unknown> =
-        claim === undefined ? ledger.append(row) : ledger.settle(row, claim)
+        reservation === undefined ? ledger.append(row) : ledger.settle(row, reservation)
       safe.then(
         () => this.done(waiting),
         () => this.giveUp(waiting),
@@ -193,16 +197,16 @@ export class Books {
     this.tendAfter(RETRY_MS)
   }
 
-  private keep({ row, claim }: Spooled): void {
+  private keep({ row, reservation }: SpooledEntry): void {
     const { spool, onRow, log } = this.options
-    this.isFull = spool.append(writeSpooled({ row, claim })) === 'full'
+    this.isFull = spool.append(writeSpoolLine({ row, reservation })) === 'full'
     if (!this.isFull) {
       this.spooledRows += 1
       onRow('spooled', 1)
       return
     }
     const isHeld = this.canHold
-    if (isHeld) this.held.push({ row, claim })
+    if (isHeld) this.held.push({ row, reservation })
     else this.droppedRows += 1
     onRow(isHeld ? 'spooled' : 'dropped', 1)
     if (performance.now() - this.alarmedMs < ALARM_MS) return
@@ -225,7 +229,9 @@ export class Books {
   private async bringHeld(): Promise<void> {
     while (this.held.length > 0) {
       const batch = this.held.slice(0, BATCH)
-      const settling = batch.map(({ row, claim }) => this.options.ledger.settle(row, claim))
+      const settling = batch.map(({ row, reservation }) =>
+        this.options.ledger.settle(row, reservation),
+      )
       await within(PATIENCE_MS, Promise.all(settling))
       this.held.splice(0, batch.length)
       this.options.onRow('replayed', batch.length)
@@ -285,7 +291,9 @@ export class Books {
       const { rows, damaged } = this.rowsOf(segment)
       for (let at = this.brought.get(segment.path) ?? 0; at < rows.length; at += BATCH) {
         const batch = rows.slice(at, at + BATCH)
-        const settling = batch.map(({ row, claim }) => this.options.ledger.settle(row, claim))
+        const settling = batch.map(({ row, reservation }) =>
+          this.options.ledger.settle(row, reservation),
+        )
         await within(PATIENCE_MS, Promise.all(settling))
         onRow('replayed', batch.length)
         this.brought.set(segment.path, at + batch.length)
@@ -298,13 +306,13 @@ export class Books {
     }
   }
 
-  private rowsOf(segment: Segment): { rows: Spooled[]; damaged: number } {
-    const rows: Spooled[] = []
+  private rowsOf(segment: Segment): { rows: SpooledEntry[]; damaged: number } {
+    const rows: SpooledEntry[] = []
     const lines = segment.lines()
     let { damaged } = segment
     for (const line of lines) {
       try {
-        rows.push(readSpooled(line))
+        rows.push(readSpoolLine(line))
       } catch {
         // Of another version, or no row at all; counted and told of below.
         damaged += 1

@@ -2,7 +2,7 @@
  * What the spool keeps of a settled request: its row, and what of budgets it is still owed or may give
  * back. Knows no engine and no file.
  *
- * A line is the row's text, then, after a tab (which the text of a row never has), the claim as JSON,
+ * A line is the row's text, then, after a tab (which the text of a row never has), the reservation as JSON,
  * `["nothing",[["usd_day","key:…",0,LIMIT,COST],…]]`. Rates are left out: they are whole again by the time
  * that the store is back.
  */
@@ -12,17 +12,17 @@ import { writeEntry } from '../store/records/write-entry.js'
 import type { UsageRow } from './row.js'
 
 /** A row that waits, and what its request was let run by. */
-export interface Spooled {
+export interface SpooledEntry {
   readonly row: UsageRow
-  readonly claim: Reservation | undefined
+  readonly reservation: Reservation | undefined
 }
 
 /** The text of a line; never a line break in it. */
-export function writeSpooled({ row, claim }: Spooled): string {
+export function writeSpoolLine({ row, reservation }: SpooledEntry): string {
   const text = writeEntry(row)
   // What has a reservation is corrected by that.
-  if (claim === undefined || claim.takenFrom === 'reserved') return text
-  const budgets = claim.demands.filter(isBudget)
+  if (reservation === undefined || reservation.takenFrom === 'reserved') return text
+  const budgets = reservation.demands.filter(isBudget)
   if (budgets.length === 0) return text
   const parts = budgets.map(({ kind, subject, shared, limitNanoUsd, costNanoUsd }) => [
     kind,
@@ -31,17 +31,17 @@ export function writeSpooled({ row, claim }: Spooled): string {
     limitNanoUsd,
     costNanoUsd,
   ])
-  return `${text}\t${JSON.stringify([claim.takenFrom, parts])}`
+  return `${text}\t${JSON.stringify([reservation.takenFrom, parts])}`
 }
 
 /** Throws an Error that says what is damaged, never a value. */
-export function readSpooled(line: string): Spooled {
+export function readSpoolLine(line: string): SpooledEntry {
   const tab = line.indexOf('\t')
-  if (tab < 0) return { row: readEntry(line), claim: undefined }
-  return { row: readEntry(line.slice(0, tab)), claim: readClaim(line.slice(tab + 1)) }
+  if (tab < 0) return { row: readEntry(line), reservation: undefined }
+  return { row: readEntry(line.slice(0, tab)), reservation: readReservation(line.slice(tab + 1)) }
 }
 
-function readClaim(text: string): Reservation {
+function readReservation(text: string): Reservation {
   const [taken, parts] = listOf(parsed(text))
   if (taken !== 'slice' && taken !== 'nothing') throw damaged()
   return { takenFrom: taken, demands: listOf(parts).map(readBudget) }

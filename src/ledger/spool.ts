@@ -34,7 +34,7 @@ const SEGMENT = /^rows-(?:\d+-)?(\d+-[0-9a-f]+)-\d+\.spool$/
 const LOCK = /^rows-(\d+-[0-9a-f]+)\.lock$/
 
 /** What became of a line; `full`: there is no room for it, or the disk took none. */
-export type Spooled = 'kept' | 'full'
+export type AppendResult = 'kept' | 'full'
 
 /** A segment to be read and then removed. */
 export interface Segment {
@@ -87,7 +87,7 @@ export class Spool {
   }
 
   /** Keeps lines (none has a line break in it), all or none of them. Never throws. */
-  append(...texts: readonly string[]): Spooled {
+  append(...texts: readonly string[]): AppendResult {
     const lines = linesOf(texts)
     if (this.bytes + lines.length > this.maxBytes) {
       this.fault = new Error(`the spool has its ${this.maxBytes} bytes`)

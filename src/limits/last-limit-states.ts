@@ -4,15 +4,15 @@
  */
 import type { Demand, LimitState } from '../store/ledger.js'
 
-/** A standing and when it was heard of, monotonic ms. */
-export interface SeenStanding extends LimitState {
+/** A limitState and when it was heard of, monotonic ms. */
+export interface LastLimitState extends LimitState {
   readonly atMs: number
 }
 
-/** Remembers the standings used last, of a bounded number of limits. */
-export class Seen {
-  private recent = new Map<string, SeenStanding>()
-  private old = new Map<string, SeenStanding>()
+/** Remembers the limitStates used last, of a bounded number of limits. */
+export class LastLimitStates {
+  private recent = new Map<string, LastLimitState>()
+  private old = new Map<string, LastLimitState>()
   private readonly generation: number
 
   /** 20,000 limits are about 4 MB; who has more in use at once loses those used least. */
@@ -20,8 +20,8 @@ export class Seen {
     this.generation = Math.max(1, Math.floor(capacity / 2))
   }
 
-  note(demand: Demand, standing: LimitState, atMs: number): void {
-    const { limit, remaining, resetMs, retryAfterMs } = standing
+  note(demand: Demand, limitState: LimitState, atMs: number): void {
+    const { limit, remaining, resetMs, retryAfterMs } = limitState
     this.recent.set(nameOf(demand), { limit, remaining, resetMs, retryAfterMs, atMs })
     if (this.recent.size < this.generation) return
     this.old = this.recent
@@ -29,7 +29,7 @@ export class Seen {
   }
 
   /** Null where nothing has been heard of it, or too long ago. */
-  find(demand: Demand): SeenStanding | null {
+  find(demand: Demand): LastLimitState | null {
     const name = nameOf(demand)
     return this.recent.get(name) ?? this.old.get(name) ?? null
   }

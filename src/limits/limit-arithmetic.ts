@@ -1,5 +1,5 @@
 /**
- * The arithmetic of limits: a rate as GCRA, a number of places, and a budget that is whole again when
+ * The arithmetic of limits: a rate as GCRA, a number of slots, and a budget that is whole again when
  * the calendar says so. Knows no engine and no clock; whole numbers in, whole numbers out.
  *
  * A rate keeps what was taken and has not flowed back, in 1/60,000 of a request or token: a limit of
@@ -16,7 +16,7 @@ export const UNITS = 60_000
 export const RUNNING_RETRY_MS = 1_000
 
 /** How a limit stands; see `Standing` of the ledger, which has the same fields. */
-export interface LimitStanding {
+export interface LimitLevel {
   readonly limit: number
   readonly remaining: number
   readonly resetMs: number
@@ -24,7 +24,7 @@ export interface LimitStanding {
 }
 
 /** What of `units` has not flowed back after so long; a clock that went back gives nothing back. */
-export function drained(units: number, elapsedMs: number, perMinute: number): number {
+export function remainingUnits(units: number, elapsedMs: number, perMinute: number): number {
   return elapsedMs <= 0 ? units : Math.max(0, units - elapsedMs * perMinute)
 }
 
@@ -34,7 +34,7 @@ export function rateFits(units: number, perMinute: number, cost: number): boolea
 }
 
 /** How a rate stands with `units` taken, for a request of `cost`. */
-export function rateStanding(units: number, perMinute: number, cost: number): LimitStanding {
+export function rateState(units: number, perMinute: number, cost: number): LimitLevel {
   return {
     limit: perMinute,
     remaining: Math.max(0, perMinute - Math.ceil(units / UNITS)),
@@ -43,8 +43,8 @@ export function rateStanding(units: number, perMinute: number, cost: number): Li
   }
 }
 
-/** How a number of places stands with `taken` of them taken. */
-export function placeStanding(taken: number, limit: number): LimitStanding {
+/** How a number of slots stands with `taken` of them taken. */
+export function slotState(taken: number, limit: number): LimitLevel {
   const retryAfterMs = taken < limit ? 0 : limit > 0 ? RUNNING_RETRY_MS : -1
   return { limit, remaining: Math.max(0, limit - taken), resetMs: 0, retryAfterMs }
 }
@@ -53,13 +53,13 @@ export function placeStanding(taken: number, limit: number): LimitStanding {
  * How a budget stands with `spent` of it spent, `leftMs` before its day or month ends. `reserved` of that is the
  * most that requests may cost which run: what they do not use can be had when they end.
  */
-export function budgetStanding(
+export function budgetState(
   spent: number,
   reserved: number,
   limit: number,
   cost: number,
   leftMs: number,
-): LimitStanding {
+): LimitLevel {
   return {
     limit,
     remaining: Math.max(0, limit - spent),

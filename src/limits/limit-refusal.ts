@@ -1,13 +1,13 @@
 /**
  * What is told of limits: to a client that is refused, and on every answer.
- * Knows no engine; a verdict is handed in with what was demanded.
+ * Knows no engine; a result is handed in with what was demanded.
  */
 import { GatewayError } from '../errors.js'
 import type { LimitState } from '../store/ledger.js'
-import type { Claim } from './rules.js'
+import type { LimitDemand } from './rules.js'
 
 /** What a limit is about; the label of `sluice_limit_rejections_total`. */
-export type LimitKind = Claim['demand']['kind']
+export type LimitKind = LimitDemand['demand']['kind']
 
 /** A refusal, and the limit that it is for. */
 export interface Refusal {
@@ -37,34 +37,37 @@ const MINUTE_MS = 60_000
  * Why the request is refused: of the limits that are not met the one that takes longest, and of those
  * that never can be the first. `retry-after` is in whole seconds, at least 1.
  */
-export function refusalOf(claims: readonly Claim[], standings: readonly LimitState[]): Refusal {
-  let worst: { claim: Claim; standing: LimitState } | null = null
-  for (const [index, claim] of claims.entries()) {
-    const standing = standings[index]
-    if (standing === undefined || standing.retryAfterMs === 0) continue
-    if (worst !== null && worst.standing.retryAfterMs === -1) break
+export function refusalOf(
+  limitDemands: readonly LimitDemand[],
+  limitStates: readonly LimitState[],
+): Refusal {
+  let worst: { limitDemand: LimitDemand; limitState: LimitState } | null = null
+  for (const [index, limitDemand] of limitDemands.entries()) {
+    const limitState = limitStates[index]
+    if (limitState === undefined || limitState.retryAfterMs === 0) continue
+    if (worst !== null && worst.limitState.retryAfterMs === -1) break
     const isWorse =
       worst === null ||
-      standing.retryAfterMs === -1 ||
-      standing.retryAfterMs > worst.standing.retryAfterMs
-    if (isWorse) worst = { claim, standing }
+      limitState.retryAfterMs === -1 ||
+      limitState.retryAfterMs > worst.limitState.retryAfterMs
+    if (isWorse) worst = { limitDemand, limitState }
   }
   if (worst === null) {
     const error = new GatewayError('bug', 'A request was refused and every limit was met.')
     return { kind: 'requests', error, limit: null }
   }
-  const { claim, standing } = worst
-  const never = standing.retryAfterMs === -1
-  const seconds = secondsOf(waitMs(claim, standing))
-  const error = new GatewayError('rate_limited', messageOf(claim, standing, seconds), {
+  const { limitDemand, limitState } = worst
+  const never = limitState.retryAfterMs === -1
+  const seconds = secondsOf(waitMs(limitDemand, limitState))
+  const error = new GatewayError('rate_limited', messageOf(limitDemand, limitState, seconds), {
     retryAfterSeconds: seconds,
     ...(never || seconds > WORTH_WAITING_SECONDS ? { retryable: false } : {}),
   })
-  const { kind, subject } = claim.demand
+  const { kind, subject } = limitDemand.demand
   return { kind, error, limit: `${subject} ${LIMIT_NAMES[kind]}` }
 }
 
-function waitMs({ demand }: Claim, { retryAfterMs, resetMs }: LimitState): number {
+function waitMs({ demand }: LimitDemand, { retryAfterMs, resetMs }: LimitState): number {
   if (demand.kind === 'concurrent') return Math.max(retryAfterMs, CONCURRENT_WAIT_MS)
   if (retryAfterMs >= 0) return retryAfterMs
   return Math.max(resetMs, MINUTE_MS)
@@ -80,12 +83,12 @@ function counted(count: number, noun: string): string {
 }
 
 function messageOf(
-  { demand, whose, isAssumed }: Claim,
-  standing: LimitState,
+  { demand, whose, isAssumed }: LimitDemand,
+  limitState: LimitState,
   seconds: number,
 ): string {
   const again = `try again in ${seconds} s`
-  const never = standing.retryAfterMs === -1
+  const never = limitState.retryAfterMs === -1
   switch (demand.kind) {
     case 'requests':
       return `The limit of ${counted(demand.perMinute, 'request')} a minute for ${whose} is reached; ${again}.`
@@ -95,7 +98,7 @@ function messageOf(
       if (never) {
         return `The limit is ${limit}, and ${asked} at once; shorten it, or lower max_completion_tokens.`
       }
-      return `The limit of ${limit} leaves ${standing.remaining}, and ${asked}; ${again}.`
+      return `The limit of ${limit} leaves ${limitState.remaining}, and ${asked}; ${again}.`
     }
     case 'concurrent':
       return `The limit of ${counted(demand.limit, 'request')} at the same time for ${whose} is reached; try again when one has ended.`
@@ -106,7 +109,7 @@ function messageOf(
       const at = isAssumed === true ? ASSUMED : ''
       const asked = `this request may cost up to $${dollars(demand.costNanoUsd)}${at}`
       if (never) return `${limit} is less than what it asks: ${asked}; lower max_completion_tokens.`
-      return `${limit} leaves $${dollars(standing.remaining)}, and ${asked}; ${again}, or lower max_completion_tokens.`
+      return `${limit} leaves $${dollars(limitState.remaining)}, and ${asked}; ${again}, or lower max_completion_tokens.`
     }
     default:
       return demand satisfies never
@@ -127,14 +130,17 @@ function dollars(nanoUsd: number): string {
  * Name, value, …: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` of the tightest limit of each,
  * with the reset as OpenAI spells it (`12s`); empty where no such limit applies.
  */
-export function rateHeaders(claims: readonly Claim[], standings: readonly LimitState[]): string[] {
+export function rateHeaders(
+  limitDemands: readonly LimitDemand[],
+  limitStates: readonly LimitState[],
+): string[] {
   const headers: string[] = []
   for (const kind of ['requests', 'tokens'] as const) {
     let tightest: LimitState | null = null
-    for (const [index, { demand }] of claims.entries()) {
-      const standing = standings[index]
-      if (demand.kind !== kind || standing === undefined) continue
-      if (tightest === null || isTighter(standing, tightest)) tightest = standing
+    for (const [index, { demand }] of limitDemands.entries()) {
+      const limitState = limitStates[index]
+      if (demand.kind !== kind || limitState === undefined) continue
+      if (tightest === null || isTighter(limitState, tightest)) tightest = limitState
     }
     if (tightest === null) continue
     const { limit, remaining, resetMs } = tightest
@@ -162,18 +168,18 @@ export interface BudgetUse {
 
 /** The budgets among the limits of a request, without what an admitted request itself reserves: it may cost far less. */
 export function budgetsUsed(
-  claims: readonly Claim[],
-  standings: readonly LimitState[],
+  limitDemands: readonly LimitDemand[],
+  limitStates: readonly LimitState[],
   isAdmitted: boolean,
 ): readonly BudgetUse[] {
   const used: BudgetUse[] = []
-  for (const [index, { demand }] of claims.entries()) {
-    const standing = standings[index]
-    if (standing === undefined || (demand.kind !== 'usd_day' && demand.kind !== 'usd_month'))
+  for (const [index, { demand }] of limitDemands.entries()) {
+    const limitState = limitStates[index]
+    if (limitState === undefined || (demand.kind !== 'usd_day' && demand.kind !== 'usd_month'))
       continue
     const { kind, subject, costNanoUsd } = demand
-    const left = standing.remaining + (isAdmitted ? costNanoUsd : 0)
-    const ratio = standing.limit <= 0 ? 1 : Math.min(1, Math.max(0, 1 - left / standing.limit))
+    const left = limitState.remaining + (isAdmitted ? costNanoUsd : 0)
+    const ratio = limitState.limit <= 0 ? 1 : Math.min(1, Math.max(0, 1 - left / limitState.limit))
     used.push({ scope: subject.slice(0, subject.indexOf(':')), kind, ratio })
   }
   return used

@@ -18,13 +18,13 @@ import type {
   ConcurrencyDemand,
   LimitState,
 } from '../store/ledger.js'
-import { nameOf, type Seen } from './last-limit-states.js'
+import { nameOf, type LastLimitStates } from './last-limit-states.js'
 
 /** What is decided without the store. `closed`: a budget cannot be judged, which is nobody's fault. */
-export interface LocalVerdict {
+export interface LocalDecision {
   readonly admitted: boolean
   readonly closed: boolean
-  readonly standings: readonly LimitState[]
+  readonly limitStates: readonly LimitState[]
 }
 
 const MINUTE_MS = 60_000
@@ -34,47 +34,47 @@ const LEAST_LEFT = 0.05
 const CLOSED_RETRY_MS = 1_000
 
 /** The limits of one outage, as this process keeps them. */
-export class Local {
-  private readonly seen: Seen
+export class LocalLimits {
+  private readonly lastStates: LastLimitStates
   private readonly away: LimitingConfig['away']
   /** Theoretical arrival time of each rate, monotonic ms (GCRA). */
   private readonly arrivals = new Map<string, number>()
   /** Requests of this process that hold a place, by limit. */
-  private readonly places = new Map<string, number>()
+  private readonly slots = new Map<string, number>()
   /** Nano-dollars that this outage has spent or set aside, by budget. */
   private readonly spent = new Map<string, number>()
 
-  constructor(seen: Seen, away: LimitingConfig['away']) {
-    this.seen = seen
+  constructor(lastStates: LastLimitStates, away: LimitingConfig['away']) {
+    this.lastStates = lastStates
     this.away = away
   }
 
-  /** A request that runs as the outage begins holds its places. */
-  takePlaces(demands: readonly Demand[]): void {
+  /** A request that runs as the outage begins holds its slots. */
+  takeSlots(demands: readonly Demand[]): void {
     for (const demand of demands) if (demand.kind === 'concurrent') this.commit(demand, 0)
   }
 
   /** Checks all demands, then commits all or nothing. `nowMs` is monotonic. */
-  admit(demands: readonly Demand[], nowMs: number): LocalVerdict {
-    const standings = demands.map((demand) => this.look(demand, nowMs))
-    const refused = standings.filter(({ retryAfterMs }) => retryAfterMs !== 0)
+  admit(demands: readonly Demand[], nowMs: number): LocalDecision {
+    const limitStates = demands.map((demand) => this.stateOf(demand, nowMs))
+    const refused = limitStates.filter(({ retryAfterMs }) => retryAfterMs !== 0)
     if (refused.length > 0) {
-      const closed = standings.some(
+      const closed = limitStates.some(
         ({ retryAfterMs }, index) => retryAfterMs !== 0 && isBudget(demands[index]),
       )
-      return { admitted: false, closed, standings }
+      return { admitted: false, closed, limitStates }
     }
     for (const demand of demands) this.commit(demand, nowMs)
-    const after = demands.map((demand) => ({ ...this.look(demand, nowMs), retryAfterMs: 0 }))
-    return { admitted: true, closed: false, standings: after }
+    const after = demands.map((demand) => ({ ...this.stateOf(demand, nowMs), retryAfterMs: 0 }))
+    return { admitted: true, closed: false, limitStates: after }
   }
 
-  /** A request has ended: its places are free, and of its money what it did not need comes back. */
+  /** A request has ended: its slots are free, and of its money what it did not need comes back. */
   end(demands: readonly Demand[], spentNanoUsd: number | null, wasAdmittedHere: boolean): void {
     for (const demand of demands) {
       const name = nameOf(demand)
       if (demand.kind === 'concurrent') {
-        this.places.set(name, Math.max(0, (this.places.get(name) ?? 0) - 1))
+        this.slots.set(name, Math.max(0, (this.slots.get(name) ?? 0) - 1))
       } else if (isBudget(demand) && wasAdmittedHere && spentNanoUsd !== null) {
         const spent = (this.spent.get(name) ?? 0) - demand.costNanoUsd + spentNanoUsd
         this.spent.set(name, Math.max(0, spent))
@@ -82,22 +82,22 @@ export class Local {
     }
   }
 
-  private look(demand: Demand, nowMs: number): LimitState {
+  private stateOf(demand: Demand, nowMs: number): LimitState {
     switch (demand.kind) {
       case 'requests':
       case 'tokens':
-        return this.lookAtRate(demand, nowMs)
+        return this.rateStateOf(demand, nowMs)
       case 'concurrent':
-        return this.lookAtPlaces(demand)
+        return this.slotStateOf(demand)
       case 'usd_day':
       case 'usd_month':
-        return this.lookAtBudget(demand, nowMs)
+        return this.budgetStateOf(demand, nowMs)
       default:
         return demand satisfies never
     }
   }
 
-  private lookAtRate(demand: RateDemand, nowMs: number): LimitState {
+  private rateStateOf(demand: RateDemand, nowMs: number): LimitState {
     const { unitMs, windowMs, cost } = this.rateOf(demand)
     const arrivalMs = this.arrival(demand, nowMs)
     const usedMs = arrivalMs - nowMs
@@ -112,34 +112,35 @@ export class Local {
     }
   }
 
-  private lookAtPlaces(demand: ConcurrencyDemand): LimitState {
+  private slotStateOf(demand: ConcurrencyDemand): LimitState {
     const share = this.shareOf(demand.limit)
-    const taken = this.places.get(nameOf(demand)) ?? 0
+    const taken = this.slots.get(nameOf(demand)) ?? 0
     const remaining = Math.max(0, share - taken)
     const retryAfterMs = remaining > 0 ? 0 : CLOSED_RETRY_MS
     return { limit: demand.limit, remaining, resetMs: 0, retryAfterMs }
   }
 
-  private lookAtBudget(demand: BudgetDemand, nowMs: number): LimitState {
+  private budgetStateOf(demand: BudgetDemand, nowMs: number): LimitState {
     const { limitNanoUsd: limit, costNanoUsd: cost } = demand
-    const seen = this.seen.find(demand)
+    const lastStates = this.lastStates.find(demand)
     const closed = { limit, remaining: 0, resetMs: 0, retryAfterMs: CLOSED_RETRY_MS }
-    if (seen === null) return closed
-    const sinceMs = nowMs - seen.atMs
+    if (lastStates === null) return closed
+    const sinceMs = nowMs - lastStates.atMs
     // A limit that was changed since keeps what was spent of it.
-    const left = sinceMs >= seen.resetMs ? limit : limit - (seen.limit - seen.remaining)
+    const left =
+      sinceMs >= lastStates.resetMs ? limit : limit - (lastStates.limit - lastStates.remaining)
     if (left < limit * LEAST_LEFT) return closed
     const { budgetShare, budgetNanoUsd, processes } = this.away
     const most = Math.min(limit * budgetShare, budgetNanoUsd) / processes
     const remaining = Math.max(0, Math.floor(most - (this.spent.get(nameOf(demand)) ?? 0)))
-    const resetMs = Math.max(0, seen.resetMs - sinceMs)
+    const resetMs = Math.max(0, lastStates.resetMs - sinceMs)
     return { limit, remaining, resetMs, retryAfterMs: cost <= remaining ? 0 : CLOSED_RETRY_MS }
   }
 
   private commit(demand: Demand, nowMs: number): void {
     const name = nameOf(demand)
     if (demand.kind === 'concurrent') {
-      this.places.set(name, (this.places.get(name) ?? 0) + 1)
+      this.slots.set(name, (this.slots.get(name) ?? 0) + 1)
     } else if (isBudget(demand)) {
       this.spent.set(name, (this.spent.get(name) ?? 0) + demand.costNanoUsd)
     } else {
@@ -162,8 +163,10 @@ export class Local {
   private arrival(demand: RateDemand, nowMs: number): number {
     const held = this.arrivals.get(nameOf(demand))
     if (held !== undefined) return Math.max(held, nowMs)
-    const seen = this.seen.find(demand)
-    return seen === null ? nowMs : Math.max(nowMs, seen.atMs + Math.min(seen.resetMs, MINUTE_MS))
+    const lastStates = this.lastStates.find(demand)
+    return lastStates === null
+      ? nowMs
+      : Math.max(nowMs, lastStates.atMs + Math.min(lastStates.resetMs, MINUTE_MS))
   }
 
   private shareOf(limit: number): number {

@@ -148,7 +148,8 @@ export async function openDataPlane(
     tryOut: (next) => gateway.tryOut(next),
     ready: () =>
       readinessOf({
-        ...{ store: probe.state, isLimiterAway: parts.limiter.isAway, ledger: parts.books.state },
+        ...{ store: probe.state, ledger: parts.ledgerWriter.state },
+        isLimiterAway: parts.limiter.isAway,
         ...{ upstreams: gateway.upstreams, overload: gateway.overload.state },
         canaries: monitor?.text ?? null,
         fleet: fleet.state,

@@ -4,14 +4,17 @@ import type { DialectChoice, UpstreamConfig } from '../config/config.js'
 import { endpointReason, openAiEndpoint } from './choose-openai-endpoint.js'
 
 /** The dialect that requests go out in, and why. */
-export interface Speaks {
+export interface DialectsByRequest {
   readonly plain: Exclude<DialectChoice, 'openai'>
   readonly with_tools: Exclude<DialectChoice, 'openai'>
   readonly why: string
 }
 
 /** What is spoken to the upstream about a model of which these are the facts. */
-export function speaksOf({ dialect }: UpstreamConfig, facts: ModelFacts): Speaks {
+export function dialectsByRequest(
+  { dialect }: UpstreamConfig,
+  facts: ModelFacts,
+): DialectsByRequest {
   if (dialect !== 'openai') {
     return { plain: dialect, with_tools: dialect, why: 'the configuration says so' }
   }

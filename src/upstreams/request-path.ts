@@ -5,7 +5,7 @@
 import type { UpstreamConfig } from '../config/config.js'
 
 /** What is the same for every request to an upstream. */
-export interface Place {
+export interface UpstreamAddress {
   readonly origin: string
   /** The path of `base_url`, put before every other; '' or starts with '/'. */
   readonly basePath: string
@@ -15,8 +15,8 @@ export interface Place {
   readonly query: string
 }
 
-/** The place that a configuration names. */
-export function placeOf(config: UpstreamConfig): Place {
+/** The address that a configuration names. */
+export function upstreamAddressOf(config: UpstreamConfig): UpstreamAddress {
   const { origin, pathname } = new URL(config.baseUrl)
   const entries = Object.entries(config.query)
   return {
@@ -33,9 +33,14 @@ const CHATS = '/chat/completions'
  * The path and query of a request for a model; `path` is the format's own. `isChat` is false for embeddings and legacy
  * completions, which have a configured path only if that ends as the one for chats does.
  */
-export function pathAt(place: Place, path: string, model: string, isChat = true): string {
-  const { basePath, query } = place
-  const chats = place.path?.replaceAll('{model}', () => encodeURIComponent(model))
+export function requestPathAt(
+  address: UpstreamAddress,
+  path: string,
+  model: string,
+  isChat = true,
+): string {
+  const { basePath, query } = address
+  const chats = address.path?.replaceAll('{model}', () => encodeURIComponent(model))
   const others = chats?.endsWith(CHATS) === true ? chats.slice(0, -CHATS.length) + path : path
   const own = isChat ? (chats ?? path) : others
   return basePath + own + (own.includes('?') ? query.replace('?', '&') : query)

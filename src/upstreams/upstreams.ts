@@ -8,13 +8,13 @@ import type { UpstreamConfig } from '../config/config.js'
 import { openAgent, type Unreachable } from './native-agent.js'
 import { openDispatcher, settingsOf } from './dispatcher.js'
 import { UpstreamPool } from './pool.js'
-import { placeOf, type Place } from './request-path.js'
+import { upstreamAddressOf, type UpstreamAddress } from './request-path.js'
 
 /** One upstream of one generation. The pool may be shared with generations before and after. */
 export interface Upstream {
   readonly config: UpstreamConfig
   readonly pool: UpstreamPool
-  readonly place: Place
+  readonly address: UpstreamAddress
   /** For native access; null if the upstream has none. */
   readonly agent: Agent | Unreachable | null
 }
@@ -37,7 +37,7 @@ export class Upstreams {
       const isNative = config.native.rules.length > 0
       const agent = isNative ? (previous?.agents.get(key) ?? openAgent(config)) : null
       if (agent !== null) agents.set(key, agent)
-      byName.set(config.name, { config, pool, place: placeOf(config), agent })
+      byName.set(config.name, { config, pool, address: upstreamAddressOf(config), agent })
     }
     this.byName = byName
     this.pools = pools

@@ -254,12 +254,12 @@ const limits = schema.limitsReply.parse({
 })
 
 function limit(
-  scope: schema.LimitStanding['scope'],
+  scope: schema.LimitLevel['scope'],
   keyName: string | null,
-  kind: schema.LimitStanding['kind'],
+  kind: schema.LimitLevel['kind'],
   most: number,
   share: number,
-): schema.LimitStanding {
+): schema.LimitLevel {
   const used = Math.round(most * share)
   const keyId = keyName === null ? null : keyName === 'laptop' ? 'key_1' : 'key_0'
   const resetsAtMs = kind === 'concurrent' ? null : NOW_MS + 5 * HOUR_MS

@@ -10,7 +10,7 @@ import { loadConfig } from '../../src/config/load.js'
 import type { DialectName, Egress } from '../../src/dialects/dialect.js'
 import { egressOf, ingressOf } from '../../src/dialects/index.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
-import { TranslatedStream, type Verdict } from '../../src/gateway/streams/translated-stream.js'
+import { TranslatedStream, type ReplyResult } from '../../src/gateway/streams/translated-stream.js'
 import { translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 
@@ -38,7 +38,7 @@ export interface Told {
   readonly chunks: JsonObject[]
   /** The bytes themselves. */
   readonly bytes: string
-  readonly outcome: Verdict['outcome']
+  readonly outcome: ReplyResult['outcome']
   readonly error: WireError | null
   readonly model: string | null
 }
@@ -121,11 +121,11 @@ export function fed(dialect: DialectName, chunks: readonly Buffer[], body: JsonO
 /** A whole reply of the upstream, told to a client. */
 export function whole(dialect: DialectName, reply: JsonObject, body: JsonObject = {}): Told {
   const seed = { ...SEED, origin: dialect }
-  const verdict = translateReply(reply, upstream(dialect), client, asked(body), seed)
-  const { choices, usage } = objectOf(verdict.body === '' ? {} : JSON.parse(verdict.body))
+  const result = translateReply(reply, upstream(dialect), client, asked(body), seed)
+  const { choices, usage } = objectOf(result.body === '' ? {} : JSON.parse(result.body))
   const choice = objectOf(arrayOf(choices)[0])
   const message = objectOf(choice['message'])
-  const { outcome, error, model } = verdict
+  const { outcome, error, model } = result
   return {
     text: stringOf(message['content']) ?? '',
     thinking: stringOf(message['reasoning_content']) ?? '',
@@ -133,9 +133,9 @@ export function whole(dialect: DialectName, reply: JsonObject, body: JsonObject 
     finishes: [choice['finish_reason']],
     usage: objectOf(usage),
     message,
-    frames: [verdict.body],
+    frames: [result.body],
     chunks: [],
-    bytes: verdict.body,
+    bytes: result.body,
     outcome,
     error,
     model,
@@ -209,7 +209,7 @@ function callOf(value: unknown): Call {
   return { id: stringOf(id) ?? '', name: stringOf(name) ?? '', json: stringOf(json) ?? '' }
 }
 
-function toldOf(bytes: string, { outcome, error, model }: Verdict): Told {
+function toldOf(bytes: string, { outcome, error, model }: ReplyResult): Told {
   const frames: string[] = []
   const framer = new SseFramer({ frame: (_name, data) => frames.push(data) })
   framer.write(Buffer.from(bytes))

@@ -7,10 +7,10 @@ import { EGRESSES, ingressOf, type ResolvedEndpoint } from '../../src/dialects/i
 import type { DialectName } from '../../src/dialects/dialect.js'
 import type { QuirksConfig } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
-import { reckon } from '../../src/gateway/reservation/estimate-cost.js'
+import { estimateCost } from '../../src/gateway/reservation/estimate-cost.js'
 import { LossList } from '../../src/gateway/streams/translation-losses.js'
 import { bodyOf, render, type Rendered } from '../../src/gateway/attempts/request/render-request.js'
-import { joined } from '../../src/gateway/bodies/join-chunks.js'
+import { joinChunks } from '../../src/gateway/bodies/join-chunks.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
 import { turnOf, TurnNames } from '../../src/reasoning/turn.js'
 import {
@@ -22,7 +22,7 @@ import {
 } from '../../src/wire/json/parse-body.js'
 import { TextLimit } from '../../src/wire/json/scan/text-limit.js'
 
-const TARIFF = { price: null, isPriced: false, unknownLength: null }
+const BUDGET_PRICE = { price: null, isPriced: false, unknownLength: null }
 
 /** Facts that make each encoder do the most: every rule of its newest models. */
 const FACTS: Readonly<Record<DialectName, ModelFacts>> = {
@@ -90,7 +90,7 @@ function run(body: Buffer, encoder: string, watch: Watch, client: Client): unkno
   }
   const arrived = new TextLimit(MAX_TEXT_BYTES)
   for (const piece of pieces) watch.time('arrive', () => arrived.add(piece))
-  const raw = watch.time('join', () => joined(pieces))
+  const raw = watch.time('join', () => joinChunks(pieces))
   const text = watch.time('text', () => checkEncoding(raw))
   const examined = watch.time('examine', () => examine(raw, text))
   const parsed =
@@ -102,7 +102,7 @@ function run(body: Buffer, encoder: string, watch: Watch, client: Client): unkno
   const { request } = call
   const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? client.dialect
   const facts = FACTS[dialect]
-  const bounds = watch.time('reckon', () => reckon(request, facts, TARIFF))
+  const bounds = watch.time('estimateCost', () => estimateCost(request, facts, BUDGET_PRICE))
   watch.time('turns', () => {
     const turns = new TurnNames()
     for (const message of request.messages) {

@@ -6,10 +6,10 @@
 import t from 'tap'
 import type { ChatRequest } from '../../src/chat/request.js'
 import {
-  bulkOf,
+  promptSizeOf,
   inputTokens,
   jsonBytes,
-  mostInputTokens,
+  maxInputTokens,
   outputTokens,
 } from '../../src/ledger/estimate-tokens.js'
 
@@ -34,7 +34,7 @@ function saying(text: string): ChatRequest {
 void t.test('four bytes of text are about a token, in any script', (t) => {
   const words = 'The quick brown fox jumps over the lazy dog. '.repeat(100)
   for (const family of FAMILIES) {
-    const tokens = inputTokens(bulkOf(saying(words)), family)
+    const tokens = inputTokens(promptSizeOf(saying(words)), family)
     t.ok(tokens > 900 && tokens < 1300, `${family} ${tokens}`)
   }
   t.equal(outputTokens({ bytes: 400, calls: 0 }, 'openai'), 100)
@@ -45,7 +45,7 @@ void t.test('four bytes of text are about a token, in any script', (t) => {
 })
 
 void t.test('everything that makes tokens is counted', (t) => {
-  const plain = bulkOf(saying('hi'))
+  const plain = promptSizeOf(saying('hi'))
   const more: [string, ChatRequest][] = [
     ['image', withPart({ type: 'image', source: { kind: 'url', url: 'https://a.example/b.png' } })],
     ['file', withPart({ type: 'file', source: { kind: 'file-id', id: 'f' } })],
@@ -79,9 +79,9 @@ void t.test('everything that makes tokens is counted', (t) => {
   ]
   for (const [name, request] of more) {
     for (const family of FAMILIES) {
-      const bulk = bulkOf(request)
+      const bulk = promptSizeOf(request)
       t.ok(inputTokens(bulk, family) > inputTokens(plain, family), `${family} ${name}`)
-      t.ok(mostInputTokens(bulk, family) > inputTokens(bulk, family), `${family} ${name}, most`)
+      t.ok(maxInputTokens(bulk, family) > inputTokens(bulk, family), `${family} ${name}, most`)
     }
   }
   t.end()
@@ -96,7 +96,7 @@ function withPart(part: Extract<ChatRequest['messages'][number], { role: 'user' 
 void t.test('the most is never under the bytes, of which no vocabulary makes more tokens', (t) => {
   for (const text of ['a b c d', '\u{1f600}'.repeat(50), '汉字'.repeat(50), '\u0000\uffff', '']) {
     for (const family of FAMILIES) {
-      t.ok(mostInputTokens(bulkOf(saying(text)), family) >= Buffer.byteLength(text))
+      t.ok(maxInputTokens(promptSizeOf(saying(text)), family) >= Buffer.byteLength(text))
     }
   }
   const schema = {

@@ -3,7 +3,7 @@
  * Method: lines are written and read back, and damaged.
  */
 import t from 'tap'
-import { readSpooled, writeSpooled } from '../../src/ledger/spool-line.js'
+import { readSpoolLine, writeSpoolLine } from '../../src/ledger/spool-line.js'
 import type { Demand } from '../../src/store/ledger.js'
 import { writeEntry } from '../../src/store/records/write-entry.js'
 import { aRow } from './build-entry.js'
@@ -20,9 +20,9 @@ const RATE: Demand = { kind: 'requests', subject: 'key:k', shared: false, perMin
 void t.test('budgets are told, rates are not', (t) => {
   const row = aRow('a')
   for (const taken of ['slice', 'nothing'] as const) {
-    const line = writeSpooled({ row, claim: { takenFrom: taken, demands: [RATE, DAY] } })
+    const line = writeSpoolLine({ row, reservation: { takenFrom: taken, demands: [RATE, DAY] } })
     t.notMatch(line, '\n', 'one line')
-    t.same(readSpooled(line), { row, claim: { taken, demands: [DAY] } })
+    t.same(readSpoolLine(line), { row, reservation: { taken, demands: [DAY] } })
   }
   t.end()
 })
@@ -30,10 +30,10 @@ void t.test('budgets are told, rates are not', (t) => {
 void t.test('what owes nothing is the text of the row', (t) => {
   const row = aRow('a')
   const text = writeEntry(row)
-  t.equal(writeSpooled({ row, claim: undefined }), text)
-  t.equal(writeSpooled({ row, claim: { takenFrom: 'reserved', demands: [DAY] } }), text)
-  t.equal(writeSpooled({ row, claim: { takenFrom: 'nothing', demands: [RATE] } }), text)
-  t.same(readSpooled(text), { row, claim: undefined }, 'as those of before')
+  t.equal(writeSpoolLine({ row, reservation: undefined }), text)
+  t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'reserved', demands: [DAY] } }), text)
+  t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'nothing', demands: [RATE] } }), text)
+  t.same(readSpoolLine(text), { row, reservation: undefined }, 'as those of before')
   t.end()
 })
 
@@ -49,6 +49,6 @@ void t.test('damage is told and never read as something else', (t) => {
     '["nothing",[["tokens","key:k",0,1,1]]]',
     '["nothing",[["usd_day","key:k",0,1,null]]]',
   ]
-  for (const tail of tails) t.throws(() => readSpooled(`${text}\t${tail}`), Error, tail)
+  for (const tail of tails) t.throws(() => readSpoolLine(`${text}\t${tail}`), Error, tail)
   t.end()
 })

@@ -5,16 +5,16 @@
 import t from 'tap'
 import { dice } from '../helpers/seeded-random.js'
 import {
-  budgetStanding,
+  budgetState,
   dayOf,
-  drained,
+  remainingUnits,
   leftOfDay,
   leftOfMonth,
   monthOf,
   RUNNING_RETRY_MS,
-  placeStanding,
+  slotState,
   rateFits,
-  rateStanding,
+  rateState,
   UNITS,
 } from '../../src/limits/limit-arithmetic.js'
 
@@ -42,36 +42,36 @@ void t.test('a full bucket holds a minute, to the last one', (t) => {
       taken += 1
     }
     t.equal(taken, perMinute)
-    t.equal(drained(units, 60_000, perMinute), 0, 'and is full again after exactly a minute')
-    t.ok(drained(units, 59_999, perMinute) > 0)
+    t.equal(remainingUnits(units, 60_000, perMinute), 0, 'and is full again after exactly a minute')
+    t.ok(remainingUnits(units, 59_999, perMinute) > 0)
   }
   t.end()
 })
 
-void t.test('standings at the edges', (t) => {
+void t.test('limit states at the edges', (t) => {
   const at = (limit: number, remaining: number, resetMs: number, retryAfterMs: number) => {
     return { limit, remaining, resetMs, retryAfterMs }
   }
-  t.same(rateStanding(0, 0, 0), at(0, 0, 0, 0))
-  t.same(rateStanding(0, 0, 1), at(0, 0, 0, -1))
-  t.same(rateStanding(UNITS * 10, 5, 1), at(5, 0, 120_000, 72_000), 'overdrawn')
-  t.same(rateStanding(UNITS * 10, 5, 0), at(5, 0, 120_000, 60_000), 'overdrawn, for nothing')
-  t.same(rateStanding(1, 5, 1), at(5, 4, 1, 0), 'a unit taken is not a whole request left')
-  t.same(placeStanding(0, 0), at(0, 0, 0, -1))
-  t.same(placeStanding(4, 5), at(5, 1, 0, 0))
-  t.same(placeStanding(5, 5), at(5, 0, 0, RUNNING_RETRY_MS))
-  t.same(placeStanding(9, 5), at(5, 0, 0, RUNNING_RETRY_MS), 'a limit that was made smaller')
-  t.same(budgetStanding(0, 0, 10, 10, 77), at(10, 10, 0, 0))
-  t.same(budgetStanding(1, 0, 10, 10, 77), at(10, 9, 77, 77))
-  t.same(budgetStanding(0, 0, 10, 11, 77), at(10, 10, 0, -1))
-  t.same(budgetStanding(12, 0, 10, 0, 77), at(10, 0, 77, 77), 'overspent, for nothing')
-  t.same(budgetStanding(MOST, 0, MOST, MOST, 77), at(MOST, 0, 77, 77))
-  t.same(budgetStanding(9, 5, 10, 6, 9_000), at(10, 1, 9_000, RUNNING_RETRY_MS), 'reserved')
-  t.same(budgetStanding(9, 5, 10, 7, 9_000), at(10, 1, 9_000, 9_000), 'too much even then')
-  t.same(budgetStanding(9, 5, 10, 6, 77), at(10, 1, 77, 77), 'the day is over sooner')
-  t.equal(drained(500, -1, 60), 500, 'a clock set back gives nothing back')
-  t.equal(drained(500, 0, 60), 500)
-  t.equal(drained(500, 1, MOST), 0)
+  t.same(rateState(0, 0, 0), at(0, 0, 0, 0))
+  t.same(rateState(0, 0, 1), at(0, 0, 0, -1))
+  t.same(rateState(UNITS * 10, 5, 1), at(5, 0, 120_000, 72_000), 'overdrawn')
+  t.same(rateState(UNITS * 10, 5, 0), at(5, 0, 120_000, 60_000), 'overdrawn, for nothing')
+  t.same(rateState(1, 5, 1), at(5, 4, 1, 0), 'a unit taken is not a whole request left')
+  t.same(slotState(0, 0), at(0, 0, 0, -1))
+  t.same(slotState(4, 5), at(5, 1, 0, 0))
+  t.same(slotState(5, 5), at(5, 0, 0, RUNNING_RETRY_MS))
+  t.same(slotState(9, 5), at(5, 0, 0, RUNNING_RETRY_MS), 'a limit that was made smaller')
+  t.same(budgetState(0, 0, 10, 10, 77), at(10, 10, 0, 0))
+  t.same(budgetState(1, 0, 10, 10, 77), at(10, 9, 77, 77))
+  t.same(budgetState(0, 0, 10, 11, 77), at(10, 10, 0, -1))
+  t.same(budgetState(12, 0, 10, 0, 77), at(10, 0, 77, 77), 'overspent, for nothing')
+  t.same(budgetState(MOST, 0, MOST, MOST, 77), at(MOST, 0, 77, 77))
+  t.same(budgetState(9, 5, 10, 6, 9_000), at(10, 1, 9_000, RUNNING_RETRY_MS), 'reserved')
+  t.same(budgetState(9, 5, 10, 7, 9_000), at(10, 1, 9_000, 9_000), 'too much even then')
+  t.same(budgetState(9, 5, 10, 6, 77), at(10, 1, 77, 77), 'the day is over sooner')
+  t.equal(remainingUnits(500, -1, 60), 500, 'a clock set back gives nothing back')
+  t.equal(remainingUnits(500, 0, 60), 500)
+  t.equal(remainingUnits(500, 1, MOST), 0)
   t.end()
 })
 
@@ -96,7 +96,7 @@ void t.test('the calendar is that of UTC', (t) => {
 
 /**
  * One history of requests: in no minute are more admitted than a full bucket and what flows in, a
- * request is refused only where it does not fit, and what the standing promises is kept to the ms.
+ * request is refused only where it does not fit, and what the limitState promises is kept to the ms.
  */
 function isTrue(perMinute: number, roll: () => number): boolean {
   let units = 0
@@ -105,20 +105,21 @@ function isTrue(perMinute: number, roll: () => number): boolean {
   for (let step = 0; step < 30; step += 1) {
     const waitMs = Math.floor(roll() * (roll() < 0.5 ? 20 : 40_000))
     nowMs += waitMs
-    units = drained(units, waitMs, perMinute)
+    units = remainingUnits(units, waitMs, perMinute)
     const cost = Math.floor(roll() * roll() * perMinute * 1.2)
-    const standing = rateStanding(units, perMinute, cost)
-    const { remaining, resetMs, retryAfterMs } = standing
+    const limitState = rateState(units, perMinute, cost)
+    const { remaining, resetMs, retryAfterMs } = limitState
     const fits = rateFits(units, perMinute, cost)
     const numbers = [remaining, resetMs, retryAfterMs]
     if (!numbers.every((number) => Number.isSafeInteger(number))) return false
     if (remaining < 0 || remaining > perMinute || fits !== cost <= remaining) return false
     if (fits !== (retryAfterMs === 0) || (retryAfterMs === -1) !== cost > perMinute) return false
-    if (resetMs > 0 && drained(units, resetMs - 1, perMinute) === 0) return false
-    if (drained(units, resetMs, perMinute) !== 0) return false
+    if (resetMs > 0 && remainingUnits(units, resetMs - 1, perMinute) === 0) return false
+    if (remainingUnits(units, resetMs, perMinute) !== 0) return false
     if (retryAfterMs > 0) {
-      if (rateFits(drained(units, retryAfterMs - 1, perMinute), perMinute, cost)) return false
-      if (!rateFits(drained(units, retryAfterMs, perMinute), perMinute, cost)) return false
+      if (rateFits(remainingUnits(units, retryAfterMs - 1, perMinute), perMinute, cost))
+        return false
+      if (!rateFits(remainingUnits(units, retryAfterMs, perMinute), perMinute, cost)) return false
     }
     if (!fits) continue
     units += cost * UNITS

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { Demand, LimitState } from '../../src/store/ledger.js'
-import type { Claim } from '../../src/limits/rules.js'
+import type { LimitDemand } from '../../src/limits/rules.js'
 import { budgetsUsed, rateHeaders, refusalOf } from '../../src/limits/limit-refusal.js'
 
 const subject = 'key:key_1'
@@ -17,42 +17,47 @@ const DEMANDS = {
   month: { kind: 'usd_month', subject, shared, limitNanoUsd: 1, costNanoUsd: 2 },
 } satisfies Record<string, Demand>
 
-function claim(demand: Demand): Claim {
+function limitDemand(demand: Demand): LimitDemand {
   return { demand, whose: 'this key' }
 }
 
-function standing(limit: number, remaining: number, resetMs: number, retryAfterMs = 0): LimitState {
+function limitState(
+  limit: number,
+  remaining: number,
+  resetMs: number,
+  retryAfterMs = 0,
+): LimitState {
   return { limit, remaining, resetMs, retryAfterMs }
 }
 
 /** Of one refused demand: kind, seconds, whether to come again at all, message. */
 function told(demand: Demand, at: LimitState): unknown[] {
-  const { kind, error } = refusalOf([claim(demand)], [at])
+  const { kind, error } = refusalOf([limitDemand(demand)], [at])
   const { wire } = error
   t.equal(wire.kind, 'rate_limited')
   return [kind, wire.retryAfterSeconds, wire.retryable, wire.message]
 }
 
 void t.test('each kind says which limit, how it stands and when to come again', (t) => {
-  t.same(told(DEMANDS.requests, standing(60, 0, 60_000, 1)), [
+  t.same(told(DEMANDS.requests, limitState(60, 0, 60_000, 1)), [
     'requests',
     1,
     undefined,
     'The limit of 60 requests a minute for this key is reached; try again in 1 s.',
   ])
-  t.same(told(DEMANDS.tokens, standing(1_000, 400, 36_000, 18_001)), [
+  t.same(told(DEMANDS.tokens, limitState(1_000, 400, 36_000, 18_001)), [
     'tokens',
     19,
     undefined,
     'The limit of 1000 tokens a minute for this key leaves 400, and this request may need up to 700; try again in 19 s.',
   ])
-  t.same(told(DEMANDS.concurrent, standing(3, 0, 0, 1)), [
+  t.same(told(DEMANDS.concurrent, limitState(3, 0, 0, 1)), [
     'concurrent',
     1,
     undefined,
     'The limit of 3 requests at the same time for this key is reached; try again when one has ended.',
   ])
-  t.same(told(DEMANDS.day, standing(5e9, 10_000_000, 7_200_000, 7_200_000)), [
+  t.same(told(DEMANDS.day, limitState(5e9, 10_000_000, 7_200_000, 7_200_000)), [
     'usd_day',
     7_200,
     false,
@@ -62,13 +67,13 @@ void t.test('each kind says which limit, how it stands and when to come again', 
 })
 
 void t.test('what can never be is not to be tried again, and says what to change', (t) => {
-  t.same(told({ ...DEMANDS.tokens, cost: 1_001 }, standing(1_000, 1_000, 0, -1)), [
+  t.same(told({ ...DEMANDS.tokens, cost: 1_001 }, limitState(1_000, 1_000, 0, -1)), [
     'tokens',
     60,
     false,
     'The limit is 1000 tokens a minute for this key, and this request may need up to 1001 at once; shorten it, or lower max_completion_tokens.',
   ])
-  t.same(told(DEMANDS.month, standing(1, 1, 5_400_000, -1)), [
+  t.same(told(DEMANDS.month, limitState(1, 1, 5_400_000, -1)), [
     'usd_month',
     5_400,
     false,
@@ -78,34 +83,40 @@ void t.test('what can never be is not to be tried again, and says what to change
 })
 
 void t.test('of several limits the one that takes longest is named', (t) => {
-  const claims = [DEMANDS.requests, DEMANDS.concurrent, DEMANDS.day].map((demand) => claim(demand))
-  const day = standing(5e9, 0, 9_000, 9_000)
-  const free = standing(60, 7, 0)
-  const full = standing(3, 0, 0, 1_000)
-  t.match(refusalOf(claims, [free, full, day]), { kind: 'usd_day' })
-  t.match(refusalOf(claims, [standing(60, 0, 60_000, 20_000), full, day]), { kind: 'requests' })
-  t.match(refusalOf(claims, [free, full, standing(5e9, 5e9, 0)]), { kind: 'concurrent' })
-  const never = standing(5e9, 5e9, 0, -1)
-  t.match(refusalOf(claims, [standing(60, 0, 60_000, 20_000), full, never]), { kind: 'usd_day' })
+  const limitDemands = [DEMANDS.requests, DEMANDS.concurrent, DEMANDS.day].map((demand) =>
+    limitDemand(demand),
+  )
+  const day = limitState(5e9, 0, 9_000, 9_000)
+  const free = limitState(60, 7, 0)
+  const full = limitState(3, 0, 0, 1_000)
+  t.match(refusalOf(limitDemands, [free, full, day]), { kind: 'usd_day' })
+  t.match(refusalOf(limitDemands, [limitState(60, 0, 60_000, 20_000), full, day]), {
+    kind: 'requests',
+  })
+  t.match(refusalOf(limitDemands, [free, full, limitState(5e9, 5e9, 0)]), { kind: 'concurrent' })
+  const never = limitState(5e9, 5e9, 0, -1)
+  t.match(refusalOf(limitDemands, [limitState(60, 0, 60_000, 20_000), full, never]), {
+    kind: 'usd_day',
+  })
   t.end()
 })
 
 void t.test('headers are of the tightest limit of each kind', (t) => {
-  const claims = [
-    claim(DEMANDS.requests),
-    claim({ ...DEMANDS.requests, perMinute: 10, subject: 'account:a' }),
-    claim(DEMANDS.concurrent),
-    claim(DEMANDS.tokens),
-    claim({ ...DEMANDS.requests, perMinute: 5, subject: 'model:m' }),
+  const limitDemands = [
+    limitDemand(DEMANDS.requests),
+    limitDemand({ ...DEMANDS.requests, perMinute: 10, subject: 'account:a' }),
+    limitDemand(DEMANDS.concurrent),
+    limitDemand(DEMANDS.tokens),
+    limitDemand({ ...DEMANDS.requests, perMinute: 5, subject: 'model:m' }),
   ]
-  const standings = [
-    standing(60, 4, 56_000),
-    standing(10, 3, 42_001),
-    standing(3, 0, 0),
-    standing(1_000, 0, 60_000),
-    standing(5, 3, 24_000),
+  const limitStates = [
+    limitState(60, 4, 56_000),
+    limitState(10, 3, 42_001),
+    limitState(3, 0, 0),
+    limitState(1_000, 0, 60_000),
+    limitState(5, 3, 24_000),
   ]
-  t.same(rateHeaders(claims, standings), [
+  t.same(rateHeaders(limitDemands, limitStates), [
     'x-ratelimit-limit-requests',
     '5',
     'x-ratelimit-remaining-requests',
@@ -119,21 +130,25 @@ void t.test('headers are of the tightest limit of each kind', (t) => {
     'x-ratelimit-reset-tokens',
     '60s',
   ])
-  t.same(rateHeaders([claim(DEMANDS.concurrent), claim(DEMANDS.day)], standings), [])
+  t.same(rateHeaders([limitDemand(DEMANDS.concurrent), limitDemand(DEMANDS.day)], limitStates), [])
   t.end()
 })
 
 void t.test('the share of a budget in use leaves out what the request itself reserves', (t) => {
-  const claims = [claim(DEMANDS.requests), claim(DEMANDS.day), claim(DEMANDS.month)]
-  const standings = [standing(60, 0, 0), standing(5e9, 987_500_000, 0), standing(1, 0, 0)]
-  t.same(budgetsUsed(claims, standings, true), [
+  const limitDemands = [
+    limitDemand(DEMANDS.requests),
+    limitDemand(DEMANDS.day),
+    limitDemand(DEMANDS.month),
+  ]
+  const limitStates = [limitState(60, 0, 0), limitState(5e9, 987_500_000, 0), limitState(1, 0, 0)]
+  t.same(budgetsUsed(limitDemands, limitStates, true), [
     { scope: 'key', kind: 'usd_day', ratio: 0.8 },
     { scope: 'key', kind: 'usd_month', ratio: 0 },
   ])
-  t.same(budgetsUsed(claims, standings, false), [
+  t.same(budgetsUsed(limitDemands, limitStates, false), [
     { scope: 'key', kind: 'usd_day', ratio: 1 - 987_500_000 / 5e9 },
     { scope: 'key', kind: 'usd_month', ratio: 1 },
   ])
-  t.same(budgetsUsed(claims, [], true), [], 'nothing is known of them')
+  t.same(budgetsUsed(limitDemands, [], true), [], 'nothing is known of them')
   t.end()
 })

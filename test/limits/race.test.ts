@@ -28,7 +28,7 @@ const NANO_USD = 235 * 750 + MAX_TOKENS * 4_500
 const KINDS = {
   'gpt-5.4-mini-requests': { rule: `requests_per_minute: ${LIMIT}`, refill: LIMIT },
   'gpt-5.4-mini-tokens': { rule: `tokens_per_minute: ${LIMIT * TOKENS}`, refill: LIMIT },
-  'gpt-5.4-mini-places': { rule: `concurrent: ${LIMIT}`, refill: 0 },
+  'gpt-5.4-mini-slots': { rule: `concurrent: ${LIMIT}`, refill: 0 },
   'gpt-5.4-mini-2026-01-01': { rule: `usd_per_day: ${(LIMIT * NANO_USD) / 1e9}`, refill: 0 },
 } as const
 

@@ -42,8 +42,8 @@ void t.test('a hot key over Redis', options, async (t) => {
     costNanoUsd: 0,
   }
   const spent = async (): Promise<number> => {
-    const [standing] = await store.ledger.limitStates(accountId, [budget])
-    return DOLLARS * 1e9 - (standing?.remaining ?? 0)
+    const [limitState] = await store.ledger.limitStates(accountId, [budget])
+    return DOLLARS * 1e9 - (limitState?.remaining ?? 0)
   }
   const charged = async (): Promise<number> => {
     const page = await store.ledger.entries({ accountId, keyId, after: null, limit: 1_000 })

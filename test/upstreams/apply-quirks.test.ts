@@ -91,7 +91,11 @@ void t.test('what the dialect has set is dropped and renamed like the client’s
   const bytes = Buffer.from(JSON.stringify(BODY))
   const edits = [...made, ...quirkEdits(BODY, made, quirks, (path) => t.fail(path))]
   const body: unknown = JSON.parse(splice(bytes, parseObject(bytes).members, edits).toString())
-  t.same(body, BODY, 'usage is the gateway’s own wish, and the limit is back under its old name')
+  t.same(
+    body,
+    BODY,
+    'usage is requested by the gateway itself, and the limit is back under its old name',
+  )
   t.end()
 })
 

@@ -2,7 +2,7 @@
 import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/hops.js'
 import type { Candidate } from '../phases/choose.js'
-import type { Verdict } from '../streams/translated-stream.js'
+import type { ReplyResult } from '../streams/translated-stream.js'
 
 /** Why an attempt was made. */
 export type Occasion =
@@ -38,7 +38,7 @@ export class AttemptResult {
   /** The upstream's own id of the request. */
   requestId: string | null = null
   /** Null if the reply has no content to judge, and if a later attempt continues it. */
-  verdict: Verdict | null = null
+  replyResult: ReplyResult | null = null
   /** Null while it runs. */
   outcome: Outcome | 'cancelled' | null = null
   /** The upstream's counts hold although its reply was not read to the end. */
@@ -71,7 +71,7 @@ export class AttemptResult {
 }
 
 /** What sending a request came to. */
-export interface Sent {
+export interface SendResult {
   /** In the order in which they began. */
   readonly attempts: readonly AttemptResult[]
   /** The one whose reply the client gets, else the last one; null if there is none. */
@@ -95,7 +95,7 @@ export interface Sent {
 }
 
 /** `upstream:outcome` for each attempt, with `, ` between; `ended` is the outcome of the final one. */
-export function attemptList({ attempts, final }: Sent, ended: Outcome): string {
+export function attemptList({ attempts, final }: SendResult, ended: Outcome): string {
   let list = ''
   for (const attempt of attempts) {
     const outcome = attempt === final ? ended : (attempt.outcome ?? 'ok')

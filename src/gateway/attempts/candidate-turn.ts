@@ -11,23 +11,23 @@ import type { Clock } from './health/clock.js'
 import type { AttemptResult } from './attempt-result.js'
 import type { UpstreamState } from './health/upstream-state.js'
 
-/** Where a leg leads, and what is remembered of its upstream. */
-export interface LegOptions {
+/** Where a turn leads, and what is withRestoredReasoning of its upstream. */
+export interface CandidateTurnOptions {
   readonly candidate: Candidate
   readonly state: UpstreamState
   readonly clock: Clock
   /** The choice of a credential is stable for it; null: for nothing. */
   readonly stickyKey: string | null
-  /** The leg that this one is a hedge of: another credential is preferred. */
-  readonly beside?: Leg | null
+  /** The turn that this one is a hedge of: another credential is preferred. */
+  readonly beside?: CandidateTurn | null
 }
 
 /** One candidate's turn. */
-export class Leg {
+export class CandidateTurn {
   readonly candidate: Candidate
   /** The index of the credential to use. */
   credential: number
-  private readonly options: LegOptions
+  private readonly options: CandidateTurnOptions
   private readonly tried = new Set<number>()
   private tries = 0
   /** Of the attempt that is prepared or runs; null between two attempts. */
@@ -38,7 +38,7 @@ export class Leg {
    * Takes the test of a half-open breaker at once, since an attempt may be prepared for a while; `abandoned` gives it back
    * if nothing is sent.
    */
-  constructor(options: LegOptions) {
+  constructor(options: CandidateTurnOptions) {
     const { candidate, state, stickyKey, beside = null } = options
     this.candidate = candidate
     this.options = options

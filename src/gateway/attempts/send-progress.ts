@@ -1,10 +1,10 @@
 /** What sending a request has come to so far, for the ledger entry, the metrics and the log line. */
 import type { Hedging } from './hedge/hedging.js'
 import type { Preparation } from './request/prepare-request.js'
-import type { AttemptResult, Sent } from './attempt-result.js'
+import type { AttemptResult, SendResult } from './attempt-result.js'
 
 /** Filled in by the candidate loop and its attempts. */
-export class SentSoFar implements Sent {
+export class SendProgress implements SendResult {
   readonly attempts: AttemptResult[] = []
   holding: Promise<void> | null = null
   drained: Promise<void> | null = null

@@ -6,7 +6,7 @@
 export const LARGE_BYTES = 256 * 1024
 
 /** All pieces as one; the only one as it is, as most bodies come. */
-export function joined(pieces: readonly Buffer[]): Buffer {
+export function joinChunks(pieces: readonly Buffer[]): Buffer {
   const [only] = pieces
   return only !== undefined && pieces.length === 1 ? only : Buffer.concat(pieces)
 }

@@ -28,7 +28,7 @@ export function isCanaryReport(value: unknown): value is CanaryReport {
 const REPORT_MS = 50
 
 /** One per process. */
-export class CanaryTally {
+export class CanaryCounter {
   private readonly send: (report: CanaryReport) => void
   private counts = new Map<CanaryId, { attempts: number; failures: number }>()
   private generation = 0

@@ -10,18 +10,18 @@ import { openAiEndpoint } from '../../upstreams/choose-openai-endpoint.js'
 const COMPLETION_MODELS = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
 
 /** A dialect, and the format of its operation. */
-export interface Spoken {
+export interface RequestFormat {
   readonly dialect: DialectName
   readonly wire: WireFormat
 }
 
 /** How the target is spoken to about a request that came in `client`; null if it has no such operation. */
-export function spokenTo(
+export function formatFor(
   { upstream, model }: Pick<RouteTarget, 'upstream' | 'model'>,
   request: ChatRequest,
-  client: Spoken,
+  client: RequestFormat,
   facts: ModelFacts,
-): Spoken | null {
+): RequestFormat | null {
   const choice = upstream.dialect
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts, client.dialect) : choice
   const hasCompletions = upstream.completions || COMPLETION_MODELS.test(model ?? request.model)

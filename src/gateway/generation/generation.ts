@@ -10,7 +10,7 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { DialectName, Egress, WireFormat } from '../../dialects/dialect.js'
 import { egressOf, isEmbeddings } from '../../dialects/index.js'
 import { TrustedProxies } from '../../http/client-address.js'
-import { bulkOf, inputTokens } from '../../ledger/estimate-tokens.js'
+import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { priceVersionOf } from '../../ledger/price-version.js'
 import { Prices } from '../../ledger/find-price.js'
 import { Rules } from '../../limits/rules.js'
@@ -24,7 +24,7 @@ import {
 } from '../../routing/router.js'
 import { stickyKeyOf } from '../../routing/sticky.js'
 import { orderOf } from '../../routing/targets.js'
-import { pathAt } from '../../upstreams/request-path.js'
+import { requestPathAt } from '../../upstreams/request-path.js'
 import { MediaFetcher } from '../../upstreams/media-fetcher.js'
 import { Upstreams, type Upstream } from '../../upstreams/upstreams.js'
 import { UpstreamStates } from '../attempts/health/upstream-state.js'
@@ -32,8 +32,8 @@ import { HealthProbe } from '../attempts/health/health-probe.js'
 import { UnlistedModels } from './unlisted-models.js'
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { ModelList } from './model-list.js'
-import { spokenTo, type Spoken } from './choose-dialect.js'
-import { Tariffs } from '../reservation/budget-price.js'
+import { formatFor, type RequestFormat } from './choose-dialect.js'
+import { BudgetPrices } from '../reservation/budget-price.js'
 
 /** Where a request goes: everything that is the same for every request of a route in one dialect. */
 export interface Target {
@@ -75,7 +75,7 @@ export class Generation {
   readonly prices: Prices
   /** What ledger entries name these prices by. */
   readonly priceVersion: string
-  readonly tariffs: Tariffs
+  readonly budgetPrices: BudgetPrices
   readonly limits: Rules
   /** Whose `X-Forwarded-For` counts. */
   readonly proxies: TrustedProxies
@@ -110,7 +110,7 @@ export class Generation {
     const priced = Object.values(snapshot.config.upstreams)
     this.prices = new Prices(snapshot.catalogue.models, priced)
     this.priceVersion = priceVersionOf(snapshot.catalogue.models, priced)
-    this.tariffs = new Tariffs(snapshot.config.limiting)
+    this.budgetPrices = new BudgetPrices(snapshot.config.limiting)
     this.limits = new Rules(snapshot.config)
     this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
     const { fetchMedia } = snapshot.config
@@ -146,7 +146,7 @@ export class Generation {
    */
   route(request: ChatRequest, key: RoutedKey): Routed | null {
     const { model } = request
-    const promptTokens = (): number => inputTokens(bulkOf(request), this.facts(model).family)
+    const promptTokens = (): number => inputTokens(promptSizeOf(request), this.facts(model).family)
     const route = this.router.find(model, traitsOf(request, key.labels, promptTokens))
     if (route === null) return null
     const stickyKey = stickyKeyOf(route.config.sticky, request, key.keyId)
@@ -161,8 +161,8 @@ export class Generation {
    * The target of a route for a request in a format, made once per generation and format; null if the upstream has no
    * such operation.
    */
-  target(of: RouteTarget, request: ChatRequest, spoken: Spoken): Target | null {
-    const upstreamSpeaks = spokenTo(of, request, spoken, this.facts(of.model ?? request.model))
+  target(of: RouteTarget, request: ChatRequest, spoken: RequestFormat): Target | null {
+    const upstreamSpeaks = formatFor(of, request, spoken, this.facts(of.model ?? request.model))
     if (upstreamSpeaks === null) return null
     const { dialect, wire } = upstreamSpeaks
     const known = this.targets.get(wire)
@@ -261,11 +261,11 @@ export class Generation {
     const upstream = this.upstreams.get(name)
     const probe = upstream?.config.probe ?? null
     if (upstream === undefined || probe === null || !isConfigured(upstream.config)) return []
-    const { config, pool, place } = upstream
+    const { config, pool, address } = upstream
     const egress = egressOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect)
     if (egress === null) return []
     const { breaker, credentials } = this.states.of(name)
-    const path = pathAt({ ...place, path: null }, probe.path, '')
+    const path = requestPathAt({ ...address, path: null }, probe.path, '')
     const headersFor = (): string[] => {
       const { key } = credentials.next(new Set(), null) ?? { key: null }
       return [

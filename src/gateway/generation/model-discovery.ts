@@ -7,7 +7,7 @@ import type { ModelFacts } from '../../chat/model.js'
 import { factsOfFamily } from '../../config/catalogue.js'
 import type { Logger } from '../../observe/log/log.js'
 import { egressOf } from '../../dialects/index.js'
-import { pathAt } from '../../upstreams/request-path.js'
+import { requestPathAt } from '../../upstreams/request-path.js'
 import type { Upstream } from '../../upstreams/upstreams.js'
 import type { Generation } from './generation.js'
 import { ownHeaders } from './upstream-headers.js'
@@ -106,13 +106,13 @@ function reasonOf(error: unknown): string {
 }
 
 async function modelsOf(
-  { config, pool, place }: Upstream,
+  { config, pool, address }: Upstream,
   apiKey: string | null,
 ): Promise<ModelFacts[]> {
   const dialect = config.dialect === 'openai' ? 'openai-chat' : config.dialect
   const egress = egressOf(dialect)
   if (egress === null) return []
-  const path = pathAt({ ...place, path: null }, `/models${QUERIES[dialect] ?? ''}`, '')
+  const path = requestPathAt({ ...address, path: null }, `/models${QUERIES[dialect] ?? ''}`, '')
   const headers = { ...egress.headers({}), ...ownHeaders(config, egress, apiKey) }
   const { status, body } = await pool.get(path, {
     headers: { ...headers, 'accept-encoding': 'identity' },

@@ -11,7 +11,7 @@ import { Generation } from './generation.js'
 import { ownHeaders } from './upstream-headers.js'
 
 /** Why the generation cannot be built, or null. What was opened for the trial is closed again. */
-export async function faultOf(
+export async function generationProblem(
   snapshot: Snapshot,
   metrics: Metrics,
   current: Generation,

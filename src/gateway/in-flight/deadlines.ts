@@ -4,19 +4,19 @@
  * is in flight costs nothing per chunk and is late by at most one tick.
  */
 
-import { InFlight, type Flight } from './in-flight-list.js'
+import { InFlightList, type InFlightItem } from './in-flight-list.js'
 
 /** How late a time-out may be noticed, in ms. */
 export const TICK_MS = 100
 
 /** Something in flight that may have waited too long. `nowMs` is monotonic. */
-export interface Timed extends Flight {
+export interface Timed extends InFlightItem {
   tick(nowMs: number): void
 }
 
 /** What is in flight and wants to know the time. Its timer runs only while there is something. */
 export class Deadlines {
-  private readonly inFlight = new InFlight<Timed>()
+  private readonly inFlight = new InFlightList<Timed>()
   private timer: NodeJS.Timeout | null = null
 
   /** Calls `tick` every `TICK_MS` until `remove`. */

@@ -4,7 +4,7 @@
  */
 
 /** Places for answers that nobody waits for. */
-export class Drains {
+export class DrainSlots {
   private taken = 0
 
   /** Takes a place; false where `most` are taken. */

@@ -6,17 +6,17 @@
  * them, live until the next full collection: a fifth of the gateway's processor time went there.
  */
 
-/** Who can be in flight, in one place at a time. */
-export interface Flight {
-  /** Where it is in the list; `LANDED` where it is in none. Only `InFlight` writes it. */
-  place: number
+/** Who can be in flight, in one listIndex at a time. */
+export interface InFlightItem {
+  /** Where it is in the list; `NOT_LISTED` where it is in none. Only `InFlightList` writes it. */
+  listIndex: number
 }
 
-/** The `place` of one that is in no list. */
-export const LANDED = -1
+/** The `listIndex` of one that is in no list. */
+export const NOT_LISTED = -1
 
 /** A list without order, that is entered and left in constant time. */
-export class InFlight<T extends Flight> {
+export class InFlightList<T extends InFlightItem> {
   private readonly list: T[] = []
 
   get size(): number {
@@ -25,26 +25,26 @@ export class InFlight<T extends Flight> {
 
   /** Once, until `remove`. */
   add(flight: T): void {
-    if (flight.place !== LANDED) return
-    flight.place = this.list.length
+    if (flight.listIndex !== NOT_LISTED) return
+    flight.listIndex = this.list.length
     this.list.push(flight)
   }
 
   /** Where it is not there, nothing happens. */
   remove(flight: T): void {
-    const { place } = flight
-    if (this.list[place] !== flight) return
+    const { listIndex } = flight
+    if (this.list[listIndex] !== flight) return
     const last = this.list.pop()
     if (last !== undefined && last !== flight) {
-      this.list[place] = last
-      last.place = place
+      this.list[listIndex] = last
+      last.listIndex = listIndex
     }
-    flight.place = LANDED
+    flight.listIndex = NOT_LISTED
   }
 
   /** Calls `visit` for each; it may remove any, and add. One that is added meanwhile is not visited. */
   each(visit: (flight: T) => void): void {
-    // From the end: whoever takes the place of one that leaves has been visited.
+    // From the end: whoever takes the listIndex of one that leaves has been visited.
     for (let at = this.list.length - 1; at >= 0; at -= 1) {
       const flight = this.list[at]
       if (flight !== undefined) visit(flight)

@@ -5,14 +5,14 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
 import { isConfigured } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
-import { claimsOf, needsOf, NO_LIMITS } from '../../limits/rules.js'
+import { limitDemandsOf, needsOf, NO_LIMITS } from '../../limits/rules.js'
 import { rateHeaders } from '../../limits/limit-refusal.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'
 import type { Exchange } from '../exchange.js'
 import type { Target } from '../generation/generation.js'
 import { ownHeaders } from '../generation/upstream-headers.js'
-import { refusedBy, type Admitted, type Limits, type Refused } from '../phases/admit.js'
-import { unsettledRow } from '../reservation/provisional-entry.js'
+import { refusedBy, type Admitted, type LimitServices, type Refused } from '../phases/admit.js'
+import { provisionalEntry } from '../reservation/provisional-entry.js'
 import { headersForUpstream } from './filter-headers.js'
 import { isOpen, nativePathOf, nativeUrl } from './native-path.js'
 
@@ -77,7 +77,7 @@ function notOpen(): GatewayError {
 }
 
 /** A native request that asks to run. */
-export interface NativeApplicant {
+export interface RoutedNativeRequest {
   readonly x: Exchange
   readonly identity: Identity
   readonly clientRequestId: string | null
@@ -89,26 +89,26 @@ export interface NativeApplicant {
  * the upstream has no `native_usd_per_request`.
  */
 export async function admitNative(
-  applicant: NativeApplicant,
-  to: Pick<Limits, 'limiter' | 'metrics'>,
+  routed: RoutedNativeRequest,
+  to: Pick<LimitServices, 'limiter' | 'metrics'>,
 ): Promise<Refused | Omit<Admitted, 'call' | 'reservation'>> {
-  const { x, identity, target } = applicant
+  const { x, identity, target } = routed
   const { generation } = x
   const { name, native } = target.upstream.config
   const model = `native:${name}`
   const limits = generation.limits.of({ identity, model, modelName: model, upstream: name })
   const nanoUsd = native.nanoUsdPerRequest
-  const provisional = { ...applicant, request: null, model: null, modelName: 'other' }
-  const unsettled = unsettledRow(provisional, {
+  const provisional = { ...routed, request: null, model: null, modelName: 'other' }
+  const unsettled = provisionalEntry(provisional, {
     input: 0,
     output: null,
     nanoUsd,
     isPriced: nanoUsd !== null,
   })
-  const wish = { requestId: x.id, accountId: identity.accountId, unsettled }
+  const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
   if (limits === NO_LIMITS) {
-    const lease = to.limiter.note({ ...wish, demands: [] })
-    return { kind: 'admitted', lease, rateHeaders: [], tookMs: null }
+    const limitReservation = to.limiter.note({ ...admissionRequest, demands: [] })
+    return { kind: 'admitted', limitReservation, rateHeaders: [], tookMs: null }
   }
   const { unknownPrice } = generation.snapshot.config.limiting
   if (nanoUsd === null && needsOf(limits).money && unknownPrice !== 'allow') {
@@ -118,13 +118,14 @@ export async function admitNative(
     )
   }
   const beganMs = performance.now()
-  const claims = claimsOf(limits, { tokens: 0, nanoUsd: nanoUsd ?? 0 })
-  const demands = claims.map(({ demand }) => demand)
-  const decision = await to.limiter.admit({ ...wish, demands })
-  const { lease } = decision
-  const headers = rateHeaders(claims, decision.standings)
+  const limitDemands = limitDemandsOf(limits, { tokens: 0, nanoUsd: nanoUsd ?? 0 })
+  const demands = limitDemands.map(({ demand }) => demand)
+  const decision = await to.limiter.admit({ ...admissionRequest, demands })
+  const { limitReservation } = decision
+  const headers = rateHeaders(limitDemands, decision.limitStates)
   const tookMs = performance.now() - beganMs
-  if (lease !== null) return { kind: 'admitted', lease, rateHeaders: headers, tookMs }
-  const { error, limit } = refusedBy(claims, decision, to.metrics)
+  if (limitReservation !== null)
+    return { kind: 'admitted', limitReservation, rateHeaders: headers, tookMs }
+  const { error, limit } = refusedBy(limitDemands, decision, to.metrics)
   return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
 }

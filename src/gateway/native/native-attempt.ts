@@ -6,17 +6,26 @@ import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
 import { headerOf } from '../../http/message.js'
 import { sendNative } from '../../http/native-proxy.js'
 import { beginReply } from '../../http/respond.js'
-import { AttemptClock, type Overdue, type Phase } from '../attempts/attempt/attempt-timeouts.js'
+import {
+  AttemptClock,
+  type PassedTimeout,
+  type Phase,
+} from '../attempts/attempt/attempt-timeouts.js'
 import type { Deadlines, Timed } from '../in-flight/deadlines.js'
 import type { Exchange } from '../exchange.js'
-import { STALLED, tooLate, transportError, UNFORESEEN } from '../transport-errors.js'
+import {
+  CLIENT_STALLED,
+  timeoutError,
+  transportError,
+  UNEXPECTED_FAILURE,
+} from '../transport-errors.js'
 import { requestIdIn } from '../attempts/reply/read-head.js'
-import { LANDED } from '../in-flight/in-flight-list.js'
+import { NOT_LISTED } from '../in-flight/in-flight-list.js'
 import { headersForClient } from './filter-headers.js'
 import type { NativeCall } from './admit-native.js'
 import type { NativeRun } from './native-run.js'
 import { ReplyTap, RequestLimit, tooLarge } from './body-streams.js'
-import { nativeVerdict } from './native-result.js'
+import { nativeReplyResult } from './native-result.js'
 
 /** Methods whose requests have a body only if they say how long it is. */
 const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
@@ -24,16 +33,19 @@ const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', stream: 'in reply' } as const
 
 /** Why nothing more comes, by the timeout that has passed. */
-export function overdueError(overdue: Overdue): GatewayError {
-  if (overdue === 'stalled') return gatewayError(STALLED)
-  if (overdue === 'connect') return gatewayError(tooLate('did not accept a connection in time'))
-  if (overdue === 'first byte') return gatewayError(tooLate('did not answer in time'))
-  return gatewayError(tooLate(overdue === 'idle' ? 'was silent for too long' : 'took too long'))
+export function timeoutErrorOf(passedTimeout: PassedTimeout): GatewayError {
+  if (passedTimeout === 'stalled') return gatewayError(CLIENT_STALLED)
+  if (passedTimeout === 'connect')
+    return gatewayError(timeoutError('did not accept a connection in time'))
+  if (passedTimeout === 'first byte') return gatewayError(timeoutError('did not answer in time'))
+  return gatewayError(
+    timeoutError(passedTimeout === 'idle' ? 'was silent for too long' : 'took too long'),
+  )
 }
 
 /** Resolves when the client has the whole reply; rejects with `GatewayError` when that cannot be. */
 export class NativeAttempt implements Timed {
-  place = LANDED
+  listIndex = NOT_LISTED
   private readonly x: Exchange
   private readonly call: NativeCall
   private readonly run: NativeRun
@@ -128,7 +140,7 @@ export class NativeAttempt implements Timed {
     delivery.headMs = nowMs - x.startedMs
     const wrong = wrongStatus(status)
     if (wrong !== null) throw wrong
-    result.verdict = nativeVerdict(status, {})
+    result.replyResult = nativeReplyResult(status, {})
     const tap = this.tapOf(reply, status)
     beginReply(res, status, headList(x, call, run.rateHeaders, headersForClient(reply.headers)))
     res.once('finish', () => this.finished())
@@ -145,11 +157,11 @@ export class NativeAttempt implements Timed {
       isJson: encoding === 'identity' && (reply.headers['content-type'] ?? '').includes('json'),
       onBytes: (bytes) => {
         delivery.sentBytes += bytes
-        this.clock.heard(performance.now())
+        this.clock.received(performance.now())
       },
       ending: (usage) => {
         this.clock.ended()
-        result.verdict = nativeVerdict(status, usage)
+        result.replyResult = nativeReplyResult(status, usage)
         delivery.relayMs = performance.now() - x.startedMs - (delivery.headMs ?? 0)
         return run.ending()
       },
@@ -159,7 +171,7 @@ export class NativeAttempt implements Timed {
 
   private finished(): void {
     if (this.phase === 'over') return
-    this.over(this.run.result.verdict?.error?.kind ?? 'ok')
+    this.over(this.run.result.replyResult?.error?.kind ?? 'ok')
     this.resolve()
   }
 
@@ -167,8 +179,8 @@ export class NativeAttempt implements Timed {
     // What waits in the tap waits for the client.
     if ((this.tap?.readableLength ?? 0) > 0) this.clock.pause(nowMs)
     else this.clock.resume(nowMs)
-    const overdue = this.clock.overdue(this.phase, nowMs, this.x.res.headersSent)
-    if (overdue !== null) this.fail(overdueError(overdue))
+    const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, this.x.res.headersSent)
+    if (passedTimeout !== null) this.fail(timeoutErrorOf(passedTimeout))
   }
 
   private failedInTransit(error: Error): void {
@@ -187,8 +199,8 @@ export class NativeAttempt implements Timed {
 
   private fail(cause: unknown): void {
     if (this.phase === 'over') return
-    const error = cause instanceof GatewayError ? cause : gatewayError(UNFORESEEN, cause)
-    if (this.x.res.headersSent) this.x.isBrokenOff = true
+    const error = cause instanceof GatewayError ? cause : gatewayError(UNEXPECTED_FAILURE, cause)
+    if (this.x.res.headersSent) this.x.endedWithError = true
     this.over(error.kind)
     this.reject(error)
   }

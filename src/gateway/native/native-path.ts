@@ -111,7 +111,7 @@ function encoded(segment: string): string {
   return encodeURIComponent(segment).replaceAll('%3A', ':').replaceAll('%40', '@')
 }
 
-/** `query` has no question mark. */
+/** `query` has no check mark. */
 function keptQuery(query: string, own: Readonly<Record<string, string>>): string {
   const isKept = (pair: string): boolean => {
     const [name] = new URLSearchParams(pair).keys()

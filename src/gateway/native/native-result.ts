@@ -4,10 +4,10 @@
 import { NO_OUTPUT } from '../../chat/reply/output-size.js'
 import type { Usage } from '../../chat/usage.js'
 import type { ErrorKind, WireError } from '../../errors.js'
-import type { Verdict } from '../streams/translated-stream.js'
+import type { ReplyResult } from '../streams/translated-stream.js'
 
-/** The verdict on a reply whose body the client has as it came. */
-export function nativeVerdict(status: number, usage: Usage): Verdict {
+/** The replyResult on a reply whose body the client has as it came. */
+export function nativeReplyResult(status: number, usage: Usage): ReplyResult {
   return {
     outcome: 'complete',
     error: status < 400 ? null : errorOf(status),

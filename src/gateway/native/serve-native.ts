@@ -5,7 +5,7 @@
 import { GatewayError } from '../../errors.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Metrics } from '../../observe/metrics/hops.js'
-import { AttemptResult, type Sent } from '../attempts/attempt-result.js'
+import { AttemptResult, type SendResult } from '../attempts/attempt-result.js'
 import { BodyBudget } from '../bodies/body-budget.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
 import type { Exchange } from '../exchange.js'
@@ -22,7 +22,7 @@ export interface NativeServices {
   readonly deadlines: Deadlines
   readonly limiter: Limiter
   readonly metrics: Metrics
-  readonly books: { readonly isRefusing: boolean }
+  readonly ledgerWriter: { readonly isRefusing: boolean }
 }
 
 /** Native bodies are not held in memory. */
@@ -52,14 +52,14 @@ export async function serveNative(
   if (agent === null || 'problem' in agent) {
     throw new GatewayError('upstream_unreachable', agent?.problem ?? 'The upstream has no agent.')
   }
-  if (services.books.isRefusing) {
+  if (services.ledgerWriter.isRefusing) {
     const message = 'The gateway cannot record what requests cost at the moment; try again.'
     throw new GatewayError('store_unavailable', message, { retryAfterSeconds: 5 })
   }
   const admission = await admitNative({ x, identity, clientRequestId, target }, services)
   results.admission = admission
   if (admission.kind === 'refused') throw admission.error
-  x.lease = admission.lease
+  x.limitReservation = admission.limitReservation
   x.cancellation.check()
   const result = new AttemptResult(candidate, [])
   results.sent = sentNative(result)
@@ -85,7 +85,7 @@ function traced({ trace }: Exchange, call: NativeCall, result: AttemptResult): N
   return { ...call, headers }
 }
 
-function sentNative(result: AttemptResult): Sent {
+function sentNative(result: AttemptResult): SendResult {
   return {
     attempts: [result],
     final: result,

@@ -15,13 +15,13 @@ import type { Deadlines, Timed } from '../in-flight/deadlines.js'
 import type { Exchange } from '../exchange.js'
 import { transportError } from '../transport-errors.js'
 import { requestIdIn } from '../attempts/reply/read-head.js'
-import { LANDED } from '../in-flight/in-flight-list.js'
-import { headList, overdueError, wrongStatus } from './native-attempt.js'
+import { NOT_LISTED } from '../in-flight/in-flight-list.js'
+import { headList, timeoutErrorOf, wrongStatus } from './native-attempt.js'
 import { headersForClient } from './filter-headers.js'
 import type { NativeCall } from './admit-native.js'
 import { isNativePath } from './native-path.js'
 import type { NativeRun } from './native-run.js'
-import { nativeVerdict } from './native-result.js'
+import { nativeReplyResult } from './native-result.js'
 
 /** How long one side may take to close after the other has. */
 const CLOSING_MS = 1000
@@ -46,7 +46,7 @@ export function isWebSocket(req: HttpRequest): boolean {
 
 /** Resolves when the WebSocket is closed, with the reason if the gateway closed it; rejects with `GatewayError` before it is open. */
 export class WebSocketAttempt implements Timed {
-  place = LANDED
+  listIndex = NOT_LISTED
   private readonly x: Exchange
   private readonly call: NativeCall
   private readonly run: NativeRun
@@ -112,7 +112,7 @@ export class WebSocketAttempt implements Timed {
     const { result } = this.run
     result.requestId = requestIdIn(reply.headers)
     result.status = 101
-    result.verdict = nativeVerdict(101, {})
+    result.replyResult = nativeReplyResult(101, {})
     res.statusCode = 101
     const headers = headersForClient(reply.headers)
     replaceHeaders(reply, {
@@ -149,10 +149,10 @@ export class WebSocketAttempt implements Timed {
       this.fail(wrong)
       return
     }
-    run.result.verdict = nativeVerdict(status, {})
+    run.result.replyResult = nativeReplyResult(status, {})
     this.phase = 'open'
     this.deadlines.remove(this)
-    x.isBrokenOff = true
+    x.endedWithError = true
     beginReply(x.res, status, headList(x, call, run.rateHeaders, headersForClient(reply.headers)))
     reply.pipe(x.res)
     reply.once('close', () => this.destroySoon())
@@ -160,8 +160,8 @@ export class WebSocketAttempt implements Timed {
 
   tick(nowMs: number): void {
     if (this.phase === 'open' || this.phase === 'over') return
-    const overdue = this.clock.overdue(this.phase, nowMs, false)
-    if (overdue !== null) this.fail(overdueError(overdue))
+    const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, false)
+    if (passedTimeout !== null) this.fail(timeoutErrorOf(passedTimeout))
   }
 
   private failedInTransit(error: Error): void {
@@ -208,7 +208,7 @@ export class WebSocketAttempt implements Timed {
     delivery.sentBytes = client.socket.bytesWritten - fromBytes.written
     call.target.series.inflight(-1)
     result.endedAtMs = performance.now()
-    result.outcome = this.reason?.kind ?? result.verdict?.error?.kind ?? 'ok'
+    result.outcome = this.reason?.kind ?? result.replyResult?.error?.kind ?? 'ok'
     this.abort()
     this.resolve(this.reason)
   }

@@ -19,10 +19,10 @@ const MAX_MESSAGE = 500
 const MAX_QUOTING_MESSAGE = 200
 
 /** How an exchange has ended, as far as is known. */
-export function outcomeOf(x: RequestContext, { error, verdict }: Results): Outcome {
+export function outcomeOf(x: RequestContext, { error, replyResult }: Results): Outcome {
   if (error !== null) return error.kind
   if (x.cancellation.reason !== null) return x.cancellation.reason.kind
-  return verdict?.error?.kind ?? 'ok'
+  return replyResult?.error?.kind ?? 'ok'
 }
 
 /** The gateway's own share of an exchange's time: all but waiting for the client's body, the upstream, and a reader. */
@@ -43,10 +43,10 @@ export function overheadMs(
   return Math.max(0, total) + (relayMs === null ? 0 : (sent?.translateMs ?? 0))
 }
 
-/** Made at `nowMs`, before the client has the end of its reply. */
+/** StartedAttempt at `nowMs`, before the client has the end of its reply. */
 export function entryOf(x: RequestContext, results: Results, nowMs: number): UsageRow {
   const { generation } = x
-  const { authenticated, call, candidate, sent, verdict } = results
+  const { authenticated, call, candidate, sent, replyResult } = results
   const outcome = outcomeOf(x, results)
   const used = usageOf(x, results, outcome)
   const attempts = sent?.attempts.length ?? 0
@@ -58,7 +58,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Usa
     accountId: authenticated?.identity.accountId ?? '',
     keyId: authenticated?.identity.keyId ?? '',
     modelAsked: nameOf(request?.model ?? null),
-    modelAnswered: nameOf(verdict?.model ?? (attempts === 0 ? null : results.upstreamModel)),
+    modelAnswered: nameOf(replyResult?.model ?? (attempts === 0 ? null : results.upstreamModel)),
     model: countedAs(x, results, outcome),
     upstream: candidate?.target.upstream.config.name ?? null,
     dialect: candidate?.target.dialect ?? null,
@@ -66,7 +66,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Usa
     stream: request?.stream ?? false,
     status: statusOf(results, outcome),
     outcome,
-    finish: verdict?.reason ?? null,
+    finish: replyResult?.reason ?? null,
     usage: used.usage,
     source: used.source,
     costNanoUsd: used.costNanoUsd,
@@ -74,7 +74,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Usa
       ? { budgetNanoUsd: used.budgetNanoUsd }
       : {}),
     tokensAfterDisconnect: used.tokensAfterDisconnect,
-    losses: lossesOf(sent?.losses ?? [], verdict?.lost ?? []),
+    losses: lossesOf(sent?.losses ?? [], replyResult?.lost ?? []),
     generation: generation.snapshot.generation,
     hops: hopsOf(x, results, nowMs, outcome),
     ...explained(x, results, outcome),
@@ -98,8 +98,8 @@ function explained(
   results: Results,
   outcome: Outcome,
 ): Pick<UsageRow, keyof typeof UNEXPLAINED> {
-  const { identified, admission, attempt, verdict, error } = results
-  const wire = error?.wire ?? x.cancellation.reason?.wire ?? verdict?.error ?? null
+  const { identified, admission, attempt, replyResult, error } = results
+  const wire = error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? null
   const { errorMessages } = x.generation.snapshot.config.ledger
   const status = attempt?.status ?? null
   // A provider may quote the prompt in its message.
@@ -145,9 +145,9 @@ function countedAs(
 }
 
 /** As the client saw it: 200 if it has the beginning of a reply. */
-function statusOf({ identified, attempt, verdict, error }: Results, outcome: Outcome): number {
+function statusOf({ identified, attempt, replyResult, error }: Results, outcome: Outcome): number {
   if (outcome === 'client_gone') return 499
-  if (identified?.operation === 'native' && verdict !== null) return attempt?.status ?? 200
+  if (identified?.operation === 'native' && replyResult !== null) return attempt?.status ?? 200
   if (outcome === 'ok') return 200
   return error === null ? 200 : rowOf(outcome).status
 }

@@ -61,9 +61,9 @@ export function isLogged(
 /** The line that ends the exchange in the log. */
 export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
   const { identified, authenticated, intake, call, admission, sent, delivery } = results
-  const { attempt, candidate, verdict, error } = results
-  const wire = error?.wire ?? verdict?.error
-  const usage = verdict?.usage
+  const { attempt, candidate, replyResult, error } = results
+  const wire = error?.wire ?? replyResult?.error
+  const usage = replyResult?.usage
   const { operation = null } = identified ?? {}
   const target = candidate?.target
   const stream = call?.request.stream ?? false
@@ -87,7 +87,7 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     upstream: target?.upstream.config.name,
     dialect: operation === 'native' ? 'native' : target?.dialect,
     model: model === undefined ? undefined : x.generation.modelLabel(model),
-    upstream_model: nameOf(verdict?.model ?? results.upstreamModel) ?? undefined,
+    upstream_model: nameOf(replyResult?.model ?? results.upstreamModel) ?? undefined,
     stream,
     generation: x.generation.snapshot.generation,
     attempts,
@@ -96,14 +96,16 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
         ? undefined
         : attemptList(sent, outcome),
     upstream_status: attempt?.status ?? undefined,
-    upstream_code: wire?.upstreamCode ?? verdict?.breach ?? undefined,
+    upstream_code: wire?.upstreamCode ?? replyResult?.breach ?? undefined,
     upstream_request_id: attempt?.requestId ?? undefined,
     end:
-      stream && verdict !== null ? streamEndOf(outcome, verdict.outcome === 'complete') : undefined,
-    finish_reason: verdict?.reason ?? undefined,
+      stream && replyResult !== null
+        ? streamEndOf(outcome, replyResult.outcome === 'complete')
+        : undefined,
+    finish_reason: replyResult?.reason ?? undefined,
     param: loggedParam(wire?.param),
     lost: joined(sent?.losses ?? []),
-    lost_in_reply: joined(verdict?.lost ?? []),
+    lost_in_reply: joined(replyResult?.lost ?? []),
     duration_ms: seconds * 1000,
     overhead_ms: end.overheadMs,
     auth_ms: authenticated?.tookMs,

@@ -6,11 +6,11 @@ import type { Labels } from '../../accounts/labels.js'
 import { isImplausible, type Usage } from '../../chat/usage.js'
 import type { DialectName, WireFormat } from '../../dialects/dialect.js'
 import type { ClientFormat } from '../../dialects/endpoints.js'
-import { bulkOf, inputTokens } from '../../ledger/estimate-tokens.js'
+import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import type { Exchange } from '../exchange.js'
 import { nameOf, outcomeOf } from './ledger-entry.js'
 import type { Results } from './results.js'
-import { sketchOf, type RequestSketch } from './request-shape.js'
+import { requestShapeOf, type RequestShape } from './request-shape.js'
 
 /** One request without its contents. Survives JSON. */
 export interface RequestHead {
@@ -35,7 +35,7 @@ export interface RequestHead {
   readonly tier: string | null
   /** `ok`, or the kind of error that ended it. */
   readonly outcome: string
-  readonly sketch: RequestSketch
+  readonly sketch: RequestShape
 }
 
 /** How many requests a process remembers: at most about 1 MB. */
@@ -65,14 +65,15 @@ export function mergedHeads(lists: readonly (readonly RequestHead[])[]): Request
 
 /** The head of an exchange that is over; null if its body was not read or its key was refused. */
 export function headOf(x: Exchange, results: Results): RequestHead | null {
-  const { authenticated, call, intake, verdict } = results
+  const { authenticated, call, intake, replyResult } = results
   if (authenticated === null || call === null) return null
   const { keyId, accountId, labels } = authenticated.identity
   const { request, format, dialect, wire } = call
-  const reported = verdict?.usage ?? {}
+  const reported = replyResult?.usage ?? {}
   const usage = isImplausible(reported) ? {} : reported
   const model = nameOf(request.model) ?? ''
-  const estimate = (): number => inputTokens(bulkOf(request), x.generation.facts(model).family)
+  const estimate = (): number =>
+    inputTokens(promptSizeOf(request), x.generation.facts(model).family)
   return {
     atMs: Date.now(),
     keyId,
@@ -86,8 +87,8 @@ export function headOf(x: Exchange, results: Results): RequestHead | null {
     bodyBytes: intake?.bytes ?? 0,
     promptTokens: usage.input ?? estimate(),
     usage,
-    tier: verdict?.tier ?? null,
+    tier: replyResult?.tier ?? null,
     outcome: outcomeOf(x, results),
-    sketch: sketchOf(request),
+    sketch: requestShapeOf(request),
   }
 }

@@ -14,14 +14,14 @@ import type {
 } from '../../chat/request.js'
 
 /** A field that only upstreams of the client's own format take. */
-export interface NativeSketch {
+export interface NativeField {
   readonly path: string
   /** Other upstreams refuse the request; otherwise the field is lost. */
   readonly isRefused: boolean
 }
 
 /** The settings of a request that are numbers, flags or words of a closed set. Absent: the client did not set it. */
-export interface SketchedSettings {
+export interface ShapeSettings {
   readonly includeUsage?: boolean
   readonly parallelToolCalls?: boolean
   readonly legacyFunctions?: boolean
@@ -50,17 +50,17 @@ export interface SketchedSettings {
 }
 
 /** The shape of one request. Words are separated by spaces: `image base64 image/png`. */
-export interface RequestSketch {
+export interface RequestShape {
   /** Each distinct turn once, in the order of first appearance: the role, then the kinds of its parts. */
   readonly turns: readonly (readonly string[])[]
   /** The roles of the first turn after the instructions, and of the last one. */
   readonly ends: readonly string[]
   /** Each distinct kind of tool once. */
   readonly tools: readonly string[]
-  readonly settings: SketchedSettings
+  readonly settings: ShapeSettings
   /** Fields without a place in the canonical request; texts are replaced unless they are common words. */
   readonly rest: JsonObject
-  readonly native: readonly NativeSketch[]
+  readonly native: readonly NativeField[]
 }
 
 /** Distinct turns, kinds of parts of a turn, tools, and fields that a sketch keeps. */
@@ -79,7 +79,7 @@ const WORDS = new Set(
 )
 
 /** The shape of the request. One pass over its parts; reads no text. */
-export function sketchOf(request: ChatRequest): RequestSketch {
+export function requestShapeOf(request: ChatRequest): RequestShape {
   const { native = [], tools } = request
   return {
     turns: turnsOf(request.messages),
@@ -214,9 +214,9 @@ const SCALARS = [
   'verbosity',
   'hidesThoughts',
   'includeReasoningState',
-] as const satisfies readonly (keyof SketchedSettings & keyof ChatRequest)[]
+] as const satisfies readonly (keyof ShapeSettings & keyof ChatRequest)[]
 
-function settingsOf(request: ChatRequest): SketchedSettings {
+function settingsOf(request: ChatRequest): ShapeSettings {
   const settings: Record<string, string | number | boolean> = {}
   for (const name of SCALARS) {
     const value = request[name]

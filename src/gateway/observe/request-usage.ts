@@ -36,8 +36,8 @@ function sumOfKnown(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : one + other
 }
 
-function usageOfNative({ wasSent, verdict, status, candidate }: AttemptResult): Used {
-  const usage = verdict === null || isImplausible(verdict.usage) ? {} : verdict.usage
+function usageOfNative({ wasSent, replyResult, status, candidate }: AttemptResult): Used {
+  const usage = replyResult === null || isImplausible(replyResult.usage) ? {} : replyResult.usage
   const source = Object.keys(usage).length === 0 ? 'none' : 'reported'
   // A request that the upstream did not accept costs nothing.
   const isFree = !wasSent || (status ?? 0) >= 400

@@ -3,7 +3,7 @@ import type { OverloadConfig } from '../../config/config.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics } from '../../observe/metrics/hops.js'
 import { Overload, SAMPLE_MS } from './overload.js'
-import { Gauges } from './process-readings.js'
+import { ProcessReadings } from './process-readings.js'
 
 /** What the control takes from the process. */
 export interface MonitorOptions {
@@ -16,7 +16,7 @@ export interface MonitorOptions {
 /** Holds timers until `close`; they do not keep the process running. */
 export class OverloadMonitor {
   readonly overload: Overload
-  private readonly gauges = new Gauges()
+  private readonly gauges = new ProcessReadings()
   private readonly timer: NodeJS.Timeout
 
   constructor({ settings, inFlight, log, metrics }: MonitorOptions) {

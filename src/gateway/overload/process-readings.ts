@@ -12,7 +12,7 @@ const FILES_EVERY_MS = 1_000
 const FILES = '/proc/self/fd'
 
 /** Holds a timer until `close`. */
-export class Gauges {
+export class ProcessReadings {
   private readonly delays: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   private readonly mostFiles = fileLimit()
   private openFiles = 0

@@ -1,6 +1,6 @@
 /** The headers that tell about the gateway: which upstream replied, what was lost, how long it took. */
 import { decimal } from '../../wire/json/format-decimal.js'
-import type { BegunReply } from '../attempts/reply/started-reply.js'
+import type { StartedReply } from '../attempts/reply/started-reply.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../exchange.js'
 import { waited, type Results } from '../observe/results.js'
@@ -9,8 +9,8 @@ import { waited, type Results } from '../observe/results.js'
 const PLAIN_MODEL = /^[!-~]{1,256}$/
 
 /** Name, value, … of a reply that has begun. Times are in ms; `upstream` is until its first byte. */
-export function replyHeaders(x: Exchange, results: Results, kind: BegunReply['kind']): string[] {
-  const { authenticated, call, route, admission, candidate, sent, verdict } = results
+export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['kind']): string[] {
+  const { authenticated, call, route, admission, candidate, sent, replyResult } = results
   const auth = decimal(authenticated?.tookMs ?? 0)
   const chosen = decimal(route?.tookMs ?? 0)
   const limit = decimal(admission?.tookMs ?? 0)
@@ -30,7 +30,7 @@ export function replyHeaders(x: Exchange, results: Results, kind: BegunReply['ki
   }
   const inRequest = sent?.losses ?? []
   // What a stream will lose is not known yet.
-  const inReply = kind === 'whole' ? (verdict?.lost ?? []) : []
+  const inReply = kind === 'whole' ? (replyResult?.lost ?? []) : []
   if (inRequest.length + inReply.length > 0) {
     headers.push('x-sluice-lost', [...inRequest, ...inReply].join(', '))
   }

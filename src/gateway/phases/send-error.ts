@@ -8,18 +8,18 @@ import { CODINGS } from '../../http/content-encoding/content-encoding.js'
 import { abandon, isGone, sendReply } from '../../http/respond.js'
 import { withoutSecrets } from '../../wire/error-body.js'
 import type { Exchange } from '../exchange.js'
-import { UNFORESEEN } from '../transport-errors.js'
+import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 
 /** An upstream that is busy and names no time may be asked again after this. */
 const BUSY_SECONDS = 1
 
 /** The error that the client gets for what was thrown. */
-export function understood(thrown: unknown): GatewayError {
-  return thrown instanceof GatewayError ? thrown : gatewayError(UNFORESEEN, thrown)
+export function toGatewayError(thrown: unknown): GatewayError {
+  return thrown instanceof GatewayError ? thrown : gatewayError(UNEXPECTED_FAILURE, thrown)
 }
 
 /** What a `bug` leaves for the log; null for every other error. */
-export function failureOf(error: GatewayError): unknown {
+export function unexpectedFailureOf(error: GatewayError): unknown {
   return error.kind === 'bug' ? (error.cause ?? error) : null
 }
 

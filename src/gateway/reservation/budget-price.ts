@@ -16,15 +16,15 @@ import {
 } from '../../ledger/price.js'
 
 /** What a budget counts with. */
-export interface Tariff {
+export interface BudgetPrice {
   readonly price: Price | null
   readonly isPriced: boolean
   /** Tokens of one reply whose longest length is not known; null: no bound. */
   readonly unknownLength: number | null
 }
 
-/** The tariffs of one generation of the configuration. */
-export class Tariffs {
+/** The budgetPrices of one generation of the configuration. */
+export class BudgetPrices {
   /** Null: `limiting.unknown_price` is not `assume`. */
   private readonly assumed: Price | null
   private readonly unknownLength: number | null
@@ -35,7 +35,7 @@ export class Tariffs {
   }
 
   /** For a request; `usual` is the price of its model, `tier` the service tier that it asks for. */
-  of(usual: Price | null, tier: string | null): Tariff {
+  of(usual: Price | null, tier: string | null): BudgetPrice {
     const { assumed, unknownLength } = this
     const known = usual === null ? null : dearerPrice(usual, tier)
     if (known !== null && isComplete(known)) return { price: known, isPriced: true, unknownLength }

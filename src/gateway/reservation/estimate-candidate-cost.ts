@@ -2,17 +2,17 @@
 import type { ChatRequest } from '../../chat/request.js'
 import type { Generation, Target } from '../generation/generation.js'
 import type { Candidate } from '../phases/choose.js'
-import { reckon, type Reckoning } from './estimate-cost.js'
+import { estimateCost, type CostEstimate } from './estimate-cost.js'
 
 /** Tokens and money. */
-export function reckoningOf(
+export function estimateCandidateCost(
   generation: Generation,
   request: ChatRequest,
   { target, model }: Candidate,
-): Reckoning {
+): CostEstimate {
   const usual = generation.prices.find(target.upstream.config.name, model, null)
-  const tariff = generation.tariffs.of(usual, tierAsked(request, target))
-  return reckon(request, generation.facts(model), tariff)
+  const budgetPrice = generation.budgetPrices.of(usual, tierAsked(request, target))
+  return estimateCost(request, generation.facts(model), budgetPrice)
 }
 
 /** The vendor's tier that the upstream will be asked for; null where it is asked for none. */

@@ -5,13 +5,13 @@
 import { objectOf } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
-import { bulkOf, inputTokens, mostInputTokens } from '../../ledger/estimate-tokens.js'
-import { isOutputFree, mostNanoUsd, type Price } from '../../ledger/price.js'
+import { promptSizeOf, inputTokens, maxInputTokens } from '../../ledger/estimate-tokens.js'
+import { isOutputFree, maxCostNanoUsd, type Price } from '../../ledger/price.js'
 import type { Call } from '../phases/receive.js'
-import type { Tariff } from './budget-price.js'
+import type { BudgetPrice } from './budget-price.js'
 
 /** The bounds of one request. */
-export interface Reckoning {
+export interface CostEstimate {
   /** Prompt tokens: more than the vendor will count. */
   readonly input: number
   /** About as many as it will count. */
@@ -33,12 +33,16 @@ export interface Reckoning {
 /** OpenAI's Responses take no fewer. */
 const LEAST_OUTPUT_TOKENS = 16
 
-/** Reckons; `facts` and `tariff` are those of the model that the upstream is asked for. */
-export function reckon(request: ChatRequest, facts: ModelFacts, tariff: Tariff): Reckoning {
-  const { price, isPriced, unknownLength } = tariff
-  const bulk = bulkOf(request)
+/** Reckons; `facts` and `budgetPrice` are those of the model that the upstream is asked for. */
+export function estimateCost(
+  request: ChatRequest,
+  facts: ModelFacts,
+  budgetPrice: BudgetPrice,
+): CostEstimate {
+  const { price, isPriced, unknownLength } = budgetPrice
+  const bulk = promptSizeOf(request)
   const { family, contextWindow = Number.POSITIVE_INFINITY } = facts
-  const input = Math.min(mostInputTokens(bulk, family), contextWindow)
+  const input = Math.min(maxInputTokens(bulk, family), contextWindow)
   const answers = Math.max(1, request.candidates ?? 1)
   const each = mostOutput(request) ?? facts.maxOutputTokens
   const output = each === undefined ? null : each * answers
@@ -50,7 +54,7 @@ export function reckon(request: ChatRequest, facts: ModelFacts, tariff: Tariff):
     answers,
     price,
     isPriced,
-    nanoUsd: mostMoney(
+    nanoUsd: maxNanoUsd(
       price,
       input,
       output ?? (unknownLength === null ? null : unknownLength * answers),
@@ -58,10 +62,11 @@ export function reckon(request: ChatRequest, facts: ModelFacts, tariff: Tariff):
   }
 }
 
-function mostMoney(price: Price | null, input: number, output: number | null): number | null {
+function maxNanoUsd(price: Price | null, input: number, output: number | null): number | null {
   if (price === null) return null
-  if (output === null) return isOutputFree(price) ? mostNanoUsd(price, { input, output: 0 }) : null
-  return mostNanoUsd(price, { input, output })
+  if (output === null)
+    return isOutputFree(price) ? maxCostNanoUsd(price, { input, output: 0 }) : null
+  return maxCostNanoUsd(price, { input, output })
 }
 
 /**
@@ -94,11 +99,11 @@ function thinkingTokens(rest: ChatRequest['rest']): number {
 }
 
 /** The longest answer that so much money can pay; null where that is none worth asking for. */
-export function outputFor(reckoning: Reckoning, leftNanoUsd: number): number | null {
-  const { price, input, answers } = reckoning
+export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number | null {
+  const { price, input, answers } = estimate
   if (price === null) return null
-  const base = mostNanoUsd(price, { input, output: 0 })
-  const million = mostNanoUsd(price, { input, output: 1_000_000 })
+  const base = maxCostNanoUsd(price, { input, output: 0 })
+  const million = maxCostNanoUsd(price, { input, output: 1_000_000 })
   if (base === null || million === null || base > leftNanoUsd) return null
   const perToken = (million - base) / 1_000_000
   // One less, so that no rounding makes it dearer than what is left.
@@ -108,14 +113,14 @@ export function outputFor(reckoning: Reckoning, leftNanoUsd: number): number | n
 }
 
 /** The same request with a shorter answer. */
-export function shortened(reckoning: Reckoning, output: number): Reckoning {
-  const { price, input } = reckoning
-  const nanoUsd = price === null ? null : mostNanoUsd(price, { input, output })
-  return { ...reckoning, output, nanoUsd }
+export function shortened(estimate: CostEstimate, output: number): CostEstimate {
+  const { price, input } = estimate
+  const nanoUsd = price === null ? null : maxCostNanoUsd(price, { input, output })
+  return { ...estimate, output, nanoUsd }
 }
 
 /** The call with a maximum of its own for the answer. */
-export function withOutput(call: Call, output: number, { answers }: Reckoning): Call {
+export function withOutput(call: Call, output: number, { answers }: CostEstimate): Call {
   const each = Math.floor(output / answers)
   return {
     ...call,

@@ -5,7 +5,7 @@
 import type { Identity } from '../../accounts/account.js'
 import { labelsText } from '../../accounts/labels.js'
 import { UNEXPLAINED, type UsageRow } from '../../ledger/row.js'
-import type { Reckoning } from './estimate-cost.js'
+import type { CostEstimate } from './estimate-cost.js'
 import type { RequestContext } from '../exchange.js'
 import type { Target } from '../generation/generation.js'
 
@@ -24,14 +24,14 @@ export interface Provisional {
 }
 
 /** The entry as if the request had used the most that it may. */
-export function unsettledRow(
+export function provisionalEntry(
   { x, identity, clientRequestId, request, target, model, modelName }: Provisional,
   {
     input,
     output,
     nanoUsd,
     isPriced,
-  }: Pick<Reckoning, 'input' | 'output' | 'nanoUsd' | 'isPriced'>,
+  }: Pick<CostEstimate, 'input' | 'output' | 'nanoUsd' | 'isPriced'>,
 ): UsageRow {
   return {
     requestId: x.id,

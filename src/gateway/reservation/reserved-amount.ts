@@ -1,7 +1,7 @@
 /** What limits reserve for one attempt: tokens and money, or why that is not known. */
 import type { LimitingConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
-import type { Reckoning } from './estimate-cost.js'
+import type { CostEstimate } from './estimate-cost.js'
 
 /** Tokens and money. */
 export interface Amount {
@@ -12,16 +12,16 @@ export interface Amount {
 /** Of a request that uses nothing. */
 export const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
 
-/** The most that one attempt may use; 0 of what no limit needs. Throws as `mostMoney`. */
+/** The most that one attempt may use; 0 of what no limit needs. Throws as `maxNanoUsd`. */
 export function amountOf(
-  reckoning: Reckoning,
+  estimate: CostEstimate,
   model: string,
   needs: { readonly tokens: boolean; readonly money: boolean },
   { assumedOutputTokens, unknownPrice }: LimitingConfig,
 ): Amount {
   return {
-    tokens: needs.tokens ? likelyTokens(reckoning, assumedOutputTokens) : 0,
-    nanoUsd: needs.money ? mostMoney(reckoning, model, unknownPrice) : 0,
+    tokens: needs.tokens ? likelyTokens(estimate, assumedOutputTokens) : 0,
+    nanoUsd: needs.money ? maxNanoUsd(estimate, model, unknownPrice) : 0,
   }
 }
 
@@ -44,13 +44,13 @@ export function isWithin(one: Amount, other: Amount): boolean {
 }
 
 /** An estimate of the prompt, and the longest answer that the client allows. */
-function likelyTokens({ likelyInput, output, isOpen }: Reckoning, assumed: number): number {
+function likelyTokens({ likelyInput, output, isOpen }: CostEstimate, assumed: number): number {
   return likelyInput + (isOpen ? Math.min(assumed, output ?? assumed) : (output ?? assumed))
 }
 
 /** In nano-dollars. Throws `GatewayError` if `limiting` refuses what is not known of the model. */
-export function mostMoney(
-  { nanoUsd, price }: Reckoning,
+export function maxNanoUsd(
+  { nanoUsd, price }: CostEstimate,
   model: string,
   policy: LimitingConfig['unknownPrice'],
 ): number {

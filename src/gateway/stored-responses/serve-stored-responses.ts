@@ -12,7 +12,7 @@ import type { StoredResponses } from './stored-responses.js'
 import { sent, type Delivery } from '../phases/relay.js'
 
 /** Rejects with `GatewayError(unknown_response)` if no such answer is kept for the account. */
-export async function answerStored(
+export async function serveStoredResponse(
   x: Exchange,
   { endpoint, ingress }: ResolvedEndpoint,
   { identity, responses }: { readonly identity: Identity; readonly responses: StoredResponses },

@@ -31,17 +31,17 @@ export class LossList implements Losses {
 const NONE: readonly string[] = []
 
 /** The refusal of `on_loss: reject`: all that would be lost, and which dialects would take it. */
-export function lossy(
+export function lossRefusal(
   request: ChatRequest,
   client: DialectName,
   lost: readonly string[],
 ): GatewayError {
   const [first = ''] = lost
-  const takers = takersOf(request, client, lost)
+  const accepting = dialectsThatAccept(request, client, lost)
   const instead =
-    takers.length === 0
+    accepting.length === 0
       ? 'no dialect takes all of them'
-      : `ask for a model of an upstream whose dialect takes them: ${takers.join(', ')}`
+      : `ask for a model of an upstream whose dialect takes them: ${accepting.join(', ')}`
   return new GatewayError(
     'untranslatable',
     `This model’s provider cannot take: ${lost.join(', ')}. Leave them out, or ${instead}.`,
@@ -50,7 +50,7 @@ export function lossy(
 }
 
 /** The dialects that would carry every one of these fields, asked by letting each try. */
-function takersOf(
+function dialectsThatAccept(
   request: ChatRequest,
   client: DialectName,
   lost: readonly string[],

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { Deadlines, TICK_MS } from '../../../src/gateway/in-flight/deadlines.js'
-import { LANDED } from '../../../src/gateway/in-flight/in-flight-list.js'
+import { NOT_LISTED } from '../../../src/gateway/in-flight/in-flight-list.js'
 import { until } from '../../helpers/upstream.js'
 
 void t.test('ticks reach what is in flight, with a time that goes forward', async (t) => {
@@ -12,7 +12,7 @@ void t.test('ticks reach what is in flight, with a time that goes forward', asyn
   t.teardown(() => deadlines.close())
   const seen: number[] = []
   const before = performance.now()
-  deadlines.add({ place: LANDED, tick: (nowMs) => void seen.push(nowMs) })
+  deadlines.add({ listIndex: NOT_LISTED, tick: (nowMs) => void seen.push(nowMs) })
   await until(() => seen.length >= 3)
   t.same(
     seen,
@@ -29,17 +29,17 @@ void t.test('what is removed is left alone, also from inside a tick', async (t) 
   let ticks = 0
   let once = 0
   const short = {
-    place: LANDED,
+    listIndex: NOT_LISTED,
     tick: () => {
       once += 1
       deadlines.remove(short)
       deadlines.remove(other)
     },
   }
-  const other = { place: LANDED, tick: () => t.fail('was removed before its turn') }
+  const other = { listIndex: NOT_LISTED, tick: () => t.fail('was removed before its turn') }
   deadlines.add(other)
   deadlines.add(short)
-  deadlines.add({ place: LANDED, tick: () => void (ticks += 1) })
+  deadlines.add({ listIndex: NOT_LISTED, tick: () => void (ticks += 1) })
   await until(() => ticks >= 2)
   t.equal(once, 1)
 })
@@ -47,7 +47,7 @@ void t.test('what is removed is left alone, also from inside a tick', async (t) 
 void t.test('closed, it is silent; the same thing twice is in flight once', async (t) => {
   const deadlines = new Deadlines()
   let ticks = 0
-  const timed = { place: LANDED, tick: () => void (ticks += 1) }
+  const timed = { listIndex: NOT_LISTED, tick: () => void (ticks += 1) }
   deadlines.add(timed)
   deadlines.add(timed)
   const other = new Deadlines()
@@ -55,7 +55,7 @@ void t.test('closed, it is silent; the same thing twice is in flight once', asyn
   let beats = 0
   await until(() => ticks === 1)
   deadlines.close()
-  other.add({ place: LANDED, tick: () => void (beats += 1) })
+  other.add({ listIndex: NOT_LISTED, tick: () => void (beats += 1) })
   await until(() => beats >= 2)
   t.equal(ticks, 1)
 })

@@ -3,15 +3,15 @@
  * Method: random entries and departures against a Set, also from inside a visit.
  */
 import t from 'tap'
-import { InFlight, LANDED } from '../../../src/gateway/in-flight/in-flight-list.js'
+import { InFlightList, NOT_LISTED } from '../../../src/gateway/in-flight/in-flight-list.js'
 import { dice } from '../../helpers/seeded-random.js'
 
 interface Plane {
-  place: number
+  listIndex: number
   readonly name: number
 }
 
-function visited(list: InFlight<Plane>): number[] {
+function visited(list: InFlightList<Plane>): number[] {
   const names: number[] = []
   list.each(({ name }) => names.push(name))
   return names.sort((a, b) => a - b)
@@ -19,8 +19,8 @@ function visited(list: InFlight<Plane>): number[] {
 
 void t.test('it agrees with a Set', (t) => {
   const roll = dice(7)
-  const planes = Array.from({ length: 50 }, (_, name): Plane => ({ place: LANDED, name }))
-  const list = new InFlight<Plane>()
+  const planes = Array.from({ length: 50 }, (_, name): Plane => ({ listIndex: NOT_LISTED, name }))
+  const list = new InFlightList<Plane>()
   const model = new Set<number>()
   for (let step = 0; step < 5_000; step += 1) {
     const plane = planes[Math.floor(roll() * planes.length)]
@@ -43,8 +43,8 @@ void t.test('it agrees with a Set', (t) => {
 })
 
 void t.test('whoever leaves during a visit is not visited, and nobody is missed', (t) => {
-  const list = new InFlight<Plane>()
-  const planes = Array.from({ length: 5 }, (_, name): Plane => ({ place: LANDED, name }))
+  const list = new InFlightList<Plane>()
+  const planes = Array.from({ length: 5 }, (_, name): Plane => ({ listIndex: NOT_LISTED, name }))
   for (const plane of planes) list.add(plane)
   const seen: number[] = []
   list.each((plane) => {
@@ -55,14 +55,14 @@ void t.test('whoever leaves during a visit is not visited, and nobody is missed'
   })
   t.same([...seen].sort(), [0, 2, 3, 4])
   t.equal(list.size, 0)
-  t.ok(planes.every(({ place }) => place === LANDED))
+  t.ok(planes.every(({ listIndex }) => listIndex === NOT_LISTED))
   t.end()
 })
 
 void t.test('one that enters during a visit waits for the next', (t) => {
-  const list = new InFlight<Plane>()
-  const late: Plane = { place: LANDED, name: 2 }
-  list.add({ place: LANDED, name: 1 })
+  const list = new InFlightList<Plane>()
+  const late: Plane = { listIndex: NOT_LISTED, name: 2 }
+  list.add({ listIndex: NOT_LISTED, name: 1 })
   const seen: number[] = []
   list.each(({ name }) => {
     seen.push(name)

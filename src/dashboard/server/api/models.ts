@@ -2,7 +2,7 @@
 import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
 import type { ModelFacts } from '../../../chat/model.js'
-import { speaksOf } from '../../../upstreams/explain-dialect.js'
+import { dialectsByRequest } from '../../../upstreams/explain-dialect.js'
 import { ANY_MODEL } from '../../../ledger/find-price.js'
 import { PLAIN_REQUEST } from '../../../routing/route-conditions.js'
 import { reasonOf } from '../../../routing/explain-route.js'
@@ -82,7 +82,7 @@ function explained(snapshot: Snapshot, model: string): schema.ExplainReply {
     model,
     route: found === null ? null : routeView(snapshot, found, model),
     why,
-    dialectWhy: target === undefined ? null : speaksOf(target.upstream, facts).why,
+    dialectWhy: target === undefined ? null : dialectsByRequest(target.upstream, facts).why,
     others: [...others],
     catalogueId: snapshot.catalogue.find(requested)?.id ?? null,
   }
@@ -180,7 +180,7 @@ function routeView(snapshot: Snapshot, found: ModelRoute, asked: string): schema
   if (target === undefined) return null
   const { upstream } = target
   const model = target.model ?? asked
-  const speaks = speaksOf(upstream, factsFor(catalogue, model))
+  const speaks = dialectsByRequest(upstream, factsFor(catalogue, model))
   return {
     label,
     upstream: upstream.name,

@@ -9,7 +9,7 @@ import type { AttemptOwner } from './attempt-owner.js'
 export type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
 /** The time-out that has passed; `stalled`: the total, because of a client that does not read. */
-export type Overdue = 'connect' | 'first byte' | 'idle' | 'total' | 'stalled' | 'linger'
+export type PassedTimeout = 'connect' | 'first byte' | 'idle' | 'total' | 'stalled' | 'linger'
 
 /** How long each may take. */
 export interface TimeLimits {
@@ -40,12 +40,12 @@ export class AttemptClock {
   private readonly limits: TimeLimits
   /** When the phase of connecting, waiting or lingering began. */
   private sinceMs = 0
-  /** When the upstream was last heard; moves on while it is paused. */
-  private heardMs = 0
+  /** When the upstream was last received; moves on while it is paused. */
+  private receivedMs = 0
   private pausedMs: number | null = null
   /** How long the upstream was paused because the client did not read. */
   private clientMs = 0
-  private heardAll = false
+  private bodyEnded = false
 
   constructor(limits: TimeLimits) {
     this.limits = limits
@@ -59,23 +59,23 @@ export class AttemptClock {
   /** The head of the reply came. */
   head(nowMs: number): void {
     this.headMs = nowMs
-    this.heardMs = nowMs
+    this.receivedMs = nowMs
   }
 
   /** A chunk came; returns the time since what came before it. */
-  heard(nowMs: number): number {
-    const gapMs = nowMs - this.heardMs
-    this.heardMs = nowMs
+  received(nowMs: number): number {
+    const gapMs = nowMs - this.receivedMs
+    this.receivedMs = nowMs
     return gapMs
   }
 
   /** The upstream's body ended, well or badly. */
   ended(): void {
-    this.heardAll = true
+    this.bodyEnded = true
   }
 
   get hasEnded(): boolean {
-    return this.heardAll
+    return this.bodyEnded
   }
 
   get isPaused(): boolean {
@@ -90,11 +90,11 @@ export class AttemptClock {
     if (this.pausedMs === null) return
     this.clientMs += nowMs - this.pausedMs
     this.pausedMs = null
-    this.heardMs = nowMs
+    this.receivedMs = nowMs
   }
 
   /** Null while no time-out has passed. `hasClient`: the client has the beginning of the reply. */
-  overdue(phase: Phase, nowMs: number, hasClient: boolean): Overdue | null {
+  passedTimeout(phase: Phase, nowMs: number, hasClient: boolean): PassedTimeout | null {
     const { connectMs, firstByteMs, idleMs, totalMs, startedMs } = this.limits
     switch (phase) {
       case 'over':
@@ -109,7 +109,7 @@ export class AttemptClock {
         break
       default:
         // Silence is not the upstream's while it is paused, or once it has said all.
-        if (!this.isPaused && !this.heardAll && nowMs - this.heardMs > idleMs) return 'idle'
+        if (!this.isPaused && !this.bodyEnded && nowMs - this.receivedMs > idleMs) return 'idle'
     }
     if (nowMs - startedMs <= totalMs) return null
     return hasClient && this.isClientSlow() ? 'stalled' : 'total'
@@ -117,6 +117,6 @@ export class AttemptClock {
 
   /** Whether the time went on a client that does not read: now, or for most of it. */
   private isClientSlow(): boolean {
-    return this.isPaused || this.heardAll || this.clientMs > this.limits.totalMs / 2
+    return this.isPaused || this.bodyEnded || this.clientMs > this.limits.totalMs / 2
   }
 }

@@ -1,11 +1,11 @@
 /** Chunks of an upstream's reply on their way into the stream of the client, with back-pressure on the upstream. */
 import type { UpstreamCall } from '../../../upstreams/pool.js'
-import { joined } from '../../bodies/join-chunks.js'
+import { joinChunks } from '../../bodies/join-chunks.js'
 import type { ReplyTransform } from '../../streams/reply-transform.js'
 import type { AttemptClock } from './attempt-timeouts.js'
 
 /** The attempt that the chunks belong to. */
-export interface Fed {
+export interface ChunkFeedOwner {
   readonly clock: AttemptClock
   readonly upstream: UpstreamCall | null
   /** False once the stream has ended, or the attempt. */
@@ -13,13 +13,13 @@ export interface Fed {
 }
 
 /** Feeds one stream. */
-export class Feed {
+export class ChunkFeed {
   private readonly stream: ReplyTransform
-  private readonly fed: Fed
+  private readonly fed: ChunkFeedOwner
   /** Chunks of the current read. */
   private arrived: Buffer[] = []
 
-  constructor(stream: ReplyTransform, fed: Fed) {
+  constructor(stream: ReplyTransform, fed: ChunkFeedOwner) {
     this.stream = stream
     this.fed = fed
     stream.onDrain = () => this.resume()
@@ -34,7 +34,7 @@ export class Feed {
     const { arrived, fed, stream } = this
     if (arrived.length === 0 || !fed.isStreaming()) return
     this.arrived = []
-    const takesMore = stream.write(joined(arrived))
+    const takesMore = stream.write(joinChunks(arrived))
     // If this chunk ended the stream nobody would resume, and the socket could not be used again.
     if (takesMore || !fed.isStreaming() || fed.clock.isPaused) return
     fed.clock.pause(performance.now())

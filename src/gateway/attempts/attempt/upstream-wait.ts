@@ -5,7 +5,7 @@ import type { AttemptResult } from '../attempt-result.js'
 type Awaited = 'connectMs' | 'firstByteMs' | 'replyMs'
 
 /** Adds up into the attempt's result, so that waiting is not counted as time of the gateway's own. */
-export class Wait {
+export class UpstreamWait {
   private result: AttemptResult | null
   private awaited: Awaited | null = null
   private sinceMs = 0

@@ -52,7 +52,7 @@ export class HealthProbe {
     }
     this.running = pool.send(
       { method: 'GET', path, headers: headers(), body: null },
-      new Verdict(ended),
+      new ProbeReply(ended),
     )
     const waitMs = Math.min(MAX_WAIT_MS, probe.intervalMs)
     this.deadline = setTimeout(() => {
@@ -70,7 +70,7 @@ export class HealthProbe {
 }
 
 /** A reply below 500 shows that the provider answers; its body is read and dropped. */
-class Verdict implements ReplyHandler {
+class ProbeReply implements ReplyHandler {
   private readonly ended: (isHealthy: boolean) => void
   private status = 0
 

@@ -8,12 +8,12 @@ import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import type { Usage } from '../../../chat/usage.js'
 import type { Seed } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'
-import { bulkOf, inputTokens } from '../../../ledger/estimate-tokens.js'
+import { promptSizeOf, inputTokens } from '../../../ledger/estimate-tokens.js'
 import { outlineOf, vectorText } from '../../../wire/vectors.js'
 import type { RequestContext } from '../../exchange.js'
 import type { Target } from '../../generation/generation.js'
 import type { Call } from '../../phases/receive.js'
-import type { Verdict } from '../../streams/translated-stream.js'
+import type { ReplyResult } from '../../streams/translated-stream.js'
 
 /** A reply that was read. */
 export interface VectorsReply {
@@ -22,7 +22,7 @@ export interface VectorsReply {
   /** How many the body has, in UTF-8 where it is a text. */
   readonly bytes: number
   /** `error` says why there is no body. */
-  readonly verdict: Verdict
+  readonly replyResult: ReplyResult
 }
 
 /** A reply that is not of its own format. */
@@ -83,18 +83,18 @@ async function inForm(
 function counted(usage: Usage, { request }: Call, { generation }: RequestContext): Usage {
   if (usage.input !== undefined) return usage
   const { family } = generation.facts(request.model)
-  return { ...usage, input: inputTokens(bulkOf(request), family) }
+  return { ...usage, input: inputTokens(promptSizeOf(request), family) }
 }
 
 function answered(body: string | Buffer, bytes: number, { usage, model }: Vectors): VectorsReply {
-  return { kind: 'answer', body, bytes, verdict: verdictOf(null, usage, model) }
+  return { kind: 'answer', body, bytes, replyResult: replyResultOf(null, usage, model) }
 }
 
 function failed(error: WireError): VectorsReply {
-  return { kind: 'answer', body: '', bytes: 0, verdict: verdictOf(error, {}, null) }
+  return { kind: 'answer', body: '', bytes: 0, replyResult: replyResultOf(error, {}, null) }
 }
 
-function verdictOf(error: WireError | null, usage: Usage, model: string | null): Verdict {
+function replyResultOf(error: WireError | null, usage: Usage, model: string | null): ReplyResult {
   const outcome = error === null ? 'complete' : 'failed'
   const nothing = { breach: null, reason: null, tier: null, lost: [], outputSize: NO_OUTPUT }
   return { outcome, error, usage, model, ...nothing }

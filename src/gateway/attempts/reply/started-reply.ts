@@ -3,7 +3,7 @@ import type { ReplyTransform } from '../../streams/reply-transform.js'
 import type { WholeReply } from '../../streams/whole-reply.js'
 
 /** A reply that has begun: a whole body, or a stream with its first content. */
-export type BegunReply =
+export type StartedReply =
   | {
       readonly kind: 'whole'
       readonly body: string | Buffer
