@@ -1,27 +1,30 @@
 /**
- * The ledger as the gateway uses it: rows are settled before an answer ends, and wait on disk while the
- * ledger is away. Never makes a client wait longer than half a second. Knows no engine and no exchange.
+ * Writes ledger entries for the gateway: each entry is settled before its reply ends, and goes to the spool on disk while
+ * the ledger is unavailable. A client waits at most 500 ms for its entry.
  */
 import type { LedgerConfig } from '../config/config.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Reservation, Ledger } from '../store/ledger.js'
+import { PendingSettlements } from './pending-settlements.js'
 import type { UsageRow } from './row.js'
-import type { Segment, Spool } from './spool.js'
+import type { Segment } from './spool-segment.js'
+import type { Spool } from './spool.js'
 import { readSpoolLine, writeSpoolLine, type SpooledEntry } from './spool-line.js'
 
-/** What the ledgerWriter are made of. */
+/** The parts that a writer uses. */
 export interface LedgerWriterOptions {
   readonly ledger: Pick<Ledger, 'settle' | 'append' | 'expire' | 'prune'>
   readonly spool: Spool
   readonly settings: () => LedgerConfig
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
+  /** Counts entries for the metric `sluice_usage_rows_total`. */
   readonly onRow: (kind: RowKind, rows: number) => void
 }
 
 /**
- * What is counted: each row by how its tokens came about, and beside that what happened to it on its way.
- * `lost`: reservations whose process died, settled by whoever came by. `damaged`: lines of the spool that
- * cannot be read.
+ * The label values of `sluice_usage_rows_total`. Each entry counts by the source of its token counts, and by the events on
+ * its way to the ledger. `lost`: reservations of a process that exited, settled by another process. `damaged`: lines of
+ * the spool that cannot be read.
  */
 export const ROW_KINDS = [
   'reported',
@@ -36,61 +39,45 @@ export const ROW_KINDS = [
 /** One of `ROW_KINDS`. */
 export type RowKind = (typeof ROW_KINDS)[number]
 
-/** What a client may wait for its row; then the row goes to the spool, and nobody waits again. */
-const SETTLE_MS = 500
-/** How often waiting rows are looked at. */
-const SWEEP_MS = 100
-/** How often an absent ledger is asked whether it is back. */
+/** Interval between attempts to reach an unavailable ledger. */
 const RETRY_MS = 1_000
-/** How often others' spools and reservations are looked after; a reservation is seen to within a minute. */
-const TEND_MS = 10_000
+/** Interval of the maintenance of other processes' spools and reservations, which are due within a minute. */
+const MAINTENANCE_MS = 10_000
 /**
- * After an outage every process has so long to bring what it knows of requests that ended meanwhile, before
- * anybody takes them for lost.
+ * Time for every process after an outage to settle the requests that ended meanwhile, before their reservations count as
+ * lost.
  */
 const GRACE_MS = 30_000
-/** How often what is too old is dropped. */
+/** Interval of dropping entries and sums that are older than the configuration keeps. */
 const PRUNE_MS = 600_000
-/** Rows of the spool that are settled at the same time. */
+/** Spooled entries that are settled at the same time. */
 const BATCH = 64
-/** How long a call that only tidies up may take. */
-const PATIENCE_MS = 5_000
-/** Dropped rows are counted one by one and told of this often. */
+/** Time limit of one call of the maintenance. */
+const MAINTENANCE_CALL_MS = 5_000
+/** Minimum interval between two log lines about dropped entries. */
 const ALARM_MS = 10_000
-/** Rows of requests that ran when the disk became full; new requests are refused then. About 1 KB each. */
-const MOST_HELD = 20_000
+/**
+ * Entries of requests that were running when the disk became full, about 1 KB each. New requests are refused meanwhile.
+ */
+const MAX_HELD = 20_000
 const DAY_MS = 86_400_000
 
-/** A row on its way to the ledger. */
-interface Waiting {
-  readonly row: UsageRow
-  readonly reservation: Reservation | undefined
-  readonly sinceMs: number
-  readonly resolve: () => void
-  /** Where it is in the list; `OVER` once it is not. */
-  place: number
-}
-
-const OVER = -1
-
-/** One process's ledgerWriter. */
+/** The ledger writer of one process. Holds timers until `close`. */
 export class LedgerWriter {
   private readonly options: LedgerWriterOptions
-  /** Without order, and without those that are over: a row that is kept longer costs the collector. */
-  private readonly waiting: Waiting[] = []
-  private readonly sweep: NodeJS.Timeout
-  private tending: NodeJS.Timeout | null = null
-  private tendingNow: Promise<void> | null = null
+  private readonly pending: PendingSettlements
+  private maintenanceTimer: NodeJS.Timeout | null = null
+  private runningMaintenance: Promise<void> | null = null
   private prunedMs = performance.now()
   private alarmedMs = -ALARM_MS
-  private isAway = false
-  /** When the last outage was noticed, and when it was over. */
-  private awayMs = Number.NEGATIVE_INFINITY
-  private backMs = Number.NEGATIVE_INFINITY
-  /** How many rows of a segment have been brought in, so that a slow ledger is not brought them again. */
-  private readonly brought = new Map<string, number>()
+  private isUnavailable = false
+  /** When the last outage was noticed, and when it ended. */
+  private unavailableMs = Number.NEGATIVE_INFINITY
+  private availableMs = Number.NEGATIVE_INFINITY
+  /** Number of settled entries of each segment, so that a slow ledger does not get them twice. */
+  private readonly settledEntries = new Map<string, number>()
   private isFull = false
-  /** Rows that neither the ledger nor the spool has taken, with `when_full: refuse`. */
+  /** With `when_full: refuse`: entries that neither the ledger nor the spool has accepted. */
   private readonly held: SpooledEntry[] = []
   private isClosed = false
   private spooledRows = 0
@@ -98,19 +85,22 @@ export class LedgerWriter {
 
   constructor(options: LedgerWriterOptions) {
     this.options = options
-    this.sweep = setInterval(() => this.giveUpOld(), SWEEP_MS).unref()
-    this.tendAfter(RETRY_MS)
+    this.pending = new PendingSettlements((entry) => {
+      this.markUnavailable()
+      this.spool(entry)
+    })
+    this.scheduleMaintenance(RETRY_MS)
   }
 
-  /** Nothing that costs money may be started: a row could neither be settled nor kept. */
+  /** True while requests that cost money must be refused, because their entries could be neither settled nor spooled. */
   get isRefusing(): boolean {
     if (this.options.settings().whenFull !== 'refuse') return false
-    return this.held.length > 0 || (this.isFull && this.isAway)
+    return this.held.length > 0 || (this.isFull && this.isUnavailable)
   }
 
-  /** `ok`, or what is wrong, in words for an operator. */
+  /** `ok`, or the problem, for `/readyz`. */
   get state(): string {
-    if (!this.isAway) return 'ok'
+    if (!this.isUnavailable) return 'ok'
     const parts = [`unavailable, ${this.spooledRows} rows spooled`]
     if (this.held.length > 0) parts.push(`${this.held.length} in memory, requests are refused`)
     if (this.droppedRows > 0) parts.push(`${this.droppedRows} dropped`)
@@ -118,8 +108,8 @@ export class LedgerWriter {
   }
 
   /**
-   * Resolves once the row is safe; null where it is so already. Never rejects. Without a reservation its request
-   * holds nothing that others wait for. It waits from `sinceMs` on, monotonic.
+   * Writes one entry. Resolves when the ledger or the spool has it; returns null if the spool has it already. Never
+   * rejects. Pass no `reservation` if the request has reserved nothing. The 500 ms count from `sinceMs` (monotonic).
    */
   settle(
     row: UsageRow,
@@ -127,77 +117,36 @@ export class LedgerWriter {
     sinceMs = performance.now(),
   ): Promise<void> | null {
     this.options.onRow(row.source, 1)
-    if (this.isAway) {
-      this.keep({ row, reservation })
+    if (this.isUnavailable) {
+      this.spool({ row, reservation })
       return null
     }
-    return new Promise((resolve) => {
-      const place = this.waiting.length
-      const waiting: Waiting = { row, reservation, sinceMs, resolve, place }
-      this.waiting.push(waiting)
-      const { ledger } = this.options
-      const safe: Promise<unknown> =
-        reservation === undefined ? ledger.append(row) : ledger.settle(row, reservation)
-      safe.then(
-        () => this.done(waiting),
-        () => this.giveUp(waiting),
-      )
-    })
+    const { ledger } = this.options
+    return this.pending.add({ row, reservation }, sinceMs, () =>
+      reservation === undefined ? ledger.append(row) : ledger.settle(row, reservation),
+    )
   }
 
-  /** Waits for what is on its way, tries once more to empty the spool, and puts the rest on the disk. */
+  /** Waits for pending entries, tries once to settle the spooled ones, and leaves the rest in the spool. */
   async close(): Promise<void> {
     this.isClosed = true
-    if (this.tending !== null) clearTimeout(this.tending)
-    while (this.waiting.length > 0) await pause(SWEEP_MS / 4)
-    clearInterval(this.sweep)
-    await this.tendingNow
+    if (this.maintenanceTimer !== null) clearTimeout(this.maintenanceTimer)
+    await this.pending.close()
+    await this.runningMaintenance
     if (this.spooledRows + this.held.length > 0) await this.replay().catch(() => undefined)
-    for (const spooled of this.held.splice(0)) this.keep(spooled)
+    for (const entry of this.held.splice(0)) this.spool(entry)
     this.options.spool.close()
   }
 
-  private done(waiting: Waiting): void {
-    if (this.leave(waiting)) waiting.resolve()
-  }
-
-  private giveUp(waiting: Waiting): void {
-    if (!this.leave(waiting)) return
-    this.away()
-    this.keep(waiting)
-    waiting.resolve()
-  }
-
-  private leave(waiting: Waiting): boolean {
-    const { place } = waiting
-    if (place === OVER) return false
-    const last = this.waiting.pop()
-    if (last !== undefined && last !== waiting) {
-      this.waiting[place] = last
-      last.place = place
-    }
-    waiting.place = OVER
-    return true
-  }
-
-  private giveUpOld(): void {
-    const oldestMs = performance.now() - SETTLE_MS
-    // From the end: whoever takes the place of one that leaves has been looked at.
-    for (let at = this.waiting.length - 1; at >= 0; at -= 1) {
-      const waiting = this.waiting[at]
-      if (waiting !== undefined && waiting.sinceMs <= oldestMs) this.giveUp(waiting)
-    }
-  }
-
-  private away(): void {
-    if (this.isAway) return
-    this.isAway = true
-    this.awayMs = performance.now()
+  private markUnavailable(): void {
+    if (this.isUnavailable) return
+    this.isUnavailable = true
+    this.unavailableMs = performance.now()
     this.options.log.warn('ledger unavailable, rows are spooled')
-    this.tendAfter(RETRY_MS)
+    this.scheduleMaintenance(RETRY_MS)
   }
 
-  private keep({ row, reservation }: SpooledEntry): void {
+  private spool({ row, reservation }: SpooledEntry): void {
     const { spool, onRow, log } = this.options
     this.isFull = spool.append(writeSpoolLine({ row, reservation })) === 'full'
     if (!this.isFull) {
@@ -222,86 +171,87 @@ export class LedgerWriter {
 
   private get canHold(): boolean {
     const isRefused = this.options.settings().whenFull === 'refuse'
-    return isRefused && !this.isClosed && this.held.length < MOST_HELD
+    return isRefused && !this.isClosed && this.held.length < MAX_HELD
   }
 
-  /** Brings what is held in memory to the ledger, the oldest first. Rejects if it takes none. */
-  private async bringHeld(): Promise<void> {
+  /** Settles the entries held in memory, oldest first. Rejects if the ledger is unavailable. */
+  private async settleHeld(): Promise<void> {
     while (this.held.length > 0) {
       const batch = this.held.slice(0, BATCH)
       const settling = batch.map(({ row, reservation }) =>
         this.options.ledger.settle(row, reservation),
       )
-      await within(PATIENCE_MS, Promise.all(settling))
+      await within(MAINTENANCE_CALL_MS, Promise.all(settling))
       this.held.splice(0, batch.length)
       this.options.onRow('replayed', batch.length)
     }
   }
 
-  private tendAfter(ms: number): void {
+  private scheduleMaintenance(ms: number): void {
     if (this.isClosed) return
-    if (this.tending !== null) clearTimeout(this.tending)
-    // Workers start together and must not come together.
+    if (this.maintenanceTimer !== null) clearTimeout(this.maintenanceTimer)
+    // Workers start at the same time and must not reach the ledger at the same time.
     const jitteredMs = ms * (0.75 + Math.random() / 2)
-    this.tending = setTimeout(() => {
-      this.tendingNow ??= this.tend().finally(() => {
-        this.tendingNow = null
-        this.tendAfter(this.isAway ? RETRY_MS : TEND_MS)
+    this.maintenanceTimer = setTimeout(() => {
+      this.runningMaintenance ??= this.maintain().finally(() => {
+        this.runningMaintenance = null
+        this.scheduleMaintenance(this.isUnavailable ? RETRY_MS : MAINTENANCE_MS)
       })
     }, jitteredMs).unref()
   }
 
-  /** The spool, others' dead reservations, and what is too old; the first two tell who is back. */
-  private async tend(): Promise<void> {
+  /** Settles spooled entries and lost reservations, which shows whether the ledger is available, and drops old data. */
+  private async maintain(): Promise<void> {
     try {
-      // What the dead have left in their spools is not lost; a server that only reads is not back.
+      // The spool comes first: its entries belong to reservations that would count as lost. `expire` writes, so a ledger
+      // that only reads stays unavailable.
       const rows = this.spooledRows
       await this.replay()
       await this.expire()
-      this.back(rows)
-      // What was spooled meanwhile.
+      this.markAvailable(rows)
+      // Entries that were spooled meanwhile.
       await this.replay()
       await this.prune()
     } catch {
-      this.away()
+      this.markUnavailable()
     }
   }
 
   private async expire(): Promise<void> {
     const nowMs = performance.now()
-    const isOver = !this.isAway && nowMs - this.backMs >= GRACE_MS
-    const overdueMs = isOver ? 0 : Math.ceil(nowMs - this.awayMs + GRACE_MS)
-    const lost = await within(PATIENCE_MS, this.options.ledger.expire(overdueMs))
+    const isOver = !this.isUnavailable && nowMs - this.availableMs >= GRACE_MS
+    const overdueMs = isOver ? 0 : Math.ceil(nowMs - this.unavailableMs + GRACE_MS)
+    const lost = await within(MAINTENANCE_CALL_MS, this.options.ledger.expire(overdueMs))
     if (lost > 0) this.options.onRow('lost', lost)
   }
 
-  private back(rows: number): void {
-    if (!this.isAway) return
-    this.isAway = false
+  private markAvailable(rows: number): void {
+    if (!this.isUnavailable) return
+    this.isUnavailable = false
     this.isFull = false
-    this.backMs = performance.now()
+    this.availableMs = performance.now()
     this.options.log.info('ledger is back', { rows })
   }
 
-  /** The ledger takes each row once, however often it is brought. */
+  /** Settles the entries of the spool. The ledger accepts each entry once, however often it is sent. */
   private async replay(): Promise<void> {
     const { spool, onRow } = this.options
-    await this.bringHeld()
+    await this.settleHeld()
     for (const segment of spool.segments()) {
       const { rows, damaged } = this.rowsOf(segment)
-      for (let at = this.brought.get(segment.path) ?? 0; at < rows.length; at += BATCH) {
+      for (let at = this.settledEntries.get(segment.path) ?? 0; at < rows.length; at += BATCH) {
         const batch = rows.slice(at, at + BATCH)
         const settling = batch.map(({ row, reservation }) =>
           this.options.ledger.settle(row, reservation),
         )
-        await within(PATIENCE_MS, Promise.all(settling))
+        await within(MAINTENANCE_CALL_MS, Promise.all(settling))
         onRow('replayed', batch.length)
-        this.brought.set(segment.path, at + batch.length)
+        this.settledEntries.set(segment.path, at + batch.length)
       }
-      // A line that cannot be read is the only one of its row: an operator may still, or another version.
+      // An operator, or another version of the program, may be able to read the damaged lines.
       if (damaged > 0) spool.setAside(segment)
       else spool.remove(segment)
-      this.brought.delete(segment.path)
+      this.settledEntries.delete(segment.path)
       if (spool.owns(segment)) this.spooledRows = Math.max(0, this.spooledRows - rows.length)
     }
   }
@@ -314,7 +264,7 @@ export class LedgerWriter {
       try {
         rows.push(readSpoolLine(line))
       } catch {
-        // Of another version, or no row at all; counted and told of below.
+        // Written by another version, or damaged; counted below.
         damaged += 1
       }
     }
@@ -341,11 +291,7 @@ export class LedgerWriter {
   }
 }
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
-}
-
-/** Rejects where the promise takes too long; what becomes of it then is of no interest. */
+/** Rejects if the promise takes longer than `ms`; its later result is ignored. */
 function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('the ledger did not answer in time')), ms)

@@ -3,7 +3,8 @@
  */
 import type { Dispatcher } from 'undici'
 import { type ConnectionSettings, openDispatcher } from '../../src/upstreams/dispatcher.js'
-import { type UpstreamCall, UpstreamPool } from '../../src/upstreams/pool.js'
+import { UpstreamPool } from '../../src/upstreams/pool.js'
+import type { UpstreamCall } from '../../src/upstreams/upstream-call.js'
 
 /** A local upstream without TLS and proxy. */
 export const SETTINGS: Omit<ConnectionSettings, 'baseUrl'> = {

@@ -24,13 +24,13 @@ import {
 } from '../../routing/router.js'
 import { stickyKeyOf } from '../../routing/sticky.js'
 import { orderOf } from '../../routing/targets.js'
-import { requestPathAt } from '../../upstreams/request-path.js'
 import { MediaFetcher } from '../../upstreams/media-fetcher.js'
 import { Upstreams, type Upstream } from '../../upstreams/upstreams.js'
 import { UpstreamStates } from '../attempts/health/upstream-state.js'
-import { HealthProbe } from '../attempts/health/health-probe.js'
+import type { HealthProbe } from '../attempts/health/health-probe.js'
+import { startHealthProbes } from './start-health-probes.js'
 import { UnlistedModels } from './unlisted-models.js'
-import { fixedHeaders, ownHeaders } from './upstream-headers.js'
+import { fixedHeaders } from './upstream-headers.js'
 import { ModelList } from './model-list.js'
 import { formatFor, type RequestFormat } from './choose-dialect.js'
 import { BudgetPrices } from '../reservation/budget-price.js'
@@ -105,7 +105,7 @@ export class Generation {
     this.upstreams = new Upstreams(snapshot.config.upstreams, previous?.upstreams ?? null)
     this.states = new UpstreamStates(snapshot.config, previous?.states ?? null)
     this.shadowStates = new UpstreamStates(snapshot.config, previous?.shadowStates ?? null)
-    this.probes = Object.keys(snapshot.config.upstreams).flatMap((name) => this.probeOf(name))
+    this.probes = startHealthProbes(snapshot.config, this.upstreams, this.states)
     this.models = new ModelList(snapshot, this.router)
     const priced = Object.values(snapshot.config.upstreams)
     this.prices = new Prices(snapshot.catalogue.models, priced)
@@ -254,27 +254,6 @@ export class Generation {
     if (this.active > 0 || this.successor === undefined) return
     this.onRetired?.()
     this.onRetired = null
-  }
-
-  /** One, or none if the upstream has no `probe` or no key. */
-  private probeOf(name: string): HealthProbe[] {
-    const upstream = this.upstreams.get(name)
-    const probe = upstream?.config.probe ?? null
-    if (upstream === undefined || probe === null || !isConfigured(upstream.config)) return []
-    const { config, pool, address } = upstream
-    const egress = egressOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect)
-    if (egress === null) return []
-    const { breaker, credentials } = this.states.of(name)
-    const path = requestPathAt({ ...address, path: null }, probe.path, '')
-    const headersFor = (): string[] => {
-      const { key } = credentials.next(new Set(), null) ?? { key: null }
-      return [
-        'accept',
-        'application/json',
-        ...Object.entries(ownHeaders(config, egress, key)).flat(),
-      ]
-    }
-    return [new HealthProbe({ probe, pool, path, headers: headersFor, breaker })]
   }
 
   private makeTarget(

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../../errors.js'
 import type { Outcome } from '../../../observe/metrics/hops.js'
-import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool.js'
+import type { ReplyHandler, UpstreamCall } from '../../../upstreams/upstream-call.js'
 import type { Timed } from '../../in-flight/deadlines.js'
 import {
   TIMEOUT_TEXTS,

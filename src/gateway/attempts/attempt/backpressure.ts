@@ -1,5 +1,5 @@
 /** Chunks of an upstream's reply on their way into the stream of the client, with back-pressure on the upstream. */
-import type { UpstreamCall } from '../../../upstreams/pool.js'
+import type { UpstreamCall } from '../../../upstreams/upstream-call.js'
 import { joinChunks } from '../../bodies/join-chunks.js'
 import type { ReplyTransform } from '../../streams/reply-transform.js'
 import type { AttemptClock } from './attempt-timeouts.js'
