@@ -9,7 +9,7 @@ import type { ModelFacts } from '../../src/chat/model.js'
 import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName, Egress, Endpoint } from '../../src/dialects/dialect.js'
 import { egressOf, ingressOf } from '../../src/dialects/index.js'
-import { PassedStream } from '../../src/gateway/streams/passthrough-transform.js'
+import { PassthroughStream } from '../../src/gateway/streams/passthrough-transform.js'
 import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'
 import { packageFile } from '../../src/files/package-file.js'
 import { parseObject } from '../../src/wire/json/parse-body.js'
@@ -208,8 +208,8 @@ function tapCase(dialect: DialectName): Case {
   const newTap = egressFor(dialect).newTap
   if (source === undefined || newTap === null) throw new Error(`${dialect} has no tap`)
   const chunks = chunksOf(source)
-  const pass = (): PassedStream => {
-    const stream = new PassedStream(newTap({ includeUsage: true }))
+  const pass = (): PassthroughStream => {
+    const stream = new PassthroughStream(newTap({ includeUsage: true }))
     for (const chunk of chunks) stream.write(chunk)
     stream.end()
     return stream

@@ -13,11 +13,11 @@ import type { ModelFamily } from '../../src/chat/model.js'
 import {
   inputTokens,
   jsonBytes,
-  mostInputTokens,
-  noBulk,
+  maxInputTokens,
+  emptyPromptSize,
   outputTokens,
-  type Bulk,
-} from '../../src/ledger/estimate.js'
+  type PromptSize,
+} from '../../src/ledger/estimate-tokens.js'
 import { cases, gistOf, type Case } from '../../test/conformance/recordings/recorded.js'
 
 const FAMILY: Readonly<Record<Case['format'], ModelFamily>> = {
@@ -65,7 +65,7 @@ const MEDIA = /^(image|document|image_url|input_image|input_file|file|input_audi
 const MEDIA_KEYS = ['inlineData', 'inline_data', 'fileData', 'file_data']
 
 /** Adds what is said below a node. */
-function weigh(node: JsonValue | undefined, bulk: Bulk): void {
+function weigh(node: JsonValue | undefined, bulk: PromptSize): void {
   if (typeof node === 'string') bulk.textBytes += Buffer.byteLength(node)
   else if (Array.isArray(node)) for (const each of node) weigh(each, bulk)
   else if (isObject(node)) {
@@ -87,8 +87,8 @@ function weigh(node: JsonValue | undefined, bulk: Bulk): void {
 }
 
 /** A recorded request, whatever it is spelled in; null where it is more than words and functions. */
-function bulkOfBody(body: JsonObject): Bulk | null {
-  const bulk = noBulk()
+function bulkOfBody(body: JsonObject): PromptSize | null {
+  const bulk = emptyPromptSize()
   const turns = body['messages'] ?? body['contents'] ?? body['input'] ?? null
   if (turns === null || body['previous_response_id'] !== undefined) return null
   weigh(turns, bulk)
@@ -130,7 +130,7 @@ for (const one of cases()) {
   if (bulk !== null && prompt >= LEAST) {
     const kind = bulk.images > 0 ? 'media' : bulk.tools > 0 ? 'tools' : 'words'
     note(`${vendor} prompt, ${kind}`, inputTokens(bulk, family), prompt)
-    if (kind !== 'media') note('all, most of a prompt', mostInputTokens(bulk, family), prompt)
+    if (kind !== 'media') note('all, most of a prompt', maxInputTokens(bulk, family), prompt)
   }
   const calls = gist.calls.length
   const args = gist.calls.map(({ name, args: value }) => name + JSON.stringify(value)).join('')

@@ -6,11 +6,11 @@ import { GatewayError } from '../errors.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
 import { hasLeft, REFUSED } from '../http/respond.js'
-import type { Lease } from '../limits/limiter.js'
+import type { LimitReservation } from '../limits/limiter.js'
 import { Cancellation } from './cancellation.js'
 import type { Generation } from './generation/generation.js'
 import type { RequestTrace } from './observe/trace-context.js'
-import { LANDED, type Flight } from './under-way/in-flight.js'
+import { NOT_LISTED, type InFlightItem } from './in-flight/in-flight-list.js'
 
 /** What sending a request and recording it takes: an exchange with a client, or a shadow request, which has none. */
 export interface RequestContext {
@@ -38,8 +38,8 @@ export interface ExchangeParts {
 }
 
 /** One request, from its head to its ledger entry. */
-export class Exchange implements Flight, RequestContext {
-  place = LANDED
+export class Exchange implements InFlightItem, RequestContext {
+  listIndex = NOT_LISTED
   readonly id: string
   readonly req: HttpRequest
   readonly res: HttpResponse
@@ -57,11 +57,11 @@ export class Exchange implements Flight, RequestContext {
   /** The digest of its key, once known: revoking the key cancels the exchange. */
   keyDigest: string | null = null
   /** The reservation of its limits while it runs: the limiter renews it. */
-  lease: Lease | null = null
+  limitReservation: LimitReservation | null = null
   /** The trace that it belongs to; null if it has none. */
   trace: RequestTrace | null = null
   /** The reply was ended with an error: that its connection closes does not mean that the client left. */
-  isBrokenOff = false
+  endedWithError = false
 
   constructor({ id, req, res, generation, startedMs, as = null, upgrade = null }: ExchangeParts) {
     this.id = id
@@ -79,7 +79,7 @@ export class Exchange implements Flight, RequestContext {
 
   /** A client may leave in any phase (another gateway once held 24,000 zombie streams). */
   private closed(): void {
-    if (this.isBrokenOff || hasLeft(this.res)) return
+    if (this.endedWithError || hasLeft(this.res)) return
     this.cancellation.cancel(new GatewayError('client_gone', 'The client closed the connection.'))
   }
 }

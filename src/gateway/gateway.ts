@@ -10,21 +10,21 @@ import { newRequestId } from '../http/request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import type { BreakerState } from './attempts/health/breaker.js'
 import { BodyBudget } from './bodies/body-budget.js'
-import type { CanaryOrder } from './canaries/monitor.js'
-import { CanaryTally, type CanaryReport } from './canaries/tally.js'
-import { Deadlines } from './under-way/deadlines.js'
-import { Discovery } from './generation/discovery.js'
-import { Drains } from './under-way/drains.js'
+import type { CanaryOrder } from './canaries/canary-monitor.js'
+import { CanaryCounter, type CanaryReport } from './canaries/canary-counts.js'
+import { Deadlines } from './in-flight/deadlines.js'
+import { Discovery } from './generation/model-discovery.js'
+import { DrainSlots } from './in-flight/drain-slots.js'
 import { Exchange } from './exchange.js'
 import { Generation } from './generation/generation.js'
-import { InFlight } from './under-way/in-flight.js'
-import { OverloadMonitor } from './overload/monitor.js'
+import { InFlightList } from './in-flight/in-flight-list.js'
+import { OverloadMonitor } from './overload/overload-monitor.js'
 import type { Overload } from './overload/overload.js'
-import { RecentHeads, type RequestHead } from './observe/recent-heads.js'
-import { passedTrace } from './observe/trace-context.js'
+import { RecentHeads, type RequestHead } from './observe/recent-requests.js'
+import { clientTrace } from './observe/trace-context.js'
 import { serve, type Services } from './pipeline.js'
 import { Shadows } from './shadows/shadows.js'
-import { faultOf } from './generation/try-out.js'
+import { generationProblem } from './generation/validate-generation.js'
 
 /** Requests and whole replies may hold half of the heap, copies included; the rest is for work on them. */
 const BODY_SHARE_OF_HEAP = 0.5
@@ -32,7 +32,7 @@ const BODY_SHARE_OF_HEAP = 0.5
 /** What a gateway is given; it makes the other services. */
 export type GatewayParts = Omit<
   Services,
-  'canaries' | 'deadlines' | 'drains' | 'bodies' | 'overload' | 'recent' | 'shadows' | 'ended'
+  'canaries' | 'deadlines' | 'drainSlots' | 'bodies' | 'overload' | 'recent' | 'shadows' | 'ended'
 >
 
 /** Serves requests with the generation in force, until it is drained. */
@@ -40,7 +40,7 @@ export class Gateway {
   private readonly services: Services
   private readonly discovery: Discovery
   private readonly monitor: OverloadMonitor
-  private readonly inFlight = new InFlight<Exchange>()
+  private readonly inFlight = new InFlightList<Exchange>()
   private current: Generation
   /** Set while somebody waits for the last exchange. */
   private onIdle: (() => void) | null = null
@@ -57,17 +57,17 @@ export class Gateway {
     })
     const shared = {
       ...parts,
-      canaries: new CanaryTally(report),
+      canaries: new CanaryCounter(report),
       overload: this.monitor.overload,
       recent: new RecentHeads(),
       deadlines: new Deadlines(),
-      drains: new Drains(),
+      drainSlots: new DrainSlots(),
       bodies: new BodyBudget(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
     }
     this.services = { ...shared, shadows: new Shadows(shared), ended: (x) => this.ended(x) }
     this.current = new Generation(snapshot, parts.metrics, null)
     this.current.states.watch.onChange = (upstream, state) => {
-      tellBreaker(upstream, state, parts)
+      reportBreaker(upstream, state, parts)
     }
     parts.metrics.configLoaded(snapshot.generation)
     parts.metrics.beforeCollect(() => parts.metrics.levels.upstreams(this.current.states.levels()))
@@ -78,8 +78,8 @@ export class Gateway {
       end: (digest, why) => this.endAllOf(digest, why),
     })
     parts.limiter.watch((visit) => {
-      this.inFlight.each(({ lease }) => {
-        if (lease !== null) visit(lease)
+      this.inFlight.each(({ limitReservation }) => {
+        if (limitReservation !== null) visit(limitReservation)
       })
       this.services.shadows.each(visit)
     })
@@ -125,7 +125,7 @@ export class Gateway {
     const id = newRequestId(Date.now())
     const startedMs = performance.now()
     const x = new Exchange({ id, req, res, generation, startedMs, as, upgrade })
-    x.trace = this.services.tracing?.begin(x) ?? passedTrace(req)
+    x.trace = this.services.tracing?.begin(x) ?? clientTrace(req)
     generation.enter()
     this.inFlight.add(x)
     void serve(x, this.services)
@@ -139,7 +139,7 @@ export class Gateway {
 
   /** Why a generation cannot be built, or null; the one in force stays. */
   tryOut(snapshot: Snapshot): Promise<string | null> {
-    return faultOf(snapshot, this.services.metrics, this.current)
+    return generationProblem(snapshot, this.services.metrics, this.current)
   }
 
   /** New requests get the new generation; running ones keep theirs. */
@@ -203,7 +203,7 @@ export class Gateway {
 }
 
 /** A circuit breaker of this process has changed. */
-function tellBreaker(
+function reportBreaker(
   upstream: string,
   state: BreakerState,
   { log, notify }: Pick<Services, 'log' | 'notify'>,

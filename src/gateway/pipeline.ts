@@ -12,32 +12,32 @@ import type { Escrow } from '../reasoning/escrow.js'
 import type { Candidates } from './attempts/candidates.js'
 import type { BodyBudget, Holding } from './bodies/body-budget.js'
 import { countTokens } from './phases/count-tokens.js'
-import type { Deadlines } from './under-way/deadlines.js'
-import type { Drains } from './under-way/drains.js'
+import type { Deadlines } from './in-flight/deadlines.js'
+import type { DrainSlots } from './in-flight/drain-slots.js'
 import type { Exchange } from './exchange.js'
-import { serveNative } from './native/native.js'
+import { serveNative } from './native/serve-native.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import { Results } from './observe/results.js'
 import { admit, type Admitted } from './phases/admit.js'
 import { authenticate } from './phases/authenticate.js'
-import { answerStored } from './stored-responses/answer-stored.js'
+import { serveStoredResponse } from './stored-responses/serve-stored-responses.js'
 import { assertAllowed, choose, unknownModel, type Route } from './phases/choose.js'
 import { identify, type Identified } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
-import { errorHeaders, replyHeaders } from './phases/reply-head.js'
+import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
 import type { Overload } from './overload/overload.js'
 import { send, termsOf } from './phases/send.js'
-import { Observer, type Ledgers } from './phases/settle.js'
-import { failureOf, refuse, understood } from './phases/refuse.js'
+import { Observer, type ReportingServices } from './phases/settle.js'
+import { unexpectedFailureOf, refuse, toGatewayError } from './phases/send-error.js'
 import type { Shadows } from './shadows/shadows.js'
 import type { StoredResponses } from './stored-responses/stored-responses.js'
 
 /** What every exchange of a process shares. */
-export interface Services extends Ledgers {
+export interface Services extends ReportingServices {
   readonly authenticator: Authenticator
   readonly deadlines: Deadlines
-  readonly drains: Drains
+  readonly drainSlots: DrainSlots
   readonly escrow: Escrow
   readonly responses: StoredResponses
   readonly bodies: BodyBudget
@@ -82,18 +82,18 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const call = await receiveWhole(x, at, { identity, held, results }, services)
     const route = choose(call, identity, x.generation)
     results.route = route
-    if (services.books.isRefusing) throw unrecorded()
+    if (services.ledgerWriter.isRefusing) throw unrecorded()
     const [{ candidates }, { clientRequestId }] = [route, identified]
-    const applicant = { x, identity, clientRequestId, call, candidates }
+    const routed = { x, identity, clientRequestId, call, candidates }
     if (at.endpoint.operation === 'count') {
-      await countTokens(applicant, results, observer.ending, services)
+      await countTokens(routed, results, observer.ending, services)
       return
     }
-    const decided = admit(applicant, services)
+    const decided = admit(routed, services)
     const admission = decided instanceof Promise ? await decided : decided
     results.admission = admission
     if (admission.kind === 'refused') throw admission.error
-    x.lease = admission.lease
+    x.limitReservation = admission.limitReservation
     x.cancellation.check()
     const admitted = { identity, identified, admission, route, held }
     const sending = sendAdmitted(x, admitted, { observer, results }, services)
@@ -106,7 +106,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     results.delivery = relay(x, reply, to)
     if (results.delivery.closed !== null) await results.delivery.closed
   } catch (thrown) {
-    await endWith(understood(thrown), x, results, observer)
+    await endWith(toGatewayError(thrown), x, results, observer)
   } finally {
     const drained = results.sent?.drained ?? null
     if (drained !== null) await drained
@@ -179,7 +179,7 @@ function answerItself(
       return answerModels(x, at, identity)
     case 'stored':
     case 'stored-input':
-      return answerStored(x, at, { identity, responses })
+      return serveStoredResponse(x, at, { identity, responses })
     default:
       return null
   }
@@ -193,7 +193,7 @@ async function endWith(
   observer: Observer,
 ): Promise<void> {
   results.error = error
-  results.failure = failureOf(error)
+  results.failure = unexpectedFailureOf(error)
   // A reply that is read on has its entry when it ends.
   const drained = results.sent?.drained ?? null
   if (drained === null) await observer.ending()

@@ -1,7 +1,7 @@
 /** Which prices a cost was computed with: the same for the same prices, whatever else a file says. */
 import { createHash } from 'node:crypto'
 import type { ModelFacts } from '../chat/model.js'
-import type { Priced } from './prices.js'
+import type { Priced } from './find-price.js'
 
 const DIGITS = 12
 

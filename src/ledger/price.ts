@@ -156,7 +156,7 @@ export interface Most {
  * or written to a cache), every token of the answer likewise, of each tier that its length may reach.
  * Null where the price of input or output is not known.
  */
-export function mostNanoUsd(price: Price, { input, output }: Most): number | null {
+export function maxCostNanoUsd(price: Price, { input, output }: Most): number | null {
   const long = longRates(price, input)
   const tiers = long === null ? [price.usual] : [price.usual, long]
   let most = 0

@@ -15,15 +15,14 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { crc32 } from 'node:zlib'
 import { OwnerLock } from './owner-lock.js'
+import { checksummedLines, isMissing, SegmentFile, type Segment } from './spool-segment.js'
 
 /** Small enough to be read at once, large enough that 10,000 rows share one file. */
 const SEGMENT_BYTES = 8 * 1024 * 1024
@@ -34,16 +33,7 @@ const SEGMENT = /^rows-(?:\d+-)?(\d+-[0-9a-f]+)-\d+\.spool$/
 const LOCK = /^rows-(\d+-[0-9a-f]+)\.lock$/
 
 /** What became of a line; `full`: there is no room for it, or the disk took none. */
-export type Spooled = 'kept' | 'full'
-
-/** A segment to be read and then removed. */
-export interface Segment {
-  readonly path: string
-  /** In order, those whose checksum is right. */
-  lines(): string[]
-  /** Lines that were cut or damaged, after `lines`. */
-  readonly damaged: number
-}
+export type AppendResult = 'kept' | 'full'
 
 /** A segment of another process; an orphan's is dead. */
 export interface Foreign {
@@ -87,8 +77,8 @@ export class Spool {
   }
 
   /** Keeps lines (none has a line break in it), all or none of them. Never throws. */
-  append(...texts: readonly string[]): Spooled {
-    const lines = linesOf(texts)
+  append(...texts: readonly string[]): AppendResult {
+    const lines = checksummedLines(texts)
     if (this.bytes + lines.length > this.maxBytes) {
       this.fault = new Error(`the spool has its ${this.maxBytes} bytes`)
       return 'full'
@@ -231,72 +221,6 @@ export class Spool {
     this.isDirty = false
     closeSync(fd)
   }
-}
-
-class SegmentFile implements Segment {
-  readonly path: string
-  damaged = 0
-
-  constructor(path: string) {
-    this.path = path
-  }
-
-  lines(): string[] {
-    this.damaged = 0
-    const good: string[] = []
-    for (const line of textOf(this.path).split('\n')) {
-      if (line === '') continue
-      const text = line.slice(SUM_BYTES + 1)
-      if (line.slice(0, SUM_BYTES + 1) === `${checksum(text)} `) good.push(text)
-      else this.damaged += 1
-    }
-    return good
-  }
-}
-
-/** Nothing where the file has just gone: its lines are where they belong. */
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    if (isMissing(error)) return ''
-    throw error
-  }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
-}
-
-function checksum(text: string): string {
-  return crc32(text).toString(16).padStart(SUM_BYTES, '0')
-}
-
-const SUM_BYTES = 8
-const [BLANK, BREAK] = [0x20, 0x0a]
-const DIGITS = Buffer.from('0123456789abcdef')
-/** For lines that are written before it is used again. */
-let scratch = Buffer.allocUnsafeSlow(64 * 1024)
-
-/** Each text behind its checksum; good until the next call. */
-function linesOf(texts: readonly string[]): Buffer {
-  let most = 0
-  for (const text of texts) most += SUM_BYTES + 2 + 3 * text.length
-  if (most > scratch.length) scratch = Buffer.allocUnsafeSlow(2 * most)
-  let at = 0
-  for (const text of texts) {
-    const from = at + SUM_BYTES + 1
-    const end = from + scratch.write(text, from)
-    let sum = crc32(scratch.subarray(from, end))
-    for (let digit = from - 2; digit >= at; digit -= 1) {
-      scratch[digit] = DIGITS[sum & 0xf] ?? 0
-      sum >>>= 4
-    }
-    scratch[from - 1] = BLANK
-    scratch[end] = BREAK
-    at = end + 1
-  }
-  return scratch.subarray(0, at)
 }
 
 /** By the start of their owner and then by number. */

@@ -7,7 +7,7 @@ import type { Notify } from '../observe/webhooks/notification.js'
 import type { ThrottleStore } from '../store/throttle.js'
 import type { BudgetDemand, Demand } from '../store/ledger.js'
 import type { Decision } from './limiter.js'
-import type { Claim } from './rules.js'
+import type { LimitDemand } from './rules.js'
 
 /** What a watch reports to. */
 export interface BudgetWatchOptions {
@@ -49,18 +49,18 @@ export class BudgetWatch {
   }
 
   /** A request was decided on. */
-  decided(claims: readonly Claim[], { lease, standings }: Decision): void {
+  decided(limitDemands: readonly LimitDemand[], { limitReservation, limitStates }: Decision): void {
     if (!this.options.isWanted()) return
-    for (const [index, { demand }] of claims.entries()) {
-      const standing = standings[index]
-      if (!isBudget(demand) || standing === undefined) continue
-      const { limit, remaining, resetMs, retryAfterMs } = standing
+    for (const [index, { demand }] of limitDemands.entries()) {
+      const limitState = limitStates[index]
+      if (!isBudget(demand) || limitState === undefined) continue
+      const { limit, remaining, resetMs, retryAfterMs } = limitState
       const watched = this.of(demand, resetMs)
       watched.limitNanoUsd = limit
       watched.usedNanoUsd = limit - remaining
-      if (lease !== null) watched.heldNanoUsd += demand.costNanoUsd
+      if (limitReservation !== null) watched.heldNanoUsd += demand.costNanoUsd
       // A budget that cannot pay for a request any more is used up, whatever is left of it.
-      if (lease === null && retryAfterMs > SOON_MS) {
+      if (limitReservation === null && retryAfterMs > SOON_MS) {
         for (const threshold of THRESHOLDS) this.reached(demand, watched, threshold, 'refused')
       } else this.check(demand, watched)
     }

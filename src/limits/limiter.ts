@@ -15,24 +15,24 @@ import type {
   TakenFrom,
   AdmissionResult,
 } from '../store/ledger.js'
-import { Local } from './local.js'
-import { Seen } from './seen.js'
+import { LocalLimits } from './local-limits.js'
+import { LastLimitStates } from './last-limit-states.js'
 
 /** A request that wants to run; how long its reservation stands is the limiter's business. */
-export type Wish = Omit<Admission, 'leaseMs' | 'isTaken'>
+export type AdmissionRequest = Omit<Admission, 'leaseMs' | 'isTaken'>
 
 /** What is held for a request that runs, from its admission to its end. */
-export interface Lease {
-  readonly wish: Wish
+export interface LimitReservation {
+  readonly admissionRequest: AdmissionRequest
   /** What the store's counters know of it; `nothing` where this process decided alone. */
   taken: TakenFrom
   /** The store has no reservation of it, and is told only if it runs on; 2 looks make it old enough. */
   looks: 0 | 1 | null
-  /** Absent until more than the wish was asked for. */
+  /** Absent until more than the admissionRequest was asked for. */
   raised?: Raised
 }
 
-/** What a request was granted beyond its wish. */
+/** What a request was granted beyond its admissionRequest. */
 interface Raised {
   readonly byStore: Raise[]
   /** By this process alone, while the store was away. */
@@ -41,26 +41,31 @@ interface Raised {
 }
 
 /**
- * What became of a wish: a lease, or null. `closed`: only the store could tell, and it does not answer.
+ * What became of a admissionRequest: a limitReservation, or null. `closed`: only the store could tell, and it does not answer.
  */
 export interface Decision {
-  readonly lease: Lease | null
+  readonly limitReservation: LimitReservation | null
   readonly closed: boolean
-  readonly standings: readonly LimitState[]
+  readonly limitStates: readonly LimitState[]
 }
 
 /** What the ledger has to know of a request that was let run, when it settles it; none where nothing limits it. */
-export function claimOf({ wish, taken }: Lease): Reservation | undefined {
-  return wish.demands.length === 0 ? undefined : { demands: wish.demands, takenFrom: taken }
+export function storeReservationOf({
+  admissionRequest,
+  taken,
+}: LimitReservation): Reservation | undefined {
+  return admissionRequest.demands.length === 0
+    ? undefined
+    : { demands: admissionRequest.demands, takenFrom: taken }
 }
 
-/** Member by member: a wish may reckon one of them only when it is asked for. */
-function admissionOf({ requestId, accountId, demands, unsettled }: Wish): Admission {
-  return { requestId, accountId, demands, unsettled, leaseMs: LEASE_MS }
+/** Member by member: a admissionRequest may reckon one of them only when it is asked for. */
+function admissionOf({ requestId, accountId, demands, unsettled }: AdmissionRequest): Admission {
+  return { requestId, accountId, demands, unsettled, leaseMs: RESERVATION_MS }
 }
 
-/** Calls `visit` for the lease of every request that runs. */
-export type EachLease = (visit: (lease: Lease) => void) => void
+/** Calls `visit` for the limitReservation of every request that runs. */
+export type EachReservation = (visit: (limitReservation: LimitReservation) => void) => void
 
 /** What a limiter is given. */
 export interface LimiterOptions {
@@ -77,8 +82,8 @@ export interface LimiterOptions {
   readonly lateMs?: number
 }
 
-/** A reservation that is not renewed lasts this long: so long a process that died keeps its places. */
-export const LEASE_MS = 60_000
+/** A reservation that is not renewed lasts this long: so long a process that died keeps its slots. */
+export const RESERVATION_MS = 60_000
 /** Two renewals may fail. */
 export const RENEW_MS = 20_000
 /**
@@ -89,7 +94,7 @@ const LATE_MS = 2_000
 const SWEEP_MS = 100
 /**
  * How often requests without a reservation are looked at: those that nothing limits, and those that a slice
- * let in. At the second look the ledger is told of them: most are over by then, and an entry for each would
+ * let in. At the second stateOf the ledger is told of them: most are over by then, and an entry for each would
  * double what a request costs the ledger. Should the process die, such a request, if it is younger than this,
  * leaves no row.
  */
@@ -107,13 +112,13 @@ interface Waiting {
 /** Holds a timer until `close`. */
 export class Limiter {
   private readonly options: LimiterOptions
-  private readonly seen = new Seen()
+  private readonly lastStates = new LastLimitStates()
   private readonly timer: NodeJS.Timeout
   private readonly noting: NodeJS.Timeout
   private waiting: Waiting[] = []
   private sweep: NodeJS.Timeout | null = null
-  private running: EachLease = () => undefined
-  private local: Local | null = null
+  private running: EachReservation = () => undefined
+  private local: LocalLimits | null = null
   private beganMs = 0
   private failedMs = Number.NEGATIVE_INFINITY
 
@@ -129,7 +134,7 @@ export class Limiter {
   }
 
   /** Whom to ask for what runs: who runs it has a list of it, and one is enough. */
-  watch(running: EachLease): void {
+  watch(running: EachReservation): void {
     this.running = running
   }
 
@@ -137,43 +142,48 @@ export class Limiter {
    * Lets a request run that nothing limits. Where it runs on, a reservation is written and not waited for,
    * so that the ledger hears of it should this process die.
    */
-  note(wish: Wish): Lease {
-    return { wish, taken: 'reserved', looks: 0 }
+  note(admissionRequest: AdmissionRequest): LimitReservation {
+    return { admissionRequest, taken: 'reserved', looks: 0 }
   }
 
-  /** Tells the ledger of what has run on since the last look; the timer does it. */
+  /** Tells the ledger of what has run on since the last stateOf; the timer does it. */
   noteRunning(): void {
-    this.running((lease) => {
-      if (lease.looks === 0) lease.looks = 1
-      else if (lease.looks === 1) this.reserve(lease)
+    this.running((limitReservation) => {
+      if (limitReservation.looks === 0) limitReservation.looks = 1
+      else if (limitReservation.looks === 1) this.reserve(limitReservation)
     })
   }
 
   /** Decides; what is admitted must be ended. Rejects only with what nobody foresaw. */
-  async admit(wish: Wish): Promise<Decision> {
-    const asked = this.options.ledger.admit(admissionOf(wish))
-    let verdict: AdmissionResult | null
+  async admit(admissionRequest: AdmissionRequest): Promise<Decision> {
+    const asked = this.options.ledger.admit(admissionOf(admissionRequest))
+    let result: AdmissionResult | null
     try {
-      verdict = await this.inTime(asked)
+      result = await this.inTime(asked)
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== 'store_unavailable') throw error
-      return this.admitLocally(wish, error)
+      return this.admitLocally(admissionRequest, error)
     }
-    if (verdict === null) return this.admitMeanwhile(wish, asked)
-    const { admitted, limitStates: standings, isSlice } = verdict
+    if (result === null) return this.admitMeanwhile(admissionRequest, asked)
+    const { admitted, limitStates: limitStates, isSlice } = result
     const nowMs = this.options.now()
-    for (const [index, demand] of wish.demands.entries()) {
-      const standing = standings[index]
+    for (const [index, demand] of admissionRequest.demands.entries()) {
+      const limitState = limitStates[index]
       // A refused request says how the limit stands without it, which is as good.
-      if (standing !== undefined) this.seen.note(demand, standing, nowMs)
+      if (limitState !== undefined) this.lastStates.note(demand, limitState, nowMs)
     }
     // A slice says nothing of the store: it may be away.
-    if (isSlice) return { lease: { wish, taken: 'slice', looks: 0 }, closed: false, standings }
+    if (isSlice)
+      return {
+        limitReservation: { admissionRequest, taken: 'slice', looks: 0 },
+        closed: false,
+        limitStates,
+      }
     this.answered()
     return {
-      lease: admitted ? { wish, taken: 'reserved', looks: null } : null,
+      limitReservation: admitted ? { admissionRequest, taken: 'reserved', looks: null } : null,
       closed: false,
-      standings,
+      limitStates,
     }
   }
 
@@ -181,16 +191,18 @@ export class Limiter {
    * Takes more for a request that runs, until it ends; false if its limits do not allow it. Rejects only with what nobody
    * foresaw.
    */
-  async raise(lease: Lease, demands: Raise['demands']): Promise<boolean> {
-    const raised = (lease.raised ??= { byStore: [], locally: [], isOver: false })
+  async raise(limitReservation: LimitReservation, demands: Raise['demands']): Promise<boolean> {
+    const raised = (limitReservation.raised ??= { byStore: [], locally: [], isOver: false })
     if (this.local !== null) return this.raiseLocally(this.local, raised, demands)
-    const asked = this.options.ledger.raise(lease.wish.accountId, demands).then((raise) => {
-      if (raise === null) return false
-      raised.byStore.push(raise)
-      // The request ended, or did not wait so long.
-      if (raised.isOver) this.lower(lease)
-      return true
-    })
+    const asked = this.options.ledger
+      .raise(limitReservation.admissionRequest.accountId, demands)
+      .then((raise) => {
+        if (raise === null) return false
+        raised.byStore.push(raise)
+        // The request ended, or did not wait so long.
+        if (raised.isOver) this.lower(limitReservation)
+        return true
+      })
     try {
       return (await this.inTime(asked)) ?? false
     } catch (error) {
@@ -200,18 +212,18 @@ export class Limiter {
   }
 
   /** The request has ended, whatever became of it; once. `spentNanoUsd` is null where it is not known. */
-  end(lease: Lease, spentNanoUsd: number | null): void {
-    const { wish, taken, raised } = lease
+  end(limitReservation: LimitReservation, spentNanoUsd: number | null): void {
+    const { admissionRequest, taken, raised } = limitReservation
     if (raised !== undefined) {
       raised.isOver = true
-      this.lower(lease)
+      this.lower(limitReservation)
       this.local?.end(raised.locally, 0, true)
     }
-    if (taken === 'slice') this.options.ledger.releaseSlots?.(wish.requestId)
-    this.local?.end(wish.demands, spentNanoUsd, taken === 'nothing')
+    if (taken === 'slice') this.options.ledger.releaseSlots?.(admissionRequest.requestId)
+    this.local?.end(admissionRequest.demands, spentNanoUsd, taken === 'nothing')
   }
 
-  /** The store has been seen to work, by whoever looked. */
+  /** The store has been lastStates to work, by whoever looked. */
   answered(): void {
     if (this.local === null) return
     const nowMs = this.options.now()
@@ -223,13 +235,13 @@ export class Limiter {
   /** Prolongs the reservations of all that runs, in one call; the timer does it. Never rejects. */
   async renew(): Promise<void> {
     const requests: { requestId: string; accountId: string }[] = []
-    this.running(({ wish, taken, looks }) => {
-      const { requestId, accountId } = wish
+    this.running(({ admissionRequest, taken, looks }) => {
+      const { requestId, accountId } = admissionRequest
       if (taken !== 'nothing' && looks === null) requests.push({ requestId, accountId })
     })
     if (requests.length === 0) return
     try {
-      await this.options.ledger.renew(requests, LEASE_MS)
+      await this.options.ledger.renew(requests, RESERVATION_MS)
       this.answered()
     } catch (error) {
       this.failed(error)
@@ -243,42 +255,59 @@ export class Limiter {
     if (this.sweep !== null) clearInterval(this.sweep)
   }
 
-  private raiseLocally(local: Local, raised: Raised, demands: Raise['demands']): boolean {
+  private raiseLocally(local: LocalLimits, raised: Raised, demands: Raise['demands']): boolean {
     const { admitted } = local.admit(demands, this.options.now())
     if (admitted) raised.locally.push(...demands)
     return admitted
   }
 
   /** What the store does not take back stays charged. */
-  private lower({ wish, raised }: Lease): void {
+  private lower({ admissionRequest, raised }: LimitReservation): void {
     for (const raise of raised?.byStore.splice(0) ?? []) {
-      this.options.ledger.lower(wish.accountId, raise).catch((error: unknown) => this.failed(error))
+      this.options.ledger
+        .lower(admissionRequest.accountId, raise)
+        .catch((error: unknown) => this.failed(error))
     }
   }
 
-  private reserve(lease: Lease): void {
-    lease.looks = null
-    const isTaken = lease.taken === 'slice' ? ({ isTaken: true } as const) : {}
-    this.options.ledger.admit({ ...admissionOf(lease.wish), ...isTaken }).then(
-      () => this.answered(),
-      // Its row is written at its end all the same.
-      (error: unknown) => void this.failed(error),
-    )
+  private reserve(limitReservation: LimitReservation): void {
+    limitReservation.looks = null
+    const isTaken = limitReservation.taken === 'slice' ? ({ isTaken: true } as const) : {}
+    this.options.ledger
+      .admit({ ...admissionOf(limitReservation.admissionRequest), ...isTaken })
+      .then(
+        () => this.answered(),
+        // Its row is written at its end all the same.
+        (error: unknown) => void this.failed(error),
+      )
   }
 
-  private admitLocally(wish: Wish, why: unknown): Decision {
+  private admitLocally(admissionRequest: AdmissionRequest, why: unknown): Decision {
     const local = this.failed(why)
-    const { admitted, closed, standings } = local.admit(wish.demands, this.options.now())
-    return { lease: admitted ? { wish, taken: 'nothing', looks: null } : null, closed, standings }
+    const { admitted, closed, limitStates } = local.admit(
+      admissionRequest.demands,
+      this.options.now(),
+    )
+    return {
+      limitReservation: admitted ? { admissionRequest, taken: 'nothing', looks: null } : null,
+      closed,
+      limitStates,
+    }
   }
 
   /** What the ledger is late to say is not lost: it may have set something aside. */
-  private admitMeanwhile(wish: Wish, asked: Promise<AdmissionResult>): Decision {
-    const decision = this.admitLocally(wish, new Error('the ledger does not answer in time'))
-    const { lease } = decision
+  private admitMeanwhile(
+    admissionRequest: AdmissionRequest,
+    asked: Promise<AdmissionResult>,
+  ): Decision {
+    const decision = this.admitLocally(
+      admissionRequest,
+      new Error('the ledger does not answer in time'),
+    )
+    const { limitReservation } = decision
     asked.then(
       ({ admitted }) => {
-        if (lease !== null && admitted) lease.taken = 'reserved'
+        if (limitReservation !== null && admitted) limitReservation.taken = 'reserved'
       },
       () => undefined,
     )
@@ -319,12 +348,12 @@ export class Limiter {
     this.sweep = null
   }
 
-  private failed(why: unknown): Local {
+  private failed(why: unknown): LocalLimits {
     const nowMs = this.options.now()
     this.failedMs = nowMs
     if (this.local !== null) return this.local
-    const local = new Local(this.seen, this.options.settings().away)
-    this.running(({ wish }) => local.takePlaces(wish.demands))
+    const local = new LocalLimits(this.lastStates, this.options.settings().away)
+    this.running(({ admissionRequest }) => local.takeSlots(admissionRequest.demands))
     this.local = local
     this.beganMs = nowMs
     this.options.onAway?.(why)

@@ -8,7 +8,7 @@ import type { Config, LabelScope, LimitConfig } from '../config/config.js'
 import type { Demand } from '../store/ledger.js'
 
 /** What a request is, as far as limits go. */
-export interface Asked {
+export interface LimitedRequest {
   readonly identity: Identity
   /** As the client wrote it. */
   readonly model: string
@@ -62,7 +62,7 @@ export class Rules {
   }
 
   /** All limits that a request falls under, the configuration's first; `NO_LIMITS` where none. */
-  of(asked: Asked): readonly Limit[] {
+  of(asked: LimitedRequest): readonly Limit[] {
     const { identity } = asked
     const { keyId, accountId, plan } = identity
     const found: Limit[] = []
@@ -95,7 +95,7 @@ export function needsOf(limits: readonly Limit[]): { tokens: boolean; money: boo
 }
 
 /** A demand, and whose limit it is about. */
-export interface Claim {
+export interface LimitDemand {
   readonly demand: Demand
   readonly whose: string
   /** The cost of the demand is counted with `limiting.assumed_price`. */
@@ -103,13 +103,13 @@ export interface Claim {
 }
 
 /** What is demanded of the ledger for a request that takes at most `need`. */
-export function claimsOf(limits: readonly Limit[], need: Need): Claim[] {
-  const claims: Claim[] = []
+export function limitDemandsOf(limits: readonly Limit[], need: Need): LimitDemand[] {
+  const limitDemands: LimitDemand[] = []
   for (const { subject, shared, whose, amounts } of limits) {
     const { requestsPerMinute, tokensPerMinute, concurrent, nanoUsdPerDay, nanoUsdPerMonth } =
       amounts
     const { isAssumed = false } = need
-    const add = (demand: Demand): void => void claims.push({ demand, whose, isAssumed })
+    const add = (demand: Demand): void => void limitDemands.push({ demand, whose, isAssumed })
     if (requestsPerMinute !== undefined) {
       add({ kind: 'requests', subject, shared, perMinute: requestsPerMinute, cost: 1 })
     }
@@ -125,14 +125,17 @@ export function claimsOf(limits: readonly Limit[], need: Need): Claim[] {
       add({ kind: 'usd_month', subject, shared, limitNanoUsd: nanoUsdPerMonth, costNanoUsd })
     }
   }
-  return claims
+  return limitDemands
 }
 
-function collect(found: Limit[], rules: readonly LimitConfig[], asked: Asked): void {
+function collect(found: Limit[], rules: readonly LimitConfig[], asked: LimitedRequest): void {
   for (const rule of rules) if (fits(rule, asked)) found.push(limitOf(rule, asked))
 }
 
-function fits(rule: LimitConfig, { identity, model, modelName, upstream }: Asked): boolean {
+function fits(
+  rule: LimitConfig,
+  { identity, model, modelName, upstream }: LimitedRequest,
+): boolean {
   const label = labelOf(rule.scope)
   return (
     (label === null || Object.hasOwn(identity.labels, label)) &&
@@ -145,7 +148,7 @@ function fits(rule: LimitConfig, { identity, model, modelName, upstream }: Asked
   )
 }
 
-function limitOf(rule: LimitConfig, asked: Asked): Limit {
+function limitOf(rule: LimitConfig, asked: LimitedRequest): Limit {
   const { scope, amounts } = rule
   const shared = scope !== 'key' && scope !== 'account'
   return { subject: subjectOf(rule, asked), shared, whose: whoseOf(rule, asked), amounts }
@@ -156,7 +159,7 @@ function limitOf(rule: LimitConfig, asked: Asked): Limit {
  * so the plan's name for what is one customer's: who changes plans in the middle of a month has spent
  * what he has.
  */
-function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: Asked): string {
+function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: LimitedRequest): string {
   let subject: string
   switch (rule.scope) {
     case 'key':
@@ -199,7 +202,10 @@ function labelValue(scope: LabelScope, { labels }: Identity): string {
   return labels[labelOf(scope) ?? ''] ?? ''
 }
 
-function whoseOf({ scope }: LimitConfig, { identity, modelName, upstream }: Asked): string {
+function whoseOf(
+  { scope }: LimitConfig,
+  { identity, modelName, upstream }: LimitedRequest,
+): string {
   switch (scope) {
     case 'key':
       return 'this key'

@@ -15,11 +15,11 @@ import {
   newCanaryMonitor,
   type CanaryMonitor,
   type CanaryOrder,
-} from '../gateway/canaries/monitor.js'
-import type { CanaryReport } from '../gateway/canaries/tally.js'
+} from '../gateway/canaries/canary-monitor.js'
+import type { CanaryReport } from '../gateway/canaries/canary-counts.js'
 import { Gateway } from '../gateway/gateway.js'
-import type { RequestHead } from '../gateway/observe/recent-heads.js'
-import { isWebSocket, opensWebSockets } from '../gateway/native/websocket.js'
+import type { RequestHead } from '../gateway/observe/recent-requests.js'
+import { isWebSocket, opensWebSockets } from '../gateway/native/websocket-attempt.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
 import { openServer } from '../http/server.js'
@@ -40,7 +40,7 @@ import { watchFor } from './watch-budgets.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { readinessOf, type Readiness } from './ops/ops-listener.js'
-import type { CanaryState } from '../routing/canary.js'
+import type { CanaryState } from '../routing/canary-state.js'
 import type { Store } from '../store/store.js'
 
 /** One running data plane. */
@@ -148,7 +148,8 @@ export async function openDataPlane(
     tryOut: (next) => gateway.tryOut(next),
     ready: () =>
       readinessOf({
-        ...{ store: probe.state, isLimiterAway: parts.limiter.isAway, ledger: parts.books.state },
+        ...{ store: probe.state, ledger: parts.ledgerWriter.state },
+        isLimiterAway: parts.limiter.isAway,
         ...{ upstreams: gateway.upstreams, overload: gateway.overload.state },
         canaries: monitor?.text ?? null,
         fleet: fleet.state,

@@ -61,7 +61,7 @@ export class Notifier {
   private async load(): Promise<Webhooks> {
     const [{ Webhooks: Loaded }, { openPoster }] = await Promise.all([
       import('../observe/webhooks/webhooks.js'),
-      import('../upstreams/post.js'),
+      import('../upstreams/webhook-connection.js'),
     ])
     const { log, metrics } = this
     return new Loaded({ open: openPoster, log, metrics })

@@ -3,7 +3,7 @@ import { Authenticator } from '../auth/authenticate.js'
 import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js'
 import type { Services } from '../gateway/pipeline.js'
 import { StoredResponses } from '../gateway/stored-responses/stored-responses.js'
-import { Books } from '../ledger/books.js'
+import { LedgerWriter } from '../ledger/ledger-writer.js'
 import { Spool } from '../ledger/spool.js'
 import { Limiter } from '../limits/limiter.js'
 import type { Logger } from '../observe/log/log.js'
@@ -29,12 +29,12 @@ export async function release(
     authenticator,
     escrow,
     limiter,
-    books,
+    ledgerWriter,
     tracing,
-  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'books' | 'tracing'>,
+  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'ledgerWriter' | 'tracing'>,
   store: Store,
 ): Promise<void> {
-  await Promise.all([books.close(), tracing?.close()])
+  await Promise.all([ledgerWriter.close(), tracing?.close()])
   authenticator.close()
   escrow.close()
   limiter.close()
@@ -59,7 +59,7 @@ export function partsOf(
   current: () => Snapshot,
   metrics: Metrics,
   log: Logger,
-): Pick<Services, 'authenticator' | 'escrow' | 'responses' | 'limiter' | 'books'> {
+): Pick<Services, 'authenticator' | 'escrow' | 'responses' | 'limiter' | 'ledgerWriter'> {
   const authenticator = new Authenticator({
     store,
     settings: () => current().config.auth,
@@ -88,8 +88,8 @@ export function partsOf(
     },
   })
   const limiter = newLimiter(store.ledger, () => current().config.limiting, metrics, log)
-  const books = openBooks(store.ledger, () => current().config.ledger, log, metrics)
-  return { authenticator, escrow, responses, limiter, books }
+  const ledgerWriter = openLedgerWriter(store.ledger, () => current().config.ledger, log, metrics)
+  return { authenticator, escrow, responses, limiter, ledgerWriter }
 }
 
 function newLimiter(
@@ -135,14 +135,14 @@ export function removingEndedKeys(store: Store): NodeJS.Timeout {
   }, REMOVAL_MS).unref()
 }
 
-function openBooks(
+function openLedgerWriter(
   ledger: Ledger,
   settings: () => LedgerConfig,
   log: Logger,
   metrics: Metrics,
-): Books {
+): LedgerWriter {
   const { spool, spoolMaxBytes } = settings()
-  return new Books({
+  return new LedgerWriter({
     ledger,
     spool: new Spool(spool, spoolMaxBytes),
     settings,

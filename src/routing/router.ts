@@ -4,7 +4,7 @@
  */
 import type { Config, UpstreamConfig } from '../config/config.js'
 import type { AbortConfig, RouteConfig, ShadowConfig, TargetName } from '../config/routes/route.js'
-import { holds, type RequestTraits } from './conditions.js'
+import { holds, type RequestTraits } from './route-conditions.js'
 
 /** An upstream that a route may use, and the model that is requested from it. One object for each, per generation. */
 export interface RouteTarget {

@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool, ProxyAgent } from 'undici'
 import type { UpstreamConfig } from '../config/config.js'
-import { isPrivateAddress } from './address.js'
-import { ANY, guardedConnector, PUBLIC } from './connector.js'
+import { isPrivateAddress } from './private-addresses.js'
+import { ANY, guardedConnector, PUBLIC } from './guarded-connector.js'
 
 /**
  * An idle connection is closed after this, or a second before the time that the upstream names (`keep-alive:

@@ -53,21 +53,21 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'what the name of a label may be is one rule for keys and for limits',
   'auth/authenticate.ts → accounts/key-secret.ts':
     'what a key looks like and how it is digested is one fact for minting and for checking',
-  'store/sqlite/ledger/limits.ts → limits/bucket.ts':
+  'store/sqlite/ledger/limits.ts → limits/limit-arithmetic.ts':
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
-  'store/sqlite/ledger/subject.ts → limits/bucket.ts': 'the same, for one row of limits',
-  'store/migrate/read-parts.ts → limits/bucket.ts':
+  'store/sqlite/ledger/subject.ts → limits/limit-arithmetic.ts': 'the same, for one row of limits',
+  'store/migrate/read-parts.ts → limits/limit-arithmetic.ts':
     'which day or month is running is one arithmetic, for counting and for moving the counts',
-  'store/redis/limits/counter-slices.ts → limits/bucket.ts':
+  'store/redis/limits/counter-slices.ts → limits/limit-arithmetic.ts':
     'how a limit stands is the same arithmetic, whoever tells of it',
-  'ledger/spooled.ts → store/records/write-entry.ts':
+  'ledger/spool-line.ts → store/records/write-entry.ts':
     'a row has one text, in the store and on its way to it',
-  'ledger/spooled.ts → store/records/read-entry.ts': 'the same, for reading',
+  'ledger/spool-line.ts → store/records/read-entry.ts': 'the same, for reading',
   'store/records/read-entry.ts → ledger/row.ts':
     'what a row of an earlier version has in place of its explanation stands with the row',
   'config/load.ts → http/tls-files.ts':
     'which certificate files the listener takes is one check, for the file and for the listener',
-  'config/upstreams/resolve-upstream.ts → upstreams/address.ts':
+  'config/upstreams/resolve-upstream.ts → upstreams/private-addresses.ts':
     'which networks are private is one list, for what may be plain http and for where a name may lead',
   'config/resolve.ts → store/redis/connection/address.ts':
     'what an address of a store may look like is one fact for checking the file and for opening',
@@ -112,7 +112,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],
   pino: [/^observe\/log\/(?:log|sink)\.ts$/],
   'prom-client': [/^observe\/metrics\//],
-  undici: [/^upstreams\/(?:connector|dispatcher|media|pool|upstream)\.ts$/],
+  undici: [/^upstreams\/(?:guarded-connector|dispatcher|media-fetcher|pool|upstreams)\.ts$/],
   yaml: [/^config\/yaml\.ts$/, /^documentation\/openapi\.ts$/],
   zod: [
     /^cli\/restart\.ts$/,

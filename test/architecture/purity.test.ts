@@ -9,10 +9,10 @@ import { filesBelow, importsOf, withoutComments, type Source } from './source-tr
 const PURE = [
   /^(?:errors|secrets\/redact-secrets)\.ts$/,
   /^(?:chat|wire|dialects)\//,
-  /^routing\/(?:conditions|latency|router)\.ts$/,
-  /^upstreams\/(?:place|quirks)\.ts$/,
-  /^ledger\/(?:row|price|prices|estimate)\.ts$/,
-  /^gateway\/(?:bodies\/pieces|streams\/(?:losses|translated-stream)|attempts\/request\/render-request)\.ts$/,
+  /^routing\/(?:route-conditions|latency|router)\.ts$/,
+  /^upstreams\/(?:request-path|apply-quirks)\.ts$/,
+  /^ledger\/(?:row|price|find-price|estimate-tokens)\.ts$/,
+  /^gateway\/(?:bodies\/join-chunks|streams\/(?:translation-losses|translated-stream)|attempts\/request\/render-request)\.ts$/,
 ]
 
 const NODE_VALUES = ['node:buffer', 'node:string_decoder']
@@ -89,7 +89,7 @@ void t.test('what is not pure is found', (t) => {
     "import { randomUUID } from 'node:crypto'",
     "import 'pino'",
     "import { createLogger } from '../log.js'",
-    "import { Pool } from '../upstreams/upstream.js'",
+    "import { Pool } from '../upstreams/upstreams.js'",
   ]
   for (const text of broken) t.equal(breaches({ path: 'chat/x.ts', text }).length, 1, text)
   t.end()

@@ -9,7 +9,7 @@ import { KnownHeaders } from '../../src/auth/known-headers.js'
 import { loadConfig } from '../../src/config/load.js'
 import { createSnapshot } from '../../src/config/snapshot.js'
 import { ModelList } from '../../src/gateway/generation/model-list.js'
-import { Prices } from '../../src/ledger/prices.js'
+import { Prices } from '../../src/ledger/find-price.js'
 import { createRouter } from '../../src/routing/router.js'
 
 void t.test('keys with long model lists count for what they take', (t) => {

@@ -8,7 +8,7 @@ import { longTextOf } from '../../src/chat/long-text.js'
 import type { ModelFacts } from '../../src/chat/model.js'
 import { edits } from '../../src/dialects/openai-chat/passthrough/edit-request.js'
 import { decodeRequest } from '../../src/dialects/openai-chat/client/decode-request.js'
-import { bulkOf } from '../../src/ledger/estimate.js'
+import { promptSizeOf } from '../../src/ledger/estimate-tokens.js'
 import { parseObject } from '../../src/wire/json/parse-body.js'
 import { splice } from '../../src/wire/json/splice.js'
 
@@ -61,7 +61,7 @@ void t.test('decodes and counts as a body of strings does', (t) => {
   for (const body of BODIES) {
     const lazy = decodeRequest(parseObject(Buffer.from(JSON.stringify(body))).value)
     const eager = decodeRequest(body)
-    t.same(bulkOf(lazy), bulkOf(eager), 'the estimate is of the same length')
+    t.same(promptSizeOf(lazy), promptSizeOf(eager), 'the estimate is of the same length')
     const whole = JSON.stringify(lazy, (key, value: unknown) =>
       key === 'textBytes' ? undefined : value,
     )
@@ -79,7 +79,7 @@ void t.test('is not decoded for an upstream of the same format', (t) => {
       t.ok(long, `message ${at} has a long text`)
       Object.defineProperty(long, 'text', { get: () => t.fail(`message ${at} is decoded`) })
     }
-    t.ok(bulkOf(decodeRequest(value)).textBytes > 40_000)
+    t.ok(promptSizeOf(decodeRequest(value)).textBytes > 40_000)
     const made = edits(value, 'gpt-4o', FACTS, { drop: (path) => t.fail(`drops ${path}`) })
     t.equal(splice(bytes, members, made).toString(), JSON.stringify({ ...body, model: 'gpt-4o' }))
   }

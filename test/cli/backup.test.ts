@@ -6,7 +6,7 @@ import { copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { openSqlite } from '../../src/store/sqlite/store.js'
-import { aRow } from '../ledger/row.js'
+import { aRow } from '../ledger/build-entry.js'
 import { aKey, anAccount } from '../store/contract/sample-records.js'
 import { configFolder, sluice } from './session.js'
 

@@ -6,7 +6,7 @@
 import t from 'tap'
 import { parseCompare, runCompare } from '../../src/cli/usage/compare.js'
 import type { UsageRow } from '../../src/ledger/row.js'
-import { aRow } from '../ledger/row.js'
+import { aRow } from '../ledger/build-entry.js'
 import { configFolder, newSession, sluice, type TestSession } from './session.js'
 
 const NOW = Date.parse('2026-11-20T12:00:00Z')

@@ -11,7 +11,7 @@ import type { Terminal } from '../../src/cli/with-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
-import { aRow } from '../ledger/row.js'
+import { aRow } from '../ledger/build-entry.js'
 import { sluice } from './session.js'
 import { allAccounts, allKeys } from '../helpers/lists.js'
 

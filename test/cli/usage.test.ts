@@ -8,8 +8,8 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { createAccount, createKey } from '../../src/accounts/accounts.js'
 import { parseUsage, runUsage, sinceOf } from '../../src/cli/usage/usage.js'
-import { COLUMNS, csvLine, usd } from '../../src/ledger/export.js'
-import { aRow } from '../ledger/row.js'
+import { COLUMNS, csvLine, usd } from '../../src/ledger/export-columns.js'
+import { aRow } from '../ledger/build-entry.js'
 import { configFolder, newSession, sluice } from './session.js'
 
 const NOW = Date.parse('2026-11-20T12:00:00Z')

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { claimsCompletion } from '../properties/transcript-streams.js'
-import { framed, fed, streamed, whole, type Told } from './cast.js'
+import { framed, fed, streamed, whole, type Told } from './drive-codecs.js'
 import {
   candidate,
   chunk,
@@ -16,7 +16,7 @@ import {
   responseEnd,
   textBlock,
   toolBlock,
-} from './speech.js'
+} from './provider-frames.js'
 
 const OPENAI = [
   chunk({ role: 'assistant', content: '' }),

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
-import { upstream } from './cast.js'
+import { upstream } from './drive-codecs.js'
 
 function openai(status: number, error: JsonObject) {
   return upstream('openai-chat').decodeError(status, {}, JSON.stringify({ error }))

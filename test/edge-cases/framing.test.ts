@@ -6,8 +6,8 @@ import t from 'tap'
 import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 import { client, REQUEST, SEED } from '../properties/transcript-streams.js'
-import { fed, framed, streamed, upstream } from './cast.js'
-import { candidate, chunk, messageEnd, messageStart, textBlock } from './speech.js'
+import { fed, framed, streamed, upstream } from './drive-codecs.js'
+import { candidate, chunk, messageEnd, messageStart, textBlock } from './provider-frames.js'
 
 const WORDS = 'grüße 漢字 🐋 👩‍👩‍👧 \u2028'
 const CLAUDE = [messageStart(), ...textBlock(0, WORDS), ...messageEnd('end_turn')]

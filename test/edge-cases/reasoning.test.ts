@@ -8,8 +8,8 @@ import type { ChatEvent } from '../../src/chat/event.js'
 import { Fold } from '../../src/chat/reply/fold.js'
 import { Grammar } from '../../src/chat/grammar.js'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
-import { asked, history, sent, streamed, tool, upstream, whole } from './cast.js'
-import { candidate } from './speech.js'
+import { asked, history, sent, streamed, tool, upstream, whole } from './drive-codecs.js'
+import { candidate } from './provider-frames.js'
 
 const TOOLS = [tool('f', { type: 'object', properties: { n: { type: 'integer' } } })]
 const CALL = { id: 'toolu_1', name: 'f', json: '{"n":1}' }

@@ -4,8 +4,8 @@
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
-import { openAiEndpoint } from '../../src/upstreams/endpoint.js'
-import { asked, factsOf, refused, sent, tool, turnOf } from './cast.js'
+import { openAiEndpoint } from '../../src/upstreams/choose-openai-endpoint.js'
+import { asked, factsOf, refused, sent, tool, turnOf } from './drive-codecs.js'
 
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='

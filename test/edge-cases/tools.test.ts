@@ -4,7 +4,17 @@
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
-import { asked, factsOf, history, refused, sent, streamed, tool, upstream, whole } from './cast.js'
+import {
+  asked,
+  factsOf,
+  history,
+  refused,
+  sent,
+  streamed,
+  tool,
+  upstream,
+  whole,
+} from './drive-codecs.js'
 import {
   block,
   callItem,
@@ -17,7 +27,7 @@ import {
   responseEnd,
   textBlock,
   toolBlock,
-} from './speech.js'
+} from './provider-frames.js'
 
 void t.test('1: a tool without arguments came out as no JSON at all', (t) => {
   // https://github.com/BerriAI/litellm/issues/5063, /5064, /5091; https://github.com/langchain-ai/langchain/issues/23911

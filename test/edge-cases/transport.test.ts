@@ -8,7 +8,7 @@ import { series } from '../faults/scene.js'
 import { eventsOf } from '../helpers/collect.js'
 import { startGateway } from '../helpers/gateway.js'
 import { until } from '../helpers/upstream.js'
-import { MODELS, upstream } from './cast.js'
+import { MODELS, upstream } from './drive-codecs.js'
 
 const gateway = await startGateway(t)
 const { emulator } = gateway

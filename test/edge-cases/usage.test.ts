@@ -6,8 +6,8 @@ import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { ingressOf } from '../../src/dialects/index.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
-import { asked, factsOf, fed, framed, sent, streamed, upstream, whole } from './cast.js'
-import { candidate, chunk, counts, messageEnd, messageStart, textBlock } from './speech.js'
+import { asked, factsOf, fed, framed, sent, streamed, upstream, whole } from './drive-codecs.js'
+import { candidate, chunk, counts, messageEnd, messageStart, textBlock } from './provider-frames.js'
 
 const USER = { role: 'user', content: 'Hello' }
 const COUNTS = { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 }

@@ -6,7 +6,7 @@
  */
 import t from 'tap'
 import type { Fault } from '../../src/emulator/faults/fault.js'
-import { startWith } from '../gateway/attempts/scene.js'
+import { startWith } from '../gateway/attempts/fixtures.js'
 import { dice } from '../helpers/seeded-random.js'
 import { ask, eventually, isComplete, question, series, watchProcess } from './scene.js'
 

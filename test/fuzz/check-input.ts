@@ -10,7 +10,7 @@ import { objectOf, type JsonObject } from '../../src/chat/json.js'
 import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName, Seed } from '../../src/dialects/dialect.js'
 import { ERRORS, GatewayError, rowOf, type WireError } from '../../src/errors.js'
-import { PassedStream } from '../../src/gateway/streams/passthrough-transform.js'
+import { PassthroughStream } from '../../src/gateway/streams/passthrough-transform.js'
 import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
 import { streamReply, translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { parseObject, parseReply } from '../../src/wire/json/parse-body.js'
@@ -18,7 +18,7 @@ import { SCRUBBED_MAX } from '../../src/wire/redact-upstream-text.js'
 import { splice, type Edit } from '../../src/wire/json/splice.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 import { faultsOfStream, faultsOfWhole } from '../conformance/check-completion.js'
-import { factsOf, upstream } from '../edge-cases/cast.js'
+import { factsOf, upstream } from '../edge-cases/drive-codecs.js'
 import { claimsCompletion, client, cutAt, SEED } from '../properties/transcript-streams.js'
 import type { Input, PairInput, ReplyInput, RequestInput, StreamInput } from './fuzz-input.js'
 import { MODELS, UPSTREAM_DIALECTS } from './generate-inputs.js'
@@ -195,7 +195,7 @@ function streamFault(input: StreamInput): string | null {
   if (fault !== null || egress.newTap === null) return fault
   const { newTap } = egress
   const { includeUsage } = request
-  const pass = (): Translation => new PassedStream(newTap({ includeUsage }))
+  const pass = (): Translation => new PassthroughStream(newTap({ includeUsage }))
   const passed = run(pass(), [bytes])
   if (!isDeepStrictEqual(run(pass(), chunks), passed)) return 'cuts: other output where bytes pass'
   return endFault(passed)

@@ -4,7 +4,7 @@
  */
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
-import { framed, type Unit } from '../edge-cases/cast.js'
+import { framed, type Unit } from '../edge-cases/drive-codecs.js'
 import {
   block,
   candidate,
@@ -14,7 +14,7 @@ import {
   messageEnd,
   messageStart,
   toolBlock,
-} from '../edge-cases/speech.js'
+} from '../edge-cases/provider-frames.js'
 import type { Roll } from '../properties/damage-bytes.js'
 import { callItem, messageItem, response, responseFrames } from './responses-format.js'
 

@@ -4,9 +4,9 @@
  * their bytes to what each upstream is sent.
  */
 import type { JsonObject } from '../../src/chat/json.js'
-import { checkBodies } from './client-bodies.js'
-import { many } from './makers.js'
-import type { Client } from './steps.js'
+import { checkBodies } from './check-bodies.js'
+import { many } from './generate-bodies.js'
+import type { Client } from './measure-steps.js'
 
 const CLIENT: Client = {
   dialect: 'gemini',

@@ -3,8 +3,8 @@
  * Method: large requests as real clients send them, for each encoder; then one request beyond each limit.
  */
 import t from 'tap'
-import { HOSTILE } from './bodies.js'
-import { ENCODERS, trip } from './steps.js'
+import { HOSTILE } from './costly-bodies.js'
+import { ENCODERS, trip } from './measure-steps.js'
 
 function bodyNamed(name: string): Buffer {
   const found = HOSTILE.find((each) => each.name === name)

@@ -2,8 +2,8 @@
  * Started by `memory.test.ts` with `--expose-gc` and the name of a body: prints what the gateway holds of it while an
  * upstream works, as a multiple of its bytes, for each encoder.
  */
-import { HOSTILE } from './bodies.js'
-import { ENCODERS, trip } from './steps.js'
+import { HOSTILE } from './costly-bodies.js'
+import { ENCODERS, trip } from './measure-steps.js'
 
 const name = process.argv[2] ?? ''
 const make = HOSTILE.find((each) => each.name === name)?.make

@@ -5,9 +5,9 @@
  */
 import type { JsonObject } from '../../src/chat/json.js'
 import { sealThinking } from '../../src/dialects/anthropic/client/reply/thinking-token.js'
-import { checkBodies } from './client-bodies.js'
-import { many } from './makers.js'
-import type { Client } from './steps.js'
+import { checkBodies } from './check-bodies.js'
+import { many } from './generate-bodies.js'
+import type { Client } from './measure-steps.js'
 
 const CLIENT: Client = {
   dialect: 'anthropic',

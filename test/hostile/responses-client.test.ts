@@ -5,9 +5,9 @@
  */
 import type { JsonObject } from '../../src/chat/json.js'
 import { writeReasoningToken } from '../../src/wire/reasoning-token.js'
-import { many } from './makers.js'
-import { checkBodies } from './client-bodies.js'
-import type { Client } from './steps.js'
+import { many } from './generate-bodies.js'
+import { checkBodies } from './check-bodies.js'
+import type { Client } from './measure-steps.js'
 
 const CLIENT: Client = {
   dialect: 'openai-responses',

@@ -6,8 +6,8 @@
  * body alone is given as much longer.
  */
 import t from 'tap'
-import { HOSTILE } from './bodies.js'
-import { ENCODERS, trip } from './steps.js'
+import { HOSTILE } from './costly-bodies.js'
+import { ENCODERS, trip } from './measure-steps.js'
 
 const MOST_MS = 50
 /** JSON.parse of the largest body takes 35 ms on the reference machine; work on other cores slows down both. */

@@ -8,11 +8,11 @@ import type { Usage } from '../../src/chat/usage.js'
 import {
   costNanoUsd,
   dearerPrice,
-  mostNanoUsd,
+  maxCostNanoUsd,
   priceOf,
   tierPrice,
 } from '../../src/ledger/price.js'
-import { Prices } from '../../src/ledger/prices.js'
+import { Prices } from '../../src/ledger/find-price.js'
 
 const SONNET = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75, cacheWrite1h: 6 }
 
@@ -60,7 +60,7 @@ void t.test('a tier costs its multiple, and one without is not known', (t) => {
   for (const tier of ['scale', 'toString']) t.equal(cost(tier, usage), null, tier)
   const most = (tier: string | null) => {
     const asked = dearerPrice(price, tier)
-    return asked === null ? null : mostNanoUsd(asked, { input: 10, output: 0 })
+    return asked === null ? null : maxCostNanoUsd(asked, { input: 10, output: 0 })
   }
   t.equal(most('priority'), 10 * 6000 * 1.75, 'what is dearer is set aside')
   t.equal(most('flex'), 10 * 6000, 'and not what is cheaper, which may not be what is served')
@@ -75,7 +75,7 @@ void t.test('an unknown price is unknown, unless nothing of its kind was used', 
   t.equal(costNanoUsd(price, { input: 10, cacheRead: 1 }), null)
   t.equal(costNanoUsd(price, { input: 10, cacheWrite: 1 }), null)
   t.equal(costNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
-  t.equal(mostNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
+  t.equal(maxCostNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
   t.end()
 })
 
@@ -109,7 +109,7 @@ void t.test('the most is never less than what is then used', (t) => {
   const longContext = { aboveInputTokens: 1000, input: 2, output: 40 }
   const price = priceOf({ ...SONNET, longContext })
   for (const input of [1, 1000, 1001, 50_000]) {
-    const most = mostNanoUsd(price, { input, output: 100 }) ?? 0
+    const most = maxCostNanoUsd(price, { input, output: 100 }) ?? 0
     for (const share of [0, 0.5, 1]) {
       const cacheWrite = Math.floor(input * share)
       for (const used of [Math.min(input, 900), input]) {

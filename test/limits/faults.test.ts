@@ -1,7 +1,7 @@
 /**
  * Goal: whatever ends a request, its place is free afterwards (G19, L-184).
  * Method: requests that the upstream resets, cuts short, refuses or answers, that cannot be translated, and
- * whose client leaves, all over one limit of places; at the end exactly as many as ever are admitted.
+ * whose client leaves, all over one limit of slots; at the end exactly as many as ever are admitted.
  * `SLUICE_LIMIT_FAULTS=10000` makes it as many requests.
  */
 import t from 'tap'

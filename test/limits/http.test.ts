@@ -35,7 +35,7 @@ void t.test('limits as a client meets them', async (t) => {
 const TESTS: Record<string, (t: Test, gateway: TestGateway) => Promise<void>> = {
   'requests a minute': requests,
   'tokens a minute': tokens,
-  'F-100: requests at the same time': places,
+  'F-100: requests at the same time': slots,
   'a budget': budget,
   'a budget and a request without a maximum': shortened,
   'a price that nobody knows': unpriced,
@@ -132,7 +132,7 @@ async function tokens(t: Test, gateway: TestGateway): Promise<void> {
   t.equal((await ask(gateway, 'o3')).status, 429, 'what nobody bounds is assumed to be long')
 }
 
-async function places(t: Test, gateway: TestGateway): Promise<void> {
+async function slots(t: Test, gateway: TestGateway): Promise<void> {
   const { emulator } = gateway
   const model = 'gpt-4.1-mini'
   const hang = emulator.script({ fault: { kind: 'hang' } })

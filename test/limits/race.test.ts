@@ -12,14 +12,14 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openStore } from '../../src/store/open-store.js'
 import { startServe, until, type Served } from '../process/program.js'
-import { newKey } from './key.js'
+import { newKey } from './create-test-key.js'
 
 const ROUNDS = Number(process.env['SLUICE_LIMIT_ROUNDS'] ?? '1')
 const STORE = process.env['SLUICE_LIMIT_STORE']
 const CLIENTS = 200
 const LIMIT = 100
 const MAX_TOKENS = 94
-/** `Hi.`: a quarter of a token for each byte and five for the turn; see `ledger/estimate.ts`. */
+/** `Hi.`: a quarter of a token for each byte and five for the turn; see `ledger/estimate-tokens.ts`. */
 const TOKENS = 6 + MAX_TOKENS
 /** At most 3 tokens of text, 32 of the turn and 200 before it, at 0.75 and 4.5 dollars a million. */
 const NANO_USD = 235 * 750 + MAX_TOKENS * 4_500
@@ -28,7 +28,7 @@ const NANO_USD = 235 * 750 + MAX_TOKENS * 4_500
 const KINDS = {
   'gpt-5.4-mini-requests': { rule: `requests_per_minute: ${LIMIT}`, refill: LIMIT },
   'gpt-5.4-mini-tokens': { rule: `tokens_per_minute: ${LIMIT * TOKENS}`, refill: LIMIT },
-  'gpt-5.4-mini-places': { rule: `concurrent: ${LIMIT}`, refill: 0 },
+  'gpt-5.4-mini-slots': { rule: `concurrent: ${LIMIT}`, refill: 0 },
   'gpt-5.4-mini-2026-01-01': { rule: `usd_per_day: ${(LIMIT * NANO_USD) / 1e9}`, refill: 0 },
 } as const
 

@@ -5,7 +5,13 @@
  */
 import t from 'tap'
 import type { Identity, KeyLimits } from '../../src/accounts/account.js'
-import { claimsOf, needsOf, NO_LIMITS, Rules, type Asked } from '../../src/limits/rules.js'
+import {
+  limitDemandsOf,
+  needsOf,
+  NO_LIMITS,
+  Rules,
+  type LimitedRequest,
+} from '../../src/limits/rules.js'
 import { GOOD, loadText } from '../config/sample.js'
 
 function rulesOf(limits: string, plans = '{}'): Rules {
@@ -14,7 +20,10 @@ function rulesOf(limits: string, plans = '{}'): Rules {
   return new Rules(loaded.config)
 }
 
-function asked(change: Partial<Asked> = {}, identity: Partial<Identity> = {}): Asked {
+function asked(
+  change: Partial<LimitedRequest> = {},
+  identity: Partial<Identity> = {},
+): LimitedRequest {
   return {
     identity: {
       keyId: 'key_1',
@@ -34,7 +43,7 @@ function asked(change: Partial<Asked> = {}, identity: Partial<Identity> = {}): A
   }
 }
 
-function subjects(rules: Rules, request: Asked): string[] {
+function subjects(rules: Rules, request: LimitedRequest): string[] {
   return rules.of(request).map(({ subject }) => subject)
 }
 
@@ -68,7 +77,7 @@ void t.test('what is counted, and for whom', (t) => {
 })
 
 /** A rule's selector, and a request that it does not fit. */
-const SELECTORS: [string, Asked][] = [
+const SELECTORS: [string, LimitedRequest][] = [
   ['plan: pro', asked({}, { plan: 'starter' })],
   ['account: acc_1', asked({}, { accountId: 'acc_2' })],
   ['key: key_1', asked({}, { keyId: 'key_2' })],
@@ -143,7 +152,7 @@ void t.test('what is demanded', (t) => {
   const found = rulesOf('[]').of(asked({}, { limits }))
   const subject = 'key:key_1;own'
   t.same(
-    claimsOf(found, { tokens: 70, nanoUsd: 80 }).map(({ demand }) => demand),
+    limitDemandsOf(found, { tokens: 70, nanoUsd: 80 }).map(({ demand }) => demand),
     [
       { kind: 'requests', subject, shared: false, perMinute: 1, cost: 1 },
       { kind: 'tokens', subject, shared: false, perMinute: 2, cost: 70 },

@@ -8,7 +8,7 @@ import t from 'tap'
 import { openStore } from '../../src/store/open-store.js'
 import type { Demand } from '../../src/store/ledger.js'
 import { redisMissing, startRedis, until as untilRedis } from '../helpers/redis.js'
-import { newKey } from './key.js'
+import { newKey } from './create-test-key.js'
 import { startServe } from '../process/program.js'
 
 const missing = redisMissing()
@@ -42,8 +42,8 @@ void t.test('a hot key over Redis', options, async (t) => {
     costNanoUsd: 0,
   }
   const spent = async (): Promise<number> => {
-    const [standing] = await store.ledger.limitStates(accountId, [budget])
-    return DOLLARS * 1e9 - (standing?.remaining ?? 0)
+    const [limitState] = await store.ledger.limitStates(accountId, [budget])
+    return DOLLARS * 1e9 - (limitState?.remaining ?? 0)
   }
   const charged = async (): Promise<number> => {
     const page = await store.ledger.entries({ accountId, keyId, after: null, limit: 1_000 })

@@ -1,8 +1,8 @@
 /** Goal: no spelling of a path reaches what no rule opens. Method: the pure functions, with hostile paths. */
 import t from 'tap'
-import { headersForClient, headersForUpstream } from '../../src/gateway/native/headers.js'
-import { isOpen, nativePathOf, nativeUrl } from '../../src/gateway/native/path.js'
-import { usageIn } from '../../src/gateway/native/streams.js'
+import { headersForClient, headersForUpstream } from '../../src/gateway/native/filter-headers.js'
+import { isOpen, nativePathOf, nativeUrl } from '../../src/gateway/native/native-path.js'
+import { usageIn } from '../../src/gateway/native/body-streams.js'
 
 const segments = (path: string): readonly string[] => nativePathOf(path)?.segments ?? []
 

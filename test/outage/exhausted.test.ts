@@ -9,7 +9,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { transportError } from '../../src/gateway/fault.js'
+import { transportError } from '../../src/gateway/transport-errors.js'
 import { startServe, until, type Served } from '../process/program.js'
 
 t.setTimeout(170_000)

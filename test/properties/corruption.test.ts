@@ -4,7 +4,7 @@
  * chance. A failure prints its seed; SLUICE_CORRUPTIONS sets another number.
  */
 import t from 'tap'
-import type { Verdict } from '../../src/gateway/streams/translated-stream.js'
+import type { ReplyResult } from '../../src/gateway/streams/translated-stream.js'
 import { corrupt, type Roll } from './damage-bytes.js'
 import { client, dice, framesOf, PAIRS, transcripts, type Pair } from './transcript-streams.js'
 
@@ -12,7 +12,11 @@ const TOTAL = Number(process.env['SLUICE_CORRUPTIONS'] ?? 100_000)
 const EACH = Math.ceil(TOTAL / PAIRS.length)
 
 /** What is wrong with how the pair took the bytes; null where nothing is. */
-function fault(pair: Pair, bytes: Buffer, roll: Roll): { wrong: string | null; verdict: Verdict } {
+function fault(
+  pair: Pair,
+  bytes: Buffer,
+  roll: Roll,
+): { wrong: string | null; verdict: ReplyResult } {
   const translation = pair.open()
   const pieces: Buffer[] = []
   for (let at = 0; at < bytes.length;) {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName, Egress, Ingress, Seed } from '../../src/dialects/dialect.js'
 import { egressOf, ingressOf } from '../../src/dialects/index.js'
-import { PassedStream } from '../../src/gateway/streams/passthrough-transform.js'
+import { PassthroughStream } from '../../src/gateway/streams/passthrough-transform.js'
 import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 import { fixtures } from '../helpers/fixtures.js'
@@ -69,7 +69,7 @@ export function upstream(dialect: DialectName): Egress {
 function passed(includeUsage: boolean): () => Translation {
   const { newTap } = upstream('openai-chat')
   if (newTap === null) throw new Error('chat completions cannot pass')
-  return () => new PassedStream(newTap({ includeUsage }))
+  return () => new PassthroughStream(newTap({ includeUsage }))
 }
 
 /** Every pair there is. */

@@ -7,7 +7,7 @@ import t from 'tap'
 import type { ModelRoute, RouteTarget } from '../../src/routing/router.js'
 import { stickyKeyOf } from '../../src/routing/sticky.js'
 import { orderOf, type Choice } from '../../src/routing/targets.js'
-import { requestOf, routeWith, said, seeded } from './scene.js'
+import { requestOf, routeWith, said, seeded } from './fixtures.js'
 
 const NAMES = ['a', 'b', 'c', 'd']
 

@@ -7,7 +7,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { eventually } from '../faults/scene.js'
-import { ask, openPool, send } from './scene.js'
+import { ask, openPool, send } from './fixtures.js'
 
 interface Slow {
   readonly baseUrl: string

@@ -11,8 +11,9 @@ import { createServer as createTlsServer } from 'node:tls'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { ConnectionSettings } from '../../src/upstreams/dispatcher.js'
-import type { UpstreamCall, UpstreamPool } from '../../src/upstreams/pool.js'
-import { ask, openPool } from './scene.js'
+import type { UpstreamPool } from '../../src/upstreams/pool.js'
+import type { UpstreamCall } from '../../src/upstreams/upstream-call.js'
+import { ask, openPool } from './fixtures.js'
 
 const HELLO = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'
 const CHUNKED =

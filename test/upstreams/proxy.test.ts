@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { ask, openPool } from './scene.js'
+import { ask, openPool } from './fixtures.js'
 
 interface Proxy {
   readonly url: string

@@ -8,10 +8,10 @@ import {
   type UpstreamConfig,
 } from '../../config/config.js'
 import { plainSecretNotes } from '../../config/plain-secrets.js'
-import { Prices } from '../../ledger/prices.js'
+import { Prices } from '../../ledger/find-price.js'
 import type { RouteConfig, TargetName } from '../../config/routes/route.js'
 import { createRouter } from '../../routing/router.js'
-import { speaksOf } from '../../upstreams/explain.js'
+import { dialectsByRequest } from '../../upstreams/explain-dialect.js'
 import { Budgets, hasBudget, termsText } from '../keys/budget-terms.js'
 import { unreachableNotes } from './check-routes.js'
 import { notCarried } from '../explain/explain-route.js'
@@ -144,7 +144,9 @@ function translationNotes(
   const sideOf = (target: TargetName) => {
     const upstream = config.upstreams[target.upstream]
     const facts = factsFor(catalogue, target.model ?? asked)
-    return upstream === undefined ? null : { dialect: speaksOf(upstream, facts).plain, facts }
+    return upstream === undefined
+      ? null
+      : { dialect: dialectsByRequest(upstream, facts).plain, facts }
   }
   const own = targets[0] === undefined ? null : sideOf(targets[0])
   if (own === null) return []

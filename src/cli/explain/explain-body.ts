@@ -11,8 +11,8 @@ import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../dialects
 import { GatewayError } from '../../errors.js'
 import { render, type Destination } from '../../gateway/attempts/request/render-request.js'
 import type { Call } from '../../gateway/phases/receive.js'
-import { openAiEndpoint } from '../../upstreams/endpoint.js'
-import { pathAt, placeOf } from '../../upstreams/place.js'
+import { openAiEndpoint } from '../../upstreams/choose-openai-endpoint.js'
+import { requestPathAt, upstreamAddressOf } from '../../upstreams/request-path.js'
 import { parseObject } from '../../wire/json/parse-body.js'
 
 /**
@@ -76,12 +76,12 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   const destination: Destination = { wire: dialect, egress, quirks, allowSyntheticUser }
   const trial = new Trial(at, destination, route)
   const found = trial.run(body)
-  const place = placeOf(upstream)
+  const place = upstreamAddressOf(upstream)
   const lost = [...found.drops.keys()]
   const isRefused = found.rejected.size > 0 || (lost.length > 0 && route.onLoss === 'reject')
   return {
     dialect,
-    endpoint: `POST ${place.origin}${pathAt(place, found.path, route.model)}`,
+    endpoint: `POST ${place.origin}${requestPathAt(place, found.path, route.model)}`,
     verdict: isRefused ? 'refused' : lost.length > 0 ? 'taken with losses' : 'taken',
     fields: fieldsOf(body, found, trial),
     lost: lost.length === 0 ? null : lost.join(', '),

@@ -3,8 +3,8 @@ import { readBoundedFile } from '../../files/bounded-file.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { Catalogue } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
-import { bulkOf, inputTokens } from '../../ledger/estimate.js'
-import { traitsOf, type RequestTraits } from '../../routing/conditions.js'
+import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
+import { traitsOf, type RequestTraits } from '../../routing/route-conditions.js'
 import { UsageError } from '../command.js'
 import { requestOf } from './explain-body.js'
 
@@ -53,7 +53,7 @@ function traitsOfBody(
   try {
     const request = requestOf(bytes, model)
     const { family } = factsFor(catalogue, model)
-    return traitsOf(request, labels, () => inputTokens(bulkOf(request), family))
+    return traitsOf(request, labels, () => inputTokens(promptSizeOf(request), family))
   } catch (error) {
     if (error instanceof GatewayError) return null
     throw error

@@ -9,9 +9,9 @@ import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Catalogue, type ProbeConfig } from '../../config/config.js'
 import type { AbortConfig, HedgeConfig, RetryConfig } from '../../config/routes/route.js'
 import type { DialectName } from '../../dialects/dialect.js'
-import { whenText } from '../../routing/conditions.js'
+import { whenText } from '../../routing/route-conditions.js'
 import type { ModelRoute, RouteShadow, RouteTarget } from '../../routing/router.js'
-import { speaksOf, type Speaks } from '../../upstreams/explain.js'
+import { dialectsByRequest, type DialectsByRequest } from '../../upstreams/explain-dialect.js'
 
 /** One upstream that may serve the model. */
 export interface CandidateExplanation {
@@ -25,7 +25,7 @@ export interface CandidateExplanation {
   readonly percent: number | null
   /** When it is taken out of use; null: never. */
   readonly abort: Readonly<Record<'error_rate' | 'min_requests' | 'window_seconds', number>> | null
-  readonly speaks: Speaks
+  readonly speaks: DialectsByRequest
   readonly configured: boolean
   /** How many API keys it has. */
   readonly api_keys: number
@@ -93,7 +93,7 @@ function explainCandidate(
 ): CandidateExplanation {
   const { breaker, probe, apiKeys, quirks } = upstream
   const facts = factsFor(catalogue, model)
-  const speaks = speaksOf(upstream, facts)
+  const speaks = dialectsByRequest(upstream, facts)
   return {
     upstream: upstream.name,
     model,

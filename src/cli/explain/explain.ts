@@ -9,9 +9,9 @@ import { isConfigured, type Catalogue, type Config } from '../../config/config.j
 import { loadConfig } from '../../config/load.js'
 import { snakeKeys } from '../../config/snapshot.js'
 import { GatewayError } from '../../errors.js'
-import { reasonOf } from '../../routing/explain.js'
+import { reasonOf } from '../../routing/explain-route.js'
 import { createRouter, type ModelRoute } from '../../routing/router.js'
-import { speaksOf, type Speaks } from '../../upstreams/explain.js'
+import { dialectsByRequest, type DialectsByRequest } from '../../upstreams/explain-dialect.js'
 import { Budgets, termsText, type BudgetTerms } from '../keys/budget-terms.js'
 import { problemLines } from '../check/check.js'
 import { UsageError, type Command } from '../command.js'
@@ -149,7 +149,7 @@ interface Explanation {
   /** As the configuration names it. */
   readonly dialect: string | null
   /** What is spoken to the upstream; null where no route takes the id. */
-  readonly speaks: Speaks | null
+  readonly speaks: DialectsByRequest | null
   readonly base_url: string | null
   readonly configured: boolean | null
   readonly api_key_source: string | null
@@ -189,7 +189,7 @@ function explain(
     upstream: upstream?.name ?? null,
     preset: upstream?.preset ?? null,
     dialect: upstream?.dialect ?? null,
-    speaks: upstream === undefined ? null : speaksOf(upstream, factsFor(catalogue, asked)),
+    speaks: upstream === undefined ? null : dialectsByRequest(upstream, factsFor(catalogue, asked)),
     base_url: upstream?.baseUrl ?? null,
     configured: upstream === undefined ? null : isConfigured(upstream),
     api_key_source: upstream?.apiKeySource ?? null,
@@ -231,7 +231,7 @@ function answerText(answer: Explanation): string {
   return rows.map(([title, text]) => row(title, text)).join('\n')
 }
 
-function speaksText(speaks: Speaks | null): string {
+function speaksText(speaks: DialectsByRequest | null): string {
   if (speaks === null) return ''
   const { plain, with_tools: withTools, why } = speaks
   const others = withTools === plain ? '' : `, with tools ${withTools}`

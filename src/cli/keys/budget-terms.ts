@@ -4,7 +4,7 @@
 import { factsFor } from '../../config/catalogue.js'
 import type { Catalogue, Config, UpstreamConfig } from '../../config/config.js'
 import { isComplete, isOutputFree } from '../../ledger/price.js'
-import { Prices } from '../../ledger/prices.js'
+import { Prices } from '../../ledger/find-price.js'
 import { createRouter } from '../../routing/router.js'
 
 /** What a budget counts a model with. */

@@ -1,6 +1,6 @@
 /** What clients may ask for and lose when a model moves to an upstream of another dialect: for a plan without requests. */
 import { notCarried } from '../explain/explain-route.js'
-import { speaksOf } from '../../upstreams/explain.js'
+import { dialectsByRequest } from '../../upstreams/explain-dialect.js'
 import type { Move } from './compare.js'
 import type { FlowTarget } from './flows.js'
 import type { ComparedConfig } from './compared-config.js'
@@ -45,6 +45,6 @@ function carriedAt(
   const config = side.config.upstreams[upstream]
   if (config === undefined) throw new Error(`no upstream ${upstream}`)
   const facts = side.facts(model)
-  const { plain: dialect } = speaksOf(config, facts)
+  const { plain: dialect } = dialectsByRequest(config, facts)
   return { dialect, ...notCarried(dialect, facts, side.catalogue) }
 }

@@ -2,7 +2,7 @@
  * What would change for recent requests if another configuration were in force: where they go, which keys lose a
  * model, what cannot be translated, what it costs. Pure; names are those of the command's JSON.
  */
-import type { RequestHead } from '../../gateway/observe/recent-heads.js'
+import type { RequestHead } from '../../gateway/observe/recent-requests.js'
 import { Costs, type CostDifference } from './costs.js'
 import { flowsOf, type FlowTarget } from './flows.js'
 import type { ComparedConfig } from './compared-config.js'

@@ -3,9 +3,9 @@ import type { ModelFacts } from '../../chat/model.js'
 import type { Usage } from '../../chat/usage.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { Catalogue, Config } from '../../config/config.js'
-import type { RequestHead } from '../../gateway/observe/recent-heads.js'
+import type { RequestHead } from '../../gateway/observe/recent-requests.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
-import { Prices } from '../../ledger/prices.js'
+import { Prices } from '../../ledger/find-price.js'
 import { createRouter, type RouteTarget, type Router } from '../../routing/router.js'
 
 /** A target, and the share of the requests that it is the first choice for. */

@@ -1,5 +1,5 @@
 /** What recent requests cost before and after, at the prices of the catalogue and of upstreams. Pure. */
-import type { RequestHead } from '../../gateway/observe/recent-heads.js'
+import type { RequestHead } from '../../gateway/observe/recent-requests.js'
 import type { Destination, ComparedConfig } from './compared-config.js'
 
 /** The costs of a model's requests, in US dollars. */

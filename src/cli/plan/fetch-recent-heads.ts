@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { JsonObject } from '../../chat/json.js'
 import type { ServerConfig } from '../../config/config.js'
 import { originOf } from '../generations/running-gateway.js'
-import { mergedHeads, type RequestHead } from '../../gateway/observe/recent-heads.js'
+import { mergedHeads, type RequestHead } from '../../gateway/observe/recent-requests.js'
 
 /** What came of asking. `absent`: nothing listens there. */
 export type RecentHeads =

@@ -4,8 +4,8 @@
  */
 import type { ModelFacts } from '../../chat/model.js'
 import type { WhenConfig } from '../../config/routes/route.js'
-import type { RequestHead } from '../../gateway/observe/recent-heads.js'
-import type { RequestSketch } from '../../gateway/observe/sketch.js'
+import type { RequestHead } from '../../gateway/observe/recent-requests.js'
+import type { RequestShape } from '../../gateway/observe/request-shape.js'
 import type { ComparedConfig } from './compared-config.js'
 
 /** What each of them uses, for the comparison of costs. */
@@ -42,7 +42,7 @@ function modelsOf(before: ComparedConfig, after: ComparedConfig): ModelFacts[] {
 function headFor({ id, embedding }: ModelFacts, when: WhenConfig): RequestHead {
   const isEmbedding = embedding === true
   const images = when.images === true ? ['image base64 image/png'] : []
-  const sketch: RequestSketch = {
+  const sketch: RequestShape = {
     turns: [['user', 'text', ...images]],
     ends: ['user', 'user'],
     tools: when.tools === true ? ['function parameters'] : [],

@@ -1,6 +1,6 @@
 /**
  * A request of a given shape with placeholders for everything that it says, for trial translations. The inverse of
- * `sketchOf`, as far as translation is concerned. Pure.
+ * `requestShapeOf`, as far as translation is concerned. Pure.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type {
@@ -15,7 +15,7 @@ import type {
   ToolChoice,
   UserPart,
 } from '../../chat/request.js'
-import type { RequestSketch, SketchedSettings } from '../../gateway/observe/sketch.js'
+import type { RequestShape, ShapeSettings } from '../../gateway/observe/request-shape.js'
 
 const TEXT = 'x'
 const BASE64 = 'eA=='
@@ -29,14 +29,14 @@ const SCHEMA: JsonObject = {
 }
 
 /** What of a request the sketch leaves to others. */
-export interface RequestShape {
+export interface SampledHead {
   readonly model: string
   readonly stream: boolean
-  readonly sketch: RequestSketch
+  readonly sketch: RequestShape
 }
 
 /** A request with the same kinds of turns, parts, tools and settings. */
-export function sampleRequest({ model, stream, sketch }: RequestShape): ChatRequest {
+export function sampleRequest({ model, stream, sketch }: SampledHead): ChatRequest {
   const { settings, native } = sketch
   const tools = sketch.tools.map(toolOf)
   return {
@@ -53,7 +53,7 @@ export function sampleRequest({ model, stream, sketch }: RequestShape): ChatRequ
 }
 
 /** The turns in an order that a conversation can have: a tool's result follows its call. */
-function messagesOf({ turns, ends: [first, last] }: RequestSketch): Message[] {
+function messagesOf({ turns, ends: [first, last] }: RequestShape): Message[] {
   const builder = new Turns()
   for (const [role = '', ...kinds] of turns) {
     if (role === 'system' || role === 'developer') builder.instructions(role, kinds)
@@ -193,7 +193,7 @@ function isEffort(text: string): text is ReasoningEffort {
 }
 
 function settingsOf(
-  settings: SketchedSettings,
+  settings: ShapeSettings,
   tools: readonly Tool[],
 ): Partial<ChatRequest> & Pick<ChatRequest, 'includeUsage'> {
   const { includeUsage, stops, hasSeed, hasUserId, toolChoice, format, ...scalars } = settings

@@ -8,9 +8,9 @@ import type { DialectName, WireFormat } from '../../dialects/dialect.js'
 import { egressOf, errorFormatOf, isEmbeddings } from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
 import { render } from '../../gateway/attempts/request/render-request.js'
-import { LossList } from '../../gateway/streams/losses.js'
-import type { RequestHead } from '../../gateway/observe/recent-heads.js'
-import { spokenTo } from '../../gateway/generation/spoken.js'
+import { LossList } from '../../gateway/streams/translation-losses.js'
+import type { RequestHead } from '../../gateway/observe/recent-requests.js'
+import { formatFor } from '../../gateway/generation/choose-dialect.js'
 import { parseObject } from '../../wire/json/parse-body.js'
 import type { Destination, ComparedConfig } from './compared-config.js'
 import { sampleRequest } from './sample-request.js'
@@ -39,7 +39,7 @@ export function translateHead(
 ): Translation {
   const request = sampleRequest(head)
   const facts = side.facts(to.model)
-  const spoken = spokenTo(to.target, request, head, facts)
+  const spoken = formatFor(to.target, request, head, facts)
   if (spoken === null) {
     const message = `the upstream ${to.upstream} has no embeddings`
     return { dialect: null, losses: [], refusals: [{ field: 'model', message }] }
@@ -49,11 +49,15 @@ export function translateHead(
   if (isEmbeddings(wire)) return { dialect, losses: [], refusals: limits }
   const { losses, refusal } = rendered(head, request, { to, side, wire, facts })
   const isRejected = losses.length > 0 && side.config.onLoss === 'reject'
-  const lossy = losses.map((field) => ({ field, message: 'on_loss is reject' }))
+  const lossRefusal = losses.map((field) => ({ field, message: 'on_loss is reject' }))
   return {
     dialect,
     losses: isRejected ? [] : losses,
-    refusals: [...limits, ...(refusal === null ? [] : [refusal]), ...(isRejected ? lossy : [])],
+    refusals: [
+      ...limits,
+      ...(refusal === null ? [] : [refusal]),
+      ...(isRejected ? lossRefusal : []),
+    ],
   }
 }
 

@@ -2,8 +2,14 @@
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { LimitingConfig } from '../../config/config.js'
-import { bulkOf, mostInputTokens } from '../../ledger/estimate.js'
-import { costNanoUsd, flatPrice, isComplete, mostNanoUsd, type Price } from '../../ledger/price.js'
+import { promptSizeOf, maxInputTokens } from '../../ledger/estimate-tokens.js'
+import {
+  costNanoUsd,
+  flatPrice,
+  isComplete,
+  maxCostNanoUsd,
+  type Price,
+} from '../../ledger/price.js'
 import type { UsageRow } from '../../ledger/row.js'
 
 /** More tokens than any vendor counts for the small picture of a rehearsal (OpenAI's mini models: 8,500). */
@@ -48,11 +54,11 @@ export class CostCeiling {
 
   /** Sets aside the most that the request may cost, in nano-dollars. Throws `CeilingReached` if that is too much. */
   reserve(request: ChatRequest): number {
-    const bulk = bulkOf(request)
+    const bulk = promptSizeOf(request)
     const { images } = bulk
-    const text = mostInputTokens({ ...bulk, images: 0 }, this.facts.family)
+    const text = maxInputTokens({ ...bulk, images: 0 }, this.facts.family)
     const most = { input: text + images * IMAGE_TOKENS, output: request.maxOutputTokens ?? 0 }
-    const nanoUsd = mostNanoUsd(this.price, most) ?? 0
+    const nanoUsd = maxCostNanoUsd(this.price, most) ?? 0
     if (this.spentNanoUsd + nanoUsd > this.maxNanoUsd) throw new CeilingReached()
     this.spentNanoUsd += nanoUsd
     return nanoUsd

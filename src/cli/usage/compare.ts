@@ -1,7 +1,12 @@
 /** `sluice compare`: two upstreams side by side, from the ledger. */
 import { parseArgs } from 'node:util'
-import { usd } from '../../ledger/export.js'
-import { Side, sideNameOf, type SideFigures, type SideName } from '../../ledger/side.js'
+import { usd } from '../../ledger/export-columns.js'
+import {
+  ComparedUpstream,
+  comparedNameOf,
+  type ComparedFigures,
+  type ComparedName,
+} from '../../ledger/compare-upstreams.js'
 import { UsageError, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import { entriesOf } from './usage-entries.js'
@@ -48,7 +53,7 @@ Example:
 
 /** What is compared, checked as far as the words go. */
 export interface Comparison {
-  readonly sides: readonly [SideName, SideName]
+  readonly sides: readonly [ComparedName, ComparedName]
   readonly since: string
   readonly until: string | undefined
   readonly model: string | undefined
@@ -75,7 +80,7 @@ export function parseCompare(argv: readonly string[]): Comparison {
   }
   if (one === other) throw new UsageError(`'sluice compare' needs two sides, and both are '${one}'`)
   const { since, until, model, json, config } = values
-  return { sides: [sideNameOf(one), sideNameOf(other)], since, until, model, json, config }
+  return { sides: [comparedNameOf(one), comparedNameOf(other)], since, until, model, json, config }
 }
 
 /** Prints the comparison; exit status 0. Rejects as the store does; throws `UsageError` for a time that is none. */
@@ -87,7 +92,7 @@ export async function runCompare(
   const fromMs = sinceOf(since, nowMs)
   const untilMs = until === undefined ? nowMs : sinceOf(until, nowMs, '--until')
   const filter = model === undefined ? {} : { modelAsked: model }
-  const compared = sides.map((name) => new Side(name, Math.random))
+  const compared = sides.map((name) => new ComparedUpstream(name, Math.random))
   for await (const rows of entriesOf(session, { filter, fromMs, untilMs })) {
     for (const row of rows) for (const side of compared) side.add(row)
   }
@@ -105,9 +110,9 @@ export async function runCompare(
   return 0
 }
 
-type Compared = readonly { readonly name: SideName; readonly figures: SideFigures }[]
+type Compared = readonly { readonly name: ComparedName; readonly figures: ComparedFigures }[]
 
-function shownOf(side: SideFigures) {
+function shownOf(side: ComparedFigures) {
   return {
     requests: side.requests,
     shadow_requests: side.shadowRequests,
@@ -125,7 +130,7 @@ function shownOf(side: SideFigures) {
   }
 }
 
-const ROWS: readonly (readonly [title: string, text: (side: SideFigures) => string])[] = [
+const ROWS: readonly (readonly [title: string, text: (side: ComparedFigures) => string])[] = [
   ['requests', ({ requests }) => String(requests)],
   ['of these shadow', ({ shadowRequests }) => String(shadowRequests)],
   ['errors', ({ errors }) => String(errors)],
@@ -147,7 +152,7 @@ function tableOf(compared: Compared): string {
   return table([head, ...rows])
 }
 
-function textOf({ upstream, model }: SideName): string {
+function textOf({ upstream, model }: ComparedName): string {
   return model === null ? upstream : `${upstream}/${model}`
 }
 

@@ -3,7 +3,7 @@
  * from the sums of days; all others, and those of some entries only, from the ledger entries themselves.
  */
 import { figuresOf } from '../../dashboard/server/usage-figures.js'
-import { usd } from '../../ledger/export.js'
+import { usd } from '../../ledger/export-columns.js'
 import type { EntryFilter } from '../../store/records/entry-filter.js'
 import type { UsageRow } from '../../ledger/row.js'
 import type { UsageSum } from '../../store/ledger.js'

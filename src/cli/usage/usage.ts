@@ -1,9 +1,9 @@
 /**
- * `sluice usage`: what requests used and cost, entry by entry (`ledger/export.ts` has the columns) or in totals
+ * `sluice usage`: what requests used and cost, entry by entry (`ledger/export-columns.ts` has the columns) or in totals
  * (`usage-summary.ts`).
  */
 import { parseArgs } from 'node:util'
-import { csvHeader, csvLine, jsonLine } from '../../ledger/export.js'
+import { csvHeader, csvLine, jsonLine } from '../../ledger/export-columns.js'
 import { actionOf, UsageError, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import { entriesOf, FILTER_OPTIONS, filterOf, type FilterValues } from './usage-entries.js'

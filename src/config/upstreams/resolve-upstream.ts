@@ -1,7 +1,7 @@
 /**
  * Checks the rules of an upstream that span several keys, and resolves its keys and its preset to an `UpstreamConfig`.
  */
-import { isPrivateAddress } from '../../upstreams/address.js'
+import { isPrivateAddress } from '../../upstreams/private-addresses.js'
 import type { OnDisconnect, QuirksConfig, UpstreamConfig } from '../config.js'
 import type { KeySources } from '../placeholder.js'
 import type { Path, ReportFinding } from '../problem.js'

@@ -2,7 +2,7 @@
  * How the whole gateway stands, as far as one process has to ask another for it. Small enough to be sent
  * between processes, and loads nothing.
  */
-import type { CanaryState } from '../../routing/canary.js'
+import type { CanaryState } from '../../routing/canary-state.js'
 
 const BREAKER_STATES = ['closed', 'half_open', 'open'] as const
 

@@ -7,23 +7,23 @@ import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import type { Holding } from '../bodies/body-budget.js'
 import type { RequestContext } from '../exchange.js'
-import { UNFORESEEN } from '../fault.js'
-import type { Deadlines } from '../under-way/deadlines.js'
-import type { Drains } from '../under-way/drains.js'
+import { UNEXPECTED_FAILURE } from '../transport-errors.js'
+import type { Deadlines } from '../in-flight/deadlines.js'
+import type { DrainSlots } from '../in-flight/drain-slots.js'
 import { Attempt } from './attempt/attempt.js'
-import type { AttemptOwner, Made, Prepared } from './attempt/owner.js'
-import type { Leg } from './leg.js'
-import { Legs } from './legs.js'
-import { NO_PARTS, type BegunReply, type EarlierParts } from './reply/begun-reply.js'
-import { AttemptResult, type Occasion } from './result.js'
+import type { AttemptOwner, StartedAttempt, PreparedRequest } from './attempt/attempt-owner.js'
+import type { CandidateTurn } from './candidate-turn.js'
+import { CandidateTurns } from './candidate-turns.js'
+import { NO_PARTS, type StartedReply, type EarlierParts } from './reply/started-reply.js'
+import { AttemptResult, type Occasion } from './attempt-result.js'
 import { stepAfter, type Step } from './retry/next-step.js'
-import type { Sending } from './sending.js'
-import type { SentSoFar } from './sent-so-far.js'
+import type { SendOptions } from './send-options.js'
+import type { SendProgress } from './send-progress.js'
 
 /** An attempt, and the turn of its candidate that it belongs to. */
 interface Running {
   readonly attempt: Attempt
-  readonly leg: Leg
+  readonly turn: CandidateTurn
 }
 
 /** How long the head of a stream is held for its first content; then proxies want to see a status. */
@@ -36,33 +36,33 @@ export class Candidates implements AttemptOwner {
   readonly exchange: RequestContext
   readonly held: Holding
   readonly deadlines: Deadlines
-  readonly drains: Drains
+  readonly drainSlots: DrainSlots
   readonly timeoutMs: number
   readonly headHoldMs: number
   /** What it has come to so far. */
-  readonly sent: SentSoFar
+  readonly sent: SendProgress
   /** Resolves when there is something to give the client; rejects with `GatewayError`. */
-  readonly reply: Promise<BegunReply>
-  private readonly sending: Sending
-  private readonly legs: Legs
+  readonly reply: Promise<StartedReply>
+  private readonly sending: SendOptions
+  private readonly turns: CandidateTurns
   /** Attempts that have not ended; two only while a hedge runs. */
   private running: Running[] = []
   private timer: NodeJS.Timeout | null = null
   private isSettled = false
   private lastError: GatewayError | null = null
-  private resolve: (reply: BegunReply) => void = () => undefined
+  private resolve: (reply: StartedReply) => void = () => undefined
   private reject: (error: GatewayError) => void = () => undefined
 
-  constructor(sending: Sending) {
+  constructor(sending: SendOptions) {
     const { exchange, candidates, handling, hedging } = sending
     this.sending = sending
     this.exchange = exchange
     this.held = sending.held
     this.deadlines = sending.deadlines
-    this.drains = sending.drains
+    this.drainSlots = sending.drainSlots
     this.timeoutMs = sending.timeoutMs
     this.sent = sending.sent
-    this.legs = new Legs(candidates, sending.states, handling.stickyKey)
+    this.turns = new CandidateTurns(candidates, sending.states, handling.stickyKey)
     const isOnly = candidates.length === 1 && handling.retry.attempts === 1 && hedging === null
     this.headHoldMs = isOnly ? HEAD_HOLD_MS : LONG_HEAD_HOLD_MS
     this.reply = new Promise((resolve, reject) => {
@@ -78,51 +78,51 @@ export class Candidates implements AttemptOwner {
 
   /** Goes on with the next candidate that its breaker allows; ends if there is none. */
   private next(occasion: Occasion): void {
-    const leg = this.legs.next()
-    if (leg === null) this.end(this.lastError)
-    else this.attempt(leg, occasion)
+    const turn = this.turns.next()
+    if (turn === null) this.end(this.lastError)
+    else this.attempt(turn, occasion)
   }
 
   /** Sends an attempt as far as its limits allow one more. */
-  private attempt(leg: Leg, occasion: Occasion): void {
+  private attempt(turn: CandidateTurn, occasion: Occasion): void {
     // What was reserved at admission covers the first attempt.
     const { reservation } = this.sending
-    if (occasion === 'first' || reservation === null) return this.prepare(leg, occasion)
-    const isCovered = reservation.cover(leg.candidate, this.sent.attempts)
-    if (isCovered === true) return this.prepare(leg, occasion)
+    if (occasion === 'first' || reservation === null) return this.prepare(turn, occasion)
+    const isCovered = reservation.cover(turn.candidate, this.sent.attempts)
+    if (isCovered === true) return this.prepare(turn, occasion)
     isCovered
       .then((isRaised) => {
-        if (isRaised) this.prepare(leg, occasion)
-        else this.unaffordable(leg, occasion)
+        if (isRaised) this.prepare(turn, occasion)
+        else this.unaffordable(turn, occasion)
       })
-      .catch((cause: unknown) => this.unprepared(leg, cause))
+      .catch((cause: unknown) => this.unprepared(turn, cause))
   }
 
   /** The limits do not allow another attempt that may be billed: the client gets what the earlier ones came to. */
-  private unaffordable(leg: Leg, occasion: Occasion): void {
-    leg.abandoned()
-    if (occasion === 'hedge') this.sending.hedging?.deny(leg.candidate)
+  private unaffordable(turn: CandidateTurn, occasion: Occasion): void {
+    turn.abandoned()
+    if (occasion === 'hedge') this.sending.hedging?.deny(turn.candidate)
     else this.end(this.lastError)
   }
 
   /** Prepares an attempt and sends it. */
-  private prepare(leg: Leg, occasion: Occasion): void {
+  private prepare(turn: CandidateTurn, occasion: Occasion): void {
     try {
       this.exchange.cancellation.check()
-      const prepared = this.sending.preparation.of(leg.candidate, leg.credential)
+      const prepared = this.sending.preparation.of(turn.candidate, turn.credential)
       if (prepared instanceof Promise) {
         prepared
-          .then((ready) => this.launch(leg, ready, occasion))
-          .catch((cause: unknown) => this.unprepared(leg, cause))
-      } else this.launch(leg, prepared, occasion)
+          .then((ready) => this.launch(turn, ready, occasion))
+          .catch((cause: unknown) => this.unprepared(turn, cause))
+      } else this.launch(turn, prepared, occasion)
     } catch (cause) {
-      this.unprepared(leg, cause)
+      this.unprepared(turn, cause)
     }
   }
 
   /** A candidate that cannot take the request is passed over, unless it is the first. */
-  private unprepared(leg: Leg, cause: unknown): void {
-    leg.abandoned()
+  private unprepared(turn: CandidateTurn, cause: unknown): void {
+    turn.abandoned()
     // A hedge that cannot be sent changes nothing.
     if (this.running.length > 0) return
     const isFirst = this.lastError === null || this.exchange.cancellation.reason !== null
@@ -130,18 +130,23 @@ export class Candidates implements AttemptOwner {
     else this.next('fallback')
   }
 
-  private launch(leg: Leg, prepared: Prepared, occasion: Occasion, parts = NO_PARTS): void {
+  private launch(
+    turn: CandidateTurn,
+    prepared: PreparedRequest,
+    occasion: Occasion,
+    parts = NO_PARTS,
+  ): void {
     // Its preparation took so long that another attempt won, or the client left.
-    if (occasion === 'hedge' && this.isSettled) return leg.abandoned()
+    if (occasion === 'hedge' && this.isSettled) return turn.abandoned()
     const { hedging, preparation } = this.sending
     const after = this.lastError?.kind ?? null
     const { losses } = preparation
-    const result = new AttemptResult(leg.candidate, losses, occasion, after)
-    result.verdict = parts.stream?.translation ?? null
+    const result = new AttemptResult(turn.candidate, losses, occasion, after)
+    result.replyResult = parts.stream?.translation ?? null
     this.sent.began(result)
     const attempt = new Attempt(this, result, prepared, parts)
-    leg.begin()
-    this.running.push({ attempt, leg })
+    turn.begin()
+    this.running.push({ attempt, turn })
     if (occasion === 'first') hedging?.start(() => this.hedge())
     attempt.send()
     this.exchange.cancellation.onCancel((reason) => this.cancelled(reason))
@@ -159,11 +164,11 @@ export class Candidates implements AttemptOwner {
     const [late] = this.running
     if (late === undefined || this.isSettled) return
     const { hedging } = this.sending
-    const leg = hedging === null ? null : this.legs.beside(late.leg, hedging)
-    if (leg !== null) this.attempt(leg, 'hedge')
+    const turn = hedging === null ? null : this.turns.beside(late.turn, hedging)
+    if (turn !== null) this.attempt(turn, 'hedge')
   }
 
-  begun(made: Made, reply: BegunReply): void {
+  begun(made: StartedAttempt, reply: StartedReply): void {
     const own = this.running.find(({ attempt }) => attempt === made)
     // The client has left.
     if (own === undefined) return
@@ -172,7 +177,7 @@ export class Candidates implements AttemptOwner {
   }
 
   /** A short stream ends before it is known to have begun. */
-  ending(made: Made): Promise<void> | null {
+  ending(made: StartedAttempt): Promise<void> | null {
     const own = this.running.find(({ attempt }) => attempt === made) ?? this.running[0]
     if (own !== undefined && !this.isSettled) this.win(own)
     return this.sending.ending()
@@ -183,19 +188,19 @@ export class Candidates implements AttemptOwner {
     this.stopTimers()
     this.isSettled = true
     this.sent.won(own.attempt.result)
-    own.leg.succeeded()
-    for (const { attempt, leg } of this.running) {
+    own.turn.succeeded()
+    for (const { attempt, turn } of this.running) {
       if (attempt === own.attempt) continue
-      leg.abandoned()
+      turn.abandoned()
       attempt.supersede()
     }
     this.running = [own]
   }
 
-  failed(made: Made, error: GatewayError): void {
+  failed(made: StartedAttempt, error: GatewayError): void {
     const own = this.ended(made)
     if (own === null) return
-    own.leg.failed(error.wire, made.result)
+    own.turn.failed(error.wire, made.result)
     const [other] = this.running
     if (this.exchange.cancellation.reason !== null) {
       if (other === undefined) this.end(error)
@@ -203,31 +208,31 @@ export class Candidates implements AttemptOwner {
     }
     this.lastError = error
     if (other !== undefined) other.attempt.countWait()
-    else this.react(own.leg, made, error)
+    else this.react(own.turn, made, error)
   }
 
   /** Takes the attempt from those that run; null if it is none of them. */
-  private ended(made: Made): Running | null {
+  private ended(made: StartedAttempt): Running | null {
     const own = this.running.find(({ attempt }) => attempt === made) ?? null
     this.running = this.running.filter((each) => each !== own)
     return own
   }
 
-  private react(leg: Leg, made: Made, error: GatewayError): void {
+  private react(turn: CandidateTurn, made: StartedAttempt, error: GatewayError): void {
     let step: Step
     try {
-      step = stepAfter(made, error.wire, leg, this.sending)
+      step = stepAfter(made, error.wire, turn, this.sending)
     } catch (cause) {
       return this.end(cause)
     }
     switch (step.kind) {
       case 'amended':
-        return this.launch(leg, step.prepared, 'amended')
+        return this.launch(turn, step.prepared, 'amended')
       case 'at_once':
-        if (step.prepared === null) return this.attempt(leg, 'retry')
-        return this.launch(leg, step.prepared, 'retry')
+        if (step.prepared === null) return this.attempt(turn, 'retry')
+        return this.launch(turn, step.prepared, 'retry')
       case 'retry':
-        return this.retryIn(step.waitMs, leg)
+        return this.retryIn(step.waitMs, turn)
       case 'next_target':
         return this.next('fallback')
       case 'end':
@@ -237,25 +242,25 @@ export class Candidates implements AttemptOwner {
     }
   }
 
-  private retryIn(waitMs: number, leg: Leg): void {
+  private retryIn(waitMs: number, turn: CandidateTurn): void {
     const beganMs = performance.now()
     this.timer = setTimeout(() => {
       this.timer = null
       this.sent.backOffMs += performance.now() - beganMs
       // Other requests may have failed meanwhile.
-      if (leg.isAllowed) this.attempt(leg, 'retry')
+      if (turn.isAllowed) this.attempt(turn, 'retry')
       else this.next('fallback')
     }, waitMs)
   }
 
-  paused(made: Made, parts: EarlierParts, resume: JsonObject): void {
+  paused(made: StartedAttempt, parts: EarlierParts, resume: JsonObject): void {
     const own = this.ended(made)
     if (own === null) return
-    own.leg.succeeded()
+    own.turn.succeeded()
     const { call, outgoing } = made.prepared
     const rest = outgoing.next?.(resume)
-    if (rest === undefined) this.end(gatewayError(UNFORESEEN))
-    else this.launch(own.leg, { call, outgoing: rest }, 'rest', parts)
+    if (rest === undefined) this.end(gatewayError(UNEXPECTED_FAILURE))
+    else this.launch(own.turn, { call, outgoing: rest }, 'rest', parts)
   }
 
   draining(ended: Promise<void>): void {
@@ -279,6 +284,6 @@ export class Candidates implements AttemptOwner {
   private end(cause: unknown): void {
     this.stopTimers()
     this.isSettled = true
-    this.reject(cause instanceof GatewayError ? cause : gatewayError(UNFORESEEN, cause))
+    this.reject(cause instanceof GatewayError ? cause : gatewayError(UNEXPECTED_FAILURE, cause))
   }
 }

@@ -10,13 +10,13 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { DialectName, Egress, WireFormat } from '../../dialects/dialect.js'
 import { egressOf, isEmbeddings } from '../../dialects/index.js'
 import { TrustedProxies } from '../../http/client-address.js'
-import { bulkOf, inputTokens } from '../../ledger/estimate.js'
+import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { priceVersionOf } from '../../ledger/price-version.js'
-import { Prices } from '../../ledger/prices.js'
+import { Prices } from '../../ledger/find-price.js'
 import { Rules } from '../../limits/rules.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { TargetSeries } from '../../observe/metrics/target-series.js'
-import { traitsOf } from '../../routing/conditions.js'
+import { traitsOf } from '../../routing/route-conditions.js'
 import {
   createRouter,
   type ModelRoute,
@@ -25,16 +25,16 @@ import {
 } from '../../routing/router.js'
 import { stickyKeyOf } from '../../routing/sticky.js'
 import { orderOf } from '../../routing/targets.js'
-import { pathAt } from '../../upstreams/place.js'
-import { MediaFetcher } from '../../upstreams/media.js'
-import { Upstreams, type Upstream } from '../../upstreams/upstream.js'
+import { MediaFetcher } from '../../upstreams/media-fetcher.js'
+import { Upstreams, type Upstream } from '../../upstreams/upstreams.js'
 import { UpstreamStates } from '../attempts/health/upstream-state.js'
-import { HealthProbe } from '../attempts/health/health-probe.js'
+import type { HealthProbe } from '../attempts/health/health-probe.js'
+import { startHealthProbes } from './start-health-probes.js'
 import { UnlistedModels } from './unlisted-models.js'
-import { fixedHeaders, ownHeaders } from './upstream-headers.js'
+import { fixedHeaders } from './upstream-headers.js'
 import { ModelList } from './model-list.js'
-import { spokenTo, type Spoken } from './spoken.js'
-import { Tariffs } from '../reservation/tariff.js'
+import { formatFor, type RequestFormat } from './choose-dialect.js'
+import { BudgetPrices } from '../reservation/budget-price.js'
 
 /** Where a request goes: everything that is the same for every request of a route in one dialect. */
 export interface Target {
@@ -76,7 +76,7 @@ export class Generation {
   readonly prices: Prices
   /** What ledger entries name these prices by. */
   readonly priceVersion: string
-  readonly tariffs: Tariffs
+  readonly budgetPrices: BudgetPrices
   readonly limits: Rules
   /** Whose `X-Forwarded-For` counts. */
   readonly proxies: TrustedProxies
@@ -106,12 +106,12 @@ export class Generation {
     this.upstreams = new Upstreams(snapshot.config.upstreams, previous?.upstreams ?? null)
     this.states = new UpstreamStates(snapshot.config, previous?.states ?? null)
     this.shadowStates = new UpstreamStates(snapshot.config, previous?.shadowStates ?? null)
-    this.probes = Object.keys(snapshot.config.upstreams).flatMap((name) => this.probeOf(name))
+    this.probes = startHealthProbes(snapshot.config, this.upstreams, this.states)
     this.models = new ModelList(snapshot, this.router)
     const priced = Object.values(snapshot.config.upstreams)
     this.prices = new Prices(snapshot.catalogue.models, priced)
     this.priceVersion = priceVersionOf(snapshot.catalogue.models, priced)
-    this.tariffs = new Tariffs(snapshot.config.limiting)
+    this.budgetPrices = new BudgetPrices(snapshot.config.limiting)
     this.limits = new Rules(snapshot.config)
     this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
     const { fetchMedia } = snapshot.config
@@ -147,7 +147,7 @@ export class Generation {
    */
   route(request: ChatRequest, key: RoutedKey): Routed | null {
     const { model } = request
-    const promptTokens = (): number => inputTokens(bulkOf(request), this.facts(model).family)
+    const promptTokens = (): number => inputTokens(promptSizeOf(request), this.facts(model).family)
     const route = this.router.find(model, traitsOf(request, key.labels, promptTokens))
     if (route === null) return null
     const stickyKey = stickyKeyOf(route.config.sticky, request, key.keyId)
@@ -162,8 +162,8 @@ export class Generation {
    * The target of a route for a request in a format, made once per generation and format; null if the upstream has no
    * such operation.
    */
-  target(of: RouteTarget, request: ChatRequest, spoken: Spoken): Target | null {
-    const upstreamSpeaks = spokenTo(of, request, spoken, this.facts(of.model ?? request.model))
+  target(of: RouteTarget, request: ChatRequest, spoken: RequestFormat): Target | null {
+    const upstreamSpeaks = formatFor(of, request, spoken, this.facts(of.model ?? request.model))
     if (upstreamSpeaks === null) return null
     const { dialect, wire } = upstreamSpeaks
     const known = this.targets.get(wire)
@@ -255,27 +255,6 @@ export class Generation {
     if (this.active > 0 || this.successor === undefined) return
     this.onRetired?.()
     this.onRetired = null
-  }
-
-  /** One, or none if the upstream has no `probe` or no key. */
-  private probeOf(name: string): HealthProbe[] {
-    const upstream = this.upstreams.get(name)
-    const probe = upstream?.config.probe ?? null
-    if (upstream === undefined || probe === null || !isConfigured(upstream.config)) return []
-    const { config, pool, place } = upstream
-    const egress = egressOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect)
-    if (egress === null) return []
-    const { breaker, credentials } = this.states.of(name)
-    const path = pathAt({ ...place, path: null }, probe.path, '')
-    const headersFor = (): string[] => {
-      const { key } = credentials.next(new Set(), null) ?? { key: null }
-      return [
-        'accept',
-        'application/json',
-        ...Object.entries(ownHeaders(config, egress, key)).flat(),
-      ]
-    }
-    return [new HealthProbe({ probe, pool, path, headers: headersFor, breaker })]
   }
 
   private makeTarget(

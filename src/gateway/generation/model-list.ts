@@ -33,7 +33,7 @@ export class ModelList {
 
   /**
    * The list for a key: `allowed` is its model list as in `ApiKey.models`, null for all; `query` is what follows
-   * the question mark. Throws `GatewayError(malformed_request)` for a page that cannot be given.
+   * the check mark. Throws `GatewayError(malformed_request)` for a page that cannot be given.
    */
   of(allowed: readonly string[] | null, dialect: DialectName, query: string): string {
     const key = JSON.stringify([dialect, query, allowed])

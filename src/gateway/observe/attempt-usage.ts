@@ -2,10 +2,10 @@
 import type { ChatRequest } from '../../chat/request.js'
 import { NO_OUTPUT } from '../../chat/reply/output-size.js'
 import { isImplausible, type Usage } from '../../chat/usage.js'
-import { bulkOf, inputTokens, outputTokens } from '../../ledger/estimate.js'
+import { promptSizeOf, inputTokens, outputTokens } from '../../ledger/estimate-tokens.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import type { UsageSource } from '../../ledger/row.js'
-import type { AttemptResult } from '../attempts/result.js'
+import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'
 
 /** Tokens and their cost. */
@@ -36,36 +36,36 @@ export function usageOfAttempt(
   request: ChatRequest,
   outcome: AttemptResult['outcome'],
 ): Used {
-  const { verdict, candidate } = attempt
-  if (!attempt.wasSent && verdict === null) return NOTHING_USED
-  const { outputSize } = verdict ?? { outputSize: NO_OUTPUT }
+  const { replyResult, candidate } = attempt
+  if (!attempt.wasSent && replyResult === null) return NOTHING_USED
+  const { outputSize } = replyResult ?? { outputSize: NO_OUTPUT }
   const hasWords = outputSize.bytes + outputSize.calls > 0
-  const isComplete = verdict?.outcome === 'complete'
+  const isComplete = replyResult?.outcome === 'complete'
   if (!isComplete && !hasWords && !isOurDoing(x, attempt, outcome)) return NOTHING_USED
-  const reported = credible(verdict?.usage ?? {})
+  const reported = credible(replyResult?.usage ?? {})
   const { input, output = hasWords ? undefined : reported.output } = reported
   if (request.embedding !== undefined && input !== undefined) {
     return used(x, attempt, { ...reported, output: 0 }, isComplete ? 'reported' : 'estimated')
   }
-  const isFinal = isComplete || attempt.countsAreFinal || (verdict?.reason ?? null) !== null
+  const isFinal = isComplete || attempt.countsAreFinal || (replyResult?.reason ?? null) !== null
   if (isFinal && input !== undefined && output !== undefined) {
     return used(x, attempt, reported, 'reported')
   }
   const { family } = x.generation.facts(candidate.model)
   const counted = Math.max(reported.output ?? 0, outputTokens(outputSize, family))
-  const prompt = input ?? inputTokens(bulkOf(request), family)
+  const prompt = input ?? inputTokens(promptSizeOf(request), family)
   return used(x, attempt, { ...reported, input: prompt, output: counted }, 'estimated')
 }
 
 function used(
   { generation }: RequestContext,
-  { candidate, verdict, outputWhenLeft }: AttemptResult,
+  { candidate, replyResult, outputWhenLeft }: AttemptResult,
   usage: Usage,
   source: UsageSource,
 ): Used {
   const { name } = candidate.target.upstream.config
-  const price = generation.prices.find(name, candidate.model, verdict?.model ?? null)
-  const tier = verdict?.tier ?? null
+  const price = generation.prices.find(name, candidate.model, replyResult?.model ?? null)
+  const tier = replyResult?.tier ?? null
   const served = price === null ? null : tierPrice(price, tier)
   const cost = served === null ? null : costNanoUsd(served, usage)
   const after = outputWhenLeft === null ? 0 : Math.max(0, (usage.output ?? 0) - outputWhenLeft)
@@ -73,7 +73,7 @@ function used(
     usage,
     source,
     costNanoUsd: cost,
-    budgetNanoUsd: cost ?? generation.tariffs.charge(price, tier, usage),
+    budgetNanoUsd: cost ?? generation.budgetPrices.charge(price, tier, usage),
     tokensAfterDisconnect: after,
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { GatewayError } from '../../errors.js'
 import type { UsageRow } from '../../ledger/row.js'
-import type { AttemptResult, Sent } from '../attempts/result.js'
+import type { AttemptResult, SendResult } from '../attempts/attempt-result.js'
 import type { Admitted, Refused } from '../phases/admit.js'
 import type { Authenticated } from '../phases/authenticate.js'
 import type { Candidate, Route } from '../phases/choose.js'
@@ -12,7 +12,7 @@ import type { Identified } from '../phases/identify.js'
 import type { Call, Intake } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
 import type { Exchange } from '../exchange.js'
-import type { Verdict } from '../streams/translated-stream.js'
+import type { ReplyResult } from '../streams/translated-stream.js'
 
 /** Null is "not reached". */
 export class Results {
@@ -22,7 +22,7 @@ export class Results {
   call: Call | null = null
   route: Pick<Route, 'candidates' | 'tookMs'> | null = null
   admission: Omit<Admitted, 'call' | 'reservation'> | Refused | null = null
-  sent: Sent | null = null
+  sent: SendResult | null = null
   /** The copy of the request for comparison; null if there is none. */
   shadow: { originalEnded(entry: UsageRow): void } | null = null
   delivery: Delivery | null = null
@@ -50,8 +50,8 @@ export class Results {
   }
 
   /** What the reply came to. */
-  get verdict(): Verdict | null {
-    return this.attempt?.verdict ?? null
+  get replyResult(): ReplyResult | null {
+    return this.attempt?.replyResult ?? null
   }
 }
 

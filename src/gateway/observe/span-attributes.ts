@@ -6,11 +6,11 @@ import type { Attributes } from '@opentelemetry/api'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Usage } from '../../chat/usage.js'
 import type { UpstreamConfig } from '../../config/config.js'
-import type { AttemptResult } from '../attempts/result.js'
+import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { Exchange } from '../exchange.js'
 import { hostOf } from '../../http/message.js'
-import { nameOf } from './entry.js'
-import type { End } from './line.js'
+import { nameOf } from './ledger-entry.js'
+import type { End } from './log-line.js'
 import type { Results } from './results.js'
 
 /** Methods that may stand in a span; others are made up (http.request.method). */
@@ -68,7 +68,7 @@ export function serverAttributes(x: Exchange, results: Results, end: End): Attri
     'error.type': outcome === 'ok' ? undefined : outcome,
     'gen_ai.operation.name': operationOf(results),
     'gen_ai.request.model': nameOf(call?.request.model ?? null) ?? undefined,
-    'gen_ai.response.model': nameOf(results.verdict?.model ?? null) ?? undefined,
+    'gen_ai.response.model': nameOf(results.replyResult?.model ?? null) ?? undefined,
     'sluice.request_id': x.id,
     'sluice.client_request_id': identified?.clientRequestId ?? undefined,
     'sluice.outcome': outcome,
@@ -97,18 +97,18 @@ export function attemptAttributes(
   results: Results,
   outcome: string,
 ): Attributes {
-  const { candidate, verdict, status, occasion } = attempt
+  const { candidate, replyResult, status, occasion } = attempt
   const { config } = candidate.target.upstream
   const { hostname, port, protocol } = new URL(config.baseUrl)
   const request = results.call?.request
   return {
     ...(request === undefined ? {} : requestAttributes(request)),
-    ...usageAttributes(verdict?.usage ?? {}),
+    ...usageAttributes(replyResult?.usage ?? {}),
     'gen_ai.operation.name': operationOf(results),
     'gen_ai.provider.name': providerOf(config, candidate.target.dialect),
     'gen_ai.request.model': nameOf(candidate.model === '' ? null : candidate.model) ?? undefined,
-    'gen_ai.response.model': nameOf(verdict?.model ?? null) ?? undefined,
-    'gen_ai.response.finish_reasons': reasonsOf(verdict?.reason ?? null),
+    'gen_ai.response.model': nameOf(replyResult?.model ?? null) ?? undefined,
+    'gen_ai.response.finish_reasons': reasonsOf(replyResult?.reason ?? null),
     'gen_ai.response.time_to_first_chunk': secondsBetween(attempt.beganAtMs, attempt.contentAtMs),
     'server.address': hostname.replace(/^\[|\]$/g, ''),
     'server.port': Number(port === '' ? (protocol === 'https:' ? 443 : 80) : port),

@@ -9,7 +9,7 @@ import type { ChatRequest, Message } from '../../chat/request.js'
 import type { Egress } from '../../dialects/dialect.js'
 import { SseFramer } from '../../wire/frames/sse.js'
 import { parseReply } from '../../wire/json/parse-body.js'
-import { joined } from '../bodies/pieces.js'
+import { joinChunks } from '../bodies/join-chunks.js'
 
 /** Characters of text in one attribute. */
 const MAX_CHARS = 65_536
@@ -89,7 +89,7 @@ export class CapturedReply {
 
   /** What the model replied, as far as it came; empty if there is nothing to read. */
   attributes(egress: Egress, request: ChatRequest): Attributes {
-    const bytes = joined(this.chunks)
+    const bytes = joinChunks(this.chunks)
     this.chunks = []
     const text = new ReplyText()
     const sink = new Grammar(text)

@@ -30,7 +30,7 @@ const TRACEPARENT =
 const TRACESTATE = /^[ -~]{1,512}$/
 
 /** The trace of a request as its client sent it; null if it sent none. */
-export function passedTrace(req: HttpRequest): RequestTrace | null {
+export function clientTrace(req: HttpRequest): RequestTrace | null {
   const traceparent = headerOf(req, 'traceparent')
   if (traceparent === undefined) return null
   const traceId = TRACEPARENT.exec(traceparent)?.[1]

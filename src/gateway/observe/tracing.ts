@@ -1,6 +1,6 @@
 /** What makes spans of requests; `traces.ts` is loaded only if traces are exported. */
 import type { Exchange } from '../exchange.js'
-import type { End } from './line.js'
+import type { End } from './log-line.js'
 import type { Results } from './results.js'
 import type { RequestTrace } from './trace-context.js'
 

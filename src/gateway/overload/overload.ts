@@ -14,7 +14,7 @@ import {
   type Level,
   type Readings,
   type Resource,
-} from './levels.js'
+} from './overload-levels.js'
 
 /** What the decisions are made with; tests hand in readings and the time. */
 export interface OverloadOptions {

@@ -9,24 +9,30 @@ import { isConfigured } from '../../config/config.js'
 import type { Egress, TokenCounter } from '../../dialects/dialect.js'
 import { egressOf } from '../../dialects/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
-import { bulkOf, inputTokens } from '../../ledger/estimate.js'
-import { claimsOf, NO_LIMITS } from '../../limits/rules.js'
-import { rateHeaders } from '../../limits/standing.js'
-import { pathAt } from '../../upstreams/place.js'
-import type { ReplyHandler, UpstreamRequest } from '../../upstreams/pool.js'
+import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
+import { limitDemandsOf, NO_LIMITS } from '../../limits/rules.js'
+import { rateHeaders } from '../../limits/limit-refusal.js'
+import { requestPathAt } from '../../upstreams/request-path.js'
+import type { ReplyHandler, UpstreamRequest } from '../../upstreams/upstream-call.js'
 import { parseReply } from '../../wire/json/parse-body.js'
 import { bodyOf, render } from '../attempts/request/render-request.js'
-import type { Sent } from '../attempts/result.js'
+import type { SendResult } from '../attempts/attempt-result.js'
 import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../exchange.js'
 import type { Target } from '../generation/generation.js'
-import { LossList, lossy } from '../streams/losses.js'
+import { LossList, lossRefusal } from '../streams/translation-losses.js'
 import type { Results } from '../observe/results.js'
-import { refusedBy, type Admitted, type Applicant, type Limits, type Refused } from './admit.js'
+import {
+  refusedBy,
+  type Admitted,
+  type RoutedRequest,
+  type LimitServices,
+  type Refused,
+} from './admit.js'
 import { sent } from './relay.js'
-import { replyHeaders } from './reply-head.js'
-import { joined } from '../bodies/pieces.js'
-import { unsettledRow } from '../reservation/unsettled.js'
+import { replyHeaders } from './reply-headers.js'
+import { joinChunks } from '../bodies/join-chunks.js'
+import { provisionalEntry } from '../reservation/provisional-entry.js'
 
 /** As much of a reply as is read; a count has a few hundred bytes. */
 const MAX_REPLY_BYTES = 64 * 1024
@@ -38,24 +44,24 @@ const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 413, 422])
 
 /** Admits, counts and replies. Rejects with `GatewayError`. */
 export async function countTokens(
-  applicant: Applicant,
+  routed: RoutedRequest,
   results: Results,
   ending: () => Promise<void> | null,
-  limits: Limits,
+  limits: LimitServices,
 ): Promise<void> {
-  const { x, call } = applicant
-  const admission = await admitCount(applicant, limits)
+  const { x, call } = routed
+  const admission = await admitCount(routed, limits)
   results.admission = admission
   if (admission.kind === 'refused') throw admission.error
-  x.lease = admission.lease
+  x.limitReservation = admission.limitReservation
   x.cancellation.check()
   const losses = new LossList()
-  const exact = await countUpstream(applicant, losses)
+  const exact = await countUpstream(routed, losses)
   const { ingress, request } = call
   const lost = losses.paths.map((path) => ingress.fieldName?.(path) ?? path)
   results.sent = { ...NOTHING_SENT, losses: lost }
-  const { family } = x.generation.facts(applicant.candidates[0].model)
-  const tokens = exact ?? inputTokens(bulkOf(request), family)
+  const { family } = x.generation.facts(routed.candidates[0].model)
+  const tokens = exact ?? inputTokens(promptSizeOf(request), family)
   const body = ingress.encodeCount?.(tokens)
   if (body === undefined) throw new GatewayError('bug', 'The client format has no counts.')
   const headers = ['content-type', 'application/json', ...replyHeaders(x, results, 'whole')]
@@ -67,7 +73,7 @@ export async function countTokens(
 }
 
 /** No model was asked, so there is no attempt to charge. */
-const NOTHING_SENT: Sent = {
+const NOTHING_SENT: SendResult = {
   attempts: [],
   final: null,
   hedgeDenied: null,
@@ -82,8 +88,8 @@ const NOTHING_SENT: Sent = {
 
 /** Asks the limits of requests and of concurrency. */
 async function admitCount(
-  { x, identity, clientRequestId, call, candidates }: Applicant,
-  to: Limits,
+  { x, identity, clientRequestId, call, candidates }: RoutedRequest,
+  to: LimitServices,
 ): Promise<Omit<Admitted, 'call' | 'reservation'> | Refused> {
   const { generation } = x
   const { request } = call
@@ -92,26 +98,32 @@ async function admitCount(
   const upstream = target.upstream.config.name
   const limits = generation.limits.of({ identity, model: request.model, modelName, upstream })
   const provisional = { x, identity, clientRequestId, request, target, model, modelName }
-  const unsettled = unsettledRow(provisional, {
+  const unsettled = provisionalEntry(provisional, {
     input: 0,
     output: null,
     nanoUsd: 0,
     isPriced: true,
   })
-  const wish = { requestId: x.id, accountId: identity.accountId, unsettled }
-  const all = limits === NO_LIMITS ? [] : claimsOf(limits, { tokens: 0, nanoUsd: 0 })
-  const claims = all.filter(({ demand: { kind } }) => kind === 'requests' || kind === 'concurrent')
-  if (claims.length === 0) {
-    const lease = to.limiter.note({ ...wish, demands: [] })
-    return { kind: 'admitted', lease, rateHeaders: [], tookMs: null }
+  const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
+  const all = limits === NO_LIMITS ? [] : limitDemandsOf(limits, { tokens: 0, nanoUsd: 0 })
+  const limitDemands = all.filter(
+    ({ demand: { kind } }) => kind === 'requests' || kind === 'concurrent',
+  )
+  if (limitDemands.length === 0) {
+    const limitReservation = to.limiter.note({ ...admissionRequest, demands: [] })
+    return { kind: 'admitted', limitReservation, rateHeaders: [], tookMs: null }
   }
   const beganMs = performance.now()
-  const decision = await to.limiter.admit({ ...wish, demands: claims.map(({ demand }) => demand) })
+  const decision = await to.limiter.admit({
+    ...admissionRequest,
+    demands: limitDemands.map(({ demand }) => demand),
+  })
   const tookMs = performance.now() - beganMs
-  const headers = rateHeaders(claims, decision.standings)
-  const { lease } = decision
-  if (lease !== null) return { kind: 'admitted', lease, rateHeaders: headers, tookMs }
-  const { error, limit } = refusedBy(claims, decision, to.metrics)
+  const headers = rateHeaders(limitDemands, decision.limitStates)
+  const { limitReservation } = decision
+  if (limitReservation !== null)
+    return { kind: 'admitted', limitReservation, rateHeaders: headers, tookMs }
+  const { error, limit } = refusedBy(limitDemands, decision, to.metrics)
   return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
 }
 
@@ -134,12 +146,12 @@ function countingAt({ dialect, egress, upstream }: Target): Counting | null {
 }
 
 /** The upstream's count; null if there is none. Rejects with what is wrong with a request that passes as it is. */
-async function countUpstream(applicant: Applicant, losses: LossList): Promise<number | null> {
-  const { x, call, candidates } = applicant
+async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<number | null> {
+  const { x, call, candidates } = routed
   const [{ target }] = candidates
   const counting = countingAt(target)
   if (counting === null || !isConfigured(target.upstream.config)) return null
-  const outgoing = outgoingOf(applicant, counting, losses)
+  const outgoing = outgoingOf(routed, counting, losses)
   if (outgoing === null) return null
   const counted = await ask(x, target, outgoing)
   if (counted === null) return null
@@ -155,26 +167,26 @@ async function countUpstream(applicant: Applicant, losses: LossList): Promise<nu
 
 /** The request; null if this upstream cannot be asked it, which the chat itself will say better. */
 function outgoingOf(
-  { x, call, candidates }: Applicant,
+  { x, call, candidates }: RoutedRequest,
   { dialect, egress, counter }: Counting,
   losses: LossList,
 ): UpstreamRequest | null {
   const [{ target, model }] = candidates
-  const { place, config } = target.upstream
+  const { address, config } = target.upstream
   const { allowSyntheticUser, onLoss } = x.generation.snapshot.config
   const { quirks, allowBetas: betas } = config
   const destination = { wire: dialect, egress, quirks, betas, allowSyntheticUser }
   try {
     const rendered = render(call, destination, model, x.generation.facts(model), losses)
     if (losses.paths.length > 0 && onLoss === 'reject') {
-      throw lossy(call.request, call.dialect, losses.paths)
+      throw lossRefusal(call.request, call.dialect, losses.paths)
     }
     const { said } = rendered
     const body =
       said === null ? rendered.body : bodyOf(counter.body(said, model), egress, rendered.bytes).body
     const headers = [...(target.headers[0] ?? []), 'accept', 'application/json']
     for (const [name, value] of Object.entries(rendered.headers)) headers.push(name, value)
-    return { path: pathAt(place, counter.path(model), model), headers, body }
+    return { path: requestPathAt(address, counter.path(model), model), headers, body }
   } catch (error) {
     if (error instanceof GatewayError && error.kind === 'untranslatable' && onLoss !== 'reject') {
       return null
@@ -254,7 +266,7 @@ class CountHandler implements ReplyHandler {
 
   onResponseEnd(): void {
     const { status, headers } = this
-    this.end({ status, headers, text: joined(this.chunks).toString('utf8') })
+    this.end({ status, headers, text: joinChunks(this.chunks).toString('utf8') })
   }
 
   onResponseError(): void {

@@ -18,7 +18,7 @@ import {
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Exchange } from '../exchange.js'
-import { isNativePath } from '../native/path.js'
+import { isNativePath } from '../native/native-path.js'
 
 /** What a request asks for. */
 export interface Identified {

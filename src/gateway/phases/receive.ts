@@ -28,12 +28,12 @@ import { TextLimit } from '../../wire/json/scan/text-limit.js'
 import type { Edit } from '../../wire/json/splice.js'
 import type { Holding } from '../bodies/body-budget.js'
 import type { Exchange } from '../exchange.js'
-import { UNFORESEEN } from '../fault.js'
-import { LARGE_BYTES } from '../bodies/pieces.js'
+import { UNEXPECTED_FAILURE } from '../transport-errors.js'
+import { LARGE_BYTES } from '../bodies/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
 /** Keeps a reply; `upstream` is the one whose own bytes it is, null if the gateway wrote it. Never rejects. */
-export type Keep = (reply: JsonObject, upstream: string | null) => Promise<void>
+export type KeepReply = (reply: JsonObject, upstream: string | null) => Promise<void>
 
 /** A request, checked. */
 export interface Call extends ResolvedEndpoint {
@@ -49,7 +49,7 @@ export interface Call extends ResolvedEndpoint {
   /** Kept answers that the client named, put before its own part of the conversation. */
   readonly history?: Pick<ExpandedRequest, 'members' | 'bodyFor'>
   /** Keeps the reply; absent if it is not to be kept. */
-  readonly keep?: Keep
+  readonly keep?: KeepReply
 }
 
 /** A body while it is read. */
@@ -117,7 +117,7 @@ function read(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> 
     })
     transform.once('error', (error) => {
       over()
-      reject(error instanceof GatewayError ? error : gatewayError(UNFORESEEN, error))
+      reject(error instanceof GatewayError ? error : gatewayError(UNEXPECTED_FAILURE, error))
     })
     cancellation.onCancel((reason) => transform.destroy(reason))
     if (decoder === null) req.pipe(transform)

@@ -6,10 +6,10 @@ import { GatewayError } from '../../errors.js'
 import type { HttpResponse } from '../../http/message.js'
 import { beginReply, breakOff, hasLeft, sendReply } from '../../http/respond.js'
 import { withoutSecrets } from '../../wire/error-body.js'
-import type { BegunReply } from '../attempts/reply/begun-reply.js'
-import type { Deadlines, Timed } from '../under-way/deadlines.js'
+import type { StartedReply } from '../attempts/reply/started-reply.js'
+import type { Deadlines, Timed } from '../in-flight/deadlines.js'
 import type { Exchange } from '../exchange.js'
-import { LANDED } from '../under-way/in-flight.js'
+import { NOT_LISTED } from '../in-flight/in-flight-list.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
 import { EVENT_STREAM } from '../streams/stream-form.js'
 
@@ -42,7 +42,7 @@ export interface RelayOptions {
 }
 
 /** Sends the reply. Throws if the exchange is cancelled. */
-export function relay(x: Exchange, reply: BegunReply, options: RelayOptions): Delivery {
+export function relay(x: Exchange, reply: StartedReply, options: RelayOptions): Delivery {
   x.cancellation.check()
   if (reply.kind === 'stream') return new StreamRelay(x, reply.stream, options)
   const { res } = x
@@ -77,7 +77,7 @@ const JSON_TYPE = 'application/json'
 
 /** One streamed reply: piped to the client, kept alive, and ended honestly. */
 class StreamRelay implements Timed, Delivery {
-  place = LANDED
+  listIndex = NOT_LISTED
   sentBytes = 0
   chunks = 0
   relayMs: number | null = null
@@ -164,7 +164,7 @@ class StreamRelay implements Timed, Delivery {
       res.write(rest)
     }
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
-    x.isBrokenOff = true
+    x.endedWithError = true
     const told = withoutSecrets(error)
     const frame = translation.errorFrame(told) ?? this.ingress.encodeStreamError(told, x.id)
     breakOff(res, stream.form.events(frame))

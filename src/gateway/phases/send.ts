@@ -4,19 +4,22 @@ import type { Escrow } from '../../reasoning/escrow.js'
 import { Candidates } from '../attempts/candidates.js'
 import { Hedging } from '../attempts/hedge/hedging.js'
 import { Preparation } from '../attempts/request/prepare-request.js'
-import type { Sending } from '../attempts/sending.js'
-import { SentSoFar } from '../attempts/sent-so-far.js'
+import type { SendOptions } from '../attempts/send-options.js'
+import { SendProgress } from '../attempts/send-progress.js'
 import { keptBy } from '../stored-responses/stored-responses.js'
 import type { Route } from './choose.js'
 import type { Call } from './receive.js'
 
 /** What requests are sent with. */
-export interface Means extends Pick<Sending, 'deadlines' | 'drains'> {
+export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainSlots'> {
   readonly escrow: Escrow
 }
 
 /** An admitted request. */
-export interface Outbound extends Pick<Sending, 'exchange' | 'held' | 'states' | 'reservation'> {
+export interface Outbound extends Pick<
+  SendOptions,
+  'exchange' | 'held' | 'states' | 'reservation'
+> {
   readonly call: Call
   readonly route: Pick<Route, 'candidates' | 'handling'>
   readonly terms: ClientTerms
@@ -24,7 +27,7 @@ export interface Outbound extends Pick<Sending, 'exchange' | 'held' | 'states' |
 }
 
 /** What the client asks for in headers. */
-export interface ClientTerms extends Pick<Sending, 'timeoutMs'> {
+export interface ClientTerms extends Pick<SendOptions, 'timeoutMs'> {
   /** Null if it sent none. */
   readonly idempotencyKey: string | null
 }
@@ -44,7 +47,7 @@ const KEY_CHARS = 256
 export function send(
   { exchange, call, route, held, states, reservation, terms, reasoning }: Outbound,
   ending: () => Promise<void> | null,
-  { deadlines, drains, escrow }: Means,
+  { deadlines, drainSlots, escrow }: SendServices,
 ): Candidates {
   const { candidates, handling } = route
   const { timeoutMs, idempotencyKey } = terms
@@ -54,12 +57,12 @@ export function send(
   const memory = { escrow, accountId, hold: isKept ? hold : null }
   const kept = keptBy(call, hold)
   const preparation = new Preparation({ exchange, call: kept, held, memory, idempotencyKey })
-  const sent = new SentSoFar(preparation, hedging)
+  const sent = new SendProgress(preparation, hedging)
   const sending = new Candidates({
     exchange,
     held,
     deadlines,
-    drains,
+    drainSlots,
     candidates,
     handling,
     states,

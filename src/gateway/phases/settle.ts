@@ -4,30 +4,30 @@
 import { causeOf } from '../../error-cause.js'
 import { isImplausible } from '../../chat/usage.js'
 import type { DialectName } from '../../dialects/dialect.js'
-import type { Books } from '../../ledger/books.js'
+import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
-import { claimOf, type Limiter } from '../../limits/limiter.js'
+import { storeReservationOf, type Limiter } from '../../limits/limiter.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
-import type { CanaryTally } from '../canaries/tally.js'
+import type { CanaryCounter } from '../canaries/canary-counts.js'
 import type { Exchange } from '../exchange.js'
-import { entryOf, outcomeOf, overheadMs } from '../observe/entry.js'
-import { isLogged, lineOf, streamEndOf } from '../observe/line.js'
-import { headOf, type RecentHeads } from '../observe/recent-heads.js'
+import { entryOf, outcomeOf, overheadMs } from '../observe/ledger-entry.js'
+import { isLogged, lineOf, streamEndOf } from '../observe/log-line.js'
+import { headOf, type RecentHeads } from '../observe/recent-requests.js'
 import { firstContentMs, waited, type Results } from '../observe/results.js'
 import type { Tracing } from '../observe/tracing.js'
 import type { Identified } from './identify.js'
 
 /** What takes the entry, the metrics and the log line. */
-export interface Ledgers {
-  readonly books: Books
+export interface ReportingServices {
+  readonly ledgerWriter: LedgerWriter
   readonly limiter: Limiter
   /** Null: nobody is notified of budgets. */
   readonly budgets: BudgetWatch | null
   readonly metrics: Metrics
-  readonly canaries: CanaryTally
+  readonly canaries: CanaryCounter
   readonly log: Logger
   readonly recent: RecentHeads
   /** Null: no spans are made. */
@@ -47,12 +47,12 @@ const ENTERED: ReadonlySet<Identified['operation']> = new Set<Identified['operat
 export class Observer {
   private readonly x: Exchange
   private readonly results: Results
-  private readonly to: Ledgers
+  private readonly to: ReportingServices
   private isEntered = false
   /** Reasoning state that the end of the reply has waited for, or waits for. */
   private held: Promise<void> | null = null
 
-  constructor(x: Exchange, results: Results, to: Ledgers) {
+  constructor(x: Exchange, results: Results, to: ReportingServices) {
     this.x = x
     this.results = results
     this.to = to
@@ -101,18 +101,19 @@ export class Observer {
       if (cost !== null && cost > 0) to.metrics.cost(upstream, model, cost)
       if (after > 0) to.metrics.tokensAfterDisconnect(upstream, after)
     }
-    if (isImplausible(results.verdict?.usage ?? {})) {
+    if (isImplausible(results.replyResult?.usage ?? {})) {
       to.log.warn('upstream reported impossible token counts, estimated instead', {
         request_id: x.id,
         upstream: upstream ?? undefined,
       })
     }
     // Settlement frees the reservation; the limiter keeps count of those that it decided alone.
-    if (x.lease === null) return to.books.settle(entry, undefined, nowMs)
+    if (x.limitReservation === null) return to.ledgerWriter.settle(entry, undefined, nowMs)
     const charged = chargedNanoUsd(entry)
-    to.limiter.end(x.lease, charged)
-    if (x.lease.taken !== 'nothing') to.budgets?.settled(x.lease.wish.demands, charged)
-    return to.books.settle(entry, claimOf(x.lease), nowMs)
+    to.limiter.end(x.limitReservation, charged)
+    if (x.limitReservation.taken !== 'nothing')
+      to.budgets?.settled(x.limitReservation.admissionRequest.demands, charged)
+    return to.ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
   }
 
   /** Once for each upstream and generation, also if another upstream served the request. */
@@ -209,7 +210,7 @@ function countCanaries(
   { generation }: Exchange,
   { sent }: Results,
   ended: Outcome,
-  canaries: CanaryTally,
+  canaries: CanaryCounter,
 ): void {
   for (const attempt of sent?.attempts ?? []) {
     const { canary } = attempt.candidate
@@ -219,27 +220,27 @@ function countCanaries(
 }
 
 function recordReply(x: Exchange, results: Results, seconds: number, outcome: Outcome): void {
-  const { identified, call, candidate, delivery, verdict } = results
-  if (candidate === null || verdict === null || identified?.operation === 'native') return
+  const { identified, call, candidate, delivery, replyResult } = results
+  if (candidate === null || replyResult === null || identified?.operation === 'native') return
   const { series } = candidate.target
   if (call?.request.stream === true) {
-    series.streamEnd(streamEndOf(outcome, verdict.outcome === 'complete'))
+    series.streamEnd(streamEndOf(outcome, replyResult.outcome === 'complete'))
   }
   const waitMs = delivery?.clientWaitMs ?? 0
   if (waitMs > 0) series.backpressure('client', waitMs / 1000)
   const firstMs = firstContentMs(x, results)
   const model = x.generation.modelLabel(call?.request.model ?? '')
-  series.served(model, seconds, firstMs === null ? null : firstMs / 1000, verdict.usage)
+  series.served(model, seconds, firstMs === null ? null : firstMs / 1000, replyResult.usage)
 }
 
 /** In both directions: what the upstream was not sent, and what the client was not. */
 function recordLosses(
-  { identified, sent, verdict }: Results,
+  { identified, sent, replyResult }: Results,
   upstream: DialectName,
   metrics: Metrics,
 ): void {
   const dialect = identified?.dialect ?? null
   if (dialect === null) return
   for (const path of sent?.losses ?? []) metrics.loss(dialect, upstream, path)
-  for (const path of verdict?.lost ?? []) metrics.loss(upstream, dialect, path)
+  for (const path of replyResult?.lost ?? []) metrics.loss(upstream, dialect, path)
 }

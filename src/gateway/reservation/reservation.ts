@@ -3,20 +3,20 @@
  * use; before an attempt runs beside another one, or after one that the provider bills, the reservation is raised.
  */
 import type { ChatRequest } from '../../chat/request.js'
-import type { Lease, Limiter } from '../../limits/limiter.js'
-import { claimsOf, type Limit } from '../../limits/rules.js'
+import type { LimitReservation, Limiter } from '../../limits/limiter.js'
+import { limitDemandsOf, type Limit } from '../../limits/rules.js'
 import type { Demand, Raise } from '../../store/ledger.js'
-import type { AttemptResult } from '../attempts/result.js'
+import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'
 import { usageOfAttempt } from '../observe/attempt-usage.js'
 import type { Candidate } from '../phases/choose.js'
-import { isWithin, larger, NOTHING, sum, type Amount } from './amount.js'
+import { isWithin, larger, NOTHING, sum, type Amount } from './reserved-amount.js'
 
 /** An admitted request. */
 export interface Reserved {
   readonly x: RequestContext
   readonly request: ChatRequest
-  readonly lease: Lease
+  readonly limitReservation: LimitReservation
   readonly limits: readonly Limit[]
   /** The most that one attempt on each candidate may use. */
   readonly most: ReadonlyMap<Candidate, Amount>
@@ -50,13 +50,13 @@ export class Reservation {
   }
 
   private async raise(needed: Amount): Promise<boolean> {
-    const { lease, limits } = this.reserved
+    const { limitReservation, limits } = this.reserved
     const need = {
       tokens: Math.max(0, needed.tokens - this.covered.tokens),
       nanoUsd: Math.max(0, needed.nanoUsd - this.covered.nanoUsd),
     }
-    const demands = claimsOf(limits, need).flatMap(({ demand }) => moreOf(demand))
-    if (demands.length > 0 && !(await this.limiter.raise(lease, demands))) return false
+    const demands = limitDemandsOf(limits, need).flatMap(({ demand }) => moreOf(demand))
+    if (demands.length > 0 && !(await this.limiter.raise(limitReservation, demands))) return false
     this.covered = larger(this.covered, needed)
     return true
   }

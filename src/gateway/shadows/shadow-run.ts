@@ -5,7 +5,7 @@ import { isConfigured } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { newRequestId } from '../../http/request-id.js'
 import type { UsageRow } from '../../ledger/row.js'
-import { claimOf, type Lease } from '../../limits/limiter.js'
+import { storeReservationOf, type LimitReservation } from '../../limits/limiter.js'
 import type { RouteShadow } from '../../routing/router.js'
 import type { Demand } from '../../store/ledger.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
@@ -14,19 +14,19 @@ import type { Holding } from '../bodies/body-budget.js'
 import { Cancellation } from '../cancellation.js'
 import type { RequestContext } from '../exchange.js'
 import type { Generation } from '../generation/generation.js'
-import { entryOf } from '../observe/entry.js'
+import { entryOf } from '../observe/ledger-entry.js'
 import { Results } from '../observe/results.js'
-import { reckoningOf } from '../reservation/reckoning-of.js'
+import { estimateCandidateCost } from '../reservation/estimate-candidate-cost.js'
 import type { Candidate, Handling } from '../phases/choose.js'
 import type { Identified } from '../phases/identify.js'
 import type { Call } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
-import { send, type ClientTerms, type Means } from '../phases/send.js'
-import type { Ledgers } from '../phases/settle.js'
-import { failureOf, understood } from '../phases/refuse.js'
-import { mostMoney } from '../reservation/amount.js'
+import { send, type ClientTerms, type SendServices } from '../phases/send.js'
+import type { ReportingServices } from '../phases/settle.js'
+import { unexpectedFailureOf, toGatewayError } from '../phases/send-error.js'
+import { maxNanoUsd } from '../reservation/reserved-amount.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
-import { unsettledRow } from '../reservation/unsettled.js'
+import { provisionalEntry } from '../reservation/provisional-entry.js'
 
 /** The account and the key that shadow requests are entered under: no customer's usage has them. */
 export const SHADOW_ACCOUNT = 'shadow'
@@ -76,7 +76,7 @@ export type DropReason =
   | 'draining'
 
 /** What a shadow request works with. */
-export type ShadowServices = Means & Ledgers
+export type ShadowServices = SendServices & ReportingServices
 
 /** The client's request that is copied. */
 export interface Original {
@@ -97,7 +97,7 @@ export class ShadowRun implements RequestContext {
   /** When it was sent. */
   startedMs = performance.now()
   /** Its place and its reserved cost; null before it is admitted. */
-  lease: Lease | null = null
+  limitReservation: LimitReservation | null = null
   readonly shadow: RouteShadow
   private readonly original: Original
   private readonly held: Holding
@@ -169,11 +169,11 @@ export class ShadowRun implements RequestContext {
     const { original, generation, shadow, services } = this
     const { request } = original.call
     const { target, model } = candidate
-    const reckoning = reckoningOf(generation, request, candidate)
+    const estimate = estimateCandidateCost(generation, request, candidate)
     const { unknownPrice } = generation.snapshot.config.limiting
     let costNanoUsd: number
     try {
-      costNanoUsd = mostMoney(reckoning, model, unknownPrice)
+      costNanoUsd = maxNanoUsd(estimate, model, unknownPrice)
     } catch (error) {
       if (error instanceof GatewayError) return 'spend'
       throw error
@@ -187,14 +187,17 @@ export class ShadowRun implements RequestContext {
     const modelName = generation.limitedAs(request.model, target)
     const { clientRequestId } = original.identified
     const about = { identity: SHADOW, clientRequestId, request, target, model, modelName }
-    const unsettled = { ...unsettledRow({ x: this, ...about }, reckoning), shadowOf: original.id }
-    const wish = { requestId: this.id, accountId: SHADOW_ACCOUNT, demands, unsettled }
-    const { lease, closed, standings } = await services.limiter.admit(wish)
-    if (lease === null) {
-      if (closed) return 'store_unavailable'
-      return standings[0]?.retryAfterMs === 0 ? 'spend' : 'concurrent'
+    const unsettled = {
+      ...provisionalEntry({ x: this, ...about }, estimate),
+      shadowOf: original.id,
     }
-    this.lease = lease
+    const admissionRequest = { requestId: this.id, accountId: SHADOW_ACCOUNT, demands, unsettled }
+    const { limitReservation, closed, limitStates } = await services.limiter.admit(admissionRequest)
+    if (limitReservation === null) {
+      if (closed) return 'store_unavailable'
+      return limitStates[0]?.retryAfterMs === 0 ? 'spend' : 'concurrent'
+    }
+    this.limitReservation = limitReservation
     return null
   }
 
@@ -223,21 +226,21 @@ export class ShadowRun implements RequestContext {
       results.delivery = { ...NOT_DELIVERED, headMs }
       if (reply.kind === 'stream') await drained(reply.stream)
     } catch (thrown) {
-      results.error = understood(thrown)
-      results.failure = failureOf(results.error)
+      results.error = toGatewayError(thrown)
+      results.failure = unexpectedFailureOf(results.error)
     }
   }
 
   /** Writes the ledger entry, which gives the reservation back. */
   private async settle(): Promise<void> {
-    const { results, services, lease } = this
-    const { books, limiter, log } = services
+    const { results, services, limitReservation } = this
+    const { ledgerWriter, limiter, log } = services
     const nowMs = performance.now()
     const entry = { ...entryOf(this, results, nowMs), shadowOf: this.original.id }
-    if (lease !== null) {
-      limiter.end(lease, chargedNanoUsd(entry))
-      this.lease = null
-      await books.settle(entry, claimOf(lease), nowMs)
+    if (limitReservation !== null) {
+      limiter.end(limitReservation, chargedNanoUsd(entry))
+      this.limitReservation = null
+      await ledgerWriter.settle(entry, storeReservationOf(limitReservation), nowMs)
     }
     this.ownEntry = entry
     this.compare()

@@ -4,7 +4,7 @@
  * rather than take memory or capacity that clients need.
  */
 import { GatewayError } from '../../errors.js'
-import type { Lease } from '../../limits/limiter.js'
+import type { LimitReservation } from '../../limits/limiter.js'
 import type { RouteShadow } from '../../routing/router.js'
 import type { Candidates } from '../attempts/candidates.js'
 import type { BodyBudget, Holding } from '../bodies/body-budget.js'
@@ -64,8 +64,9 @@ export class Shadows {
   }
 
   /** Calls `visit` for the reservation of each copy. */
-  each(visit: (lease: Lease) => void): void {
-    for (const { lease } of this.running.keys()) if (lease !== null) visit(lease)
+  each(visit: (limitReservation: LimitReservation) => void): void {
+    for (const { limitReservation } of this.running.keys())
+      if (limitReservation !== null) visit(limitReservation)
   }
 
   /** Cancels all copies and lets none begin; resolves when the ledger has their entries. */
@@ -85,9 +86,9 @@ export class Shadows {
   }
 
   private refusal({ subject, config }: RouteShadow, bytes: number): DropReason | null {
-    const { bodies, books, overload } = this.services
+    const { bodies, ledgerWriter, overload } = this.services
     if (this.isClosed) return 'draining'
-    if (books.isRefusing) return 'store_unavailable'
+    if (ledgerWriter.isRefusing) return 'store_unavailable'
     if (overload.closesConnections) return 'overload'
     let own = 0
     for (const { shadow } of this.running.keys()) if (shadow.subject === subject) own += 1

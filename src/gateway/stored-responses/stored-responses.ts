@@ -16,8 +16,8 @@ import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import type { SizedText } from '../../wire/frames/sized-text.js'
 import type { Holding } from '../bodies/body-budget.js'
 import { AccountShares } from './account-shares.js'
-import type { Call, Keep } from '../phases/receive.js'
-import { LARGE_BYTES } from '../bodies/pieces.js'
+import type { Call, KeepReply } from '../phases/receive.js'
+import { LARGE_BYTES } from '../bodies/join-chunks.js'
 
 /** The settings in force. */
 export interface StoredResponsesSettings {
@@ -146,7 +146,7 @@ export class StoredResponses {
     if (storeSeconds === 0 || !storage.shouldStore(call.body)) return call
     // A body that is too large is not even written.
     const isLarge = bytes > this.mostBytes()
-    const keep: Keep = (reply, upstream) =>
+    const keep: KeepReply = (reply, upstream) =>
       withinTime(this.keep(accountId, storage, { input: isLarge ? null : input, reply, upstream }))
     return { ...call, keep }
   }
@@ -242,7 +242,7 @@ function parsed(text: string | null): JsonValue {
 export function keptBy(call: Call, hold: (kept: Promise<void>) => void): Call {
   const { keep } = call
   if (keep === undefined) return call
-  const held: Keep = (reply, upstream) => {
+  const held: KeepReply = (reply, upstream) => {
     const kept = keep(reply, upstream)
     hold(kept)
     return kept
@@ -251,35 +251,35 @@ export function keptBy(call: Call, hold: (kept: Promise<void>) => void): Call {
   return { ...call, keep: held, ingress }
 }
 
-/** The client's format; `heard` gets the reply that the client gets, before its last bytes are written. */
-function keepingIngress(ingress: Ingress, heard: (reply: JsonObject) => void): Ingress {
+/** The client's format; `onReply` gets the reply that the client gets, before its last bytes are written. */
+function keepingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void): Ingress {
   const told = (body: SizedText): SizedText => {
-    heard(objectOf(JSON.parse(body.text)))
+    onReply(objectOf(JSON.parse(body.text)))
     return body
   }
   return {
     ...ingress,
     encodeReply: (...args) => told(ingress.encodeReply(...args)),
     encodeChoices: (...args) => told(ingress.encodeChoices(...args)),
-    newEncoder: (...args) => new KeepingEncoder(ingress.newEncoder(...args), heard),
+    newEncoder: (...args) => new KeepingEncoder(ingress.newEncoder(...args), onReply),
   }
 }
 
 /** Tells the whole reply when the stream ends well. */
 class KeepingEncoder implements StreamEncoder {
   private readonly encoder: StreamEncoder
-  private readonly heard: (reply: JsonObject) => void
+  private readonly onReply: (reply: JsonObject) => void
 
-  constructor(encoder: StreamEncoder, heard: (reply: JsonObject) => void) {
+  constructor(encoder: StreamEncoder, onReply: (reply: JsonObject) => void) {
     this.encoder = encoder
-    this.heard = heard
+    this.onReply = onReply
   }
 
   event(event: ChatEvent): void {
     this.encoder.event(event)
     if (event.type !== 'finish') return
     const { response = null } = this.encoder
-    if (response !== null) this.heard(objectOf(JSON.parse(response)))
+    if (response !== null) this.onReply(objectOf(JSON.parse(response)))
   }
 
   take(): string {

@@ -9,20 +9,20 @@ import type { StreamTap } from '../../dialects/dialect.js'
 import type { WireError } from '../../errors.js'
 import type { FrameSink } from '../../wire/frames/framer.js'
 import { SseFramer } from '../../wire/frames/sse.js'
-import { OVERFLOW, TRUNCATED, type Translation, type Verdict } from './translated-stream.js'
+import { OVERFLOW, TRUNCATED, type Translation, type ReplyResult } from './translated-stream.js'
 import { ReplyTransform, type ReplyOwner } from './reply-transform.js'
 import type { StreamForm } from './stream-form.js'
 
 /** Passes a stream on as it is. */
 export class PassthroughTransform extends ReplyTransform {
   constructor(tap: StreamTap, owner: ReplyOwner, form?: StreamForm) {
-    super(new PassedStream(tap), owner, form)
+    super(new PassthroughStream(tap), owner, form)
   }
 }
 
 /** The bytes themselves, less the frames that are not the client's. Pure and synchronous. */
-export class PassedStream implements Translation, FrameSink {
-  outcome: Verdict['outcome'] = 'open'
+export class PassthroughStream implements Translation, FrameSink {
+  outcome: ReplyResult['outcome'] = 'open'
   error: WireError | null = null
   readonly breach = null
   readonly lost = []

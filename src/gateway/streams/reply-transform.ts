@@ -5,7 +5,7 @@
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
-import { UNFORESEEN } from '../fault.js'
+import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Translation } from './translated-stream.js'
 import { EVENT_STREAM, type StreamForm } from './stream-form.js'
 
@@ -34,7 +34,7 @@ export interface ReplyOwner {
 export class ReplyTransform extends Transform {
   readonly translation: Translation
   readonly form: StreamForm
-  /** Called after each step, when the translation's verdict may have changed. */
+  /** Called after each step, when the translation's replyResult may have changed. */
   onStep: () => void = () => undefined
   /** Called when there is room again. */
   onDrain: () => void = () => undefined
@@ -113,7 +113,7 @@ export class ReplyTransform extends Transform {
       ready = translate()
     } catch (error) {
       this.owner.threw(error)
-      this.translation.fail(UNFORESEEN)
+      this.translation.fail(UNEXPECTED_FAILURE)
     }
     this.owner.translated(performance.now() - beganMs)
     const held = this.translation.outcome === 'complete' ? this.hold() : null

@@ -3,7 +3,7 @@
  * Collects the whole body, so that a framing error at its end reaches no upstream and a second attempt is possible.
  */
 import { Transform, type TransformCallback } from 'node:stream'
-import { joined } from '../bodies/pieces.js'
+import { joinChunks } from '../bodies/join-chunks.js'
 
 /** What is done with a body. Both functions refuse by throwing. */
 export interface RequestSteps<T> {
@@ -37,7 +37,7 @@ export class RequestTransform<T> extends Transform {
   override _flush(done: TransformCallback): void {
     let value: T
     try {
-      const body = joined(this.chunks)
+      const body = joinChunks(this.chunks)
       // The chunks are not held beside the whole body.
       this.chunks.length = 0
       value = this.steps.check(body)

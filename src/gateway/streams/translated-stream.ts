@@ -14,10 +14,10 @@ import { mergeUsage, type Usage } from '../../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamDecoder, StreamEncoder } from '../../dialects/dialect.js'
 import type { ErrorKind, WireError } from '../../errors.js'
 import { SseFramer } from '../../wire/frames/sse.js'
-import { LossList } from './losses.js'
+import { LossList } from './translation-losses.js'
 
 /** What a reply has come to. */
-export interface Verdict {
+export interface ReplyResult {
   readonly outcome: 'open' | 'complete' | 'failed'
   readonly error: WireError | null
   /** What broke the grammar, for the log. */
@@ -35,7 +35,7 @@ export interface Verdict {
 }
 
 /** A reply on its way through. After `complete` or `failed` it takes nothing more and gives nothing. */
-export interface Translation extends Verdict {
+export interface Translation extends ReplyResult {
   /** Content has been seen: from here on nothing may be retried. */
   readonly content: boolean
   /** The upstream paused: with this it can be asked for the rest. Null where there is none to ask for. */
@@ -67,7 +67,7 @@ export const OVERFLOW: WireError = {
 
 /** Chunks → frames → events → grammar → the client's dialect. */
 export class TranslatedStream implements Translation, EventSink {
-  outcome: Verdict['outcome'] = 'open'
+  outcome: ReplyResult['outcome'] = 'open'
   error: WireError | null = null
   usage: Usage = {}
   reason: FinishReason | null = null

@@ -15,9 +15,9 @@ import type { ErrorKind } from '../../errors.js'
 import type { Choice, ChoicesDecoder, Egress, Ingress, Seed } from '../../dialects/dialect.js'
 import { sizedText } from '../../wire/frames/sized-text.js'
 import { SseFramer } from '../../wire/frames/sse.js'
-import { LossList } from './losses.js'
+import { LossList } from './translation-losses.js'
 import { note, OVERFLOW } from './translated-stream.js'
-import { type TranslatedReply, verdictOf, type WholeReply } from './whole-reply.js'
+import { type TranslatedReply, replyResultOf, type WholeReply } from './whole-reply.js'
 
 /** One of the answers, as it is read. */
 class Candidate {
@@ -149,7 +149,7 @@ export class WholeChoices implements WholeReply {
     }
     const [first] = came
     const { fold, grammar } = candidates[first?.index ?? 0] ?? new Candidate({})
-    return verdictOf(fold, grammar.breach, losses, () => {
+    return replyResultOf(fold, grammar.breach, losses, () => {
       if (request.stream) return sizedText(this.stream(came))
       const choices = came.map(({ index, reply }) => ({
         index,

@@ -16,11 +16,11 @@ import type { Egress, Ingress, Seed, StreamEncoder } from '../../dialects/dialec
 import type { ErrorKind } from '../../errors.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
 import { SseFramer } from '../../wire/frames/sse.js'
-import { LossList } from './losses.js'
-import { note, OVERFLOW, TRUNCATED, type Verdict } from './translated-stream.js'
+import { LossList } from './translation-losses.js'
+import { note, OVERFLOW, TRUNCATED, type ReplyResult } from './translated-stream.js'
 
 /** A whole reply for the client, or why there is none. */
-export interface TranslatedReply extends Verdict {
+export interface TranslatedReply extends ReplyResult {
   readonly body: string
   /** How many the body has in UTF-8. */
   readonly bytes: number
@@ -50,7 +50,7 @@ export interface WholeReply {
 }
 
 /** A whole answer being collected. */
-export class WholeAnswer implements WholeReply, EventSink {
+export class SingleWholeReply implements WholeReply, EventSink {
   private readonly egress: Egress
   private readonly ingress: Ingress
   private readonly request: ChatRequest
@@ -113,7 +113,7 @@ export class WholeAnswer implements WholeReply, EventSink {
   /** Fold → the client's dialect. */
   encode(): TranslatedReply {
     const { losses, ingress, request, seed, encoder } = this
-    return verdictOf(this.fold, this.grammar.breach, losses, (reply) => {
+    return replyResultOf(this.fold, this.grammar.breach, losses, (reply) => {
       if (encoder !== null) return sizedText(encoder.take())
       if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
       return ingress.encodeReply(withoutCodeFence(reply, request), request, seed)
@@ -136,7 +136,7 @@ export function translateReply(
   seed: Seed,
 ): TranslatedReply {
   const reading = { stream: false, mayPause: false }
-  const answer = new WholeAnswer(egress, ingress, request, seed, reading)
+  const answer = new SingleWholeReply(egress, ingress, request, seed, reading)
   answer.read(body)
   return answer.encode()
 }
@@ -153,13 +153,13 @@ export function streamReply(
   seed: Seed,
 ): TranslatedReply {
   const reading = { stream: true, mayPause: false }
-  const answer = new WholeAnswer(egress, ingress, request, seed, reading)
+  const answer = new SingleWholeReply(egress, ingress, request, seed, reading)
   answer.read(body)
   return answer.encode()
 }
 
 /** What a fold has come to; `body` is asked only where it has come to a reply. */
-export function verdictOf(
+export function replyResultOf(
   fold: Fold,
   breach: string | null,
   losses: LossList,

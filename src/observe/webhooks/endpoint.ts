@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { NotifyConfig } from '../../config/config.js'
-import type { Poster, PostReply } from '../../upstreams/post.js'
+import type { Poster, PostReply } from '../../upstreams/webhook-connection.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'
 import { groupOf, type Notification, type NotifyGroup } from './notification.js'
 import { keyOf, signatureHeaders } from './sign.js'

@@ -9,7 +9,7 @@ import { formatProblem } from '../../config/problem.js'
 import { maskedConfig } from '../../config/snapshot.js'
 import type { GatewayStatus } from '../../dashboard/server/gateway-status.js'
 import type { Logger } from '../../observe/log/log.js'
-import type { CanaryState } from '../../routing/canary.js'
+import type { CanaryState } from '../../routing/canary-state.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { Readiness } from './ops-listener.js'
 

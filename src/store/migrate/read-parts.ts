@@ -1,7 +1,7 @@
 /**
  * The parts of a store that are moved, and how those are read that come in pages.
  */
-import { dayOf, monthOf } from '../../limits/bucket.js'
+import { dayOf, monthOf } from '../../limits/limit-arithmetic.js'
 import type { BudgetSpent, UsageSum } from '../ledger.js'
 import type { Store } from '../store.js'
 import type { AuditEntry } from '../audit-trail.js'

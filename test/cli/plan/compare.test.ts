@@ -6,8 +6,8 @@ import t from 'tap'
 import { compare } from '../../../src/cli/plan/compare.js'
 import { ComparedConfig } from '../../../src/cli/plan/compared-config.js'
 import { loadConfigText } from '../../../src/config/load.js'
-import type { RequestHead } from '../../../src/gateway/observe/recent-heads.js'
-import type { RequestSketch } from '../../../src/gateway/observe/sketch.js'
+import type { RequestHead } from '../../../src/gateway/observe/recent-requests.js'
+import type { RequestShape } from '../../../src/gateway/observe/request-shape.js'
 
 const MODELS = `
 as_of: 2026-11-20
@@ -37,7 +37,7 @@ ${routes}`,
   return new ComparedConfig(loaded)
 }
 
-const SKETCH: RequestSketch = {
+const SKETCH: RequestShape = {
   turns: [['user', 'text']],
   ends: ['user', 'user'],
   tools: [],

@@ -14,8 +14,8 @@ import { loadConfig } from '../../../src/config/load.js'
 import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../../src/dialects/index.js'
 import { GatewayError } from '../../../src/errors.js'
 import { reportNative } from '../../../src/dialects/other-format.js'
-import { LossList } from '../../../src/gateway/streams/losses.js'
-import { sketchOf, type RequestSketch } from '../../../src/gateway/observe/sketch.js'
+import { LossList } from '../../../src/gateway/streams/translation-losses.js'
+import { requestShapeOf, type RequestShape } from '../../../src/gateway/observe/request-shape.js'
 import { sampleRequest } from '../../../src/cli/plan/sample-request.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})
@@ -60,7 +60,7 @@ for (const { title, path, plain, concepts } of [CHAT, ...CLIENTS]) {
       for (const column of COLUMNS) {
         const body: JsonObject = { model: column.model, ...plain, ...base, ...members }
         const request = at.ingress.decodeRequest(body, at.endpoint)
-        const sketch = JSON.parse(JSON.stringify(sketchOf(request))) as RequestSketch
+        const sketch = JSON.parse(JSON.stringify(requestShapeOf(request))) as RequestShape
         const { model, stream } = request
         const rebuilt = sampleRequest({ model, stream, sketch })
         t.same(
@@ -116,7 +116,7 @@ void t.test('a sketch holds nothing that the request says', (t) => {
       { role: 'tool', tool_call_id: 'secret', content: secret },
     ],
   }
-  const text = JSON.stringify(sketchOf(at.ingress.decodeRequest(body, at.endpoint)))
+  const text = JSON.stringify(requestShapeOf(at.ingress.decodeRequest(body, at.endpoint)))
   t.notMatch(text, /secret|c2Vj/)
   t.match(text, /image url/)
   t.match(text, /file base64 application\/pdf/)
@@ -134,7 +134,7 @@ void t.test('a sketch of a conversation of 10,000 turns stays small', (t) => {
     Array.from({ length: 500 }, (_, at) => [`field_${at}`, 'x'.repeat(100)]),
   )
   const request = at.ingress.decodeRequest({ model: 'gpt-5.4', messages, ...rest }, at.endpoint)
-  const text = JSON.stringify(sketchOf(request))
+  const text = JSON.stringify(requestShapeOf(request))
   t.ok(text.length < 2_000, `${text.length} characters`)
   t.end()
 })

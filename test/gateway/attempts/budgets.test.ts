@@ -8,7 +8,7 @@ import { backOffMs } from '../../../src/gateway/attempts/retry/back-off.js'
 import { HedgeBudget } from '../../../src/gateway/attempts/hedge/hedge-budget.js'
 import { RetryBudget } from '../../../src/gateway/attempts/retry/retry-budget.js'
 import { RollingSums } from '../../../src/gateway/attempts/health/rolling-sums.js'
-import { seeded } from '../../routing/scene.js'
+import { seeded } from '../../routing/fixtures.js'
 import { TestClock } from './clock.js'
 
 void t.test('three retries are always allowed, more in proportion to the requests', (t) => {

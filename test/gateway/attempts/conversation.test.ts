@@ -7,7 +7,7 @@ import OpenAI from 'openai'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { TestGateway } from '../../helpers/gateway.js'
-import { breakProvider, entryOf, startWith } from './scene.js'
+import { breakProvider, entryOf, startWith } from './fixtures.js'
 
 type Message = OpenAI.Chat.ChatCompletionMessageParam
 

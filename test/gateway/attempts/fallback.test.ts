@@ -6,7 +6,7 @@
 import t from 'tap'
 import type { Fault } from '../../../src/emulator/faults/fault.js'
 import { ask, checkFailed, isComplete, question, series, watchProcess } from '../../faults/scene.js'
-import { breakProvider, CHAIN, counts, entryOf, startWith } from './scene.js'
+import { breakProvider, CHAIN, counts, entryOf, startWith } from './fixtures.js'
 
 /** Faults after which the next target is tried without leave, for streams. */
 const SAFE: readonly [name: string, fault: Fault, outcome: string][] = [

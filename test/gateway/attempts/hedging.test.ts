@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import t from 'tap'
 import { ask, eventually, isComplete, question, series, watchProcess } from '../../faults/scene.js'
-import { breakProvider, counts, entryOf, startWith } from './scene.js'
+import { breakProvider, counts, entryOf, startWith } from './fixtures.js'
 
 const TWO =
   'targets: [ { upstream: openai, model: gpt-4o }, { upstream: anthropic, model: claude-sonnet-4-5, weight: 0 } ]'

@@ -8,12 +8,12 @@ import { ask, eventually, isComplete, question, series } from '../../faults/scen
 import { rowsOf } from '../../helpers/ledger.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
-import { breakProvider, CHAIN, counts, startWith } from './scene.js'
+import { breakProvider, CHAIN, counts, startWith } from './fixtures.js'
 
 const HEDGED =
   'targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 50, extra_spend: 1 }'
 const FALLBACK = `${CHAIN}, retry: { attempts: 1, non_idempotent: true }`
-const LATE = { kind: 'delay', ms: 400, mode: 'headers' } as const
+const TIMEOUT_TEXTS = { kind: 'delay', ms: 400, mode: 'headers' } as const
 /** A reply of 500 tokens of gpt-4o costs 0.005 dollars. */
 const REPLY = { max_tokens: 500 }
 const MOST_USD = 0.005
@@ -37,13 +37,13 @@ async function remaining(gateway: TestGateway): Promise<number> {
 
 async function hedges(t: Test, stores: Stores): Promise<void> {
   const gateway = await gatewayOf(t, stores, 'tokens_per_minute: 800')
-  breakProvider(gateway, 'openai', LATE, 1)
+  breakProvider(gateway, 'openai', TIMEOUT_TEXTS, 1)
   const alone = await ask(gateway, question('hedged', true, 'Hi', REPLY))
   t.ok(isComplete(alone))
   t.equal(counts(gateway).openai, 1, 'no room for a second attempt')
   t.equal(await series(gateway, 'sluice_hedges_total{upstream="openai",result="denied"}'), 1)
   const roomy = await gatewayOf(t, stores, 'tokens_per_minute: 1500')
-  breakProvider(roomy, 'openai', LATE, 1)
+  breakProvider(roomy, 'openai', TIMEOUT_TEXTS, 1)
   const both = await ask(roomy, question('hedged', true, 'Hi', REPLY))
   t.equal(both.headers['x-sluice-attempts'], 'openai:cancelled, openai:ok')
   await eventually(async () => (await remaining(roomy)) > 1_200, 'what was not used comes back')
@@ -68,7 +68,7 @@ async function afterBilled(t: Test, stores: Stores): Promise<void> {
 async function budgets(t: Test, stores: Stores): Promise<void> {
   const budgetUsd = MOST_USD * 6.5
   const gateway = await gatewayOf(t, stores, `usd_per_day: ${budgetUsd}`)
-  breakProvider(gateway, 'openai', LATE)
+  breakProvider(gateway, 'openai', TIMEOUT_TEXTS)
   const text = '[[words: 600]] Go on.'
   const replies = await Promise.all(
     Array.from({ length: 20 }, () => ask(gateway, question('hedged', true, text, REPLY), 20_000)),

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { ask, checkFailed, isComplete, question, series, watchProcess } from '../../faults/scene.js'
-import { breakProvider, CHAIN, counts, entryOf, startWith } from './scene.js'
+import { breakProvider, CHAIN, counts, entryOf, startWith } from './fixtures.js'
 
 const ONE = 'targets: [ { upstream: openai, model: gpt-4o } ]'
 

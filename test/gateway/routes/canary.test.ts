@@ -4,7 +4,7 @@
  * Method: a whole gateway with an emulator for each upstream; the canary's emulator fails as the test says.
  */
 import t from 'tap'
-import { startStage, until, type Stage } from './scene.js'
+import { startStage, until, type Stage } from './fixtures.js'
 
 const NO_BREAKER = 'breaker: { failures: 1000, min_requests: 100000 }'
 const UPSTREAMS = { stable: { options: NO_BREAKER }, canary: { options: NO_BREAKER } }

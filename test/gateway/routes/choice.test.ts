@@ -4,7 +4,7 @@
  * Method: a whole gateway with an emulator for each upstream; which one received a request is the upstream's word.
  */
 import t from 'tap'
-import { startStage, type Reply } from './scene.js'
+import { startStage, type Reply } from './fixtures.js'
 
 const TWO = { a: {}, b: {} }
 

@@ -4,7 +4,7 @@
  * Method: a whole gateway with an emulator for each upstream that fails as the test says.
  */
 import t from 'tap'
-import { startStage, until } from './scene.js'
+import { startStage, until } from './fixtures.js'
 
 const FALLBACK = '  - { prefix: m-, upstream: a, fallback: [{ upstream: b }] }'
 const BREAKER =

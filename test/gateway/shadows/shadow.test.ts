@@ -6,7 +6,7 @@
 import t from 'tap'
 import type { UsageRow } from '../../../src/ledger/row.js'
 import { rowsOf } from '../../helpers/ledger.js'
-import { startStage, until, type Stage } from '../routes/scene.js'
+import { startStage, until, type Stage } from '../routes/fixtures.js'
 
 const UPSTREAMS = { main: {}, other: { dialect: 'anthropic' } } as const
 const SHADOW = '{ upstream: other, model: claude-sonnet-4-5, percent: 100 }'

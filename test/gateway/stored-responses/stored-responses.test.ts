@@ -218,7 +218,7 @@ void t.test('one account fills its own share only', async (t) => {
   const gateway = await startGateway(t, { more: 'escrow: { max_entries: 64 }' })
   const client = clientOf(gateway)
   const other = clientOf(gateway, await secretOfAnother(gateway))
-  const theirs = await other.responses.create({ model: 'claude-haiku-4-5', input: 'Keep me' })
+  const theirs = await other.responses.create({ model: 'claude-haiku-4-5', input: 'KeepReply me' })
   const ids: string[] = []
   for (let at = 0; at < 12; at += 1) {
     const { id } = await client.responses.create({ model: 'claude-haiku-4-5', input: `No. ${at}` })

@@ -6,7 +6,7 @@
  */
 import t from 'tap'
 import { ReplyTransform } from '../../../src/gateway/streams/reply-transform.js'
-import { PassedStream } from '../../../src/gateway/streams/passthrough-transform.js'
+import { PassthroughStream } from '../../../src/gateway/streams/passthrough-transform.js'
 import { egressOf } from '../../../src/dialects/index.js'
 
 interface Stage {
@@ -20,7 +20,7 @@ function stage(): Stage {
   let held: Promise<void> | null = null
   const tap = egressOf('openai-chat')?.newTap?.({ includeUsage: false })
   if (tap === undefined) throw new Error('chat completions cannot pass')
-  const translation = new PassedStream(tap)
+  const translation = new PassthroughStream(tap)
   let release = (): void => undefined
   translation.write = (chunk) => {
     if (translation.outcome !== 'open') return ''
@@ -134,7 +134,7 @@ void t.test(
 void t.test('a last event without its blank line does not run into what follows', (t) => {
   const tap = egressOf('openai-chat')?.newTap?.({ includeUsage: false })
   if (tap === undefined) throw new Error('chat completions cannot pass')
-  const stream = new PassedStream(tap)
+  const stream = new PassthroughStream(tap)
   const event = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}'
   const passed = [stream.write(Buffer.from(event)), stream.end()].map(String).join('')
   t.equal(passed, `${event}\n\n`)

@@ -1,11 +1,11 @@
 /**
  * Goal: what passes through is the upstream's bytes, less the frames that are not the client's; and
- * a verdict is final. Method: small streams by hand, at the places where bytes can be lost or doubled.
+ * a replyResult is final. Method: small streams by hand, at the places where bytes can be lost or doubled.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
 import { GatewayError } from '../../../src/errors.js'
-import { PassedStream } from '../../../src/gateway/streams/passthrough-transform.js'
+import { PassthroughStream } from '../../../src/gateway/streams/passthrough-transform.js'
 import { type Translation } from '../../../src/gateway/streams/translated-stream.js'
 import { translateReply } from '../../../src/gateway/streams/whole-reply.js'
 import { client, PAIRS, REQUEST, SEED, upstream } from '../../properties/transcript-streams.js'
@@ -21,7 +21,7 @@ const ERROR = `data: {"error":{"message":"gone","type":"server_error"}}\n\n`
 function open(includeUsage = false): Translation {
   const { newTap } = upstream('openai-chat')
   if (newTap === null) throw new Error('chat completions cannot pass')
-  return new PassedStream(newTap({ includeUsage }))
+  return new PassthroughStream(newTap({ includeUsage }))
 }
 
 function feed(translation: Translation, ...chunks: string[]): string {

@@ -8,7 +8,7 @@ import type { ChatRequest } from '../../../src/chat/request.js'
 import type { DialectName, Endpoint, Ingress } from '../../../src/dialects/dialect.js'
 import { ingressOf } from '../../../src/dialects/index.js'
 import type { JsonObject } from '../../../src/chat/json.js'
-import { PassedStream } from '../../../src/gateway/streams/passthrough-transform.js'
+import { PassthroughStream } from '../../../src/gateway/streams/passthrough-transform.js'
 import {
   TranslatedStream,
   type Translation,
@@ -56,7 +56,7 @@ export function pairsOf(it: ClientCase): Pair[] {
   })
   const { newTap } = upstream(it.dialect)
   if (newTap === null) return translated
-  const open = (): Translation => new PassedStream(newTap({ includeUsage: true }))
+  const open = (): Translation => new PassthroughStream(newTap({ includeUsage: true }))
   return [...translated, { name: `${it.dialect} passed`, dialect: it.dialect, passes: true, open }]
 }
 

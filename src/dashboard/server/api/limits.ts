@@ -2,8 +2,8 @@
 import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
 import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
-import { claimsOf, Rules, type Claim } from '../../../limits/rules.js'
-import { LIMIT_NAMES } from '../../../limits/standing.js'
+import { limitDemandsOf, Rules, type LimitDemand } from '../../../limits/rules.js'
+import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
 import type { LimitState } from '../../../store/ledger.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/router.js'
@@ -27,7 +27,7 @@ export function limitRoutes(services: Services): Route[] {
 
 /** A limit, and the key that it is of; null: the account. */
 interface Owned {
-  readonly claim: Claim
+  readonly claim: LimitDemand
   readonly key: ApiKey | null
 }
 
@@ -49,7 +49,7 @@ async function limits(
     ({ revokedAtMs }) => revokedAtMs === undefined,
   )
   const owned = ownedLimits(rulesOf(snapshot()), account, keys)
-  const standings = await ledger.limitStates(
+  const limitStates = await ledger.limitStates(
     accountId,
     owned.map(({ claim }) => claim.demand),
   )
@@ -57,8 +57,8 @@ async function limits(
   const json: schema.LimitsReply = {
     nowMs,
     limits: owned.flatMap((each, at) => {
-      const standing = standings[at]
-      return standing === undefined ? [] : [view(each, standing, nowMs)]
+      const limitState = limitStates[at]
+      return limitState === undefined ? [] : [view(each, limitState, nowMs)]
     }),
   }
   return { status: 200, json }
@@ -81,7 +81,7 @@ function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): O
     const found = rules.of(scope).filter(({ subject, shared }) => {
       return !shared && subject.startsWith(prefix)
     })
-    return claimsOf(found, { tokens: 0, nanoUsd: 0 }).map((claim) => ({ claim, key }))
+    return limitDemandsOf(found, { tokens: 0, nanoUsd: 0 }).map((claim) => ({ claim, key }))
   }
   const limited: Owned[][] = []
   for (const key of keys) {
@@ -105,9 +105,9 @@ function identityOf({ id, plan }: Account, key: ApiKey | null): Identity {
   }
 }
 
-function view({ claim, key }: Owned, standing: LimitState, nowMs: number): schema.LimitStanding {
+function view({ claim, key }: Owned, limitState: LimitState, nowMs: number): schema.LimitLevel {
   const { subject, kind } = claim.demand
-  const { limit, remaining, resetMs } = standing
+  const { limit, remaining, resetMs } = limitState
   const left = Math.max(0, Math.min(limit, Math.floor(remaining)))
   return {
     scope: key !== null ? 'key' : subject.endsWith(';of-plan') ? 'plan' : 'account',

@@ -2,10 +2,10 @@
 import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
 import type { ModelFacts } from '../../../chat/model.js'
-import { speaksOf } from '../../../upstreams/explain.js'
-import { ANY_MODEL } from '../../../ledger/prices.js'
-import { PLAIN_REQUEST } from '../../../routing/conditions.js'
-import { reasonOf } from '../../../routing/explain.js'
+import { dialectsByRequest } from '../../../upstreams/explain-dialect.js'
+import { ANY_MODEL } from '../../../ledger/find-price.js'
+import { PLAIN_REQUEST } from '../../../routing/route-conditions.js'
+import { reasonOf } from '../../../routing/explain-route.js'
 import { createRouter, type ModelRoute, type Router } from '../../../routing/router.js'
 import { signedRoute, SELF_REPLIED, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
@@ -82,7 +82,7 @@ function explained(snapshot: Snapshot, model: string): schema.ExplainReply {
     model,
     route: found === null ? null : routeView(snapshot, found, model),
     why,
-    dialectWhy: target === undefined ? null : speaksOf(target.upstream, facts).why,
+    dialectWhy: target === undefined ? null : dialectsByRequest(target.upstream, facts).why,
     others: [...others],
     catalogueId: snapshot.catalogue.find(requested)?.id ?? null,
   }
@@ -184,7 +184,7 @@ function routeView(snapshot: Snapshot, found: ModelRoute, requested: string): sc
   if (target === undefined) return null
   const { upstream } = target
   const model = target.model ?? requested
-  const speaks = speaksOf(upstream, factsFor(catalogue, model))
+  const speaks = dialectsByRequest(upstream, factsFor(catalogue, model))
   return {
     label,
     upstream: upstream.name,

@@ -1,6 +1,6 @@
 /** Upstreams compared, for administrators: what each has done, canaries, and shadows beside what they copy. */
 import type { UsageRow } from '../../../ledger/row.js'
-import { Side } from '../../../ledger/side.js'
+import { ComparedUpstream } from '../../../ledger/compare-upstreams.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
@@ -78,7 +78,7 @@ function shadowsOf(rows: readonly UsageRow[]): schema.ProvidersReply['shadows'] 
 }
 
 function sideOf(upstream: string, rows: readonly UsageRow[]): schema.ProviderSide {
-  const side = new Side({ upstream, model: null }, Math.random)
+  const side = new ComparedUpstream({ upstream, model: null }, Math.random)
   for (const row of rows) side.add(row)
   const figures = side.figures()
   return {

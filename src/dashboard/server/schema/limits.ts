@@ -30,6 +30,6 @@ export const limitsQuery = z.strictObject({ account: scope.optional() })
 export const limitsReply = z.strictObject({ nowMs: timeMs, limits: z.array(standing) })
 
 /** One limit, with what is used of it. */
-export type LimitStanding = z.output<typeof standing>
+export type LimitLevel = z.output<typeof standing>
 /** All limits of an account. */
 export type LimitsReply = z.output<typeof limitsReply>

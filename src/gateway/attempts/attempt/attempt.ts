@@ -5,31 +5,31 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../../errors.js'
 import type { Outcome } from '../../../observe/metrics/label-values.js'
-import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool.js'
-import type { Timed } from '../../under-way/deadlines.js'
+import type { ReplyHandler, UpstreamCall } from '../../../upstreams/upstream-call.js'
+import type { Timed } from '../../in-flight/deadlines.js'
 import {
-  LATE,
-  LEFT,
+  TIMEOUT_TEXTS,
+  CLIENT_LEFT,
   NO_FREE_CONNECTION,
-  STALLED,
-  tooLate,
+  CLIENT_STALLED,
+  timeoutError,
   transportError,
-  UNFORESEEN,
-  wireOf,
-} from '../../fault.js'
+  UNEXPECTED_FAILURE,
+  wireErrorOf,
+} from '../../transport-errors.js'
 import type { Target } from '../../generation/generation.js'
-import { LANDED } from '../../under-way/in-flight.js'
+import { NOT_LISTED } from '../../in-flight/in-flight-list.js'
 import type { ReplyOwner, ReplyTransform } from '../../streams/reply-transform.js'
-import { AttemptClock, limitsOf, type Phase } from './attempt-clock.js'
+import { AttemptClock, limitsOf, type Phase } from './attempt-timeouts.js'
 import { CollectedReply } from './collected-reply.js'
-import { Feed, type Fed } from './feed.js'
+import { ChunkFeed, type ChunkFeedOwner } from './backpressure.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from '../reply/read-head.js'
-import { Leftover } from './leftover.js'
+import { DrainedReply } from './drained-reply.js'
 import { openReplyStream, streamsOn, type ReadReply } from '../reply/read-reply.js'
-import type { AttemptOwner, Prepared } from './owner.js'
-import type { EarlierParts } from '../reply/begun-reply.js'
-import type { AttemptResult } from '../result.js'
-import { Wait } from './wait.js'
+import type { AttemptOwner, PreparedRequest } from './attempt-owner.js'
+import type { EarlierParts } from '../reply/started-reply.js'
+import type { AttemptResult } from '../attempt-result.js'
+import { UpstreamWait } from './upstream-wait.js'
 
 /** Phases in which the rest of a reply can be read on: one that was asked for. */
 const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
@@ -42,28 +42,28 @@ const TOO_LARGE: WireError = {
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', whole: 'in reply' } as const
 
 /** Reports exactly one end to its owner: `begun`, `failed` or `paused`. */
-export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
-  place = LANDED
+export class Attempt implements ReplyHandler, ReplyOwner, ChunkFeedOwner, Timed {
+  listIndex = NOT_LISTED
   readonly result: AttemptResult
-  readonly prepared: Prepared
+  readonly prepared: PreparedRequest
   private readonly owner: AttemptOwner
   private readonly target: Target
   private readonly earlier: EarlierParts
-  private readonly wait: Wait
+  private readonly wait: UpstreamWait
   private phase: Phase = 'connecting'
   private committed: boolean
   upstream: UpstreamCall | null = null
   private stream: ReplyTransform | null
-  private feed: Feed | null = null
+  private feed: ChunkFeed | null = null
   private readonly collected: CollectedReply
   readonly clock: AttemptClock
   /** Set once the client has left and the reply is read on. */
-  private leftover: Leftover | null = null
+  private drainedReply: DrainedReply | null = null
 
   constructor(
     owner: AttemptOwner,
     result: AttemptResult,
-    prepared: Prepared,
+    prepared: PreparedRequest,
     earlier: EarlierParts,
   ) {
     this.owner = owner
@@ -73,7 +73,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     this.earlier = earlier
     this.stream = earlier.stream
     this.committed = earlier.committed
-    this.wait = new Wait(earlier.committed || result.occasion === 'hedge' ? null : result)
+    this.wait = new UpstreamWait(earlier.committed || result.occasion === 'hedge' ? null : result)
     const { timeouts } = this.target.upstream.config
     this.collected = new CollectedReply(owner, this.target)
     this.clock = new AttemptClock(limitsOf(owner, timeouts, prepared.outgoing.firstByteMs))
@@ -130,13 +130,13 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   onResponseData(chunk: Buffer): void {
     this.result.captured?.take(chunk)
     if (this.phase === 'stream') {
-      const gapMs = this.clock.heard(performance.now())
+      const gapMs = this.clock.received(performance.now())
       if (this.committed) this.target.series.chunkGap(gapMs / 1000)
       this.feed?.take(chunk)
       return
     }
     if (this.phase !== 'whole' && this.phase !== 'error') return
-    this.clock.heard(performance.now())
+    this.clock.received(performance.now())
     this.guard(() => this.keep(chunk))
   }
 
@@ -169,14 +169,14 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   }
 
   tick(nowMs: number): void {
-    if (this.leftover?.isLate(nowMs) === true) return this.fail(LEFT)
-    const overdue = this.clock.overdue(this.phase, nowMs, this.committed)
-    if (overdue === 'linger') return this.abandon()
-    if (overdue === 'stalled') return this.fail(STALLED)
-    if (overdue === 'connect' && this.upstream?.isWaiting === true) {
+    if (this.drainedReply?.isLate(nowMs) === true) return this.fail(CLIENT_LEFT)
+    const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, this.committed)
+    if (passedTimeout === 'linger') return this.abandon()
+    if (passedTimeout === 'stalled') return this.fail(CLIENT_STALLED)
+    if (passedTimeout === 'connect' && this.upstream?.isWaiting === true) {
       return this.fail(NO_FREE_CONNECTION)
     }
-    if (overdue !== null) return this.late(LATE[overdue])
+    if (passedTimeout !== null) return this.late(TIMEOUT_TEXTS[passedTimeout])
     const heldMs = nowMs - this.clock.headMs
     if (this.phase === 'stream' && heldMs > this.owner.headHoldMs) this.commit()
   }
@@ -186,7 +186,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     try {
       step()
     } catch (cause) {
-      this.fail(wireOf(cause), cause)
+      this.fail(wireErrorOf(cause), cause)
     }
   }
 
@@ -196,10 +196,10 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     const stream = this.stream ?? openReplyStream(prepared, target, { exchange, owner: this })
     this.stream = stream
     this.result.isStreamed = true
-    this.result.verdict = stream.translation
+    this.result.replyResult = stream.translation
     stream.onStep = () => this.step(stream)
-    this.feed = new Feed(stream, this)
-    if (this.leftover !== null) stream.drain()
+    this.feed = new ChunkFeed(stream, this)
+    if (this.drainedReply !== null) stream.drain()
     this.phase = 'stream'
   }
 
@@ -223,19 +223,19 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
       this.result.contentAtMs ??= performance.now()
       this.commit()
     }
-    if (translation.outcome === 'failed') return this.fail(translation.error ?? UNFORESEEN)
+    if (translation.outcome === 'failed') return this.fail(translation.error ?? UNEXPECTED_FAILURE)
     if (translation.outcome === 'complete') {
       this.linger('ok')
       stream.end()
     } else if (translation.resume !== null) {
       const { resume, mishap } = translation
       this.linger(mishap ?? 'ok')
-      if (this.leftover !== null) return
+      if (this.drainedReply !== null) return
       translation.proceed()
       // The later attempt has the counts of all parts.
-      this.result.verdict = null
+      this.result.replyResult = null
       this.owner.paused(this, { stream, whole: null, committed: this.committed }, resume)
-    } else if (this.leftover?.isCounted(translation) === true) {
+    } else if (this.drainedReply?.isCounted(translation) === true) {
       this.result.countsAreFinal = true
       this.abandon()
     }
@@ -244,12 +244,12 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   /** The exchange was cancelled. */
   cancel(reason: GatewayError): void {
     if (reason.kind === 'client_gone' && DRAINABLE.has(this.phase)) {
-      const { exchange, drains } = this.owner
-      this.leftover = Leftover.of(this.result, exchange.generation, drains)
+      const { exchange, drainSlots } = this.owner
+      this.drainedReply = DrainedReply.of(this.result, exchange.generation, drainSlots)
     }
-    const { leftover } = this
-    if (leftover === null) return this.fail(reason.wire)
-    this.owner.draining(leftover.ended)
+    const { drainedReply } = this
+    if (drainedReply === null) return this.fail(reason.wire)
+    this.owner.draining(drainedReply.ended)
     this.stream?.drain()
     this.feed?.resume()
     this.owner.failed(this, reason)
@@ -281,7 +281,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     const read = this.collected.read(this.prepared, this.earlier.whole)
     if (!(read instanceof Promise)) return this.finishRead(read)
     const finish = (later: ReadReply): void => this.guard(() => this.finishRead(later))
-    read.then(finish, (cause: unknown) => this.fail(wireOf(cause), cause))
+    read.then(finish, (cause: unknown) => this.fail(wireErrorOf(cause), cause))
   }
 
   private finishRead(read: ReadReply): void {
@@ -294,8 +294,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
       owner.paused(this, { stream: null, whole: read.reply, committed: false }, read.resume)
       return
     }
-    const { error } = read.verdict
-    result.verdict = read.verdict
+    const { error } = read.replyResult
+    result.replyResult = read.replyResult
     result.outcome = error?.kind ?? 'ok'
     if (error !== null) return owner.failed(this, gatewayError(error))
     const { request, endpoint } = this.prepared.call
@@ -310,7 +310,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   private late(what: string): void {
     // Its status says more than that the rest of its words did not come.
     if (this.phase === 'error') this.refusedByUpstream()
-    else this.fail(tooLate(what))
+    else this.fail(timeoutError(what))
   }
 
   /** Another attempt was faster: ends this one, whose reply nobody gets. */
@@ -373,6 +373,6 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     this.collected.drop()
     this.owner.deadlines.remove(this)
     this.target.series.inflight(-1)
-    this.leftover?.end()
+    this.drainedReply?.end()
   }
 }

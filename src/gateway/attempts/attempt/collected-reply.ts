@@ -1,12 +1,12 @@
 /** A reply that is read before the client gets any of it: a whole reply, or the error of an upstream. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../../errors.js'
-import { joined } from '../../bodies/pieces.js'
+import { joinChunks } from '../../bodies/join-chunks.js'
 import type { Target } from '../../generation/generation.js'
 import type { WholeReply } from '../../streams/whole-reply.js'
 import { isEventStream } from '../reply/read-head.js'
 import { readReply, roomFor, type ReadReply } from '../reply/read-reply.js'
-import type { AttemptOwner, Prepared } from './owner.js'
+import type { AttemptOwner, PreparedRequest } from './attempt-owner.js'
 
 /** Collects the body of one reply. */
 export class CollectedReply {
@@ -34,17 +34,17 @@ export class CollectedReply {
   }
 
   /** Reads the whole reply; `begun` has the parts before it, null if there are none. Throws as `readReply`. */
-  read(prepared: Prepared, begun: WholeReply | null): ReadReply | Promise<ReadReply> {
+  read(prepared: PreparedRequest, begun: WholeReply | null): ReadReply | Promise<ReadReply> {
     const beganMs = performance.now()
     const given = { isEvents: isEventStream(this.headers), begun }
-    const read = readReply(joined(this.chunks), this.owner, prepared, this.target, given)
+    const read = readReply(joinChunks(this.chunks), this.owner, prepared, this.target, given)
     this.owner.translated(performance.now() - beganMs)
     return read
   }
 
   /** What the upstream refuses with. Throws what the codec throws. */
   refusal(status: number): WireError {
-    const text = joined(this.chunks).toString('utf8')
+    const text = joinChunks(this.chunks).toString('utf8')
     return this.target.egress.decodeError(status, this.headers, text)
   }
 

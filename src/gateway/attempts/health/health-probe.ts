@@ -3,7 +3,8 @@
  * circuit breaker. Their timers do not keep the process running.
  */
 import type { ProbeConfig } from '../../../config/config.js'
-import type { ReplyHandler, UpstreamCall, UpstreamPool } from '../../../upstreams/pool.js'
+import type { UpstreamPool } from '../../../upstreams/pool.js'
+import type { ReplyHandler, UpstreamCall } from '../../../upstreams/upstream-call.js'
 import type { Breaker } from './breaker.js'
 
 /** What a probe is made with. */
@@ -52,7 +53,7 @@ export class HealthProbe {
     }
     this.running = pool.send(
       { method: 'GET', path, headers: headers(), body: null },
-      new Verdict(ended),
+      new ProbeReply(ended),
     )
     const waitMs = Math.min(MAX_WAIT_MS, probe.intervalMs)
     this.deadline = setTimeout(() => {
@@ -70,7 +71,7 @@ export class HealthProbe {
 }
 
 /** A reply below 500 shows that the provider answers; its body is read and dropped. */
-class Verdict implements ReplyHandler {
+class ProbeReply implements ReplyHandler {
   private readonly ended: (isHealthy: boolean) => void
   private status = 0
 

@@ -3,7 +3,7 @@
  */
 import type { ChatRequest } from '../../../chat/request.js'
 import type { HedgeConfig } from '../../../config/routes/route.js'
-import { bulkOf, inputTokens } from '../../../ledger/estimate.js'
+import { promptSizeOf, inputTokens } from '../../../ledger/estimate-tokens.js'
 import { costNanoUsd } from '../../../ledger/price.js'
 import type { Generation } from '../../generation/generation.js'
 import type { Candidate, Handling } from '../../phases/choose.js'
@@ -81,7 +81,7 @@ function costOf({ target, model }: Candidate, request: ChatRequest, of: Generati
   const price = of.prices.find(target.upstream.config.name, model, null)
   if (price === null) return 0
   const { assumedOutputTokens } = of.snapshot.config.limiting
-  const input = inputTokens(bulkOf(request), of.facts(model).family)
+  const input = inputTokens(promptSizeOf(request), of.facts(model).family)
   const output = Math.min(request.maxOutputTokens ?? assumedOutputTokens, assumedOutputTokens)
   return costNanoUsd(price, { input, output }) ?? 0
 }

@@ -17,10 +17,10 @@ import {
   EVENT_STREAM,
   type StreamForm,
 } from '../../streams/stream-form.js'
-import { TranslatedStream, type Verdict } from '../../streams/translated-stream.js'
-import { WholeAnswer, type WholeReply } from '../../streams/whole-reply.js'
-import type { AttemptOwner, Prepared } from '../attempt/owner.js'
-import { readVectors } from './read-vectors.js'
+import { TranslatedStream, type ReplyResult } from '../../streams/translated-stream.js'
+import { SingleWholeReply, type WholeReply } from '../../streams/whole-reply.js'
+import type { AttemptOwner, PreparedRequest } from '../attempt/attempt-owner.js'
+import { readVectors } from './read-embeddings.js'
 
 /** A whole reply above this is refused; the largest recorded one is 2 MB of image. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024
@@ -39,7 +39,7 @@ export function roomFor(isReply: boolean): number {
 
 /** The stream for a streamed reply. */
 export function openReplyStream(
-  { call, outgoing }: Prepared,
+  { call, outgoing }: PreparedRequest,
   target: Target,
   { exchange, owner }: { readonly exchange: RequestContext; readonly owner: ReplyOwner },
 ): ReplyTransform {
@@ -68,7 +68,7 @@ export type ReadReply =
       /** How many the body has, in UTF-8 where it is a text. */
       readonly bytes: number
       /** `error` says why there is no body. */
-      readonly verdict: Verdict
+      readonly replyResult: ReplyResult
     }
   | { readonly kind: 'paused'; readonly reply: WholeReply; readonly resume: JsonObject }
 
@@ -87,7 +87,7 @@ export interface Given {
 export function readReply(
   bytes: Buffer,
   { exchange, held }: Pick<AttemptOwner, 'exchange' | 'held'>,
-  { call, outgoing }: Prepared,
+  { call, outgoing }: PreparedRequest,
   target: Target,
   { isEvents, begun }: Given,
 ): ReadReply | Promise<ReadReply> {
@@ -125,7 +125,7 @@ function newWhole(call: Call, { egress }: Target, seed: Seed, mayPause: boolean)
   const choices =
     candidates > 1 ? WholeChoices.open(egress, ingress, request, seed, mayPause) : null
   if (choices !== null) return choices
-  return new WholeAnswer(egress, ingress, request, seed, { stream: request.stream, mayPause })
+  return new SingleWholeReply(egress, ingress, request, seed, { stream: request.stream, mayPause })
 }
 
 /**
@@ -146,12 +146,12 @@ function readOn(
 ): ReadReply {
   const resume = read(reply)
   if (resume !== null) return { kind: 'paused', reply, resume }
-  const verdict = reply.encode()
-  if (isArray && verdict.error === null) {
-    const body = arrayOfEvents(verdict.body)
-    return { kind: 'answer', body, bytes: body.length, verdict }
+  const replyResult = reply.encode()
+  if (isArray && replyResult.error === null) {
+    const body = arrayOfEvents(replyResult.body)
+    return { kind: 'answer', body, bytes: body.length, replyResult }
   }
-  return { kind: 'answer', body: verdict.body, bytes: verdict.bytes, verdict }
+  return { kind: 'answer', body: replyResult.body, bytes: replyResult.bytes, replyResult }
 }
 
 /**
@@ -166,12 +166,12 @@ function passes({ wire, request }: Call, target: Target): boolean {
 
 function passReply(
   bytes: Buffer,
-  tap: Pick<Verdict, 'usage' | 'reason' | 'error' | 'model' | 'tier' | 'outputSize'>,
+  tap: Pick<ReplyResult, 'usage' | 'reason' | 'error' | 'model' | 'tier' | 'outputSize'>,
 ): ReadReply {
   const { usage, reason, error, model, tier, outputSize } = tap
   const outcome = error === null ? 'complete' : 'failed'
   // Member by member, without a spread (docs/decisions/0037).
-  const verdict: Verdict = {
+  const replyResult: ReplyResult = {
     outcome,
     error,
     breach: null,
@@ -182,11 +182,11 @@ function passReply(
     lost: [],
     outputSize,
   }
-  return { kind: 'answer', body: bytes, bytes: bytes.length, verdict }
+  return { kind: 'answer', body: bytes, bytes: bytes.length, replyResult }
 }
 
 function refused(error: WireError): ReadReply {
-  const verdict: Verdict = {
+  const replyResult: ReplyResult = {
     outcome: 'failed',
     error,
     breach: null,
@@ -197,7 +197,7 @@ function refused(error: WireError): ReadReply {
     lost: [],
     outputSize: NO_OUTPUT,
   }
-  return { kind: 'answer', body: '', bytes: 0, verdict }
+  return { kind: 'answer', body: '', bytes: 0, replyResult }
 }
 
 function seedOf(x: RequestContext, call: Call, target: Target): Seed {

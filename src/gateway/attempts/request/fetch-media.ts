@@ -4,7 +4,7 @@
  */
 import type { ChatRequest, Message, UserPart } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
-import { MediaError, type Media, type MediaFetcher } from '../../../upstreams/media.js'
+import { MediaError, type Media, type MediaFetcher } from '../../../upstreams/media-fetcher.js'
 import type { RequestContext } from '../../exchange.js'
 import type { Target } from '../../generation/generation.js'
 import type { Holding } from '../../bodies/body-budget.js'

@@ -7,17 +7,17 @@ import type { JsonObject } from '../../../chat/json.js'
 import { isConfigured, type QuirksConfig } from '../../../config/config.js'
 import type { Egress, WireFormat } from '../../../dialects/dialect.js'
 import { GatewayError, type WireError } from '../../../errors.js'
-import { pathAt } from '../../../upstreams/place.js'
+import { requestPathAt } from '../../../upstreams/request-path.js'
 import type { Holding } from '../../bodies/body-budget.js'
 import type { RequestContext } from '../../exchange.js'
-import { LossList, lossy } from '../../streams/losses.js'
+import { LossList, lossRefusal } from '../../streams/translation-losses.js'
 import type { Candidate } from '../../phases/choose.js'
 import type { Call } from '../../phases/receive.js'
-import { LARGE_BYTES } from '../../bodies/pieces.js'
-import type { Prepared } from '../attempt/owner.js'
+import { LARGE_BYTES } from '../../bodies/join-chunks.js'
+import type { PreparedRequest } from '../attempt/attempt-owner.js'
 import { fetchMedia } from './fetch-media.js'
 import { bodyOf, render, type Outgoing, type Rendered } from './render-request.js'
-import { remembered, type Memory } from './restore-reasoning.js'
+import { withRestoredReasoning, type Memory } from './restore-reasoning.js'
 
 /** The request that is prepared. */
 export interface Request {
@@ -62,7 +62,7 @@ export class Preparation {
    * For the credential with that index. At once if nothing has to be fetched or looked up and the body is small. Throws, or rejects with, `GatewayError`:
    * `upstream_unconfigured`, or `untranslatable` if the candidate's dialect cannot take the request.
    */
-  of(candidate: Candidate, credential: number): Prepared | Promise<Prepared> {
+  of(candidate: Candidate, credential: number): PreparedRequest | Promise<PreparedRequest> {
     const { config } = candidate.target.upstream
     if (!isConfigured(config)) {
       throw new GatewayError(
@@ -78,7 +78,7 @@ export class Preparation {
       return this.inTurns(candidate, credential, fetching)
     }
     const beganMs = performance.now()
-    const found = remembered(call, candidate, exchange.generation, memory)
+    const found = withRestoredReasoning(call, candidate, exchange.generation, memory)
     return found instanceof Promise
       ? found.then((restored) => this.encode(candidate, credential, restored, beganMs))
       : this.encode(candidate, credential, found, beganMs)
@@ -89,7 +89,7 @@ export class Preparation {
     candidate: Candidate,
     credential: number,
     fetching: Promise<Call> | null,
-  ): Promise<Prepared> {
+  ): Promise<PreparedRequest> {
     const { exchange, call, memory } = this.request
     let fetched = call
     if (fetching !== null) {
@@ -103,7 +103,7 @@ export class Preparation {
     const beganMs = performance.now()
     const isLarge = call.raw.length > LARGE_BYTES
     if (isLarge) await turn()
-    const found = await remembered(fetched, candidate, exchange.generation, memory)
+    const found = await withRestoredReasoning(fetched, candidate, exchange.generation, memory)
     if (isLarge) await turn()
     exchange.cancellation.check()
     return this.encode(candidate, credential, found, beganMs)
@@ -123,7 +123,12 @@ export class Preparation {
     )
   }
 
-  private encode(candidate: Candidate, credential: number, call: Call, beganMs: number): Prepared {
+  private encode(
+    candidate: Candidate,
+    credential: number,
+    call: Call,
+    beganMs: number,
+  ): PreparedRequest {
     const { target, model } = candidate
     const { wire, egress, upstream, quirks } = target
     const { generation } = this.request.exchange
@@ -143,10 +148,10 @@ export class Preparation {
     { call, rendered, losses }: Encoded,
     { target, model }: Candidate,
     credential: number,
-  ): Prepared {
+  ): PreparedRequest {
     this.report(call, losses)
     const { egress, upstream, wire, dialect } = target
-    const path = pathAt(upstream.place, rendered.path, model, wire === dialect)
+    const path = requestPathAt(upstream.address, rendered.path, model, wire === dialect)
     const headers = [...(target.headers[credential] ?? []), 'accept', rendered.accept]
     const { idempotencyKey } = this.request
     if (idempotencyKey !== null) headers.push('idempotency-key', idempotencyKey)
@@ -164,10 +169,10 @@ export class Preparation {
    * Leaving that reasoning out is a loss. Throws `untranslatable` if losses are not allowed.
    */
   amended(
-    { call, outgoing }: Prepared,
+    { call, outgoing }: PreparedRequest,
     { egress }: Candidate['target'],
     error: WireError,
-  ): Prepared | null {
+  ): PreparedRequest | null {
     const before = outgoing.said
     if (before === null) return null
     const said = egress.dropReasoning?.(before, error) ?? null
@@ -189,7 +194,7 @@ export class Preparation {
     const { request, dialect } = call
     this.losses = spelled(call, lost)
     const { config } = this.request.exchange.generation.snapshot
-    if (lost.length > 0 && config.onLoss === 'reject') throw lossy(request, dialect, lost)
+    if (lost.length > 0 && config.onLoss === 'reject') throw lossRefusal(request, dialect, lost)
   }
 }
 

@@ -35,7 +35,7 @@ export interface Memory {
  * The call with the history as the candidate gets it. The call itself if there can be no state: the client's own bytes
  * pass, the model does not think, or the escrow is off.
  */
-export function remembered(
+export function withRestoredReasoning(
   call: Call,
   { target, model }: Candidate,
   generation: Generation,
@@ -49,7 +49,7 @@ export function remembered(
     const kept = escrow.keep(call.request, reply, scope)
     if (kept !== null) hold?.(kept)
   }
-  const ingress = hold === null ? call.ingress : new ListeningIngress(call.ingress, keep)
+  const ingress = hold === null ? call.ingress : new ReplyObservingIngress(call.ingress, keep)
   const request = escrow.restore(call.request, scope)
   return request instanceof Promise
     ? request.then((restored) => withHistory(call, ingress, restored))
@@ -60,30 +60,30 @@ function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
   return { ...call, ingress, request }
 }
 
-/** The client's dialect; `heard` gets the finished reply before its last words are written. */
-class ListeningIngress implements Ingress {
+/** The client's dialect; `onReply` gets the finished reply before its last words are written. */
+class ReplyObservingIngress implements Ingress {
   readonly envelope: Envelope
   private readonly ingress: Ingress
-  private readonly heard: (reply: Reply) => void
+  private readonly onReply: (reply: Reply) => void
 
-  constructor(ingress: Ingress, heard: (reply: Reply) => void) {
+  constructor(ingress: Ingress, onReply: (reply: Reply) => void) {
     this.ingress = ingress
-    this.heard = heard
+    this.onReply = onReply
     this.envelope = ingress.envelope
   }
 
   encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
-    this.heard(reply)
+    this.onReply(reply)
     return this.ingress.encodeReply(reply, request, seed)
   }
 
   encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): SizedText {
-    for (const { reply } of choices) this.heard(reply)
+    for (const { reply } of choices) this.onReply(reply)
     return this.ingress.encodeChoices(choices, request, seed)
   }
 
   newEncoder(request: ChatRequest, seed: Seed, place?: ChoicePosition): StreamEncoder {
-    return new Listening(this.ingress.newEncoder(request, seed, place), this.heard)
+    return new ReplyObservingEncoder(this.ingress.newEncoder(request, seed, place), this.onReply)
   }
 
   peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean } {
@@ -112,21 +112,21 @@ class ListeningIngress implements Ingress {
 }
 
 /** Puts a reply together while its events go by. */
-class Listening implements StreamEncoder {
+class ReplyObservingEncoder implements StreamEncoder {
   private readonly encoder: StreamEncoder
-  private readonly heard: (reply: Reply) => void
+  private readonly onReply: (reply: Reply) => void
   private readonly fold = new Fold()
 
-  constructor(encoder: StreamEncoder, heard: (reply: Reply) => void) {
+  constructor(encoder: StreamEncoder, onReply: (reply: Reply) => void) {
     this.encoder = encoder
-    this.heard = heard
+    this.onReply = onReply
   }
 
   event(event: ChatEvent): void {
     this.fold.event(event)
     if (event.type === 'finish') {
       const reply = this.fold.reply()
-      if (reply !== null) this.heard(reply)
+      if (reply !== null) this.onReply(reply)
     }
     this.encoder.event(event)
   }

@@ -2,7 +2,7 @@
  * A process's slice of a rate or of a budget: so much of it may be used without asking Redis. Pure; the caller
  * passes the time. How slices work: docs/explanation/redis-store.md.
  */
-import { budgetStanding, drained, rateStanding, UNITS } from '../../../limits/bucket.js'
+import { budgetState, remainingUnits, rateState, UNITS } from '../../../limits/limit-arithmetic.js'
 import type { BudgetDemand, Demand, RateDemand, LimitState } from '../../ledger.js'
 import type { SliceReport } from './encode-demands.js'
 import { hasFreeSlot, concurrencyState, type ConcurrencySlice } from './concurrency-slices.js'
@@ -156,8 +156,8 @@ export function limitStateOf(
   const cost = demand === undefined ? 0 : costOf(demand)
   const isRate = slice.kind === 'requests' || slice.kind === 'tokens'
   const limitState = isRate
-    ? rateStanding(Math.ceil(drained(used, elapsedMs, limit)) + held * UNITS, limit, cost)
-    : budgetStanding(used + held, 0, limit, cost, Math.ceil(Math.max(0, leftMs - elapsedMs)))
+    ? rateState(Math.ceil(remainingUnits(used, elapsedMs, limit)) + held * UNITS, limit, cost)
+    : budgetState(used + held, 0, limit, cost, Math.ceil(Math.max(0, leftMs - elapsedMs)))
   return { ...limitState, retryAfterMs: 0 }
 }
 

@@ -1,6 +1,6 @@
 /**
  * What is taken of limits, in SQLite: the rows of `limits` as one transaction reads and changes them, with the
- * arithmetic that every engine shares (src/limits/bucket.ts).
+ * arithmetic that every engine shares (src/limits/limit-arithmetic.ts).
  *
  * A row is read once in a transaction and written once, at its end. Rows stay in memory from one transaction to the
  * next as long as no other process has written limits: `meta` names the last that did, and it is read again when
@@ -9,7 +9,7 @@
 import { randomUUID } from 'node:crypto'
 import type { UsageRow } from '../../../ledger/row.js'
 import { chargedNanoUsd } from '../../records/count-usage.js'
-import { dayOf, monthOf, UNITS } from '../../../limits/bucket.js'
+import { dayOf, monthOf, UNITS } from '../../../limits/limit-arithmetic.js'
 import type { BudgetSpent, Demand, Raise, LimitState } from '../../ledger.js'
 import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'

@@ -1,17 +1,17 @@
 /**
- * One row of `limits`, and the arithmetic of one demand on it; formulas are those of src/limits/bucket.ts.
+ * One row of `limits`, and the arithmetic of one demand on it; formulas are those of src/limits/limit-arithmetic.ts.
  */
 import {
-  budgetStanding,
+  budgetState,
   dayOf,
-  drained,
+  remainingUnits,
   leftOfDay,
   leftOfMonth,
   monthOf,
-  placeStanding,
-  rateStanding,
+  slotState,
+  rateState,
   UNITS,
-} from '../../../limits/bucket.js'
+} from '../../../limits/limit-arithmetic.js'
 import type { BudgetDemand, Demand, RateDemand, LimitState } from '../../ledger.js'
 import { numberIn, type Row } from '../driver.js'
 
@@ -97,7 +97,7 @@ export function begin(budget: Budget, period: number): void {
 
 /** Lets flow back what has by now; a clock that was set back starts anew from there. */
 export function drain(rate: Rate, perMinute: number, nowMs: number): void {
-  rate.units = drained(rate.units, nowMs - rate.atMs, perMinute)
+  rate.units = remainingUnits(rate.units, nowMs - rate.atMs, perMinute)
   rate.atMs = nowMs
 }
 
@@ -113,10 +113,10 @@ export function standingOf(
     case 'requests':
     case 'tokens': {
       const units = unitsOf(subject[demand.kind], demand, nowMs) + more * UNITS
-      return rateStanding(units, demand.perMinute, demand.cost)
+      return rateState(units, demand.perMinute, demand.cost)
     }
     case 'concurrent':
-      return placeStanding(subject.places + more, demand.limit)
+      return slotState(subject.places + more, demand.limit)
     case 'usd_day':
     case 'usd_month': {
       const { limitNanoUsd, costNanoUsd } = demand
@@ -124,7 +124,7 @@ export function standingOf(
       const leftMs = demand.kind === 'usd_day' ? leftOfDay(nowMs) : leftOfMonth(nowMs)
       const isOver = periodOf(demand.kind, nowMs) > budget.period
       const [spent, reserved] = isOver ? [0, 0] : [budget.spent, budget.reserved]
-      return budgetStanding(spent + more, reserved, limitNanoUsd, costNanoUsd, leftMs)
+      return budgetState(spent + more, reserved, limitNanoUsd, costNanoUsd, leftMs)
     }
     default:
       return demand satisfies never
@@ -132,7 +132,7 @@ export function standingOf(
 }
 
 function unitsOf({ units, atMs }: Rate, { perMinute }: RateDemand, nowMs: number): number {
-  return drained(units, nowMs - atMs, perMinute)
+  return remainingUnits(units, nowMs - atMs, perMinute)
 }
 
 /** What demands before this one take of the same; two rules of one subject both count. */

@@ -6,7 +6,7 @@
  */
 import t from 'tap'
 import { isObject } from '../../../../src/chat/json.js'
-import { PassedStream } from '../../../../src/gateway/streams/passthrough-transform.js'
+import { PassthroughStream } from '../../../../src/gateway/streams/passthrough-transform.js'
 import { dice } from '../../../properties/transcript-streams.js'
 import { chunk, egress } from '../driver.js'
 import type { StreamTap } from '../../../../src/dialects/dialect.js'
@@ -59,7 +59,7 @@ void t.test('counts that come in every frame are read in every frame', (t) => {
 
 /** What the client gets of these frames. */
 function through(frames: readonly string[], includeUsage: boolean): string {
-  const stream = new PassedStream(newTap(includeUsage))
+  const stream = new PassthroughStream(newTap(includeUsage))
   let out = ''
   for (const data of frames)
     out += stream.write(Buffer.from(`data: ${data}\n\n`)).toString('latin1')

@@ -1,5 +1,5 @@
 /**
- * Goal: what is remembered of an upstream survives a reload as far as its settings did not change.
+ * Goal: what is withRestoredReasoning of an upstream survives a reload as far as its settings did not change.
  * Method: states of loaded configurations.
  */
 import t from 'tap'

@@ -1,5 +1,5 @@
 /** Limits and budgets of an account: used and left, as a bar and as amounts, and when each resets. */
-import type { LimitStanding } from '../../../server/schema/schema.js'
+import type { LimitLevel } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
 import { LIMIT_NAMES } from '../../format/limits.js'
 import { count, dollars, exactCount, exactDollars, percent } from '../../format/number.js'
@@ -14,28 +14,28 @@ const WARN_SHARE = 0.8
 const MOST_KEY_LIMITS = 6
 
 /** The share of a limit that is used, 0 to 1. */
-export function shareOf({ used, limit }: Pick<LimitStanding, 'used' | 'limit'>): number {
+export function shareOf({ used, limit }: Pick<LimitLevel, 'used' | 'limit'>): number {
   return limit === 0 ? 1 : used / limit
 }
 
 /** An amount of a limit, with its unit. */
-export function amountText(kind: LimitStanding['kind'], amount: number): string {
+export function amountText(kind: LimitLevel['kind'], amount: number): string {
   return kind.startsWith('usd') ? dollars(amount) : count(amount)
 }
 
-function exactText(kind: LimitStanding['kind'], amount: number): string {
+function exactText(kind: LimitLevel['kind'], amount: number): string {
   return kind.startsWith('usd') ? exactDollars(amount) : exactCount(amount)
 }
 
 /** The limits of an account and of its keys, updated every few seconds; undefined: not known yet. */
-export function useLimits(account: string | null): readonly LimitStanding[] | undefined {
+export function useLimits(account: string | null): readonly LimitLevel[] | undefined {
   const options = { everyMs: EVERY_MS, enabled: account !== 'all' }
   return useResource('/limits', { account }, options).data?.limits
 }
 
 interface LimitsProps {
   /** Undefined: not known yet. */
-  readonly limits: readonly LimitStanding[] | undefined
+  readonly limits: readonly LimitLevel[] | undefined
   /** Shows limits of keys, too. */
   readonly withKeys?: boolean
 }
@@ -66,7 +66,7 @@ export function Limits({ limits, withKeys = true }: LimitsProps) {
 const OWNERS = { plan: 'plan', account: 'account', key: 'key' } as const
 
 interface BarProps {
-  readonly limit: LimitStanding
+  readonly limit: LimitLevel
   /** Its owner is named beside it already. */
   readonly isCompact?: boolean
 }

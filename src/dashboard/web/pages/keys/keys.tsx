@@ -1,6 +1,6 @@
 /** The list of keys: create one, see its use and its limits, rotate or revoke it. */
 import { useState } from 'react'
-import type { Key, KeysReply, LimitStanding } from '../../../server/schema/schema.js'
+import type { Key, KeysReply, LimitLevel } from '../../../server/schema/schema.js'
 import { usePages, type Pages } from '../../api/list-pages.js'
 import { clockTime, until } from '../../format/time.js'
 import { Button, IconButton } from '../../components/actions/button.js'
@@ -26,14 +26,14 @@ const PAGE_KEYS = 100
 
 type Open = { readonly act: 'edit' | 'rotate' | 'revoke'; readonly key: Key } | null
 
-function columnsOf(limits: readonly LimitStanding[]): readonly Column<Key>[] {
+function columnsOf(limits: readonly LimitLevel[]): readonly Column<Key>[] {
   const [name, ...others] = COLUMNS
   return name === undefined ? COLUMNS : [name, ...others, limitColumn(limits)]
 }
 
 /** The limit of a key that is used most. */
-function limitColumn(limits: readonly LimitStanding[]): Column<Key> {
-  const of = (id: string): LimitStanding | undefined =>
+function limitColumn(limits: readonly LimitLevel[]): Column<Key> {
+  const of = (id: string): LimitLevel | undefined =>
     limits
       .filter(({ keyId }) => keyId === id)
       .sort((a, b) => shareOf(b) - shareOf(a))
@@ -173,7 +173,7 @@ export function KeysPage() {
 interface ListProps {
   readonly keys: readonly Key[]
   readonly pages: Pages<KeysReply>
-  readonly limits: readonly LimitStanding[] | undefined
+  readonly limits: readonly LimitLevel[] | undefined
   readonly scope: string | null
   readonly open: (dialog: Open) => void
 }

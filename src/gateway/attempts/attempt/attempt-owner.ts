@@ -1,0 +1,49 @@
+/** What stands between an attempt and the candidate loop that makes it. */
+import type { JsonObject } from '../../../chat/json.js'
+import type { GatewayError } from '../../../errors.js'
+import type { Holding } from '../../bodies/body-budget.js'
+import type { Deadlines } from '../../in-flight/deadlines.js'
+import type { DrainSlots } from '../../in-flight/drain-slots.js'
+import type { RequestContext } from '../../exchange.js'
+import type { Call } from '../../phases/receive.js'
+import type { Outgoing } from '../request/render-request.js'
+import type { StartedReply, EarlierParts } from '../reply/started-reply.js'
+import type { AttemptResult } from '../attempt-result.js'
+
+/** What an attempt needs of the request that it is made for, and what it reports to. */
+export interface AttemptOwner {
+  readonly exchange: RequestContext
+  readonly deadlines: Deadlines
+  readonly held: Holding
+  readonly drainSlots: DrainSlots
+  /** How long the client waits for the whole reply, in ms from its request; infinite if it does not say. */
+  readonly timeoutMs: number
+  /** How long the head of a stream may be held for its first content, in ms. */
+  readonly headHoldMs: number
+  /** As `ReplyOwner`, for the reply of the attempt. */
+  ending(attempt: StartedAttempt): Promise<void> | null
+  threw(cause: unknown): void
+  translated(ms: number): void
+  /** There is something to give the client. Called at most once, and `failed` never after it. */
+  begun(attempt: StartedAttempt, reply: StartedReply): void
+  /** It ended before there was anything to give the client. Called at most once. */
+  failed(attempt: StartedAttempt, error: GatewayError): void
+  /** The upstream paused, or its reply was empty: another attempt asks for the rest with `resume`. */
+  paused(attempt: StartedAttempt, parts: EarlierParts, resume: JsonObject): void
+  /** The client has left, and the reply is read on until `ended`. */
+  draining(ended: Promise<void>): void
+}
+
+/** An attempt, to its owner. */
+export interface StartedAttempt {
+  readonly result: AttemptResult
+  readonly prepared: PreparedRequest
+}
+
+/** What is sent to an upstream, for which call. */
+export interface PreparedRequest {
+  readonly call: Call
+  readonly outgoing: Outgoing
+  /** It must not be sent on a connection that served another request. */
+  readonly onFreshConnection?: boolean
+}

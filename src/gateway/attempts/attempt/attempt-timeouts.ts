@@ -1,0 +1,122 @@
+/**
+ * When what happened to one attempt, and which of its time-outs has passed. Times are monotonic, in ms.
+ * Holds no timer: `deadlines.ts` asks it ten times a second.
+ */
+import type { UpstreamConfig } from '../../../config/config.js'
+import type { AttemptOwner } from './attempt-owner.js'
+
+/** Where an attempt is. */
+export type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
+
+/** The time-out that has passed; `stalled`: the total, because of a client that does not read. */
+export type PassedTimeout = 'connect' | 'first byte' | 'idle' | 'total' | 'stalled' | 'linger'
+
+/** How long each may take. */
+export interface TimeLimits {
+  readonly connectMs: number
+  readonly firstByteMs: number
+  readonly idleMs: number
+  /** From `startedMs`, when the client's request came. */
+  readonly totalMs: number
+  readonly startedMs: number
+}
+
+/** The limits of one attempt of a request; `timeoutMs` is how long its client waits. */
+export function limitsOf(
+  { exchange, timeoutMs }: Pick<AttemptOwner, 'exchange' | 'timeoutMs'>,
+  { connectMs, idleMs, totalMs }: UpstreamConfig['timeouts'],
+  firstByteMs: number,
+): TimeLimits {
+  const { startedMs } = exchange
+  return { connectMs, firstByteMs, idleMs, totalMs: Math.min(totalMs, timeoutMs), startedMs }
+}
+
+/** How long an upstream may take to end its body after its own terminator, so that its connection can be used again. */
+const LINGER_MS = 1000
+
+/** The times of one attempt. */
+export class AttemptClock {
+  headMs = 0
+  private readonly limits: TimeLimits
+  /** When the phase of connecting, waiting or lingering began. */
+  private sinceMs = 0
+  /** When the upstream was last received; moves on while it is paused. */
+  private receivedMs = 0
+  private pausedMs: number | null = null
+  /** How long the upstream was paused because the client did not read. */
+  private clientMs = 0
+  private bodyEnded = false
+
+  constructor(limits: TimeLimits) {
+    this.limits = limits
+  }
+
+  /** A phase with a time-out of its own begins. */
+  begin(nowMs: number): void {
+    this.sinceMs = nowMs
+  }
+
+  /** The head of the reply came. */
+  head(nowMs: number): void {
+    this.headMs = nowMs
+    this.receivedMs = nowMs
+  }
+
+  /** A chunk came; returns the time since what came before it. */
+  received(nowMs: number): number {
+    const gapMs = nowMs - this.receivedMs
+    this.receivedMs = nowMs
+    return gapMs
+  }
+
+  /** The upstream's body ended, well or badly. */
+  ended(): void {
+    this.bodyEnded = true
+  }
+
+  get hasEnded(): boolean {
+    return this.bodyEnded
+  }
+
+  get isPaused(): boolean {
+    return this.pausedMs !== null
+  }
+
+  pause(nowMs: number): void {
+    this.pausedMs ??= nowMs
+  }
+
+  resume(nowMs: number): void {
+    if (this.pausedMs === null) return
+    this.clientMs += nowMs - this.pausedMs
+    this.pausedMs = null
+    this.receivedMs = nowMs
+  }
+
+  /** Null while no time-out has passed. `hasClient`: the client has the beginning of the reply. */
+  passedTimeout(phase: Phase, nowMs: number, hasClient: boolean): PassedTimeout | null {
+    const { connectMs, firstByteMs, idleMs, totalMs, startedMs } = this.limits
+    switch (phase) {
+      case 'over':
+        return null
+      case 'connecting':
+        if (nowMs - this.sinceMs > connectMs) return 'connect'
+        break
+      case 'lingering':
+        return nowMs - this.sinceMs > LINGER_MS ? 'linger' : null
+      case 'waiting':
+        if (nowMs - this.sinceMs > firstByteMs) return 'first byte'
+        break
+      default:
+        // Silence is not the upstream's while it is paused, or once it has said all.
+        if (!this.isPaused && !this.bodyEnded && nowMs - this.receivedMs > idleMs) return 'idle'
+    }
+    if (nowMs - startedMs <= totalMs) return null
+    return hasClient && this.isClientSlow() ? 'stalled' : 'total'
+  }
+
+  /** Whether the time went on a client that does not read: now, or for most of it. */
+  private isClientSlow(): boolean {
+    return this.isPaused || this.bodyEnded || this.clientMs > this.limits.totalMs / 2
+  }
+}

@@ -1,0 +1,62 @@
+/** A reply that is read on after its client has left, for the counts at its end: how long, and whether they have come. */
+import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
+import type { Usage } from '../../../chat/usage.js'
+import { outputTokens } from '../../../ledger/estimate-tokens.js'
+import type { DrainSlots } from '../../in-flight/drain-slots.js'
+import type { Generation } from '../../generation/generation.js'
+import type { ReplyResult } from '../../streams/translated-stream.js'
+import type { AttemptResult } from '../attempt-result.js'
+
+/** The rest of one reply. The exchange waits for `ended`. */
+export class DrainedReply {
+  readonly ended: Promise<void>
+  private readonly drainSlots: DrainSlots
+  private readonly untilUsage: boolean
+  private readonly lateMs: number
+  /** What was reported when the client left. */
+  private readonly usage: Usage | null
+  private resolve: () => void = () => undefined
+
+  /** Null if the configuration cancels the upstream, or if as many are read on as may be. */
+  static of(
+    result: AttemptResult,
+    generation: Generation,
+    drainSlots: DrainSlots,
+  ): DrainedReply | null {
+    const { onDisconnect } = result.candidate.target.upstream.config
+    const { maxStreams } = generation.snapshot.config.afterDisconnect
+    if (onDisconnect === 'cancel' || !drainSlots.enter(maxStreams)) return null
+    return new DrainedReply(result, generation, drainSlots)
+  }
+
+  private constructor(result: AttemptResult, generation: Generation, drainSlots: DrainSlots) {
+    const { replyResult, candidate } = result
+    this.drainSlots = drainSlots
+    this.untilUsage = candidate.target.upstream.config.onDisconnect === 'drain_until_usage'
+    this.lateMs = performance.now() + generation.snapshot.config.afterDisconnect.maxMs
+    this.usage = replyResult?.usage ?? null
+    const { family } = generation.facts(candidate.model)
+    result.outputWhenLeft = outputTokens(replyResult?.outputSize ?? NO_OUTPUT, family)
+    this.ended = new Promise((resolve) => {
+      this.resolve = resolve
+    })
+  }
+
+  /** Whether it has been read on for as long as may be. */
+  isLate(nowMs: number): boolean {
+    return nowMs > this.lateMs
+  }
+
+  /** Whether counts have come since the client left, and no more than that is wanted. */
+  isCounted({ usage, outputSize }: ReplyResult): boolean {
+    if (!this.untilUsage || usage === this.usage || outputSize.bytes + outputSize.calls === 0)
+      return false
+    return usage.input !== undefined && usage.output !== undefined
+  }
+
+  /** The attempt is over. */
+  end(): void {
+    this.drainSlots.leave()
+    this.resolve()
+  }
+}

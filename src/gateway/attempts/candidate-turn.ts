@@ -1,0 +1,126 @@
+/**
+ * The attempts of a request on one candidate: which credential they use, whether another one may follow, and what the
+ * circuit breaker and the latency of the upstream are told of them.
+ */
+import type { RetryConfig } from '../../config/routes/route.js'
+import { isProvidersFault, type WireError } from '../../errors.js'
+import type { Candidate } from '../phases/choose.js'
+import { backOffMs } from './retry/back-off.js'
+import type { BreakerPass } from './health/breaker.js'
+import type { Clock } from './health/clock.js'
+import type { AttemptResult } from './attempt-result.js'
+import type { UpstreamState } from './health/upstream-state.js'
+
+/** Where a turn leads, and what is withRestoredReasoning of its upstream. */
+export interface CandidateTurnOptions {
+  readonly candidate: Candidate
+  readonly state: UpstreamState
+  readonly clock: Clock
+  /** The choice of a credential is stable for it; null: for nothing. */
+  readonly stickyKey: string | null
+  /** The turn that this one is a hedge of: another credential is preferred. */
+  readonly beside?: CandidateTurn | null
+}
+
+/** One candidate's turn. */
+export class CandidateTurn {
+  readonly candidate: Candidate
+  /** The index of the credential to use. */
+  credential: number
+  private readonly options: CandidateTurnOptions
+  private readonly tried = new Set<number>()
+  private tries = 0
+  /** Of the attempt that is prepared or runs; null between two attempts. */
+  private pass: BreakerPass | null
+  private ended: ((nowMs: number, hasContent: boolean) => void) | null = null
+
+  /**
+   * Takes the test of a half-open breaker at once, since an attempt may be prepared for a while; `abandoned` gives it back
+   * if nothing is sent.
+   */
+  constructor(options: CandidateTurnOptions) {
+    const { candidate, state, stickyKey, beside = null } = options
+    this.candidate = candidate
+    this.options = options
+    this.pass = state.breaker.begin()
+    const { credentials } = state
+    const isSame = beside !== null && beside.candidate.target.upstream === candidate.target.upstream
+    const other = isSame ? credentials.next(new Set([beside.credential]), stickyKey) : null
+    this.credential = (other ?? credentials.next(this.tried, stickyKey))?.index ?? 0
+  }
+
+  /** An attempt is sent. */
+  begin(): void {
+    const { state, clock, candidate } = this.options
+    this.pass ??= state.breaker.begin()
+    this.ended = candidate.latency?.begin(clock.now()) ?? null
+    this.tried.add(this.credential)
+    if (this.tries === 0) state.retries.request()
+    this.tries += 1
+  }
+
+  /** The first content came. */
+  succeeded(): void {
+    this.pass?.succeeded()
+    this.pass = null
+    this.ended?.(this.options.clock.now(), true)
+  }
+
+  /** The attempt was cancelled, or was never sent. */
+  abandoned(): void {
+    this.pass?.abandoned()
+    this.pass = null
+    this.ended?.(this.options.clock.now(), false)
+  }
+
+  /** The attempt failed. A refused credential rests. */
+  failed(error: WireError, { status }: AttemptResult): void {
+    const { state, clock } = this.options
+    if (isProvidersFault(error.kind)) this.pass?.failed()
+    else if (status !== null && status >= 400) this.pass?.succeeded()
+    else this.pass?.abandoned()
+    this.pass = null
+    this.ended?.(clock.now(), false)
+    if (refusesCredential(status)) {
+      state.credentials.refused(this.credential, status, waitOf(error))
+    }
+  }
+
+  /** Takes the next credential if the provider refused or throttled this one; false if there is none. */
+  rotate({ status }: AttemptResult): boolean {
+    const { state, stickyKey } = this.options
+    if (!refusesCredential(status) || state.credentials.size === 1) return false
+    const next = state.credentials.next(this.tried, stickyKey)
+    if (next === null) return false
+    this.credential = next.index
+    this.tries -= 1
+    return true
+  }
+
+  /** How long to wait before a retry on the same target, in ms; null if there should be none. */
+  retryInMs({ attempts, maxWaitMs }: RetryConfig, error: WireError): number | null {
+    if (this.tries >= attempts) return null
+    const { random } = this.options.clock
+    const retryAfterMs = waitOf(error)
+    return backOffMs({ retry: this.tries, retryAfterMs, maxWaitMs, random: random() })
+  }
+
+  /** Takes a retry of the upstream's budget, if there is one and its breaker lets requests through. */
+  mayRetry({ budget }: RetryConfig): boolean {
+    return this.isAllowed && this.options.state.retries.tryRetry(budget)
+  }
+
+  /** Whether the breaker lets another attempt through: retries do not test an upstream that is failing. */
+  get isAllowed(): boolean {
+    const { breaker } = this.options.state
+    return breaker.state === 'closed' || breaker.allows()
+  }
+}
+
+function refusesCredential(status: number | null): status is 401 | 403 | 429 {
+  return status === 401 || status === 403 || status === 429
+}
+
+function waitOf({ retryAfterSeconds }: WireError): number | null {
+  return retryAfterSeconds === undefined ? null : retryAfterSeconds * 1000
+}

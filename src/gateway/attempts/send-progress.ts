@@ -1,0 +1,64 @@
+/** What sending a request has come to so far, for the ledger entry, the metrics and the log line. */
+import type { Hedging } from './hedge/hedging.js'
+import type { Preparation } from './request/prepare-request.js'
+import type { AttemptResult, SendResult } from './attempt-result.js'
+
+/** Filled in by the candidate loop and its attempts. */
+export class SendProgress implements SendResult {
+  readonly attempts: AttemptResult[] = []
+  holding: Promise<void> | null = null
+  drained: Promise<void> | null = null
+  failure: unknown = null
+  backOffMs = 0
+  private replyMs = 0
+  private winner: AttemptResult | null = null
+  private readonly preparation: Preparation
+  private readonly hedging: Hedging | null
+
+  constructor(preparation: Preparation, hedging: Hedging | null) {
+    this.preparation = preparation
+    this.hedging = hedging
+  }
+
+  get final(): AttemptResult | null {
+    return this.winner ?? this.attempts.at(-1) ?? null
+  }
+
+  get losses(): readonly string[] {
+    return this.final?.losses ?? this.preparation.losses
+  }
+
+  get translateMs(): number {
+    return this.preparation.translateMs + this.replyMs
+  }
+
+  get fetchMs(): number {
+    return this.preparation.fetchMs
+  }
+
+  get hedgeDenied(): string | null {
+    return this.hedging?.denied ?? null
+  }
+
+  /** An attempt begins; after `won` it continues the reply of the winner. */
+  began(result: AttemptResult): void {
+    this.attempts.push(result)
+    if (this.winner !== null) this.winner = result
+  }
+
+  /** The client gets the reply of this attempt. */
+  won(result: AttemptResult): void {
+    this.winner = result
+  }
+
+  /** Part of a reply was translated, in so many ms. */
+  translated(ms: number): void {
+    this.replyMs += ms
+  }
+
+  /** The end of the reply waits for `kept`; of several replies to one request each has its own. */
+  hold(kept: Promise<void>): void {
+    const { holding } = this
+    this.holding = holding === null ? kept : Promise.all([holding, kept]).then(() => undefined)
+  }
+}

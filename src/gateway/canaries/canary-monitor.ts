@@ -1,0 +1,158 @@
+/**
+ * Aborts canaries: sums up the attempts that all processes of this gateway report, and takes a target out of use when
+ * the provider failed too many of them. Runs in the process that reads the configuration.
+ */
+import type { Snapshot } from '../../config/config.js'
+import type { AbortConfig } from '../../config/routes/route.js'
+import type { Logger } from '../../observe/log/log.js'
+import type { Notify } from '../../observe/webhooks/notification.js'
+import type { Metrics } from '../../observe/metrics/metrics.js'
+import type { CanaryState } from '../../routing/canary-state.js'
+import { RollingSums } from '../attempts/health/rolling-sums.js'
+import type { CanaryId, CanaryReport } from './canary-counts.js'
+
+/** All targets that receive no request while this generation is in force. */
+export interface CanaryOrder {
+  readonly generation: number
+  readonly aborted: readonly CanaryId[]
+}
+
+/** Whether what another process sent is one; it is the same program, so this is shallow. */
+export function isCanaryOrder(value: unknown): value is CanaryOrder {
+  return typeof value === 'object' && value !== null && 'aborted' in value && 'generation' in value
+}
+
+/** What the monitor works with. */
+export interface MonitorOptions {
+  readonly log: Pick<Logger, 'warn'>
+  readonly metrics: Pick<Metrics, 'comparison'>
+  /** Called for a canary that is aborted; absent: nobody is notified. */
+  readonly notify?: Notify | undefined
+  /** Monotonic, in ms. */
+  readonly now: () => number
+}
+
+/** A monitor by the clock of this process. */
+export function newCanaryMonitor(log: Logger, metrics: Metrics, notify?: Notify): CanaryMonitor {
+  return new CanaryMonitor({ log, metrics, notify, now: () => performance.now() })
+}
+
+const ATTEMPTS = 0
+const FAILURES = 1
+
+interface Watched {
+  readonly shown: Omit<CanaryState, 'attempts' | 'failures' | 'abortedAtMs'>
+  readonly abort: AbortConfig
+  readonly sums: RollingSums
+  aborted: { readonly atMs: number; readonly attempts: number; readonly failures: number } | null
+}
+
+/** One per gateway. */
+export class CanaryMonitor {
+  private readonly options: MonitorOptions
+  private generation = 0
+  private watched = new Map<CanaryId, Watched>()
+
+  constructor(options: MonitorOptions) {
+    this.options = options
+  }
+
+  /** A new generation is in force: every count starts again, and every weight is what the file has. */
+  adopt({ generation, config }: Pick<Snapshot, 'generation' | 'config'>): void {
+    this.generation = generation
+    this.watched = new Map()
+    config.routes.forEach(({ match, targets }, route) => {
+      const total = targets.reduce((sum, { weight }) => sum + weight, 0)
+      const label = 'model' in match ? match.model : match.prefix
+      targets.forEach(({ upstream, model, weight, abort }, target) => {
+        if (abort === null) return
+        const { errorRate, minRequests, windowMs } = abort
+        const percent = (100 * weight) / total
+        const limits = { errorRate, minRequests, windowSeconds: windowMs / 1000 }
+        const id = `${route}.${target}`
+        const shown = { id, route: label, upstream, model, weight, percent, ...limits }
+        const sums = new RollingSums(windowMs, 2)
+        this.watched.set(id, { shown, abort, sums, aborted: null })
+      })
+    })
+    this.publish()
+  }
+
+  /**
+   * Adds what a process has counted; a report of another generation is dropped. The order that all processes must get
+   * if a target is to be aborted, else null.
+   */
+  report({ generation, counts }: CanaryReport): CanaryOrder | null {
+    if (generation !== this.generation) return null
+    const nowMs = this.options.now()
+    let hasChanged = false
+    for (const [id, { attempts, failures }] of Object.entries(counts)) {
+      const watched = this.watched.get(id)
+      if (watched === undefined || watched.aborted !== null) continue
+      watched.sums.add(ATTEMPTS, attempts, nowMs)
+      watched.sums.add(FAILURES, failures, nowMs)
+      hasChanged = this.judge(watched, nowMs) || hasChanged
+    }
+    if (!hasChanged) return null
+    this.publish()
+    const aborted = [...this.watched].filter(([, each]) => each.aborted !== null)
+    return { generation, aborted: aborted.map(([id]) => id) }
+  }
+
+  /** `ok`, or the targets that are aborted, for `/readyz`. */
+  get text(): string {
+    const texts = [...this.watched.values()].flatMap(({ shown, aborted }) => {
+      if (aborted === null) return []
+      return [`${shown.route} to ${nameOf(shown)} aborted: ${failuresText(aborted)}`]
+    })
+    return texts.length === 0 ? 'ok' : texts.join('; ')
+  }
+
+  /** Every target with `abort`, in file order. */
+  states(): CanaryState[] {
+    const nowMs = this.options.now()
+    return [...this.watched.values()].map(({ shown, sums, aborted }) => ({
+      ...shown,
+      attempts: aborted?.attempts ?? sums.sum(ATTEMPTS, nowMs),
+      failures: aborted?.failures ?? sums.sum(FAILURES, nowMs),
+      abortedAtMs: aborted?.atMs ?? null,
+    }))
+  }
+
+  /** Aborts the target if it has failed too often; whether it did. */
+  private judge(watched: Watched, nowMs: number): boolean {
+    const { shown, abort, sums } = watched
+    const attempts = sums.sum(ATTEMPTS, nowMs)
+    const failures = sums.sum(FAILURES, nowMs)
+    if (attempts < abort.minRequests || failures / attempts < abort.errorRate) return false
+    watched.aborted = { atMs: Date.now(), attempts, failures }
+    const { route, upstream, model } = shown
+    const limit = `abort.error_rate is ${abort.errorRate}`
+    this.options.log.warn('canary aborted: its weight is 0 until the configuration changes', {
+      generation: this.generation,
+      route,
+      upstream,
+      model: model ?? undefined,
+      reason: `${failuresText(watched.aborted)}; ${limit}`,
+    })
+    this.options.metrics.comparison.canaryAborted(route, upstream)
+    const data = { route, upstream, model, attempts, failures, generation: this.generation }
+    this.options.notify?.({ type: 'canary.aborted', atMs: Date.now(), data })
+    return true
+  }
+
+  private publish(): void {
+    const levels = [...this.watched.values()].map(({ shown: { route, upstream }, aborted }) => {
+      return { route, upstream, isAborted: aborted !== null }
+    })
+    this.options.metrics.comparison.canaries(levels)
+  }
+}
+
+function nameOf({ upstream, model }: Pick<CanaryState, 'upstream' | 'model'>): string {
+  return model === null ? upstream : `${upstream}/${model}`
+}
+
+function failuresText({ attempts, failures }: Pick<CanaryState, 'attempts' | 'failures'>): string {
+  return `${failures} of ${attempts} requests failed`
+}

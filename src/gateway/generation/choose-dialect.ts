@@ -1,0 +1,30 @@
+/** In which format an upstream is sent a request. Pure. */
+import type { ModelFacts } from '../../chat/model.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { DialectName, WireFormat } from '../../dialects/dialect.js'
+import { upstreamFormat } from '../../dialects/index.js'
+import type { RouteTarget } from '../../routing/router.js'
+import { openAiEndpoint } from '../../upstreams/choose-openai-endpoint.js'
+
+/** Models of OpenAI that have no other endpoint than the legacy completions. */
+const COMPLETION_MODELS = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
+
+/** A dialect, and the format of its operation. */
+export interface RequestFormat {
+  readonly dialect: DialectName
+  readonly wire: WireFormat
+}
+
+/** How the target is spoken to about a request that came in `client`; null if it has no such operation. */
+export function formatFor(
+  { upstream, model }: Pick<RouteTarget, 'upstream' | 'model'>,
+  request: ChatRequest,
+  client: RequestFormat,
+  facts: ModelFacts,
+): RequestFormat | null {
+  const choice = upstream.dialect
+  const dialect = choice === 'openai' ? openAiEndpoint(request, facts, client.dialect) : choice
+  const hasCompletions = upstream.completions || COMPLETION_MODELS.test(model ?? request.model)
+  const wire = upstreamFormat(client.wire, dialect, hasCompletions)
+  return wire === null ? null : { dialect, wire }
+}

@@ -1,0 +1,154 @@
+/**
+ * Asks upstreams with `discover: true` which models they have, so that `GET /v1/models` lists them.
+ * Clients never wait for it: a failure is one warning, and the last list stays.
+ */
+import { numberOf, objectOf, type JsonValue } from '../../chat/json.js'
+import type { ModelFacts } from '../../chat/model.js'
+import { factsOfFamily } from '../../config/catalogue.js'
+import type { Logger } from '../../observe/log/log.js'
+import { egressOf } from '../../dialects/index.js'
+import { requestPathAt } from '../../upstreams/request-path.js'
+import type { Upstream } from '../../upstreams/upstreams.js'
+import type { Generation } from './generation.js'
+import { ownHeaders } from './upstream-headers.js'
+
+const EVERY_MS = 300_000
+const TIMEOUT_MS = 10_000
+const MAX_BYTES = 1_048_576
+const MAX_MODELS = 1_000
+/** The year 2100: a later release is a mistake. */
+const MAX_SECONDS = 4_102_444_800
+/** As the ids of the catalogue. */
+const MODEL_ID = /^[!-~]{1,256}$/
+
+/** What an upstream told, and under which settings it was asked. */
+interface Listing {
+  readonly baseUrl: string
+  models: readonly ModelFacts[]
+  isFailing: boolean
+}
+
+/** The discovery of one process. Holds a timer until `close`. */
+export class Discovery {
+  private readonly log: Pick<Logger, 'info' | 'warn'>
+  private readonly timer: NodeJS.Timeout
+  private readonly listings = new Map<string, Listing>()
+  private generation: Generation | null = null
+
+  constructor(log: Pick<Logger, 'info' | 'warn'>) {
+    this.log = log
+    this.timer = setInterval(() => void this.refresh(), EVERY_MS).unref()
+  }
+
+  /** Lists for the generation what is known already, and asks its upstreams anew. */
+  adopt(generation: Generation): void {
+    this.generation = generation
+    const upstreams = new Map(generation.discovering().map(({ config }) => [config.name, config]))
+    for (const [name, { baseUrl }] of this.listings) {
+      if (upstreams.get(name)?.baseUrl !== baseUrl) this.listings.delete(name)
+    }
+    if (upstreams.size === 0) return
+    this.publish(generation)
+    void this.refresh()
+  }
+
+  /** Stops asking. */
+  close(): void {
+    clearInterval(this.timer)
+    this.generation = null
+  }
+
+  /** Asks all upstreams of the generation in force. Never rejects. */
+  private async refresh(): Promise<void> {
+    const { generation } = this
+    if (generation === null) return
+    const asked = generation.discovering().map((upstream) => this.ask(upstream, generation))
+    await Promise.all(asked)
+    if (this.generation === generation && asked.length > 0) this.publish(generation)
+  }
+
+  private async ask(upstream: Upstream, generation: Generation): Promise<void> {
+    const { name, baseUrl } = upstream.config
+    const before = this.listings.get(name) ?? { baseUrl, models: [], isFailing: false }
+    try {
+      const models = await modelsOf(
+        upstream,
+        generation.states.of(name).credentials.next(new Set(), null)?.key ?? null,
+      )
+      this.listings.set(name, { baseUrl, models, isFailing: false })
+      if (before.isFailing) this.log.info('upstream lists its models again', { upstream: name })
+    } catch (error) {
+      if (this.generation === null) return
+      this.listings.set(name, { ...before, isFailing: true })
+      if (before.isFailing) return
+      this.log.warn('upstream does not list its models', {
+        upstream: name,
+        reason: reasonOf(error),
+      })
+    }
+  }
+
+  private publish(generation: Generation): void {
+    const found = [...this.listings].map(([name, { models }]) => [name, models] as const)
+    generation.addDiscovered(new Map(found))
+  }
+}
+
+/** The most that Anthropic and Google give in one page; the others have no pages. */
+const QUERIES: Readonly<Record<string, string>> = {
+  anthropic: '?limit=1000',
+  gemini: '?pageSize=1000',
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.message
+}
+
+async function modelsOf(
+  { config, pool, address }: Upstream,
+  apiKey: string | null,
+): Promise<ModelFacts[]> {
+  const dialect = config.dialect === 'openai' ? 'openai-chat' : config.dialect
+  const egress = egressOf(dialect)
+  if (egress === null) return []
+  const path = requestPathAt({ ...address, path: null }, `/models${QUERIES[dialect] ?? ''}`, '')
+  const headers = { ...egress.headers({}), ...ownHeaders(config, egress, apiKey) }
+  const { status, body } = await pool.get(path, {
+    headers: { ...headers, 'accept-encoding': 'identity' },
+    maxBytes: MAX_BYTES,
+    timeoutMs: TIMEOUT_MS,
+  })
+  if (status !== 200) throw new Error(`GET /models answered ${status}`)
+  return modelsIn(parsed(body.toString('utf8')), config.name)
+}
+
+function parsed(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue
+  } catch {
+    throw new Error('GET /models answered no JSON')
+  }
+}
+
+/** The models of a list in the format of OpenAI, Anthropic (`data`) or Google (`models`). */
+function modelsIn(reply: JsonValue, upstream: string): ModelFacts[] {
+  const { data, models } = objectOf(reply)
+  const entries = Array.isArray(data) ? data : models
+  if (!Array.isArray(entries)) throw new Error('GET /models answered no list of models')
+  const found: ModelFacts[] = []
+  for (const entry of entries.slice(0, MAX_MODELS)) {
+    const { id, name, created } = objectOf(entry)
+    const listed = typeof id === 'string' ? id : name
+    if (typeof listed !== 'string') continue
+    const modelId = listed.replace(/^models\//, '')
+    if (!MODEL_ID.test(modelId)) continue
+    found.push({ ...factsOfFamily(modelId, upstream), createdAtSeconds: secondsOf(created) })
+  }
+  return found
+}
+
+function secondsOf(created: JsonValue | undefined): number {
+  const seconds = Math.floor(numberOf(created) ?? 0)
+  return seconds >= 0 && seconds <= MAX_SECONDS ? seconds : 0
+}

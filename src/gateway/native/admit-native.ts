@@ -1,0 +1,131 @@
+/**
+ * Whether a native request may run: its path, its key's models, and the limits. Sends nothing.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Identity } from '../../accounts/account.js'
+import { isConfigured } from '../../config/config.js'
+import { GatewayError } from '../../errors.js'
+import { limitDemandsOf, needsOf, NO_LIMITS } from '../../limits/rules.js'
+import { rateHeaders } from '../../limits/limit-refusal.js'
+import { retryAfterSeconds } from '../../wire/retry-after.js'
+import type { Exchange } from '../exchange.js'
+import type { Target } from '../generation/generation.js'
+import { ownHeaders } from '../generation/upstream-headers.js'
+import { refusedBy, type Admitted, type LimitServices, type Refused } from '../phases/admit.js'
+import { provisionalEntry } from '../reservation/provisional-entry.js'
+import { headersForUpstream } from './filter-headers.js'
+import { isOpen, nativePathOf, nativeUrl } from './native-path.js'
+
+/** A native request that its upstream opens to the key. */
+export interface NativeCall {
+  readonly target: Target
+  readonly method: string
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string | string[]>>
+  /** Call with the status and headers of the reply: a credential that the upstream refuses or throttles rests. */
+  readonly replied: (status: number, headers: IncomingHttpHeaders) => void
+}
+
+/**
+ * The upstream of a native request. Throws `GatewayError`: `unknown_endpoint` for what no rule opens, `forbidden` for a
+ * key whose models do not include `native:UPSTREAM`.
+ */
+export function nativeTarget(x: Exchange, { models }: Identity): Target {
+  const path = nativePathOf(x.path)
+  const target = path === null ? null : x.generation.nativeTarget(path.upstream)
+  if (path === null || target === null) throw notOpen()
+  const { config } = target.upstream
+  if (!isOpen(config.native.rules, x.req.method ?? '', path.segments)) throw notOpen()
+  if (models !== null && !models.includes(`native:${config.name}`)) {
+    throw new GatewayError(
+      'forbidden',
+      `This API key is not allowed to use native access to "${config.name}"; its list of models must contain "native:${config.name}".`,
+    )
+  }
+  return target
+}
+
+/** The request as the upstream gets it. Throws `upstream_unconfigured`. */
+export function openNative(x: Exchange, target: Target): NativeCall {
+  const { config } = target.upstream
+  if (!isConfigured(config)) {
+    const message = `The upstream "${config.name}" has no key: ${config.apiKeySource ?? 'api_key'} is not set.`
+    throw new GatewayError('upstream_unconfigured', message)
+  }
+  const { credentials } = x.generation.states.of(config.name)
+  const { index, key } = credentials.next(new Set(), null) ?? { index: 0, key: null }
+  const { url = '' } = x.req
+  const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : ''
+  return {
+    target,
+    method: x.req.method ?? '',
+    url: nativeUrl(config, nativePathOf(x.path)?.segments ?? [], query),
+    headers: headersForUpstream(x.req.headers, ownHeaders(config, target.egress, key)),
+    replied: (status, headers) => {
+      if (status !== 401 && status !== 403 && status !== 429) return
+      const seconds = retryAfterSeconds(headers)
+      credentials.refused(index, status, seconds === undefined ? null : seconds * 1_000)
+    },
+  }
+}
+
+function notOpen(): GatewayError {
+  return new GatewayError(
+    'unknown_endpoint',
+    'No upstream opens this method and path below /native/; see "native" in its configuration.',
+  )
+}
+
+/** A native request that asks to run. */
+export interface RoutedNativeRequest {
+  readonly x: Exchange
+  readonly identity: Identity
+  readonly clientRequestId: string | null
+  readonly target: Target
+}
+
+/**
+ * Asks all limits that apply. Refuses with `rate_limited`, `store_unavailable`, or `forbidden` if a budget applies and
+ * the upstream has no `native_usd_per_request`.
+ */
+export async function admitNative(
+  routed: RoutedNativeRequest,
+  to: Pick<LimitServices, 'limiter' | 'metrics'>,
+): Promise<Refused | Omit<Admitted, 'call' | 'reservation'>> {
+  const { x, identity, target } = routed
+  const { generation } = x
+  const { name, native } = target.upstream.config
+  const model = `native:${name}`
+  const limits = generation.limits.of({ identity, model, modelName: model, upstream: name })
+  const nanoUsd = native.nanoUsdPerRequest
+  const provisional = { ...routed, request: null, model: null, modelName: 'other' }
+  const unsettled = provisionalEntry(provisional, {
+    input: 0,
+    output: null,
+    nanoUsd,
+    isPriced: nanoUsd !== null,
+  })
+  const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
+  if (limits === NO_LIMITS) {
+    const limitReservation = to.limiter.note({ ...admissionRequest, demands: [] })
+    return { kind: 'admitted', limitReservation, rateHeaders: [], tookMs: null }
+  }
+  const { unknownPrice } = generation.snapshot.config.limiting
+  if (nanoUsd === null && needsOf(limits).money && unknownPrice !== 'allow') {
+    throw new GatewayError(
+      'forbidden',
+      `A budget applies, and the price of a native request is not known: set native_usd_per_request for the upstream "${name}", or limiting.unknown_price to allow.`,
+    )
+  }
+  const beganMs = performance.now()
+  const limitDemands = limitDemandsOf(limits, { tokens: 0, nanoUsd: nanoUsd ?? 0 })
+  const demands = limitDemands.map(({ demand }) => demand)
+  const decision = await to.limiter.admit({ ...admissionRequest, demands })
+  const { limitReservation } = decision
+  const headers = rateHeaders(limitDemands, decision.limitStates)
+  const tookMs = performance.now() - beganMs
+  if (limitReservation !== null)
+    return { kind: 'admitted', limitReservation, rateHeaders: headers, tookMs }
+  const { error, limit } = refusedBy(limitDemands, decision, to.metrics)
+  return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
+}

@@ -1,0 +1,244 @@
+/**
+ * One native request at its upstream: the body up, the reply down, and the timeouts of the upstream.
+ */
+import type { Agent, IncomingMessage } from 'node:http'
+import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
+import { headerOf } from '../../http/message.js'
+import { sendNative } from '../../http/native-proxy.js'
+import { beginReply } from '../../http/respond.js'
+import {
+  AttemptClock,
+  type PassedTimeout,
+  type Phase,
+} from '../attempts/attempt/attempt-timeouts.js'
+import type { Deadlines, Timed } from '../in-flight/deadlines.js'
+import type { Exchange } from '../exchange.js'
+import {
+  CLIENT_STALLED,
+  timeoutError,
+  transportError,
+  UNEXPECTED_FAILURE,
+} from '../transport-errors.js'
+import { requestIdIn } from '../attempts/reply/read-head.js'
+import { NOT_LISTED } from '../in-flight/in-flight-list.js'
+import { headersForClient } from './filter-headers.js'
+import type { NativeCall } from './admit-native.js'
+import type { NativeRun } from './native-run.js'
+import { ReplyTap, RequestLimit, tooLarge } from './body-streams.js'
+import { nativeReplyResult } from './native-result.js'
+
+/** Methods whose requests have a body only if they say how long it is. */
+const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
+
+const PROGRESS = { connecting: 'connecting', waiting: 'sent', stream: 'in reply' } as const
+
+/** Why nothing more comes, by the timeout that has passed. */
+export function timeoutErrorOf(passedTimeout: PassedTimeout): GatewayError {
+  if (passedTimeout === 'stalled') return gatewayError(CLIENT_STALLED)
+  if (passedTimeout === 'connect')
+    return gatewayError(timeoutError('did not accept a connection in time'))
+  if (passedTimeout === 'first byte') return gatewayError(timeoutError('did not answer in time'))
+  return gatewayError(
+    timeoutError(passedTimeout === 'idle' ? 'was silent for too long' : 'took too long'),
+  )
+}
+
+/** Resolves when the client has the whole reply; rejects with `GatewayError` when that cannot be. */
+export class NativeAttempt implements Timed {
+  listIndex = NOT_LISTED
+  private readonly x: Exchange
+  private readonly call: NativeCall
+  private readonly run: NativeRun
+  private readonly deadlines: Deadlines
+  private readonly clock: AttemptClock
+  private phase: Exclude<Phase, 'error' | 'whole' | 'lingering'> = 'connecting'
+  private beganMs = 0
+  private abort: () => void = () => undefined
+  private tap: ReplyTap | null = null
+  private limit: RequestLimit | null = null
+  private resolve: () => void = () => undefined
+  private reject: (error: GatewayError) => void = () => undefined
+
+  constructor(x: Exchange, call: NativeCall, run: NativeRun) {
+    this.x = x
+    this.call = call
+    this.run = run
+    this.deadlines = run.deadlines
+    const { connectMs, firstByteWholeMs, idleMs, totalMs } = call.target.upstream.config.timeouts
+    const { startedMs } = x
+    this.clock = new AttemptClock({
+      ...{ connectMs, firstByteMs: firstByteWholeMs, idleMs, totalMs, startedMs },
+    })
+  }
+
+  carryOut(agent: Agent): Promise<void> {
+    const { x, call } = this
+    const body = this.limitedBody()
+    this.beganMs = performance.now()
+    this.clock.begin(this.beganMs)
+    call.target.series.inflight(1)
+    this.deadlines.add(this)
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+      body.once('error', (error) => this.fail(error))
+      x.cancellation.onCancel((reason) => this.fail(reason))
+      if (this.phase === 'over') return
+      this.abort = sendNative({ ...call, agent, socket: x.req.socket }, body, {
+        connected: () => this.connected(),
+        replied: (reply) => this.guard(() => this.begin(reply)),
+        failed: (error) => this.failedInTransit(error),
+      })
+      x.req.pipe(body)
+    })
+  }
+
+  /** Throws `body_too_large` if the announced length is above the limit. */
+  private limitedBody(): RequestLimit {
+    const { req, generation } = this.x
+    const length = headerOf(req, 'content-length')
+    const isBodiless = length === undefined && BODILESS.has(this.call.method)
+    const maxBytes = isBodiless ? 0 : generation.snapshot.config.server.maxBodyBytes
+    const declared = length === undefined ? null : Number(length)
+    if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes)
+    this.limit = new RequestLimit(maxBytes, declared, (bytes) => {
+      this.run.intake.bytes += bytes
+      // The time for the first byte begins when the request is sent.
+      this.clock.begin(performance.now())
+    })
+    return this.limit
+  }
+
+  private connected(): void {
+    if (this.phase !== 'connecting') return
+    const nowMs = performance.now()
+    const { result } = this.run
+    result.wasSent = true
+    result.connectMs = nowMs - this.beganMs
+    this.phase = 'waiting'
+    this.clock.begin(nowMs)
+  }
+
+  private begin(reply: IncomingMessage): void {
+    if (this.phase === 'over') {
+      reply.destroy()
+      return
+    }
+    this.connected()
+    const { x, call, run } = this
+    const { result, delivery } = run
+    const { res } = x
+    const nowMs = performance.now()
+    const status = reply.statusCode ?? 0
+    reply.once('error', (error) => this.failedInTransit(error))
+    this.phase = 'stream'
+    this.clock.head(nowMs)
+    result.status = status
+    result.requestId = requestIdIn(reply.headers)
+    call.replied(status, reply.headers)
+    result.firstByteMs = nowMs - this.beganMs - (result.connectMs ?? 0)
+    delivery.headMs = nowMs - x.startedMs
+    const wrong = wrongStatus(status)
+    if (wrong !== null) throw wrong
+    result.replyResult = nativeReplyResult(status, {})
+    const tap = this.tapOf(reply, status)
+    beginReply(res, status, headList(x, call, run.rateHeaders, headersForClient(reply.headers)))
+    res.once('finish', () => this.finished())
+    reply.pipe(tap).pipe(res)
+    // A reply without a body, or a slow one: the client has the head at once.
+    res.flushHeaders?.()
+  }
+
+  private tapOf(reply: IncomingMessage, status: number): ReplyTap {
+    const { x, run } = this
+    const { result, delivery } = run
+    const encoding = reply.headers['content-encoding'] ?? 'identity'
+    this.tap = new ReplyTap({
+      isJson: encoding === 'identity' && (reply.headers['content-type'] ?? '').includes('json'),
+      onBytes: (bytes) => {
+        delivery.sentBytes += bytes
+        this.clock.received(performance.now())
+      },
+      ending: (usage) => {
+        this.clock.ended()
+        result.replyResult = nativeReplyResult(status, usage)
+        delivery.relayMs = performance.now() - x.startedMs - (delivery.headMs ?? 0)
+        return run.ending()
+      },
+    })
+    return this.tap
+  }
+
+  private finished(): void {
+    if (this.phase === 'over') return
+    this.over(this.run.result.replyResult?.error?.kind ?? 'ok')
+    this.resolve()
+  }
+
+  tick(nowMs: number): void {
+    // What waits in the tap waits for the client.
+    if ((this.tap?.readableLength ?? 0) > 0) this.clock.pause(nowMs)
+    else this.clock.resume(nowMs)
+    const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, this.x.res.headersSent)
+    if (passedTimeout !== null) this.fail(timeoutErrorOf(passedTimeout))
+  }
+
+  private failedInTransit(error: Error): void {
+    if (this.phase !== 'over') {
+      this.fail(gatewayError(transportError(error, PROGRESS[this.phase]), error))
+    }
+  }
+
+  private guard(act: () => void): void {
+    try {
+      act()
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  private fail(cause: unknown): void {
+    if (this.phase === 'over') return
+    const error = cause instanceof GatewayError ? cause : gatewayError(UNEXPECTED_FAILURE, cause)
+    if (this.x.res.headersSent) this.x.endedWithError = true
+    this.over(error.kind)
+    this.reject(error)
+  }
+
+  private over(kind: ErrorKind | 'ok'): void {
+    const { x, call, limit } = this
+    this.phase = 'over'
+    this.deadlines.remove(this)
+    x.cancellation.onCancel(null)
+    call.target.series.inflight(-1)
+    this.run.result.outcome = kind
+    this.run.result.endedAtMs = performance.now()
+    if (limit !== null) x.req.unpipe(limit)
+    this.tap?.unpipe()
+    this.abort()
+    limit?.destroy()
+  }
+}
+
+/** The gateway's own credential was refused, or the reply is none that can be passed on. */
+export function wrongStatus(status: number): GatewayError | null {
+  if (status === 401 || status === 407) {
+    return new GatewayError('upstream_denied', 'The upstream refused the gateway’s credential.')
+  }
+  if (status >= 200 && status <= 599) return null
+  return new GatewayError('upstream_malformed', 'The upstream’s reply has no valid status.')
+}
+
+/** The head of the reply to the client: the gateway's own headers first. */
+export function headList(
+  x: Exchange,
+  { target }: NativeCall,
+  rateHeaders: readonly string[],
+  headers: Readonly<Record<string, string | string[]>>,
+): string[] {
+  const list = ['x-request-id', x.id, ...target.replyHeaders, ...rateHeaders]
+  for (const [name, value] of Object.entries(headers)) {
+    for (const each of Array.isArray(value) ? value : [value]) list.push(name, each)
+  }
+  return list
+}

@@ -1,0 +1,121 @@
+/**
+ * The paths of native access: normalised, matched against the rules of an upstream, and joined to its base URL.
+ * Pure.
+ */
+import type { NativeRule, UpstreamConfig } from '../../config/config.js'
+
+const PREFIX = '/native/'
+/** A version of an API, as in `/v1` and `/v1beta`. */
+const VERSION = /^v\d[a-z0-9]*$/
+/** In a decoded segment: another level of escapes, a slash, or what some servers read as a parent folder. */
+const UNSAFE = /%(?:2e|2f|5c|25)|[/\\]|^\.{1,2}(?:;|$)/i
+
+/** Credentials that clients put into a query. */
+const CREDENTIALS = new Set(['key', 'api_key', 'api-key', 'access_token'])
+
+/** A native request's upstream, and the provider's path in normalised segments. */
+export interface NativePath {
+  readonly upstream: string
+  /** Decoded. */
+  readonly segments: readonly string[]
+}
+
+/** Whether the path is below `/native/`. */
+export function isNativePath(path: string): boolean {
+  return path.startsWith(PREFIX)
+}
+
+/** Null if the path has no upstream, an empty segment, or an escape that could name another path. */
+export function nativePathOf(path: string): NativePath | null {
+  if (!isNativePath(path)) return null
+  const [upstream = '', ...rest] = path.slice(PREFIX.length).split('/')
+  const segments: string[] = []
+  for (const raw of rest) {
+    const segment = decoded(raw)
+    if (segment === null || segment === '' || UNSAFE.test(segment) || hasControl(segment)) {
+      return null
+    }
+    segments.push(segment)
+  }
+  return segments.length === 0 ? null : { upstream, segments }
+}
+
+function decoded(raw: string): string | null {
+  try {
+    return raw.includes('%') ? decodeURIComponent(raw) : raw
+  } catch {
+    return null
+  }
+}
+
+function hasControl(text: string): boolean {
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code < 32 || code === 127) return true
+  }
+  return false
+}
+
+/** Whether one of the rules opens the path to the method. */
+export function isOpen(
+  rules: readonly NativeRule[],
+  method: string,
+  segments: readonly string[],
+): boolean {
+  return rules.some((rule) => rule.method === method && matches(rule.segments, segments))
+}
+
+/** `*` is one or more segments. Backtracks to the last star only, so the time is bounded by the product. */
+function matches(pattern: readonly string[], segments: readonly string[]): boolean {
+  let [at, next, star, taken] = [0, 0, -1, 0]
+  while (at < segments.length) {
+    if (pattern[next] === '*') {
+      star = next
+      taken = at + 1
+      at = taken
+      next += 1
+    } else if (pattern[next] === segments[at] && next < pattern.length) {
+      at += 1
+      next += 1
+    } else if (star !== -1) {
+      taken += 1
+      at = taken
+      next = star + 1
+    } else {
+      return false
+    }
+  }
+  return next === pattern.length
+}
+
+/**
+ * Where the request goes. A version at the end of `base_url` gives way to one at the beginning of the path. The
+ * client's query is kept without credentials; the upstream's own query replaces parameters of the same name.
+ */
+export function nativeUrl(
+  { baseUrl, query }: Pick<UpstreamConfig, 'baseUrl' | 'query'>,
+  segments: readonly string[],
+  clientQuery: string,
+): URL {
+  const url = new URL(baseUrl)
+  const base = url.pathname.split('/').filter((segment) => segment !== '')
+  if (VERSION.test(base.at(-1) ?? '') && VERSION.test(segments[0] ?? '')) base.pop()
+  url.pathname = `/${[...base, ...segments.map(encoded)].join('/')}`
+  const own = Object.entries(query).map(([name, value]) => new URLSearchParams([[name, value]]))
+  url.search = [keptQuery(clientQuery, query), ...own.map(String)].filter(Boolean).join('&')
+  return url
+}
+
+/** Of the characters that a segment may have as they are, `:` and `@` occur in paths of providers. */
+function encoded(segment: string): string {
+  return encodeURIComponent(segment).replaceAll('%3A', ':').replaceAll('%40', '@')
+}
+
+/** `query` has no check mark. */
+function keptQuery(query: string, own: Readonly<Record<string, string>>): string {
+  const isKept = (pair: string): boolean => {
+    const [name] = new URLSearchParams(pair).keys()
+    return name !== undefined && !CREDENTIALS.has(name.toLowerCase()) && !(name in own)
+  }
+  return query.split('&').filter(isKept).join('&')
+}

@@ -1,0 +1,31 @@
+/**
+ * What became of a native request, in the words of metrics, log and ledger. Pure.
+ */
+import { NO_OUTPUT } from '../../chat/reply/output-size.js'
+import type { Usage } from '../../chat/usage.js'
+import type { ErrorKind, WireError } from '../../errors.js'
+import type { ReplyResult } from '../streams/translated-stream.js'
+
+/** The replyResult on a reply whose body the client has as it came. */
+export function nativeReplyResult(status: number, usage: Usage): ReplyResult {
+  return {
+    outcome: 'complete',
+    error: status < 400 ? null : errorOf(status),
+    breach: null,
+    usage,
+    reason: null,
+    model: null,
+    tier: null,
+    lost: [],
+    outputSize: NO_OUTPUT,
+  }
+}
+
+function errorOf(status: number): WireError {
+  return { kind: kindOf(status), message: `The upstream answered with the status ${status}.` }
+}
+
+function kindOf(status: number): ErrorKind {
+  if (status === 429) return 'upstream_busy'
+  return status < 500 ? 'upstream_rejected' : 'upstream_failed'
+}

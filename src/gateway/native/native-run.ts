@@ -1,0 +1,27 @@
+/** What is noted of a native request: the values that the phases of other requests return. */
+import type { AttemptResult } from '../attempts/attempt-result.js'
+import type { Deadlines } from '../in-flight/deadlines.js'
+import type { Intake } from '../phases/receive.js'
+import type { Delivery } from '../phases/relay.js'
+
+/** What is noted of a native request while it runs. */
+export interface NativeRun {
+  readonly result: AttemptResult
+  readonly intake: Intake
+  readonly delivery: NativeDelivery
+  readonly rateHeaders: readonly string[]
+  readonly deadlines: Deadlines
+  /** Writes the ledger entry before the client gets the end of the reply. */
+  readonly ending: () => Promise<void> | null
+}
+
+/** How its reply reaches the client. */
+export class NativeDelivery implements Delivery {
+  sentBytes = 0
+  readonly chunks = 0
+  readonly wholeMs = null
+  headMs: number | null = null
+  relayMs: number | null = null
+  readonly clientWaitMs = 0
+  readonly closed = null
+}

@@ -1,0 +1,101 @@
+/**
+ * Native access: requests to an upstream's own endpoints, which pass through untranslated.
+ * Called with the request authenticated.
+ */
+import { GatewayError } from '../../errors.js'
+import type { Limiter } from '../../limits/limiter.js'
+import type { Metrics } from '../../observe/metrics/metrics.js'
+import { AttemptResult, type SendResult } from '../attempts/attempt-result.js'
+import { BodyBudget } from '../bodies/body-budget.js'
+import type { Deadlines } from '../in-flight/deadlines.js'
+import type { Exchange } from '../exchange.js'
+import type { Results } from '../observe/results.js'
+import type { Authenticated } from '../phases/authenticate.js'
+import { Intake } from '../phases/receive.js'
+import { NativeAttempt } from './native-attempt.js'
+import { admitNative, nativeTarget, openNative, type NativeCall } from './admit-native.js'
+import { NativeDelivery } from './native-run.js'
+import { WebSocketAttempt } from './websocket-attempt.js'
+
+/** What native requests are served with. */
+export interface NativeServices {
+  readonly deadlines: Deadlines
+  readonly limiter: Limiter
+  readonly metrics: Metrics
+  readonly ledgerWriter: { readonly isRefusing: boolean }
+}
+
+/** Native bodies are not held in memory. */
+const NOT_COUNTED = new BodyBudget(Number.POSITIVE_INFINITY)
+
+/** What is known of a native request, and what is noted of it. */
+export interface NativeRequest {
+  readonly authenticated: Authenticated
+  readonly results: Results
+  /** Writes the ledger entry before the client gets the end of the reply. */
+  readonly ending: () => Promise<void> | null
+}
+
+/** Serves one request to its end. Rejects with `GatewayError`. */
+export async function serveNative(
+  x: Exchange,
+  { authenticated, results, ending }: NativeRequest,
+  services: NativeServices,
+): Promise<void> {
+  const { identity } = authenticated
+  const clientRequestId = results.identified?.clientRequestId ?? null
+  const target = nativeTarget(x, identity)
+  const candidate = { target, model: '', isFallback: false, latency: null, canary: null }
+  results.route = { candidates: [candidate], tookMs: null }
+  const call = openNative(x, target)
+  const { agent } = target.upstream
+  if (agent === null || 'problem' in agent) {
+    throw new GatewayError('upstream_unreachable', agent?.problem ?? 'The upstream has no agent.')
+  }
+  if (services.ledgerWriter.isRefusing) {
+    const message = 'The gateway cannot record what requests cost at the moment; try again.'
+    throw new GatewayError('store_unavailable', message, { retryAfterSeconds: 5 })
+  }
+  const admission = await admitNative({ x, identity, clientRequestId, target }, services)
+  results.admission = admission
+  if (admission.kind === 'refused') throw admission.error
+  x.limitReservation = admission.limitReservation
+  x.cancellation.check()
+  const result = new AttemptResult(candidate, [])
+  results.sent = sentNative(result)
+  const intake = new Intake(NOT_COUNTED.open(''))
+  results.intake = intake
+  const delivery = new NativeDelivery()
+  results.delivery = delivery
+  const { rateHeaders } = admission
+  const { deadlines } = services
+  const run = { result, intake, delivery, rateHeaders, deadlines, ending }
+  const sent = traced(x, call, result)
+  if (x.upgrade === null) await new NativeAttempt(x, sent, run).carryOut(agent)
+  else results.error = await new WebSocketAttempt(x, sent, run, x.upgrade).carryOut(agent)
+}
+
+/** The request with the trace that it belongs to, in place of the client's own header. */
+function traced({ trace }: Exchange, call: NativeCall, result: AttemptResult): NativeCall {
+  result.beganAtMs = performance.now()
+  if (trace === null) return call
+  const headers = { ...call.headers }
+  const list = trace.headers(result)
+  for (let at = 0; at < list.length; at += 2) headers[list[at] ?? ''] = list[at + 1] ?? ''
+  return { ...call, headers }
+}
+
+function sentNative(result: AttemptResult): SendResult {
+  return {
+    attempts: [result],
+    final: result,
+    hedgeDenied: null,
+    losses: [],
+    backOffMs: 0,
+    translateMs: 0,
+    fetchMs: 0,
+    holding: null,
+    drained: null,
+    failure: null,
+  }
+}

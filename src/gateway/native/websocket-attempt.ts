@@ -1,0 +1,222 @@
+/**
+ * One WebSocket: from its request to the end of both connections. It may be idle for as long as both sides like.
+ */
+import type { Agent, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Config } from '../../config/config.js'
+import type { GatewayError } from '../../errors.js'
+import { gatewayError } from '../../errors.js'
+import { headerOf, type HttpRequest, type Upgrade } from '../../http/message.js'
+import { sendWebSocket } from '../../http/native-proxy.js'
+import { pathOf } from '../../http/request-guard.js'
+import { beginReply } from '../../http/respond.js'
+import { AttemptClock } from '../attempts/attempt/attempt-timeouts.js'
+import type { Deadlines, Timed } from '../in-flight/deadlines.js'
+import type { Exchange } from '../exchange.js'
+import { transportError } from '../transport-errors.js'
+import { requestIdIn } from '../attempts/reply/read-head.js'
+import { NOT_LISTED } from '../in-flight/in-flight-list.js'
+import { headList, timeoutErrorOf, wrongStatus } from './native-attempt.js'
+import { headersForClient } from './filter-headers.js'
+import type { NativeCall } from './admit-native.js'
+import { isNativePath } from './native-path.js'
+import type { NativeRun } from './native-run.js'
+import { nativeReplyResult } from './native-result.js'
+
+/** How long one side may take to close after the other has. */
+const CLOSING_MS = 1000
+
+/** Whether any upstream opens a path to WebSockets. */
+export function opensWebSockets({ upstreams }: Pick<Config, 'upstreams'>): boolean {
+  return Object.values(upstreams).some(({ native }) =>
+    native.rules.some(({ method }) => method === 'GET'),
+  )
+}
+
+/** Whether the request asks for a WebSocket where there may be one; nothing else may follow its head. */
+export function isWebSocket(req: HttpRequest): boolean {
+  return (
+    req.method === 'GET' &&
+    isNativePath(pathOf(req.url ?? '')) &&
+    headerOf(req, 'upgrade')?.toLowerCase() === 'websocket' &&
+    headerOf(req, 'transfer-encoding') === undefined &&
+    Number(headerOf(req, 'content-length') ?? 0) === 0
+  )
+}
+
+/** Resolves when the WebSocket is closed, with the reason if the gateway closed it; rejects with `GatewayError` before it is open. */
+export class WebSocketAttempt implements Timed {
+  listIndex = NOT_LISTED
+  private readonly x: Exchange
+  private readonly call: NativeCall
+  private readonly run: NativeRun
+  private readonly deadlines: Deadlines
+  private readonly client: Upgrade
+  private readonly clock: AttemptClock
+  private phase: 'connecting' | 'waiting' | 'open' | 'over' = 'connecting'
+  private abort: () => void = () => undefined
+  private upstream: Socket | null = null
+  private resolve: (reason: GatewayError | null) => void = () => undefined
+  private reject: (error: GatewayError) => void = () => undefined
+  /** Why the gateway closed it; null if it did not. */
+  private reason: GatewayError | null = null
+  private readonly fromBytes: { readonly read: number; readonly written: number }
+
+  constructor(x: Exchange, call: NativeCall, run: NativeRun, client: Upgrade) {
+    this.x = x
+    this.call = call
+    this.run = run
+    this.client = client
+    this.deadlines = run.deadlines
+    const { connectMs, firstByteMs, idleMs, totalMs } = call.target.upstream.config.timeouts
+    const { startedMs } = x
+    this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs, startedMs })
+    const { bytesRead: read, bytesWritten: written } = client.socket
+    this.fromBytes = { read: read - client.head.length, written }
+  }
+
+  carryOut(agent: Agent): Promise<GatewayError | null> {
+    const { x, call, client } = this
+    this.clock.begin(performance.now())
+    this.deadlines.add(this)
+    call.target.series.inflight(1)
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+      client.socket.once('close', () => this.closed())
+      x.cancellation.onCancel((reason) => this.fail(reason))
+      if (this.phase === 'over') return
+      const headers = { ...call.headers, connection: 'Upgrade', upgrade: 'websocket' }
+      this.abort = sendWebSocket({ ...call, headers, agent, socket: client.socket }, client, {
+        connected: () => this.connected(),
+        opening: (reply) => this.opening(reply),
+        opened: (upstream) => this.opened(upstream),
+        replied: (reply) => this.refusedByUpstream(reply),
+        failed: (error) => this.failedInTransit(error),
+      })
+    })
+  }
+
+  private connected(): void {
+    if (this.phase !== 'connecting') return
+    this.phase = 'waiting'
+    const nowMs = performance.now()
+    const { result } = this.run
+    result.wasSent = true
+    result.connectMs = nowMs - this.x.startedMs
+    this.clock.begin(nowMs)
+  }
+
+  private opening(reply: IncomingMessage): void {
+    const { id, res } = this.x
+    const { result } = this.run
+    result.requestId = requestIdIn(reply.headers)
+    result.status = 101
+    result.replyResult = nativeReplyResult(101, {})
+    res.statusCode = 101
+    const headers = headersForClient(reply.headers)
+    replaceHeaders(reply, {
+      ...headers,
+      connection: 'Upgrade',
+      upgrade: 'websocket',
+      'x-request-id': id,
+    })
+  }
+
+  private opened(upstream: Socket): void {
+    this.upstream = upstream
+    if (this.phase === 'over') {
+      this.destroy()
+      return
+    }
+    this.phase = 'open'
+    this.deadlines.remove(this)
+    // From here on the end of the client's connection is the end of the WebSocket, not a client that left early.
+    this.x.res.removeAllListeners('close')
+    upstream.once('close', () => this.destroySoon())
+    this.client.socket.once('end', () => this.destroySoon())
+  }
+
+  /** The client gets the upstream's refusal, and its connection closes. */
+  private refusedByUpstream(reply: IncomingMessage): void {
+    const { x, call, run } = this
+    const status = reply.statusCode ?? 0
+    reply.once('error', () => this.destroy())
+    run.result.status = status
+    call.replied(status, reply.headers)
+    const wrong = wrongStatus(status)
+    if (wrong !== null) {
+      this.fail(wrong)
+      return
+    }
+    run.result.replyResult = nativeReplyResult(status, {})
+    this.phase = 'open'
+    this.deadlines.remove(this)
+    x.endedWithError = true
+    beginReply(x.res, status, headList(x, call, run.rateHeaders, headersForClient(reply.headers)))
+    reply.pipe(x.res)
+    reply.once('close', () => this.destroySoon())
+  }
+
+  tick(nowMs: number): void {
+    if (this.phase === 'open' || this.phase === 'over') return
+    const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, false)
+    if (passedTimeout !== null) this.fail(timeoutErrorOf(passedTimeout))
+  }
+
+  private failedInTransit(error: Error): void {
+    if (this.phase === 'open') this.destroy()
+    else if (this.phase !== 'over') {
+      const progress = this.phase === 'connecting' ? 'connecting' : 'sent'
+      this.fail(gatewayError(transportError(error, progress), error))
+    }
+  }
+
+  /** Before the WebSocket is open the client gets an error; afterwards its connection ends. */
+  private fail(reason: GatewayError): void {
+    if (this.phase === 'over') return
+    this.reason ??= reason
+    if (this.phase === 'open') {
+      this.destroy()
+      return
+    }
+    this.reject(reason)
+    this.over()
+  }
+
+  private closed(): void {
+    this.upstream?.destroy()
+    if (this.phase !== 'over') this.over()
+  }
+
+  private destroySoon(): void {
+    setTimeout(() => this.destroy(), CLOSING_MS).unref()
+  }
+
+  private destroy(): void {
+    this.client.socket.destroy()
+    this.upstream?.destroy()
+  }
+
+  private over(): void {
+    const { x, call, run, client, fromBytes } = this
+    this.phase = 'over'
+    this.deadlines.remove(this)
+    x.cancellation.onCancel(null)
+    const { intake, delivery, result } = run
+    intake.bytes = client.socket.bytesRead - fromBytes.read
+    delivery.sentBytes = client.socket.bytesWritten - fromBytes.written
+    call.target.series.inflight(-1)
+    result.endedAtMs = performance.now()
+    result.outcome = this.reason?.kind ?? result.replyResult?.error?.kind ?? 'ok'
+    this.abort()
+    this.resolve(this.reason)
+  }
+}
+
+function replaceHeaders(
+  reply: IncomingMessage,
+  headers: Readonly<Record<string, string | string[]>>,
+): void {
+  reply.headers = { ...headers }
+}

@@ -1,0 +1,189 @@
+/**
+ * The ledger entry of an exchange: what it used and what that cost, by the rules of `docs/reference/ledger.md`. Derived from
+ * what the phases returned.
+ */
+import { labelsText, NO_LABELS } from '../../accounts/labels.js'
+import { rowOf } from '../../errors.js'
+import { UNEXPLAINED, type RowHops, type UsageRow } from '../../ledger/row.js'
+import type { Outcome } from '../../observe/metrics/label-values.js'
+import { hideSecrets } from '../../secrets/redact-secrets.js'
+import { attemptList } from '../attempts/attempt-result.js'
+import type { RequestContext } from '../exchange.js'
+import { firstContentMs, waited, type Results } from './results.js'
+import type { Used } from './attempt-usage.js'
+import { usageOf } from './request-usage.js'
+
+/** A model's name that a client or an upstream made up may not fill the ledger. */
+const MAX_NAME = 256
+const MAX_MESSAGE = 500
+const MAX_QUOTING_MESSAGE = 200
+
+/** How an exchange has ended, as far as is known. */
+export function outcomeOf(x: RequestContext, { error, replyResult }: Results): Outcome {
+  if (error !== null) return error.kind
+  if (x.cancellation.reason !== null) return x.cancellation.reason.kind
+  return replyResult?.error?.kind ?? 'ok'
+}
+
+/** The gateway's own share of an exchange's time: all but waiting for the client's body, the upstream, and a reader. */
+export function overheadMs(
+  x: RequestContext,
+  results: Results,
+  nowMs: number,
+  relayMs: number | null,
+): number {
+  const { intake, sent } = results
+  const upstream =
+    (waited(results, 'connectMs') ?? 0) +
+    (waited(results, 'firstByteMs') ?? 0) +
+    (waited(results, 'replyMs') ?? 0)
+  const others =
+    (sent?.fetchMs ?? 0) + (sent?.backOffMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
+  const total = nowMs - x.startedMs - upstream - others
+  return Math.max(0, total) + (relayMs === null ? 0 : (sent?.translateMs ?? 0))
+}
+
+/** StartedAttempt at `nowMs`, before the client has the end of its reply. */
+export function entryOf(x: RequestContext, results: Results, nowMs: number): UsageRow {
+  const { generation } = x
+  const { authenticated, call, candidate, sent, replyResult } = results
+  const outcome = outcomeOf(x, results)
+  const used = usageOf(x, results, outcome)
+  const attempts = sent?.attempts.length ?? 0
+  const request = call?.request
+  return {
+    requestId: x.id,
+    atMs: Math.round(Date.now() - (nowMs - x.startedMs)),
+    durationMs: micro(nowMs - x.startedMs),
+    accountId: authenticated?.identity.accountId ?? '',
+    keyId: authenticated?.identity.keyId ?? '',
+    modelAsked: nameOf(request?.model ?? null),
+    modelAnswered: nameOf(replyResult?.model ?? (attempts === 0 ? null : results.upstreamModel)),
+    model: countedAs(x, results, outcome),
+    upstream: candidate?.target.upstream.config.name ?? null,
+    dialect: candidate?.target.dialect ?? null,
+    attempts,
+    stream: request?.stream ?? false,
+    status: statusOf(results, outcome),
+    outcome,
+    finish: replyResult?.reason ?? null,
+    usage: used.usage,
+    source: used.source,
+    costNanoUsd: used.costNanoUsd,
+    ...(used.costNanoUsd === null && used.budgetNanoUsd !== null
+      ? { budgetNanoUsd: used.budgetNanoUsd }
+      : {}),
+    tokensAfterDisconnect: used.tokensAfterDisconnect,
+    losses: lossesOf(sent?.losses ?? [], replyResult?.lost ?? []),
+    generation: generation.snapshot.generation,
+    hops: hopsOf(x, results, nowMs, outcome),
+    ...explained(x, results, outcome),
+    priceVersion: isPriced(results, used) ? generation.priceVersion : null,
+  }
+}
+
+/** Whether the cost comes from a list of prices: native access has a price per request. */
+function isPriced({ identified }: Results, { costNanoUsd, source }: Used): boolean {
+  return costNanoUsd !== null && source !== 'none' && identified?.operation !== 'native'
+}
+
+/** A name that a client or an upstream chose, as ledger and log keep it: short and without secrets. */
+export function nameOf(name: string | null): string | null {
+  return name === null ? null : hideSecrets(name.slice(0, MAX_NAME))
+}
+
+/** Why it ended so, without any of the client's prompt. */
+function explained(
+  x: RequestContext,
+  results: Results,
+  outcome: Outcome,
+): Pick<UsageRow, keyof typeof UNEXPLAINED> {
+  const { identified, admission, attempt, replyResult, error } = results
+  const wire = error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? null
+  const { errorMessages } = x.generation.snapshot.config.ledger
+  const status = attempt?.status ?? null
+  // A provider may quote the prompt in its message.
+  const most = status === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
+  return {
+    ...UNEXPLAINED,
+    ingress: identified?.format ?? null,
+    errorMessage: errorMessages && wire !== null ? hideSecrets(wire.message).slice(0, most) : null,
+    limit: admission?.kind === 'refused' ? admission.limit : null,
+    upstreamStatus: status,
+    upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
+    attempted: attempted(results, outcome),
+    attemptMs: attemptMs(results),
+    retryAfterSeconds: wire?.retryAfterSeconds ?? null,
+    clientRequestId: identified?.clientRequestId ?? null,
+    labels: labelsText(results.authenticated?.identity.labels ?? NO_LABELS),
+  }
+}
+
+/** Each attempt in order, `upstream:outcome`; null if there is none. */
+function attempted({ sent }: Results, outcome: Outcome): string | null {
+  return sent === null || sent.attempts.length === 0 ? null : attemptList(sent, outcome)
+}
+
+/** The time of each attempt up to its first content or its failure; null if there is none. */
+function attemptMs({ sent }: Results): readonly number[] | null {
+  if (sent === null || sent.attempts.length === 0) return null
+  return sent.attempts.map(({ connectMs, firstByteMs, replyMs }) => {
+    return micro((connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0))
+  })
+}
+
+/** A closed set, the same that limits count by. */
+function countedAs(
+  { generation }: RequestContext,
+  { call, candidate }: Results,
+  outcome: Outcome,
+): string {
+  if (call === null) return 'other'
+  const { model } = call.request
+  if (candidate === null) return generation.modelLabel(model)
+  return hideSecrets(generation.countedAs(model, candidate.target, outcome === 'ok'))
+}
+
+/** As the client saw it: 200 if it has the beginning of a reply. */
+function statusOf({ identified, attempt, replyResult, error }: Results, outcome: Outcome): number {
+  if (outcome === 'client_gone') return 499
+  if (identified?.operation === 'native' && replyResult !== null) return attempt?.status ?? 200
+  if (outcome === 'ok') return 200
+  return error === null ? 200 : rowOf(outcome).status
+}
+
+function lossesOf(inRequest: readonly string[], inReply: readonly string[]): readonly string[] {
+  return inReply.length === 0 ? inRequest : [...inRequest, ...inReply]
+}
+
+function hopsOf(x: RequestContext, results: Results, nowMs: number, outcome: Outcome): RowHops {
+  const { authenticated, intake, route, admission, sent, delivery } = results
+  const hops: { -readonly [Hop in keyof RowHops]: RowHops[Hop] } = {}
+  if (authenticated !== null) hops.authenticate = micro(authenticated.tookMs)
+  const receiveMs = intake?.tookMs ?? null
+  if (receiveMs !== null) hops.receive = micro(receiveMs)
+  const routeMs = route?.tookMs ?? null
+  if (routeMs !== null) hops.route = micro(routeMs)
+  const admitMs = admission?.tookMs ?? null
+  if (admitMs !== null) hops.admit = micro(admitMs)
+  const connectMs = waited(results, 'connectMs')
+  if (connectMs !== null) hops.connect = micro(connectMs)
+  const firstByteMs = waited(results, 'firstByteMs')
+  if (firstByteMs !== null) hops.firstByte = micro(firstByteMs)
+  const translateMs = sent?.translateMs ?? 0
+  if (translateMs > 0) hops.translate = micro(translateMs)
+  // A whole reply leaves as soon as its entry is written.
+  const headMs = delivery?.headMs ?? null
+  const isWhole = headMs === null && outcome === 'ok'
+  const firstMs = isWhole ? nowMs - x.startedMs : firstContentMs(x, results)
+  const relayMs = headMs === null ? null : nowMs - x.startedMs - headMs
+  if (firstMs !== null) hops.firstContent = micro(firstMs)
+  if (relayMs !== null) hops.relay = micro(relayMs)
+  hops.overhead = micro(overheadMs(x, results, nowMs, relayMs))
+  return hops
+}
+
+/** Ms, to the microsecond: digits are bytes. */
+function micro(ms: number): number {
+  return Math.round(ms * 1000) / 1000
+}

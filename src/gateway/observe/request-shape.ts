@@ -1,0 +1,262 @@
+/**
+ * The shape of a request: which kinds of parts, tools and settings it has, and nothing of what it says. `sluice plan`
+ * builds a request of the same shape from it and translates that one for another upstream. Pure.
+ */
+import { isObject, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import type {
+  AssistantPart,
+  ChatRequest,
+  MediaSource,
+  Message,
+  Tool,
+  ToolCall,
+  UserPart,
+} from '../../chat/request.js'
+
+/** A field that only upstreams of the client's own format take. */
+export interface NativeField {
+  readonly path: string
+  /** Other upstreams refuse the request; otherwise the field is lost. */
+  readonly isRefused: boolean
+}
+
+/** The settings of a request that are numbers, flags or words of a closed set. Absent: the client did not set it. */
+export interface ShapeSettings {
+  readonly includeUsage?: boolean
+  readonly parallelToolCalls?: boolean
+  readonly legacyFunctions?: boolean
+  readonly maxOutputTokens?: number
+  readonly temperature?: number
+  readonly topP?: number
+  readonly topK?: number
+  readonly frequencyPenalty?: number
+  readonly presencePenalty?: number
+  readonly candidates?: number
+  readonly logprobs?: boolean
+  readonly topLogprobs?: number
+  readonly reasoningEffort?: string
+  readonly verbosity?: string
+  readonly serviceTier?: string
+  readonly hidesThoughts?: boolean
+  readonly includeReasoningState?: boolean
+  /** How many stop sequences. */
+  readonly stops?: number
+  readonly hasSeed?: boolean
+  readonly hasUserId?: boolean
+  /** `auto`, `none`, `required`, `named`, `allowed` or `allowed required`. */
+  readonly toolChoice?: string
+  /** `text`, `json-object`, `json-schema` or `json-schema strict`. */
+  readonly format?: string
+}
+
+/** The shape of one request. Words are separated by spaces: `image base64 image/png`. */
+export interface RequestShape {
+  /** Each distinct turn once, in the order of first appearance: the role, then the kinds of its parts. */
+  readonly turns: readonly (readonly string[])[]
+  /** The roles of the first turn after the instructions, and of the last one. */
+  readonly ends: readonly string[]
+  /** Each distinct kind of tool once. */
+  readonly tools: readonly string[]
+  readonly settings: ShapeSettings
+  /** Fields without a place in the canonical request; texts are replaced unless they are common words. */
+  readonly rest: JsonObject
+  readonly native: readonly NativeField[]
+}
+
+/** Distinct turns, kinds of parts of a turn, tools, and fields that a sketch keeps. */
+const MAX_SHAPES = 32
+const MAX_DEPTH = 3
+const MAX_LIST = 4
+/** A name that a log may hold as well; any other is `other`. */
+const PLAIN_NAME = /^[\w$.[\]-]{1,80}$/
+const PLAIN_WORD = /^[\w./+:-]{1,40}$/
+/** Values of vendors' settings that decide what a translation does. Any other text becomes `x`. */
+const WORDS = new Set(
+  (
+    'adaptive all audio auto concise current_turn default detailed disabled enabled ephemeral fast flex high image ' +
+    'in_memory low max medium minimal none priority standard standard_only text xhigh 24h 5m 1h'
+  ).split(' '),
+)
+
+/** The shape of the request. One pass over its parts; reads no text. */
+export function requestShapeOf(request: ChatRequest): RequestShape {
+  const { native = [], tools } = request
+  return {
+    turns: turnsOf(request.messages),
+    ends: endsOf(request.messages),
+    tools: [...new Set(tools.map(toolKind))].slice(0, MAX_SHAPES),
+    settings: settingsOf(request),
+    rest: fieldsOf(request.rest, 0),
+    native: native.slice(0, MAX_SHAPES).map(({ path, refusal }) => {
+      return { path: plainName(path), isRefused: refusal !== undefined }
+    }),
+  }
+}
+
+function turnsOf(messages: readonly Message[]): string[][] {
+  const seen = new Map<string, string[]>()
+  for (const message of messages) {
+    const kinds = kindsOf(message)
+    const name = kinds.join('\n')
+    if (!seen.has(name) && seen.size < MAX_SHAPES) seen.set(name, kinds)
+  }
+  return [...seen.values()]
+}
+
+function endsOf(messages: readonly Message[]): string[] {
+  const first = messages.find(({ role }) => role !== 'system' && role !== 'developer')
+  const last = messages.at(-1)
+  return first === undefined || last === undefined ? [] : [first.role, last.role]
+}
+
+function kindsOf(message: Message): string[] {
+  const kinds = new Set<string>()
+  const { role } = message
+  for (const part of message.parts) {
+    if (kinds.size < MAX_SHAPES) kinds.add(partKind(part))
+  }
+  if (role === 'assistant') {
+    for (const call of message.toolCalls) {
+      if (kinds.size < MAX_SHAPES) kinds.add(callKind(call))
+    }
+  }
+  if (role === 'tool' && message.isError === true) kinds.add('error')
+  if (role === 'tool' && message.cache !== undefined) kinds.add('cached')
+  return [role, ...kinds]
+}
+
+function partKind(part: UserPart | AssistantPart): string {
+  switch (part.type) {
+    case 'text':
+      return words('text', part.signature !== undefined && 'signed', isCached(part) && 'cached')
+    case 'image':
+      return words('image', ...sourceWords(part.source), isCached(part) && 'cached')
+    case 'file':
+      return words('file', ...sourceWords(part.source), isCached(part) && 'cached')
+    case 'audio':
+      return words('audio', plainWord(part.format))
+    case 'thinking': {
+      const isSigned = part.signature !== undefined || part.redacted !== undefined
+      return words('thinking', plainWord(part.origin ?? 'unknown'), isSigned && 'signed')
+    }
+    case 'opaque': {
+      // Gemini's parts have no type: the name of their only member stands for it.
+      const [member = 'other'] = Object.keys(part.block)
+      return words(
+        'opaque',
+        plainWord(part.provider),
+        plainWord(stringOf(part.block['type']) ?? member),
+      )
+    }
+    default:
+      return part satisfies never
+  }
+}
+
+function isCached({ cache }: { readonly cache?: unknown }): boolean {
+  return cache !== undefined
+}
+
+function sourceWords(source: MediaSource): string[] {
+  switch (source.kind) {
+    case 'base64':
+      return ['base64', plainWord(source.mediaType)]
+    case 'url':
+      return ['url']
+    case 'file-id':
+      return ['file-id', plainWord(source.origin ?? 'openai')]
+    default:
+      return source satisfies never
+  }
+}
+
+function callKind({ custom, signature }: ToolCall): string {
+  return words('call', custom === true && 'custom', signature !== undefined && 'signed')
+}
+
+function toolKind({ custom, strict, parameters, cache }: Tool): string {
+  const format = custom?.format
+  return words(
+    custom === undefined ? 'function' : 'custom',
+    format !== undefined && plainWord(`format:${stringOf(format['type']) ?? 'text'}`),
+    parameters !== undefined && 'parameters',
+    strict === true && 'strict',
+    cache !== undefined && 'cached',
+  )
+}
+
+function words(...given: readonly (string | false)[]): string {
+  return given.filter((word) => word !== false).join(' ')
+}
+
+function plainWord(word: string): string {
+  return PLAIN_WORD.test(word) ? word : 'other'
+}
+
+function plainName(name: string): string {
+  return PLAIN_NAME.test(name) ? name : 'other'
+}
+
+/** Copied as they are. */
+const SCALARS = [
+  'parallelToolCalls',
+  'legacyFunctions',
+  'maxOutputTokens',
+  'temperature',
+  'topP',
+  'topK',
+  'frequencyPenalty',
+  'presencePenalty',
+  'candidates',
+  'logprobs',
+  'topLogprobs',
+  'reasoningEffort',
+  'verbosity',
+  'hidesThoughts',
+  'includeReasoningState',
+] as const satisfies readonly (keyof ShapeSettings & keyof ChatRequest)[]
+
+function settingsOf(request: ChatRequest): ShapeSettings {
+  const settings: Record<string, string | number | boolean> = {}
+  for (const name of SCALARS) {
+    const value = request[name]
+    if (value !== undefined) settings[name] = value
+  }
+  const { includeUsage, serviceTier, stop, seed, userId, toolChoice, responseFormat } = request
+  if (includeUsage) settings['includeUsage'] = true
+  if (serviceTier !== undefined) settings['serviceTier'] = plainWord(serviceTier)
+  if (stop !== undefined) settings['stops'] = stop.filter((text) => text !== '').length
+  if (seed !== undefined) settings['hasSeed'] = true
+  if (userId !== undefined) settings['hasUserId'] = true
+  if (toolChoice !== undefined) {
+    const isRequired = toolChoice.mode === 'allowed' && toolChoice.required
+    settings['toolChoice'] = words(toolChoice.mode, isRequired && 'required')
+  }
+  if (responseFormat !== undefined) {
+    const isStrict = responseFormat.type === 'json-schema' && responseFormat.strict === true
+    settings['format'] = words(responseFormat.type, isStrict && 'strict')
+  }
+  return settings
+}
+
+function fieldsOf(object: JsonObject, depth: number): JsonObject {
+  const fields: JsonObject = {}
+  let count = 0
+  for (const name in object) {
+    const value = object[name]
+    if (value === undefined) continue
+    if ((count += 1) > MAX_SHAPES) break
+    fields[plainName(name)] = valueOf(value, depth + 1)
+  }
+  return fields
+}
+
+/** The value with every text replaced that is no common word, cut at a few levels and elements. */
+function valueOf(value: JsonValue, depth: number): JsonValue {
+  if (typeof value === 'string') return WORDS.has(value) ? value : 'x'
+  if (Array.isArray(value)) {
+    return depth > MAX_DEPTH ? [] : value.slice(0, MAX_LIST).map((each) => valueOf(each, depth + 1))
+  }
+  if (!isObject(value)) return value
+  return depth > MAX_DEPTH ? {} : fieldsOf(value, depth)
+}

@@ -1,0 +1,47 @@
+/** What a request used at its upstreams, and what that cost. Attempts that failed are counted if the provider bills them. */
+import { addUsage, isImplausible } from '../../chat/usage.js'
+import type { Outcome } from '../../observe/metrics/label-values.js'
+import type { AttemptResult } from '../attempts/attempt-result.js'
+import type { RequestContext } from '../exchange.js'
+import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
+import type { Results } from './results.js'
+
+/** Of all attempts together. */
+export function usageOf(x: RequestContext, results: Results, outcome: Outcome): Used {
+  const { identified, sent, call, attempt } = results
+  if (attempt === null) return NOTHING_USED
+  if (identified?.operation === 'native') return usageOfNative(attempt)
+  if (call === null) return NOTHING_USED
+  let total = NOTHING_USED
+  for (const each of sent?.attempts ?? []) {
+    const ended = each === attempt ? outcome : each.outcome
+    const used = usageOfAttempt(x, each, call.request, ended)
+    if (used !== NOTHING_USED) total = total === NOTHING_USED ? used : sum(total, used)
+  }
+  return total
+}
+
+function sum(one: Used, other: Used): Used {
+  const isReported = one.source === 'reported' && other.source === 'reported'
+  return {
+    usage: addUsage(one.usage, other.usage),
+    source: isReported ? 'reported' : 'estimated',
+    costNanoUsd: sumOfKnown(one.costNanoUsd, other.costNanoUsd),
+    budgetNanoUsd: sumOfKnown(one.budgetNanoUsd, other.budgetNanoUsd),
+    tokensAfterDisconnect: one.tokensAfterDisconnect + other.tokensAfterDisconnect,
+  }
+}
+
+function sumOfKnown(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? null : one + other
+}
+
+function usageOfNative({ wasSent, replyResult, status, candidate }: AttemptResult): Used {
+  const usage = replyResult === null || isImplausible(replyResult.usage) ? {} : replyResult.usage
+  const source = Object.keys(usage).length === 0 ? 'none' : 'reported'
+  // A request that the upstream did not accept costs nothing.
+  const isFree = !wasSent || (status ?? 0) >= 400
+  const { nanoUsdPerRequest } = candidate.target.upstream.config.native
+  const cost = isFree ? 0 : nanoUsdPerRequest
+  return { ...NOTHING_USED, usage, source, costNanoUsd: cost, budgetNanoUsd: cost }
+}

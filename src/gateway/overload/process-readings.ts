@@ -1,0 +1,66 @@
+/** Measures this process: event loop, heap and open files. */
+import { readFileSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks'
+import { getHeapStatistics } from 'node:v8'
+import type { Readings } from './overload-levels.js'
+
+/** The histogram measures the time between two of its timers, this time included. */
+const RESOLUTION_MS = 10
+/** Listing the open files costs more than the rest. */
+const FILES_EVERY_MS = 1_000
+const FILES = '/proc/self/fd'
+
+/** Holds a timer until `close`. */
+export class ProcessReadings {
+  private readonly delays: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  private readonly mostFiles = fileLimit()
+  private openFiles = 0
+  private countedMs = Number.NEGATIVE_INFINITY
+
+  constructor() {
+    this.delays.enable()
+  }
+
+  /** Since the last reading. */
+  read(inFlight: number): Readings {
+    const delayMs = Math.max(0, this.delays.percentile(99) / 1e6 - RESOLUTION_MS)
+    this.delays.reset()
+    this.countFiles()
+    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
+    return {
+      delayMs,
+      heapShare: used / limit,
+      openFilesShare: this.mostFiles === null ? null : this.openFiles / this.mostFiles,
+      inFlight,
+    }
+  }
+
+  close(): void {
+    this.delays.disable()
+  }
+
+  private countFiles(): void {
+    const nowMs = performance.now()
+    if (this.mostFiles === null || nowMs - this.countedMs < FILES_EVERY_MS) return
+    this.countedMs = nowMs
+    readdir(FILES).then(
+      (files) => (this.openFiles = files.length),
+      // The list itself needs a file: there was none left.
+      (error: unknown) => {
+        const isFull = error instanceof Error && 'code' in error && error.code === 'EMFILE'
+        if (isFull) this.openFiles = this.mostFiles ?? 0
+      },
+    )
+  }
+}
+
+/** The soft limit; null where the system does not tell. */
+function fileLimit(): number | null {
+  try {
+    const found = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
+    return found === undefined ? null : Number(found)
+  } catch {
+    return null
+  }
+}

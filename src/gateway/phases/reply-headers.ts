@@ -1,0 +1,56 @@
+/** The headers that tell about the gateway: which upstream replied, what was lost, how long it took. */
+import { decimal } from '../../wire/json/format-decimal.js'
+import type { StartedReply } from '../attempts/reply/started-reply.js'
+import { attemptList } from '../attempts/attempt-result.js'
+import type { Exchange } from '../exchange.js'
+import { waited, type Results } from '../observe/results.js'
+
+/** A model's name may be any text of the client's; a header takes this. */
+const PLAIN_MODEL = /^[!-~]{1,256}$/
+
+/** Name, value, … of a reply that has begun. Times are in ms; `upstream` is until its first byte. */
+export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['kind']): string[] {
+  const { authenticated, call, route, admission, candidate, sent, replyResult } = results
+  const auth = decimal(authenticated?.tookMs ?? 0)
+  const chosen = decimal(route?.tookMs ?? 0)
+  const limit = decimal(admission?.tookMs ?? 0)
+  const upstream = decimal(
+    (waited(results, 'connectMs') ?? 0) + (waited(results, 'firstByteMs') ?? 0),
+  )
+  const timing = `auth;dur=${auth}, route;dur=${chosen}, limit;dur=${limit}, upstream;dur=${upstream}`
+  const headers = ['x-request-id', x.id, 'server-timing', timing]
+  const idHeader = call?.ingress.envelope.idHeader ?? null
+  if (idHeader !== null) headers.push(idHeader, x.id)
+  if (candidate !== null) {
+    headers.push(...candidate.target.replyHeaders)
+    if (PLAIN_MODEL.test(candidate.model)) headers.push('x-sluice-model', candidate.model)
+  }
+  if (sent !== null && sent.attempts.length > 1) {
+    headers.push('x-sluice-attempts', attemptList(sent, 'ok'))
+  }
+  const inRequest = sent?.losses ?? []
+  // What a stream will lose is not known yet.
+  const inReply = kind === 'whole' ? (replyResult?.lost ?? []) : []
+  if (inRequest.length + inReply.length > 0) {
+    headers.push('x-sluice-lost', [...inRequest, ...inReply].join(', '))
+  }
+  if (admission !== null) headers.push(...admission.rateHeaders)
+  return headers
+}
+
+/** Name, value, … of an error, beside its own. */
+export function errorHeaders(
+  x: Exchange,
+  { candidate, admission, sent, error }: Results,
+): string[] {
+  const headers = ['x-request-id', x.id]
+  headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
+  if (candidate !== null) headers.push('x-sluice-upstream', candidate.target.upstream.config.name)
+  if (admission !== null) headers.push(...admission.rateHeaders)
+  if (sent !== null && sent.attempts.length > 1 && error !== null) {
+    headers.push('x-sluice-attempts', attemptList(sent, error.kind))
+  }
+  const lost = sent?.losses ?? []
+  if (lost.length > 0) headers.push('x-sluice-lost', lost.join(', '))
+  return headers
+}

@@ -1,0 +1,64 @@
+/**
+ * The reply of an exchange that ends in an error. Every error, expected or not, comes through here once.
+ */
+import type { DialectName } from '../../dialects/dialect.js'
+import { errorFormatOf, allowedMethods } from '../../dialects/index.js'
+import { gatewayError, GatewayError } from '../../errors.js'
+import { CODINGS } from '../../http/content-encoding/content-encoding.js'
+import { abandon, isGone, sendReply } from '../../http/respond.js'
+import { withoutSecrets } from '../../wire/error-body.js'
+import type { Exchange } from '../exchange.js'
+import { UNEXPECTED_FAILURE } from '../transport-errors.js'
+
+/** An upstream that is busy and names no time may be asked again after this. */
+const BUSY_SECONDS = 1
+
+/** The error that the client gets for what was thrown. */
+export function toGatewayError(thrown: unknown): GatewayError {
+  return thrown instanceof GatewayError ? thrown : gatewayError(UNEXPECTED_FAILURE, thrown)
+}
+
+/** What a `bug` leaves for the log; null for every other error. */
+export function unexpectedFailureOf(error: GatewayError): unknown {
+  return error.kind === 'bug' ? (error.cause ?? error) : null
+}
+
+/**
+ * Replies with the error, in the client's dialect; `headers` are name, value, …. Returns the bytes of the body, 0 if
+ * none can be sent. Never throws.
+ */
+export function refuse(
+  x: Exchange,
+  error: GatewayError,
+  { dialect, headers }: { dialect: DialectName | null; headers: readonly string[] },
+): number {
+  const { res } = x
+  // If the head has left, only a bug gets here: relay handles its own failures.
+  if (error.kind === 'client_gone' || isGone(res) || res.headersSent) {
+    abandon(res)
+    return 0
+  }
+  const format = errorFormatOf(dialect)
+  const { status, body } = format.encodeError(withoutSecrets(error.wire), x.id)
+  const { idHeader } = format.envelope
+  const all = ['content-type', 'application/json', ...headers]
+  if (idHeader !== null) all.push(idHeader, x.id)
+  const { retryable } = error.wire
+  const retryAfterSeconds = error.wire.retryAfterSeconds ?? waitFor(error)
+  if (retryAfterSeconds !== undefined) all.push('retry-after', String(retryAfterSeconds))
+  if (retryable === false) all.push('x-should-retry', 'false')
+  if (error.kind === 'method_not_allowed') all.push('allow', allowedMethods(x.path).join(', '))
+  if (error.wire.param === 'content-encoding' && error.kind === 'unsupported_media_type') {
+    all.push('accept-encoding', CODINGS.join(', '))
+  }
+  if (error.kind === 'unauthenticated') all.push('www-authenticate', 'Bearer')
+  // What follows a broken request on its connection cannot be trusted to be one.
+  if (error.kind === 'headers_too_large') all.push('connection', 'close')
+  sendReply(res, status, all, body)
+  return Buffer.byteLength(body)
+}
+
+/** For a busy upstream that named no time, unless it ruled out another attempt. */
+function waitFor({ kind, wire }: GatewayError): number | undefined {
+  return kind === 'upstream_busy' && wire.retryable !== false ? BUSY_SECONDS : undefined
+}

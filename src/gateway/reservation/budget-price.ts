@@ -1,0 +1,58 @@
+/**
+ * What budgets count with: the price of the model, or `limiting.assumed_price` if that is not known.
+ * Ledger entries never hold an assumed cost.
+ */
+import type { Usage } from '../../chat/usage.js'
+import type { LimitingConfig } from '../../config/config.js'
+import {
+  completedPrice,
+  costNanoUsd,
+  dearerPrice,
+  dearestPrice,
+  flatPrice,
+  isComplete,
+  tierPrice,
+  type Price,
+} from '../../ledger/price.js'
+
+/** What a budget counts with. */
+export interface BudgetPrice {
+  readonly price: Price | null
+  readonly isPriced: boolean
+  /** Tokens of one reply whose longest length is not known; null: no bound. */
+  readonly unknownLength: number | null
+}
+
+/** The budgetPrices of one generation of the configuration. */
+export class BudgetPrices {
+  /** Null: `limiting.unknown_price` is not `assume`. */
+  private readonly assumed: Price | null
+  private readonly unknownLength: number | null
+
+  constructor({ unknownPrice, assumedPrice, unknownLength }: LimitingConfig) {
+    this.assumed = unknownPrice === 'assume' ? flatPrice(assumedPrice) : null
+    this.unknownLength = unknownLength
+  }
+
+  /** For a request; `usual` is the price of its model, `tier` the service tier that it asks for. */
+  of(usual: Price | null, tier: string | null): BudgetPrice {
+    const { assumed, unknownLength } = this
+    const known = usual === null ? null : dearerPrice(usual, tier)
+    if (known !== null && isComplete(known)) return { price: known, isPriced: true, unknownLength }
+    const price = assumed === null ? null : presumed(usual, known, assumed)
+    return { price, isPriced: false, unknownLength }
+  }
+
+  /** What budgets are charged for `usage` if its cost is not known; null: what was reserved. */
+  charge(usual: Price | null, tier: string | null, usage: Usage): number | null {
+    if (this.assumed === null) return null
+    const known = usual === null ? null : tierPrice(usual, tier)
+    return costNanoUsd(presumed(usual, known, this.assumed), usage)
+  }
+}
+
+/** `known` is null if the price of the model's service tier is not known. */
+function presumed(usual: Price | null, known: Price | null, assumed: Price): Price {
+  if (usual !== null && known === null) return dearestPrice(usual, assumed)
+  return completedPrice(known, assumed)
+}

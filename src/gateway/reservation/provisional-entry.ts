@@ -1,0 +1,64 @@
+/**
+ * The provisional ledger entry of a running request: what the ledger keeps if this process dies before the request
+ * is settled.
+ */
+import type { Identity } from '../../accounts/account.js'
+import { labelsText } from '../../accounts/labels.js'
+import { UNEXPLAINED, type UsageRow } from '../../ledger/row.js'
+import type { CostEstimate } from './estimate-cost.js'
+import type { RequestContext } from '../exchange.js'
+import type { Target } from '../generation/generation.js'
+
+/** A request that is about to run. */
+export interface Provisional {
+  readonly x: RequestContext
+  readonly identity: Identity
+  readonly clientRequestId: string | null
+  /** Of the client's request; null for native access. */
+  readonly request: { readonly model: string; readonly stream: boolean } | null
+  readonly target: Target
+  /** The model that the upstream is asked for; null for native access. */
+  readonly model: string | null
+  /** What limits and sums count the model as. */
+  readonly modelName: string
+}
+
+/** The entry as if the request had used the most that it may. */
+export function provisionalEntry(
+  { x, identity, clientRequestId, request, target, model, modelName }: Provisional,
+  {
+    input,
+    output,
+    nanoUsd,
+    isPriced,
+  }: Pick<CostEstimate, 'input' | 'output' | 'nanoUsd' | 'isPriced'>,
+): UsageRow {
+  return {
+    requestId: x.id,
+    atMs: Math.round(performance.timeOrigin + x.startedMs),
+    durationMs: 0,
+    accountId: identity.accountId,
+    keyId: identity.keyId,
+    modelAsked: request === null ? null : request.model.slice(0, 256),
+    modelAnswered: model,
+    model: modelName,
+    upstream: target.upstream.config.name,
+    dialect: target.dialect,
+    attempts: 1,
+    stream: request?.stream ?? false,
+    status: 500,
+    outcome: 'lost',
+    finish: null,
+    usage: output === null ? { input } : { input, output },
+    source: 'estimated',
+    costNanoUsd: isPriced ? nanoUsd : null,
+    tokensAfterDisconnect: 0,
+    losses: [],
+    generation: x.generation.snapshot.generation,
+    hops: {},
+    ...UNEXPLAINED,
+    priceVersion: isPriced && nanoUsd !== null ? x.generation.priceVersion : null,
+    labels: labelsText(identity.labels),
+    clientRequestId,
+  }
+}

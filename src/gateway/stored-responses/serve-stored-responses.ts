@@ -1,0 +1,48 @@
+/**
+ * Reads and removes answers that are kept. Costs nothing, and no upstream hears of it.
+ */
+import type { Identity } from '../../accounts/account.js'
+import type { JsonObject } from '../../chat/json.js'
+import type { ResolvedEndpoint } from '../../dialects/index.js'
+import { GatewayError } from '../../errors.js'
+import { sendReply } from '../../http/respond.js'
+import { stringifyExact } from '../../wire/json/exact-numbers.js'
+import type { Exchange } from '../exchange.js'
+import type { StoredResponses } from './stored-responses.js'
+import { sent, type Delivery } from '../phases/relay.js'
+
+/** Rejects with `GatewayError(unknown_response)` if no such answer is kept for the account. */
+export async function serveStoredResponse(
+  x: Exchange,
+  { endpoint, ingress }: ResolvedEndpoint,
+  { identity, responses }: { readonly identity: Identity; readonly responses: StoredResponses },
+): Promise<Delivery> {
+  const { storage } = ingress
+  const id = endpoint.model ?? ''
+  const { accountId } = identity
+  if (storage === undefined) throw unknownResponse(id)
+  if (x.req.method === 'DELETE') {
+    if (!(await responses.remove(accountId, id, storage))) throw unknownResponse(id)
+    return send(x, storage.deletedReply(id))
+  }
+  const kept = await responses.find(accountId, id)
+  if (kept === null) throw unknownResponse(id)
+  return send(x, endpoint.operation === 'stored-input' ? storage.inputPage(id, kept) : kept.reply)
+}
+
+function unknownResponse(id: string): GatewayError {
+  return new GatewayError(
+    'unknown_response',
+    `No response '${id}' is kept for this account: it is unknown, has expired, or was not to be kept.`,
+    { param: 'response_id' },
+  )
+}
+
+function send(x: Exchange, body: JsonObject): Delivery {
+  x.cancellation.check()
+  const json = stringifyExact(body)
+  const generation = String(x.generation.snapshot.generation)
+  const headers = ['content-type', 'application/json', 'x-request-id', x.id]
+  sendReply(x.res, 200, [...headers, 'x-sluice-generation', generation], json)
+  return sent(Buffer.byteLength(json))
+}

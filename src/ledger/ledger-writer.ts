@@ -1,0 +1,300 @@
+/**
+ * Writes ledger entries for the gateway: each entry is settled before its reply ends, and goes to the spool on disk while
+ * the ledger is unavailable. A client waits at most 500 ms for its entry.
+ */
+import type { LedgerConfig } from '../config/config.js'
+import type { Logger } from '../observe/log/log.js'
+import type { Reservation, Ledger } from '../store/ledger.js'
+import { PendingSettlements } from './pending-settlements.js'
+import type { UsageRow } from './row.js'
+import type { Segment } from './spool-segment.js'
+import type { Spool } from './spool.js'
+import { readSpoolLine, writeSpoolLine, type SpooledEntry } from './spool-line.js'
+
+/** The parts that a writer uses. */
+export interface LedgerWriterOptions {
+  readonly ledger: Pick<Ledger, 'settle' | 'append' | 'expire' | 'prune'>
+  readonly spool: Spool
+  readonly settings: () => LedgerConfig
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
+  /** Counts entries for the metric `sluice_usage_rows_total`. */
+  readonly onRow: (kind: RowKind, rows: number) => void
+}
+
+/**
+ * The label values of `sluice_usage_rows_total`. Each entry counts by the source of its token counts, and by the events on
+ * its way to the ledger. `lost`: reservations of a process that exited, settled by another process. `damaged`: lines of
+ * the spool that cannot be read.
+ */
+export const ROW_KINDS = [
+  'reported',
+  'estimated',
+  'none',
+  'lost',
+  'spooled',
+  'replayed',
+  'dropped',
+  'damaged',
+] as const
+/** One of `ROW_KINDS`. */
+export type RowKind = (typeof ROW_KINDS)[number]
+
+/** Interval between attempts to reach an unavailable ledger. */
+const RETRY_MS = 1_000
+/** Interval of the maintenance of other processes' spools and reservations, which are due within a minute. */
+const MAINTENANCE_MS = 10_000
+/**
+ * Time for every process after an outage to settle the requests that ended meanwhile, before their reservations count as
+ * lost.
+ */
+const GRACE_MS = 30_000
+/** Interval of dropping entries and sums that are older than the configuration keeps. */
+const PRUNE_MS = 600_000
+/** Spooled entries that are settled at the same time. */
+const BATCH = 64
+/** Time limit of one call of the maintenance. */
+const MAINTENANCE_CALL_MS = 5_000
+/** Minimum interval between two log lines about dropped entries. */
+const ALARM_MS = 10_000
+/**
+ * Entries of requests that were running when the disk became full, about 1 KB each. New requests are refused meanwhile.
+ */
+const MAX_HELD = 20_000
+const DAY_MS = 86_400_000
+
+/** The ledger writer of one process. Holds timers until `close`. */
+export class LedgerWriter {
+  private readonly options: LedgerWriterOptions
+  private readonly pending: PendingSettlements
+  private maintenanceTimer: NodeJS.Timeout | null = null
+  private runningMaintenance: Promise<void> | null = null
+  private prunedMs = performance.now()
+  private alarmedMs = -ALARM_MS
+  private isUnavailable = false
+  /** When the last outage was noticed, and when it ended. */
+  private unavailableMs = Number.NEGATIVE_INFINITY
+  private availableMs = Number.NEGATIVE_INFINITY
+  /** Number of settled entries of each segment, so that a slow ledger does not get them twice. */
+  private readonly settledEntries = new Map<string, number>()
+  private isFull = false
+  /** With `when_full: refuse`: entries that neither the ledger nor the spool has accepted. */
+  private readonly held: SpooledEntry[] = []
+  private isClosed = false
+  private spooledRows = 0
+  private droppedRows = 0
+
+  constructor(options: LedgerWriterOptions) {
+    this.options = options
+    this.pending = new PendingSettlements((entry) => {
+      this.markUnavailable()
+      this.spool(entry)
+    })
+    this.scheduleMaintenance(RETRY_MS)
+  }
+
+  /** True while requests that cost money must be refused, because their entries could be neither settled nor spooled. */
+  get isRefusing(): boolean {
+    if (this.options.settings().whenFull !== 'refuse') return false
+    return this.held.length > 0 || (this.isFull && this.isUnavailable)
+  }
+
+  /** `ok`, or the problem, for `/readyz`. */
+  get state(): string {
+    if (!this.isUnavailable) return 'ok'
+    const parts = [`unavailable, ${this.spooledRows} rows spooled`]
+    if (this.held.length > 0) parts.push(`${this.held.length} in memory, requests are refused`)
+    if (this.droppedRows > 0) parts.push(`${this.droppedRows} dropped`)
+    return parts.join(', ')
+  }
+
+  /**
+   * Writes one entry. Resolves when the ledger or the spool has it; returns null if the spool has it already. Never
+   * rejects. Pass no `reservation` if the request has reserved nothing. The 500 ms count from `sinceMs` (monotonic).
+   */
+  settle(
+    row: UsageRow,
+    reservation?: Reservation,
+    sinceMs = performance.now(),
+  ): Promise<void> | null {
+    this.options.onRow(row.source, 1)
+    if (this.isUnavailable) {
+      this.spool({ row, reservation })
+      return null
+    }
+    const { ledger } = this.options
+    return this.pending.add({ row, reservation }, sinceMs, () =>
+      reservation === undefined ? ledger.append(row) : ledger.settle(row, reservation),
+    )
+  }
+
+  /** Waits for pending entries, tries once to settle the spooled ones, and leaves the rest in the spool. */
+  async close(): Promise<void> {
+    this.isClosed = true
+    if (this.maintenanceTimer !== null) clearTimeout(this.maintenanceTimer)
+    await this.pending.close()
+    await this.runningMaintenance
+    if (this.spooledRows + this.held.length > 0) await this.replay().catch(() => undefined)
+    for (const entry of this.held.splice(0)) this.spool(entry)
+    this.options.spool.close()
+  }
+
+  private markUnavailable(): void {
+    if (this.isUnavailable) return
+    this.isUnavailable = true
+    this.unavailableMs = performance.now()
+    this.options.log.warn('ledger unavailable, rows are spooled')
+    this.scheduleMaintenance(RETRY_MS)
+  }
+
+  private spool({ row, reservation }: SpooledEntry): void {
+    const { spool, onRow, log } = this.options
+    this.isFull = spool.append(writeSpoolLine({ row, reservation })) === 'full'
+    if (!this.isFull) {
+      this.spooledRows += 1
+      onRow('spooled', 1)
+      return
+    }
+    const isHeld = this.canHold
+    if (isHeld) this.held.push({ row, reservation })
+    else this.droppedRows += 1
+    onRow(isHeld ? 'spooled' : 'dropped', 1)
+    if (performance.now() - this.alarmedMs < ALARM_MS) return
+    this.alarmedMs = performance.now()
+    const event = isHeld
+      ? 'usage row held in memory, ledger unavailable and spool full'
+      : 'usage row dropped, ledger unavailable and spool full'
+    log.error(event, spool.fault, {
+      request_id: row.requestId,
+      rows: isHeld ? this.held.length : this.droppedRows,
+    })
+  }
+
+  private get canHold(): boolean {
+    const isRefused = this.options.settings().whenFull === 'refuse'
+    return isRefused && !this.isClosed && this.held.length < MAX_HELD
+  }
+
+  /** Settles the entries held in memory, oldest first. Rejects if the ledger is unavailable. */
+  private async settleHeld(): Promise<void> {
+    while (this.held.length > 0) {
+      const batch = this.held.slice(0, BATCH)
+      const settling = batch.map(({ row, reservation }) =>
+        this.options.ledger.settle(row, reservation),
+      )
+      await within(MAINTENANCE_CALL_MS, Promise.all(settling))
+      this.held.splice(0, batch.length)
+      this.options.onRow('replayed', batch.length)
+    }
+  }
+
+  private scheduleMaintenance(ms: number): void {
+    if (this.isClosed) return
+    if (this.maintenanceTimer !== null) clearTimeout(this.maintenanceTimer)
+    // Workers start at the same time and must not reach the ledger at the same time.
+    const jitteredMs = ms * (0.75 + Math.random() / 2)
+    this.maintenanceTimer = setTimeout(() => {
+      this.runningMaintenance ??= this.maintain().finally(() => {
+        this.runningMaintenance = null
+        this.scheduleMaintenance(this.isUnavailable ? RETRY_MS : MAINTENANCE_MS)
+      })
+    }, jitteredMs).unref()
+  }
+
+  /** Settles spooled entries and lost reservations, which shows whether the ledger is available, and drops old data. */
+  private async maintain(): Promise<void> {
+    try {
+      // The spool comes first: its entries belong to reservations that would count as lost. `expire` writes, so a ledger
+      // that only reads stays unavailable.
+      const rows = this.spooledRows
+      await this.replay()
+      await this.expire()
+      this.markAvailable(rows)
+      // Entries that were spooled meanwhile.
+      await this.replay()
+      await this.prune()
+    } catch {
+      this.markUnavailable()
+    }
+  }
+
+  private async expire(): Promise<void> {
+    const nowMs = performance.now()
+    const isOver = !this.isUnavailable && nowMs - this.availableMs >= GRACE_MS
+    const overdueMs = isOver ? 0 : Math.ceil(nowMs - this.unavailableMs + GRACE_MS)
+    const lost = await within(MAINTENANCE_CALL_MS, this.options.ledger.expire(overdueMs))
+    if (lost > 0) this.options.onRow('lost', lost)
+  }
+
+  private markAvailable(rows: number): void {
+    if (!this.isUnavailable) return
+    this.isUnavailable = false
+    this.isFull = false
+    this.availableMs = performance.now()
+    this.options.log.info('ledger is back', { rows })
+  }
+
+  /** Settles the entries of the spool. The ledger accepts each entry once, however often it is sent. */
+  private async replay(): Promise<void> {
+    const { spool, onRow } = this.options
+    await this.settleHeld()
+    for (const segment of spool.segments()) {
+      const { rows, damaged } = this.rowsOf(segment)
+      for (let at = this.settledEntries.get(segment.path) ?? 0; at < rows.length; at += BATCH) {
+        const batch = rows.slice(at, at + BATCH)
+        const settling = batch.map(({ row, reservation }) =>
+          this.options.ledger.settle(row, reservation),
+        )
+        await within(MAINTENANCE_CALL_MS, Promise.all(settling))
+        onRow('replayed', batch.length)
+        this.settledEntries.set(segment.path, at + batch.length)
+      }
+      // An operator, or another version of the program, may be able to read the damaged lines.
+      if (damaged > 0) spool.setAside(segment)
+      else spool.remove(segment)
+      this.settledEntries.delete(segment.path)
+      if (spool.owns(segment)) this.spooledRows = Math.max(0, this.spooledRows - rows.length)
+    }
+  }
+
+  private rowsOf(segment: Segment): { rows: SpooledEntry[]; damaged: number } {
+    const rows: SpooledEntry[] = []
+    const lines = segment.lines()
+    let { damaged } = segment
+    for (const line of lines) {
+      try {
+        rows.push(readSpoolLine(line))
+      } catch {
+        // Written by another version, or damaged; counted below.
+        damaged += 1
+      }
+    }
+    if (damaged > 0) {
+      this.options.onRow('damaged', damaged)
+      this.options.log.warn('spool has lines that cannot be read', {
+        file: segment.path,
+        rows: damaged,
+      })
+    }
+    return { rows, damaged }
+  }
+
+  private async prune(): Promise<void> {
+    if (performance.now() - this.prunedMs < PRUNE_MS) return
+    this.prunedMs = performance.now()
+    const { keepDays, hoursDays, daysDays } = this.options.settings()
+    const nowMs = Date.now()
+    await this.options.ledger.prune({
+      entriesBeforeMs: nowMs - keepDays * DAY_MS,
+      hoursBeforeMs: nowMs - hoursDays * DAY_MS,
+      daysBeforeMs: nowMs - daysDays * DAY_MS,
+    })
+  }
+}
+
+/** Rejects if the promise takes longer than `ms`; its later result is ignored. */
+function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('the ledger did not answer in time')), ms)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}

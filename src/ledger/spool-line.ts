@@ -1,0 +1,78 @@
+/**
+ * What the spool keeps of a settled request: its row, and what of budgets it is still owed or may give
+ * back. Knows no engine and no file.
+ *
+ * A line is the row's text, then, after a tab (which the text of a row never has), the reservation as JSON,
+ * `["nothing",[["usd_day","key:…",0,LIMIT,COST],…]]`. Rates are left out: they are whole again by the time
+ * that the store is back.
+ */
+import type { BudgetDemand, Reservation, Demand } from '../store/ledger.js'
+import { readEntry } from '../store/records/read-entry.js'
+import { writeEntry } from '../store/records/write-entry.js'
+import type { UsageRow } from './row.js'
+
+/** A row that waits, and what its request was let run by. */
+export interface SpooledEntry {
+  readonly row: UsageRow
+  readonly reservation: Reservation | undefined
+}
+
+/** The text of a line; never a line break in it. */
+export function writeSpoolLine({ row, reservation }: SpooledEntry): string {
+  const text = writeEntry(row)
+  // What has a reservation is corrected by that.
+  if (reservation === undefined || reservation.takenFrom === 'reserved') return text
+  const budgets = reservation.demands.filter(isBudget)
+  if (budgets.length === 0) return text
+  const parts = budgets.map(({ kind, subject, shared, limitNanoUsd, costNanoUsd }) => [
+    kind,
+    subject,
+    shared ? 1 : 0,
+    limitNanoUsd,
+    costNanoUsd,
+  ])
+  return `${text}\t${JSON.stringify([reservation.takenFrom, parts])}`
+}
+
+/** Throws an Error that says what is damaged, never a value. */
+export function readSpoolLine(line: string): SpooledEntry {
+  const tab = line.indexOf('\t')
+  if (tab < 0) return { row: readEntry(line), reservation: undefined }
+  return { row: readEntry(line.slice(0, tab)), reservation: readReservation(line.slice(tab + 1)) }
+}
+
+function readReservation(text: string): Reservation {
+  const [taken, parts] = listOf(parsed(text))
+  if (taken !== 'slice' && taken !== 'nothing') throw damaged()
+  return { takenFrom: taken, demands: listOf(parts).map(readBudget) }
+}
+
+function readBudget(part: unknown): BudgetDemand {
+  const [kind, subject, shared, limitNanoUsd, costNanoUsd] = listOf(part)
+  if (kind !== 'usd_day' && kind !== 'usd_month') throw damaged()
+  if (typeof subject !== 'string') throw damaged()
+  if (typeof limitNanoUsd !== 'number' || typeof costNanoUsd !== 'number') throw damaged()
+  return { kind, subject, shared: shared === 1, limitNanoUsd, costNanoUsd }
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw damaged()
+  return value
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the text.
+    throw damaged()
+  }
+}
+
+function damaged(): Error {
+  return new Error('what the row is owed is not a list of budgets')
+}
+
+function isBudget(demand: Demand): demand is BudgetDemand {
+  return demand.kind === 'usd_day' || demand.kind === 'usd_month'
+}

@@ -1,0 +1,101 @@
+/** One request of the pool: passes undici's events to the caller's handler until the caller aborts it. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Dispatcher } from 'undici'
+import { startsWriting, type ConnectionUse, type Writing } from './connection-use.js'
+import type { ReplyHandler, UpstreamCall, UpstreamRequest } from './upstream-call.js'
+
+/** Thrown at undici when the turn of a cancelled request comes: undici drops it and keeps the connection. */
+const CANCELLED = new Error('the request was cancelled before it was sent')
+
+/** The queue that the request is in. */
+interface RequestQueue {
+  isWaiting(request: PooledRequest): boolean
+  /** The request was cancelled while it waited. */
+  left(request: PooledRequest): void
+  /** The request has ended: its connection can take another one. */
+  released(): void
+}
+
+/** Receives undici's events for one request, and is the handle that the caller of the pool holds. */
+export class PooledRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler {
+  readonly request: UpstreamRequest
+  connection: ConnectionUse | null = null
+  private readonly pool: RequestQueue
+  /** Null once the caller has ended it. */
+  private handler: ReplyHandler | null
+  private controller: Dispatcher.DispatchController | null = null
+  private isOver = false
+
+  constructor(request: UpstreamRequest, handler: ReplyHandler, pool: RequestQueue) {
+    this.request = request
+    this.handler = handler
+    this.pool = pool
+  }
+
+  get path(): string {
+    return this.request.path
+  }
+
+  written(connection: ConnectionUse): void {
+    this.connection = connection
+  }
+
+  /** The caller has ended it. */
+  get isCancelled(): boolean {
+    return this.handler === null
+  }
+
+  get isWaiting(): boolean {
+    return this.pool.isWaiting(this)
+  }
+
+  pause(): void {
+    this.controller?.pause()
+  }
+
+  resume(): void {
+    this.controller?.resume()
+  }
+
+  abort(): void {
+    this.handler = null
+    if (this.controller === null) this.pool.left(this)
+    else if (!this.isOver) this.controller.abort(CANCELLED)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.handler === null) throw CANCELLED
+    this.controller = controller
+    startsWriting(this)
+    this.handler.onRequestStart()
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    // Informational replies precede the one that counts.
+    if (status >= 200) this.handler?.onResponseStart(status, headers)
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.handler?.onResponseData(chunk)
+  }
+
+  onResponseEnd(): void {
+    this.over()
+    this.handler?.onResponseEnd()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, cause: Error): void {
+    this.over()
+    this.handler?.onResponseError(cause)
+  }
+
+  private over(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.pool.released()
+  }
+}

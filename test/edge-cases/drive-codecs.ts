@@ -1,0 +1,247 @@
+/**
+ * What the tests of the edge cases share: an upstream's frames told to a chat client, a client's body
+ * told to an upstream, both through the codecs as the gateway runs them. Knows no edge case.
+ */
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+import type { ModelFacts } from '../../src/chat/model.js'
+import type { ChatRequest } from '../../src/chat/request.js'
+import { factsFor } from '../../src/config/catalogue.js'
+import { loadConfig } from '../../src/config/load.js'
+import type { DialectName, Egress } from '../../src/dialects/dialect.js'
+import { egressOf, ingressOf } from '../../src/dialects/index.js'
+import { GatewayError, type WireError } from '../../src/errors.js'
+import { TranslatedStream, type ReplyResult } from '../../src/gateway/streams/translated-stream.js'
+import { translateReply } from '../../src/gateway/streams/whole-reply.js'
+import { SseFramer } from '../../src/wire/frames/sse.js'
+
+/** A frame of a stream: its data, as an object or as raw text. */
+export type Unit = JsonObject | string
+
+/** A call as a client reads it. */
+export interface Call {
+  id: string
+  name: string
+  json: string
+}
+
+/** What a client was told. */
+export interface Told {
+  readonly text: string
+  readonly thinking: string
+  readonly calls: Call[]
+  /** One per chunk with a choice, in order. */
+  readonly finishes: unknown[]
+  readonly usage: JsonObject
+  readonly message: JsonObject
+  /** The data of every frame, as text; a whole reply is one. */
+  readonly frames: string[]
+  readonly chunks: JsonObject[]
+  /** The bytes themselves. */
+  readonly bytes: string
+  readonly outcome: ReplyResult['outcome']
+  readonly error: WireError | null
+  readonly model: string | null
+}
+
+/** What an upstream was sent. */
+export interface Sent {
+  readonly body: JsonObject
+  readonly headers: Record<string, string>
+  readonly lost: string[]
+}
+
+/** One model of each upstream dialect that the codecs speak. */
+export const MODELS: Readonly<Record<DialectName, string>> = {
+  'openai-chat': 'gpt-4o',
+  'openai-responses': 'gpt-5-pro',
+  anthropic: 'claude-haiku-4-5',
+  gemini: 'gemini-3.5-flash',
+}
+
+const client = ingressOf('openai-chat')
+const SEED = { id: 'chatcmpl-edge', createdAtSeconds: 1_700_000_000, model: 'client-model' }
+const shipped = loadConfig('config/gateway.yaml', {})
+
+/** What the shipped catalogue knows of a model. */
+export function factsOf(model: string): ModelFacts {
+  if (!shipped.ok) throw new Error('the shipped configuration does not load')
+  return factsFor(shipped.catalogue, model)
+}
+
+/** The upstream's side of a dialect. */
+export function upstream(dialect: DialectName): Egress {
+  const egress = egressOf(dialect)
+  if (egress === null) throw new Error(`no upstream speaks ${dialect}`)
+  return egress
+}
+
+/** A chat client's body, read; what is missing is made up. */
+export function asked(body: JsonObject = {}): ChatRequest {
+  const whole = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello' }], ...body }
+  return client.decodeRequest(whole, { operation: 'chat' })
+}
+
+/** The bytes of a stream as the dialect's provider frames it. */
+export function framed(dialect: DialectName, units: readonly Unit[]): string {
+  const end = dialect === 'gemini' ? '\r\n' : '\n'
+  return units
+    .map((unit) => {
+      const data = typeof unit === 'string' ? unit : JSON.stringify(unit)
+      const type = typeof unit === 'string' ? undefined : stringOf(unit['type'])
+      const named = dialect === 'anthropic' || dialect === 'openai-responses'
+      const name = named && type !== undefined ? `event: ${type}${end}` : ''
+      return `${name}data: ${data}${end}${end}`
+    })
+    .join('')
+}
+
+/** A stream of the upstream, told to a client that asked for it (and for usage). */
+export function streamed(
+  dialect: DialectName,
+  units: readonly Unit[],
+  body: JsonObject = {},
+): Told {
+  return fed(dialect, [Buffer.from(framed(dialect, units))], body)
+}
+
+/** Bytes of the upstream in chunks, told to a client that asked for a stream (and for usage). */
+export function fed(dialect: DialectName, chunks: readonly Buffer[], body: JsonObject = {}): Told {
+  const options = { stream: true, stream_options: { include_usage: true } }
+  const request = asked({ ...options, ...body })
+  const stream = new TranslatedStream(upstream(dialect), client, request, {
+    ...SEED,
+    origin: dialect,
+  })
+  const pieces = chunks.map((chunk) => stream.write(chunk))
+  pieces.push(stream.end())
+  if (stream.error !== null) pieces.push(client.encodeStreamError(stream.error))
+  return toldOf(pieces.join(''), stream)
+}
+
+/** A whole reply of the upstream, told to a client. */
+export function whole(dialect: DialectName, reply: JsonObject, body: JsonObject = {}): Told {
+  const seed = { ...SEED, origin: dialect }
+  const result = translateReply(reply, upstream(dialect), client, asked(body), seed)
+  const { choices, usage } = objectOf(result.body === '' ? {} : JSON.parse(result.body))
+  const choice = objectOf(arrayOf(choices)[0])
+  const message = objectOf(choice['message'])
+  const { outcome, error, model } = result
+  return {
+    text: stringOf(message['content']) ?? '',
+    thinking: stringOf(message['reasoning_content']) ?? '',
+    calls: arrayOf(message['tool_calls']).map(callOf),
+    finishes: [choice['finish_reason']],
+    usage: objectOf(usage),
+    message,
+    frames: [result.body],
+    chunks: [],
+    bytes: result.body,
+    outcome,
+    error,
+    model,
+  }
+}
+
+/** A chat client's body, told to a model of the upstream. Throws as the codecs do. */
+export function sent(dialect: DialectName, body: JsonObject, model = modelOf(dialect)): Sent {
+  const lost: string[] = []
+  const egress = upstream(dialect)
+  const request = { ...asked({ ...body, model }), model }
+  const told = egress.encodeRequest(request, factsOf(model), {
+    drop: (path) => void lost.push(path),
+  })
+  return { body: told, headers: egress.headers(told), lost }
+}
+
+/** The gateway's error for a body that it refuses. Throws where it does not. */
+export function refused(act: () => unknown): WireError {
+  try {
+    act()
+  } catch (error) {
+    if (error instanceof GatewayError) return error.wire
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
+
+/** A function tool of chat completions. */
+export function tool(name: string, parameters?: JsonObject): JsonObject {
+  return {
+    type: 'function',
+    function: { name, ...(parameters === undefined ? {} : { parameters }) },
+  }
+}
+
+/** A turn of tools: what was asked, the calls the assistant made, and `done` as the result of each. */
+export interface Turn {
+  readonly go: JsonObject
+  readonly said: JsonObject
+  readonly results: JsonObject[]
+}
+
+/** The turn in which the assistant made `calls`; `extra` stands in its message as well. */
+export function turnOf(calls: readonly Call[], extra: JsonObject = {}): Turn {
+  const tool_calls = calls.map(({ id, name, json }) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: json },
+  }))
+  return {
+    go: { role: 'user', content: 'Go' },
+    said: { role: 'assistant', content: null, tool_calls, ...extra },
+    results: calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'done' })),
+  }
+}
+
+/** The same as messages. */
+export function history(calls: readonly Call[], extra: JsonObject = {}): JsonObject[] {
+  const { go, said, results } = turnOf(calls, extra)
+  return [go, said, ...results]
+}
+
+function modelOf(dialect: DialectName): string {
+  return MODELS[dialect]
+}
+
+function callOf(value: unknown): Call {
+  const { id, function: made } = objectOf(value)
+  const { name, arguments: json } = objectOf(made)
+  return { id: stringOf(id) ?? '', name: stringOf(name) ?? '', json: stringOf(json) ?? '' }
+}
+
+function toldOf(bytes: string, { outcome, error, model }: ReplyResult): Told {
+  const frames: string[] = []
+  const framer = new SseFramer({ frame: (_name, data) => frames.push(data) })
+  framer.write(Buffer.from(bytes))
+  framer.end()
+  const chunks = frames.filter((it) => it !== '[DONE]').map((it) => objectOf(JSON.parse(it)))
+  const choices = chunks.flatMap((chunk) => arrayOf(chunk['choices']).map(objectOf))
+  const deltas = choices.map((choice) => objectOf(choice['delta']))
+  const calls: Call[] = []
+  for (const delta of deltas) {
+    for (const piece of arrayOf(delta['tool_calls']).map(objectOf)) {
+      const at = Number(piece['index'])
+      const known = calls[at] ?? { id: '', name: '', json: '' }
+      const more = callOf(piece)
+      calls[at] = {
+        id: known.id + more.id,
+        name: known.name + more.name,
+        json: known.json + more.json,
+      }
+    }
+  }
+  return {
+    text: deltas.map((delta) => stringOf(delta['content']) ?? '').join(''),
+    thinking: deltas.map((delta) => stringOf(delta['reasoning_content']) ?? '').join(''),
+    calls,
+    finishes: choices.map((choice) => choice['finish_reason']),
+    usage: objectOf(chunks.findLast((chunk) => chunk['usage'] !== null)?.['usage']),
+    message: {},
+    frames,
+    chunks,
+    bytes,
+    outcome,
+    error,
+    model,
+  }
+}

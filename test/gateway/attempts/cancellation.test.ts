@@ -1,0 +1,67 @@
+/**
+ * Goal: an exchange is cancelled once, and whoever owns it hears of it exactly once.
+ * Method: every order of cancelling and listening.
+ */
+import t from 'tap'
+import { GatewayError } from '../../../src/errors.js'
+import { Cancellation } from '../../../src/gateway/cancellation.js'
+
+const gone = new GatewayError('client_gone', 'gone')
+const late = new GatewayError('upstream_timeout', 'late')
+
+void t.test('only the first reason counts', (t) => {
+  const cancellation = new Cancellation()
+  const heard: GatewayError[] = []
+  cancellation.onCancel((reason) => heard.push(reason))
+  t.equal(cancellation.reason, null)
+  cancellation.cancel(gone)
+  cancellation.cancel(late)
+  t.same(heard, [gone])
+  t.equal(cancellation.reason, gone)
+  t.end()
+})
+
+void t.test('who comes after the cancellation hears at once', (t) => {
+  const cancellation = new Cancellation()
+  cancellation.cancel(late)
+  const heard: GatewayError[] = []
+  cancellation.onCancel((reason) => heard.push(reason))
+  t.same(heard, [late])
+  t.end()
+})
+
+void t.test('the last listener replaces the one before it, and null takes it away', (t) => {
+  const cancellation = new Cancellation()
+  cancellation.onCancel(() => t.fail('was replaced'))
+  let heard = 0
+  cancellation.onCancel(() => (heard += 1))
+  cancellation.cancel(gone)
+  t.equal(heard, 1)
+  const silent = new Cancellation()
+  silent.onCancel(() => t.fail('was taken away'))
+  silent.onCancel(null)
+  silent.cancel(gone)
+  t.equal(silent.reason, gone)
+  t.end()
+})
+
+void t.test('check throws the reason, and nothing before there is one', (t) => {
+  const cancellation = new Cancellation()
+  cancellation.check()
+  cancellation.cancel(gone)
+  t.throws(() => cancellation.check(), gone)
+  t.end()
+})
+
+void t.test('a listener that cancels again changes nothing', (t) => {
+  const cancellation = new Cancellation()
+  let heard = 0
+  cancellation.onCancel(() => {
+    heard += 1
+    cancellation.cancel(late)
+  })
+  cancellation.cancel(gone)
+  t.equal(heard, 1)
+  t.equal(cancellation.reason, gone)
+  t.end()
+})

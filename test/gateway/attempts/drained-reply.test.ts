@@ -1,0 +1,106 @@
+/**
+ * Goal: what happens to an answer whose client has left is what the configuration says: cancelled, read to
+ * its end, or read until the counts have come; never more of them at once, nor longer, than allowed.
+ * Method: gateways with each setting over the emulator, whose answers are paced; clients that leave.
+ */
+import t, { type Test } from 'tap'
+import type { UsageRow } from '../../../src/ledger/row.js'
+import {
+  eventually,
+  openClient,
+  question,
+  series,
+  UPSTREAMS,
+  watchProcess,
+} from '../../faults/scene.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import { rowsOf } from '../../helpers/ledger.js'
+
+/** About 150 pieces in 300 ms. */
+const SLOW = 'Say it. [[words:150]] [[pace:2]]'
+
+/** Leaves as soon as there is content, or the upstream is at work on a whole reply. */
+async function leave(t: Test, gateway: TestGateway, model: string, stream = true): Promise<void> {
+  const asked = gateway.emulator.ledger.length
+  if (!stream) gateway.emulator.script({ times: 1, fault: { kind: 'delay', ms: 150 } })
+  const client = openClient(t, gateway, question(model, stream, SLOW))
+  await eventually(() => gateway.emulator.ledger.length > asked, 'the upstream is asked')
+  if (stream) await eventually(() => client.text().includes('"content":"'), 'content')
+  client.socket.destroy()
+}
+
+async function rowAt(gateway: TestGateway, count: number): Promise<UsageRow> {
+  const over = (): boolean => gateway.lines.filter(({ msg }) => msg === 'exchange').length >= count
+  await eventually(over, 'the exchange is over', 5000)
+  const rows = await rowsOf(gateway)
+  const row = rows.at(-1)
+  if (row === undefined || rows.length !== count) throw new Error(`${rows.length} rows`)
+  return row
+}
+
+void t.test('drain: the counts are the upstream’s own', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t, { more: 'on_disconnect: drain' })
+  let count = 0
+  for (const { name, model } of UPSTREAMS) {
+    for (const stream of [true, false]) {
+      await leave(t, gateway, model, stream)
+      count += 1
+      const row = await rowAt(gateway, count)
+      const counted = gateway.emulator.ledger.at(-1)?.counted
+      t.match(row, { outcome: 'client_gone', status: 499, source: 'reported' }, name)
+      t.match(row.usage, { input: counted?.input, output: counted?.output }, name)
+      const after = row.tokensAfterDisconnect
+      t.ok(after > 0 && after <= (counted?.output ?? 0), `${name}: ${after} after`)
+      t.equal(gateway.emulator.ledger.at(-1)?.outcome, 'done', 'read to the end')
+    }
+    const metric = `sluice_tokens_after_disconnect_total{upstream="${name}"}`
+    t.ok((await series(gateway, metric)) > 0, metric)
+    t.equal(await series(gateway, `sluice_inflight{upstream="${name}"}`), 0)
+  }
+})
+
+void t.test('drain_until_usage: no longer than it takes', async (t) => {
+  const gateway = await startGateway(t, { more: 'on_disconnect: drain_until_usage' })
+  await leave(t, gateway, 'gemini-2.5-flash')
+  const row = await rowAt(gateway, 1)
+  t.match(row, { outcome: 'client_gone', source: 'reported' })
+  await eventually(() => gateway.emulator.open() === 0, 'the upstream is let go')
+  t.equal(gateway.emulator.ledger.at(-1)?.outcome, 'client_closed', 'before the end')
+  await leave(t, gateway, 'gpt-4o')
+  const counted = gateway.emulator.ledger.at(-1)?.counted
+  t.match((await rowAt(gateway, 2)).usage, { output: counted?.output }, 'which is the end here')
+})
+
+void t.test('cancel is the default, and an upstream may have its own', async (t) => {
+  const gateway = await startGateway(t, { upstreamOptions: 'on_disconnect: drain' })
+  await leave(t, gateway, 'gpt-4o')
+  t.match(await rowAt(gateway, 1), { source: 'reported' }, 'drained')
+  const plain = await startGateway(t)
+  await leave(t, plain, 'gpt-4o')
+  t.match(await rowAt(plain, 1), { source: 'estimated', tokensAfterDisconnect: 0 })
+  t.equal(plain.emulator.ledger.at(-1)?.outcome, 'client_closed')
+})
+
+void t.test('no more at once than allowed, and no longer', async (t) => {
+  const more = 'on_disconnect: drain\nafter_disconnect: { max_streams: 1, max_ms: 60 }'
+  const gateway = await startGateway(t, { more })
+  gateway.emulator.script({ times: 2, fault: { kind: 'stall', event: 20 } })
+  await leave(t, gateway, 'gpt-4o')
+  await leave(t, gateway, 'gpt-4o')
+  const over = (): number => gateway.lines.filter(({ msg }) => msg === 'exchange').length
+  await eventually(() => over() >= 1, 'the second is cancelled at once', 50)
+  await eventually(() => over() >= 2, 'the first when its time is over', 3000)
+  for (const row of await rowsOf(gateway)) t.match(row, { source: 'estimated', status: 499 })
+  await eventually(() => gateway.emulator.open() === 0, 'both are let go')
+  await leave(t, gateway, 'gemini-2.5-flash')
+  t.match(await rowAt(gateway, 3), { outcome: 'client_gone' }, 'the place is free again')
+})
+
+void t.test('the end of the process ends them, with their rows', async (t) => {
+  const gateway = await startGateway(t, { more: 'on_disconnect: drain' })
+  gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 20 } })
+  await leave(t, gateway, 'gpt-4o')
+  await gateway.plane.drain()
+  t.match(await rowsOf(gateway), [{ source: 'estimated', outcome: 'client_gone' }])
+})

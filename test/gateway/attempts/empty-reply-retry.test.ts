@@ -1,0 +1,112 @@
+/**
+ * Goal: a Gemini answer that came to nothing (a malformed call and its relatives, STOP without a word)
+ * is asked for once more, before the client has heard anything, and only once; each try is counted.
+ * Method: an upstream of raw bytes that stumbles as often as the test says; its requests are looked at.
+ */
+import t, { type Test } from 'tap'
+import { objectOf, type JsonObject } from '../../../src/chat/json.js'
+import {
+  ask,
+  checkFailed,
+  httpReply,
+  isComplete,
+  question,
+  series,
+  startRawUpstream,
+  watchProcess,
+} from '../../faults/scene.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+
+const MODEL = 'gemini-3.5-flash'
+const USAGE = { stream_options: { include_usage: true } }
+
+/** What the upstream says in one try. */
+interface Said {
+  readonly reason: string
+  readonly parts?: readonly JsonObject[]
+  readonly output?: number
+}
+
+const EMPTY: Said = { reason: 'STOP' }
+const MALFORMED: Said = { reason: 'MALFORMED_FUNCTION_CALL' }
+const GOOD: Said = { reason: 'STOP', parts: [{ text: 'Well.' }], output: 3 }
+
+function replyOf({ reason, parts, output }: Said, stream: boolean): string {
+  const content = parts === undefined ? { role: 'model' } : { role: 'model', parts: [...parts] }
+  const usageMetadata = { promptTokenCount: 7, ...(output && { candidatesTokenCount: output }) }
+  const candidates = [{ content, finishReason: reason, index: 0 }]
+  const body = { candidates, usageMetadata, modelVersion: MODEL, responseId: 'r' }
+  const json = JSON.stringify(body)
+  return stream
+    ? httpReply(200, ['content-type: text/event-stream'], `data: ${json}\r\n\r\n`)
+    : httpReply(200, ['content-type: application/json'], json)
+}
+
+async function gatewayFor(
+  t: Test,
+  stream: boolean,
+  said: readonly Said[],
+): Promise<{ gateway: TestGateway; bodies: string[] }> {
+  watchProcess(t)
+  const bodies: string[] = []
+  const upstream = await startRawUpstream(t, ({ socket }, request) => {
+    bodies.push(request.slice(request.indexOf('\r\n\r\n') + 4))
+    socket.write(replyOf(said[bodies.length - 1] ?? GOOD, stream))
+  })
+  return { gateway: await startGateway(t, { upstreams: { gemini: upstream.url } }), bodies }
+}
+
+function attempts(gateway: TestGateway, kind: string): Promise<number> {
+  return series(gateway, `sluice_attempts_total{upstream="google",kind="${kind}"}`)
+}
+
+for (const stream of [false, true]) {
+  const form = stream ? 'streamed' : 'whole'
+
+  for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'MALFORMED_RESPONSE']) {
+    void t.test(`${reason}, ${form}: the same once more`, async (t) => {
+      const { gateway, bodies } = await gatewayFor(t, stream, [{ reason }, GOOD])
+      const seen = await ask(gateway, question(MODEL, stream, 'Hello', stream ? USAGE : {}))
+      t.ok(isComplete(seen), seen.body.slice(-300))
+      t.equal(seen.text, 'Well.')
+      t.equal(bodies.length, 2)
+      t.equal(bodies[1], bodies[0], 'byte for byte')
+      const usage = objectOf(seen.data.map((each) => each.usage).findLast(Boolean))
+      t.equal(usage.prompt_tokens, 14, 'both tries are paid for')
+      t.equal(await attempts(gateway, 'upstream_failed'), 1)
+      t.equal(await attempts(gateway, 'ok'), 1)
+    })
+  }
+
+  void t.test(`a second failure is the answer, ${form}`, async (t) => {
+    const { gateway, bodies } = await gatewayFor(t, stream, [MALFORMED, MALFORMED, GOOD])
+    const seen = await ask(gateway, question(MODEL, stream))
+    checkFailed(t, seen, form, ['upstream_failed'])
+    t.equal(seen.status, 502)
+    t.equal(bodies.length, 2)
+    t.equal(await attempts(gateway, 'upstream_failed'), 2)
+  })
+
+  void t.test(`an empty answer, ${form}: once more, then as it is`, async (t) => {
+    const { gateway, bodies } = await gatewayFor(t, stream, [EMPTY, GOOD, EMPTY, EMPTY, GOOD])
+    const mended = await ask(gateway, question(MODEL, stream))
+    t.equal(mended.text, 'Well.')
+    t.equal(bodies.length, 2)
+    const empty = await ask(gateway, question(MODEL, stream))
+    t.ok(isComplete(empty), empty.body)
+    t.equal(empty.text, '')
+    t.equal(empty.finish, 'stop')
+    t.equal(bodies.length, 4)
+  })
+
+  void t.test(`nothing is asked for twice once something was said, ${form}`, async (t) => {
+    const { gateway, bodies } = await gatewayFor(t, stream, [
+      { reason: 'MALFORMED_FUNCTION_CALL', parts: [{ text: 'Let me see.' }], output: 4 },
+      { reason: 'STOP', output: 4 },
+    ])
+    checkFailed(t, await ask(gateway, question(MODEL, stream)), form, ['upstream_failed'])
+    t.equal(bodies.length, 1)
+    t.equal((await ask(gateway, question(MODEL, stream))).finish, 'stop')
+    t.equal(bodies.length, 2, 'counted words are an answer')
+  })
+}

@@ -1,0 +1,116 @@
+/**
+ * Goal: a picture that a client names by URL reaches an upstream that reads no URLs, where the operator
+ * allows it; otherwise the request is refused by the part's path.
+ * Method: a picture server on this machine, requests through a gateway, what the emulator was asked.
+ */
+import { createServer } from 'node:http'
+import t, { type Test } from 'tap'
+import { objectOf, type JsonValue } from '../../../src/chat/json.js'
+import { startGateway } from '../../helpers/gateway.js'
+
+const PNG = Buffer.from('\x89PNG\r\n\x1a\n and so on', 'latin1')
+const ALLOWED = 'fetch_media: { enabled: true, allow_private_address: true, max_per_request: 3 }'
+
+async function pictures(t: Test): Promise<{ url: string; seen: string[] }> {
+  const seen: string[] = []
+  const server = createServer((req, res) => {
+    seen.push(req.url ?? '')
+    if (req.url === '/hang.png') return
+    res.writeHead(req.url === '/missing.png' ? 404 : 200, { 'content-type': 'image/png' })
+    res.end(PNG)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return { url: `http://127.0.0.1:${port}`, seen }
+}
+
+function showing(model: string, ...urls: string[]): { model: string; messages: JsonValue } {
+  const parts = urls.map((url) => ({ type: 'image_url', image_url: { url } }))
+  const content = [{ type: 'text', text: 'What is this?' }, ...parts]
+  return { model, messages: [{ role: 'user', content }] }
+}
+
+void t.test('fetched once each, sent inline, for those who read no such URL', async (t) => {
+  const { url, seen } = await pictures(t)
+  const gateway = await startGateway(t, { more: ALLOWED })
+  const data = PNG.toString('base64')
+  const [a, b] = [`${url}/a.png`, `${url}/b.png`]
+  const gemini = await gateway.chat(showing('gemini-2.5-flash', a, b, a))
+  t.equal(gemini.status, 200)
+  t.same(seen.sort(), ['/a.png', '/b.png'])
+  const part = { inlineData: { mimeType: 'image/png', data } }
+  t.match(gateway.emulator.ledger.at(-1)?.body, { contents: [{ parts: [{}, part, part, part] }] })
+
+  const claude = await gateway.chat(showing('claude-haiku-4-5', a, 'https://a.example/i.png'))
+  t.equal(claude.status, 200)
+  const source = { type: 'base64', media_type: 'image/png', data }
+  const asked = { type: 'url', url: 'https://a.example/i.png' }
+  t.match(gateway.emulator.ledger.at(-1)?.body, {
+    messages: [{ content: [{}, { source }, { source: asked }] }],
+  })
+
+  const own = await gateway.chat(showing('gpt-4o', a))
+  t.equal(own.status, 200)
+  t.match(gateway.emulator.ledger.at(-1)?.body, {
+    messages: [{ content: [{}, { image_url: { url: a } }] }],
+  })
+  t.equal(seen.length, 3, 'OpenAI reads it itself')
+})
+
+void t.test('off by default: refused by the part, nothing is fetched', async (t) => {
+  const { url, seen } = await pictures(t)
+  const gateway = await startGateway(t)
+  for (const model of ['gemini-2.5-flash', 'claude-haiku-4-5']) {
+    const response = await gateway.chat(showing(model, `${url}/a.png`))
+    t.equal(response.status, 400)
+    const error = objectOf(objectOf(await response.json())['error'])
+    t.match(error, { kind: 'untranslatable', param: /^messages\[0\]\.content/ })
+  }
+  t.same(seen, [])
+})
+
+void t.test(
+  'what cannot be fetched is a 400 that names the part and not the address',
+  async (t) => {
+    const { url } = await pictures(t)
+    const gateway = await startGateway(t, { more: ALLOWED })
+    const error = async (...urls: string[]): Promise<unknown> => {
+      const response = await gateway.chat(showing('gemini-2.5-flash', ...urls))
+      t.equal(response.status, 400)
+      return objectOf(await response.json())['error']
+    }
+    const missing = await error(`${url}/hang.png`, `${url}/missing.png`)
+    t.match(missing, { kind: 'malformed_request', param: 'messages[0].content[2]' })
+    t.match(missing, { message: /^messages\[0\]\.content\[2\]: the URL answered 404\. Send/ })
+    const many = [1, 2, 3, 4].map((n) => `${url}/${n}.png`)
+    t.match(await error(...many), { param: 'messages', message: /at most 3 URLs/ })
+  },
+)
+
+void t.test('the network behind the gateway stays out of reach', async (t) => {
+  const { url, seen } = await pictures(t)
+  const gateway = await startGateway(t, { more: 'fetch_media: { enabled: true }' })
+  const response = await gateway.chat(showing('gemini-2.5-flash', `${url}/a.png`))
+  t.equal(response.status, 400)
+  t.match(await response.json(), { error: { message: /could not be fetched/ } })
+  t.same(seen, [])
+})
+
+void t.test('a client that leaves while its picture is fetched ends the exchange', async (t) => {
+  const { url, seen } = await pictures(t)
+  const gateway = await startGateway(t, { more: ALLOWED })
+  const aborter = new AbortController()
+  const asked = gateway.chat(showing('gemini-2.5-flash', `${url}/hang.png`), {
+    signal: aborter.signal,
+  })
+  while (seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  aborter.abort()
+  await t.rejects(asked)
+  while (gateway.lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.match(gateway.lines.at(-1), { outcome: 'client_gone' })
+})

@@ -1,0 +1,61 @@
+/**
+ * Goal: whatever is in flight is looked at on every tick, and nothing else is.
+ * Method: the real clock, counted in ticks and never in exact milliseconds.
+ */
+import t from 'tap'
+import { Deadlines, TICK_MS } from '../../../src/gateway/in-flight/deadlines.js'
+import { NOT_LISTED } from '../../../src/gateway/in-flight/in-flight-list.js'
+import { until } from '../../helpers/upstream.js'
+
+void t.test('ticks reach what is in flight, with a time that goes forward', async (t) => {
+  const deadlines = new Deadlines()
+  t.teardown(() => deadlines.close())
+  const seen: number[] = []
+  const before = performance.now()
+  deadlines.add({ listIndex: NOT_LISTED, tick: (nowMs) => void seen.push(nowMs) })
+  await until(() => seen.length >= 3)
+  t.same(
+    seen,
+    [...seen].sort((a, b) => a - b),
+  )
+  const [first = 0, , third = 0] = seen
+  t.ok(first >= before)
+  t.ok(third - first >= TICK_MS, 'three ticks are two intervals')
+})
+
+void t.test('what is removed is left alone, also from inside a tick', async (t) => {
+  const deadlines = new Deadlines()
+  t.teardown(() => deadlines.close())
+  let ticks = 0
+  let once = 0
+  const short = {
+    listIndex: NOT_LISTED,
+    tick: () => {
+      once += 1
+      deadlines.remove(short)
+      deadlines.remove(other)
+    },
+  }
+  const other = { listIndex: NOT_LISTED, tick: () => t.fail('was removed before its turn') }
+  deadlines.add(other)
+  deadlines.add(short)
+  deadlines.add({ listIndex: NOT_LISTED, tick: () => void (ticks += 1) })
+  await until(() => ticks >= 2)
+  t.equal(once, 1)
+})
+
+void t.test('closed, it is silent; the same thing twice is in flight once', async (t) => {
+  const deadlines = new Deadlines()
+  let ticks = 0
+  const timed = { listIndex: NOT_LISTED, tick: () => void (ticks += 1) }
+  deadlines.add(timed)
+  deadlines.add(timed)
+  const other = new Deadlines()
+  t.teardown(() => other.close())
+  let beats = 0
+  await until(() => ticks === 1)
+  deadlines.close()
+  other.add({ listIndex: NOT_LISTED, tick: () => void (beats += 1) })
+  await until(() => beats >= 2)
+  t.equal(ticks, 1)
+})

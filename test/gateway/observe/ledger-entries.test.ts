@@ -1,0 +1,246 @@
+/**
+ * Goal: one row for each authenticated request for a chat, by the written rules (docs/reference/ledger.md),
+ * however the exchange ends; what flowed is never free, and nothing is charged twice.
+ * Method: a whole gateway over the emulator, one fault at a time; rows are read from the store beside it.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import type { UsageRow } from '../../../src/ledger/row.js'
+import {
+  ask,
+  eventually,
+  openClient,
+  question,
+  UPSTREAMS,
+  watchProcess,
+} from '../../faults/scene.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import { rowsOf } from '../../helpers/ledger.js'
+
+const WORDS = 'Say it. [[words:200]]'
+/** The emulator bills the last word with its space. */
+const tokens = (text: string): number => Math.ceil(text.length / 4)
+
+/** The row that a request leaves; fails where there is not exactly one. */
+async function rowAfter(
+  t: Test,
+  gateway: TestGateway,
+  act: () => Promise<unknown>,
+): Promise<UsageRow> {
+  const before = (await rowsOf(gateway)).length
+  const lines = gateway.lines.length
+  await act()
+  await eventually(() => gateway.lines.length > lines, 'the line of the exchange')
+  const rows = await rowsOf(gateway)
+  t.equal(rows.length, before + 1, 'one row')
+  const row = rows.at(-1)
+  if (row === undefined) throw new Error('no row')
+  t.equal(row.requestId, gateway.lines.at(-1)?.['request_id'], 'the id of the response header')
+  return row
+}
+
+void t.test('an answer that is complete: what the upstream counted', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  for (const { name, model } of UPSTREAMS) {
+    for (const stream of [true, false]) {
+      const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, WORDS)))
+      const counted = gateway.emulator.ledger.at(-1)?.counted
+      t.match(row, { source: 'reported', outcome: 'ok', status: 200, attempts: 1, finish: 'stop' })
+      t.match(row, { stream, upstream: name, model, modelAsked: model })
+      t.match(row, { ingress: 'chat', errorMessage: null, limit: null, upstreamStatus: 200 })
+      t.equal(row.attempted, `${name}:ok`)
+      t.match(row.modelAnswered, new RegExp(`^${model}`))
+      t.match(row.usage, { input: counted?.input, output: counted?.output }, `${name} tokens`)
+      t.ok((row.costNanoUsd ?? 0) > 0, `${name} cost`)
+      t.equal(row.tokensAfterDisconnect, 0)
+      t.ok((row.hops.firstContent ?? 0) > 0 && row.durationMs > 0)
+    }
+  }
+  const price = (await rowsOf(gateway)).find(({ upstream }) => upstream === 'openai')
+  const { input = 0, output = 0 } = price?.usage ?? {}
+  t.equal(price?.costNanoUsd, input * 2500 + output * 10_000, 'gpt-4o: 2.5 and 10 dollars')
+})
+
+void t.test('the tier that served it: at its own price, or at none', async (t) => {
+  const gateway = await startGateway(t)
+  const cost = async (model: string, stream: boolean, tier: string) => {
+    const body = question(model, stream, WORDS, { service_tier: tier })
+    const { costNanoUsd, usage } = await rowAfter(t, gateway, () => ask(gateway, body))
+    return { cost: costNanoUsd, full: (usage.input ?? 0) * 2500 + (usage.output ?? 0) * 10_000 }
+  }
+  for (const stream of [true, false]) {
+    const usual = await cost('gpt-4o', stream, 'default')
+    t.equal(usual.cost, usual.full)
+    t.equal((await cost('gpt-4o', stream, 'priority')).cost, null, 'the catalogue has no price')
+  }
+  const text = readFileSync(gateway.configFile, 'utf8')
+  const price = '{ input: 2.5, output: 10, service_tiers: { flex: 0.5, priority: 2 } }'
+  const prices = `prices: { gpt-4o-2024-08-06: ${price} }`
+  writeFileSync(gateway.configFile, text.replace('dialect: openai,', `dialect: openai, ${prices},`))
+  gateway.reload()
+  for (const stream of [true, false]) {
+    const flex = await cost('gpt-4o', stream, 'flex')
+    t.equal(flex.cost, flex.full / 2)
+    const priority = await cost('gpt-4o', stream, 'priority')
+    t.equal(priority.cost, priority.full * 2)
+    t.equal((await cost('gpt-4.1', stream, 'default')).cost === null, false)
+  }
+})
+
+void t.test('a model beyond the catalogue counts by its own name once it was served', async (t) => {
+  const gateway = await startGateway(t)
+  const asked = async (model: string) =>
+    rowAfter(t, gateway, () => ask(gateway, question(model, false)))
+  t.match(await asked('gpt-house-1'), { outcome: 'ok', model: 'gpt-house-1' })
+  gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
+  t.match(await asked('gpt-house-2'), { model: 'gpt-' }, 'one that failed counts as its route')
+  t.match(await asked('gpt-"; drop table'), { model: 'gpt-' }, 'and a text that is no name')
+})
+
+void t.test('counts that are missing or absurd: estimated, and never nothing', async (t) => {
+  const gateway = await startGateway(t)
+  for (const { name, model } of UPSTREAMS) {
+    for (const stream of [true, false]) {
+      for (const mode of ['missing', 'null', 'negative', 'huge'] as const) {
+        gateway.emulator.script({ times: 1, fault: { kind: 'usage', mode } })
+        const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, WORDS)))
+        const what = `${name} ${mode} ${stream ? 'streamed' : 'whole'}`
+        const real = gateway.emulator.ledger.at(-1)?.counted?.output ?? 0
+        t.match(row, { source: 'estimated', outcome: 'ok' }, what)
+        t.ok(Math.abs((row.usage.output ?? 0) / real - 1) <= 0.05, `${what}: ${row.usage.output}`)
+        t.ok((row.usage.input ?? 0) > 0 && (row.usage.input ?? 0) < 100, `${what}: a prompt`)
+        t.ok((row.costNanoUsd ?? 0) > 0, `${what}: a cost`)
+      }
+      gateway.emulator.script({ times: 1, fault: { kind: 'usage', mode: 'twice' } })
+      const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, WORDS)))
+      // The second report is one higher, and the last one counts.
+      const output = (gateway.emulator.ledger.at(-1)?.counted?.output ?? 0) + 1
+      t.match(row, { source: 'reported', usage: { output } }, `${name} twice`)
+    }
+  }
+  const warned = gateway.lines.filter(({ msg }) => String(msg).includes('impossible token counts'))
+  t.equal(warned.length, 6, 'the absurd ones are told of')
+})
+
+void t.test('an upstream that fails before its first word: nothing was used', async (t) => {
+  const gateway = await startGateway(t)
+  const faults = [
+    { kind: 'status', code: 500 },
+    { kind: 'status', code: 429 },
+    { kind: 'drop' },
+    { kind: 'error', event: 0 },
+  ] as const
+  for (const { name, model } of UPSTREAMS) {
+    for (const fault of faults) {
+      // A reused connection that is lost at once is followed by an attempt on a fresh one.
+      const times = fault.kind === 'drop' ? 2 : 1
+      gateway.emulator.script({ times, fault })
+      const row = await rowAfter(t, gateway, () => ask(gateway, question(model, true, WORDS)))
+      const nothing = { source: 'none', usage: {}, costNanoUsd: 0 }
+      t.match(row, { ...nothing, attempts: times }, name)
+      t.match(row.outcome, /^upstream_/, `${name} ${fault.kind}`)
+      t.ok(row.status >= 400, String(row.status))
+    }
+  }
+})
+
+void t.test('an upstream that fails in the middle: what flowed', async (t) => {
+  const gateway = await startGateway(t)
+  for (const { name, model } of UPSTREAMS) {
+    for (const fault of [{ kind: 'cut', mode: 'eof' }, { kind: 'error' }] as const) {
+      // Gemini's events are larger.
+      gateway.emulator.script({ times: 1, fault: { ...fault, event: name === 'google' ? 9 : 90 } })
+      let said = ''
+      const row = await rowAfter(t, gateway, async () => {
+        said = (await ask(gateway, question(model, true, WORDS))).text
+      })
+      t.ok(said.length > 100, `${name}: ${said.length} characters`)
+      t.match(row, { source: 'estimated', status: 200 }, name)
+      t.match(row.outcome, /^upstream_/)
+      t.ok((row.usage.input ?? 0) > 0)
+      t.ok(isNear(row, said), `${name}: ${row.usage.output} for ${said.length} characters`)
+    }
+  }
+})
+
+/** Within 5 % of what the client has, or a piece or two that was under way. */
+function isNear({ usage: { output = 0 } }: UsageRow, said: string): boolean {
+  const exact = tokens(said)
+  return output >= exact && output <= Math.max(exact * 1.05, exact + 6)
+}
+
+void t.test('a client that leaves: the prompt, and what flowed', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  for (const { name, model } of UPSTREAMS) {
+    for (const words of [0, 3, 60]) {
+      const fault =
+        words === 0
+          ? ({ kind: 'hang' } as const)
+          : ({ kind: 'stall', event: words + (name === 'anthropic' ? 3 : 1) } as const)
+      gateway.emulator.script({ times: 1, fault })
+      const client = openClient(t, gateway, question(model, true, WORDS))
+      const row = await rowAfter(t, gateway, async () => {
+        await eventually(() => gateway.emulator.open() === 1, 'the upstream is asked')
+        if (words > 0) await eventually(() => client.text().includes('"content":"'), 'content')
+        await new Promise((resolve) => setTimeout(resolve, 30))
+        client.socket.destroy()
+      })
+      t.match(row, { source: 'estimated', outcome: 'client_gone', status: 499 }, name)
+      t.ok((row.usage.input ?? 0) > 0, 'the prompt')
+      const said = [...client.text().matchAll(/"content":"((?:[^"\\]|\\.)*)"/g)]
+      const text = said.map(([, piece = '']) => piece).join('')
+      if (words === 0) t.equal(row.usage.output, 0, 'nothing was said')
+      else t.ok(isNear(row, text), `${name}: ${row.usage.output} for ${text.length} characters`)
+      t.ok((row.costNanoUsd ?? 0) > 0)
+    }
+  }
+})
+
+void t.test('what never reached an upstream has a row of nothing', async (t) => {
+  const gateway = await startGateway(t)
+  const cases: [string, string, string, number][] = [
+    ['a broken body', '{', 'malformed_request', 400],
+    ['an unknown model', question('nobody-1', false), 'unknown_model', 404],
+    ['a field out of bounds', question('gpt-4o', true, 'x', { n: 0 }), 'malformed_request', 400],
+  ]
+  for (const [name, body, outcome, status] of cases) {
+    const row = await rowAfter(t, gateway, () => ask(gateway, body))
+    t.match(row, { outcome, status, source: 'none', usage: {}, costNanoUsd: 0, attempts: 0 }, name)
+    t.match(row, { upstreamStatus: null, attempted: null, limit: null })
+    t.ok((row.errorMessage ?? '') !== '', 'it says why')
+    t.equal(row.modelAnswered, null)
+  }
+  const before = (await rowsOf(gateway)).length
+  await fetch(`${gateway.baseUrl}/models`, {
+    headers: { authorization: `Bearer ${gateway.secret}` },
+  })
+  await gateway.chat('{}', { headers: { authorization: 'Bearer sk_nobody' } })
+  t.equal((await rowsOf(gateway)).length, before, 'a list of models and a stranger have none')
+})
+
+void t.test('an answer in parts: each request to the upstream billed, one row', async (t) => {
+  const gateway = await startGateway(t)
+  for (const reason of ['CONTINUATION', 'CONTINUATION', 'STOP']) {
+    const candidate = {
+      content: { role: 'model', parts: [{ text: 'part' }] },
+      index: 0,
+      finishReason: reason,
+      continuationToken: 'token',
+    }
+    const usageMetadata = { promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 1 }
+    gateway.emulator.replay({
+      status: 200,
+      response_headers: { 'content-type': 'application/json' },
+      response_body: JSON.stringify({
+        candidates: [candidate],
+        usageMetadata,
+        modelVersion: 'gemini-4-argon',
+      }),
+    })
+  }
+  const row = await rowAfter(t, gateway, () => ask(gateway, question('gemini-4-argon', false)))
+  t.match(row, { attempts: 3, source: 'reported', outcome: 'ok' })
+  t.match(row.usage, { input: 21, output: 12, reasoning: 3 })
+})

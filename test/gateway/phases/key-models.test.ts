@@ -1,0 +1,94 @@
+/**
+ * Goal: a key that may ask for some models only, or until some time only, may do no more.
+ * Method: keys made on the store of a running gateway, and requests with them.
+ */
+import t from 'tap'
+import { createKey, type NewKey } from '../../../src/accounts/accounts.js'
+import { namesModel } from '../../../src/accounts/account.js'
+import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
+import { loadConfig } from '../../../src/config/load.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+
+async function keyWith(gateway: TestGateway, rest: NewKey): Promise<string> {
+  const loaded = loadConfig(gateway.configFile, {})
+  if (!loaded.ok) throw new Error('the configuration is no good')
+  const store = await openStore(loaded.config.store)
+  try {
+    const account = await store.accountByEmail('test@example.com')
+    if (account === null) throw new Error('no account')
+    return (await createKey(store, loaded.config.plans, account, 'limited', rest)).secret
+  } finally {
+    await store.close()
+  }
+}
+
+function ask(gateway: TestGateway, secret: string, model: string): Promise<Response> {
+  const messages = [{ role: 'user', content: 'Name a colour.' }]
+  const headers = { authorization: `Bearer ${secret}` }
+  return gateway.chat({ model, messages }, { headers })
+}
+
+void t.test('a key asks for the models that it names, and for no other', async (t) => {
+  const gateway = await startGateway(t)
+  const secret = await keyWith(gateway, { models: ['gpt-5.4-mini', 'claude-*'] })
+  for (const model of ['gpt-5.4-mini', 'claude-sonnet-4-5', 'claude-haiku-4-5']) {
+    t.equal((await ask(gateway, secret, model)).status, 200, model)
+  }
+  const asked = gateway.emulator.ledger.length
+  for (const model of ['gpt-5.4', 'gpt-5.4-mini-2026-01-01', 'gemini-2.5-flash']) {
+    const answer = await ask(gateway, secret, model)
+    t.equal(answer.status, 403, model)
+    const error = objectOf(objectOf(await answer.json())['error'])
+    t.match(error, { kind: 'forbidden', param: 'model', message: new RegExp(`'${model}'`) })
+  }
+  t.equal(gateway.emulator.ledger.length, asked, 'no upstream was asked')
+  t.equal((await ask(gateway, secret, 'no-such-model')).status, 404, 'what nobody may is not known')
+})
+
+void t.test('a key ends at its time', async (t) => {
+  const gateway = await startGateway(t)
+  const past = await keyWith(gateway, { expiresAtMs: Date.now() - 1 })
+  const future = await keyWith(gateway, { expiresAtMs: Date.now() + 60_000 })
+  t.equal((await ask(gateway, past, 'gpt-5.4-mini')).status, 401)
+  t.equal((await ask(gateway, future, 'gpt-5.4-mini')).status, 200)
+})
+
+void t.test('a pattern is an id, or the beginning of ids', (t) => {
+  t.ok(namesModel(['*'], 'anything'))
+  t.ok(namesModel(['a', 'gpt-*'], 'gpt-'))
+  for (const pattern of ['gpt-*', 'gpt-5', 'g*-5', '']) t.notOk(namesModel([pattern], 'gpt'))
+  t.notOk(namesModel([], 'gpt'))
+  t.end()
+})
+
+/** Status and body of a GET with the key. */
+async function get(
+  gateway: TestGateway,
+  secret: string,
+  path: string,
+): Promise<{ status: number; ids: (string | undefined)[] }> {
+  const headers = { authorization: `Bearer ${secret}` }
+  const res = await fetch(`${gateway.origin}${path}`, { headers })
+  const { data } = objectOf(await res.json())
+  return { status: res.status, ids: arrayOf(data).map((one) => stringOf(objectOf(one)['id'])) }
+}
+
+void t.test('a key lists the models that it may ask for', async (t) => {
+  const gateway = await startGateway(t)
+  const all = await get(gateway, gateway.secret, '/v1/models')
+  const patterns = ['gpt-5.4-mini', 'claude-*', 'no-such-model', '']
+  const secret = await keyWith(gateway, { models: patterns.filter((one) => one !== '') })
+  const some = await get(gateway, secret, '/v1/models')
+  t.ok(all.ids.length > some.ids.length)
+  t.same(
+    some.ids,
+    all.ids.filter((id) => namesModel(patterns, id ?? '')),
+  )
+  t.ok(some.ids.length > 2)
+  t.same(await get(gateway, secret, '/v1/models'), some, 'and again')
+  const one = await get(gateway, secret, '/v1/models/claude-sonnet-4-5')
+  t.equal(one.status, 200)
+  t.equal((await get(gateway, secret, '/v1/models/gemini-2.5-flash')).status, 403)
+  t.equal((await get(gateway, secret, '/v1/models/no-such-model')).status, 404)
+})

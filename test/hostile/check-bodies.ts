@@ -1,0 +1,33 @@
+/** Sends costly bodies of one client format to every encoder and holds each step to 50 ms of processor time. */
+import t from 'tap'
+import type { JsonObject } from '../../src/chat/json.js'
+import { ENCODERS, trip, type Client } from './measure-steps.js'
+
+const MOST_MS = 50
+/** A step that was slow is taken again: what is slow each time is slow by itself. */
+const TRIES = 10
+
+/** One test for each body, by its name. `isTaken`: no encoder may refuse it. */
+export function checkBodies(
+  client: Client,
+  bodies: Readonly<Record<string, JsonObject>>,
+  { isTaken }: { readonly isTaken: boolean },
+): void {
+  t.setTimeout(170_000)
+  for (const [name, made] of Object.entries(bodies)) {
+    void t.test(name, (t) => {
+      const body = Buffer.from(JSON.stringify(made))
+      for (const encoder of ENCODERS) {
+        let best = trip(body, encoder, client)
+        for (let tries = 1; tries < TRIES && best.slowest.ms > MOST_MS; tries += 1) {
+          const again = trip(body, encoder, client)
+          if (again.slowest.ms < best.slowest.ms) best = again
+        }
+        const { step, ms } = best.slowest
+        t.ok(ms <= MOST_MS, `${encoder}: ${ms.toFixed(1)} ms in ${step}`)
+        if (isTaken) t.equal(best.refusal, null, `${encoder} takes it`)
+      }
+      t.end()
+    })
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * The way of a request from its bytes to what an upstream is sent, step by step: each step is one turn of the event
+ * loop, as the gateway takes a large body. Measures the longest one. Knows no hostile body.
+ */
+import type { ModelFacts } from '../../src/chat/model.js'
+import { EGRESSES, ingressOf, type ResolvedEndpoint } from '../../src/dialects/index.js'
+import type { DialectName } from '../../src/dialects/dialect.js'
+import type { QuirksConfig } from '../../src/config/config.js'
+import { GatewayError } from '../../src/errors.js'
+import { estimateCost } from '../../src/gateway/reservation/estimate-cost.js'
+import { LossList } from '../../src/gateway/streams/translation-losses.js'
+import { bodyOf, render, type Rendered } from '../../src/gateway/attempts/request/render-request.js'
+import { joinChunks } from '../../src/gateway/bodies/join-chunks.js'
+import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
+import { turnOf, TurnNames } from '../../src/reasoning/turn.js'
+import {
+  examine,
+  MAX_TEXT_BYTES,
+  parseExamined,
+  refuseInvalid,
+  checkEncoding,
+} from '../../src/wire/json/parse-body.js'
+import { TextLimit } from '../../src/wire/json/scan/text-limit.js'
+
+const BUDGET_PRICE = { price: null, isPriced: false, unknownLength: null }
+
+/** Facts that make each encoder do the most: every rule of its newest models. */
+const FACTS: Readonly<Record<DialectName, ModelFacts>> = {
+  'openai-chat': {
+    id: 'm',
+    family: 'openai',
+    createdAtSeconds: 0,
+    endpoints: ['chat'],
+    promptCacheBreakpoints: false,
+  },
+  'openai-responses': { id: 'm', family: 'openai', createdAtSeconds: 0 },
+  anthropic: {
+    id: 'm',
+    family: 'anthropic',
+    createdAtSeconds: 0,
+    forcedToolChoice: true,
+    assistantPrefill: true,
+  },
+  gemini: { id: 'm', family: 'google', createdAtSeconds: 0 },
+}
+const NO_QUIRKS: QuirksConfig = {
+  drop: [],
+  rename: {},
+  set: {},
+  messages: { drop: [], rename: {}, roles: {} },
+  replies: 'pass',
+}
+const PIECE_BYTES = 64 * 1024
+
+/** The encoders; the first is that of the client's own dialect, which edits the client's bytes. */
+export const ENCODERS: readonly string[] = [
+  'edits',
+  ...EGRESSES.map(({ dialect }): string => dialect),
+]
+
+/** What one request came to. */
+export interface Trip {
+  /** The message of the refusal; null where the request would have been sent. */
+  readonly refusal: string | null
+  readonly slowest: { readonly step: string; readonly ms: number }
+  /** What the gateway holds while it waits for the upstream. */
+  readonly held: readonly unknown[]
+}
+
+/** What a client speaks, and the endpoint that it asks. */
+export type Client = Pick<ResolvedEndpoint, 'dialect' | 'format' | 'endpoint'>
+
+const CHAT: Client = { dialect: 'openai-chat', format: 'chat', endpoint: { operation: 'chat' } }
+
+/** Takes the body the whole way. Throws what is no refusal of the gateway. */
+export function trip(body: Buffer, encoder: string, client = CHAT): Trip {
+  const watch = new Watch()
+  try {
+    return { refusal: null, held: run(body, encoder, watch, client), slowest: watch.slowest }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return { refusal: error.message, held: [], slowest: watch.slowest }
+  }
+}
+
+function run(body: Buffer, encoder: string, watch: Watch, client: Client): unknown[] {
+  const pieces: Buffer[] = []
+  for (let at = 0; at < body.length; at += PIECE_BYTES) {
+    pieces.push(body.subarray(at, at + PIECE_BYTES))
+  }
+  const arrived = new TextLimit(MAX_TEXT_BYTES)
+  for (const piece of pieces) watch.time('arrive', () => arrived.add(piece))
+  const raw = watch.time('join', () => joinChunks(pieces))
+  const text = watch.time('text', () => checkEncoding(raw))
+  const examined = watch.time('examine', () => examine(raw, text))
+  const parsed =
+    watch.time('parse', () => parseExamined(examined)) ??
+    watch.time('refuse', () => refuseInvalid(examined))
+  const { dialect: wire } = client
+  const at = { ...client, wire, ingress: ingressOf(wire) }
+  const call = watch.time('decode', () => callFrom(raw, parsed, at))
+  const { request } = call
+  const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? client.dialect
+  const facts = FACTS[dialect]
+  const bounds = watch.time('estimateCost', () => estimateCost(request, facts, BUDGET_PRICE))
+  watch.time('turns', () => {
+    const turns = new TurnNames()
+    for (const message of request.messages) {
+      if (message.role === 'assistant') turns.addReply(turnOf(message))
+      else turns.addMessage(message)
+    }
+  })
+  const sent = watch.time('render', () => rendered(call, encoder, dialect))
+  return [call, bounds, sent]
+}
+
+function rendered(call: Call, encoder: string, dialect: DialectName): Pick<Rendered, 'body'> {
+  const egress = EGRESSES.find((each) => each.dialect === dialect)?.egress
+  if (egress === undefined) throw new Error(`no encoder ${dialect}`)
+  const losses = new LossList()
+  if (encoder === call.dialect) {
+    // As for a client of another format.
+    const said = egress.encodeRequest(call.request, FACTS[dialect], losses)
+    return bodyOf(said, egress, call.raw.length)
+  }
+  const destination = { wire: dialect, egress, quirks: NO_QUIRKS, allowSyntheticUser: true }
+  return render(call, destination, 'm', FACTS[dialect], losses)
+}
+
+/**
+ * Time that a step took on the processor: what the machine gives to other work counts for nothing, and neither do
+ * threads of this process beside the one that steps.
+ */
+class Watch {
+  slowest = { step: '', ms: 0 }
+
+  time<T>(step: string, work: () => T): T {
+    const cpu = process.cpuUsage()
+    const began = performance.now()
+    try {
+      return work()
+    } finally {
+      const { user, system } = process.cpuUsage(cpu)
+      const ms = Math.min(performance.now() - began, (user + system) / 1000)
+      if (ms > this.slowest.ms) this.slowest = { step, ms }
+    }
+  }
+}

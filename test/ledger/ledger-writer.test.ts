@@ -1,0 +1,250 @@
+/**
+ * Goal: a row is never lost and never waited for longer than half a second, however the ledger fails: it
+ * refuses, is frozen, comes back, forgets to answer; each row arrives once.
+ * Method: ledgerWriter over a ledger in memory that fails on command, spools in temporary folders.
+ */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { LedgerWriter, type RowKind } from '../../src/ledger/ledger-writer.js'
+import type { UsageRow } from '../../src/ledger/row.js'
+import { Spool } from '../../src/ledger/spool.js'
+import type { Reservation, Retention, SettleOutcome } from '../../src/store/ledger.js'
+import { stopwatch } from '../helpers/stopwatch.js'
+import { aRow } from './build-entry.js'
+
+/** Of a request that holds something. */
+const HELD: Reservation = { demands: [], takenFrom: 'reserved' }
+
+/** Answers, refuses or freezes, as it is told. */
+class Whim {
+  mode: 'answers' | 'refuses' | 'freezes' = 'answers'
+  readonly rows = new Map<string, UsageRow>()
+  readonly limitDemands = new Map<string, Reservation | undefined>()
+  settles = 0
+  appends = 0
+  /** After so many it refuses. */
+  breaksAfter = Number.POSITIVE_INFINITY
+  /** How long ago what was to be taken for lost had to have run out, each time. */
+  readonly spared: number[] = []
+  readonly pruned: Retention[] = []
+
+  settle(row: UsageRow, reservation?: Reservation): Promise<SettleOutcome> {
+    this.settles += 1
+    if (this.settles > this.breaksAfter) this.mode = 'refuses'
+    return this.whim(() => {
+      if (this.rows.has(row.requestId)) return 'already'
+      this.rows.set(row.requestId, row)
+      this.limitDemands.set(row.requestId, reservation)
+      return 'settled'
+    })
+  }
+
+  async append(row: UsageRow): Promise<void> {
+    this.appends += 1
+    await this.settle(row)
+  }
+
+  expire(overdueMs = 0): Promise<number> {
+    this.spared.push(overdueMs)
+    return this.whim(() => 0)
+  }
+
+  prune(retention: Retention): Promise<number> {
+    return this.whim(() => this.pruned.push(retention))
+  }
+
+  private whim<Value>(answer: () => Value): Promise<Value> {
+    if (this.mode === 'refuses') return Promise.reject(new Error('refused'))
+    if (this.mode === 'freezes') return new Promise(() => undefined)
+    return Promise.resolve(answer())
+  }
+}
+
+interface Stage {
+  readonly ledgerWriter: LedgerWriter
+  readonly ledger: Whim
+  readonly spool: Spool
+  readonly kinds: Map<RowKind, number>
+  readonly said: string[]
+}
+
+function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse' } = {}): Stage {
+  const ledger = new Whim()
+  const spool = new Spool(join(t.testdir(), 'spool'), options.bytes ?? 1_000_000)
+  const kinds = new Map<RowKind, number>()
+  const said: string[] = []
+  const say = (event: string): void => void said.push(event)
+  const settings = {
+    keepDays: 1,
+    hoursDays: 1,
+    daysDays: 1,
+    spool: '',
+    spoolMaxBytes: 0,
+    errorMessages: true,
+    whenFull: options.whenFull ?? 'serve',
+  }
+  const ledgerWriter = new LedgerWriter({
+    ledger,
+    spool,
+    settings: () => settings,
+    log: { info: say, warn: say, error: say },
+    onRow: (kind, rows) => kinds.set(kind, (kinds.get(kind) ?? 0) + rows),
+  })
+  // The ledgerWriter' own timers keep no process alive.
+  const awake = setInterval(() => undefined, 50)
+  t.teardown(async () => {
+    ledger.mode = 'refuses'
+    await ledgerWriter.close()
+    clearInterval(awake)
+  })
+  return { ledgerWriter, ledger, spool, kinds, said }
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let turn = 0; !isSo(); turn += 1) {
+    if (turn > 1000) throw new Error('never so')
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+void t.test('a row that the ledger takes', async (t) => {
+  const { ledgerWriter, ledger, kinds, spool } = stage(t)
+  await ledgerWriter.settle(aRow('a'), HELD)
+  t.ok(ledger.rows.has('a'))
+  t.equal(ledgerWriter.state, 'ok')
+  t.same([...kinds], [['reported', 1]])
+  t.equal(spool.waitingBytes, 0)
+})
+
+void t.test('a ledger that refuses: rows wait on disk, and arrive once', async (t) => {
+  const { ledgerWriter, ledger, kinds, said } = stage(t)
+  ledger.mode = 'refuses'
+  await ledgerWriter.settle(aRow('a'), HELD)
+  t.match(ledgerWriter.state, /unavailable, 1 rows spooled/)
+  const asked = ledger.settles
+  for (let index = 0; index < 200; index += 1)
+    t.equal(ledgerWriter.settle(aRow(`b${index}`), HELD), null)
+  t.equal(ledger.settles, asked, 'nobody asks it again meanwhile')
+  ledger.mode = 'answers'
+  await until(() => ledger.rows.size === 201)
+  t.same(ledger.rows.get('b7'), aRow('b7'), 'as it was')
+  await until(() => ledgerWriter.state === 'ok')
+  t.equal(kinds.get('replayed'), 201)
+  t.equal(kinds.get('spooled'), 201)
+  t.same(said, ['ledger unavailable, rows are spooled', 'ledger is back'], 'said once each')
+})
+
+void t.test('what an outage spent comes to the budgets with its row', async (t) => {
+  const { ledgerWriter, ledger } = stage(t)
+  const budget = { subject: 'key:k', shared: false, limitNanoUsd: 100, costNanoUsd: 7 }
+  const demands = [{ ...budget, kind: 'usd_day' }] as const
+  await ledgerWriter.settle(aRow('a'), { demands, takenFrom: 'nothing' })
+  t.same(ledger.limitDemands.get('a'), { demands, taken: 'nothing' })
+  ledger.mode = 'refuses'
+  for (const taken of ['nothing', 'slice', 'reserved'] as const) {
+    await ledgerWriter.settle(aRow(taken), { demands, takenFrom: taken })
+  }
+  ledger.mode = 'answers'
+  await until(() => ledger.rows.size === 4)
+  t.same(ledger.limitDemands.get('nothing'), { demands, taken: 'nothing' })
+  t.same(ledger.limitDemands.get('slice'), { demands, taken: 'slice' })
+  t.equal(ledger.limitDemands.get('reserved'), undefined, 'its reservation is what counts')
+})
+
+void t.test('a ledger that is back is given time before anything is taken for lost', async (t) => {
+  const { ledgerWriter, ledger } = stage(t)
+  const beganMs = performance.now()
+  await until(() => ledger.spared.length === 1)
+  t.same(ledger.spared, [0], 'without an outage what has run out is lost')
+  ledger.mode = 'refuses'
+  await ledgerWriter.settle(aRow('a'), HELD)
+  ledger.mode = 'answers'
+  await until(() => ledgerWriter.state === 'ok')
+  t.equal(ledger.spared.length, 2)
+  for (const spared of ledger.spared.slice(1)) {
+    t.ok(spared > 30_000 && spared < 30_000 + performance.now() - beganMs, `${spared} ms`)
+  }
+})
+
+void t.test('a ledger that falters goes on where it was', async (t) => {
+  const { ledgerWriter, ledger } = stage(t)
+  ledger.mode = 'refuses'
+  await ledgerWriter.settle(aRow('a'), HELD)
+  for (let index = 0; index < 1_000; index += 1) void ledgerWriter.settle(aRow(`b${index}`), HELD)
+  ledger.breaksAfter = ledger.settles + 600
+  ledger.mode = 'answers'
+  await until(() => ledger.settles >= ledger.breaksAfter)
+  ledger.breaksAfter = Number.POSITIVE_INFINITY
+  const before = ledger.settles
+  await until(() => ledger.mode === 'refuses')
+  ledger.mode = 'answers'
+  await until(() => ledgerWriter.state === 'ok')
+  t.equal(ledger.rows.size, 1_001)
+  t.ok(ledger.settles - before < 600, `${ledger.settles - before} more, not all again`)
+})
+
+void t.test('a ledger that freezes holds an answer for half a second at most', async (t) => {
+  const { ledgerWriter, ledger } = stage(t)
+  ledger.mode = 'freezes'
+  const began = performance.now()
+  const watch = stopwatch()
+  await Promise.all([ledgerWriter.settle(aRow('a'), HELD), ledgerWriter.settle(aRow('b'), HELD)])
+  const tookMs = performance.now() - began
+  t.ok(tookMs > 300 && watch() < 1500, `${tookMs} ms`)
+  t.equal(ledgerWriter.settle(aRow('c'), HELD), null, 'and the next one not at all')
+})
+
+void t.test('no room: served and counted, or refused, as configured', async (t) => {
+  for (const whenFull of ['serve', 'refuse'] as const) {
+    const { ledgerWriter, ledger, kinds, said } = stage(t, { bytes: 100, whenFull })
+    t.equal(ledgerWriter.isRefusing, false)
+    ledger.mode = 'refuses'
+    await ledgerWriter.settle(aRow('a'), HELD)
+    const isHeld = whenFull === 'refuse'
+    t.equal(kinds.get('dropped'), isHeld ? undefined : 1)
+    t.match(ledgerWriter.state, isHeld ? /1 in memory, requests are refused/ : /1 dropped/)
+    const event = isHeld ? 'usage row held in memory' : 'usage row dropped'
+    t.ok(said.some((each) => each.startsWith(event)))
+    t.equal(ledgerWriter.isRefusing, isHeld, whenFull)
+    ledger.mode = 'answers'
+    await until(() => ledgerWriter.state === 'ok')
+    t.equal(ledgerWriter.isRefusing, false)
+    t.equal(ledger.rows.has('a'), isHeld, 'what was held in memory arrives')
+  }
+})
+
+void t.test('what is on its way at the end arrives, or is kept for the next process', async (t) => {
+  const { ledgerWriter, ledger, spool } = stage(t)
+  ledger.mode = 'freezes'
+  const settled = ledgerWriter.settle(aRow('a'), HELD)
+  await ledgerWriter.close()
+  await settled
+  t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
+})
+
+void t.test('at the end the spool is emptied once more', async (t) => {
+  const { ledgerWriter, ledger, spool } = stage(t)
+  ledger.mode = 'refuses'
+  await ledgerWriter.settle(aRow('a'), HELD)
+  ledger.mode = 'answers'
+  await ledgerWriter.close()
+  t.ok(ledger.rows.has('a'))
+  t.same(spool.segments(), [])
+})
+
+void t.test('lines that are no rows are counted, kept, and cost the others nothing', async (t) => {
+  const { ledgerWriter, ledger, spool, kinds } = stage(t)
+  ledger.mode = 'refuses'
+  await ledgerWriter.settle(aRow('a'), HELD)
+  spool.append('[99,"of another version"]')
+  await ledgerWriter.settle(aRow('b'), HELD)
+  ledger.mode = 'answers'
+  await until(() => ledger.rows.size === 2)
+  t.equal(kinds.get('damaged'), 1)
+  await until(() => spool.segments().length === 0)
+  const names = readdirSync(join(t.testdirName, 'spool'))
+  const [name = '', ...more] = names.filter((one) => !one.endsWith('.lock'))
+  t.match(name, /\.spool\.damaged$/)
+  t.same(more, [])
+})

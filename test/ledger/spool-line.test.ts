@@ -1,0 +1,54 @@
+/**
+ * Goal: what waits on the disk tells, beside the row, what budgets are owed; and old lines can be read.
+ * Method: lines are written and read back, and damaged.
+ */
+import t from 'tap'
+import { readSpoolLine, writeSpoolLine } from '../../src/ledger/spool-line.js'
+import type { Demand } from '../../src/store/ledger.js'
+import { writeEntry } from '../../src/store/records/write-entry.js'
+import { aRow } from './build-entry.js'
+
+const DAY: Demand = {
+  kind: 'usd_day',
+  subject: 'model:a\tb\n',
+  shared: true,
+  limitNanoUsd: 1e15,
+  costNanoUsd: 7,
+}
+const RATE: Demand = { kind: 'requests', subject: 'key:k', shared: false, perMinute: 9, cost: 1 }
+
+void t.test('budgets are told, rates are not', (t) => {
+  const row = aRow('a')
+  for (const taken of ['slice', 'nothing'] as const) {
+    const line = writeSpoolLine({ row, reservation: { takenFrom: taken, demands: [RATE, DAY] } })
+    t.notMatch(line, '\n', 'one line')
+    t.same(readSpoolLine(line), { row, reservation: { taken, demands: [DAY] } })
+  }
+  t.end()
+})
+
+void t.test('what owes nothing is the text of the row', (t) => {
+  const row = aRow('a')
+  const text = writeEntry(row)
+  t.equal(writeSpoolLine({ row, reservation: undefined }), text)
+  t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'reserved', demands: [DAY] } }), text)
+  t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'nothing', demands: [RATE] } }), text)
+  t.same(readSpoolLine(text), { row, reservation: undefined }, 'as those of before')
+  t.end()
+})
+
+void t.test('damage is told and never read as something else', (t) => {
+  const text = writeEntry(aRow('a'))
+  const tails = [
+    '',
+    '{',
+    '[]',
+    '["nothing"]',
+    '["else",[]]',
+    '["nothing",[["usd_day",1,0,1,1]]]',
+    '["nothing",[["tokens","key:k",0,1,1]]]',
+    '["nothing",[["usd_day","key:k",0,1,null]]]',
+  ]
+  for (const tail of tails) t.throws(() => readSpoolLine(`${text}\t${tail}`), Error, tail)
+  t.end()
+})

@@ -1,0 +1,130 @@
+/**
+ * Goal: the arithmetic of limits is exact, and never says what is not so.
+ * Method: examples at each edge, then ten thousand random histories held against a count by hand.
+ */
+import t from 'tap'
+import { dice } from '../helpers/seeded-random.js'
+import {
+  budgetState,
+  dayOf,
+  remainingUnits,
+  leftOfDay,
+  leftOfMonth,
+  monthOf,
+  RUNNING_RETRY_MS,
+  slotState,
+  rateFits,
+  rateState,
+  UNITS,
+} from '../../src/limits/limit-arithmetic.js'
+
+const HISTORIES = 10_000
+const MOST = Number.MAX_SAFE_INTEGER
+const RATES = [1, 2, 3, 7, 59, 60, 61, 999, 60_000, 123_457, 1e9]
+
+void t.test('random histories', (t) => {
+  const roll = dice(20_261_120)
+  let wrong = 0
+  for (let history = 0; history < HISTORIES; history += 1) {
+    const perMinute = RATES[Math.floor(roll() * RATES.length)] ?? 1
+    if (!isTrue(perMinute, roll)) wrong += 1
+  }
+  t.equal(wrong, 0)
+  t.end()
+})
+
+void t.test('a full bucket holds a minute, to the last one', (t) => {
+  for (const perMinute of RATES.filter((rate) => rate <= 123_457)) {
+    let units = 0
+    let taken = 0
+    while (rateFits(units, perMinute, 1)) {
+      units += UNITS
+      taken += 1
+    }
+    t.equal(taken, perMinute)
+    t.equal(remainingUnits(units, 60_000, perMinute), 0, 'and is full again after exactly a minute')
+    t.ok(remainingUnits(units, 59_999, perMinute) > 0)
+  }
+  t.end()
+})
+
+void t.test('limit states at the edges', (t) => {
+  const at = (limit: number, remaining: number, resetMs: number, retryAfterMs: number) => {
+    return { limit, remaining, resetMs, retryAfterMs }
+  }
+  t.same(rateState(0, 0, 0), at(0, 0, 0, 0))
+  t.same(rateState(0, 0, 1), at(0, 0, 0, -1))
+  t.same(rateState(UNITS * 10, 5, 1), at(5, 0, 120_000, 72_000), 'overdrawn')
+  t.same(rateState(UNITS * 10, 5, 0), at(5, 0, 120_000, 60_000), 'overdrawn, for nothing')
+  t.same(rateState(1, 5, 1), at(5, 4, 1, 0), 'a unit taken is not a whole request left')
+  t.same(slotState(0, 0), at(0, 0, 0, -1))
+  t.same(slotState(4, 5), at(5, 1, 0, 0))
+  t.same(slotState(5, 5), at(5, 0, 0, RUNNING_RETRY_MS))
+  t.same(slotState(9, 5), at(5, 0, 0, RUNNING_RETRY_MS), 'a limit that was made smaller')
+  t.same(budgetState(0, 0, 10, 10, 77), at(10, 10, 0, 0))
+  t.same(budgetState(1, 0, 10, 10, 77), at(10, 9, 77, 77))
+  t.same(budgetState(0, 0, 10, 11, 77), at(10, 10, 0, -1))
+  t.same(budgetState(12, 0, 10, 0, 77), at(10, 0, 77, 77), 'overspent, for nothing')
+  t.same(budgetState(MOST, 0, MOST, MOST, 77), at(MOST, 0, 77, 77))
+  t.same(budgetState(9, 5, 10, 6, 9_000), at(10, 1, 9_000, RUNNING_RETRY_MS), 'reserved')
+  t.same(budgetState(9, 5, 10, 7, 9_000), at(10, 1, 9_000, 9_000), 'too much even then')
+  t.same(budgetState(9, 5, 10, 6, 77), at(10, 1, 77, 77), 'the day is over sooner')
+  t.equal(remainingUnits(500, -1, 60), 500, 'a clock set back gives nothing back')
+  t.equal(remainingUnits(500, 0, 60), 500)
+  t.equal(remainingUnits(500, 1, MOST), 0)
+  t.end()
+})
+
+void t.test('the calendar is that of UTC', (t) => {
+  const roll = dice(7)
+  for (let count = 0; count < HISTORIES; count += 1) {
+    const nowMs = Math.floor(roll() * 4e12)
+    const now = new Date(nowMs)
+    const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()]
+    const nextDay = Date.UTC(year, month, day + 1)
+    const nextMonth = Date.UTC(year, month + 1)
+    if (nowMs + leftOfDay(nowMs) !== nextDay) t.fail(`the day of ${now.toISOString()}`)
+    if (nowMs + leftOfMonth(nowMs) !== nextMonth) t.fail(`the month of ${now.toISOString()}`)
+    if (dayOf(nextDay) !== dayOf(nowMs) + 1) t.fail(`the day after ${now.toISOString()}`)
+    if (monthOf(nextMonth) !== monthOf(nowMs) + 1) t.fail(`the month after ${now.toISOString()}`)
+    if (leftOfDay(nextDay) !== 86_400_000) t.fail('a day that begins is whole')
+  }
+  t.equal(monthOf(0), 0)
+  t.equal(dayOf(0), 0)
+  t.end()
+})
+
+/**
+ * One history of requests: in no minute are more admitted than a full bucket and what flows in, a
+ * request is refused only where it does not fit, and what the limitState promises is kept to the ms.
+ */
+function isTrue(perMinute: number, roll: () => number): boolean {
+  let units = 0
+  let nowMs = 0
+  let admitted = 0
+  for (let step = 0; step < 30; step += 1) {
+    const waitMs = Math.floor(roll() * (roll() < 0.5 ? 20 : 40_000))
+    nowMs += waitMs
+    units = remainingUnits(units, waitMs, perMinute)
+    const cost = Math.floor(roll() * roll() * perMinute * 1.2)
+    const limitState = rateState(units, perMinute, cost)
+    const { remaining, resetMs, retryAfterMs } = limitState
+    const fits = rateFits(units, perMinute, cost)
+    const numbers = [remaining, resetMs, retryAfterMs]
+    if (!numbers.every((number) => Number.isSafeInteger(number))) return false
+    if (remaining < 0 || remaining > perMinute || fits !== cost <= remaining) return false
+    if (fits !== (retryAfterMs === 0) || (retryAfterMs === -1) !== cost > perMinute) return false
+    if (resetMs > 0 && remainingUnits(units, resetMs - 1, perMinute) === 0) return false
+    if (remainingUnits(units, resetMs, perMinute) !== 0) return false
+    if (retryAfterMs > 0) {
+      if (rateFits(remainingUnits(units, retryAfterMs - 1, perMinute), perMinute, cost))
+        return false
+      if (!rateFits(remainingUnits(units, retryAfterMs, perMinute), perMinute, cost)) return false
+    }
+    if (!fits) continue
+    units += cost * UNITS
+    admitted += cost
+    if (admitted > perMinute + (nowMs * perMinute) / 60_000) return false
+  }
+  return true
+}

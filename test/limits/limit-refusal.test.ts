@@ -1,0 +1,154 @@
+/**
+ * Goal: what a client is told of limits is true, can be acted on, and is never negative.
+ * Method: verdicts as a ledger gives them, and the words and headers that come of them.
+ */
+import t from 'tap'
+import type { Demand, LimitState } from '../../src/store/ledger.js'
+import type { LimitDemand } from '../../src/limits/rules.js'
+import { budgetsUsed, rateHeaders, refusalOf } from '../../src/limits/limit-refusal.js'
+
+const subject = 'key:key_1'
+const shared = false
+const DEMANDS = {
+  requests: { kind: 'requests', subject, shared, perMinute: 60, cost: 1 },
+  tokens: { kind: 'tokens', subject, shared, perMinute: 1_000, cost: 700 },
+  concurrent: { kind: 'concurrent', subject, shared, limit: 3 },
+  day: { kind: 'usd_day', subject, shared, limitNanoUsd: 5e9, costNanoUsd: 12_500_000 },
+  month: { kind: 'usd_month', subject, shared, limitNanoUsd: 1, costNanoUsd: 2 },
+} satisfies Record<string, Demand>
+
+function limitDemand(demand: Demand): LimitDemand {
+  return { demand, whose: 'this key' }
+}
+
+function limitState(
+  limit: number,
+  remaining: number,
+  resetMs: number,
+  retryAfterMs = 0,
+): LimitState {
+  return { limit, remaining, resetMs, retryAfterMs }
+}
+
+/** Of one refused demand: kind, seconds, whether to come again at all, message. */
+function told(demand: Demand, at: LimitState): unknown[] {
+  const { kind, error } = refusalOf([limitDemand(demand)], [at])
+  const { wire } = error
+  t.equal(wire.kind, 'rate_limited')
+  return [kind, wire.retryAfterSeconds, wire.retryable, wire.message]
+}
+
+void t.test('each kind says which limit, how it stands and when to come again', (t) => {
+  t.same(told(DEMANDS.requests, limitState(60, 0, 60_000, 1)), [
+    'requests',
+    1,
+    undefined,
+    'The limit of 60 requests a minute for this key is reached; try again in 1 s.',
+  ])
+  t.same(told(DEMANDS.tokens, limitState(1_000, 400, 36_000, 18_001)), [
+    'tokens',
+    19,
+    undefined,
+    'The limit of 1000 tokens a minute for this key leaves 400, and this request may need up to 700; try again in 19 s.',
+  ])
+  t.same(told(DEMANDS.concurrent, limitState(3, 0, 0, 1)), [
+    'concurrent',
+    1,
+    undefined,
+    'The limit of 3 requests at the same time for this key is reached; try again when one has ended.',
+  ])
+  t.same(told(DEMANDS.day, limitState(5e9, 10_000_000, 7_200_000, 7_200_000)), [
+    'usd_day',
+    7_200,
+    false,
+    'The budget of $5 a day for this key leaves $0.01, and this request may cost up to $0.0125; try again in 7200 s, or lower max_completion_tokens.',
+  ])
+  t.end()
+})
+
+void t.test('what can never be is not to be tried again, and says what to change', (t) => {
+  t.same(told({ ...DEMANDS.tokens, cost: 1_001 }, limitState(1_000, 1_000, 0, -1)), [
+    'tokens',
+    60,
+    false,
+    'The limit is 1000 tokens a minute for this key, and this request may need up to 1001 at once; shorten it, or lower max_completion_tokens.',
+  ])
+  t.same(told(DEMANDS.month, limitState(1, 1, 5_400_000, -1)), [
+    'usd_month',
+    5_400,
+    false,
+    'The budget of $0.000000001 a month for this key is less than what it asks: this request may cost up to $0.000000002; lower max_completion_tokens.',
+  ])
+  t.end()
+})
+
+void t.test('of several limits the one that takes longest is named', (t) => {
+  const limitDemands = [DEMANDS.requests, DEMANDS.concurrent, DEMANDS.day].map((demand) =>
+    limitDemand(demand),
+  )
+  const day = limitState(5e9, 0, 9_000, 9_000)
+  const free = limitState(60, 7, 0)
+  const full = limitState(3, 0, 0, 1_000)
+  t.match(refusalOf(limitDemands, [free, full, day]), { kind: 'usd_day' })
+  t.match(refusalOf(limitDemands, [limitState(60, 0, 60_000, 20_000), full, day]), {
+    kind: 'requests',
+  })
+  t.match(refusalOf(limitDemands, [free, full, limitState(5e9, 5e9, 0)]), { kind: 'concurrent' })
+  const never = limitState(5e9, 5e9, 0, -1)
+  t.match(refusalOf(limitDemands, [limitState(60, 0, 60_000, 20_000), full, never]), {
+    kind: 'usd_day',
+  })
+  t.end()
+})
+
+void t.test('headers are of the tightest limit of each kind', (t) => {
+  const limitDemands = [
+    limitDemand(DEMANDS.requests),
+    limitDemand({ ...DEMANDS.requests, perMinute: 10, subject: 'account:a' }),
+    limitDemand(DEMANDS.concurrent),
+    limitDemand(DEMANDS.tokens),
+    limitDemand({ ...DEMANDS.requests, perMinute: 5, subject: 'model:m' }),
+  ]
+  const limitStates = [
+    limitState(60, 4, 56_000),
+    limitState(10, 3, 42_001),
+    limitState(3, 0, 0),
+    limitState(1_000, 0, 60_000),
+    limitState(5, 3, 24_000),
+  ]
+  t.same(rateHeaders(limitDemands, limitStates), [
+    'x-ratelimit-limit-requests',
+    '5',
+    'x-ratelimit-remaining-requests',
+    '3',
+    'x-ratelimit-reset-requests',
+    '24s',
+    'x-ratelimit-limit-tokens',
+    '1000',
+    'x-ratelimit-remaining-tokens',
+    '0',
+    'x-ratelimit-reset-tokens',
+    '60s',
+  ])
+  t.same(rateHeaders([limitDemand(DEMANDS.concurrent), limitDemand(DEMANDS.day)], limitStates), [])
+  t.end()
+})
+
+void t.test('the share of a budget in use leaves out what the request itself reserves', (t) => {
+  const limitDemands = [
+    limitDemand(DEMANDS.requests),
+    limitDemand(DEMANDS.day),
+    limitDemand(DEMANDS.month),
+  ]
+  const limitStates = [limitState(60, 0, 0), limitState(5e9, 987_500_000, 0), limitState(1, 0, 0)]
+  t.same(budgetsUsed(limitDemands, limitStates, true), [
+    { scope: 'key', kind: 'usd_day', ratio: 0.8 },
+    { scope: 'key', kind: 'usd_month', ratio: 0 },
+  ])
+  t.same(budgetsUsed(limitDemands, limitStates, false), [
+    { scope: 'key', kind: 'usd_day', ratio: 1 - 987_500_000 / 5e9 },
+    { scope: 'key', kind: 'usd_month', ratio: 1 },
+  ])
+  t.same(budgetsUsed(limitDemands, [], true), [], 'nothing is known of them')
+  t.end()
+})

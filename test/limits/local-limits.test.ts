@@ -1,0 +1,169 @@
+/**
+ * Goal: while the store is away no limit is passed by more than is published, whatever the processes do.
+ * Method: as many objects as there are processes, a clock that is a number, and every request that they let
+ * through counted.
+ */
+import t from 'tap'
+import type { BudgetDemand, Demand, RateDemand, ConcurrencyDemand } from '../../src/store/ledger.js'
+import { LocalLimits } from '../../src/limits/local-limits.js'
+import { LastLimitStates } from '../../src/limits/last-limit-states.js'
+
+const away = { processes: 4, budgetShare: 0.01, budgetNanoUsd: 1e9 }
+const alone = { ...away, processes: 1 }
+const subject = 'key:key_1'
+const shared = false
+
+function requests(perMinute: number): RateDemand {
+  return { kind: 'requests', subject, shared, perMinute, cost: 1 }
+}
+
+function slots(limit: number): ConcurrencyDemand {
+  return { kind: 'concurrent', subject, shared, limit }
+}
+
+function budget(limitNanoUsd: number, costNanoUsd: number): BudgetDemand {
+  return { kind: 'usd_day', subject, shared, limitNanoUsd, costNanoUsd }
+}
+
+/** How many of `count` requests at `nowMs` are let through. */
+function through(local: LocalLimits, demand: Demand, nowMs: number, count: number): number {
+  let admitted = 0
+  for (let at = 0; at < count; at += 1) if (local.admit([demand], nowMs).admitted) admitted += 1
+  return admitted
+}
+
+void t.test('four processes together keep a rate', (t) => {
+  const four = Array.from({ length: 4 }, () => new LocalLimits(new LastLimitStates(), away))
+  const all = (nowMs: number): number =>
+    four.reduce((sum, local) => sum + through(local, requests(100), nowMs, 200), 0)
+  t.equal(all(0), 100, 'a bucket')
+  t.equal(all(0), 0)
+  t.equal(all(6_000), 8, 'a tenth of a minute: 2.5 of each')
+  t.equal(all(12_000), 12, 'no fraction is lost')
+  t.equal(all(72_000), 100)
+  t.end()
+})
+
+void t.test('a rate goes on from its last known state', (t) => {
+  const lastStates = new LastLimitStates()
+  lastStates.note(
+    requests(100),
+    { limit: 100, remaining: 20, resetMs: 48_000, retryAfterMs: 0 },
+    1_000,
+  )
+  t.equal(through(new LocalLimits(lastStates, alone), requests(100), 1_000, 200), 20)
+  t.equal(
+    through(new LocalLimits(lastStates, away), requests(100), 1_000, 200),
+    5,
+    'of four, a quarter',
+  )
+  t.equal(
+    through(new LocalLimits(lastStates, alone), requests(100), 31_000, 200),
+    70,
+    'half a minute later',
+  )
+  t.equal(through(new LocalLimits(lastStates, alone), requests(100), 99_000, 200), 100)
+  t.end()
+})
+
+void t.test('a limit of less than one for each lets each have one', (t) => {
+  const local = new LocalLimits(new LastLimitStates(), away)
+  t.equal(through(local, requests(1), 0, 10), 1)
+  t.equal(through(local, requests(1), 60_000, 10), 0, 'one in four minutes, of each')
+  t.equal(through(local, requests(1), 240_000, 10), 1)
+  t.end()
+})
+
+void t.test(
+  'a request for more tokens than its share takes the share; more than all, never',
+  (t) => {
+    const local = new LocalLimits(new LastLimitStates(), away)
+    const tokens = (cost: number): RateDemand => ({ ...requests(1_000), kind: 'tokens', cost })
+    t.equal(local.admit([tokens(900)], 0).admitted, true)
+    const refused = local.admit([tokens(1)], 0)
+    t.equal(refused.admitted, false)
+    t.match(refused.limitStates[0], {
+      limit: 1_000,
+      remaining: 0,
+      resetMs: 60_000,
+      retryAfterMs: 240,
+    })
+    t.equal(local.admit([tokens(1)], 240).admitted, true, 'as it was told')
+    t.equal(local.admit([tokens(1_001)], 1e9).limitStates[0]?.retryAfterMs, -1)
+    t.end()
+  },
+)
+
+void t.test('slots: what ran before holds them, and what ends frees them', (t) => {
+  const local = new LocalLimits(new LastLimitStates(), away)
+  local.takeSlots([slots(12), requests(5)])
+  t.equal(through(local, slots(12), 0, 10), 2, 'three for each, and one is taken')
+  local.end([slots(12)], null, false)
+  local.end([slots(12)], null, true)
+  t.equal(through(local, slots(12), 0, 10), 2)
+  t.equal(through(new LocalLimits(new LastLimitStates(), away), slots(2), 0, 10), 1, 'never none')
+  t.end()
+})
+
+void t.test('a budget: closed where nothing is known, or little is left', (t) => {
+  const cent = budget(1e9, 1)
+  const unknown = new LocalLimits(new LastLimitStates(), alone).admit([cent], 0)
+  t.match(unknown, { admitted: false, closed: true })
+  const lastStates = new LastLimitStates()
+  lastStates.note(cent, { limit: 1e9, remaining: 49_999_999, resetMs: 60_000, retryAfterMs: 0 }, 0)
+  t.match(new LocalLimits(lastStates, alone).admit([cent], 0), { admitted: false, closed: true })
+  t.equal(
+    new LocalLimits(lastStates, alone).admit([cent], 60_000).admitted,
+    true,
+    'it is another day',
+  )
+  const raised = new LocalLimits(lastStates, alone).admit([budget(2e9, 1)], 0)
+  t.equal(raised.admitted, true, 'a higher limit keeps what was spent')
+  t.end()
+})
+
+void t.test('a budget: an outage spends its share and no more', (t) => {
+  const lastStates = new LastLimitStates()
+  const cost = budget(1e9, 1e6)
+  lastStates.note(cost, { limit: 1e9, remaining: 5e8, resetMs: 1e6, retryAfterMs: 0 }, 0)
+  const local = new LocalLimits(lastStates, alone)
+  t.equal(through(local, cost, 0, 50), 10, 'one per cent')
+  local.end([cost], 250_000, true)
+  local.end([cost], 250_000, true)
+  t.equal(through(local, cost, 0, 50), 1, 'what was not needed comes back')
+  local.end([cost], 0, false)
+  local.end([cost], null, true)
+  t.equal(through(local, cost, 0, 50), 0, 'not of others, nor what is not known')
+  t.equal(through(new LocalLimits(lastStates, away), cost, 0, 50), 2, 'of four, a quarter')
+  const dollar = { ...alone, budgetShare: 1, budgetNanoUsd: 3e6 }
+  t.equal(through(new LocalLimits(lastStates, dollar), cost, 0, 50), 3, 'the smaller of the two')
+  t.equal(through(new LocalLimits(lastStates, { ...alone, budgetNanoUsd: 0 }), cost, 0, 50), 0)
+  t.end()
+})
+
+void t.test('all or nothing', (t) => {
+  const local = new LocalLimits(new LastLimitStates(), alone)
+  const both = [requests(2), slots(1)]
+  t.equal(local.admit(both, 0).admitted, true)
+  const refused = local.admit(both, 0)
+  t.match(refused, { admitted: false, closed: false })
+  t.same(
+    refused.limitStates.map(({ remaining }) => remaining),
+    [1, 0],
+  )
+  t.equal(through(local, requests(2), 0, 5), 1, 'the refused one took no request')
+  t.end()
+})
+
+void t.test('no more limits are remembered than there is room for', (t) => {
+  const lastStates = new LastLimitStates(4)
+  const limitState = { limit: 1, remaining: 1, resetMs: 0, retryAfterMs: 0 }
+  for (const name of ['a', 'b', 'c', 'd', 'e']) {
+    lastStates.note({ ...requests(1), subject: name }, limitState, 0)
+  }
+  const known = ['a', 'b', 'c', 'd', 'e'].filter(
+    (name) => lastStates.find({ ...requests(1), subject: name }) !== null,
+  )
+  t.same(known, ['c', 'd', 'e'])
+  t.end()
+})

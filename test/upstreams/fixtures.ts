@@ -1,0 +1,66 @@
+/**
+ * What the tests of upstream connections share: settings, and a request whose reply is one line of text.
+ */
+import type { Dispatcher } from 'undici'
+import { type ConnectionSettings, openDispatcher } from '../../src/upstreams/dispatcher.js'
+import { UpstreamPool } from '../../src/upstreams/pool.js'
+import type { UpstreamCall } from '../../src/upstreams/upstream-call.js'
+
+/** A local upstream without TLS and proxy. */
+export const SETTINGS: Omit<ConnectionSettings, 'baseUrl'> = {
+  name: 'up',
+  maxConnections: 8,
+  allowPrivateAddress: true,
+  timeouts: { connectMs: 2000 },
+  tls: null,
+  http2: false,
+  proxy: 'none',
+}
+
+/** Connections for the settings. */
+export function openPool(
+  settings: Partial<ConnectionSettings> & { baseUrl: string },
+): UpstreamPool {
+  const config: ConnectionSettings = { ...SETTINGS, ...settings }
+  const { maxConnections } = config
+  const { origin } = new URL(config.baseUrl)
+  const openFresh = (): Dispatcher => openDispatcher(config)
+  return new UpstreamPool({ origin, dispatcher: openFresh(), maxConnections, openFresh })
+}
+
+/** A request under way. */
+export interface Asked {
+  readonly call: UpstreamCall
+  /** `200 hello`, or the code of the failure. */
+  readonly reply: Promise<string>
+}
+
+/** Sends `POST /path`. */
+export function send(pool: UpstreamPool, path: string, body: string | Buffer = '{}'): Asked {
+  let resolve: (text: string) => void = () => undefined
+  const reply = new Promise<string>((settle) => {
+    resolve = settle
+  })
+  let text = ''
+  const call = pool.send(
+    { path: `/${path}`, headers: ['x-a', 'b'], body },
+    {
+      onRequestStart: () => undefined,
+      onResponseStart: (status) => (text = `${status} `),
+      onResponseData: (chunk) => (text += chunk.toString()),
+      onResponseEnd: () => resolve(text),
+      onResponseError: (cause) =>
+        resolve('code' in cause && typeof cause.code === 'string' ? cause.code : cause.name),
+    },
+  )
+  return { call, reply }
+}
+
+/** The reply to `POST /path`. */
+export function ask(
+  pool: UpstreamPool,
+  path: string,
+  body: string | Buffer = '{}',
+): Promise<string> {
+  return send(pool, path, body).reply
+}
