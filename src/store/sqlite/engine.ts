@@ -15,7 +15,7 @@ import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
 import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
 import { ADD_ACCOUNT_SUMS } from './ledger/roll-up.js'
-import { Turns, type Hooks } from './turn.js'
+import { Transactions, type Hooks } from './transactions.js'
 
 /** The smallest page of SQLite. */
 const LEAST_BYTES = 512
@@ -27,7 +27,7 @@ const SCHEMA_VERSION = 4
 const OPEN_PATIENCE_MS = 10_000
 /**
  * For reads that meet the recovery of a crash. A write that meets another process's lock waits on a timer
- * instead (turn.ts), so that the event loop is held for no longer than this.
+ * instead (transactions.ts), so that the event loop is held for no longer than this.
  */
 const BUSY_MS = 2
 /** While opening, the first of several processes recovers the log of a crash, and the others wait in SQLite. */
@@ -54,7 +54,7 @@ export class Engine {
   readonly background: Background
   private readonly db: Connection
   private readonly path: string
-  private readonly turns: Turns
+  private readonly transactions: Transactions
   private readonly hooks: Hooks[] = []
   private syncing: Promise<void> | null = null
   private isClosed = false
@@ -64,12 +64,12 @@ export class Engine {
     this.path = path
     this.id = id
     this.isNew = isNew
-    this.turns = new Turns(db, {
+    this.transactions = new Transactions(db, {
       begun: () => this.hooks.forEach((hook) => hook.begun()),
       committing: () => this.hooks.forEach((hook) => hook.committing()),
       rolledBack: () => this.hooks.forEach((hook) => hook.rolledBack()),
     })
-    this.background = new Background(path, () => this.turns.committed)
+    this.background = new Background(path, () => this.transactions.committed)
   }
 
   /** Opens the file, and creates it unless `mustExist`. Rejects with `GatewayError(store_unavailable)`. */
@@ -121,14 +121,14 @@ export class Engine {
     return new Promise((resolve) => resolve(this.readNow(what, read)))
   }
 
-  /** See `Turns.write`: what resolves survives the death of this process. */
+  /** See `Transactions.write`: what resolves survives the death of this process. */
   write<T>(what: string, job: () => T): Promise<T> {
-    return this.turns.write(what, job)
+    return this.transactions.write(what, job)
   }
 
   /** The same, and it survives a crash of the machine. */
   async writeDurably<T>(what: string, job: () => T): Promise<T> {
-    const result = await this.turns.write(what, job)
+    const result = await this.transactions.write(what, job)
     try {
       await this.sync()
     } catch (cause) {
@@ -140,7 +140,7 @@ export class Engine {
   /** Runs what waits, and lets go of the file. */
   async close(): Promise<void> {
     if (this.isClosed) return
-    await this.turns.close()
+    await this.transactions.close()
     this.isClosed = true
     await this.background.close()
     try {

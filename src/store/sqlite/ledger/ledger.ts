@@ -1,6 +1,6 @@
 /**
  * Limits, reservations and ledger entries in SQLite: every admission and settlement of one turn of the event
- * loop shares one transaction (turn.ts), in which their arithmetic runs, so that limits hold across processes.
+ * loop shares one transaction (transactions.ts), in which their arithmetic runs, so that limits hold across processes.
  */
 import type { UsageRow } from '../../../ledger/row.js'
 import type {
@@ -27,13 +27,13 @@ import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
 import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
-import { holdsIn, isWhole } from './holds.js'
-import { Limits } from './limits.js'
-import type { Hold } from './subject.js'
-import { intact, isName } from '../records.js'
-import { BUCKET_MS } from './sums.js'
+import { holdsIn, isWhole } from '../limits/reservations.js'
+import { Limits } from '../limits/limits.js'
+import type { Hold } from '../limits/counters.js'
+import { intact, isName } from '../read-records.js'
+import { BUCKET_MS } from './sum-columns.js'
 import type { Pruned } from './roll-up.js'
-import type { ExportPlace } from './usage.js'
+import type { ExportPlace } from './read-entries.js'
 
 /** Reservations settled, prolonged or looked at in one step; other writes come in between. */
 const BATCH = 64

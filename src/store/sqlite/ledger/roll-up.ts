@@ -24,7 +24,7 @@ import {
   MOST,
   TABLE_OF,
   type Bucket,
-} from './sums.js'
+} from './sum-columns.js'
 
 /** What is removed: entries, or sums of hours or days. */
 export type Pruned = 'entries' | Bucket

@@ -26,7 +26,7 @@ import {
   subjectOf,
   type Hold,
   type Subject,
-} from './subject.js'
+} from './counters.js'
 
 /** Rows kept in memory. */
 const MOST_ROWS = 20_000
@@ -87,7 +87,7 @@ export class Limits {
     })
   }
 
-  /** Whether all demands can be met, and how each stands. Changes nothing. */
+  /** Whether all demands can be met, and how each stands. KeyChanges nothing. */
   check(accountId: string, demands: readonly Demand[], nowMs: number): Checked {
     const subjects = demands.map((demand) =>
       this.subject(accountOf(accountId, demand), demand.subject),

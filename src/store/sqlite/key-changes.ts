@@ -12,7 +12,7 @@ const MOST_ROWS = 4_096
 const POLL_MS = 200
 
 /** The changes of one store, as one process writes and hears them. */
-export class Changes {
+export class KeyChanges {
   private readonly engine: Engine
   private readonly mostRows: number
   private readonly insert: Statement

@@ -2,8 +2,8 @@
  * What a reservation remembers, read back from its row.
  */
 import { readEntry } from '../../records/read-entry.js'
-import { intact } from '../records.js'
-import type { Hold } from './subject.js'
+import { intact } from '../read-records.js'
+import type { Hold } from './counters.js'
 
 /** Whether a reservation can be settled. */
 export function isWhole(requestId: string, holds: unknown, entry: unknown): boolean {
