@@ -22,7 +22,7 @@ const LEAST_BYTES = 512
 /** 'SLUI', so that no other program's file is taken for ours. */
 const APPLICATION_ID = 0x53_4c_55_49
 /** The version of schema.sql. A newer program adds a step to `migrate` for each. */
-const SCHEMA_VERSION = 4
+const SCHEMA_VERSION = 5
 /** How long opening waits for another process that writes. */
 const OPEN_PATIENCE_MS = 10_000
 /**
@@ -209,8 +209,8 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
     if (isNew && expectedId !== undefined) throw storeReplaced('none')
     if (isNew) begin(db)
     else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
-    if (!isNew) {
-      for (let at = version; at < SCHEMA_VERSION; at += 1) db.exec(sqlOf(`to-version-${at + 1}`))
+    for (let from = version; from > 0 && from < SCHEMA_VERSION; from += 1) {
+      db.exec(sqlOf(`to-version-${from + 1}.sql`))
     }
     if (version === 1) db.exec(ADD_ACCOUNT_SUMS)
     if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
@@ -232,15 +232,15 @@ const FOREIGN = 'it is a database of another program'
 function begin(db: Connection): void {
   const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() ?? {}
   if (tables !== 0) throw new Error(FOREIGN)
-  db.exec(sqlOf('schema'))
+  db.exec(sqlOf('schema.sql'))
   db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
   const insert = db.prepare('INSERT INTO meta (name, value) VALUES (?, ?)')
   insert.run('store_id', randomBytes(9).toString('base64url'))
   insert.run('counted_seq', '0')
 }
 
-function sqlOf(file: string): string {
-  return readFileSync(new URL(`./${file}.sql`, import.meta.url), 'utf8')
+function sqlOf(file: 'schema.sql' | `to-version-${number}.sql`): string {
+  return readFileSync(new URL(`./${file}`, import.meta.url), 'utf8')
 }
 
 function pragma(db: Connection, name: 'user_version' | 'application_id'): number {

@@ -9,7 +9,7 @@ import type { Tasks } from './tasks.js'
 /** How often the log is copied into the file if anything was written. */
 const CHECKPOINT_MS = 2_000
 /** How long new entries wait to be counted when nobody asks for usage. */
-const COUNT_MS = 1_000
+const COUNT_MS = 5_000
 
 type Name = keyof Tasks
 

@@ -1,5 +1,6 @@
 /**
- * One row of `limits`, and the arithmetic of one demand on it; formulas are those of src/limits/bucket.ts.
+ * The counters of one subject (a row of `limits`), and the arithmetic of one demand on them. The formulas are those
+ * of src/limits/bucket.ts.
  */
 import {
   budgetStanding,
@@ -12,76 +13,63 @@ import {
   rateStanding,
   UNITS,
 } from '../../../limits/bucket.js'
-import type { BudgetDemand, Demand, RateDemand, LimitState } from '../../ledger.js'
+import type { BudgetDemand, Demand, LimitState, RateDemand } from '../../ledger.js'
 import { numberIn, type Row } from '../driver.js'
 
-/** What a reservation holds of a subject until it ends; `account` is empty for a shared subject. */
-export type Hold =
-  | readonly [kind: 'tokens', account: string, subject: string, cost: number, perMinute: number]
-  | readonly [kind: 'concurrent', account: string, subject: string]
-  | readonly [
-      kind: BudgetDemand['kind'],
-      account: string,
-      subject: string,
-      cost: number,
-      period: number,
-    ]
-
-/** A rate: what has not flowed back, and when that was so. */
+/** A rate: the units that have not flowed back at a time. */
 export interface Rate {
   units: number
   atMs: number
 }
 
-/** A budget: of which day or month, and what of it is spent. */
+/** A budget: its day or month (since 1970, UTC), and the nano-dollars spent; those reserved are part of them. */
 export interface Budget {
   period: number
   spent: number
   reserved: number
 }
 
-/** A row of `limits`. */
-export interface Subject {
-  /** The row's number; null: it is not written yet. */
+/** A row of `limits` in memory. */
+export interface Counters {
+  /** The row's number; null if it is not written yet. */
   id: number | null
-  readonly account: string
+  /** Empty for a subject that accounts share. */
+  readonly accountId: string
   readonly subject: string
   readonly requests: Rate
   readonly tokens: Rate
-  places: number
+  slots: number
   readonly day: Budget
   readonly month: Budget
   isChanged: boolean
+  /** False once another process may have changed the row: it must be read again. */
+  isCurrent: boolean
 }
 
-/** An account's own subjects are apart from everybody else's; a shared one is everybody's. */
+/** The account that a demand is counted for; empty if accounts share the limit. */
 export function accountOf(accountId: string, { shared }: Pick<Demand, 'shared'>): string {
   return shared ? '' : accountId
 }
 
-/** What tells rows apart in memory. */
-export function nameOf({ account, subject }: Pick<Subject, 'account' | 'subject'>): string {
-  return `${account}\0${subject}`
-}
-
-/** The row, or one of which nothing is taken. */
-export function subjectOf(account: string, subject: string, row: Row | undefined): Subject {
+/** The counters in a row, or counters of which nothing is taken. */
+export function countersIn(accountId: string, subject: string, row: Row | undefined): Counters {
   const of = (name: string) => (row === undefined ? 0 : numberIn(row, name))
   return {
     id: row === undefined ? null : numberIn(row, 'id'),
-    account,
+    accountId,
     subject,
     requests: { units: of('requests'), atMs: of('requests_at_ms') },
     tokens: { units: of('tokens'), atMs: of('tokens_at_ms') },
-    places: of('places'),
+    slots: of('places'),
     day: { period: of('day'), spent: of('day_spent'), reserved: of('day_reserved') },
     month: { period: of('month'), spent: of('month_spent'), reserved: of('month_reserved') },
     isChanged: false,
+    isCurrent: true,
   }
 }
 
 /** The budget of a day or month. */
-export function budgetOf({ day, month }: Subject, kind: BudgetDemand['kind']): Budget {
+export function budgetOf({ day, month }: Counters, kind: BudgetDemand['kind']): Budget {
   return kind === 'usd_day' ? day : month
 }
 
@@ -90,37 +78,60 @@ export function periodOf(kind: BudgetDemand['kind'], atMs: number): number {
   return kind === 'usd_day' ? dayOf(atMs) : monthOf(atMs)
 }
 
-/** Starts a new day or month. Never an earlier one: a clock that is set back would make a budget whole twice. */
-export function begin(budget: Budget, period: number): void {
+/** Starts a new day or month; never an earlier one, so that a clock that is set back does not refill a budget. */
+export function startPeriod(budget: Budget, period: number): void {
   if (period > budget.period) Object.assign(budget, { period, spent: 0, reserved: 0 })
 }
 
-/** Lets flow back what has by now; a clock that was set back starts anew from there. */
+/** Removes the units that have flowed back since. A clock that was set back starts again from its new time. */
 export function drain(rate: Rate, perMinute: number, nowMs: number): void {
   rate.units = drained(rate.units, nowMs - rate.atMs, perMinute)
   rate.atMs = nowMs
 }
 
-/** How the demand stands if `more` is taken besides what the row says. */
-export function standingOf(
-  subject: Subject | undefined,
+/** Takes what the demand asks for, whether it fits or not. */
+export function take(counters: Counters, demand: Demand, nowMs: number): void {
+  switch (demand.kind) {
+    case 'requests':
+    case 'tokens':
+      drain(counters[demand.kind], demand.perMinute, nowMs)
+      counters[demand.kind].units += demand.cost * UNITS
+      return
+    case 'concurrent':
+      counters.slots += 1
+      return
+    case 'usd_day':
+    case 'usd_month': {
+      const budget = budgetOf(counters, demand.kind)
+      startPeriod(budget, periodOf(demand.kind, nowMs))
+      budget.spent += demand.costNanoUsd
+      budget.reserved += demand.costNanoUsd
+      return
+    }
+    default:
+      demand satisfies never
+  }
+}
+
+/** The state of the demand's limit if `more` were taken besides. */
+export function stateOf(
+  counters: Counters,
   demand: Demand,
   more: number,
   nowMs: number,
 ): LimitState {
-  if (subject === undefined) throw new Error('a demand without a subject')
   switch (demand.kind) {
     case 'requests':
     case 'tokens': {
-      const units = unitsOf(subject[demand.kind], demand, nowMs) + more * UNITS
+      const units = unitsOf(counters[demand.kind], demand, nowMs) + more * UNITS
       return rateStanding(units, demand.perMinute, demand.cost)
     }
     case 'concurrent':
-      return placeStanding(subject.places + more, demand.limit)
+      return placeStanding(counters.slots + more, demand.limit)
     case 'usd_day':
     case 'usd_month': {
       const { limitNanoUsd, costNanoUsd } = demand
-      const budget = budgetOf(subject, demand.kind)
+      const budget = budgetOf(counters, demand.kind)
       const leftMs = demand.kind === 'usd_day' ? leftOfDay(nowMs) : leftOfMonth(nowMs)
       const isOver = periodOf(demand.kind, nowMs) > budget.period
       const [spent, reserved] = isOver ? [0, 0] : [budget.spent, budget.reserved]
@@ -135,23 +146,8 @@ function unitsOf({ units, atMs }: Rate, { perMinute }: RateDemand, nowMs: number
   return drained(units, nowMs - atMs, perMinute)
 }
 
-/** What demands before this one take of the same; two rules of one subject both count. */
-export function ahead(
-  subjects: readonly Subject[],
-  demands: readonly Demand[],
-  at: number,
-): number {
-  const own = demands[at]
-  let sum = 0
-  for (let before = 0; before < at; before += 1) {
-    const demand = demands[before]
-    if (demand === undefined || demand.kind !== own?.kind) continue
-    if (subjects[before] === subjects[at]) sum += amountOf(demand)
-  }
-  return sum
-}
-
-function amountOf(demand: Demand): number {
+/** The amount that a demand takes: requests, tokens, slots or nano-dollars. */
+export function amountOf(demand: Demand): number {
   switch (demand.kind) {
     case 'requests':
     case 'tokens':
@@ -164,36 +160,4 @@ function amountOf(demand: Demand): number {
     default:
       return demand satisfies never
   }
-}
-
-/** What a reservation for these demands has to remember. */
-export function holdsOf(
-  accountId: string,
-  demands: readonly Demand[],
-  subjects: readonly Subject[],
-  nowMs: number,
-): Hold[] {
-  const holds: Hold[] = []
-  demands.forEach((demand, at) => {
-    const account = accountOf(accountId, demand)
-    const { subject } = demand
-    switch (demand.kind) {
-      case 'requests':
-        return
-      case 'tokens':
-        return void holds.push([demand.kind, account, subject, demand.cost, demand.perMinute])
-      case 'concurrent':
-        return void holds.push([demand.kind, account, subject])
-      case 'usd_day':
-      case 'usd_month': {
-        const row = subjects[at]
-        const began = row === undefined ? 0 : budgetOf(row, demand.kind).period
-        const period = Math.max(began, periodOf(demand.kind, nowMs))
-        return void holds.push([demand.kind, account, subject, demand.costNanoUsd, period])
-      }
-      default:
-        demand satisfies never
-    }
-  })
-  return holds
 }
