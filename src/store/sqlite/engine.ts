@@ -210,7 +210,7 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
     if (isNew) begin(db)
     else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
     for (let from = version; from > 0 && from < SCHEMA_VERSION; from += 1) {
-      db.exec(sqlOf(`to-version-${from + 1}.sql`))
+      db.exec(sqlOf(`migrations/to-version-${from + 1}.sql`))
     }
     if (version === 1) db.exec(ADD_ACCOUNT_SUMS)
     if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
@@ -239,7 +239,7 @@ function begin(db: Connection): void {
   insert.run('counted_seq', '0')
 }
 
-function sqlOf(file: 'schema.sql' | `to-version-${number}.sql`): string {
+function sqlOf(file: 'schema.sql' | `migrations/to-version-${number}.sql`): string {
   return readFileSync(new URL(`./${file}`, import.meta.url), 'utf8')
 }
 

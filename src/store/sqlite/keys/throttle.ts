@@ -6,10 +6,10 @@ import {
   throttleWaitMs,
   type ThrottleStore,
   type ThrottledSubject,
-} from '../throttle.js'
-import { BATCH, inBatches } from './delete-batches.js'
-import { numberIn, type Statement } from './driver.js'
-import type { Engine } from './engine.js'
+} from '../../throttle.js'
+import { BATCH, inBatches } from '../delete-batches.js'
+import { numberIn, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
 
 /** The throttle of a store. */
 export class SqliteThrottle implements ThrottleStore {

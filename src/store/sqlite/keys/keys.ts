@@ -1,16 +1,16 @@
 /**
  * Keys in SQLite. A digest is all that this engine ever has of a secret.
  */
-import type { ApiKey } from '../../accounts/account.js'
-import { damaged } from '../errors.js'
-import { editedKey, readKey, writeKey } from '../records/account-records.js'
-import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../store.js'
-import type { AuditEntriesOf, AuditEntry } from '../audit-trail.js'
+import type { ApiKey } from '../../../accounts/account.js'
+import { damaged } from '../../errors.js'
+import { editedKey, readKey, writeKey } from '../../records/account-records.js'
+import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../../store.js'
+import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import { recordIn, type SqliteAccounts } from './accounts.js'
 import type { KeyChanges } from './key-changes.js'
-import { numberIn, textIn, type Row, type Statement } from './driver.js'
-import type { Engine } from './engine.js'
-import { intact, isName, pageOf, type PageStatements } from './read-records.js'
+import { numberIn, textIn, type Row, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
+import { intact, isName, pageOf, type PageStatements } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
 
 /** So much of a digest names a damaged key to an operator. */

@@ -1,20 +1,20 @@
 /**
  * Accounts in SQLite.
  */
-import type { Account } from '../../accounts/account.js'
-import { damaged } from '../errors.js'
+import type { Account } from '../../../accounts/account.js'
+import { damaged } from '../../errors.js'
 import {
   editedAccount,
   readAccount,
   writeAccount,
   type AccountRecord,
-} from '../records/account-records.js'
-import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../store.js'
-import type { AuditEntriesOf, AuditEntry } from '../audit-trail.js'
+} from '../../records/account-records.js'
+import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
+import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import type { KeyChanges } from './key-changes.js'
-import { textIn, type Row, type Statement } from './driver.js'
-import type { Engine } from './engine.js'
-import { intact, isName, pageOf, type PageStatements } from './read-records.js'
+import { textIn, type Row, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
+import { intact, isName, pageOf, type PageStatements } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
 
 /** The part of `Store` that is about accounts. */

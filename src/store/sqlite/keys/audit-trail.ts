@@ -1,12 +1,12 @@
 /**
  * The audit trail in SQLite, bounded for each account and in all.
  */
-import { readAuditEntry, writeAuditEntry } from '../records/account-records.js'
-import type { StoreCapacity } from '../store.js'
-import type { AuditTrail, AuditEntry, AuditQuery } from '../audit-trail.js'
-import { numberIn, textIn, type Row, type Statement } from './driver.js'
-import type { Engine } from './engine.js'
-import { intact, isName } from './read-records.js'
+import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
+import type { StoreCapacity } from '../../store.js'
+import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
+import { numberIn, textIn, type Row, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
+import { intact, isName } from '../read-records.js'
 
 /** After every id. */
 const LAST = '\uffff'

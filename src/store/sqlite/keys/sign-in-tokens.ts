@@ -6,12 +6,12 @@ import {
   type SignInToken,
   type SignInTokens,
   type SignInTokenKind,
-} from '../sign-in-tokens.js'
-import { readSignInToken, writeSignInToken } from '../records/account-records.js'
-import { textIn, type Statement } from './driver.js'
-import type { Engine } from './engine.js'
-import { BATCH, inBatches } from './delete-batches.js'
-import { intact, isName } from './read-records.js'
+} from '../../sign-in-tokens.js'
+import { readSignInToken, writeSignInToken } from '../../records/account-records.js'
+import { textIn, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
+import { BATCH, inBatches } from '../delete-batches.js'
+import { intact, isName } from '../read-records.js'
 
 /** The sign-in tokens of a store. */
 export class SqliteSignInTokens implements SignInTokens {
