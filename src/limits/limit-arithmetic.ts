@@ -80,8 +80,13 @@ export function leftOfDay(nowMs: number): number {
 
 /** Months since 1970 (UTC). */
 export function monthOf(nowMs: number): number {
-  const date = new Date(nowMs)
-  return (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()
+  // A Date takes longer than the rest of a decision, and the month is nearly always the last one.
+  if (nowMs < lastMonth.fromMs || nowMs >= lastMonth.toMs) {
+    const date = new Date(nowMs)
+    const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()
+    lastMonth = { month, fromMs: Date.UTC(1970, month), toMs: Date.UTC(1970, month + 1) }
+  }
+  return lastMonth.month
 }
 
 /** Ms until the next month (UTC). */
@@ -90,6 +95,8 @@ export function leftOfMonth(nowMs: number): number {
 }
 
 const DAY_MS = 86_400_000
+/** The month that was computed last; only an optimisation. */
+let lastMonth = { month: 0, fromMs: 0, toMs: 0 }
 
 function rateRetryMs(units: number, perMinute: number, cost: number): number {
   if (rateFits(units, perMinute, cost)) return 0

@@ -53,9 +53,9 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'what the name of a label may be is one rule for keys and for limits',
   'auth/authenticate.ts → accounts/key-secret.ts':
     'what a key looks like and how it is digested is one fact for minting and for checking',
-  'store/sqlite/ledger/limits.ts → limits/limit-arithmetic.ts':
+  'store/sqlite/limits/limits.ts → limits/limit-arithmetic.ts':
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
-  'store/sqlite/ledger/subject.ts → limits/limit-arithmetic.ts': 'the same, for one row of limits',
+  'store/sqlite/limits/counters.ts → limits/limit-arithmetic.ts': 'the same, for one row of limits',
   'store/migrate/read-parts.ts → limits/limit-arithmetic.ts':
     'which day or month is running is one arithmetic, for counting and for moving the counts',
   'store/redis/limits/counter-slices.ts → limits/limit-arithmetic.ts':

@@ -15,19 +15,19 @@ import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
 import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
 import { ADD_ACCOUNT_SUMS } from './ledger/roll-up.js'
-import { Turns, type Hooks } from './turn.js'
+import { Transactions, type Hooks } from './transactions.js'
 
 /** The smallest page of SQLite. */
 const LEAST_BYTES = 512
 /** 'SLUI', so that no other program's file is taken for ours. */
 const APPLICATION_ID = 0x53_4c_55_49
 /** The version of schema.sql. A newer program adds a step to `migrate` for each. */
-const SCHEMA_VERSION = 4
+const SCHEMA_VERSION = 5
 /** How long opening waits for another process that writes. */
 const OPEN_PATIENCE_MS = 10_000
 /**
  * For reads that meet the recovery of a crash. A write that meets another process's lock waits on a timer
- * instead (turn.ts), so that the event loop is held for no longer than this.
+ * instead (transactions.ts), so that the event loop is held for no longer than this.
  */
 const BUSY_MS = 2
 /** While opening, the first of several processes recovers the log of a crash, and the others wait in SQLite. */
@@ -54,7 +54,7 @@ export class Engine {
   readonly background: Background
   private readonly db: Connection
   private readonly path: string
-  private readonly turns: Turns
+  private readonly transactions: Transactions
   private readonly hooks: Hooks[] = []
   private syncing: Promise<void> | null = null
   private isClosed = false
@@ -64,12 +64,12 @@ export class Engine {
     this.path = path
     this.id = id
     this.isNew = isNew
-    this.turns = new Turns(db, {
+    this.transactions = new Transactions(db, {
       begun: () => this.hooks.forEach((hook) => hook.begun()),
       committing: () => this.hooks.forEach((hook) => hook.committing()),
       rolledBack: () => this.hooks.forEach((hook) => hook.rolledBack()),
     })
-    this.background = new Background(path, () => this.turns.committed)
+    this.background = new Background(path, () => this.transactions.committed)
   }
 
   /** Opens the file, and creates it unless `mustExist`. Rejects with `GatewayError(store_unavailable)`. */
@@ -121,14 +121,14 @@ export class Engine {
     return new Promise((resolve) => resolve(this.readNow(what, read)))
   }
 
-  /** See `Turns.write`: what resolves survives the death of this process. */
+  /** See `Transactions.write`: what resolves survives the death of this process. */
   write<T>(what: string, job: () => T): Promise<T> {
-    return this.turns.write(what, job)
+    return this.transactions.write(what, job)
   }
 
   /** The same, and it survives a crash of the machine. */
   async writeDurably<T>(what: string, job: () => T): Promise<T> {
-    const result = await this.turns.write(what, job)
+    const result = await this.transactions.write(what, job)
     try {
       await this.sync()
     } catch (cause) {
@@ -140,7 +140,7 @@ export class Engine {
   /** Runs what waits, and lets go of the file. */
   async close(): Promise<void> {
     if (this.isClosed) return
-    await this.turns.close()
+    await this.transactions.close()
     this.isClosed = true
     await this.background.close()
     try {
@@ -209,8 +209,8 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
     if (isNew && expectedId !== undefined) throw storeReplaced('none')
     if (isNew) begin(db)
     else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
-    if (!isNew) {
-      for (let at = version; at < SCHEMA_VERSION; at += 1) db.exec(sqlOf(`to-version-${at + 1}`))
+    for (let from = version; from > 0 && from < SCHEMA_VERSION; from += 1) {
+      db.exec(sqlOf(`migrations/to-version-${from + 1}.sql`))
     }
     if (version === 1) db.exec(ADD_ACCOUNT_SUMS)
     if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
@@ -232,15 +232,15 @@ const FOREIGN = 'it is a database of another program'
 function begin(db: Connection): void {
   const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() ?? {}
   if (tables !== 0) throw new Error(FOREIGN)
-  db.exec(sqlOf('schema'))
+  db.exec(sqlOf('schema.sql'))
   db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
   const insert = db.prepare('INSERT INTO meta (name, value) VALUES (?, ?)')
   insert.run('store_id', randomBytes(9).toString('base64url'))
   insert.run('counted_seq', '0')
 }
 
-function sqlOf(file: string): string {
-  return readFileSync(new URL(`./${file}.sql`, import.meta.url), 'utf8')
+function sqlOf(file: 'schema.sql' | `migrations/to-version-${number}.sql`): string {
+  return readFileSync(new URL(`./${file}`, import.meta.url), 'utf8')
 }
 
 function pragma(db: Connection, name: 'user_version' | 'application_id'): number {

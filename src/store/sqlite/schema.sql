@@ -1,5 +1,5 @@
--- The tables of the embedded store, version 4 (PRAGMA user_version); to-version-N.sql changes
--- those of version N - 1.
+-- The tables of the embedded store, version 5 (PRAGMA user_version); each to-version-N.sql changes the tables of
+-- version N - 1.
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
 -- `record` columns hold the JSON texts of src/store/records/account-records.ts, which all engines share.
 
@@ -110,14 +110,15 @@ CREATE TABLE limits (
   UNIQUE (account_id, subject)
 );
 
--- Requests that run. `holds` is what each took of limits (JSON); `entry` is the ledger entry that is
--- written if its process never settles it (src/store/records/write-entry.ts).
+-- Requests that run. `holds` has the amounts that each holds of limits (src/store/sqlite/limits/holds.ts); `entry` is
+-- the ledger entry that is written if no process settles it (src/store/records/write-entry.ts).
 CREATE TABLE reservations (
-  request_id TEXT PRIMARY KEY,
+  id INTEGER PRIMARY KEY,
+  request_id TEXT NOT NULL UNIQUE,
   until_ms REAL NOT NULL,
   holds TEXT NOT NULL,
   entry TEXT NOT NULL
-) WITHOUT ROWID;
+);
 CREATE INDEX reservations_by_end ON reservations (until_ms);
 
 -- One row for each request. Read it through the view `entries`, whose columns are documented and stay.
@@ -265,7 +266,7 @@ CREATE TABLE usage_days (
   errors_provider INTEGER NOT NULL,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
--- Has all columns that the use of ten thousand keys is added up of, in the order of keys.
+-- Covers the query for the usage of every key.
 CREATE INDEX usage_days_by_key
 ON usage_days (account_id, key_id, start_ms, model, requests, cost_nano_usd, unpriced);
 

@@ -5,18 +5,19 @@ import { textIn } from './driver.js'
 import { buildStore } from '../build-store.js'
 import { unavailable } from '../errors.js'
 import { STORE_CAPACITY, type Store, type StoreOptions } from '../store.js'
-import { SqliteAccounts } from './accounts.js'
-import { Changes } from './changes.js'
+import { SqliteAccounts } from './keys/accounts.js'
+import { KeyChanges } from './keys/key-changes.js'
 import { Engine } from './engine.js'
-import { SqliteKeys } from './keys.js'
+import { SqliteKeys } from './keys/keys.js'
 import { SqliteLedger } from './ledger/ledger.js'
-import { SqliteShelf } from './shelf.js'
-import { SqliteAttempts, SqlitePasses } from './sign-in.js'
-import { SqliteTrail } from './trail.js'
+import { SqliteSharedCache } from './shared-cache.js'
+import { SqliteSignInTokens } from './keys/sign-in-tokens.js'
+import { SqliteThrottle } from './keys/throttle.js'
+import { SqliteAuditTrail } from './keys/audit-trail.js'
 
 /** What a test may set otherwise. */
 export interface SqliteOptions extends StoreOptions {
-  /** Changes kept for other processes to hear of; the same in every process that opens the store. */
+  /** Changes kept for other processes to read; the same in every process that opens the store. */
   readonly changesKept?: number
 }
 
@@ -24,17 +25,17 @@ export interface SqliteOptions extends StoreOptions {
 export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<Store> {
   const engine = await Engine.open(path, options)
   const bounds = { ...STORE_CAPACITY, ...options.capacity }
-  const changes = new Changes(engine, options.changesKept)
-  const trail = new SqliteTrail(engine, bounds)
+  const changes = new KeyChanges(engine, options.changesKept)
+  const trail = new SqliteAuditTrail(engine, bounds)
   const accounts = new SqliteAccounts(engine, trail, changes)
   return buildStore({
     id: engine.id,
     isNew: engine.isNew,
-    cache: new SqliteShelf(engine),
+    cache: new SqliteSharedCache(engine),
     ledger: new SqliteLedger(engine, options.nowMs ?? Date.now),
-    signInTokens: new SqlitePasses(engine),
+    signInTokens: new SqliteSignInTokens(engine),
     auditTrail: trail,
-    throttle: new SqliteAttempts(engine),
+    throttle: new SqliteThrottle(engine),
     fleet: null,
     accounts,
     keys: new SqliteKeys({ engine, accounts, trail, changes, bounds }),

@@ -10,8 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { CAUSES } from '../../../src/error-cause.js'
-import { connect, textIn, type Row, type Value } from '../../../src/store/sqlite/driver.js'
+import { connect, type Row, type Value } from '../../../src/store/sqlite/driver.js'
 import { openSqlite } from '../../../src/store/sqlite/store.js'
 import { ledgerContract } from '../ledger/ledger-contract.js'
 import { LEDGER_WRITER } from '../ledger/kills.js'
@@ -175,69 +174,6 @@ void t.test('a damaged record fails what it concerns, by name, and nothing else'
   t.match(await ledger.entry(null, third.requestId), { outcome: 'lost' }, 'the others are settled')
 })
 
-void t.test('a store of version 1 is brought to this version with all that it has', async (t) => {
-  const path = join(t.testdir(), 'store')
-  const clock = new TestClock()
-  const first = await opened(path, clock)
-  const demands = [places(3, 'key:old')]
-  const rows = [0, 1, 2].map((at) =>
-    aRow({ requestId: `req_${at}`, accountId: 'acc_ada', keyId: 'key_old', atMs: NOON + at }),
-  )
-  for (const row of rows) await first.ledger.append(row)
-  await first.ledger.admit(anAdmission(demands))
-  await first.ledger.sums({ accountId: null, by: 'day', fromMs: NOON, toMs: NOON })
-  await first.close()
-  toVersion1(path)
-
-  const { ledger, close } = await opened(path, clock)
-  t.teardown(close)
-  const page = { after: null, limit: 10 }
-  const ids = ['req_2', 'req_1', 'req_0']
-  for (const query of [{ accountId: 'acc_ada' }, { accountId: null, keyId: 'key_old' }]) {
-    const found = await ledger.entries({ ...query, ...page })
-    t.strictSame(
-      found.entries.map(({ requestId }) => requestId),
-      ids,
-    )
-  }
-  for (const by of ['hour', 'day'] as const) {
-    const span = { by, fromMs: NOON, toMs: NOON, per: 'model' } as const
-    t.match(await ledger.sums({ ...span, accountId: 'acc_ada' }), [{ requests: 3 }])
-  }
-  t.equal(
-    (await ledger.limitStates('acc_ada', demands))[0]?.remaining,
-    2,
-    'limits are what they were',
-  )
-  t.ok((await ledger.admit(anAdmission(demands))).admitted)
-  t.equal((await ledger.limitStates('acc_ada', demands))[0]?.remaining, 1)
-})
-
-void t.test(
-  'a store of version 2 keeps what it has, and counts failures by cause from now on',
-  async (t) => {
-    const path = join(t.testdir(), 'store')
-    const clock = new TestClock()
-    const span = { accountId: 'acc_ada', fromMs: NOON, toMs: NOON } as const
-    const busy = { outcome: 'upstream_busy', status: 429 } as const
-    const first = await opened(path, clock)
-    const old = aRow(busy)
-    await first.ledger.append(old)
-    await first.ledger.sums({ ...span, by: 'hour' })
-    await first.close()
-    toVersion2(path)
-
-    const { ledger, close } = await opened(path, clock)
-    t.teardown(close)
-    t.same(await ledger.entry('acc_ada', old.requestId), old)
-    await ledger.append(aRow({ ...busy, attemptMs: [12.5, 40], retryAfterSeconds: 7 }))
-    for (const by of ['hour', 'day'] as const) {
-      const [sum] = await ledger.sums({ ...span, by })
-      t.match(sum, { requests: 2, errors: 2, byCause: { provider: 1, client: 0 } }, by)
-    }
-  },
-)
-
 void t.test("another process's lock is waited for, and not by the event loop", async (t) => {
   const path = join(t.testdir(), 'store')
   const { ledger, close } = await opened(path, new TestClock())
@@ -327,58 +263,6 @@ void t.test('the view `entries` has the columns of the export', async (t) => {
 async function opened(path: string, clock: TestClock) {
   const store = await openSqlite(path, { nowMs: clock.now })
   return { ledger: store.ledger, close: () => store.close() }
-}
-
-/** Makes a store of version 1 of one of this version. */
-function toVersion1(path: string): void {
-  const db = connect(path)
-  db.exec(`
-    DROP TABLE entry_places;
-    DELETE FROM usage_hours WHERE key_id = '*';
-    CREATE INDEX entries_by_account ON ledger_entries (account_id, at_ms);
-    CREATE INDEX entries_by_key ON ledger_entries (key_id, at_ms);
-    ALTER TABLE limits RENAME TO limits_2;
-    CREATE TABLE limits (
-      account_id TEXT NOT NULL, subject TEXT NOT NULL, requests REAL NOT NULL, requests_at_ms REAL NOT NULL,
-      tokens REAL NOT NULL, tokens_at_ms REAL NOT NULL, places INTEGER NOT NULL, day INTEGER NOT NULL,
-      day_spent REAL NOT NULL, day_reserved REAL NOT NULL, month INTEGER NOT NULL, month_spent REAL NOT NULL,
-      month_reserved REAL NOT NULL, PRIMARY KEY (account_id, subject)
-    ) WITHOUT ROWID;
-    INSERT INTO limits SELECT account_id, subject, requests, requests_at_ms, tokens, tokens_at_ms, places, day,
-      day_spent, day_reserved, month, month_spent, month_reserved FROM limits_2;
-    DROP TABLE limits_2;
-    PRAGMA user_version = 1;
-  `)
-  withoutCauses(db)
-  db.close()
-}
-
-/** Makes a store of version 2 of one of this version. */
-function toVersion2(path: string): void {
-  const db = connect(path)
-  withoutCauses(db)
-  db.exec('PRAGMA user_version = 2')
-  db.close()
-}
-
-function viewSql(db: ReturnType<typeof connect>, name: string): string {
-  return textIn(db.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').get(name) ?? {}, 'sql')
-}
-
-/** Takes away what version 3 added. */
-function withoutCauses(db: ReturnType<typeof connect>): void {
-  const pending = viewSql(db, 'usage_pending')
-  db.exec('DROP VIEW usage_pending')
-  for (const table of ['usage_hours', 'usage_days']) {
-    for (const cause of CAUSES) db.exec(`ALTER TABLE ${table} DROP COLUMN errors_${cause}`)
-  }
-  const entries = viewSql(db, 'entries')
-  db.exec('DROP VIEW entries')
-  for (const column of ['attempt_ms', 'retry_after_seconds', 'price_version']) {
-    db.exec(`ALTER TABLE ledger_entries DROP COLUMN ${column}`)
-  }
-  db.exec(entries.replace(' price_version,', ''))
-  db.exec(pending)
 }
 
 /** Runs a statement on a connection of its own; its first row. */

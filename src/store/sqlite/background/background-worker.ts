@@ -1,10 +1,10 @@
 /**
- * The thread of `background.ts`: answers questions one after another.
+ * The thread of `background.ts`: answers tasks one after another.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { connect } from '../driver.js'
 import type { Answered, Asked } from './background.js'
-import { questionsOf } from '../questions.js'
+import { tasksOf } from './tasks.js'
 
 const PRAGMAS = `
   PRAGMA busy_timeout = 10000;
@@ -16,7 +16,7 @@ const PRAGMAS = `
 
 const db = connect(String(workerData))
 db.exec(PRAGMAS)
-const questions = questionsOf(db)
+const tasks = tasksOf(db)
 
 parentPort?.on('message', (asked: Asked) => {
   parentPort?.postMessage(answered(asked))
@@ -24,7 +24,7 @@ parentPort?.on('message', (asked: Asked) => {
 
 function answered({ id, name, args }: Asked): Answered {
   try {
-    const answer: (...given: readonly never[]) => unknown = questions[name]
+    const answer: (...given: readonly never[]) => unknown = tasks[name]
     return { id, result: answer(...args) }
   } catch (error) {
     return { id, failure: error instanceof Error ? error.message : String(error) }

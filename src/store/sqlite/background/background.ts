@@ -1,19 +1,19 @@
 /**
- * A thread with a connection of its own for what may take long: the roll-up of new entries, questions about usage,
+ * A thread with a connection of its own for what may take long: the roll-up of new entries, tasks about usage,
  * and checkpoints, which wait for the disk. The event loop never waits for it.
  */
 import { Worker } from 'node:worker_threads'
 import { unavailable } from '../../errors.js'
-import type { Questions } from '../questions.js'
+import type { Tasks } from './tasks.js'
 
 /** How often the log is copied into the file if anything was written. */
 const CHECKPOINT_MS = 2_000
 /** How long new entries wait to be counted when nobody asks for usage. */
-const COUNT_MS = 1_000
+const COUNT_MS = 5_000
 
-type Name = keyof Questions
+type Name = keyof Tasks
 
-/** A question as it is posted: a name of `Questions`, and its arguments. */
+/** A question as it is posted: a name of `Tasks`, and its arguments. */
 export interface Asked {
   readonly id: number
   readonly name: Name
@@ -30,7 +30,7 @@ export interface Answered {
 
 /** What waits for an answer. */
 interface Waiting {
-  /** With the type of the question's result: the thread runs the function that `Questions` names. */
+  /** With the type of the question's result: the thread runs the function that `Tasks` names. */
   readonly resolve: (result: never) => void
   readonly reject: (failure: string) => void
 }
@@ -68,8 +68,8 @@ export class Background {
   ask<Asks extends Name>(
     what: string,
     name: Asks,
-    ...args: Parameters<Questions[Asks]>
-  ): Promise<ReturnType<Questions[Asks]>> {
+    ...args: Parameters<Tasks[Asks]>
+  ): Promise<ReturnType<Tasks[Asks]>> {
     if (this.isClosed) {
       return Promise.reject(unavailable(`${what} failed`, new Error('the store has been closed')))
     }

@@ -15,7 +15,7 @@ import {
   values,
   type Where,
 } from './read-sums.js'
-import { BUCKET_MS, MOST } from './sums.js'
+import { BUCKET_MS, MOST } from './sum-columns.js'
 
 /** Spans whose days are kept in memory; each has as many entries as keys. */
 const MOST_SPANS = 8

@@ -1,43 +1,42 @@
 /**
  * Limits, reservations and ledger entries in SQLite: every admission and settlement of one turn of the event
- * loop shares one transaction (turn.ts), in which their arithmetic runs, so that limits hold across processes.
+ * loop shares one transaction (transactions.ts), in which their arithmetic runs, so that limits hold across processes.
  */
 import type { UsageRow } from '../../../ledger/row.js'
 import type {
   Admission,
+  AdmissionResult,
   BudgetSpent,
-  Reservation,
   Demand,
+  EntryPage,
+  EntryQuery,
   KeyUse,
   KeyUseQuery,
   Ledger,
-  Raise,
-  Retention,
-  EntryPage,
-  EntryQuery,
-  SettleOutcome,
   LimitState,
+  Raise,
+  Reservation,
+  Retention,
+  SettleOutcome,
   SumQuery,
   UsageSum,
-  AdmissionResult,
 } from '../../ledger.js'
-import { readEntry } from '../../records/read-entry.js'
-import { writeEntry } from '../../records/write-entry.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
-import { textIn, type Statement } from '../driver.js'
+import { writeEntry } from '../../records/write-entry.js'
+import type { Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
+import { holdsOf } from '../limits/holds.js'
+import { Limits } from '../limits/limits.js'
+import { Reservations } from '../limits/reservations.js'
+import { isName } from '../read-records.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
-import { holdsIn, isWhole } from './holds.js'
-import { Limits } from './limits.js'
-import type { Hold } from './subject.js'
-import { intact, isName } from '../records.js'
-import { BUCKET_MS } from './sums.js'
+import type { ExportPlace } from './read-entries.js'
 import type { Pruned } from './roll-up.js'
-import type { ExportPlace } from './usage.js'
+import { BUCKET_MS } from './sum-columns.js'
 
-/** Reservations settled, prolonged or looked at in one step; other writes come in between. */
+/** Reservations settled or prolonged in one transaction; other writes run in between. */
 const BATCH = 64
-/** Reservations that are looked for at once; the rest is found the next time. */
+/** Expired reservations read at once; the next call reads the rest. */
 const MOST_DUE = 10_000
 
 /** The ledger of a store. */
@@ -46,60 +45,34 @@ export class SqliteLedger implements Ledger {
   private readonly nowMs: () => number
   private readonly daysBeforeMs = () => this.nowMs() - BUCKET_MS.hour
   private readonly limits: Limits
+  private readonly reservations: Reservations
   private readonly insertEntry: Statement
-  private readonly entryOf: Statement
-  private readonly hasEntry: Statement
-  private readonly reserve: Statement
-  private readonly isReserved: Statement
-  private readonly unreserve: Statement
-  private readonly holdsOf: Statement
-  /** Holds of requests that this process admitted and has not settled, so that their rows need not be read. */
-  private readonly held = new Map<string, readonly Hold[]>()
-  private readonly reservation: Statement
-  private readonly prolong: Statement
-  private readonly due: Statement
+  private readonly selectEntry: Statement
   private readonly touch: Statement
 
   constructor(engine: Engine, nowMs: () => number) {
     this.engine = engine
     this.nowMs = nowMs
     this.limits = new Limits(engine)
+    this.reservations = new Reservations(engine)
     this.insertEntry = engine.prepare(INSERT_ENTRY)
-    this.entryOf = engine.prepare('SELECT * FROM ledger_entries WHERE request_id = ?')
-    this.hasEntry = engine.prepare('SELECT 1 FROM ledger_entries WHERE request_id = ?')
-    this.reserve = engine.prepare(
-      `INSERT INTO reservations (request_id, until_ms, holds, entry) SELECT ?1, ?2, ?3, ?4
-       WHERE NOT EXISTS (SELECT 1 FROM ledger_entries WHERE request_id = ?1)
-       ON CONFLICT (request_id) DO NOTHING`,
-    )
-    this.isReserved = engine.prepare('SELECT 1 FROM reservations WHERE request_id = ?')
-    this.unreserve = engine.prepare('DELETE FROM reservations WHERE request_id = ?')
-    this.holdsOf = engine.prepare('SELECT holds FROM reservations WHERE request_id = ?')
-    this.reservation = engine.prepare(
-      'SELECT holds, entry FROM reservations WHERE request_id = ? AND until_ms <= ?',
-    )
-    this.prolong = engine.prepare(
-      'UPDATE reservations SET until_ms = ? WHERE request_id = ? AND until_ms > ?',
-    )
+    this.selectEntry = engine.prepare('SELECT * FROM ledger_entries WHERE request_id = ?')
     this.touch = engine.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('proof', ?)")
-    this.due = engine.prepare(
-      'SELECT request_id FROM reservations WHERE until_ms <= ? ORDER BY until_ms LIMIT ?',
-    )
   }
 
   async admit(admission: Admission): Promise<AdmissionResult> {
     try {
       return await this.engine.write('admitting a request', () => {
         const nowMs = this.nowMs()
-        const verdict = this.tryToAdmit(admission, nowMs)
-        if (verdict.admitted || !admission.demands.some(({ kind }) => kind === 'concurrent')) {
-          return verdict
+        const result = this.tryToAdmit(admission, nowMs)
+        if (result.admitted || !admission.demands.some(({ kind }) => kind === 'concurrent')) {
+          return result
         }
-        // A process that died does not hold its places any longer than its leases last.
-        return this.freePlaces(nowMs) > 0 ? this.tryToAdmit(admission, nowMs) : verdict
+        // A process that died holds its slots no longer than its leases last.
+        return this.freeSlots(nowMs) > 0 ? this.tryToAdmit(admission, nowMs) : result
       })
     } catch (error) {
-      this.held.delete(admission.requestId)
+      this.reservations.forget(admission.requestId)
       throw error
     }
   }
@@ -132,8 +105,7 @@ export class SqliteLedger implements Ledger {
       await this.engine.write('prolonging reservations', () => {
         const nowMs = this.nowMs()
         for (const { requestId } of requests.slice(from, from + BATCH)) {
-          // What has run out may have lost its place to another request already.
-          this.prolong.run(nowMs + leaseMs, requestId, nowMs)
+          this.reservations.renew(requestId, nowMs + leaseMs, nowMs)
         }
       })
     }
@@ -141,24 +113,24 @@ export class SqliteLedger implements Ledger {
 
   async expire(overdueMs = 0): Promise<number> {
     const latestMs = this.nowMs() - overdueMs
-    const due = this.engine.readNow('looking for reservations that have run out', () =>
-      this.due.all(latestMs, MOST_DUE).map((row) => textIn(row, 'request_id')),
+    const due = this.engine.readNow('reading expired reservations', () =>
+      this.reservations.due(latestMs, MOST_DUE),
     )
-    // Whoever asks takes the answer for proof that the store can be written.
-    await this.engine.write('proving that it can be written', () =>
-      this.touch.run(String(latestMs)),
-    )
+    // The caller takes a result as proof that the store can be written.
+    await this.engine.write('writing to the store', () => this.touch.run(String(latestMs)))
     const all: Promise<boolean>[] = []
     for (let at = 0; at < due.length; at += BATCH) {
-      const some = due
+      const batch = due
         .slice(at, at + BATCH)
         .map((requestId) =>
-          this.engine.write('settling what has run out', () => this.expireNow(requestId, latestMs)),
+          this.engine.write('settling an expired reservation', () =>
+            this.expireNow(requestId, latestMs),
+          ),
         )
-      all.push(...some)
-      await Promise.allSettled(some)
+      all.push(...batch)
+      await Promise.allSettled(batch)
     }
-    // What is damaged rejects once the others are settled.
+    // A damaged reservation rejects once the others are settled.
     return (await Promise.all(all)).filter(Boolean).length
   }
 
@@ -178,7 +150,7 @@ export class SqliteLedger implements Ledger {
 
   entry(accountId: string | null, requestId: string): Promise<UsageRow | null> {
     return this.engine.read('reading a row', () => {
-      const found = isName(requestId) ? this.entryOf.get(requestId) : undefined
+      const found = isName(requestId) ? this.selectEntry.get(requestId) : undefined
       if (found === undefined) return null
       const row = entryIn(found)
       return accountId === null || row.accountId === accountId ? row : null
@@ -260,65 +232,53 @@ export class SqliteLedger implements Ledger {
 
   private tryToAdmit(admission: Admission, nowMs: number): AdmissionResult {
     const { requestId, accountId, demands, leaseMs } = admission
-    const checked = this.limits.check(accountId, demands, nowMs)
-    if (checked.fits) {
-      const holds = JSON.stringify(checked.holds)
+    const counters = this.limits.countersOf(accountId, demands)
+    if (this.limits.fit(demands, counters, nowMs)) {
+      const holds = holdsOf(demands, counters, nowMs)
       const entry = writeEntry(admission.unsettled)
-      const { changes } = this.reserve.run(requestId, nowMs + leaseMs, holds, entry)
-      if (Number(changes) === 1) {
-        this.held.set(requestId, checked.holds)
-        return { admitted: true, limitStates: this.limits.apply(checked, demands, nowMs) }
+      if (this.reservations.add(requestId, nowMs + leaseMs, holds, entry)) {
+        return { admitted: true, limitStates: this.limits.take(demands, counters, nowMs) }
       }
-    } else if (!this.isKnown(requestId)) {
-      return { admitted: false, limitStates: checked.standings }
+    } else if (!this.reservations.isKnown(requestId)) {
+      return { admitted: false, limitStates: this.limits.states(demands, counters, nowMs) }
     }
-    // The same request again: it was admitted, and takes nothing more.
-    const standings = checked.standings.map((each) => ({ ...each, retryAfterMs: 0 }))
-    return { admitted: true, limitStates: standings }
+    // A repeated request was admitted before, and takes nothing more.
+    const limitStates = this.limits.states(demands, counters, nowMs)
+    return {
+      admitted: true,
+      limitStates: limitStates.map((each) => ({ ...each, retryAfterMs: 0 })),
+    }
   }
 
-  private isKnown(requestId: string): boolean {
-    return (this.isReserved.get(requestId) ?? this.hasEntry.get(requestId)) !== undefined
-  }
-
-  private settleNow(row: UsageRow, claim?: Reservation): SettleOutcome {
-    const { requestId } = row
-    const held = this.held.get(requestId)
-    this.held.delete(requestId)
-    if (Number(this.insertEntry.run(...valuesOf(row)).changes) === 0) return 'already'
-    const holds = held ?? this.readHolds(requestId)
-    // Another process may have settled it: then its entry was there.
-    if (holds !== null && Number(this.unreserve.run(requestId).changes) === 1) {
-      const used = { tokens: usedTokens(row), nanoUsd: chargedNanoUsd(row) }
+  private settleNow(entry: UsageRow, reservation?: Reservation): SettleOutcome {
+    const { requestId } = entry
+    if (Number(this.insertEntry.run(...valuesOf(entry)).changes) === 0) {
+      this.reservations.forget(requestId)
+      return 'already'
+    }
+    const holds = this.reservations.remove(requestId)
+    if (holds !== null) {
+      const used = { tokens: usedTokens(entry), nanoUsd: chargedNanoUsd(entry) }
       this.limits.release(holds, used, this.nowMs())
-    } else if (claim?.takenFrom === 'nothing') {
-      this.limits.charge(row, claim.demands)
+    } else if (reservation?.takenFrom === 'nothing') {
+      this.limits.charge(entry, reservation.demands)
     }
     this.engine.background.note(this.daysBeforeMs)
     return 'settled'
   }
 
-  /** What a request holds that another process admitted, or this one before it was restarted; null: nothing. */
-  private readHolds(requestId: string): readonly Hold[] | null {
-    const row = this.holdsOf.get(requestId)
-    return row === undefined ? null : holdsIn(requestId, textIn(row, 'holds'))
-  }
-
-  /** Settles a reservation by its own entry; false if there is none that has run out by then. */
+  /** Settles a reservation by its own entry; false if none has expired. */
   private expireNow(requestId: string, latestMs: number): boolean {
-    const found = this.reservation.get(requestId, latestMs)
-    if (found === undefined) return false
-    const row = intact(`the reservation of '${requestId}'`, () => readEntry(textIn(found, 'entry')))
-    return this.settleNow(row) === 'settled'
+    const entry = this.reservations.expired(requestId, latestMs)
+    return entry !== null && this.settleNow(entry) === 'settled'
   }
 
-  private freePlaces(nowMs: number): number {
+  /** Settles the first expired reservations; their number. */
+  private freeSlots(nowMs: number): number {
     let freed = 0
-    for (const row of this.due.all(nowMs, BATCH)) {
-      const requestId = textIn(row, 'request_id')
-      const found = this.reservation.get(requestId, nowMs)
-      // A damaged one is reported by the next `expire`, and must not fail another request.
-      if (found === undefined || !isWhole(requestId, found['holds'], found['entry'])) continue
+    for (const requestId of this.reservations.due(nowMs, BATCH)) {
+      // The next `expire` reports a damaged one; it must not fail another request.
+      if (!this.reservations.isIntact(requestId, nowMs)) continue
       if (this.expireNow(requestId, nowMs)) freed += 1
     }
     return freed

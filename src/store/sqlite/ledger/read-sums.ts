@@ -3,7 +3,7 @@
  */
 import type { SumQuery, UsageSum } from '../../ledger.js'
 import type { Connection, Value } from '../driver.js'
-import { ALL_KEYS, BUCKET_MS, COUNTER_COLUMNS, MOST, sumIn } from './sums.js'
+import { ALL_KEYS, BUCKET_MS, COUNTER_COLUMNS, MOST, sumIn } from './sum-columns.js'
 
 /** A condition of a query and its value. */
 export type Where = readonly [sql: string, value: Value]

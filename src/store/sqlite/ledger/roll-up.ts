@@ -24,14 +24,14 @@ import {
   MOST,
   TABLE_OF,
   type Bucket,
-} from './sums.js'
+} from './sum-columns.js'
 
 /** What is removed: entries, or sums of hours or days. */
 export type Pruned = 'entries' | Bucket
 
 /** Entries counted in one transaction: a quarter of those that wait, within these bounds. The largest takes about 15 ms. */
 const LEAST_COUNTED = 100
-const MOST_COUNTED = 3_000
+const MOST_COUNTED = 5_000
 /** Rows of hours added to their days in one transaction. */
 const MOST_MOVED = 200
 /** Rows put or removed in one transaction. */
@@ -40,37 +40,36 @@ const BATCH = 200
 const PLACE = 'start_ms, account_id, key_id, model'
 const COLUMNS = `${PLACE}, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
 const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded.last_at_ms), ${COUNTER_COLUMNS.map(
-  (column) => `${column} = min(${MOST}, ${column} + excluded.${column})`,
+  (column) => `${column} = ${column} + excluded.${column}`,
 ).join(', ')}`
 const MARK = `(SELECT ${PLACE} FROM days_mark)`
 const ADDED_UP = COUNTER_COLUMNS.map(
   (column) => `CAST(min(${MOST}, total(${column})) AS INTEGER)`,
 ).join(', ')
 
-/** Sums of one batch by hour, account, key and model, in memory: the write lock is not held while they are made. */
+/**
+ * Sums of one batch by hour, model and owner: a key, then all keys of an account, then all accounts. They are in
+ * memory: the write lock is not held while they are computed.
+ */
 const BATCH_TABLE = `CREATE TEMP TABLE batch (${COLUMNS})`
-const SUM_BATCH = `INSERT INTO batch SELECT at_ms / ${BUCKET_MS.hour} * ${BUCKET_MS.hour}, account_id, key_id, model,
+const SUM_BATCH = [
+  `INSERT INTO batch SELECT at_ms / ${BUCKET_MS.hour} * ${BUCKET_MS.hour}, account_id, key_id, model,
     max(at_ms), ${COUNTERS.map(([, expression]) => expression).join(', ')}
-  FROM ledger_entries WHERE seq > ? AND seq <= ? GROUP BY 1, 2, 3, 4`
+  FROM ledger_entries WHERE seq > ? AND seq <= ? GROUP BY 1, 2, 3, 4`,
+  `INSERT INTO batch SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${ADDED_UP}
+  FROM batch GROUP BY 1, 2, 4`,
+  `INSERT INTO batch SELECT start_ms, '', '', model, max(last_at_ms), ${ADDED_UP}
+  FROM batch WHERE key_id = '${ALL_KEYS}' GROUP BY 1, 4`,
+] as const
 const INDEX_BATCH = `INSERT OR IGNORE INTO entry_places SELECT owner, at_ms, seq FROM (
     SELECT account_id AS owner, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
     UNION ALL SELECT key_id, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
   ) ORDER BY owner, at_ms, seq`
-
-/** Whose sums a row has: of one key, of all keys of an account, or of all accounts. */
-const OWNERS = ['account_id, key_id', `account_id, '${ALL_KEYS}'`, "'', ''"] as const
-
-/** Adds the batch to a table, for one of `OWNERS`. Days get only the hours that they include already. */
-function addBatch(by: Bucket, owner: (typeof OWNERS)[number]): string {
-  const start = `start_ms / ${BUCKET_MS[by]} * ${BUCKET_MS[by]}`
-  const condition = by === 'hour' ? 'true' : `(start_ms, ${owner}, model) <= ${MARK}`
-  const rows =
-    by === 'hour' && owner === OWNERS[0]
-      ? `SELECT ${COLUMNS} FROM batch WHERE true`
-      : `SELECT ${start}, ${owner}, model, max(last_at_ms), ${ADDED_UP} FROM batch
-         WHERE ${condition} GROUP BY 1, 2, 3, 4`
-  return `INSERT INTO ${TABLE_OF[by]} (${COLUMNS}) ${rows} ${UPDATES}`
-}
+const ADD_HOURS = `INSERT INTO usage_hours (${COLUMNS}) SELECT ${COLUMNS} FROM batch WHERE true ${UPDATES}`
+/** Days get only the hours that they include already. */
+const ADD_LATE_HOURS = `INSERT INTO usage_days (${COLUMNS})
+  SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, max(last_at_ms), ${ADDED_UP}
+  FROM batch WHERE (${PLACE}) <= ${MARK} GROUP BY 1, 2, 3, 4 ${UPDATES}`
 
 /** The sums of accounts for a table that has only those of keys. */
 function addAccounts(by: Bucket): string {
@@ -111,11 +110,13 @@ export class RollUp {
   private readonly end: Statement
   private readonly setMark: Statement
   private readonly emptyBatch: Statement
-  private readonly sumBatch: Statement
+  private readonly sumKeys: Statement
+  private readonly sumAccounts: Statement
+  private readonly sumAll: Statement
   private readonly indexBatch: Statement
-  private readonly addHours: readonly Statement[]
+  private readonly addHours: Statement
   private readonly isLate: Statement
-  private readonly addDays: readonly Statement[]
+  private readonly addLateHours: Statement
   private readonly touchDays: Statement
   private readonly daysMark: Statement
   private readonly nextPlace: Statement
@@ -132,13 +133,15 @@ export class RollUp {
     this.end = db.prepare('SELECT max(seq) AS seq FROM ledger_entries WHERE seq > ?')
     this.setMark = db.prepare("UPDATE meta SET value = ? WHERE name = 'counted_seq'")
     this.emptyBatch = db.prepare('DELETE FROM batch')
-    this.sumBatch = db.prepare(SUM_BATCH)
+    this.sumKeys = db.prepare(SUM_BATCH[0])
+    this.sumAccounts = db.prepare(SUM_BATCH[1])
+    this.sumAll = db.prepare(SUM_BATCH[2])
     this.indexBatch = db.prepare(INDEX_BATCH)
-    this.addHours = OWNERS.map((owner) => db.prepare(addBatch('hour', owner)))
+    this.addHours = db.prepare(ADD_HOURS)
     this.isLate = db.prepare(
       'SELECT 1 FROM batch WHERE start_ms <= (SELECT start_ms FROM days_mark)',
     )
-    this.addDays = OWNERS.map((owner) => db.prepare(addBatch('day', owner)))
+    this.addLateHours = db.prepare(ADD_LATE_HOURS)
     this.touchDays = db.prepare(
       "INSERT OR REPLACE INTO meta (name, value) VALUES ('days_changed', ?)",
     )
@@ -195,8 +198,11 @@ export class RollUp {
          SELECT start_ms, ${owner}, model, max(last_at_ms), ${ADDED_UP}
          FROM ${table} WHERE start_ms = ?1 AND model = ?2 AND ${condition} GROUP BY start_ms, model`,
       )
-    const ofAccount = total(OWNERS[1], `account_id = ?3 AND key_id <> '${ALL_KEYS}'`)
-    const ofAll = total(OWNERS[2], `account_id <> '' AND key_id = '${ALL_KEYS}'`)
+    const ofAccount = total(
+      `account_id, '${ALL_KEYS}'`,
+      `account_id = ?3 AND key_id <> '${ALL_KEYS}'`,
+    )
+    const ofAll = total("'', ''", `account_id <> '' AND key_id = '${ALL_KEYS}'`)
     for (let at = 0; at < sums.length; at += BATCH) {
       this.write(() => {
         for (const sum of sums.slice(at, at + BATCH)) {
@@ -221,13 +227,15 @@ export class RollUp {
 
   private count(from: number, to: number): void {
     this.emptyBatch.run()
-    this.sumBatch.run(from, to)
+    this.sumKeys.run(from, to)
+    this.sumAccounts.run()
+    this.sumAll.run()
     this.write(() => {
       // Another process may have counted meanwhile.
       if (seqIn(this.mark.get()) !== from) return
-      for (const add of this.addHours) add.run()
+      this.addHours.run()
       if (this.isLate.get() !== undefined) {
-        for (const add of this.addDays) add.run()
+        this.addLateHours.run()
         this.touchDays.run(randomUUID())
       }
       this.indexBatch.run(from, to)

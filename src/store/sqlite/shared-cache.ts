@@ -3,13 +3,11 @@
  */
 import type { SharedCache, CachedValue, CacheCapacity } from '../store.js'
 import { numberIn, type Row, type Statement } from './driver.js'
+import { BATCH, inBatches } from './delete-batches.js'
 import type { Engine } from './engine.js'
 
-/** Removed in one step; other writes come in between. */
-const BATCH = 256
-
 /** The shelf of a store. */
-export class SqliteShelf implements SharedCache {
+export class SqliteSharedCache implements SharedCache {
   private readonly engine: Engine
   private readonly insert: Statement
   private readonly delete: Statement
@@ -50,12 +48,10 @@ export class SqliteShelf implements SharedCache {
     )
   }
 
-  async sweep(room: CacheCapacity, nowMs: number): Promise<number> {
-    for (let count = 0; ;) {
-      const gone = await this.engine.write('sweeping values', () => this.trim(room, nowMs))
-      count += gone
-      if (gone < BATCH) return count
-    }
+  sweep(room: CacheCapacity, nowMs: number): Promise<number> {
+    return inBatches(() =>
+      this.engine.write('removing expired values', () => this.trim(room, nowMs)),
+    )
   }
 
   /** Removes up to `BATCH`: what has expired, then what expires next while there is no room. */

@@ -1,17 +1,17 @@
 /**
  * Keys in SQLite. A digest is all that this engine ever has of a secret.
  */
-import type { ApiKey } from '../../accounts/account.js'
-import { damaged } from '../errors.js'
-import { editedKey, readKey, writeKey } from '../records/account-records.js'
-import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../store.js'
-import type { AuditEntriesOf, AuditEntry } from '../audit-trail.js'
+import type { ApiKey } from '../../../accounts/account.js'
+import { damaged } from '../../errors.js'
+import { editedKey, readKey, writeKey } from '../../records/account-records.js'
+import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../../store.js'
+import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import { recordIn, type SqliteAccounts } from './accounts.js'
-import type { Changes } from './changes.js'
-import { numberIn, textIn, type Row, type Statement } from './driver.js'
-import type { Engine } from './engine.js'
-import { intact, isName, pageOf, type PageStatements } from './records.js'
-import type { SqliteTrail } from './trail.js'
+import type { KeyChanges } from './key-changes.js'
+import { numberIn, textIn, type Row, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
+import { intact, isName, pageOf, type PageStatements } from '../read-records.js'
+import type { SqliteAuditTrail } from './audit-trail.js'
 
 /** So much of a digest names a damaged key to an operator. */
 const SHOWN_DIGITS = 12
@@ -20,8 +20,8 @@ const SHOWN_DIGITS = 12
 export interface KeysOptions {
   readonly engine: Engine
   readonly accounts: SqliteAccounts
-  readonly trail: SqliteTrail
-  readonly changes: Changes
+  readonly trail: SqliteAuditTrail
+  readonly changes: KeyChanges
   readonly bounds: StoreCapacity
 }
 

@@ -1,23 +1,23 @@
 /**
- * What the thread of `background.ts` does, by name: the roll-up of new entries, questions about usage, and checkpoints.
+ * What the thread of `background.ts` does, by name: the roll-up of new entries, tasks about usage, and checkpoints.
  * Each runs in transactions of its own, on the thread's connection.
  */
-import { numberIn, type Connection } from './driver.js'
-import type { KeyUseQuery, EntryQuery, SumQuery, UsageSum } from '../ledger.js'
-import { KeyUses, lastUseOf } from './ledger/key-use.js'
-import { sumsOf } from './ledger/read-sums.js'
-import { RollUp, type Pruned } from './ledger/roll-up.js'
-import type { Bucket } from './ledger/sums.js'
-import { budgetsOf, exported, isByOwner, pageOf, type ExportPlace } from './ledger/usage.js'
+import { numberIn, type Connection } from '../driver.js'
+import type { KeyUseQuery, EntryQuery, SumQuery, UsageSum } from '../../ledger.js'
+import { KeyUses, lastUseOf } from '../ledger/key-use.js'
+import { sumsOf } from '../ledger/read-sums.js'
+import { RollUp, type Pruned } from '../ledger/roll-up.js'
+import type { Bucket } from '../ledger/sum-columns.js'
+import { budgetsOf, exported, isByOwner, pageOf, type ExportPlace } from '../ledger/read-entries.js'
 
 /** Frames of the log (4 KiB each) above which writers wait once, so that it starts from its beginning: 64 MiB. */
 const LONG_LOG = 16_384
 
-/** The questions, each with its arguments and its answer. */
-export type Questions = ReturnType<typeof questionsOf>
+/** The tasks, each with its arguments and its answer. */
+export type Tasks = ReturnType<typeof tasksOf>
 
-/** The questions over a connection. */
-export function questionsOf(db: Connection) {
+/** The tasks over a connection. */
+export function tasksOf(db: Connection) {
   const rollUp = new RollUp(db)
   const keyUses = new KeyUses(db)
   const counted = () => {

@@ -36,7 +36,7 @@ export interface Hooks {
 }
 
 /** The writes of one connection. */
-export class Turns {
+export class Transactions {
   private readonly hooks: Hooks
   private readonly begin: Statement
   private readonly commit: Statement

@@ -1,27 +1,27 @@
 /**
  * Accounts in SQLite.
  */
-import type { Account } from '../../accounts/account.js'
-import { damaged } from '../errors.js'
+import type { Account } from '../../../accounts/account.js'
+import { damaged } from '../../errors.js'
 import {
   editedAccount,
   readAccount,
   writeAccount,
   type AccountRecord,
-} from '../records/account-records.js'
-import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../store.js'
-import type { AuditEntriesOf, AuditEntry } from '../audit-trail.js'
-import type { Changes } from './changes.js'
-import { textIn, type Row, type Statement } from './driver.js'
-import type { Engine } from './engine.js'
-import { intact, isName, pageOf, type PageStatements } from './records.js'
-import type { SqliteTrail } from './trail.js'
+} from '../../records/account-records.js'
+import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
+import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
+import type { KeyChanges } from './key-changes.js'
+import { textIn, type Row, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
+import { intact, isName, pageOf, type PageStatements } from '../read-records.js'
+import type { SqliteAuditTrail } from './audit-trail.js'
 
 /** The part of `Store` that is about accounts. */
 export class SqliteAccounts {
   private readonly engine: Engine
-  private readonly trail: SqliteTrail
-  private readonly changes: Changes
+  private readonly trail: SqliteAuditTrail
+  private readonly changes: KeyChanges
   private readonly byIdRow: Statement
   private readonly byEmailRow: Statement
   private readonly insert: Statement
@@ -29,7 +29,7 @@ export class SqliteAccounts {
   private readonly lastPlace: Statement
   private readonly pages: PageStatements
 
-  constructor(engine: Engine, trail: SqliteTrail, changes: Changes) {
+  constructor(engine: Engine, trail: SqliteAuditTrail, changes: KeyChanges) {
     this.engine = engine
     this.trail = trail
     this.changes = changes

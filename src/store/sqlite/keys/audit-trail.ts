@@ -1,18 +1,18 @@
 /**
  * The audit trail in SQLite, bounded for each account and in all.
  */
-import { readAuditEntry, writeAuditEntry } from '../records/account-records.js'
-import type { StoreCapacity } from '../store.js'
-import type { AuditTrail, AuditEntry, AuditQuery } from '../audit-trail.js'
-import { numberIn, textIn, type Row, type Statement } from './driver.js'
-import type { Engine } from './engine.js'
-import { intact, isName } from './records.js'
+import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
+import type { StoreCapacity } from '../../store.js'
+import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
+import { numberIn, textIn, type Row, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
+import { intact, isName } from '../read-records.js'
 
 /** After every id. */
 const LAST = '\uffff'
 
 /** The trail of a store. */
-export class SqliteTrail implements AuditTrail {
+export class SqliteAuditTrail implements AuditTrail {
   private readonly engine: Engine
   private readonly bounds: StoreCapacity
   private readonly insert: Statement

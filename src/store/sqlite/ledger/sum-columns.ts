@@ -18,15 +18,15 @@ export type Bucket = keyof typeof BUCKET_MS
 /** Counters and what an entry adds to each; `sum`s of whole numbers, at most 2^53 - 1. */
 export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
   ['requests', 'count(*)'],
-  ['errors', "sum(outcome <> 'ok')"],
+  ['errors', "count(*) FILTER (WHERE outcome <> 'ok')"],
   ['input_tokens', tokens('input_tokens')],
   ['output_tokens', tokens('output_tokens')],
   ['cache_read_tokens', tokens('cache_read_tokens')],
   ['cache_write_tokens', tokens('cache_write_tokens')],
   ['reasoning_tokens', tokens('reasoning_tokens')],
   ['cost_nano_usd', tokens('cost_nano_usd')],
-  ['unpriced', "sum(cost_nano_usd IS NULL AND source <> 'none')"],
-  ['estimated', "sum(source = 'estimated')"],
+  ['unpriced', "count(*) FILTER (WHERE cost_nano_usd IS NULL AND source <> 'none')"],
+  ['estimated', "count(*) FILTER (WHERE source = 'estimated')"],
   ...histogram(),
   ...causes(),
 ]
@@ -47,21 +47,19 @@ function tokens(column: string): string {
 function causes(): [string, string][] {
   return CAUSES.map((cause) => {
     const outcomes = outcomesOf(cause).map((outcome) => `'${outcome}'`)
-    return [`errors_${cause}`, `sum(outcome IN (${outcomes.join(', ')}))`]
+    return [`errors_${cause}`, `count(*) FILTER (WHERE outcome IN (${outcomes.join(', ')}))`]
   })
 }
 
 /** One counter for each bound, and one above the last. */
 function histogram(): [string, string][] {
-  const above = (bound: number | undefined) => (bound === undefined ? '' : ` > ${bound}`)
-  return [...FIRST_CONTENT_BOUNDS_MS, Number.POSITIVE_INFINITY].map((bound, at) => {
-    const from = above(FIRST_CONTENT_BOUNDS_MS[at - 1])
-    const parts = [
-      'first_content_ms IS NOT NULL',
-      ...(from === '' ? [] : [`first_content_ms${from}`]),
-      ...(bound === Number.POSITIVE_INFINITY ? [] : [`first_content_ms <= ${bound}`]),
+  return [...FIRST_CONTENT_BOUNDS_MS, null].map((bound, at) => {
+    const lower = FIRST_CONTENT_BOUNDS_MS[at - 1]
+    const conditions = [
+      ...(lower === undefined ? [] : [`first_content_ms > ${lower}`]),
+      ...(bound === null ? [] : [`first_content_ms <= ${bound}`]),
     ]
-    return [`first_content_${at}`, `sum(${parts.join(' AND ')})`]
+    return [`first_content_${at}`, `count(*) FILTER (WHERE ${conditions.join(' AND ')})`]
   })
 }
 

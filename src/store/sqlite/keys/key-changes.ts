@@ -2,9 +2,9 @@
  * News of changes that may make a cached look-up wrong: every change is a row of `changes`, written in the
  * transaction of the change itself; each process reads the new rows five times a second.
  */
-import type { KeyChange } from '../store.js'
-import { numberIn, textOrNull, type Statement } from './driver.js'
-import type { Engine } from './engine.js'
+import type { KeyChange } from '../../store.js'
+import { numberIn, textOrNull, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
 
 /** Rows kept: 4,096 in 200 ms is 20,000 key changes a second. */
 const MOST_ROWS = 4_096
@@ -12,7 +12,7 @@ const MOST_ROWS = 4_096
 const POLL_MS = 200
 
 /** The changes of one store, as one process writes and hears them. */
-export class Changes {
+export class KeyChanges {
   private readonly engine: Engine
   private readonly mostRows: number
   private readonly insert: Statement
