@@ -151,7 +151,7 @@ void t.test('an emptied store is not taken for a new one', { ...options }, async
 
   const accepted = await acceptStore(at)
   await accepted.close()
-  t.match(warned.join(), /the store was empty; a new one was begun/)
+  t.match(warned.join(), /the store was empty; created a new one/)
   const then = await openExpectedStore(at)
   t.equal(then.id, accepted.id)
   await then.close()
@@ -174,7 +174,7 @@ void t.test(
       warn: (message: string) => warned.push(message),
     }
     await (await openExpectedStore(at)).close()
-    t.match(warned.join(), /cannot be remembered/)
+    t.match(warned.join(), /cannot write the store's id/)
   },
 )
 
