@@ -39,7 +39,9 @@ export async function checkServer(
 }
 
 async function warnOfPersistence(link: RedisLink, warn: (message: string) => void): Promise<void> {
-  const saves = await link.send('reading the settings of Redis', 'config', ['get', 'save']).catch(() => null)
+  const saves = await link
+    .send('reading the settings of Redis', 'config', ['get', 'save'])
+    .catch(() => null)
   const points = Array.isArray(saves) ? String(saves[1]) : null
   if (points === '')
     warn('Redis writes nothing to disk: a restart loses all keys; set appendonly yes')
