@@ -244,7 +244,7 @@ void t.test('a request waits once, on whichever connection it asks', { ...option
   for (const other of others) {
     t.match(
       await failure(Promise.resolve(other())),
-      /not asked for a moment: no answer within 100 ms/,
+      /failed a moment ago: no answer within 100 ms/,
     )
   }
 })
