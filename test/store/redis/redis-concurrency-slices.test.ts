@@ -125,7 +125,7 @@ void t.test('four processes that take all places they get', options, async (t) =
   const children = await Promise.all(
     Array.from({ length: PROCESSES }, () => obedientProcess<SliceOrder>(t, CHILD, url)),
   )
-  const order = { demands: [demand], patience: 0, close: false, keep: false }
+  const order = { demands: [demand], retries: 0, close: false, keep: false }
   const all = async (more: Partial<SliceOrder>): Promise<Spent> => {
     const told = children.map((child) => child.tell({ ...order, most: 100, atOnce: 4, ...more }))
     const spent = (await Promise.all(told)) as Spent[]
@@ -138,7 +138,7 @@ void t.test('four processes that take all places they get', options, async (t) =
   const first = await all({ keep: true, atOnce: 50 })
   t.ok(first.admitted <= 100, `overshoot 0: ${first.admitted}`)
   t.ok(first.admitted >= 90, `a tenth is idle with others at the most: ${first.admitted}`)
-  const rest = await all({ keep: true, atOnce: 1, patience: 3 })
+  const rest = await all({ keep: true, atOnce: 1, retries: 3 })
   t.equal(first.admitted + rest.admitted, 100, 'and comes back within half a second')
   t.equal(await remaining(store.ledger, demand), 0)
   await all({ most: 0 })
@@ -153,7 +153,7 @@ void t.test('a process that is killed has its places for a minute', options, asy
   t.teardown(() => store.close())
   const demand = places(100, aName('key'))
   const child = await killableProcess<SliceOrder>(t, CHILD, url)
-  const order = { demands: [demand], atOnce: 4, patience: 0, close: false }
+  const order = { demands: [demand], atOnce: 4, retries: 0, close: false }
   await child.tell({ ...order, most: 300 })
   const kept = (await child.tell({ ...order, most: 30, keep: true })) as Spent
   t.ok(kept.bySlice > 0, `${kept.bySlice} of 30 by a slice`)

@@ -37,7 +37,7 @@ const options = missing === false ? { buffered: true } : { skip: missing }
 t.jobs = 4
 const server: RedisServer | null = missing === false ? await startRedis(t) : null
 const newUrl = server === null ? () => '' : freshDatabases(server)
-const SPEND = { most: 1e9, atOnce: 4, patience: 0, close: false }
+const SPEND = { most: 1e9, atOnce: 4, retries: 0, close: false }
 
 interface Scene {
   readonly url: string
@@ -136,7 +136,7 @@ for (const [kind, demandOf] of Object.entries({
     t.ok(first >= 2_970, `who is refused at once is refused for want of 1 % at the most: ${first}`)
     t.ok(sum('bySlice', raced) > 1_000, `${sum('bySlice', raced)} by slices`)
     const rest = await Promise.all(
-      spenders.map((each) => each({ demands: [demand], atOnce: 1, patience: 3 })),
+      spenders.map((each) => each({ demands: [demand], atOnce: 1, retries: 3 })),
     )
     t.equal(first + sum('admitted', rest), 3_000, 'what was left in slices comes back')
     t.equal(await left(demand), 0)

@@ -270,9 +270,9 @@ void t.test('a process that ends amidst its work ends, and holds nobody up', asy
     const how = round % 2 === 0 ? 'exit' : 'throw'
     const quitter = spawn(process.execPath, [QUITTER, `sqlite:${path}`, how], { stdio: 'ignore' })
     // Had it hung, it would hold the writers' lock.
-    const patience = setTimeout(() => quitter.kill('SIGTERM'), 60_000)
+    const timeLimit = setTimeout(() => quitter.kill('SIGTERM'), 60_000)
     await once(quitter, 'exit')
-    clearTimeout(patience)
+    clearTimeout(timeLimit)
     t.not(quitter.signalCode, 'SIGTERM', 'it has ended by itself')
   }
   const { ledger, close } = await opened(path, new TestClock())
