@@ -26,22 +26,19 @@ void t.test('while one worker is replaced the others answer, and /readyz reports
   for (let i = 0; i < 4; i += 1) t.match(await service.get('/'), /"text":/)
 })
 
-void t.test(
-  'an uncaught exception ends a worker and is logged without its message',
-  async (t) => {
-    const service = await startService(t)
-    await t.rejects(service.get('/throw'))
-    await until(() => service.pids.size === 3)
-    await t.rejects(service.get('/reject'))
-    await until(() => service.pids.size === 4)
-    const output = service.output()
-    t.equal(output.split('nobody caught this').length, 3)
-    t.match(output, /"kind":"SyntaxError"/)
-    t.match(output, /"message":"the key was \*\*\*"/)
-    t.notMatch(output, /canary/)
-    await until(async () => (await service.getOps('/readyz')).status === 200)
-  },
-)
+void t.test('an uncaught exception ends a worker and is logged without its message', async (t) => {
+  const service = await startService(t)
+  await t.rejects(service.get('/throw'))
+  await until(() => service.pids.size === 3)
+  await t.rejects(service.get('/reject'))
+  await until(() => service.pids.size === 4)
+  const output = service.output()
+  t.equal(output.split('nobody caught this').length, 3)
+  t.match(output, /"kind":"SyntaxError"/)
+  t.match(output, /"message":"the key was \*\*\*"/)
+  t.notMatch(output, /canary/)
+  await until(async () => (await service.getOps('/readyz')).status === 200)
+})
 
 void t.test(
   'J-150: workers that fail at every start come back later each time, up to the cap',

@@ -158,7 +158,11 @@ async function keysKept(t: Test, store: Store, { made, revoked }: Owner): Promis
     if ((await store.findKey(digestOf(secret)))?.key.revokedAtMs === undefined) valid += 1
   }
   t.ok(made.length > 0 && revoked.length > 0, `${made.length} keys, ${revoked.length} revoked`)
-  t.same({ lost, valid }, { lost: 0, valid: 0 }, 'acknowledged keys exist, revoked ones are refused')
+  t.same(
+    { lost, valid },
+    { lost: 0, valid: 0 },
+    'acknowledged keys exist, revoked ones are refused',
+  )
   return `${lost} of ${made.length} keys lost, ${valid} of ${revoked.length} revoked keys valid`
 }
 

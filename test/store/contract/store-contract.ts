@@ -104,7 +104,11 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
   for (const key of [first, second, other]) t.equal(await store.createKey(key, 5), 'created')
 
   t.same(await store.findKey(first.digest), { key: first, account: ada }, 'key and account at once')
-  t.same(await allKeys(store, ada.id), [first, second], 'in order of creation, and only of the account')
+  t.same(
+    await allKeys(store, ada.id),
+    [first, second],
+    'in order of creation, and only of the account',
+  )
   t.same(await allKeys(store, bob.id), [other])
   t.same(await allKeys(store, 'acc_unknown'), [])
 

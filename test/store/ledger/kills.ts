@@ -50,7 +50,11 @@ export function writerDemands(): Demand[] {
 
 export async function killedWriters(t: Test, under: LedgerUnderTest): Promise<void> {
   const { ledger, clock, url } = under
-  const acknowledged: Acknowledged = { admitted: new Set(), settled: new Set(), appended: new Set() }
+  const acknowledged: Acknowledged = {
+    admitted: new Set(),
+    settled: new Set(),
+    appended: new Set(),
+  }
   let unsettled = 0
   for (let round = 0; round < KILLS / AT_ONCE; round += 1) {
     const lines = await Promise.all(
@@ -71,12 +75,20 @@ export async function killedWriters(t: Test, under: LedgerUnderTest): Promise<vo
     if (PLACES - (taken?.remaining ?? 0) !== ended) t.fail('a place without a reservation, or two')
     unsettled += ended
   }
-  t.ok(acknowledged.settled.size > KILLS, `${acknowledged.settled.size} requests were settled by ${KILLS} killed`)
+  t.ok(
+    acknowledged.settled.size > KILLS,
+    `${acknowledged.settled.size} requests were settled by ${KILLS} killed`,
+  )
   await agreed(t, ledger, acknowledged, unsettled)
 }
 
 /** What was acknowledged is there, once, and limits, budgets and sums are those of the rows. */
-async function agreed(t: Test, ledger: Ledger, acknowledged: Acknowledged, unsettled: number): Promise<void> {
+async function agreed(
+  t: Test,
+  ledger: Ledger,
+  acknowledged: Acknowledged,
+  unsettled: number,
+): Promise<void> {
   const ids = new Map<string, string>()
   let cost = 0
   let twice = 0
