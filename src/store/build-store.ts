@@ -1,9 +1,9 @@
 /**
- * Makes a store of an engine's parts.
+ * Builds a `Store` from the parts of an engine.
  */
 import type { Store } from './store.js'
 
-/** Accounts as an engine keeps them; each method is the one of `Store`. */
+/** The accounts of an engine; each method implements one of `Store`. */
 export interface AccountTable {
   create(...args: Required<Parameters<Store['createAccount']>>): ReturnType<Store['createAccount']>
   byId: Store['accountById']
@@ -12,7 +12,7 @@ export interface AccountTable {
   change(...args: Required<Parameters<Store['changeAccount']>>): ReturnType<Store['changeAccount']>
 }
 
-/** Keys as an engine keeps them; each method is the one of `Store`. */
+/** The keys of an engine; each method implements one of `Store`. */
 export interface KeyTable {
   create(...args: Required<Parameters<Store['createKey']>>): ReturnType<Store['createKey']>
   list: Store['listKeys']
@@ -24,7 +24,7 @@ export interface KeyTable {
   find: Store['findKey']
 }
 
-/** What an engine brings. */
+/** The parts of an engine. */
 export interface StoreParts extends Pick<
   Store,
   | 'id'
@@ -47,18 +47,19 @@ export interface StoreParts extends Pick<
 export function buildStore({ accounts, keys, ...parts }: StoreParts): Store {
   return {
     ...parts,
-    createAccount: (account, told = []) => accounts.create(account, told),
+    createAccount: (account, auditEntries = []) => accounts.create(account, auditEntries),
     accountById: (id) => accounts.byId(id),
     accountByEmail: (email) => accounts.byEmail(email),
     listAccounts: (query) => accounts.list(query),
-    changeAccount: (id, edit, told = () => []) => accounts.change(id, edit, told),
-    createKey: (key, maxKeys, told = []) => keys.create(key, maxKeys, told),
+    changeAccount: (id, edit, auditEntries = () => []) => accounts.change(id, edit, auditEntries),
+    createKey: (key, maxKeys, auditEntries = []) => keys.create(key, maxKeys, auditEntries),
     listKeys: (accountId, query) => keys.list(accountId, query),
     keyById: (accountId, keyId) => keys.byId(accountId, keyId),
     countKeys: (accountId) => keys.countLive(accountId),
-    changeKey: (accountId, keyId, edit, told = () => []) =>
-      keys.change(accountId, keyId, edit, told),
-    revokeKey: (accountId, keyId, atMs, told = []) => keys.revoke(accountId, keyId, atMs, told),
+    changeKey: (accountId, keyId, edit, auditEntries = () => []) =>
+      keys.change(accountId, keyId, edit, auditEntries),
+    revokeKey: (accountId, keyId, atMs, auditEntries = []) =>
+      keys.revoke(accountId, keyId, atMs, auditEntries),
     removeKeys: (accountId, ids, beforeMs) => keys.remove(accountId, ids, beforeMs),
     findKey: (digest) => keys.find(digest),
   }

@@ -1,18 +1,18 @@
 /**
- * A failure of the store as its callers are told, whatever the engine.
+ * Errors of the store. Their messages are for clients; the cause is for the log.
  */
 import { GatewayError } from '../errors.js'
 
-/** The store that was opened has lost its data, or another one is in its place. */
+/** The store lost its data, or another one is at its address. */
 export class LostStore extends Error {}
 
-/** The store is not there, or is none. */
+/** The store does not exist, or is not a store of this program. */
 export class CannotOpen extends Error {}
 
-/** A record that cannot be used, or is gone. */
+/** A record is damaged, or disappeared. */
 export class DamagedRecord extends Error {}
 
-/** The client learns only that keys are not judged; what happened is in `cause`, for the log. */
+/** The store failed while it did `what`. The message does not contain the cause. */
 export function unavailable(what: string, cause: unknown): GatewayError {
   const reason = cause instanceof Error ? cause.message : String(cause)
   return new GatewayError('store_unavailable', messageFor(cause), {
@@ -32,7 +32,7 @@ function messageFor(cause: unknown): string {
   return 'The key store does not answer; try again.'
 }
 
-/** The change was made where it was sent, and `reason` says why it may not last. */
+/** The primary applied the change; a failover could still undo it, for `reason`. */
 export function unconfirmed(what: string, reason: string): GatewayError {
   const message =
     'The change is applied, not yet confirmed by a replica: a failover now could undo it. Repeating it is safe.'
@@ -42,7 +42,7 @@ export function unconfirmed(what: string, reason: string): GatewayError {
   })
 }
 
-/** For a step that only prepares a change: where it is not confirmed, the change was not made. */
+/** Turns `store_unconfirmed` of a preparing step into `store_unavailable`: the change itself was not made. */
 export function notApplied(error: unknown): unknown {
   if (!(error instanceof GatewayError) || error.kind !== 'store_unconfirmed') return error
   const message =
@@ -51,7 +51,7 @@ export function notApplied(error: unknown): unknown {
   return new GatewayError('store_unavailable', message, { retryAfterSeconds: 1, cause })
 }
 
-/** What a failure says for the log: the cause, which a client does not see. */
+/** The message of the error's cause, for the log. */
 export function reasonOf(error: unknown): string {
   const { cause } = error instanceof Error ? error : { cause: undefined }
   if (cause instanceof Error) return cause.message
@@ -59,8 +59,8 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * The store was emptied, or another one is in its place, since it was last opened: its keys are gone, and to
- * call the keys of clients wrong would be false. `missingPath`: the file of an embedded store, if it is gone.
+ * The store was emptied or replaced since it was last opened. Answering 401 for its keys would be wrong, so it is
+ * refused. `missingPath`: the file of an embedded store, if it does not exist.
  */
 export function storeReplaced(found: 'none' | 'another', missingPath?: string): GatewayError {
   const what =
@@ -72,7 +72,7 @@ export function storeReplaced(found: 'none' | 'another', missingPath?: string): 
   return unavailable('opening the store failed', new LostStore(`${where}${what}; ${advice}`))
 }
 
-/** A record that cannot be read, or is not what it should be. */
+/** A record cannot be read, or belongs to something else. */
 export function damaged(what: string, why: string): Error {
   return new DamagedRecord(`the store's record of ${what} is damaged: ${why}`)
 }

@@ -1,11 +1,10 @@
 /**
- * The gateways that share a store, each with the configuration that it has in force. Whatever the engine; an embedded
- * store is of one machine and has no fleet.
+ * The gateways that share a store, each with its configuration in force. An embedded store has no fleet.
  */
 
 /** A gateway of the fleet. */
 export interface FleetMember {
-  /** Made at random with each start; 1 to 100 characters. */
+  /** Random at each start; 1 to 100 characters. */
   readonly id: string
   /** The name of its machine or container. */
   readonly host: string
@@ -14,11 +13,11 @@ export interface FleetMember {
   readonly hash: string
 }
 
-/** Fails as the store does. */
+/** Methods fail as those of `Store` do. */
 export interface Fleet {
-  /** Publishes a gateway for `ttlMs` and resolves with all that are published now, at most 1,000, in order of ids. */
+  /** Publishes a gateway for `ttlMs` and resolves with all published gateways, at most 1,000, in order of ids. */
   publish(member: FleetMember, ttlMs: number): Promise<FleetMember[]>
-  /** Takes a gateway out before its time. */
+  /** Removes a gateway before `ttlMs` is over. */
   leave(id: string): Promise<void>
 }
 

@@ -1,5 +1,5 @@
 /**
- * Reads whole lists of a store a page at a time, so that no list is ever held at once.
+ * Reads whole lists of a store page by page; no list is ever in memory as a whole.
  */
 import type { Account, ApiKey } from '../accounts/account.js'
 import type { Page, PageQuery, Store } from './store.js'
@@ -19,14 +19,14 @@ export async function* everyKey(
   for await (const page of keyPages(store, accountId)) yield* page
 }
 
-/** The same accounts, in lists of at most 500. */
+/** Every account, in lists of at most 500. */
 export function accountPages(
   store: Pick<Store, 'listAccounts'>,
 ): AsyncGenerator<readonly Account[]> {
   return pages((query) => store.listAccounts(query))
 }
 
-/** The same keys, in lists of at most 500. */
+/** Every key of the account, in lists of at most 500. */
 export function keyPages(
   store: Pick<Store, 'listKeys'>,
   accountId: string,

@@ -1,5 +1,5 @@
 /**
- * From the `store` setting to an open store. Only the engine that the setting names is loaded.
+ * Opens the store of the `store` setting. Only the code of its engine is loaded.
  */
 import { GatewayError } from '../errors.js'
 import { isRedisUrl, parseRedisUrl } from './redis/connection/address.js'
@@ -9,28 +9,27 @@ const SUPPORTED =
   "'sqlite:FILE' (embedded, one machine), such as 'sqlite:./data/sluice.db', or 'redis://HOST', 'redis+sentinel://HOST/MASTER', 'redis+cluster://HOST' (a fleet; TLS with 'rediss')"
 
 /**
- * Opens the store that `url` names, such as `sqlite:./data/sluice.db`; a relative path starts at the working
- * directory. Rejects with
- * `GatewayError(store_unavailable)` where the engine cannot be opened or is not one of ours; then
- * the message says which are.
+ * Opens the store at `url`, such as `sqlite:./data/sluice.db`; a relative path starts at the working directory. Rejects
+ * with `GatewayError(store_unavailable)` if the engine cannot be opened, or the scheme is unknown; the message then
+ * lists the known ones.
  */
 export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
-  // Only the scheme is ever repeated: the rest of a redis address may hold a password.
+  // Messages contain the scheme only: the rest of a Redis address may contain a password.
   if (isRedisUrl(url)) {
-    const place = parseRedisUrl(url)
-    if (!('problem' in place)) {
+    const address = parseRedisUrl(url)
+    if (!('problem' in address)) {
       const { openRedis } = await import('./redis/store.js')
-      return openRedis(place, options)
+      return openRedis(address, options)
     }
-    throw refused(`the address ${place.problem}`)
+    throw refused(`the address ${address.problem}`)
   }
   const colon = url.indexOf(':')
   const scheme = colon < 0 ? '' : url.slice(0, colon)
   const path = url.slice(colon + 1)
-  if (scheme === '') throw refused('it names no engine')
+  if (scheme === '') throw refused('the address has no scheme')
   if (scheme === 'lmdb') throw refused(`'lmdb:' is no longer supported, use 'sqlite:FILE'`)
   if (scheme !== 'sqlite') throw refused(`'${scheme}:' is not supported`)
-  if (path === '') throw refused("'sqlite:' names no file")
+  if (path === '') throw refused("'sqlite:' has no file name")
   const { openSqlite } = await import('./sqlite/store.js')
   return openSqlite(path, options)
 }

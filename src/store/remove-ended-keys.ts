@@ -1,27 +1,27 @@
 /**
- * Removes keys some time after they were revoked or expired. Ledger entries keep the id of such a key.
+ * Removes keys 30 days after they were revoked or expired. Ledger entries keep the ids of removed keys.
  */
 import type { ApiKey } from '../accounts/account.js'
 import { accountPages, keyPages } from './list-all.js'
 import type { Store } from './store.js'
 
 /**
- * How long a key stays after it was revoked or expired: 30 days. A replica, a backup or a process that still
- * has such a key as a good one is far behind by then; each remembers revocations for minutes (`stale_seconds`).
+ * How long a key stays after it was revoked or expired. A replica or a process that has an older state of the key
+ * is minutes behind, not days (`stale_seconds`).
  */
 export const KEY_RETENTION_MS = 30 * 86_400_000
-/** One process in the fleet looks for keys to remove so often. */
+/** How often one process of the fleet removes keys. */
 const EVERY_MS = 6 * 3_600_000
-/** Between two pages, so that looking through a million keys holds up nobody. */
+/** Pause between two pages, so that a scan of a million keys does not delay requests. */
 const PAUSE_MS = 20
 
-/** Whether the key has ended so long ago that it may be removed. */
+/** Whether the key ended more than `KEY_RETENTION_MS` ago. */
 export function isRemovable({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): boolean {
   const beforeMs = nowMs - KEY_RETENTION_MS
   return (revokedAtMs ?? nowMs) < beforeMs || (expiresAtMs ?? nowMs) < beforeMs
 }
 
-/** Looks through all keys; answers how many were removed. Throws `store_unavailable`. */
+/** Scans all keys and returns the number of removed ones. Throws `store_unavailable`. */
 export async function removeEndedKeys(
   store: Pick<Store, 'listAccounts' | 'listKeys' | 'removeKeys'>,
   nowMs: number,
@@ -40,7 +40,7 @@ export async function removeEndedKeys(
   return count
 }
 
-/** The same, unless a process of the fleet has done it in the last six hours; null then. */
+/** The same, unless a process of the fleet did it in the last six hours; null then. */
 export async function removeEndedKeysInTurn(store: Store, nowMs: number): Promise<number | null> {
   const turn = { name: 'removal-of-ended-keys', burst: 1, everyMs: EVERY_MS }
   const [waitMs = 0] = await store.throttle.take([turn], nowMs)

@@ -1,6 +1,6 @@
 /**
- * Opens a store and remembers, in a file of this machine, which one it was: a store that comes back empty, or
- * another one in its place, is then refused and not taken for a new one.
+ * Opens a store and writes its id to a file of this machine. An emptied store, or another one at the same address, has
+ * another id and is refused; otherwise every valid key would be answered 401.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
@@ -10,18 +10,17 @@ import { openStore } from './open-store.js'
 import { isRedisUrl } from './redis/connection/address.js'
 import type { Store, StoreOptions } from './store.js'
 
-/** Where a store is, and where its id is remembered. */
+/** The address of a store and the folder with the file of its id. */
 export interface ExpectedStore extends StoreOptions {
   /** As in the configuration's `store`. */
   readonly url: string
-  /** A folder of this machine that outlives the process; made where it is missing, with mode 0700. */
+  /** A folder of this machine that outlives the process; created if it does not exist, with mode 0700. */
   readonly folder: string
 }
 
 /**
- * Opens the store; a store that another one stood in for, or that was emptied, since this machine opened it
- * last is refused with `GatewayError(store_unavailable)`. Warns of an empty Redis in which it began a store.
- * Rejects as `openStore` does.
+ * Opens the store. Rejects with `GatewayError(store_unavailable)` if it is another one than this machine opened last,
+ * and as `openStore` does. Warns if it created a store in an empty Redis.
  */
 export async function openExpectedStore({
   url,
@@ -29,28 +28,32 @@ export async function openExpectedStore({
   ...options
 }: ExpectedStore): Promise<Store> {
   const path = join(folder, `store-${nameOf(url)}.json`)
-  const expectedId = await remembered(path)
+  const expectedId = await readExpectedId(path)
   const known = expectedId === undefined ? {} : { expectedId }
   const store = await openStore(url, { ...options, ...known })
-  if (expectedId === undefined) await keep(store, { path, url }, options.warn)
+  if (expectedId === undefined) await writeExpectedId(store, { path, url }, options.warn)
   return store
 }
 
-/** Opens whatever store is there, one that it makes included, and remembers it as the one to expect. */
+/** Opens the store at the address, or creates one, and expects it from then on. */
 export async function acceptStore({ url, folder, ...options }: ExpectedStore): Promise<Store> {
   const store = await openStore(url, options)
-  await keep(store, { path: join(folder, `store-${nameOf(url)}.json`), url }, options.warn)
+  await writeExpectedId(
+    store,
+    { path: join(folder, `store-${nameOf(url)}.json`), url },
+    options.warn,
+  )
   return store
 }
 
-async function keep(
+async function writeExpectedId(
   { id, isNew }: Store,
   { path, url }: { readonly path: string; readonly url: string },
   warn: (message: string) => void = () => undefined,
 ): Promise<void> {
-  // An embedded store begins with its folder, which whoever removed it has noticed.
+  // No warning for an embedded store: its folder was removed, too.
   if (isNew && isRedisUrl(url))
-    warn('the store was empty; a new one was begun, without accounts and keys')
+    warn('the store was empty; created a new one without accounts and keys')
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {
     await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
@@ -58,12 +61,12 @@ async function keep(
     await rename(draft, path)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    warn(`the store's id cannot be remembered, so an emptied store would not be noticed: ${reason}`)
+    warn(`cannot write the store's id to disk, so an emptied store will not be noticed: ${reason}`)
   }
 }
 
-/** Undefined where no store was opened yet. A damaged file is as good as none: it guards, and holds nothing. */
-async function remembered(path: string): Promise<string | undefined> {
+/** Undefined if no store was opened yet, or the file is damaged: it has nothing that could be lost. */
+async function readExpectedId(path: string): Promise<string | undefined> {
   try {
     const value: unknown = JSON.parse(await readFile(path, 'utf8'))
     return isObject(value) ? stringOf(value['id']) : undefined
@@ -72,7 +75,7 @@ async function remembered(path: string): Promise<string | undefined> {
   }
 }
 
-/** One name for one place: neither who signs in there nor how long to wait makes it another one. */
+/** A name for an address: credentials and options do not count. */
 function nameOf(url: string): string {
   const [address = ''] = url.split('?', 1)
   const place = address.replace(/\/\/[^/@]*@/, '//')

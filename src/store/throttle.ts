@@ -1,36 +1,35 @@
 /**
- * How often something was tried, counted over every process of the store: GCRA, a bucket that fills evenly.
- * Whatever the engine. Knows not what is tried; a subject's name is a digest.
+ * Limits how often something may be tried, over every process of the store: GCRA, a bucket that refills evenly.
  */
 
-/** How often is often enough. */
+/** The rate of allowed attempts. */
 export interface ThrottleRate {
-  /** So many at once, … */
+  /** Attempts at once. */
   readonly burst: number
-  /** … and one more each so often. */
+  /** Time until one more attempt is allowed. */
   readonly everyMs: number
 }
 
-/** What is counted, and how often it may be. */
+/** A counter and its rate. */
 export interface ThrottledSubject extends ThrottleRate {
-  /** As in `Store`: without spaces, at most 400 characters. */
+  /** Without spaces, at most 400 characters; a digest of what is counted. */
   readonly name: string
 }
 
-/** Counts. Fails as the store does; what is counted need not survive a crash of the machine. */
+/** The counters. Methods fail as those of `Store` do; counts need not survive a crash of the machine. */
 export interface ThrottleStore {
   /**
-   * Counts one attempt at each subject where all have room, in one atomic step; else at none. For each, in
-   * order: 0, or the ms after which it has room.
+   * Counts one attempt of each subject if all allow it, in one atomic step; else of none. Returns for each, in order, 0
+   * or the ms until it allows an attempt.
    */
   take(subjects: readonly ThrottledSubject[], nowMs: number): Promise<number[]>
-  /** As if the subject had never been tried. */
+  /** Resets the counter of a subject. */
   forget(name: string): Promise<void>
-  /** Removes what has come to rest; how many. Engines that do so by themselves answer 0. */
+  /** Removes counters whose bucket is full; returns their number. Redis does so by itself and returns 0. */
   sweep(nowMs: number): Promise<number>
 }
 
-/** How long to wait for room in a bucket that is full again at a time (0: it never was tried). */
+/** Time until a bucket that is full at `fullAtMs` (0: unused) allows an attempt. */
 export function throttleWaitMs(
   { burst, everyMs }: ThrottleRate,
   fullAtMs: number,
@@ -39,7 +38,7 @@ export function throttleWaitMs(
   return Math.max(0, fullAtMs + everyMs - nowMs - burst * everyMs)
 }
 
-/** When the bucket is full again after one more attempt. */
+/** When the bucket is full after one more attempt. */
 export function throttleFullAtMs(
   { everyMs }: ThrottleRate,
   fullAtMs: number,

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import t from 'tap'
-import { alive, startService, until } from './fork.js'
+import { isRunning, startService, until } from './fork.js'
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   void t.test(`${signal} drains: open answers finish, new connections are refused`, async (t) => {
@@ -15,7 +15,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     t.equal(await response.text(), 'begun finished')
     t.strictSame(await exited, [0, null], 'exits with 0')
     await t.rejects(service.get('/'))
-    for (const pid of service.pids) t.notOk(alive(pid), 'no worker is left')
+    for (const pid of service.pids) t.notOk(isRunning(pid), 'no worker is left')
   })
 }
 
@@ -30,7 +30,7 @@ void t.test('J-147: a second signal ends at once, with a failure', async (t) => 
   service.child.kill('SIGTERM')
   t.strictSame(await exited, [1, null])
   t.equal(await body, 'begun ', 'the open answer is cut')
-  await until(() => ![...service.pids].some(alive))
+  await until(() => ![...service.pids].some(isRunning))
 })
 
 void t.test('a worker that gets SIGTERM drains and is replaced', async (t) => {

@@ -1,6 +1,6 @@
 /**
  * Starts `program.ts` in a process of its own and ends it with the test.
- * Says what the program says; judges nothing.
+ * Collects the program's output.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ export interface Service {
   readonly ops: number
   /** Process ids of the workers that have announced themselves. */
   readonly pids: Set<number>
-  /** How many workers have said that they enter an endless loop. */
+  /** Workers that reported that they enter an endless loop. */
   blocked(): number
   /** Everything written to stdout and stderr so far. */
   output(): string
@@ -39,13 +39,13 @@ export async function startService(
   let port = 0
   const pids = new Set<number>()
   let blocked = 0
-  interface Said {
+  interface WorkerMessage {
     ops?: number
     port?: number
     pid?: number
     blocked?: true
   }
-  child.on('message', (message: Said) => {
+  child.on('message', (message: WorkerMessage) => {
     if (message.blocked === true) blocked += 1
     ops = message.ops ?? ops
     port = message.port ?? port
@@ -75,7 +75,7 @@ export async function startService(
   }
 }
 
-/** Asks until the answer is yes; throws after `timeoutMs`, with what was asked. */
+/** Polls the condition until it is true; throws after `timeoutMs`, with the text of the condition. */
 export async function until(
   met: () => boolean | Promise<boolean>,
   timeoutMs = 20_000,
@@ -88,7 +88,7 @@ export async function until(
 }
 
 /** Whether a process with this id is running. */
-export function alive(pid: number): boolean {
+export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true

@@ -1,5 +1,5 @@
 /**
- * Goal: the primary's metrics are those of all workers, dead ones included, and never fall.
+ * Goal: the primary's metrics are those of all workers, ended ones included, and never fall.
  * Method: requests to a real service, a worker's death, more requests; sums are compared.
  */
 import t from 'tap'

@@ -3,13 +3,13 @@
  * Method: SIGKILL to a real primary; SIGUSR1 to a real primary and its worker.
  */
 import t from 'tap'
-import { alive, startService, until } from './fork.js'
+import { isRunning, startService, until } from './fork.js'
 
 void t.test('J-149: workers end when the primary is killed, and the port is free', async (t) => {
   const service = await startService(t)
-  t.ok([...service.pids].every(alive))
+  t.ok([...service.pids].every(isRunning))
   service.child.kill('SIGKILL')
-  await until(() => ![...service.pids].some(alive))
+  await until(() => ![...service.pids].some(isRunning))
   await t.rejects(service.get('/'))
 })
 
@@ -24,6 +24,6 @@ void t.test(
     await until(() => service.output().split('signal ignored').length === 5)
     t.notMatch(service.output(), /Debugger/)
     t.match(await service.get('/'), /"text":"one"/)
-    t.equal(service.pids.size, 1, 'nobody was replaced')
+    t.equal(service.pids.size, 1, 'no worker was replaced')
   },
 )

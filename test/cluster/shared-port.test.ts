@@ -8,7 +8,7 @@ import { startService, until } from './fork.js'
 void t.test('two workers answer on one port', async (t) => {
   const service = await startService(t)
   const pids = new Set<unknown>()
-  // Whoever is awake first takes a connection: on an idle machine that may be the same one for a while.
+  // The first worker to wake up accepts a connection: on an idle machine that may be the same one for a while.
   for (let index = 0; index < 500 && (index < 20 || pids.size < 2); index += 1) {
     const answer: unknown = JSON.parse(await service.get('/'))
     t.match(answer, { text: 'one' })

@@ -1,11 +1,11 @@
 /**
- * Goal: a worker whose event loop is blocked is killed and replaced; a suspended primary kills nobody; no
+ * Goal: a worker whose event loop is blocked is killed and replaced; a suspended primary kills no worker; no
  * worker outlives its primary, also not one whose event loop is blocked.
  * Method: a real primary with a short ping interval; endless loops in a worker, SIGSTOP to the primary.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { alive, startService, until } from './fork.js'
+import { isRunning, startService, until } from './fork.js'
 
 /** Ten pings take a second. */
 const PING_MS = '100'
@@ -16,7 +16,7 @@ void t.test('a worker that answers no ping is killed, replaced, counted and logg
   await t.rejects(service.get('/block'), 'the connection ends with the worker')
   await until(() => service.pids.size === 3)
   await until(async () => (await service.getOps('/readyz')).status === 200)
-  t.equal(before.filter(alive).length, 1, 'only the blocked worker was killed')
+  t.equal(before.filter(isRunning).length, 1, 'only the blocked worker was killed')
   t.match(service.output(), /"worker_pid":\d+.*"msg":"worker does not answer and is killed"/)
   t.match(service.output(), /"reason":"no answer to 10 pings".*"msg":"worker died/)
   const { text } = await service.getOps('/metrics')
@@ -25,7 +25,7 @@ void t.test('a worker that answers no ping is killed, replaced, counted and logg
   t.match(await service.get('/'), /"text":"one"/)
 })
 
-void t.test('a primary that was suspended for longer kills nobody', async (t) => {
+void t.test('a primary that was suspended for longer kills no worker', async (t) => {
   const service = await startService(t, { PING_MS })
   const before = [...service.pids]
   service.child.kill('SIGSTOP')
@@ -33,7 +33,7 @@ void t.test('a primary that was suspended for longer kills nobody', async (t) =>
   service.child.kill('SIGCONT')
   await until(async () => (await service.getOps('/readyz')).status === 200)
   await delay(1500)
-  t.ok(before.every(alive))
+  t.ok(before.every(isRunning))
   t.equal(service.pids.size, 2)
   t.notMatch(service.output(), 'does not answer')
 })
@@ -44,6 +44,6 @@ void t.test('a blocked worker ends with its primary', async (t) => {
   blocked.catch(() => undefined)
   await until(() => service.blocked() !== 0)
   service.child.kill('SIGKILL')
-  await until(() => ![...service.pids].some(alive), 10_000)
+  await until(() => ![...service.pids].some(isRunning), 10_000)
   await t.rejects(blocked)
 })

@@ -1,6 +1,6 @@
 /**
- * Goal (G-107, G-108, G-109): a process that runs out of heap, open files or ports refuses work, stays alive and recovers.
- * Method: the program as it is served; the bounds of its heap and the limit on its open files (prlimit) are lowered while
+ * Goal (G-107, G-108, G-109): a process that runs out of heap, open files or ports refuses work, keeps running and recovers.
+ * Method: the whole program; the limit of its heap and the limit on its open files (prlimit) are lowered while
  * it runs. Which error the system gives without a free port is taken as known.
  */
 import { spawnSync } from 'node:child_process'

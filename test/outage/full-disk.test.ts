@@ -38,7 +38,7 @@ void t.test('G-110: a full disk under load', { skip }, async (t) => {
   await until(() => statuses.slice(-20).every((status) => status === 503), 60_000)
   const { status, message } = await asked(served)
   t.equal(status, 503)
-  t.match(message, /cannot record what requests cost/, 'it says what is wrong')
+  t.match(message, /cannot record what requests cost/, 'the message names the problem')
   // The workers report what they do without now and then.
   await until(async () => /ledger.*unavailable/s.test((await served.ops('/readyz')).text))
   const before = answered.size
@@ -50,7 +50,7 @@ void t.test('G-110: a full disk under load', { skip }, async (t) => {
   await Promise.all(clients)
   t.notOk(
     statuses.some((each) => each !== 200 && each !== 503),
-    'nothing but 200 and 503',
+    'only 200 and 503',
   )
 
   const store = await openStore(url)
@@ -74,7 +74,7 @@ async function asked(served: Served): Promise<{ status: number; id: string; mess
 
 /** A file system of 6 MiB, for this test alone. */
 function mounted(t: Test): string {
-  // Not in the test's own folder, which is emptied whenever it is asked for.
+  // Not in the test's own folder, which is emptied at each call.
   const disk = mkdtempSync(join(tmpdir(), 'sluice-disk-'))
   const { status, stderr } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', disk])
   if (status !== 0) throw new Error(`mount failed: ${String(stderr)}`)

@@ -1,6 +1,6 @@
 /**
  * A TCP proxy in front of Redis that stops at one command: it keeps the command from the server, or the
- * server's answer from who asked, and says when that is so. Knows of commands only a word that is in them.
+ * server's reply from the client, and reports when it does. It recognises a command by a word in it.
  */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'

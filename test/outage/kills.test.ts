@@ -1,8 +1,7 @@
 /**
- * Goal: whenever the whole gateway or Redis is killed with SIGKILL, no key that was acknowledged is gone, none
- * that was revoked lives, no answer that a client holds is without its row, and what was under way has one,
- * too (G13).
- * Method: the program as it is served, under load, while its owner makes and revokes keys on the dashboard;
+ * Goal: whenever the whole gateway or Redis is killed with SIGKILL, no acknowledged key is lost, no
+ * revoked key is valid, and every reply that a client received, and every running request, has a ledger entry (G13).
+ * Method: the whole program, under load, while its owner makes and revokes keys on the dashboard;
  * primary and workers, or the redis-server, are killed at random moments and started again. `SLUICE_KILLS=200`
  * is the long form; here it is a few. Over an embedded store it is the gateway that is killed.
  */
@@ -62,7 +61,7 @@ class Gateway {
   }
 }
 
-/** Makes keys on the dashboard, and revokes every second one; what it was told was done. */
+/** Creates keys on the dashboard and revokes every second one; collects those that were acknowledged. */
 class Owner {
   readonly made: string[] = []
   readonly revoked: string[] = []
@@ -145,29 +144,33 @@ async function kills(t: Test, url: string | null, redis: RedisServer | null): Pr
   t.teardown(() => later.close())
   const gatewayKills = redis === null ? 0 : Math.ceil(KILLS / 2)
   const unreserved = gatewayKills * PER_SECOND * UNRESERVED_SECONDS
-  const told = [
+  const figures = [
     await keysKept(t, later, owner),
-    await rowsKept(t, later, load, emulator.ledger, unreserved),
+    await entriesKept(t, later, load, emulator.ledger, unreserved),
   ]
-  t.comment(`FIGURES ${KILLS} kills (load ${loadavg()[0]?.toFixed()}): ${told.join('; ')}`)
+  t.comment(`FIGURES ${KILLS} kills (load ${loadavg()[0]?.toFixed()}): ${figures.join('; ')}`)
 }
 
 async function keysKept(t: Test, store: Store, { made, revoked }: Owner): Promise<string> {
-  let [lost, alive] = [0, 0]
+  let [lost, valid] = [0, 0]
   for (const secret of made) if ((await store.findKey(digestOf(secret))) === null) lost += 1
   for (const secret of revoked) {
-    if ((await store.findKey(digestOf(secret)))?.key.revokedAtMs === undefined) alive += 1
+    if ((await store.findKey(digestOf(secret)))?.key.revokedAtMs === undefined) valid += 1
   }
   t.ok(made.length > 0 && revoked.length > 0, `${made.length} keys, ${revoked.length} revoked`)
-  t.same({ lost, alive }, { lost: 0, alive: 0 }, 'keys are as was told')
-  return `${lost} of ${made.length} keys lost, ${alive} of ${revoked.length} revoked alive`
+  t.same(
+    { lost, valid },
+    { lost: 0, valid: 0 },
+    'acknowledged keys exist, revoked ones are refused',
+  )
+  return `${lost} of ${made.length} keys lost, ${valid} of ${revoked.length} revoked keys valid`
 }
 
-async function rowsKept(
+async function entriesKept(
   t: Test,
   { ledger }: Store,
   load: Load,
-  heard: readonly { counted: { input: number; output: number } | undefined; body?: unknown }[],
+  requests: readonly { counted: { input: number; output: number } | undefined; body?: unknown }[],
   unreserved: number,
 ): Promise<string> {
   const held = load.answers.filter(({ status, isWhole }) => status === 200 && isWhole)
@@ -189,10 +192,10 @@ async function rowsKept(
   const lost = await ledger.expire()
   await read()
   const missing = held.filter(({ id }) => !rows.has(id)).length
-  t.equal(missing, 0, 'no answer that a client holds is without its row')
-  t.equal(count, rows.size, 'no row twice')
+  t.equal(missing, 0, 'no answer that a client holds is without its entry')
+  t.equal(count, rows.size, 'no entry twice')
   const counted = new Map<string, { input: number; output: number }>()
-  for (const { body, counted: counts } of heard) {
+  for (const { body, counted: counts } of requests) {
     const tag = /Say (tag-\d+)\./.exec(JSON.stringify(body))?.[1]
     if (tag !== undefined && counts !== undefined) counted.set(tag, counts)
   }
@@ -203,8 +206,8 @@ async function rowsKept(
   })
   t.equal(differing.length, 0, 'and each has the tokens that the upstream counted')
   t.ok(
-    rows.size >= heard.length - unreserved,
-    `${rows.size} rows for ${heard.length} that the upstream heard of`,
+    rows.size >= requests.length - unreserved,
+    `${rows.size} entries for ${requests.length} requests that the upstream received`,
   )
   const all = [...rows.values()]
   const [first] = all
@@ -221,8 +224,8 @@ async function rowsKept(
   const drift = Math.abs(BUDGET - spent - (day?.remaining ?? 0))
   const gone = all.filter(({ outcome }) => outcome === 'lost').length
   return (
-    `${missing} of ${held.length} answers without row, ${differing.length} with other tokens; ` +
-    `${heard.length} heard of upstream, ${rows.size} rows, ${gone} of them lost (${lost} at the end); ` +
+    `${missing} of ${held.length} answers without entry, ${differing.length} with other tokens; ` +
+    `${requests.length} requests at the upstream, ${rows.size} entries, ${gone} of them with outcome lost (${lost} at the end); ` +
     `budget ${drift} of ${spent} nano-dollars apart`
   )
 }
@@ -231,7 +234,7 @@ void t.test(
   'kill -9 of the gateway and of Redis, under load',
   { timeout: TIMEOUT_MS, ...(missing === false ? {} : { skip: missing }) },
   async (t) => {
-    // With `everysec` Redis answers before it writes, for as long as the disk keeps it waiting.
+    // With `everysec` Redis answers before it writes, while the disk is slow.
     const redis = await startRedis(t, ['--appendfsync', 'always'])
     await kills(t, redis.url(), redis)
   },

@@ -1,6 +1,6 @@
 /**
  * A steady load on a gateway: so many requests a second of each client, whether or not the last was answered.
- * Keeps what every client saw, and judges nothing.
+ * Collects the replies of every client.
  */
 import { Agent, request } from 'node:http'
 
@@ -31,7 +31,7 @@ export interface Answer {
   readonly isWhole: boolean
 }
 
-const PATIENCE_MS = 10_000
+const TIME_LIMIT_MS = 10_000
 /** Connections of a client that keeps them; all are made before its first turn. */
 const KEPT = 8
 
@@ -112,13 +112,13 @@ export class Load {
         res.on('error', () => over(false))
       })
       req.on('error', () => over(false))
-      req.setTimeout(PATIENCE_MS, () => req.destroy())
+      req.setTimeout(TIME_LIMIT_MS, () => req.destroy())
       req.end(body)
     })
   }
 }
 
-/** The value below which that share of them lies; 0 where there is none. */
+/** The quantile of the values; 0 if there are none. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0

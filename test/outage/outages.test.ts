@@ -1,9 +1,9 @@
 /**
  * Goal: while Redis is refused, frozen, in a black hole, slow, read-only or back without its data, requests
  * with known keys are answered and hardly wait, unknown ones are 503 and never 401, nothing that was not
- * done is acknowledged, limits are kept, it is told, and afterwards no row is missing (G15, H-113, H-114).
- * Method: the program as it is served, two workers, over a real redis-server and an emulator, under a steady
- * load over HTTP; the ledger is held against the emulator's books. `SLUICE_OUTAGE_SECONDS=60` is the long
+ * done is acknowledged, limits are kept, the outage is reported, and afterwards no entry is missing (G15, H-113, H-114).
+ * Method: the whole program, two workers, over a real redis-server and an emulator, under a steady
+ * load over HTTP; the ledger is compared with the emulator's counts. `SLUICE_OUTAGE_SECONDS=60` is the long
  * form, with the gates of G15; here a second each, and time-outs are those of a busy machine.
  */
 import { cpus, loadavg } from 'node:os'
@@ -30,7 +30,7 @@ const WORKERS = 2
 /** Between two questions that take the gateway or the test long to answer: metrics, the whole ledger. */
 const DEAR_MS = 250
 const DEAR = [20_000, DEAR_MS] as const
-/** A minute, of the key that asks for more than it may. */
+/** Requests a minute of the key that exceeds its limit. */
 const LIMIT = 12
 const RATES = IS_LONG
   ? { known: 30, limited: 10, unknown: 4 }
@@ -41,7 +41,7 @@ const missing = redisMissing()
 const options = { timeout: TIMEOUT_MS, ...(missing === false ? {} : { skip: missing }) }
 // It replaces the runner's own limit, so it must not be much longer than a run on a busy machine (130 s).
 t.setTimeout(IS_LONG ? TIMEOUT_MS * 7 : 300_000)
-// Waiting is most of what the short ones do; the long ones are measured, so they come one after the other.
+// Waiting is most of what the short ones do; the long ones are measured, so they run in sequence.
 t.jobs = IS_LONG ? 1 : 2
 
 /** How Redis goes away, and the way back. */
@@ -49,7 +49,7 @@ interface Outage {
   readonly name: string
   begin(redis: RedisServer, proxy: FaultProxy): void | Promise<void>
   end(redis: RedisServer, proxy: FaultProxy): void | Promise<void>
-  /** What a person asks for is done, late. */
+  /** Changes on the dashboard are done, late. */
   readonly late?: boolean
 }
 
@@ -81,7 +81,7 @@ const OUTAGES: readonly Outage[] = [
   },
   {
     name: 'read-only',
-    // A replica of nobody that answers: what a primary becomes in a failover.
+    // A replica of a server that does not answer: what a primary becomes in a failover.
     async begin(redis) {
       await redis.ask('replicaof', '127.0.0.1', 1)
     },
@@ -150,16 +150,16 @@ for (const outage of OUTAGES.filter(({ name }) => ONLY === undefined || name ===
     await until(async () => (await served.ops('/readyz')).status === 200)
     await load.stop()
 
-    const said = [
+    const figures = [
       servedAll(t, load, beganMs, endedMs, downMs),
       unknownKeys(t, load, downMs, endedMs),
       limitsKept(t, load, beganMs, performance.now()),
-      await writesTold(t, stage, acknowledged, outage),
+      await writesAcknowledged(t, stage, acknowledged, outage),
       `back ${((backMs - upMs) / 1_000).toFixed(1)} s after it`,
       await rowsOfAll(t, stage, load),
     ]
     if (isMeasured()) t.ok(backMs - upMs <= 2_000 + SLACK_MS, 'back within two seconds')
-    t.comment(`FIGURES ${outage.name} (load ${loadavg()[0]?.toFixed()}): ${said.join('; ')}`)
+    t.comment(`FIGURES ${outage.name} (load ${loadavg()[0]?.toFixed()}): ${figures.join('; ')}`)
     await quiet(t, stage)
   })
 }
@@ -178,7 +178,7 @@ function isKnown(served: Served): boolean {
   return met.size === 2 * WORKERS
 }
 
-/** Tries to make keys, as their owner does; the names of those that it was told were made. */
+/** Tries to create keys, as their owner does; resolves with the names of acknowledged ones. */
 async function writesUntil({ browser }: Stage, endMs: number) {
   const made: string[] = []
   const statuses = new Set<number>()
@@ -209,18 +209,18 @@ async function tells(t: Test, { served }: Stage): Promise<void> {
       /unavailable, [1-9]\d* rows spooled/.test(ready)
     )
   }).catch(() => t.fail(ready))
-  const said = served.program.lines().map(({ msg }) => msg)
-  t.ok(said.includes('limits are kept by this process alone: the store does not answer'))
-  t.ok(said.includes('ledger unavailable, rows are spooled'))
+  const messages = served.program.lines().map(({ msg }) => msg)
+  t.ok(messages.includes('limits are kept by this process alone: the store does not answer'))
+  t.ok(messages.includes('ledger unavailable, rows are spooled'))
 }
 
-/** When the store has judged an unknown key again, and taken a new one. */
+/** Resolves when the store refuses an unknown key again, and accepts a new one. */
 async function recovered(stage: Stage, load: Load): Promise<number> {
   const { browser, served } = stage
   const beganMs = performance.now()
-  const isJudged = (): boolean =>
+  const isRefused = (): boolean =>
     load.between(beganMs, Number.POSITIVE_INFINITY, 'unknown').at(-1)?.status === 401
-  await until(isJudged)
+  await until(isRefused)
   await until(async () => {
     const { status, json } = await browser.ask('POST', '/keys', { name: 'made afterwards' })
     return status === 201 && (await served.chat({}, stringOf(json['secret']))).status === 200
@@ -268,7 +268,7 @@ function servedAll(t: Test, load: Load, fromMs: number, toMs: number, downMs: nu
 }
 
 function unknownKeys(t: Test, load: Load, fromMs: number, toMs: number): string {
-  // What was asked in its last moment may have been answered after it.
+  // A request sent in the last moment may be answered after it.
   const asked = load.between(fromMs, toMs - 200, 'unknown')
   const statuses = countOf(asked.map(({ status }) => status))
   t.same(
@@ -283,7 +283,7 @@ function unknownKeys(t: Test, load: Load, fromMs: number, toMs: number): string 
   return `unknown ${statuses}`
 }
 
-/** Of the key that asks for more than it may: its limit, one window for the outage, and what is rounded. */
+/** For the key that exceeds its limit: the limit, one window for the outage, and rounding. */
 function limitsKept(t: Test, load: Load, fromMs: number, toMs: number): string {
   const asked = load.between(fromMs, toMs, 'limited')
   const admitted = asked.filter(({ status }) => status === 200).length
@@ -295,7 +295,7 @@ function limitsKept(t: Test, load: Load, fromMs: number, toMs: number): string {
   return `limited key ${admitted} admitted where ${due.toFixed(0)} flow back`
 }
 
-async function writesTold(
+async function writesAcknowledged(
   t: Test,
   { browser }: Stage,
   { made, statuses }: { made: string[]; statuses: Set<number> },
@@ -305,16 +305,16 @@ async function writesTold(
   t.same(
     made.filter((name) => !text.includes(`"${name}"`)),
     [],
-    'what was told is there',
+    'acknowledged keys exist',
   )
-  const told = [...statuses].join(', ')
+  const statusText = [...statuses].join(', ')
   if (late === true)
     t.ok(
       [...statuses].every((status) => status === 201 || status === 503),
-      told,
+      statusText,
     )
   else t.same([...statuses], [503], 'no change is acknowledged')
-  return `dashboard ${told}`
+  return `dashboard ${statusText}`
 }
 
 /** One row for each answer, with the tokens that the emulator counted, and none twice. */
@@ -345,8 +345,8 @@ async function rowsOfAll(t: Test, { redis, served }: Stage, load: Load): Promise
   }
   const complete = due.filter(({ status, isWhole }) => status === 200 && isWhole)
   const differing = complete.filter(({ id, tag }) => isOther(rows.get(id), counted.get(tag)))
-  t.equal(differing.length, 0, 'and each says what the upstream says')
-  t.equal(complete.length, counted.size, 'which heard of no other')
+  t.equal(differing.length, 0, 'and each has the tokens that the upstream counted')
+  t.equal(complete.length, counted.size, 'and the upstream received no others')
   return `ledger ${due.length} of ${due.length} rows, ${differing.length} apart`
 }
 
@@ -355,11 +355,11 @@ function isOther(row: UsageRow | undefined, counts: { input: number; output: num
   return row.usage.input !== counts.input || row.usage.output !== counts.output
 }
 
-/** No crash, no bug, and the end is told, too. */
+/** No crash, no bug, and the end of the outage is logged. */
 async function quiet(t: Test, { served }: Stage): Promise<void> {
-  const told = (text: string): boolean => served.program.lines().some(({ msg }) => msg === text)
-  await until(() => told('ledger is back') && told('limits are kept by the store again'))
-  t.notOk(told('unforeseen failure'))
+  const isLogged = (text: string): boolean => served.program.lines().some(({ msg }) => msg === text)
+  await until(() => isLogged('ledger is back') && isLogged('limits are kept by the store again'))
+  t.notOk(isLogged('unforeseen failure'))
   const isBack = async (): Promise<boolean> =>
     /^sluice_limits_local\S* 0$/m.test((await served.ops('/metrics')).text)
   await until(isBack, ...DEAR)

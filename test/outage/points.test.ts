@@ -1,7 +1,7 @@
 /**
  * Goal: a gateway that is killed with SIGKILL at any point of a request leaves nothing behind that is not
  * settled, charges what may have been used and nothing else, and nothing twice (L-190, G13).
- * Method: the program as it is served, stopped from outside: a proxy before Redis holds the one command, or
+ * Method: the whole program, stopped from outside: a proxy before Redis holds the one command, or
  * its answer; another process holds the lock of an embedded ledger; the upstream holds its answer. Then the
  * ledger is read as another gateway reads it a minute later.
  */
@@ -27,7 +27,7 @@ const missing = redisMissing()
 const options = { timeout: 120_000 }
 t.setTimeout(240_000)
 
-/** Answers, or holds its answer until it is let go. */
+/** Answers, or delays its reply until `release`. */
 class Upstream {
   port = 0
   asked = 0
@@ -53,7 +53,7 @@ class Upstream {
     })
   }
 
-  letGo(): void {
+  release(): void {
     this.holds = false
     for (const go of this.held.splice(0)) go()
   }
@@ -98,7 +98,7 @@ async function startStage(t: Test, url: string | null, through: string | null): 
   const own = `http://127.0.0.1:${upstream.port}`
   writeFileSync(file, text.replace(emulator.baseUrls.openai, own))
   const store = url ?? `sqlite:${join(folder, 'data', 'sluice.db')}`
-  // One place: were one kept, nobody would be admitted any more.
+  // One slot: if it were not released, no request would be admitted.
   const secret = await makeKey(store, { concurrent: 1, nanoUsdPerDay: BUDGET })
   return { t, upstream, folder, file, url: store, secret }
 }
@@ -162,16 +162,16 @@ async function countOf(batches: AsyncIterable<readonly UsageRow[]>): Promise<Usa
 /** Where to stop, and what is to be found then. */
 interface Point {
   readonly name: string
-  /** Asks and resolves when the request is where it shall be. */
+  /** Sends the request and resolves when it has reached the point. */
   reach(stage: Stage, proxy: HoldingProxy, request: () => void): Promise<void>
-  /** Requests that the upstream has heard of. */
+  /** Requests that the upstream received. */
   readonly asked: number
-  /** Its row: none, that of a request whose process died, or its own. */
+  /** Its entry: none, that of a request whose process was killed, or its own. */
   readonly row: 'none' | 'lost' | 'ok'
 }
 
 const HELD_UPSTREAM: Point = {
-  name: 'after the upstream was asked',
+  name: 'after the upstream received the request',
   async reach({ upstream }, _proxy, request) {
     const before = upstream.asked
     upstream.holds = true
@@ -216,9 +216,9 @@ async function cutAt(stage: Stage, proxy: HoldingProxy, point: Point, rounds: nu
   kill(program)
   t.equal(await answered, null, 'the client has no answer')
   proxy.release()
-  upstream.letGo()
+  upstream.release()
   await program.ended
-  t.equal(upstream.asked - askedBefore, point.asked, `the upstream heard of ${point.asked}`)
+  t.equal(upstream.asked - askedBefore, point.asked, `the upstream received ${point.asked}`)
   const { lost, rows, places, left } = await minutesLater(stage, rounds)
   t.equal(lost, point.row === 'lost' ? 1 : 0, 'what was set aside is settled')
   const spent = rows.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
@@ -228,7 +228,7 @@ async function cutAt(stage: Stage, proxy: HoldingProxy, point: Point, rounds: nu
   return rows
 }
 
-function judge(t: Test, { row }: Point, before: number, rows: readonly UsageRow[]): void {
+function checkEntries(t: Test, { row }: Point, before: number, rows: readonly UsageRow[]): void {
   t.equal(rows.length, before + (row === 'none' ? 1 : 2))
   const lost = rows.filter(({ outcome }) => outcome === 'lost')
   for (const each of lost) t.match(each, { source: 'estimated', upstream: 'openai' })
@@ -247,15 +247,15 @@ void t.test(
     const redis = await startRedis(t)
     const proxy = await startHoldingProxy(t, redis.port)
     // Nothing must be given up by itself while it is held.
-    const patience = '?timeout_ms=9000'
-    const through = `redis://127.0.0.1:${proxy.port}${patience}`
-    const stage = await startStage(t, `${redis.url()}${patience}`, through)
+    const timeout = '?timeout_ms=9000'
+    const through = `redis://127.0.0.1:${proxy.port}${timeout}`
+    const stage = await startStage(t, `${redis.url()}${timeout}`, through)
     let rows: UsageRow[] = []
     for (const point of POINTS) {
       const before = rows.length
       const lostBefore = rows.filter(({ outcome }) => outcome === 'lost').length
       rows = await cutAt(stage, proxy, point, before)
-      judge(t, point, before, rows)
+      checkEntries(t, point, before, rows)
       const lost = rows.filter(({ outcome }) => outcome === 'lost').length
       t.equal(lost - lostBefore, point.row === 'lost' ? 1 : 0, `${point.name}: ${point.row}`)
     }
@@ -293,7 +293,7 @@ void t.test('L-190: killed at a point of a request, embedded', options, async (t
       async reach(at, proxy, request) {
         await HELD_UPSTREAM.reach(at, proxy, request)
         unlock = await lockHeld(at)
-        at.upstream.letGo()
+        at.upstream.release()
       },
       asked: 1,
       row: 'lost',
@@ -303,6 +303,6 @@ void t.test('L-190: killed at a point of a request, embedded', options, async (t
   for (const point of points) {
     const before = rows.length
     rows = await cutAt(stage, none, point, before)
-    judge(t, point, before, rows)
+    checkEntries(t, point, before, rows)
   }
 })

@@ -1,7 +1,7 @@
 /**
- * Goal: a gateway that starts while Redis is away says so and does not serve; a worker that dies meanwhile
+ * Goal: a gateway that starts while Redis is unavailable reports it and does not serve; a worker that exits meanwhile
  * comes back with Redis, and the others go on without it (H-116).
- * Method: the program as it is served, over a redis-server that is killed and started again.
+ * Method: the whole program, over a redis-server that is killed and started again.
  */
 import t from 'tap'
 import { redisMissing, startRedis } from '../helpers/redis.js'
@@ -24,7 +24,7 @@ void t.test('H-116: a gateway that starts while Redis is away', options, async (
   await until(() => again.out().includes('"sluice serves"'), 60_000)
 })
 
-void t.test('H-116: a worker that dies while Redis is away', options, async (t) => {
+void t.test('H-116: a worker that exits while Redis is unavailable', options, async (t) => {
   const redis = await startRedis(t)
   const served = await startServe(t, { store: redis.url() })
   const workers = served.program.workers()
@@ -41,7 +41,7 @@ void t.test('H-116: a worker that dies while Redis is away', options, async (t) 
   for (let at = 0; at < 10; at += 1) {
     const res = await served.chat()
     await res.text()
-    t.equal(res.status, 200, 'who knows the key serves it')
+    t.equal(res.status, 200, 'a worker that has the key in its cache serves it')
   }
   await redis.start()
   await until(async () => hasAllWorkers(await served.ops('/readyz')), 60_000)

@@ -1,15 +1,15 @@
 /**
- * How many things there are, and a digest of them all. Knows not what they are.
+ * A count and a checksum of records that does not depend on their order.
  */
 import { createHash } from 'node:crypto'
 import { isObject } from '../../chat/json.js'
 
-/** How much of a digest people are shown. */
+/** Characters of the checksum that are shown. */
 const SHOWN = 16
 
 /**
- * Adds up things that each occur once, in any order: engines that keep the same in another order have the
- * same tally. Where the order matters, it is a part of the thing.
+ * Adds up records that each occur once: engines that return them in different orders have the same checksum. If the
+ * order matters, callers add the position to the record.
  */
 export class Checksum {
   count = 0
@@ -21,13 +21,13 @@ export class Checksum {
     digest.forEach((byte, at) => (this.mixed[at] = (this.mixed[at] ?? 0) ^ byte))
   }
 
-  /** Tells nothing of the things. */
+  /** A digest of the digests; reveals nothing about the records. */
   get digest(): string {
     return createHash('sha256').update(this.mixed).digest('hex').slice(0, SHOWN)
   }
 }
 
-/** JSON with the names in order, so that equal things have equal texts. */
+/** JSON with sorted names, so that equal values have equal texts. */
 export function canonical(thing: unknown): string {
   return JSON.stringify(thing, (_, value: unknown) =>
     isObject(value)

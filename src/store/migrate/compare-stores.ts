@@ -1,5 +1,5 @@
 /**
- * What a copy of a store must not overwrite, and whether it is complete. Writes nothing.
+ * Checks that a migration overwrites nothing, and afterwards that the copy is complete. Writes nothing.
  */
 import type { ApiKey } from '../../accounts/account.js'
 import {
@@ -16,7 +16,7 @@ import { everyAccount, everyKey } from '../list-all.js'
 import { STORE_CAPACITY, type Store } from '../store.js'
 import { Checksum } from './checksum.js'
 
-/** The target has what the source has not, or cannot take something; the message names it. */
+/** The target has a record that the source does not have, or cannot store one; the message names it. */
 export class MigrationRefused extends Error {
   constructor(message: string) {
     super(message)
@@ -32,7 +32,7 @@ export interface Compared {
   readonly isSame: boolean
 }
 
-/** Reads both stores back, each from the source's beginnings on. */
+/** Reads both stores, from the source's oldest records on, and compares checksums. */
 export async function compareStores(
   from: Store,
   to: Store,
@@ -50,8 +50,8 @@ export async function compareStores(
 }
 
 /**
- * Rejects with `MigrationRefused` where the target has what the source has not: it is then in use by
- * others, or the newer one of the two. What is older than all of the source's the source has dropped.
+ * Rejects with `MigrationRefused` if the target has records that the source does not have: the target is in use, or
+ * the newer of the two. Entries older than the source's oldest are ignored: the source has pruned them.
  */
 export async function refuseForeign(from: Store, to: Store, rowsBeginMs: number): Promise<void> {
   const nowMs = Date.now()
@@ -75,7 +75,7 @@ export async function refuseForeign(from: Store, to: Store, rowsBeginMs: number)
   }
 }
 
-/** A key that only the target has revoked would be good again. */
+/** False if only the target has revoked the key: the copy would make it valid again. */
 function isKept(own: ApiKey | null, key: ApiKey): boolean {
   if (own?.digest !== key.digest) return false
   return key.revokedAtMs === undefined || key.revokedAtMs === own.revokedAtMs
@@ -85,7 +85,7 @@ async function refuseForeignTrail(from: Store, to: Store): Promise<void> {
   const own = new Set<string>()
   let oldest = ''
   for await (const page of auditPages(from)) for (const { id } of page) own.add((oldest = id))
-  // A trail that is not full has dropped nothing, unless one account's share of it was full.
+  // Below this number no entry was ever removed.
   if (own.size < STORE_CAPACITY.auditEntriesPerAccount) oldest = ''
   for await (const page of auditPages(to)) {
     const other = page.find(({ id }) => id >= oldest && !own.has(id))

@@ -1,10 +1,9 @@
 /**
- * Copies one store into another, whatever their engines, and compares the two. Knows no engine.
+ * Copies one store into another; the engines may differ.
  *
- * The source is only read (save that reservations that have run out are settled, and keys that ended long ago
- * are removed, as any gateway would). What the target has already is left, or brought up to date; so a copy that was interrupted, or
- * that fell behind, is completed by another one. What the target alone has is never touched: it is
- * refused before anything is written.
+ * The source is only read, except that expired reservations are settled and keys that ended long ago are removed, as a
+ * gateway does. Records that the target has already are brought up to date, so a second run completes a copy that
+ * was interrupted. A target with records that the source does not have is refused before anything is written.
  */
 import type { Account, ApiKey } from '../../accounts/account.js'
 import type { UsageRow } from '../../ledger/row.js'
@@ -22,7 +21,7 @@ import { accountPages, everyAccount, everyKey } from '../list-all.js'
 import type { KeyEdit, Store } from '../store.js'
 import { canonical } from './checksum.js'
 
-/** Written at the same time. */
+/** Concurrent writes. */
 const AT_ONCE = 64
 const SUMS = [
   ['hours', 'hour'],
@@ -30,8 +29,8 @@ const SUMS = [
 ] as const
 
 /**
- * Copies all that lasts. Rejects with `MigrationRefused` where the target has something else, and as the
- * stores do. Answers with what `compare` needs.
+ * Copies everything but the shared cache, sign-in tokens and throttle counters. Rejects with `MigrationRefused` if the
+ * target has other records, and as the stores do. Resolves with the arguments of `compareStores`.
  */
 export async function copyStore(from: Store, to: Store, tell: Progress): Promise<PartStarts> {
   await refuseForeign(from, to, await rowsBegin(from))
@@ -90,7 +89,7 @@ async function copyAccount(to: Store, account: Account): Promise<void> {
 }
 
 async function copyKey(to: Store, key: ApiKey): Promise<void> {
-  // Whether the plan allows so many was asked when it was made.
+  // The plan's number of keys was checked when the key was created.
   const outcome = await to.createKey(key, null)
   if (outcome === 'created') return
   const there = await to.keyById(key.accountId, key.id)
@@ -105,7 +104,7 @@ async function copyKey(to: Store, key: ApiKey): Promise<void> {
   }
 }
 
-/** What may have been changed of a key since it was made. */
+/** The members of a key that can change. */
 function editOf({ name, expiresAtMs, models, limits, replacedBy }: ApiKey): KeyEdit {
   return {
     name,
@@ -116,7 +115,7 @@ function editOf({ name, expiresAtMs, models, limits, replacedBy }: ApiKey): KeyE
   }
 }
 
-/** Answers with the id of the source's oldest entry. */
+/** Returns the id of the source's oldest entry. */
 async function copyTrail(from: Store, to: Store, tell: Progress): Promise<string> {
   const there = new Set<string>()
   for await (const page of auditPages(to)) for (const { id } of page) there.add(id)
@@ -131,7 +130,7 @@ async function copyTrail(from: Store, to: Store, tell: Progress): Promise<string
   return oldest
 }
 
-/** Answers with the time of the source's oldest row. */
+/** Returns the time of the source's oldest entry. */
 async function copyRows(from: Store, to: Store, tell: Progress): Promise<number> {
   let oldest: UsageRow | undefined
   let done = 0
@@ -143,7 +142,7 @@ async function copyRows(from: Store, to: Store, tell: Progress): Promise<number>
   return oldest?.atMs ?? 0
 }
 
-/** Sums are there already, as far as rows are; what rows were dropped of is put. Answers with all. */
+/** Copies the sums that settling the entries did not produce, because entries were pruned. Returns all sums. */
 async function copySums(
   from: Store,
   to: Store,

@@ -1,5 +1,5 @@
 /**
- * The parts of a store that are moved, and how those are read that come in pages.
+ * The parts of a store that a migration copies, and how to read them in pages.
  */
 import { dayOf, monthOf } from '../../limits/limit-arithmetic.js'
 import type { BudgetSpent, UsageSum } from '../ledger.js'
@@ -8,15 +8,15 @@ import type { AuditEntry } from '../audit-trail.js'
 
 const TRAIL_PAGE = 1_000
 
-/** What is copied, in this order. */
+/** The parts, in the order in which they are copied. */
 export const PARTS = ['accounts', 'keys', 'trail', 'rows', 'hours', 'days', 'budgets'] as const
-/** One kind of what a store keeps; `hours` and `days` are the ledger's sums, `budgets` what is spent of them. */
+/** A kind of record; `rows` are ledger entries, `hours` and `days` the ledger's sums, `budgets` their spend. */
 export type Part = (typeof PARTS)[number]
 
-/** Told now and then how many of a part are done. */
+/** Called with the number of records of a part that are done. */
 export type Progress = (part: Part, done: number) => void
 
-/** Where the source's begins; older things that the target has are what the source has dropped since. */
+/** The oldest records of the source; the target may have older ones, which the source has pruned. */
 export interface PartStarts {
   /** The first entry's id. */
   readonly trail: string
@@ -42,7 +42,7 @@ export async function* auditPages(store: Store): AsyncGenerator<readonly AuditEn
   }
 }
 
-/** What is spent in the running day or month, batch by batch; what was before has been forgotten. */
+/** The spend of the current day or month, in batches; the spend of earlier ones is not kept. */
 export async function* budgetBatches(
   store: Store,
   nowMs: number,

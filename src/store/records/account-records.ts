@@ -1,6 +1,6 @@
 /**
- * How accounts and keys are written down: compact JSON with a version, `{"v":1,…}`.
- * Knows no engine, so that every engine keeps the same text and refuses the same damage.
+ * Reads and writes the records of accounts, keys, sign-in tokens and audit entries: compact JSON with a version,
+ * `{"v":1,…}`. Every engine stores the same text.
  */
 import type { Account, ApiKey, KeyLimits, PlanName } from '../../accounts/account.js'
 import type { Labels } from '../../accounts/labels.js'
@@ -18,14 +18,13 @@ export interface AccountRecord {
   readonly liveKeys: number
 }
 
-/** The version of every record but the one below. */
+/** The version of every record except the keys below. */
 const VERSION = 1
 /**
- * A key that is limited in some way. A program that knows version 1 only must refuse such a key rather than
- * pass over its limits; a key without any stays readable for it.
+ * A key with limits: earlier versions of the program, which would ignore the limits, refuse the record.
  */
 const LIMITED = 2
-/** A key with labels, by which limits may select it: a program that knows version 2 only must refuse it as well. */
+/** A key with labels, by which limits select it: refused by earlier versions for the same reason. */
 const LABELLED = 3
 
 /** The text of an account. */
@@ -42,9 +41,9 @@ export function writeKey(key: ApiKey): string {
   return JSON.stringify({ v: version, ...key })
 }
 
-/** The text of a pass. */
-export function writeSignInToken(pass: SignInToken): string {
-  return JSON.stringify({ v: VERSION, ...pass })
+/** The text of a sign-in token. */
+export function writeSignInToken(token: SignInToken): string {
+  return JSON.stringify({ v: VERSION, ...token })
 }
 
 /** The text of an entry of the audit trail. */

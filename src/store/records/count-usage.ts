@@ -1,12 +1,11 @@
 /**
- * What the ledger adds up of each hour and day for a key and a model, for engines that count in TypeScript or in
- * scripts of their own.
+ * The counters of a sum (an hour or day of one key and model), for Redis, whose scripts add them up, and for migration.
  */
 import { CAUSES, causeOf } from '../../error-cause.js'
 import type { UsageRow } from '../../ledger/row.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../ledger.js'
 
-/** Where each counter is; the histogram of first content and the causes of failures follow the last. */
+/** The index of each counter; the histogram of first content and the causes of failures follow the last. */
 const REQUESTS = 0
 const ERRORS = 1
 const INPUT = 2
@@ -17,13 +16,13 @@ const REASONING = 6
 const COST = 7
 const UNPRICED = 8
 const ESTIMATED = 9
-const LAST_AT = 10
+/** Index 10 is no longer used; sums in Redis have the indices as field names. */
 const HISTOGRAM = 11
-/** Failures by cause, in the order of `CAUSES`; stores of earlier versions have no such counts. */
+/** Failures by cause, in the order of `CAUSES`; sums of earlier versions have none. */
 const BY_CAUSE = HISTOGRAM + FIRST_CONTENT_BOUNDS_MS.length + 1
 const COUNTERS = BY_CAUSE + CAUSES.length
 
-/** Counters of one bucket; changed in place. */
+/** The counters of one sum; changed in place. */
 export type SumCounters = number[]
 
 // Fractions and large numbers from the start. A typed array of this size has memory of its own, which costs more.
@@ -34,7 +33,7 @@ export function newSum(): SumCounters {
   return ZEROES.slice()
 }
 
-/** Counts a row in. */
+/** Adds an entry. */
 export function addToSum(sum: SumCounters, row: UsageRow): void {
   const { usage, costNanoUsd, hops } = row
   add(sum, REQUESTS, 1)
@@ -51,55 +50,53 @@ export function addToSum(sum: SumCounters, row: UsageRow): void {
   add(sum, COST, costNanoUsd ?? 0)
   add(sum, UNPRICED, unpricedOf(row))
   if (row.source === 'estimated') add(sum, ESTIMATED, 1)
-  if (row.atMs > (sum[LAST_AT] ?? 0)) sum[LAST_AT] = Math.floor(row.atMs)
-  if (hops.firstContent !== undefined) add(sum, HISTOGRAM + placeOf(hops.firstContent), 1)
+  if (hops.firstContent !== undefined) add(sum, HISTOGRAM + bucketOf(hops.firstContent), 1)
 }
 
-/** The row's tokens, in and out; null where nobody knows. */
+/** Input and output tokens of the entry; null if they are unknown. */
 export function usedTokens({ usage, source }: UsageRow): number | null {
   if (source === 'none') return 0
   if (usage.input === undefined && usage.output === undefined) return null
   return (usage.input ?? 0) + (usage.output ?? 0)
 }
 
-/** What budgets are charged for the request, in nano-dollars; null: what was reserved. */
+/** The charge of the request to budgets, in nano-dollars; null: what was reserved. */
 export function chargedNanoUsd({ costNanoUsd, budgetNanoUsd }: UsageRow): number | null {
   return costNanoUsd ?? budgetNanoUsd ?? null
 }
 
-/** 1 where the row used tokens and nobody knows their price. */
+/** 1 if the entry used tokens whose price is unknown. */
 function unpricedOf({ costNanoUsd, source }: UsageRow): 0 | 1 {
   return costNanoUsd === null && source !== 'none' ? 1 : 0
 }
 
 /**
- * What a row adds to each counter, for engines that count by themselves: place and count by turns, requests first.
- * The time is no counter.
+ * What an entry adds to each counter: index and count by turns, requests first.
  */
 export function countersOf(row: UsageRow): number[] {
   OF_ROW.fill(0)
   addToSum(OF_ROW, row)
   const counters: number[] = []
-  for (let place = 0; place < COUNTERS; place += 1) {
-    const count = OF_ROW[place] ?? 0
-    if (count !== 0 && place !== LAST_AT) counters.push(place, count)
+  for (let index = 0; index < COUNTERS; index += 1) {
+    const count = OF_ROW[index] ?? 0
+    if (count !== 0) counters.push(index, count)
   }
   return counters
 }
 
 const OF_ROW = newSum()
 
-/** Takes over a counter of `countersOf` as another engine has added it up. */
-export function setCounter(sum: SumCounters, place: number, count: number): void {
-  if (place in sum) sum[place] = Math.min(Number.MAX_SAFE_INTEGER, count)
+/** Sets one counter, as `countersOf` numbers them. */
+export function setCounter(sum: SumCounters, index: number, count: number): void {
+  if (index in sum) sum[index] = Math.min(Number.MAX_SAFE_INTEGER, count)
 }
 
-/** As the ledger shows it. */
+/** The sum in the form of the `Ledger` interface. */
 export function sumFromCounters(
   sum: SumCounters,
   at: Pick<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'>,
 ): UsageSum {
-  const count = (place: number) => sum[place] ?? 0
+  const count = (index: number) => sum[index] ?? 0
   return {
     startMs: at.startMs,
     accountId: at.accountId,
@@ -125,19 +122,13 @@ export function sumFromCounters(
   }
 }
 
-/** Adds the counters of one sum to another's, or with -1 takes them away; never below nothing. */
-export function addSum(to: SumCounters, sum: SumCounters, factor: 1 | -1 = 1): void {
-  for (let place = 0; place < COUNTERS; place += 1) {
-    const count = sum[place] ?? 0
-    if (count === 0) continue
-    const before = to[place] ?? 0
-    if (place === LAST_AT) to[place] = Math.max(before, count)
-    else to[place] = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, before + factor * count))
-  }
+/** Adds the counters of one sum to another's. */
+export function addSum(to: SumCounters, sum: SumCounters): void {
+  for (const [at, count] of sum.entries()) add(to, at, count)
 }
 
-/** The counters of a sum as the ledger shows it, which does not tell when its last request arrived. */
-export function countersFromSum(sum: UsageSum, atMs: number): SumCounters {
+/** The counters of a sum. */
+export function countersFromSum(sum: UsageSum): SumCounters {
   const counters = newSum()
   counters[REQUESTS] = sum.requests
   counters[ERRORS] = sum.errors
@@ -149,7 +140,6 @@ export function countersFromSum(sum: UsageSum, atMs: number): SumCounters {
   counters[COST] = sum.costNanoUsd
   counters[UNPRICED] = sum.unpriced
   counters[ESTIMATED] = sum.estimated
-  counters[LAST_AT] = Math.floor(atMs)
   sum.firstContent.slice(0, BY_CAUSE - HISTOGRAM).forEach((count, at) => {
     counters[HISTOGRAM + at] = count
   })
@@ -157,19 +147,18 @@ export function countersFromSum(sum: UsageSum, atMs: number): SumCounters {
   return counters
 }
 
-/** What engines that count by themselves keep of it: every counter, the time apart. */
-export function numberedCounters(sum: UsageSum): [place: number, count: number][] {
-  const places = countersFromSum(sum, 0).map((count, at): [number, number] => [at, count])
-  return places.filter(([place]) => place !== LAST_AT)
+/** Every counter of a sum with its index. */
+export function numberedCounters(sum: UsageSum): [index: number, count: number][] {
+  return [...countersFromSum(sum).entries()]
 }
 
-/** Counters stay whole numbers that can be written; one beyond 2^53 would be none. */
-function add(sum: SumCounters, place: number, value: number | undefined): void {
+/** Counters stay below 2^53: larger numbers are not exact. */
+function add(sum: SumCounters, index: number, value: number | undefined): void {
   if (value === undefined || !(value > 0)) return
-  sum[place] = Math.min(Number.MAX_SAFE_INTEGER, (sum[place] ?? 0) + Math.floor(value))
+  sum[index] = Math.min(Number.MAX_SAFE_INTEGER, (sum[index] ?? 0) + Math.floor(value))
 }
 
-function placeOf(firstContentMs: number): number {
-  const place = FIRST_CONTENT_BOUNDS_MS.findIndex((bound) => firstContentMs <= bound)
-  return place < 0 ? FIRST_CONTENT_BOUNDS_MS.length : place
+function bucketOf(firstContentMs: number): number {
+  const index = FIRST_CONTENT_BOUNDS_MS.findIndex((bound) => firstContentMs <= bound)
+  return index < 0 ? FIRST_CONTENT_BOUNDS_MS.length : index
 }

@@ -1,12 +1,12 @@
-/** Which ledger entries are meant. Pure. */
+/** Conditions on ledger entries. Pure. */
 import { causeOf, type Cause } from '../../error-cause.js'
 import type { UsageRow } from '../../ledger/row.js'
 
-/** Conditions that an entry has to meet; what is left out is not looked at. */
+/** Conditions that an entry must meet; absent members are not checked. */
 export interface EntryFilter {
   readonly accountId?: string
   readonly keyId?: string
-  /** What sums count the request under. */
+  /** The model of the sums. */
   readonly model?: string
   /** The model that the client asked for; compared as a whole. */
   readonly modelAsked?: string
@@ -40,7 +40,7 @@ export function matchesEntry(row: UsageRow, filter: EntryFilter): boolean {
   )
 }
 
-/** What is compared as it is. */
+/** Members that are compared for equality. */
 const COMPARED = [
   'accountId',
   'keyId',

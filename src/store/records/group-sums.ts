@@ -1,5 +1,5 @@
 /**
- * Sums told apart by less than they are kept by, for engines that keep no sums of that kind. Pure.
+ * Filters and groups sums, for engines that store sums by key and model only. Pure.
  */
 import type { KeyUse, SumQuery, UsageSum } from '../ledger.js'
 import {
@@ -10,7 +10,7 @@ import {
   type SumCounters,
 } from './count-usage.js'
 
-/** Those of the sums that the question is about, put together as it says. */
+/** The sums that match the query, grouped as it requires. */
 export function selectSums(
   sums: readonly UsageSum[],
   { accountId, keyId, model, per }: SumQuery,
@@ -26,7 +26,7 @@ export function selectSums(
     const name = `${sum.startMs} ${sum.model}`
     const at = { ...sum, accountId: accountId ?? '', keyId: '' }
     const group = groups.get(name) ?? { at, counters: newSum() }
-    addSum(group.counters, countersFromSum(sum, 0))
+    addSum(group.counters, countersFromSum(sum))
     groups.set(name, group)
   }
   return Array.from(groups.values(), ({ at, counters }) => sumFromCounters(counters, at))

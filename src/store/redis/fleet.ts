@@ -1,4 +1,4 @@
-/** The fleet in Redis: a record for each gateway, gone by itself when it is not renewed. */
+/** The gateways of a fleet in Redis: a record of each, which expires unless it is renewed. */
 import { isObject, numberOf, stringOf } from '../../chat/json.js'
 import { MAX_MEMBERS, type Fleet, type FleetMember } from '../fleet.js'
 import type { RedisEngine } from './connection/engine.js'
@@ -35,7 +35,7 @@ export class RedisFleet implements Fleet {
   }
 }
 
-/** None for what another version wrote and this one cannot read. */
+/** Empty for a record of another version that this one cannot read. */
 function memberOf(text: string): FleetMember[] {
   try {
     const value: unknown = JSON.parse(text)

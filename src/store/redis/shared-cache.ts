@@ -1,6 +1,6 @@
 /**
- * The `redis` engine's shelf: a connection of its own and one slot, so
- * that count, bytes and order of expiry change together. Knows nothing of what the values are.
+ * The shared cache in Redis: a connection of its own, and one slot, so that one script changes values, sizes and order of
+ * expiry.
  */
 import { unavailable } from '../errors.js'
 import type { RedisEngine } from './connection/engine.js'
@@ -8,9 +8,9 @@ import { loadScript } from './connection/script.js'
 import type { RedisLink } from './connection/link.js'
 import type { SharedCache, CachedValue, CacheCapacity } from '../store.js'
 
-/** Removed in one step; others come in between. */
+/** Values that the script deletes in one step. */
 const BATCH = 256
-/** The time of expiry stands before each value, as a double. */
+/** The expiry time precedes each value, as a double. */
 const HEAD_BYTES = 8
 
 const VALUES = 'sluice:{shelf}:values'
@@ -22,7 +22,7 @@ const KEYS = [VALUES, ENDS, BYTES]
 
 const PUT_AND_TRIM = loadScript('records/shared-cache')
 
-/** Works on the engine's connection, until that is closed. */
+/** The cache, on a connection of the engine. */
 export class RedisSharedCache implements SharedCache {
   private readonly link: RedisLink
 
@@ -35,7 +35,7 @@ export class RedisSharedCache implements SharedCache {
     head.writeDoubleBE(item.expiresAtMs)
     const value = Buffer.concat([head, item.value])
     const args = [nowMs, room.entries, room.bytes, name, item.expiresAtMs, value]
-    await this.link.run('keeping a value', PUT_AND_TRIM, KEYS, args)
+    await this.link.run('caching a value', PUT_AND_TRIM, KEYS, args)
   }
 
   async get(names: readonly string[], nowMs: number): Promise<(CachedValue | null)[]> {

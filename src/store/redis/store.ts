@@ -34,7 +34,7 @@ export async function openRedis(address: RedisAddress, options: StoreOptions): P
   }
 }
 
-/** `opened` resolves when every connection is there: none has to be made while a request waits. */
+/** `opened` resolves when every connection is open, so that no request has to wait for one. */
 function assemble(
   engine: RedisEngine,
   options: StoreOptions,
@@ -44,7 +44,7 @@ function assemble(
   const notify = (change: KeyChange): void => {
     for (const listener of listeners) listener(change)
   }
-  // A key that was looked up while Redis was away may have been let in from memory.
+  // While Redis was away, a revoked key may have been accepted from the cache.
   engine.lookups.onReconnect = () => notify({ digest: null })
   const notifications = new RedisNotifications(engine.address, engine.channel, notify, engine.warn)
   const ledger = new RedisLedger(engine, options.nowMs)

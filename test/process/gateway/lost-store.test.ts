@@ -54,7 +54,7 @@ void t.test('a store that is emptied under a running gateway', { ...options }, a
 
   const accepted = await sluice('store', 'accept')
   t.match(accepted, { status: 0, out: /^accepted store / })
-  t.match(accepted.err, /the store was empty; a new one was begun/)
+  t.match(accepted.err, /the store was empty; created a new one/)
   t.match(await sluice('accounts', 'create', ...email), { status: 0 })
   t.match(await sluice('accounts', 'list'), { status: 0, out: /new@example\.com/ })
 })
@@ -64,7 +64,7 @@ void t.test('a first command says that it begins a store', { ...options }, async
   const { file } = await prepare(t, { store: redis.url() })
   const program = run(t, ['accounts', 'list', '--config', file])
   await program.ended
-  t.match(program.err(), /the store was empty; a new one was begun, without accounts and keys/)
+  t.match(program.err(), /the store was empty; created a new one without accounts and keys/)
 })
 
 void t.test('a damaged record', { ...options }, async (t) => {

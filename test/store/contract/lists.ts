@@ -1,6 +1,6 @@
 /**
  * The part of every engine's suite that is about lists: pages, the removal of ended keys, bounds, and the
- * identity by which an emptied store is told from a new one.
+ * id by which an emptied store is recognised.
  */
 import type { Test } from 'tap'
 import { GatewayError } from '../../../src/errors.js'
@@ -71,7 +71,7 @@ export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
   }
   const none = { items: [], next: null }
   const first = { order: 'oldest_first', after: null, limit: 5 } as const
-  for (const odd of ['acc_nobody', '', '\0', '*']) t.same(await store.listKeys(odd, first), none)
+  for (const odd of ['acc_unknown', '', '\0', '*']) t.same(await store.listKeys(odd, first), none)
   for (const after of [
     '',
     'x',
@@ -133,7 +133,7 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   const changed: (string | null)[] = []
   const stop = store.subscribe(({ digest }) => changed.push(digest))
   const ids = [...all.map(({ id }) => id), revoked.id, 'key_none', '\0', '']
-  t.equal(await store.removeKeys('acc_nobody', ids, 1_000), 0)
+  t.equal(await store.removeKeys('acc_unknown', ids, 1_000), 0)
   t.equal(await store.removeKeys(ada.id, [], 1_000), 0)
   t.equal(await store.removeKeys(ada.id, ids, 1_000), 3, 'those that ended before then')
   t.equal(await store.removeKeys(ada.id, ids, 1_000), 0, 'once')
@@ -163,7 +163,7 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   for (let tries = 0; tries < 50 && !changed.includes(revoked.digest); tries += 1) {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  t.ok(changed.includes(revoked.digest), 'processes that remember the key are told')
+  t.ok(changed.includes(revoked.digest), 'processes that have the key in their cache are notified')
   stop()
 }
 
@@ -222,7 +222,7 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(
     await own(bob.id),
     his.map(({ id }) => id),
-    'and pushes out nobody else’s',
+    'and does not displace those of other accounts',
   )
   t.same(
     await own(null),
@@ -256,7 +256,7 @@ export async function identity(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(store.isNew, true)
   t.match(store.id, /^[\w-]{1,100}$/)
   const again = await opened(t, url, { expectedId: store.id })
-  t.same([again.id, again.isNew], [store.id, false], 'it has one id, whoever opens it')
+  t.same([again.id, again.isNew], [store.id, false], 'every process reads the same id')
   await store.close()
   for (let tries = 0; tries < 2; tries += 1) {
     const error: unknown = await openStore(other, { expectedId: again.id }).catch((e: unknown) => e)

@@ -1,5 +1,5 @@
 /**
- * What every engine must do for those who hold something: accounts and keys that change, passes, and the
+ * What every engine must do for those who hold something: accounts and keys that change, tokens, and the
  * trail of what was done.
  */
 import type { Test } from 'tap'
@@ -30,7 +30,7 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(await store.changeAccount(ada.id, { disabled: true, passwordHash: '' }), off)
   t.same(await store.accountById(ada.id), off, 'what was not named stays')
   t.same(await store.changeAccount(ada.id, {}), off)
-  t.same(await store.accountById(bob.id), bob, 'nobody else changes')
+  t.same(await store.accountById(bob.id), bob, 'no other account changes')
 
   const limits = { requestsPerMinute: 60, nanoUsdPerDay: 5_000_000_000 }
   const key = aKey(ada.id, { expiresAtMs: 1_900_000_000_000, models: ['gpt-5', 'o*'], limits })
@@ -67,89 +67,89 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
   await store.revokeKey(ada.id, key.id, 9)
   t.equal(await store.changeKey(ada.id, key.id, { name: 'late' }), null, 'a revoked key is over')
   const after = await store.keyById(ada.id, key.id)
-  t.match(after, { name: 'new', revokedAtMs: 9, limits }, 'and stays as it was')
+  t.match(after, { name: 'new', revokedAtMs: 9, limits }, 'and stays unchanged')
   t.equal(await store.countKeys(ada.id), 1)
 }
 
 let made = 0
 
-function aPass(over: Partial<SignInToken> = {}): SignInToken {
+function aToken(over: Partial<SignInToken> = {}): SignInToken {
   made += 1
   const id = String(made).padStart(64, '0')
   return { id, kind: 'session', accountId: 'acc_1', expiresAtMs: 1_000, text: '{"a":"ü"}', ...over }
 }
 
 /** Passes, here and in another process. */
-export async function passes(t: Test, newUrl: NewUrl): Promise<void> {
+export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   const url = await newUrl(t)
   const store = await opened(t, url)
   const other = await otherProcess(t, url)
-  const { signInTokens: passes } = store
-  const one = aPass()
-  t.equal(await passes.find('session', one.id, 0), null, 'nothing is there yet')
-  t.equal(await passes.add(one), true)
-  t.equal(await passes.add({ ...one, accountId: 'acc_2' }), false, 'an id is used once')
-  t.same(await passes.find('session', one.id, 999), one)
-  t.equal(await passes.find('session', one.id, 1_000), null, 'gone at its time')
-  t.equal(await passes.find('reset', one.id, 0), null, 'and good for one thing only')
+  const { signInTokens: tokens } = store
+  const one = aToken()
+  t.equal(await tokens.find('session', one.id, 0), null, 'nothing is there yet')
+  t.equal(await tokens.add(one), true)
+  t.equal(await tokens.add({ ...one, accountId: 'acc_2' }), false, 'an id is used once')
+  t.same(await tokens.find('session', one.id, 999), one)
+  t.equal(await tokens.find('session', one.id, 1_000), null, 'gone at its time')
+  t.equal(await tokens.find('reset', one.id, 0), null, 'and good for one thing only')
   for (const odd of ['', '\0', '*', one.id.slice(1), 'x'.repeat(5_000)]) {
-    t.equal(await passes.find('session', odd, 0), null)
-    t.equal(await passes.take('session', odd, 0), null)
-    t.equal(await passes.prolong('session', odd, 9_999, 0), false)
+    t.equal(await tokens.find('session', odd, 0), null)
+    t.equal(await tokens.take('session', odd, 0), null)
+    t.equal(await tokens.prolong('session', odd, 9_999, 0), false)
   }
 
-  t.equal(await passes.prolong('session', one.id, 2_000, 999), true)
-  t.same(await passes.find('session', one.id, 1_999), { ...one, expiresAtMs: 2_000 })
-  t.equal(await passes.prolong('session', one.id, 3_000, 2_000), false, 'not from the dead')
+  t.equal(await tokens.prolong('session', one.id, 2_000, 999), true)
+  t.same(await tokens.find('session', one.id, 1_999), { ...one, expiresAtMs: 2_000 })
+  t.equal(await tokens.prolong('session', one.id, 3_000, 2_000), false, 'not after its end')
 
-  const link = aPass({ kind: 'set-up', accountId: '' })
-  await passes.add(link)
+  const link = aToken({ kind: 'set-up', accountId: '' })
+  await tokens.add(link)
   const took = await Promise.all(
     Array.from({ length: 20 }, (_, at) =>
       at % 2 === 0
-        ? passes.take('set-up', link.id, 0)
+        ? tokens.take('set-up', link.id, 0)
         : other.tell({ op: 'takePass', kind: 'set-up', id: link.id }),
     ),
   )
   t.same(
-    took.filter((pass) => pass !== null),
+    took.filter((token) => token !== null),
     [link],
     'one of twenty gets it',
   )
-  t.equal(await passes.find('set-up', link.id, 0), null)
+  t.equal(await tokens.find('set-up', link.id, 0), null)
 
-  const kept = aPass({ expiresAtMs: 9_000 })
-  const gone = [aPass({ expiresAtMs: 9_000 }), aPass({ expiresAtMs: 9_000 })]
-  const near = aPass({ accountId: 'acc_1/x', expiresAtMs: 9_000 })
-  const reset = aPass({ kind: 'reset', expiresAtMs: 9_000 })
-  const nobody = aPass({ kind: 'set-up', accountId: '', expiresAtMs: 9_000 })
-  for (const pass of [kept, ...gone, near, reset, nobody]) await passes.add(pass)
-  t.equal(await passes.end('session', 'acc_1', kept.id), 3, 'all but one of this account and kind')
-  for (const { id } of [one, ...gone]) t.equal(await passes.find('session', id, 0), null)
-  t.same(await passes.find('session', kept.id, 0), kept)
-  t.same(await passes.find('session', near.id, 0), near)
-  t.same(await passes.find('reset', reset.id, 0), reset)
-  t.equal(await passes.end('set-up', '', null), 1)
-  t.equal(await passes.find('set-up', nobody.id, 0), null)
-  t.equal(await passes.end('session', 'acc_nobody', null), 0)
+  const kept = aToken({ expiresAtMs: 9_000 })
+  const gone = [aToken({ expiresAtMs: 9_000 }), aToken({ expiresAtMs: 9_000 })]
+  const near = aToken({ accountId: 'acc_1/x', expiresAtMs: 9_000 })
+  const reset = aToken({ kind: 'reset', expiresAtMs: 9_000 })
+  const unowned = aToken({ kind: 'set-up', accountId: '', expiresAtMs: 9_000 })
+  for (const token of [kept, ...gone, near, reset, unowned]) await tokens.add(token)
+  t.equal(await tokens.end('session', 'acc_1', kept.id), 3, 'all but one of this account and kind')
+  for (const { id } of [one, ...gone]) t.equal(await tokens.find('session', id, 0), null)
+  t.same(await tokens.find('session', kept.id, 0), kept)
+  t.same(await tokens.find('session', near.id, 0), near)
+  t.same(await tokens.find('reset', reset.id, 0), reset)
+  t.equal(await tokens.end('set-up', '', null), 1)
+  t.equal(await tokens.find('set-up', unowned.id, 0), null)
+  t.equal(await tokens.end('session', 'acc_unknown', null), 0)
 
   const many = Array.from({ length: 130 }, (_, at) =>
-    aPass({ kind: 'device', accountId: 'acc_many', expiresAtMs: 9_000 + ((at * 7) % 130) }),
+    aToken({ kind: 'device', accountId: 'acc_many', expiresAtMs: 9_000 + ((at * 7) % 130) }),
   )
-  const beside = aPass({ kind: 'device', accountId: 'acc_few', expiresAtMs: 9_000 })
-  for (const pass of [beside, ...many]) t.equal(await passes.add(pass), true)
-  const held = await Promise.all(many.map(({ id }) => passes.find('device', id, 0)))
-  const count = held.filter((pass) => pass !== null).length
+  const beside = aToken({ kind: 'device', accountId: 'acc_few', expiresAtMs: 9_000 })
+  for (const token of [beside, ...many]) t.equal(await tokens.add(token), true)
+  const held = await Promise.all(many.map(({ id }) => tokens.find('device', id, 0)))
+  const count = held.filter((token) => token !== null).length
   t.equal(count, 100, 'of one account and kind a hundred are kept')
   t.not(held.at(-1), null, 'the newest among them')
-  t.same(await passes.find('device', beside.id, 0), beside, 'and those of others')
-  t.equal(await passes.end('device', 'acc_many', null), 100, 'the indexes have no more')
-  await passes.end('device', 'acc_few', null)
+  t.same(await tokens.find('device', beside.id, 0), beside, 'and those of others')
+  t.equal(await tokens.end('device', 'acc_many', null), 100, 'the indexes have no more')
+  await tokens.end('device', 'acc_few', null)
 
-  t.ok((await passes.sweep(8_999)) >= 0)
-  t.same(await passes.find('session', kept.id, 0), kept, 'a sweep takes only what has expired')
-  await passes.sweep(9_000)
-  t.equal(await passes.end('session', 'acc_1', null), 0, 'and leaves nothing in any index')
+  t.ok((await tokens.sweep(8_999)) >= 0)
+  t.same(await tokens.find('session', kept.id, 0), kept, 'a sweep takes only what has expired')
+  await tokens.sweep(9_000)
+  t.equal(await tokens.end('session', 'acc_1', null), 0, 'and leaves nothing in any index')
 }
 
 /** The trail, page by page. */
@@ -173,17 +173,17 @@ export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
 
   const own = newest.filter(({ accountId }) => accountId === 'a')
   const first = await trail.page({ accountId: 'a', after: null, limit: 3 })
-  t.same(first, own.slice(0, 3), 'one account’s and nobody else’s')
+  t.same(first, own.slice(0, 3), 'only those of the account')
   const rest = await trail.page({ accountId: 'a', after: first[2]?.id ?? '', limit: 3 })
   t.same(rest, own.slice(3))
-  for (const odd of ['', 'nobody', '\0', '*', 'x'.repeat(5_000)]) {
+  for (const odd of ['', 'unowned', '\0', '*', 'x'.repeat(5_000)]) {
     t.same(await trail.page({ accountId: odd, after: null, limit: 3 }), [])
   }
   t.same(await trail.page({ accountId: 'a', after: '\0', limit: 3 }), [])
 }
 
 /** What a change leaves in the trail: with it, or not at all. */
-export async function told(t: Test, newUrl: NewUrl): Promise<void> {
+export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const actions = async (accountId: string): Promise<string[]> => {
     const page = await store.auditTrail.page({ accountId, after: null, limit: 100 })
@@ -278,7 +278,7 @@ export async function attempts(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(await one.throttle.take([bob, all], nowMs), [0, 1_000], 'what was refused took no place')
   await two.throttle.forget(ada.name)
   t.same(await one.throttle.take([{ ...ada, burst: 1 }], nowMs + 10_000), [0], 'as if it never was')
-  await one.throttle.forget(name('nobody'))
+  await one.throttle.forget(name('unused'))
   t.same(await one.throttle.take([], nowMs), [])
   await one.throttle.sweep(nowMs)
   t.same(

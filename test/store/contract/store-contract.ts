@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import type { KeyChange, Store } from '../../../src/store/store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { GatewayError } from '../../../src/errors.js'
-import { attempts, changes, passes, told, trail } from './record-changes.js'
+import { attempts, auditEntries, changes, tokens, trail } from './record-changes.js'
 import { bounds, identity, lists, removal, retention } from './lists.js'
 import { killedWriter, otherProcess } from '../processes/start-processes.js'
 import { aKey, anAccount } from './sample-records.js'
@@ -30,10 +30,10 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('news of changes', (t) => news(t, newUrl))
     void t.test('lasting', (t) => lasting(t, newUrl))
     void t.test('what changes', (t) => changes(t, newUrl))
-    void t.test('passes', (t) => passes(t, newUrl))
+    void t.test('tokens', (t) => tokens(t, newUrl))
     void t.test('attempts', (t) => attempts(t, newUrl))
     void t.test('the trail', (t) => trail(t, newUrl))
-    void t.test('what a change tells the trail', (t) => told(t, newUrl))
+    void t.test('a change and its audit entries', (t) => auditEntries(t, newUrl))
     void t.test('the shelf', (t) => shelf(t, newUrl))
     void t.test('the room of the shelf', (t) => shelfRoom(t, newUrl))
     void t.test('a killed writer', (t) => killed(t, newUrl))
@@ -53,7 +53,7 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
   const ada = anAccount({ email: 'Ada@Example.com' })
   const bob = anAccount({ createdAtMs: 5 })
 
-  t.equal(await store.accountById(ada.id), null, 'nobody is there yet')
+  t.equal(await store.accountById(ada.id), null, 'there is no account yet')
   t.equal(await store.accountByEmail(ada.email), null)
   t.same(await allAccounts(store), [])
 
@@ -70,7 +70,7 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
 
   t.same(await store.changeAccount(bob.id, { plan: 'max' }), { ...bob, plan: 'max' })
   t.same(await store.accountById(bob.id), { ...bob, plan: 'max' })
-  t.equal(await store.changeAccount('acc_nobody', { plan: 'max' }), null)
+  t.equal(await store.changeAccount('acc_unknown', { plan: 'max' }), null)
 
   for (const odd of ['', ' ', 'a b', '\0', `${ada.id}\0`, 'x'.repeat(5_000), 'ü'.repeat(2_000)]) {
     t.equal(
@@ -104,11 +104,15 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
   for (const key of [first, second, other]) t.equal(await store.createKey(key, 5), 'created')
 
   t.same(await store.findKey(first.digest), { key: first, account: ada }, 'key and account at once')
-  t.same(await allKeys(store, ada.id), [first, second], 'in order of creation, nobody else’s')
+  t.same(
+    await allKeys(store, ada.id),
+    [first, second],
+    'in order of creation, and only of the account',
+  )
   t.same(await allKeys(store, bob.id), [other])
-  t.same(await allKeys(store, 'acc_nobody'), [])
+  t.same(await allKeys(store, 'acc_unknown'), [])
 
-  t.equal(await store.createKey(aKey('acc_nobody'), 5), 'no_account')
+  t.equal(await store.createKey(aKey('acc_unknown'), 5), 'no_account')
   t.equal(await store.createKey(aKey(ada.id, { digest: other.digest }), 5), 'id_taken')
   t.equal(await store.createKey(aKey(ada.id, { id: other.id }), 5), 'id_taken')
   t.equal(await store.createKey(aKey(ada.id, { digest: '' }), 5), 'bad_name')
@@ -153,7 +157,7 @@ async function revocation(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.revokeKey(ada.id, key.id, 9), true, 'again is no error')
   t.same(await allKeys(store, ada.id), [revoked], 'and keeps the first time')
 
-  t.equal(await store.createKey(key, 5), 'id_taken', 'its digest is used up for good')
+  t.equal(await store.createKey(key, 5), 'id_taken', 'its digest stays in use')
   t.equal(await store.createKey(aKey(bob.id, { digest: key.digest }), 5), 'id_taken')
   t.same((await store.findKey(key.digest))?.key, revoked)
 }
@@ -202,41 +206,41 @@ async function news(t: Test, newUrl: NewUrl): Promise<void> {
   const other = await otherProcess(t, url)
   const ada = anAccount()
   await store.createAccount(ada)
-  const heard = new Ear()
-  const stop = store.subscribe((change) => heard.hear(change))
+  const changes = new ChangeLog()
+  const stop = store.subscribe((change) => changes.receive(change))
 
   const key = aKey(ada.id)
   await other.tell({ op: 'createKey', key, maxKeys: 5 })
-  t.ok((await heard.of(key.digest)) <= 500, 'a key made elsewhere')
+  t.ok((await changes.of(key.digest)) <= 500, 'a key made elsewhere')
   await other.tell({ op: 'revokeKey', accountId: ada.id, keyId: key.id })
-  t.ok((await heard.of(key.digest)) <= 500, 'a key revoked elsewhere')
+  t.ok((await changes.of(key.digest)) <= 500, 'a key revoked elsewhere')
   t.equal((await store.findKey(key.digest))?.key.revokedAtMs, 1, 'and a look-up sees it')
   await other.tell({ op: 'changeAccount', accountId: ada.id, edit: { plan: 'pro' } })
-  t.ok((await heard.of(null)) <= 500, 'a plan changed elsewhere: anything may have')
+  t.ok((await changes.of(null)) <= 500, 'a plan changed elsewhere: any key may have changed')
 
   const mine = aKey(ada.id)
   await store.createKey(mine, 5)
-  t.ok((await heard.of(mine.digest)) <= 500, 'our own changes too')
+  t.ok((await changes.of(mine.digest)) <= 500, 'our own changes too')
 
   stop()
   const silent = aKey(ada.id)
-  const late = new Ear()
-  const stopLate = store.subscribe((change) => late.hear(change))
+  const late = new ChangeLog()
+  const stopLate = store.subscribe((change) => late.receive(change))
   await other.tell({ op: 'createKey', key: silent, maxKeys: 5 })
   await late.of(silent.digest)
-  t.equal(late.count, 1, 'who comes late hears nothing old')
-  t.equal(heard.count, 4, 'who has left hears nothing more')
+  t.equal(late.count, 1, 'a late subscriber receives no earlier change')
+  t.equal(changes.count, 4, 'no change after unsubscribing')
   stopLate()
   stopLate()
 }
 
 /** Waits for a change; how long each took. */
-class Ear {
+class ChangeLog {
   count = 0
   private readonly changes: (string | null)[] = []
   private awaited: (() => void) | null = null
 
-  hear(change: KeyChange): void {
+  receive(change: KeyChange): void {
     this.count += 1
     this.changes.push(change.digest)
     this.awaited?.()
@@ -274,12 +278,12 @@ async function lasting(t: Test, newUrl: NewUrl): Promise<void> {
 
 async function killed(t: Test, newUrl: NewUrl): Promise<void> {
   const url = await newUrl(t)
-  // Open all the while, as a worker of the gateway is when another one dies.
+  // Open all the time, as a worker of the gateway is when another one is killed.
   const store = await opened(t, url)
   const ada = anAccount()
   await store.createAccount(ada)
   let lost = 0
-  let alive = 0
+  let valid = 0
   let acknowledged = 0
   for (let round = 0; round < 20; round += 1) {
     const lines = await killedWriter(url, ada.id, 1 + ((round * 7) % 40))
@@ -287,13 +291,13 @@ async function killed(t: Test, newUrl: NewUrl): Promise<void> {
       const [what, digest = ''] = line.split(' ')
       const found = await store.findKey(digest)
       if (found === null) lost += 1
-      if (what === 'revoked' && found?.key.revokedAtMs === undefined) alive += 1
+      if (what === 'revoked' && found?.key.revokedAtMs === undefined) valid += 1
       acknowledged += 1
     }
   }
   t.ok(acknowledged > 20, `${acknowledged} acknowledged writes of 20 killed writers`)
   t.equal(lost, 0, 'no acknowledged key is lost')
-  t.equal(alive, 0, 'no revoked key is alive')
+  t.equal(valid, 0, 'no revoked key is valid')
   await agrees(t, store, ada.id)
 
   const all = await allKeys(store, ada.id)
@@ -302,12 +306,12 @@ async function killed(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.createKey(aKey(ada.id), live + 1), 'created', 'and a writer can write')
 }
 
-/** Each key was told of once, and each revocation; and nothing else was. */
+/** Each key and each revocation has one audit entry, and nothing else has. */
 async function agrees(t: Test, store: Store, accountId: string): Promise<void> {
-  const told: string[] = []
+  const logged: string[] = []
   for (let after: string | null = null, isLast = false; !isLast;) {
     const page = await store.auditTrail.page({ accountId, after, limit: 1_000 })
-    told.push(...page.map(({ action, target }) => `${action} ${target}`))
+    logged.push(...page.map(({ action, target }) => `${action} ${target}`))
     after = page.at(-1)?.id ?? null
     isLast = page.length < 1_000
   }
@@ -315,7 +319,7 @@ async function agrees(t: Test, store: Store, accountId: string): Promise<void> {
   const done = keys.flatMap(({ id, revokedAtMs }) =>
     revokedAtMs === undefined ? [`key.create ${id}`] : [`key.create ${id}`, `key.revoke ${id}`],
   )
-  t.same(told.sort(), done.sort(), `${done.length} changes, each told of once`)
+  t.same(logged.sort(), done.sort(), `${done.length} changes, each with one audit entry`)
 }
 
 async function closing(t: Test, newUrl: NewUrl): Promise<void> {

@@ -30,7 +30,7 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   t.same(
     await ledger.admit(first),
     yes(standing(100, 40, NOON_TO_MIDNIGHT), standing(250, 190, NOON_TO_MONTH)),
-    'the most that it may cost is taken beforehand',
+    'the maximum cost is taken beforehand',
   )
   t.same(
     await ledger.admit(anAdmission(spent(41))),
@@ -74,7 +74,7 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   t.equal(
     (await ledger.limitStates('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
     420,
-    'a row that nobody was admitted for charges no budget',
+    'an entry without an admission charges no budget',
   )
 }
 
@@ -163,7 +163,7 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
   t.same(await left(), [23, 3], 'no reset is lost, and none happens twice')
 }
 
-/** What was decided while nobody could ask is counted when its row comes. */
+/** A request admitted while the store was unavailable is charged when its entry is written. */
 export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const demands = [
     budget('usd_day', 1_000, 60),
@@ -177,10 +177,10 @@ export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise
   const claim = { demands, takenFrom: 'nothing' } as const
   const first = aRow({ costNanoUsd: 25 })
   t.equal(await ledger.settle(first, claim), 'settled')
-  t.same(await left(), [975, 4_975, 4_975, 1_000, 3], 'budgets hear of it, and nothing else does')
+  t.same(await left(), [975, 4_975, 4_975, 1_000, 3], 'budgets are charged, and nothing else')
   t.equal(await ledger.settle(first, claim), 'already')
   await ledger.settle(aRow({ costNanoUsd: null }), claim)
-  t.same((await left()).slice(0, 3), [915, 4_915, 4_915], 'no price: the most that it may cost')
+  t.same((await left()).slice(0, 3), [915, 4_915, 4_915], 'no price: the maximum cost')
   await ledger.settle(aRow({ costNanoUsd: 5_000, atMs: clock.atMs - DAY }), claim)
   t.same((await left()).slice(0, 3), [915, 0, 0], 'of yesterday: only the month is charged')
 

@@ -20,7 +20,7 @@ export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     losses: ['logit_bias', 'top_logprobs'],
     tokensAfterDisconnect: 7,
     ingress: 'messages',
-    errorMessage: 'The "upstream" said: ü\n',
+    errorMessage: 'The "upstream" failed: ü\n',
     limit: 'key:one;own requests_per_minute',
     upstreamStatus: 529,
     upstreamRequestId: 'req_011C',
@@ -122,7 +122,7 @@ export async function appended(t: Test, { ledger, url, clock }: LedgerUnderTest)
     ledger.append(aRow({ requestId: 'req_two' })),
   ])
   t.same((await sums())[0], 301, 'each request once, however often it is brought')
-  t.same(await ledger.entry('acc_ada', second.requestId), second, 'and as it was brought first')
+  t.same(await ledger.entry('acc_ada', second.requestId), second, 'and the first entry stays')
 
   const other = await openStore(url, { nowMs: clock.now })
   t.teardown(() => other.close())

@@ -1,6 +1,6 @@
 /**
  * That every engine's ledger survives its writers: two processes at a time are killed with SIGKILL
- * amidst their work. `SLUICE_KILLS` says how many (12).
+ * amidst their work. `SLUICE_KILLS` is the number of kills (12).
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,14 +30,14 @@ const KILLS = Number(process.env['SLUICE_KILLS'] ?? '12')
 const AT_ONCE = 2
 
 /** What the writers acknowledged. */
-interface Told {
+interface Acknowledged {
   readonly admitted: Set<string>
   readonly settled: Set<string>
   /** Rows of nothing that was admitted, without a cost. */
   readonly appended: Set<string>
 }
 
-/** What each of its requests asks. */
+/** The demands of each of its requests. */
 export function writerDemands(): Demand[] {
   const key = 'key:writer'
   return [
@@ -50,7 +50,11 @@ export function writerDemands(): Demand[] {
 
 export async function killedWriters(t: Test, under: LedgerUnderTest): Promise<void> {
   const { ledger, clock, url } = under
-  const told: Told = { admitted: new Set(), settled: new Set(), appended: new Set() }
+  const acknowledged: Acknowledged = {
+    admitted: new Set(),
+    settled: new Set(),
+    appended: new Set(),
+  }
   let unsettled = 0
   for (let round = 0; round < KILLS / AT_ONCE; round += 1) {
     const lines = await Promise.all(
@@ -58,25 +62,33 @@ export async function killedWriters(t: Test, under: LedgerUnderTest): Promise<vo
     )
     for (const line of lines.flat()) {
       const [what, id = ''] = line.split(' ')
-      if (what === 'admitted') told.admitted.add(id)
-      else if (what === 'settled') told.settled.add(id)
-      else if (what === 'appended') told.appended.add(id)
-      else t.fail(`a writer said: ${line}`)
+      if (what === 'admitted') acknowledged.admitted.add(id)
+      else if (what === 'settled') acknowledged.settled.add(id)
+      else if (what === 'appended') acknowledged.appended.add(id)
+      else t.fail(`unexpected output of a writer: ${line}`)
     }
     const [taken] = await ledger.limitStates('acc_ada', writerDemands())
-    // A whole lease later, whatever the dead had taken is settled, once, and nobody holds a place.
+    // A whole lease later, what the killed processes had taken is settled, once, and no slot is in use.
     clock.atMs = NOON + MINUTE
     const ended = await ledger.expire()
     clock.atMs = NOON
     if (PLACES - (taken?.remaining ?? 0) !== ended) t.fail('a place without a reservation, or two')
     unsettled += ended
   }
-  t.ok(told.settled.size > KILLS, `${told.settled.size} requests were settled by ${KILLS} killed`)
-  await agreed(t, ledger, told, unsettled)
+  t.ok(
+    acknowledged.settled.size > KILLS,
+    `${acknowledged.settled.size} requests were settled by ${KILLS} killed`,
+  )
+  await agreed(t, ledger, acknowledged, unsettled)
 }
 
 /** What was acknowledged is there, once, and limits, budgets and sums are those of the rows. */
-async function agreed(t: Test, ledger: Ledger, told: Told, unsettled: number): Promise<void> {
+async function agreed(
+  t: Test,
+  ledger: Ledger,
+  acknowledged: Acknowledged,
+  unsettled: number,
+): Promise<void> {
   const ids = new Map<string, string>()
   let cost = 0
   let twice = 0
@@ -95,18 +107,18 @@ async function agreed(t: Test, ledger: Ledger, told: Told, unsettled: number): P
   const lost = all.filter((outcome) => outcome === 'lost').length
   t.equal(twice, 0, 'no request is there twice')
   t.same(
-    [...told.settled, ...told.appended].filter((id) => ids.get(id) !== 'ok'),
+    [...acknowledged.settled, ...acknowledged.appended].filter((id) => ids.get(id) !== 'ok'),
     [],
     'every settled and every appended row is there',
   )
   t.same(
-    [...told.admitted].filter((id) => !ids.has(id)),
+    [...acknowledged.admitted].filter((id) => !ids.has(id)),
     [],
     'every admitted request is there',
   )
   t.equal(lost, unsettled, 'what was under way is there as lost')
-  const most = told.admitted.size + told.appended.size + KILLS * 8
-  t.ok(all.length <= most, 'and beyond what was told only what was under way')
+  const most = acknowledged.admitted.size + acknowledged.appended.size + KILLS * 8
+  t.ok(all.length <= most, 'and at most the running requests beyond the acknowledged ones')
   t.equal(cost, (all.length - lost - free) * WRITER_COST + lost * RESERVED)
   const [place, , day, month] = await ledger.limitStates('acc_ada', writerDemands())
   t.equal(place?.remaining, PLACES, 'no place is held')
@@ -120,7 +132,7 @@ async function agreed(t: Test, ledger: Ledger, told: Told, unsettled: number): P
   )
 }
 
-/** Writes until it has acknowledged so many things, is then killed; what it said. */
+/** Writes until it has acknowledged a number of requests, and is then killed; returns what it acknowledged. */
 async function killed(url: string, lines: number): Promise<string[]> {
   const child = spawn(process.execPath, [LEDGER_WRITER, url], {
     stdio: ['ignore', 'pipe', 'inherit'],

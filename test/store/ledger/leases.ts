@@ -1,4 +1,4 @@
-/** What every engine's ledger must do with reservations that nobody came back to. */
+/** What every engine's ledger must do with expired reservations. */
 import type { Test } from 'tap'
 import { obedientProcess } from '../processes/start-processes.js'
 import { LEDGER_CHILD } from './races.js'
@@ -28,7 +28,7 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   clock.atMs += 1
   t.equal(await ledger.expire(1), 0, 'what ran out just now may be spared')
   const next = anAdmission([places(1)])
-  t.ok((await ledger.admit(next)).admitted, 'a place that was let go of is free, swept or not')
+  t.ok((await ledger.admit(next)).admitted, 'an expired slot is free, swept or not')
   await ledger.expire()
   t.same(await ledger.entry('acc_ada', lost.requestId), lost.unsettled, 'its row is the lost one')
   t.equal(await ledger.expire(), 0, 'once')
@@ -36,7 +36,7 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   t.same(await ledger.entry('acc_ada', lost.requestId), lost.unsettled)
   const [place, , day] = await ledger.limitStates('acc_ada', demands)
   t.equal(place?.remaining, 0, 'who has the place now keeps it')
-  t.equal(day?.remaining, 45, 'it is charged as its row says, not given back')
+  t.equal(day?.remaining, 45, 'it is charged by its entry, not returned')
   const [sum] = await ledger.sums({ accountId: null, by: 'day', fromMs: NOON, toMs: NOON })
   t.match(sum, { requests: 1, errors: 1, estimated: 1, costNanoUsd: 55 })
 
@@ -54,7 +54,7 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   ])
   const settled = Array.isArray(outcomes) ? outcomes.filter((each) => each === 'settled').length : 0
   const rest = await ledger.expire()
-  t.equal(mine + Number(theirs) + settled + rest, 301, 'each ends once, whoever ends it')
+  t.equal(mine + Number(theirs) + settled + rest, 301, 'each ends once, in any process')
   const [free, spent] = await ledger.limitStates('acc_ada', many[0]?.demands ?? [])
   t.equal(free?.remaining, 1_000)
   t.equal(spent?.remaining, 1_000_000 - 3_000)

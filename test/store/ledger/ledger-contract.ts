@@ -89,7 +89,7 @@ async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promis
   t.same(
     await ledger.limitStates('acc_ada', three),
     [standing(3, 0, 40_001, 1)],
-    'a look says the same',
+    'limitStates returns the same',
   )
   clock.atMs += 1
   t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 0, 60_000)), 'not one ms too late')
@@ -103,7 +103,7 @@ async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promis
   t.same(await ledger.limitStates('acc_ada', three), [standing(3, 3, 0)], 'whole after a minute')
 
   const other = requests(3, { subject: 'key:two' })
-  t.same(await ledger.limitStates('acc_ada', [other]), [standing(3, 3, 0)], 'of nobody else')
+  t.same(await ledger.limitStates('acc_ada', [other]), [standing(3, 3, 0)], 'of no other account')
   for (let at = 0; at < 7; at += 1) {
     const { admitted } = await ledger.admit(anAdmission([requests(7, { subject: 'key:seven' })]))
     t.ok(admitted, 'a minute that seven do not divide evenly has room for seven')
@@ -148,7 +148,7 @@ async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<
   t.same(
     (await ledger.limitStates('acc_ada', [tokens(1_000, 1)]))[0]?.remaining,
     300,
-    'not known: stands',
+    'unknown: stays charged',
   )
 }
 
@@ -185,7 +185,7 @@ async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void>
   t.same(
     limitStates.map(({ remaining }) => remaining),
     [10, 1_000, 4, 500, 900, 10],
-    'in the order of the demands, as they stand',
+    'in the order of the demands',
   )
   t.same(
     limitStates.map(({ retryAfterMs }) => retryAfterMs),
@@ -199,7 +199,7 @@ async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void>
     fine.limitStates.map(({ remaining }) => remaining),
     [9, 900, 3, 100, 500, 9],
   )
-  t.same((await ledger.admit(anAdmission([]))).admitted, true, 'no demand at all is met')
+  t.same((await ledger.admit(anAdmission([]))).admitted, true, 'no demands are admitted')
 
   const twice = [places(3, 'key:twice'), places(3, 'key:twice')]
   t.ok((await ledger.admit(anAdmission(twice))).admitted)
@@ -231,7 +231,7 @@ async function repeated(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   t.same(await remaining(), settledOnce)
   const refused = anAdmission([requests(0, { subject: 'key:no' })])
   t.notOk((await ledger.admit(refused)).admitted)
-  t.ok((await ledger.admit({ ...refused, demands })).admitted, 'a refusal is not remembered')
+  t.ok((await ledger.admit({ ...refused, demands })).admitted, 'a refusal is not stored')
 }
 
 async function edges(t: Test, { ledger }: LedgerUnderTest): Promise<void> {

@@ -40,7 +40,7 @@ export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void>
   const theirs = await ledger.entries({ accountId: 'acc_bob', after: first.next, limit: 1_000 })
   t.ok(
     theirs.entries.every(({ accountId }) => accountId === 'acc_bob'),
-    "a page's end opens nobody else's",
+    "a page's cursor selects no entries of other accounts",
   )
   for (const after of ['', 'x', '\0', '999999999999999999999', 'req_none', '{}', 'ü'.repeat(500)]) {
     const page = await ledger.entries({ accountId: 'acc_bob', after, limit: 1_000 })

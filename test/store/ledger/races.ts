@@ -1,6 +1,6 @@
 /**
  * That every engine's limits are exact: two hundred requests at once, in one process and in four,
- * for each kind of demand. `SLUICE_LEDGER_ROUNDS` says how many times (2).
+ * for each kind of demand. `SLUICE_LEDGER_ROUNDS` is the number of rounds (2).
  */
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
@@ -104,7 +104,7 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
   )
 }
 
-/** What comes together is told apart by its ids, which tell their time, as the gateway's do. */
+/** Concurrent requests have different ids that contain their time, as the gateway's do. */
 export async function crowds(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const ids = Array.from({ length: 60 }, (_, at) => timedId(NOON + at))
   const rowsOf = (from: number, to: number): UsageRow[] =>
@@ -119,8 +119,8 @@ export async function crowds(t: Test, { ledger }: LedgerUnderTest): Promise<void
   t.equal(await settleAll([...rowsOf(10, 40)]), 10, 'and again those that are there')
   const demands = [places(100)]
   const admissions = ids.slice(30).map((requestId) => anAdmission(demands, { requestId }))
-  const verdicts = await Promise.all([...admissions, ...admissions].map((one) => ledger.admit(one)))
-  t.ok(verdicts.every(({ admitted }) => admitted))
+  const results = await Promise.all([...admissions, ...admissions].map((one) => ledger.admit(one)))
+  t.ok(results.every(({ admitted }) => admitted))
   const left = async (): Promise<number> => {
     const [standing] = await ledger.limitStates('acc_ada', demands)
     return standing?.remaining ?? Number.NaN

@@ -1,4 +1,4 @@
-/** Rows, demands and admissions for the tests of ledgers, and a clock that stands until it is set. */
+/** Rows, demands and admissions for the tests of ledgers, and a clock that the test sets. */
 import type {
   Admission,
   BudgetDemand,
@@ -89,7 +89,7 @@ export function budget(
   return { kind, subject, shared: false, limitNanoUsd, costNanoUsd }
 }
 
-/** Wants all of the demands; its `lost` row costs what the budgets reserve. */
+/** An admission with these demands; its `lost` entry costs what the budgets reserve. */
 export function anAdmission(
   demands: readonly Demand[],
   over: Partial<Admission> & { row?: Partial<UsageRow> } = {},

@@ -1,4 +1,4 @@
-/** A process that writes to a ledger and ends amidst of it: by `exit`, or by an error that nobody catches. */
+/** A process that writes to a ledger and exits in between: by `exit`, or by an uncaught error. */
 import { openStore } from '../../../src/store/open-store.js'
 import { aRow } from '../ledger/sample-entries.js'
 
@@ -12,5 +12,5 @@ while (performance.now() < endsMs) {
 }
 setImmediate(() => {
   if (how === 'exit') process.exit(3)
-  throw new Error('nobody catches this')
+  throw new Error('uncaught')
 })

@@ -1,4 +1,4 @@
-/** Another process at the same ledger, for the tests: it does what it is told over IPC, all at once. */
+/** Another process at the same ledger, for the tests: it runs the orders that it receives over IPC concurrently. */
 import { openStore } from '../../../src/store/open-store.js'
 import type { Admission, Demand } from '../../../src/store/ledger.js'
 import type { UsageRow } from '../../../src/ledger/row.js'
@@ -28,8 +28,8 @@ async function obey(order: LedgerOrder): Promise<unknown> {
       atMs = order.atMs
       return undefined
     case 'admit': {
-      const verdicts = order.admissions.map((each) => ledger.admit(each))
-      return (await Promise.all(verdicts)).map(({ admitted }) => admitted)
+      const results = order.admissions.map((each) => ledger.admit(each))
+      return (await Promise.all(results)).map(({ admitted }) => admitted)
     }
     case 'settle':
       return Promise.all(order.rows.map((row) => ledger.settle(row)))

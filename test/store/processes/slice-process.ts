@@ -1,6 +1,6 @@
 /**
  * A process that spends a limit as fast as it can, admission and settlement, for the tests of slices: it
- * does what it is told over IPC.
+ * runs the orders that it receives over IPC.
  */
 import { openStore } from '../../../src/store/open-store.js'
 import type { Demand, TakenFrom } from '../../../src/store/ledger.js'
@@ -11,9 +11,9 @@ export interface SliceOrder {
   readonly demands: readonly Demand[]
   readonly most: number
   readonly atOnce: number
-  /** How often a refusal is believed to be none, half a second later: a slice may have gone back. */
-  readonly patience: number
-  /** Let go of all slices afterwards. */
+  /** Retries of a refusal, half a second later: a slice may have been returned. */
+  readonly retries: number
+  /** Return all slices afterwards. */
   readonly close: boolean
   /** What is admitted runs on, until the next order. */
   readonly keep?: boolean
@@ -41,12 +41,12 @@ process.send?.({ ready: true })
 const kept: (() => Promise<void>)[] = []
 
 async function spend(order: SliceOrder): Promise<Spent> {
-  const { demands, most, atOnce, patience, close, keep = false } = order
+  const { demands, most, atOnce, retries, close, keep = false } = order
   const spent = { admitted: 0, bySlice: 0, refused: 0 }
   if (!keep) await Promise.all(kept.splice(0).map((end) => end()))
   let begun = 0
   const client = async (): Promise<void> => {
-    for (let left = patience; begun < most;) {
+    for (let left = retries; begun < most;) {
       begun += 1
       const admission = anAdmission(demands)
       const { admitted, isSlice } = await ledger.admit(admission)

@@ -75,7 +75,7 @@ export async function killedWriter(
   return output.split('\n').slice(0, -1)
 }
 
-/** What a process said, and how it ended. */
+/** The output and the exit status of a process. */
 export interface Ended {
   readonly lines: string[]
   readonly status: number | null
@@ -89,7 +89,7 @@ export function fullDisk(url: string, accountId: string): Promise<Ended> {
 
 /** Runs a program that may not let a file grow beyond two megabytes. */
 export async function onFullDisk(program: readonly string[]): Promise<Ended> {
-  // The limit stands for a full disk: without the signal, a write beyond it is an error. What the test
+  // The limit simulates a full disk: without the signal, a write beyond it is an error. What the test
   // runner adds to every process of Node's would end it on that signal.
   const script = 'unset NODE_OPTIONS; trap \'\' XFSZ; ulimit -f 4096; exec "$@"'
   const args = ['-c', script, 'sh', process.execPath, ...program]

@@ -1,5 +1,5 @@
 /**
- * Another process at the same store, for the tests: it does what it is told over IPC, or, with an
+ * Another process at the same store, for the tests: it runs the orders that it receives over IPC, or, with an
  * account's id as second argument, makes and revokes keys as fast as it can and reports each one
  * that was acknowledged, until it is killed; or, with `full` as third, until the disk is.
  */

@@ -1,6 +1,6 @@
 /**
  * A process that admits and settles requests, and appends rows, as fast as it can, eight at a time, and
- * says past every buffer of ours what was acknowledged, until it is killed; or, with `full`, until the
+ * reports unbuffered what was acknowledged, until it is killed; or, with `full`, until the
  * disk is.
  */
 import { writeSync } from 'node:fs'

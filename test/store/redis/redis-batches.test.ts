@@ -1,6 +1,6 @@
 /**
  * Goal: requests that come in one turn of the event loop go to Redis together, and each is decided for itself: to the
- * last one that a limit has room for, once by its id, and whatever is wrong with another of them.
+ * last one that a limit has room for, once by its id, and independent of errors of others.
  * Method: many requests in one turn at a real server, some of them damaged there beforehand; its own counts of
  * commands.
  */
@@ -65,10 +65,10 @@ void t.test('a turn’s requests are few commands, and exact', options, async (t
   ]
   const admissions = Array.from({ length: MANY }, () => anAdmission(demands))
   const before = await evaluations(client)
-  const verdicts = await Promise.all(admissions.map((each) => ledger.admit(each)))
-  const admitted = admissions.filter((_, at) => verdicts[at]?.admitted)
+  const results = await Promise.all(admissions.map((each) => ledger.admit(each)))
+  const admitted = admissions.filter((_, at) => results[at]?.admitted)
   t.equal(admitted.length, ROOM)
-  const [last] = verdicts.slice(-1)
+  const [last] = results.slice(-1)
   t.equal(last?.limitStates[2]?.remaining, 0)
   t.equal(last?.limitStates[2]?.retryAfterMs, 1_000)
   const settled = await Promise.all(
@@ -87,9 +87,9 @@ void t.test('the same request twice in a turn counts once', options, async (t) =
   const { ledger } = await scene(t)
   const demands = [requests(10, { subject: aName('key') }), places(2, aName('key'))]
   const admission = anAdmission(demands)
-  const verdicts = await Promise.all([1, 2, 3, 4].map(() => ledger.admit(admission)))
+  const results = await Promise.all([1, 2, 3, 4].map(() => ledger.admit(admission)))
   t.same(
-    verdicts.map(({ admitted }) => admitted),
+    results.map(({ admitted }) => admitted),
     [true, true, true, true],
   )
   t.same(await remaining(ledger, demands), [9, 1])
@@ -105,7 +105,7 @@ void t.test('one that fails fails alone', options, async (t) => {
   const [subject, damaged] = [aName('key'), aName('key')]
   const good = [requests(100, { subject }), budget('usd_day', 1e6, 10, subject)]
   await client.set(`sluice:{acc_ada}:usd_day:${damaged}`, 'not a hash')
-  // What it asks for first is that of the others.
+  // Its first demand is the same as that of the others.
   const bad = [...good, budget('usd_day', 1e6, 10, damaged)]
   const admissions = [good, bad, good, bad, good].map((demands) => anAdmission(demands))
   const admitting = await Promise.allSettled(admissions.map((each) => ledger.admit(each)))

@@ -1,8 +1,8 @@
 /**
  * Goal: places that processes hold of a hot limit are never more than the limit, in use never more than held,
- * whatever becomes of what they say and hear; and they come back when they are not wanted.
+ * even if reports and replies are lost or delayed; and idle slots are returned.
  * Method: the slices of four processes in a model of a network that loses, delays and reorders, over the real
- * scripts; then four real processes that take all that they get, and keep it until they are told.
+ * scripts; then four real processes that take all slots that they get, and keep them until the test ends.
  */
 import { Redis } from 'ioredis'
 import t from 'tap'
@@ -36,9 +36,9 @@ const nameOf = (accountId: string, { kind, subject }: Demand): string =>
 class Model {
   readonly slices = new Slices(nameOf)
   readonly running: string[] = []
-  readonly sent: { readonly told: SliceReport[]; readonly askedMs: number }[] = []
+  readonly sent: { readonly reports: SliceReport[]; readonly askedMs: number }[] = []
   readonly answered: {
-    readonly told: SliceReport[]
+    readonly reports: SliceReport[]
     readonly askedMs: number
     readonly numbers: readonly number[]
   }[] = []
@@ -62,7 +62,7 @@ void t.test('words that are lost, late and out of order: never too many', option
   const deliver = async (model: Model, at: number): Promise<void> => {
     const [word] = model.sent.splice(below(model.sent.length), 1)
     if (word === undefined) return
-    const args = [String(NOON), `p${at}`, JSON.stringify(word.told)]
+    const args = [String(NOON), `p${at}`, JSON.stringify(word.reports)]
     const answer = await client.eval(REPORT_SLICES.lua, 1, name, ...args)
     if (below(5) > 0) model.answered.push({ ...word, numbers: parseNumbers(answer) })
   }
@@ -79,13 +79,13 @@ void t.test('words that are lost, late and out of order: never too many', option
     } else if (roll < 74) {
       const isRound = below(3) === 0
       const { slices } = model
-      const told = isRound ? slices.overdueReports(nowMs) : slices.reportsFor([running], nowMs)
-      if (told.length > 0 && below(8) > 0) model.sent.push({ told, askedMs: nowMs })
+      const reports = isRound ? slices.overdueReports(nowMs) : slices.reportsFor([running], nowMs)
+      if (reports.length > 0 && below(8) > 0) model.sent.push({ reports, askedMs: nowMs })
     } else if (roll < 84) await deliver(model, at)
     else if (roll < 93) {
-      const [heard] = model.answered.splice(below(Math.max(1, model.answered.length)), 1)
-      if (heard !== undefined)
-        model.slices.applyReplies(heard.told, heard.numbers, heard.askedMs, nowMs)
+      const [reply] = model.answered.splice(below(Math.max(1, model.answered.length)), 1)
+      if (reply !== undefined)
+        model.slices.applyReplies(reply.reports, reply.numbers, reply.askedMs, nowMs)
     } else if (roll < 97) {
       const admission = anAdmission([demand])
       if ((await store.ledger.admit(admission)).admitted) exact.push(admission.requestId)
@@ -109,7 +109,7 @@ void t.test('words that are lost, late and out of order: never too many', option
   )
 })
 
-/** Places that were asked for one by one. */
+/** Slots that were requested one by one. */
 async function free(client: Redis, name: string, ids: readonly string[]): Promise<void> {
   for (const member of await client.zrange(name, '0', '-1')) {
     if (ids.some((id) => member.startsWith(id))) await client.zrem(name, member)
@@ -125,20 +125,20 @@ void t.test('four processes that take all places they get', options, async (t) =
   const children = await Promise.all(
     Array.from({ length: PROCESSES }, () => obedientProcess<SliceOrder>(t, CHILD, url)),
   )
-  const order = { demands: [demand], patience: 0, close: false, keep: false }
+  const order = { demands: [demand], retries: 0, close: false, keep: false }
   const all = async (more: Partial<SliceOrder>): Promise<Spent> => {
-    const told = children.map((child) => child.tell({ ...order, most: 100, atOnce: 4, ...more }))
-    const spent = (await Promise.all(told)) as Spent[]
+    const pending = children.map((child) => child.tell({ ...order, most: 100, atOnce: 4, ...more }))
+    const spent = (await Promise.all(pending)) as Spent[]
     const sum = (of: keyof Spent): number => spent.reduce((total, each) => total + each[of], 0)
     return { admitted: sum('admitted'), bySlice: sum('bySlice'), refused: sum('refused') }
   }
   const warm = await all({ most: 300 })
-  t.equal(warm.admitted, 4 * 300, 'nobody is refused where there is room')
+  t.equal(warm.admitted, 4 * 300, 'no request is refused while slots are free')
   t.ok(warm.bySlice > 100, `${warm.bySlice} by slices`)
   const first = await all({ keep: true, atOnce: 50 })
   t.ok(first.admitted <= 100, `overshoot 0: ${first.admitted}`)
-  t.ok(first.admitted >= 90, `a tenth is idle with others at the most: ${first.admitted}`)
-  const rest = await all({ keep: true, atOnce: 1, patience: 3 })
+  t.ok(first.admitted >= 90, `at most a tenth is idle in other processes: ${first.admitted}`)
+  const rest = await all({ keep: true, atOnce: 1, retries: 3 })
   t.equal(first.admitted + rest.admitted, 100, 'and comes back within half a second')
   t.equal(await remaining(store.ledger, demand), 0)
   await all({ most: 0 })
@@ -153,7 +153,7 @@ void t.test('a process that is killed has its places for a minute', options, asy
   t.teardown(() => store.close())
   const demand = places(100, aName('key'))
   const child = await killableProcess<SliceOrder>(t, CHILD, url)
-  const order = { demands: [demand], atOnce: 4, patience: 0, close: false }
+  const order = { demands: [demand], atOnce: 4, retries: 0, close: false }
   await child.tell({ ...order, most: 300 })
   const kept = (await child.tell({ ...order, most: 30, keep: true })) as Spent
   t.ok(kept.bySlice > 0, `${kept.bySlice} of 30 by a slice`)
@@ -162,7 +162,7 @@ void t.test('a process that is killed has its places for a minute', options, asy
   clock.atMs += 59_999
   t.ok((await remaining(store.ledger, demand)) <= 70)
   clock.atMs += 2
-  t.equal(await remaining(store.ledger, demand), 100, 'nobody renewed them')
+  t.equal(await remaining(store.ledger, demand), 100, 'their leases were not renewed')
 })
 
 async function remaining(ledger: Ledger, demand: ReturnType<typeof places>): Promise<number> {

@@ -25,7 +25,7 @@ import { allAccounts, allKeys } from '../../helpers/lists.js'
 const KILLS = Number(process.env['SLUICE_KILLS'] ?? '3')
 const missing = redisMissing()
 t.setTimeout(300_000 + KILLS * 2_000)
-/** Whoever waits, waits for its processor: nothing here may end because the machine is busy. */
+/** A long time limit: a busy machine must not fail the test. */
 const PATIENT = '?timeout_ms=9000'
 const options = missing === false ? {} : { skip: missing }
 
@@ -42,7 +42,7 @@ async function opened(t: Test, url: string): Promise<Store> {
   return store
 }
 
-/** Makes and revokes keys, and settles rows, until it is told to stop or the test ends; failures are no acknowledgement. */
+/** Makes and revokes keys, and settles rows, until `stop` or the end of the test; failures are not acknowledged. */
 function writer(t: Test, store: Store, accountId: string) {
   const done: Acknowledged & { rows: string[] } = { keys: [], revoked: [], rows: [], failures: 0 }
   let stopped = false
@@ -76,25 +76,25 @@ function writer(t: Test, store: Store, accountId: string) {
   }
 }
 
-/** As many as `nothingLost` wants to see. */
+/** The numbers that `nothingLost` requires. */
 function enough({ done }: ReturnType<typeof writer>): Promise<void> {
   const { keys, revoked } = done
   return until(() => Promise.resolve(keys.length > 10 && revoked.length > 5), 'writes')
 }
 
-/** Asked by a store that remembers nothing. */
+/** Checked by a store without cached keys. */
 async function nothingLost(t: Test, url: string, done: ReturnType<typeof writer>['done']) {
   const store = await opened(t, url)
-  let [lost, alive, unaccounted] = [0, 0, 0]
+  let [lost, valid, unaccounted] = [0, 0, 0]
   for (const { digest } of done.keys) if ((await store.findKey(digest)) === null) lost += 1
   for (const { digest } of done.revoked) {
-    if ((await store.findKey(digest))?.key.revokedAtMs === undefined) alive += 1
+    if ((await store.findKey(digest))?.key.revokedAtMs === undefined) valid += 1
   }
   for (const id of done.rows) if ((await store.ledger.entry(null, id)) === null) unaccounted += 1
   const { keys, revoked, rows, failures } = done
-  const said = `${keys.length} keys, ${revoked.length} revocations, ${rows.length} rows, ${failures} failures`
-  t.ok(keys.length > 10 && revoked.length > 5, said)
-  t.same({ lost, alive, unaccounted }, { lost: 0, alive: 0, unaccounted: 0 })
+  const counts = `${keys.length} keys, ${revoked.length} revocations, ${rows.length} rows, ${failures} failures`
+  t.ok(keys.length > 10 && revoked.length > 5, counts)
+  t.same({ lost, valid, unaccounted }, { lost: 0, valid: 0, unaccounted: 0 })
 }
 
 void t.test('kill -9 of the server under writes', { ...options }, async (t) => {
@@ -148,12 +148,12 @@ void t.test('a Cluster', { ...options, timeout: 120_000 }, async (t) => {
     Array.from({ length: 40 }, () => store.createKey(aKey(ada.id), 5)),
   )
   t.equal(outcomes.filter((outcome) => outcome === 'created').length, 5, 'the limit is exact')
-  const heard: (string | null)[] = []
-  store.subscribe(({ digest }) => heard.push(digest))
+  const received: (string | null)[] = []
+  store.subscribe(({ digest }) => received.push(digest))
   const [first] = await allKeys(store, ada.id)
   const other = await opened(t, patient)
   await other.revokeKey(ada.id, first?.id ?? '', 1)
-  await until(() => Promise.resolve(heard.includes(first?.digest ?? '')), 'the news')
+  await until(() => Promise.resolve(received.includes(first?.digest ?? '')), 'the notifications')
   await store.changeAccount(ada.id, { plan: 'pro' })
   t.equal((await other.findKey(first?.digest ?? ''))?.account.plan, 'pro')
   await ledgerOf(
@@ -174,7 +174,7 @@ void t.test('a Cluster', { ...options, timeout: 120_000 }, async (t) => {
   t.equal(await moveSlot(servers, slot), 'moved')
   await enough(writing)
   await writing.stop()
-  t.equal(writing.done.failures, 0, 'nobody notices that a slot moves')
+  t.equal(writing.done.failures, 0, 'no command fails while a slot moves')
   await nothingLost(t, patient, writing.done)
 
   const after = writer(t, store, ada.id)
@@ -185,7 +185,7 @@ void t.test('a Cluster', { ...options, timeout: 120_000 }, async (t) => {
   await owner?.server.kill()
   await until(async () => (await store.findKey(first?.digest ?? '')) !== null, 'a primary')
   const backMs = Math.round(performance.now() - killedMs)
-  // Alone the new primary acknowledges no change of a key; the dead one comes back as its replica.
+  // Alone the new primary acknowledges no change of a key; the killed one comes back as its replica.
   await owner?.server.start()
   await giveUpAfter(servers)
   const { length } = after.done.keys
@@ -204,11 +204,11 @@ async function ledgerOf(t: Test, { ledger }: Store, accountIds: readonly string[
     requests(25, { subject: 'upstream:u', shared: true }),
     { kind: 'concurrent', subject: 'model:m', shared: true, limit: 20 } as const,
   ]
-  const asked = Array.from({ length: 60 }, (_, at) =>
+  const admissions = Array.from({ length: 60 }, (_, at) =>
     anAdmission(demands, { accountId: accountIds[at % 2] ?? '' }),
   )
-  const verdicts = await Promise.all(asked.map((each) => ledger.admit(each)))
-  const admitted = asked.filter((_, at) => verdicts[at]?.admitted)
+  const results = await Promise.all(admissions.map((each) => ledger.admit(each)))
+  const admitted = admissions.filter((_, at) => results[at]?.admitted)
   t.ok(admitted.length <= 20, `${admitted.length} of 20 at once, over two accounts`)
   const again = await ledger.admit(admitted[0] ?? anAdmission(demands))
   t.ok(again.admitted, 'the same request again is admitted and takes nothing')
@@ -240,12 +240,12 @@ async function hotAccount(t: Test, url: string, accountIds: readonly string[]): 
   t.teardown(() => store.close())
   const [hot = ''] = accountIds
   const limit = [requests(100, { subject: 'key:hot' })]
-  const asked = Array.from({ length: 400 }, (_, at) => {
+  const admissions = Array.from({ length: 400 }, (_, at) => {
     const accountId = at % 5 === 0 ? (accountIds[1 + ((at / 5) % 3)] ?? '') : hot
     return anAdmission(limit, { accountId })
   })
-  const verdicts = await Promise.all(asked.map((each) => store.ledger.admit(each)))
-  const admitted = asked.filter((_, at) => verdicts[at]?.admitted)
+  const results = await Promise.all(admissions.map((each) => store.ledger.admit(each)))
+  const admitted = admissions.filter((_, at) => results[at]?.admitted)
   const ofHot = admitted.filter(({ accountId }) => accountId === hot).length
   t.equal(ofHot, 100, 'of 320 at once')
   t.equal(admitted.length - ofHot, 80, 'and all of the others')
@@ -297,14 +297,14 @@ interface Master {
   readonly ranges: readonly string[]
 }
 
-/** The primaries of the Cluster, as its first node knows them. */
+/** The primaries of the Cluster, as its first node lists them. */
 async function mastersOf(servers: readonly RedisServer[]): Promise<Master[]> {
   const nodes = String(await servers[0]?.ask('cluster', 'nodes')).split('\n')
   return nodes.flatMap((line) => {
     const [id = '', address = '', flags = '', , , , , , ...ranges] = line.split(' ')
     const port = Number(/:(\d+)@/.exec(address)?.[1])
     const server = servers.find((each) => each.port === port)
-    // A replica is a master, too, to who has not heard of it yet.
+    // A node lists a new replica as a master at first.
     const isMaster = flags.includes('master') && ranges.length > 0
     return isMaster && server !== undefined ? [{ id, server, ranges }] : []
   })

@@ -1,6 +1,6 @@
 /**
- * Goal: a store that lost data says so, and calls no good key wrong; a change that no replica confirmed says
- * whether it took effect; a store of an earlier version is read as it is.
+ * Goal: a store that lost data reports it, and refuses no valid key with 401; the error of a change that no replica
+ * confirmed states whether it took effect; a store of an earlier version can be read.
  * Method: a real redis-server whose data is taken away behind the engine's back.
  */
 import {
@@ -39,7 +39,7 @@ async function scene(t: Test) {
   return { redis, url, store, account, known, other, hash }
 }
 
-/** What a rejection says: its kind, its message and its cause's. */
+/** The kind and message of a rejection, and the message of its cause. */
 async function failure(work: () => unknown): Promise<string> {
   try {
     await work()
@@ -93,7 +93,7 @@ void t.test('keys that were removed are unknown in every process', { ...options 
 })
 
 void t.test(
-  'what a removal leaves when its process dies is removed later',
+  'keys left by a removal whose process was killed are removed later',
   { ...options },
   async (t) => {
     const { redis, store, account, known, hash } = await scene(t)
@@ -151,7 +151,7 @@ void t.test('an emptied store is not taken for a new one', { ...options }, async
 
   const accepted = await acceptStore(at)
   await accepted.close()
-  t.match(warned.join(), /the store was empty; a new one was begun/)
+  t.match(warned.join(), /the store was empty; created a new one/)
   const then = await openExpectedStore(at)
   t.equal(then.id, accepted.id)
   await then.close()
@@ -161,7 +161,7 @@ void t.test('an emptied store is not taken for a new one', { ...options }, async
 })
 
 void t.test(
-  'where the id cannot be kept, the store opens with a warning',
+  'the store opens with a warning if its id cannot be written',
   { ...options },
   async (t) => {
     const { url } = await scene(t)
@@ -174,12 +174,12 @@ void t.test(
       warn: (message: string) => warned.push(message),
     }
     await (await openExpectedStore(at)).close()
-    t.match(warned.join(), /cannot be remembered/)
+    t.match(warned.join(), /cannot write the store's id/)
   },
 )
 
 void t.test(
-  'a change without its replicas says whether it took effect',
+  'the error of a change without replicas states whether it took effect',
   { ...options },
   async (t) => {
     const { redis, url, store, account, known, other } = await scene(t)
@@ -203,9 +203,12 @@ void t.test(
       'the command line',
     )
 
-    const told = [anEntry(account.id, 'key.change', other.id)]
+    const auditEntries = [anEntry(account.id, 'key.change', other.id)]
     const edit = { disabled: true }
-    t.match(await failure(() => strict.changeAccount(account.id, edit, () => told)), notMade)
+    t.match(
+      await failure(() => strict.changeAccount(account.id, edit, () => auditEntries)),
+      notMade,
+    )
     t.equal((await store.accountById(account.id))?.disabled, false, 'it did not take effect')
     t.match(await failure(() => strict.createAccount(anAccount())), notMade)
     t.match(await failure(() => strict.createKey(aKey(account.id), null)), notMade)
@@ -226,7 +229,7 @@ void t.test(
     t.equal(steps, 1)
     t.match(why, /^store_unconfirmed: Key key_\w+ is applied, not yet confirmed.*Make another one/)
     const [made] = (await allKeys(store, account.id)).slice(-1)
-    t.type(made?.revokedAtMs, 'number', 'a key whose secret nobody has is revoked')
+    t.type(made?.revokedAtMs, 'number', 'a key whose secret was never returned is revoked')
     t.equal(await redis.ask('ping'), 'PONG')
   },
 )

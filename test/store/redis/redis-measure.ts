@@ -28,11 +28,11 @@ for (const key of keys) await store.createKey(key, null)
 await measured('look-up', REVOCATIONS, async (round) => {
   await store.findKey(keys[round]?.digest ?? '')
 })
-let heard: (() => void) | null = null
-other.subscribe(() => heard?.())
-await measured('revocation, until another process hears', REVOCATIONS, async (round) => {
-  const news = new Promise<void>((resolve) => (heard = resolve))
-  await Promise.all([store.revokeKey(account.id, keys[round]?.id ?? '', 1), news])
+let notified: (() => void) | null = null
+other.subscribe(() => notified?.())
+await measured('revocation, until another process is notified', REVOCATIONS, async (round) => {
+  const notification = new Promise<void>((resolve) => (notified = resolve))
+  await Promise.all([store.revokeKey(account.id, keys[round]?.id ?? '', 1), notification])
 })
 await Promise.all([store.close(), other.close()])
 
@@ -41,7 +41,7 @@ function wish() {
   return anAdmission([...demands, budget('usd_month', 1e15, 1_000)])
 }
 
-/** One after the other: what each waits for, and what it costs this process. */
+/** Runs commands in sequence; prints the time of each and the processor time of this process. */
 async function measured(
   name: string,
   count: number,

@@ -1,5 +1,5 @@
 /**
- * Goal: when Redis comes back to four workers that remember all their keys, every key is looked up again, a few
+ * Goal: when Redis comes back while four workers have all their keys in the cache, every key is looked up again, a few
  * at a time, while all requests are served and Redis answers as quickly as ever (H-119).
  * Method: four stores with their authenticators before a real server that refuses everybody for a while, and then
  * takes them all. `SLUICE_KEYS=10000` is the long form. The time is the server's own count of its commands.
@@ -27,7 +27,7 @@ const missing = redisMissing()
 t.setTimeout(TIMEOUT_MS)
 const options = { timeout: TIMEOUT_MS, ...(missing === false ? {} : { skip: missing }) }
 
-/** What a worker asks of its store, counted. */
+/** The look-ups of a worker, counted. */
 class Counted {
   running = 0
   most = 0
@@ -75,7 +75,7 @@ async function letIn({ auth }: Worker, secrets: readonly string[]): Promise<numb
   return outcomes.filter(({ status }) => status === 'fulfilled').length
 }
 
-/** Asks for all keys at once, then for those that the store has not answered of; how many were turned away. */
+/** Looks up all keys at once, then repeats failed look-ups; returns the number of failures. */
 async function lookUpAll(worker: Worker, secrets: readonly string[]): Promise<number> {
   const isOpen = (secret: string): boolean => !worker.counted.answered.has(digestOf(secret))
   let refused = 0

@@ -1,5 +1,5 @@
 /**
- * Goal: a failover that is announced while connections are being made ends none of them for good.
+ * Goal: a failover that is announced while connections are being made stops none of them from reconnecting.
  * Method: a real server behind a stand-in for a sentinel, which answers late and announces meanwhile.
  */
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ const missing = redisMissing()
 const options = missing === false ? {} : { skip: missing }
 const CHANNEL = '+switch-master'
 
-/** What a sentinel says of a primary that stays where it is; `hold` keeps that back until `release`. */
+/** The replies of a sentinel whose primary does not change; `hold` delays them until `release`. */
 async function startSentinelLike(t: Test, primary: number) {
   const sockets = new Set<Socket>()
   const listeners = new Set<Socket>()
@@ -99,7 +99,7 @@ void t.test('announced while connections are being made', { ...options }, async 
   await server.ask('client', 'kill', 'type', 'normal')
   await until(() => Promise.resolve(sentinel.asking() >= links), 'all ask for the primary')
   sentinel.announce()
-  await until(() => Promise.resolve(sentinel.listening() === 0), 'the announcement is heard')
+  await until(() => Promise.resolve(sentinel.listening() === 0), 'the announcement is received')
   sentinel.release()
   const works = (what: string, work: () => Promise<unknown>): Promise<void> =>
     until(() => work().then(() => true), what)

@@ -1,7 +1,7 @@
 /**
  * Goal: a hot limit costs one round trip for each request and is still never passed; what a process holds of
- * it goes back when it is not wanted, and counts as used when the process dies.
- * Method: real processes spend limits of a real Redis as fast as they can; its clock is theirs and stands
+ * it is returned when it is idle, and counts as used when the process is killed.
+ * Method: real processes spend limits of a real Redis as fast as they can; its clock is set by the test and is fixed
  * still, so that nothing flows back and every unit is accounted for.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -37,12 +37,12 @@ const options = missing === false ? { buffered: true } : { skip: missing }
 t.jobs = 4
 const server: RedisServer | null = missing === false ? await startRedis(t) : null
 const newUrl = server === null ? () => '' : freshDatabases(server)
-const SPEND = { most: 1e9, atOnce: 4, patience: 0, close: false }
+const SPEND = { most: 1e9, atOnce: 4, retries: 0, close: false }
 
 interface Scene {
   readonly url: string
   readonly ledger: Ledger
-  /** Of the server; slices are believed for ten seconds of it. */
+  /** The server's clock; slices last ten seconds of it. */
   atMs: number
   readonly left: (demand: Demand | undefined) => Promise<number>
 }
@@ -64,7 +64,7 @@ async function spender(t: Test, url: string) {
     (await child.tell({ ...SPEND, ...order })) as Spent
 }
 
-/** Admits and settles one after the other; how many a slice let in. */
+/** Admits and settles requests in sequence; returns how many a slice admitted. */
 async function spend(ledger: Ledger, demands: readonly Demand[], count: number): Promise<number> {
   let bySlice = 0
   for (let at = 0; at < count; at += 1) {
@@ -98,13 +98,13 @@ void t.test('one command for each request of a hot limit', { ...options }, async
   await until(async () => (await left(demands[0])) === 100_000 - 250, 'what was left')
   await until(async () => (await left(demands[1])) === 50_000_000 - 250 * 120, 'to the token')
   await until(async () => (await left(demands[2])) === 1e9 - 250 * 10, 'to the nano-dollar')
-  await until(async () => (await left(demands[4])) === 100, 'places nobody wants')
+  await until(async () => (await left(demands[4])) === 100, 'idle slots')
   const exact = await evaluations(own)
   await spend(ledger, [places(19, aName('key'))], 20)
-  t.ok((await evaluations(own)) - exact >= 40, 'of few places each is asked for')
+  t.ok((await evaluations(own)) - exact >= 40, 'a small limit needs a command for each request')
 })
 
-void t.test('what is said to be left is never more than there is', { ...options }, async (t) => {
+void t.test('the reported remaining amount is never too high', { ...options }, async (t) => {
   const { ledger } = await scene(t)
   const demands = [budget('usd_day', 10_000, 1, aName('key'))]
   for (let at = 1; at <= 300; at += 1) {
@@ -112,7 +112,7 @@ void t.test('what is said to be left is never more than there is', { ...options 
     const { limitStates, isSlice } = await ledger.admit(admission)
     const remaining = limitStates[0]?.remaining ?? -1
     if (remaining > 10_000 - at || remaining < 10_000 - at - 100) {
-      t.fail(`after ${at} requests ${remaining} are said to be left`)
+      t.fail(`after ${at} requests ${remaining} are reported as remaining`)
     }
     const taken = isSlice ? 'slice' : 'reserved'
     const row = aRow({ requestId: admission.requestId, costNanoUsd: 1 })
@@ -133,10 +133,10 @@ for (const [kind, demandOf] of Object.entries({
       all.reduce((total, each) => total + each[of], 0)
     const first = sum('admitted', raced)
     t.ok(first <= 3_000, `overshoot 0: ${first}`)
-    t.ok(first >= 2_970, `who is refused at once is refused for want of 1 % at the most: ${first}`)
+    t.ok(first >= 2_970, `at most 1 % is unavailable at the first refusal: ${first}`)
     t.ok(sum('bySlice', raced) > 1_000, `${sum('bySlice', raced)} by slices`)
     const rest = await Promise.all(
-      spenders.map((each) => each({ demands: [demand], atOnce: 1, patience: 3 })),
+      spenders.map((each) => each({ demands: [demand], atOnce: 1, retries: 3 })),
     )
     t.equal(first + sum('admitted', rest), 3_000, 'what was left in slices comes back')
     t.equal(await left(demand), 0)
@@ -149,7 +149,7 @@ void t.test(
   async (t) => {
     const { ledger } = await scene(t)
     const small = [requests(199, { subject: aName('key') })]
-    t.equal(await spend(ledger, small, 100), 0, 'a hundredth of 199 is for nobody')
+    t.equal(await spend(ledger, small, 100), 0, 'a limit of 199 has no slices')
     const large = [requests(10_000, { subject: aName('key') })]
     await ledger.admit(anAdmission(large.map((each) => ({ ...each, cost: 9_001 }))))
     t.equal(await spend(ledger, large, 100), 0, 'less than a tenth is left')
@@ -173,13 +173,13 @@ void t.test(
     await killed.tell(order)
     await killed.kill()
     const held = 1_000_000 - 8_000 - (await under.left(demand))
-    t.ok(held > 0 && held <= 10_000, `${held} of a million are held for nobody`)
+    t.ok(held > 0 && held <= 10_000, `${held} of a million are held by idle slices`)
     under.atMs += 9_000
     t.equal(await under.left(demand), 1_000_000 - 8_000 - held)
     under.atMs += 1_100
     t.equal(await under.left(demand), 1_000_000 - 8_000 - held, 'charged: it may have been spent')
     const keys = await fields(under.url)
-    t.notMatch(keys, '@', 'and nobody holds it any more')
+    t.notMatch(keys, '@', 'and no slice is left')
   },
 )
 
@@ -208,7 +208,7 @@ void t.test('a long request gets its reservation', { ...options }, async (t) => 
   await until(async () => (await under.left(demands[0])) === 1_000_000 - 610, 'each once')
   await ledger.renew([long], 60_000)
   under.atMs += 60_000
-  t.equal(await ledger.expire(), 1, 'its process died')
+  t.equal(await ledger.expire(), 1, 'its process was killed')
   t.same(await ledger.entry('acc_ada', long.requestId), long.unsettled)
   t.equal(await under.left(demands[0]), 1_000_000 - 610, 'it costs what it might have')
 })

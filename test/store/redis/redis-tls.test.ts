@@ -1,8 +1,8 @@
 /**
- * Goal: over TLS the store is what it is without; whoever the authority does not vouch for is not spoken to,
- * and the reason is told.
+ * Goal: the store works over TLS; the client refuses a server whose certificate the authority did not sign,
+ * and reports the reason.
  * Method: a real redis-server with a certificate of an authority that openssl makes for the test, one that
- * also asks for ours, and one whose certificate is for another address.
+ * also requires a client certificate, and one whose certificate is for another address.
  */
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -47,9 +47,9 @@ function newPair(folder: string, name: string, authority: Pair, address: string)
 }
 
 /** Its address, without options. */
-async function startWithTls(t: Test, authority: Pair, pair: Pair, asks: 'yes' | 'no') {
+async function startWithTls(t: Test, authority: Pair, pair: Pair, needsClient: 'yes' | 'no') {
   const port = await freePort()
-  const args = ['--tls-port', String(port), '--tls-auth-clients', asks]
+  const args = ['--tls-port', String(port), '--tls-auth-clients', needsClient]
   args.push('--tls-ca-cert-file', authority.cert)
   args.push('--tls-cert-file', pair.cert, '--tls-key-file', pair.key)
   await startRedis(t, args)
@@ -71,7 +71,7 @@ async function refusal(url: string): Promise<string> {
 void t.test('a store over TLS', options, async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
-  const stranger = newAuthority(folder, 'stranger')
+  const otherAuthority = newAuthority(folder, 'other')
   const url = await startWithTls(
     t,
     authority,
@@ -91,15 +91,15 @@ void t.test('a store over TLS', options, async (t) => {
   t.ok((await store.ledger.admit(admission)).admitted)
   const row = aRow({ requestId: admission.requestId, accountId: account.id })
   t.equal(await store.ledger.settle(row), 'settled')
-  const heard: (string | null)[] = []
-  store.subscribe(({ digest }) => heard.push(digest))
+  const received: (string | null)[] = []
+  store.subscribe(({ digest }) => received.push(digest))
   const other = await openStore(trusted)
   t.teardown(() => other.close())
   await other.revokeKey(account.id, key.id, 1)
-  await until(() => Promise.resolve(heard.includes(key.digest)), 'the news')
+  await until(() => Promise.resolve(received.includes(key.digest)), 'the notifications')
 
   t.match(
-    await refusal(`${url}?tls_ca=${stranger.cert}`),
+    await refusal(`${url}?tls_ca=${otherAuthority.cert}`),
     /^store_unavailable: .*(self-signed certificate|unable to (verify|get local issuer))/,
     'another authority',
   )
@@ -108,7 +108,7 @@ void t.test('a store over TLS', options, async (t) => {
   t.match(await refusal(url.replace('rediss', 'redis')), /^store_unavailable: /, 'without TLS')
 })
 
-void t.test('a server that asks who we are', options, async (t) => {
+void t.test('a server that requires a client certificate', options, async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
   const url = await startWithTls(

@@ -71,14 +71,14 @@ const BAD: readonly [string, RegExp][] = [
 ]
 
 void t.test('addresses', (t) => {
-  for (const [url, says] of GOOD) {
+  for (const [url, expected] of GOOD) {
     t.ok(isRedisUrl(url))
-    t.match(parseRedisUrl(url), says, url)
+    t.match(parseRedisUrl(url), expected, url)
   }
   t.end()
 })
 
-void t.test('what is none says why, and repeats nothing', (t) => {
+void t.test('the error of an invalid address names the reason and not the address', (t) => {
   for (const [url, why] of BAD) {
     t.ok(isRedisUrl(url), url)
     const answer = parseRedisUrl(url)

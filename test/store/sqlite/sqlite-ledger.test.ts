@@ -200,23 +200,26 @@ void t.test("another process's lock is waited for, and not by the event loop", a
   t.ok(turns > 20, `and the loop turned ${turns} times meanwhile, and read`)
 })
 
-void t.test('a process that ends amidst its work ends, and holds nobody up', async (t) => {
-  const path = join(t.testdir(), 'store')
-  for (let round = 0; round < 4; round += 1) {
-    const how = round % 2 === 0 ? 'exit' : 'throw'
-    const quitter = spawn(process.execPath, [QUITTER, `sqlite:${path}`, how], { stdio: 'ignore' })
-    // Had it hung, it would hold the writers' lock.
-    const patience = setTimeout(() => quitter.kill('SIGTERM'), 60_000)
-    await once(quitter, 'exit')
-    clearTimeout(patience)
-    t.not(quitter.signalCode, 'SIGTERM', 'it has ended by itself')
-  }
-  const { ledger, close } = await opened(path, new TestClock())
-  t.teardown(close)
-  await ledger.settle(aRow())
-})
+void t.test(
+  'a process that exits with writes under way exits, and blocks no other process',
+  async (t) => {
+    const path = join(t.testdir(), 'store')
+    for (let round = 0; round < 4; round += 1) {
+      const how = round % 2 === 0 ? 'exit' : 'throw'
+      const quitter = spawn(process.execPath, [QUITTER, `sqlite:${path}`, how], { stdio: 'ignore' })
+      // Had it hung, it would hold the writers' lock.
+      const timeLimit = setTimeout(() => quitter.kill('SIGTERM'), 60_000)
+      await once(quitter, 'exit')
+      clearTimeout(timeLimit)
+      t.not(quitter.signalCode, 'SIGTERM', 'it has ended by itself')
+    }
+    const { ledger, close } = await opened(path, new TestClock())
+    t.teardown(close)
+    await ledger.settle(aRow())
+  },
+)
 
-void t.test('entries are counted once, whichever process counts them', async (t) => {
+void t.test('entries are counted once, by any process', async (t) => {
   const path = join(t.testdir(), 'store')
   const clock = new TestClock()
   const one = await opened(path, clock)

@@ -23,7 +23,7 @@ import { aKey, anAccount } from '../contract/sample-records.js'
 import { allKeys } from '../../helpers/lists.js'
 
 storeContract('sqlite', (t) => {
-  // A test's folder is emptied whenever it is asked for.
+  // tap empties a test's folder at each call.
   if (!existsSync(t.testdirName)) t.testdir()
   return `sqlite:${join(mkdtempSync(join(t.testdirName, 'store-')), 'data')}`
 })
@@ -48,15 +48,15 @@ void t.test('a damaged record is a failure of the engine, not an unknown key', a
   for (const [text, why] of damages) {
     behind(path, 'keys', digest, text)
     const error = failureOf(() => store.store.findKey(digest))
-    t.match(error.cause, { message: why }, 'the cause says what is wrong')
+    t.match(error.cause, { message: why }, 'the cause names the problem')
     t.notMatch(error.message, why, 'the message, which goes to a client, does not')
     t.equal(error.wire.retryAfterSeconds, 1)
   }
   behind(path, 'keys', digest, JSON.stringify({ v: 1, ...store.key }))
-  t.same((await store.store.findKey(digest))?.key, store.key, 'mended, it works again')
+  t.same((await store.store.findKey(digest))?.key, store.key, 'repaired, it works again')
 })
 
-void t.test("a damaged account fails the account's keys and nobody else's", async (t) => {
+void t.test("a damaged account fails the account's keys only", async (t) => {
   const path = join(t.testdir(), 'store')
   const { store, key } = await filled(t, path)
   const other = anAccount()
@@ -76,20 +76,23 @@ void t.test("a damaged account fails the account's keys and nobody else's", asyn
   await t.rejects(store.createKey(aKey(key.accountId), 5), { name: 'GatewayError' })
 })
 
-void t.test('who falls behind the log hears that anything may have changed', async (t) => {
-  const path = join(t.testdir(), 'store')
-  const writer = await openSqlite(path, { changesKept: 8 })
-  const reader = await openSqlite(path, { changesKept: 8 })
-  t.teardown(() => Promise.all([writer.close(), reader.close()]))
-  const ada = anAccount()
-  await writer.createAccount(ada)
+void t.test(
+  'a subscriber that falls behind the log is notified that any key may have changed',
+  async (t) => {
+    const path = join(t.testdir(), 'store')
+    const writer = await openSqlite(path, { changesKept: 8 })
+    const reader = await openSqlite(path, { changesKept: 8 })
+    t.teardown(() => Promise.all([writer.close(), reader.close()]))
+    const ada = anAccount()
+    await writer.createAccount(ada)
 
-  const few = await heardOf(reader, () => create(writer, ada.id, 8))
-  t.equal(few.length, 8, 'as many as the log holds come one by one')
-  t.notOk(few.some(({ digest }) => digest === null))
-  const many = await heardOf(reader, () => create(writer, ada.id, 9))
-  t.same(many, [{ digest: null }], 'one more is a loss, and said to be')
-})
+    const few = await changesDuring(reader, () => create(writer, ada.id, 8))
+    t.equal(few.length, 8, 'as many as the log holds come one by one')
+    t.notOk(few.some(({ digest }) => digest === null))
+    const many = await changesDuring(reader, () => create(writer, ada.id, 9))
+    t.same(many, [{ digest: null }], 'one more change exceeds the log, and every key is reported')
+  },
+)
 
 void t.test(
   'a full disk fails the write, and neither the process nor what was there',
@@ -159,7 +162,7 @@ void t.test('what is no store is refused at once, with its path', async (t) => {
   })
 })
 
-void t.test('a setting that names no engine of ours says which there are', async (t) => {
+void t.test('an unknown scheme is an error that lists the known ones', async (t) => {
   for (const url of ['redis+x://u:hunter2@h', 'mysql://u:hunter2@h', 'lmdb:x', 'sqlite:', '']) {
     const error: unknown = await openStore(url).catch((cause: unknown) => cause)
     t.match(error, { kind: 'store_unavailable', message: /sqlite:\.\/data\/sluice\.db/ })
@@ -203,14 +206,14 @@ async function create(store: Store, accountId: string, count: number): Promise<v
   await Promise.all(Array.from({ length: count }, () => store.createKey(aKey(accountId), null)))
 }
 
-/** What a new subscriber hears of the work at its next poll; the work is one transaction. */
-async function heardOf(store: Store, work: () => Promise<void>): Promise<KeyChange[]> {
-  const heard: KeyChange[] = []
-  // The store's own timer keeps no process alive, so this one does.
+/** The changes that a new subscriber receives at its next poll; the work is one transaction. */
+async function changesDuring(store: Store, work: () => Promise<void>): Promise<KeyChange[]> {
+  const changes: KeyChange[] = []
+  // Keeps the process running, which the store's own timer does not.
   const awake = setInterval(() => undefined, 1_000)
   const first = new Promise<void>((resolve) => {
     const stop = store.subscribe((change) => {
-      heard.push(change)
+      changes.push(change)
       setImmediate(() => {
         stop()
         resolve()
@@ -220,5 +223,5 @@ async function heardOf(store: Store, work: () => Promise<void>): Promise<KeyChan
   await work()
   await first
   clearInterval(awake)
-  return heard
+  return changes
 }

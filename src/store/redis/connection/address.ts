@@ -1,13 +1,12 @@
 /**
- * The grammar of the `redis` stores' addresses, for checking the configuration and for opening.
- * Knows no client and reads no file.
+ * Parses the addresses of Redis stores.
  *
  *     redis://[USER[:PASSWORD]@]HOST[:PORT][/DB][?OPTIONS]                       one server
  *     redis+sentinel://[…@]HOST[:PORT][,HOST[:PORT]…]/MASTER[/DB][?OPTIONS]      found by Sentinel
  *     redis+cluster://[…@]HOST[:PORT][,HOST[:PORT]…][?OPTIONS]                   a Cluster
  *
  * `rediss` in place of `redis` is TLS. USER, PASSWORD and MASTER may be percent-encoded; the last `@`
- * ends the credentials, so a password may have any other character but `%` as it is.
+ * ends the credentials, so a password may contain any other character except `%` unencoded.
  */
 
 /** A server's address. */
@@ -16,7 +15,7 @@ export interface RedisHost {
   readonly port: number
 }
 
-/** What an address says. */
+/** A parsed address. */
 export interface RedisAddress {
   readonly kind: 'single' | 'sentinel' | 'cluster'
   /** The server, the sentinels, or some nodes of the cluster. */
@@ -25,21 +24,21 @@ export interface RedisAddress {
   readonly username: string | null
   readonly password: string | null
   readonly db: number
-  /** What the sentinels call the servers; empty where `kind` is another. */
+  /** The name of the primary at the sentinels; empty for other kinds. */
   readonly master: string
   readonly sentinelUsername: string | null
   readonly sentinelPassword: string | null
-  /** Replicas that must have a change of keys or plans before it is acknowledged. */
+  /** Replicas that must have a change of accounts or keys before it is acknowledged. */
   readonly waitReplicas: number
-  /** How long a request waits for an answer; what people do may take longer. */
+  /** Time limit of commands that a request waits for; those of the dashboard may take longer. */
   readonly timeoutMs: number
-  /** Files in PEM: the authority to trust, and what we show of ourselves. */
+  /** Files in PEM: the certificate authority to trust, and the gateway's certificate and key. */
   readonly tlsCa: string | null
   readonly tlsCert: string | null
   readonly tlsKey: string | null
 }
 
-/** Why an address is not one; never repeats it, since it may hold a password. */
+/** Why an address is invalid; never contains it, since it may hold a password. */
 export interface BadRedisUrl {
   readonly problem: string
 }
@@ -63,12 +62,12 @@ const EXAMPLES = {
   cluster: 'redis+cluster://n1.example.com:6379,n2.example.com:6379',
 } as const
 
-/** True where the text is meant to be a `redis` store's address, good or bad. */
+/** True if the text is the address of a Redis store, valid or not. */
 export function isRedisUrl(url: string): boolean {
   return /^rediss?(\+[a-z]*)?:/.test(url)
 }
 
-/** What the address says, or what is wrong with it. */
+/** The parsed address, or what is wrong with it. */
 export function parseRedisUrl(url: string): RedisAddress | BadRedisUrl {
   const scheme = /^redis(s?)(\+sentinel|\+cluster|):\/\//.exec(url)
   if (scheme === null) {
@@ -155,16 +154,16 @@ function optionsOf(query: string): Map<string, string> | BadRedisUrl {
     if (known === undefined) return bad(`has an unknown option; there are ${OPTIONS.join(', ')}`)
     if (text === null || text === '') return bad(`has a bad value for ${known}`)
     if (known === 'wait_replicas' && !/^\d$/.test(text))
-      return bad('wants 0 to 9 for wait_replicas')
+      return bad('needs 0 to 9 for wait_replicas')
     if (known === 'timeout_ms' && !/^[1-9]\d{1,3}$/.test(text)) {
-      return bad('wants 10 to 9999 for timeout_ms')
+      return bad('needs 10 to 9999 for timeout_ms')
     }
     options.set(known, text)
   }
   return options
 }
 
-/** An option that the address has no use for: whoever names an authority means TLS. */
+/** An option that the scheme does not use. */
 function strayOf(options: ReadonlyMap<string, string>, scheme: string): BadRedisUrl | null {
   for (const name of options.keys()) {
     if (name.startsWith('tls_') && !scheme.startsWith('rediss')) {
@@ -178,7 +177,7 @@ function strayOf(options: ReadonlyMap<string, string>, scheme: string): BadRedis
 }
 
 function withDefaults(kind: RedisAddress['kind'], options: ReadonlyMap<string, string>) {
-  // Sentinel and Cluster exist to fail over: what a replica does not have is lost when they do.
+  // Sentinel and Cluster fail over to a replica, which loses the changes that it does not have.
   const wait = options.get('wait_replicas') ?? (kind === 'single' ? '0' : '1')
   return {
     waitReplicas: Number(wait),

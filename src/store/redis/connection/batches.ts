@@ -1,21 +1,21 @@
 /**
- * What wants the same of Redis in one turn of the event loop goes there as one command: a command costs this process
- * and the server several times what one more request in it does. Knows no command.
+ * Sends items of one turn of the event loop in one command: a command costs this process and the server several times
+ * as much as one more item in it.
  */
 import { unavailable } from '../../errors.js'
 
-/** More are refused: what waits behind a server that does not answer must not grow for ever. */
+/** Further items are rejected. */
 const MAX_WAITING = 10_000
 
-/** Something that waits for its command. */
+/** An item that waits for its command. */
 export interface Rejectable {
   reject(error: unknown): void
 }
 
-/** Commands under way at once, to one server and to those of a Cluster; what comes meanwhile goes with the next. */
+/** Concurrent commands, to one server and to a Cluster; later items go with the next command. */
 const MAX_UNDER_WAY = { one: 2, cluster: 16 } as const
 
-/** Gathers until the turn is over, then sends slot by slot. */
+/** Collects items until the turn is over, then sends them slot by slot. */
 export class Batches<Item extends Rejectable> {
   private readonly send: (items: readonly Item[]) => Promise<void>
   private readonly maxItems: number
@@ -26,8 +26,7 @@ export class Batches<Item extends Rejectable> {
   private isDue = false
 
   /**
-   * So many are one command's, while which the server does nothing else. `send` tells each item what became of it,
-   * and never rejects.
+   * `maxItems` go in one command, which blocks the server. `send` settles each item, and never rejects.
    */
   constructor(atOnce: number, isCluster: boolean, send: (items: readonly Item[]) => Promise<void>) {
     this.maxItems = atOnce
@@ -35,7 +34,7 @@ export class Batches<Item extends Rejectable> {
     this.send = send
   }
 
-  /** Items of one slot go together. Rejects the item where too many wait. */
+  /** Adds an item to those of its slot. Rejects the item if too many wait. */
   add(slot: string, item: Item): void {
     if (this.waiting >= MAX_WAITING) {
       item.reject(unavailable('asking failed', new Error(`${MAX_WAITING} requests wait already`)))
@@ -56,7 +55,7 @@ export class Batches<Item extends Rejectable> {
   private flush(): void {
     for (const [slot, items] of this.slots) {
       if (this.underWay >= this.maxUnderWay) return
-      // One that is never empty takes its turn behind the others.
+      // To the end of the map, so that a busy slot does not block the others.
       this.slots.delete(slot)
       const some = items.length <= this.maxItems ? items : items.splice(0, this.maxItems)
       if (some !== items) this.slots.set(slot, items)

@@ -1,19 +1,16 @@
 /**
- * Whether a server that fails is asked at all: after some failures it is not, for a while.
- * Knows no client and no clock; who uses it counts time-outs and error replies as failures, too.
- *
- * A client that took a swallowed error for a success never opened its breaker, and every request of
- * another gateway hung for as long as the server did.
+ * The circuit breaker of a connection: open after several failures, closed by a probe. Timeouts and error replies count
+ * as failures: another gateway counted a swallowed timeout as a success, and all its requests hung.
  */
 
-/** In a row. */
+/** Consecutive failures that open it. */
 const FAILURES = 5
-/** Or this share of at least so many in a second. */
+/** Or this share of at least `MIN_CALLS` commands in a second. */
 const ERROR_RATE = 0.5
 const MIN_CALLS = 20
 const WINDOW_MS = 1_000
 
-/** Closed (asking) or open (not asking), by the outcomes that it is told. */
+/** Closed (commands are sent) or open (commands fail at once). */
 export class Breaker {
   private inARow = 0
   private calls = 0
@@ -25,14 +22,14 @@ export class Breaker {
     return this.opened
   }
 
-  /** True where it was closed. */
+  /** Opens it; true if it was closed. */
   trip(): boolean {
     const wasClosed = !this.opened
     this.opened = true
     return wasClosed
   }
 
-  /** True where this failure opens it. */
+  /** Counts a failure; true if it opens the breaker. */
   failed(nowMs: number): boolean {
     this.count(nowMs)
     this.inARow += 1
@@ -43,7 +40,7 @@ export class Breaker {
     return this.opened
   }
 
-  /** A success of what was asked before it opened does not close it; a probe's does, by `close`. */
+  /** Counts a success. An open breaker stays open: the command was sent before it opened. */
   succeeded(nowMs: number): void {
     this.count(nowMs)
     this.inARow = 0

@@ -1,6 +1,5 @@
 /**
- * The Redis that a store is kept in: its connections, which store it is, and what is asked at the start.
- * Knows nothing of what is kept.
+ * The connections of a store in Redis, and the checks that it is the store that was opened.
  */
 import { randomBytes } from 'node:crypto'
 import { CannotOpen, LostStore, storeReplaced, unavailable } from '../../errors.js'
@@ -10,20 +9,20 @@ import { OTHER_STORE, RedisLink } from './link.js'
 import type { RedisAddress } from './address.js'
 import type { StoreOptions } from '../../store.js'
 
-/** For what a person waits for. */
+/** Time limit of commands of the dashboard and the CLI. */
 const ADMIN_MS = 1_000
-/** So much longer than a look-up may the shelf take: its values may have megabytes. */
+/** Values of the cache may have megabytes. */
 const CACHE_TIMEOUT_FACTOR = 3
 const PROBE_SECONDS = 10
 const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const ACCOUNT_ID = /^[^\0-\x20\x7f{}]{1,400}$/
 
-/** Whether something may be kept under the name: as with the embedded engine. */
+/** Whether the engine accepts the name of a record. */
 export function isName(name: string): boolean {
   return NAME.test(name)
 }
 
-/** Braces in it would put an account's keys into several slots. */
+/** The same for an account's id: braces would put its keys into several slots. */
 export function isAccountId(id: string): boolean {
   return ACCOUNT_ID.test(id)
 }
@@ -31,15 +30,15 @@ export function isAccountId(id: string): boolean {
 /** Open until `close`. */
 export class RedisEngine {
   readonly address: RedisAddress
-  /** For what people ask, and for what makes sure of an answer. */
+  /** For reads of the dashboard and the CLI, and for checks. */
   readonly admin: RedisLink
-  /** For what people change: until the replicas have it, which may take long, a connection does nothing else. */
+  /** For changes of accounts and keys: `WAIT` blocks its connection until the replicas have the change. */
   readonly changes: RedisLink
-  /** For what requests wait for. */
+  /** For authentication of requests. */
   readonly lookups: RedisLink
-  /** The same, for what is limited and written down. */
+  /** For limits and ledger entries of requests. */
   readonly ledger: RedisLink
-  /** For reasoning state, which they wait for a little. */
+  /** For the shared cache. */
   readonly cache: RedisLink
   readonly warn: (message: string) => void
   private made: { readonly id: string; readonly isNew: boolean } = { id: '', isNew: false }
@@ -54,12 +53,12 @@ export class RedisEngine {
     this.lookups = new RedisLink(address, 'lookups', address.timeoutMs)
     this.ledger = new RedisLink(address, 'ledger', address.timeoutMs)
     this.cache = new RedisLink(address, 'shelf', CACHE_TIMEOUT_FACTOR * address.timeoutMs)
-    // A request asks on all: it waits for a server that does not answer once, not once on each.
-    this.lookups.onUnavailable = (reason) => suspect(reason, this.ledger, this.cache)
-    this.ledger.onUnavailable = (reason) => suspect(reason, this.lookups, this.cache)
+    // A request uses all of them: it waits for one timeout, not for one on each.
+    this.lookups.onUnavailable = (reason) => markUnavailable(reason, this.ledger, this.cache)
+    this.ledger.onUnavailable = (reason) => markUnavailable(reason, this.lookups, this.cache)
   }
 
-  /** Connects, checks the server and learns which store it is. Rejects with `GatewayError`. */
+  /** Connects, checks the server and reads the id of the store. Rejects with `GatewayError`. */
   static async open(address: RedisAddress, options: StoreOptions): Promise<RedisEngine> {
     const { warn = () => undefined, mustExist, expectedId } = options
     const engine = new RedisEngine(address, warn)
@@ -92,14 +91,14 @@ export class RedisEngine {
     return this.made.isNew
   }
 
-  /** Where changes are told. */
+  /** The channel of notifications. */
   get channel(): string {
     return notificationChannel(this.id)
   }
 
-  /** A write and a read that prove that it works, and that it is the store that was opened. */
+  /** Writes and reads a value, and checks that it is the store that was opened. */
   async probe(): Promise<void> {
-    // Of nobody else, not even another probe of this process: process ids are alike in all containers.
+    // A key of its own for each probe; process ids are the same in all containers.
     const mark = randomBytes(9).toString('base64url')
     const key = `${PROBE_KEY}:${mark}`
     await this.admin.send('probing', 'set', [key, mark, 'EX', PROBE_SECONDS])
@@ -109,31 +108,30 @@ export class RedisEngine {
   }
 
   /**
-   * "Not there" means something only of the store that we opened, and of a server that takes writes: one
-   * that came back empty does not know any key, one that was replaced not those of this moment, and to say
-   * so of good ones would lock everybody out.
+   * Rejects unless it is the store that was opened and accepts writes. Called before a record is reported as missing:
+   * an emptied server has no keys, a former primary not the newest, and 401 for a valid key would be wrong.
    */
   async assertSameStore(what: string): Promise<void> {
     this.assertWritable(what, await this.assertStoreId(what, this.admin))
   }
 
-  /** The first half of that, for what was found; resolves with why the server takes no writes, or null. */
+  /** Checks the id only; resolves with the reason why the server accepts no writes, or null. */
   async assertStoreId(what: string, link: RedisLink): Promise<string | null> {
     const { value, writeError: refusal } = await link.readFromPrimary(what, STORE_KEY)
     if (value === this.id) return refusal
-    // Rows must not go where nobody will look for them.
+    // No ledger entries into another store.
     const reason = new LostStore(OTHER_STORE)
-    if (this.id !== '') suspect(reason, this.ledger)
+    if (this.id !== '') markUnavailable(reason, this.ledger)
     throw unavailable(`${what} failed`, reason)
   }
 
-  /** The second half. */
+  /** Throws if there is a reason. */
   assertWritable(what: string, refusal: string | null): void {
     if (refusal === null) return
-    throw unavailable(`${what} failed`, new Error(`Redis takes no writes: ${refusal}`))
+    throw unavailable(`${what} failed`, new Error(`Redis accepts no writes: ${refusal}`))
   }
 
-  /** What there is of what no store could have; an engine that is closed has no answer. */
+  /** The result for a name that the store cannot contain; throws if the engine is closed. */
   answerIfOpen<T>(answer: T): T {
     if (this.closed) throw unavailable('reading failed', new Error('the store has been closed'))
     return answer
@@ -148,19 +146,20 @@ export class RedisEngine {
     this.cache.close()
   }
 
-  /** The name of the store, given by whoever opened it first. */
+  /** Reads the id of the store, or creates it. */
   private async identify(): Promise<void> {
     const made = randomBytes(9).toString('base64url')
     const claim = this.changes.runDurably('opening', CLAIM, [STORE_KEY], [made])
-    // Replicas that are not there yet are warned of already; they will have the name when they are.
+    // Missing replicas caused a warning already; they get the id when they connect.
     await claim.catch(() => undefined)
     const id = await this.admin.send('opening', 'get', [STORE_KEY])
-    if (typeof id !== 'string') throw unavailable('opening failed', new Error('it has no name'))
+    if (typeof id !== 'string')
+      throw unavailable('opening failed', new Error('the store has no id'))
     this.made = { id, isNew: id === made }
     for (const link of [this.lookups, this.ledger]) link.expected = { key: STORE_KEY, value: id }
   }
 }
 
-function suspect(reason: Error, ...links: RedisLink[]): void {
+function markUnavailable(reason: Error, ...links: RedisLink[]): void {
   for (const link of links) link.markUnavailable(reason)
 }

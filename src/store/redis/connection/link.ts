@@ -1,8 +1,6 @@
 /**
- * One connection to Redis (to each node, of a Cluster): time-outs, breaker, scripts.
- * Knows no key and no meaning of what is sent.
- *
- * Every purpose has its own, so that what is slow for one never stands before another's command.
+ * One connection to Redis (in a Cluster, to each node), with timeouts, a circuit breaker, and scripts. Each purpose has
+ * its own connection, so that slow commands of one do not delay another.
  */
 import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../../../errors.js'
@@ -22,30 +20,30 @@ import { Replicas } from './replicas.js'
 import { evaluate, loadScript, type Argument, type Script } from './script.js'
 import type { RedisAddress } from './address.js'
 
-/** What tells a store from any other: a key, and what is there. */
+/** A key and the value that it must have: the id of the store. */
 export interface ExpectedValue {
   readonly key: string
   readonly value: string
 }
 
-/** An open breaker asks the server itself; no request waits to find out. */
+/** Interval of probes while the breaker is open. */
 const PROBE_MS = 1_000
-/** Names that the server looks at for one answer. */
+/** Keys that the server scans for one reply. */
 const SCANNED_AT_ONCE = 1_000
 
-/** Why a store that is not the one that was opened is not used. */
+/** The reason for refusing a store that is not the one that was opened. */
 export const OTHER_STORE =
-  'the store that was opened is gone (emptied, or another in its address); restore it, or restart the gateway to begin with what is there'
+  'the store that was opened is gone (emptied or replaced); restore it, or restart the gateway to use the store that is there now'
 
 const READ_FROM_PRIMARY = loadScript('records/read-from-primary')
 
-/** Fails fast, and only with `GatewayError(store_unavailable)`; comes back by itself. */
+/** Fails fast, and only with `GatewayError(store_unavailable)`; reconnects by itself. */
 export class RedisLink {
-  /** Called when a connection that was lost is there again, to the store that it was to. */
+  /** Called when a lost connection is open again, to the same store. */
   onReconnect: () => void = () => undefined
-  /** Called, with the reason, when one answer, late or of a replica, is why those that follow are not sent. */
+  /** Called with the reason when a timeout or a reply of a replica opens the breaker. */
   onUnavailable: (reason: Error) => void = () => undefined
-  /** What the server must have to be asked again after a failure; null asks for an answer only. */
+  /** The value that closes an open breaker; null accepts any reply. */
   expected: ExpectedValue | null = null
   private readonly client: Redis | Cluster
   private readonly breaker = new Breaker()
@@ -54,11 +52,11 @@ export class RedisLink {
   private readonly replicas: Replicas
   private opening: Promise<void> | null = null
   private probing: NodeJS.Timeout | null = null
-  /** Connected once; from then on the client sees to it by itself. */
+  /** Connected once; from then on the client reconnects by itself. */
   private connected = false
-  /** Lost and made again, and `onBack` not called yet. */
+  /** Reconnected, and `onReconnect` not called yet. */
   private isReconnected = false
-  /** It was a replica when it was last asked: another server may be the primary by now. */
+  /** The last probe found a replica: another server may be the primary by now. */
   private isReplica = false
   private lastError: Error | null = null
   private closed = false
@@ -79,7 +77,7 @@ export class RedisLink {
     this.client.on('error', (error: Error) => (this.lastError = error))
     this.client.on('node error', (error: Error) => (this.lastError = error))
     this.client.on('end', () => this.reconnect())
-    // What answers now may have forgotten everything meanwhile: it is asked before anybody is sent there.
+    // The server may have lost its data meanwhile: a probe precedes all commands.
     this.client.on('ready', () => {
       this.select(address.db)
       if (!this.connected) return
@@ -89,7 +87,7 @@ export class RedisLink {
     })
   }
 
-  /** Resolves when connected; rejects where that fails or takes too long. */
+  /** Resolves when connected; rejects if that fails or takes too long. */
   async opened(): Promise<void> {
     if (this.closed) throw unavailable('connecting failed', new Error('the store has been closed'))
     if (this.connected) return
@@ -97,7 +95,7 @@ export class RedisLink {
     await this.opening
   }
 
-  /** One command. A Promise that only ever rejects with `GatewayError(store_unavailable)`. */
+  /** Sends one command. */
   async send(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
     await this.enterQueue(what)
     return this.awaitReply(what, this.client.call(command, [...args])).finally(() =>
@@ -105,7 +103,7 @@ export class RedisLink {
     )
   }
 
-  /** One command whose answer may hold any bytes. */
+  /** Sends one command with a binary reply. */
   async sendForBytes(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
     await this.enterQueue(what)
     return this.awaitReply(what, this.client.callBuffer(command, [...args])).finally(() =>
@@ -113,7 +111,7 @@ export class RedisLink {
     )
   }
 
-  /** One atomic step. `keys` are all of one slot. */
+  /** Runs a script: one atomic step. `keys` are all of one slot. */
   async run(
     what: string,
     text: Script,
@@ -125,14 +123,14 @@ export class RedisLink {
     return this.awaitReply(what, answer).finally(() => this.queue.leave())
   }
 
-  /** What stands at the key of a primary; a replica is as good as away. */
+  /** Reads a key; rejects if the server is a replica. */
   async readFromPrimary(what: string, key: string): Promise<PrimaryValue> {
     await this.enterQueue(what)
     const reply = evaluate(this.client, READ_FROM_PRIMARY, [key], []).then(parsePrimaryValue)
     return this.awaitReply(what, reply).finally(() => this.queue.leave())
   }
 
-  /** The names that fit a pattern, of every node, some at a time; one that moves meanwhile may come twice. */
+  /** The keys that match a pattern, of every node, in batches; a key that moves between nodes may occur twice. */
   async *scan(what: string, pattern: string): AsyncGenerator<string[]> {
     await this.opened()
     const nodes = this.client instanceof Redis ? [this.client] : this.client.nodes('master')
@@ -151,8 +149,8 @@ export class RedisLink {
   }
 
   /**
-   * A script whose effect must be on the replicas, too, before it is acknowledged. Rejects with
-   * `store_unconfirmed` where it took effect and too few replicas have it.
+   * Runs a script and waits until the replicas have its effect. Rejects with `store_unconfirmed` if it took effect and
+   * too few replicas have it.
    */
   async runDurably(
     what: string,
@@ -166,7 +164,7 @@ export class RedisLink {
     return answer
   }
 
-  /** The same for a step that prepares a change, which is not made where this rejects. */
+  /** The same for a step that prepares a change: if it rejects, the change was not made. */
   async prepareDurably(
     what: string,
     text: Script,
@@ -180,21 +178,21 @@ export class RedisLink {
     }
   }
 
-  /** Sends nothing until the server has answered a probe, which goes at once: somebody else waited in vain. */
+  /** Opens the breaker and probes at once: another connection to the same server had a timeout. */
   markUnavailable(reason: Error): void {
     if (!this.breaker.trip()) return
     this.lastError = reason
     this.probe()
   }
 
-  /** Ends the connection; what is under way fails. */
+  /** Closes the connection; commands without a reply fail. */
   close(): void {
     this.closed = true
     if (this.probing !== null) clearTimeout(this.probing)
     this.client.disconnect()
   }
 
-  /** Resolves when the command may be sent; who has been let in calls `queue.left` afterwards. */
+  /** Resolves when the command may be sent; the caller calls `queue.leave` after the reply. */
   private async enterQueue(what: string): Promise<void> {
     if (!this.connected) await this.opened()
     if (this.queue.isFull) await this.queue.waitForRoom(what)
@@ -207,10 +205,10 @@ export class RedisLink {
     const { lastError } = this
     if (lastError instanceof LostStore) return unavailable(`${what} failed`, lastError)
     const reason = lastError?.message ?? 'it failed several times'
-    return unavailable(`${what} failed`, new Error(`Redis is not asked for a moment: ${reason}`))
+    return unavailable(`${what} failed`, new Error(`Redis failed a moment ago: ${reason}`))
   }
 
-  /** The client goes on trying by itself; what a server says of our credentials it will say again. */
+  /** Rejects if the first connection fails; the client goes on trying. */
   private async connect(): Promise<void> {
     try {
       await firstReady(this.client)
@@ -222,7 +220,7 @@ export class RedisLink {
     }
   }
 
-  /** The client gives up for good where it hears of a failover just while it asks the sentinels for the primary. */
+  /** ioredis stops reconnecting if a failover happens while it looks up the primary at the sentinels. */
   private reconnect(): void {
     setTimeout(() => {
       if (!this.closed) this.client.connect().catch(() => undefined)
@@ -235,11 +233,11 @@ export class RedisLink {
       this.breaker.succeeded(performance.now())
       return value
     } catch (error) {
-      // A new error: the client's own holds the command with its arguments, a password among them.
+      // A new error: ioredis's own contains the arguments of the command, perhaps a password.
       const reason = new Error(messageOf(error))
       this.lastError = reason
       const opened = this.breaker.failed(performance.now())
-      // The next would wait as long, or be refused as well: one request pays, once, and no other does.
+      // The next command would fail in the same way: only one request waits.
       const isAway = error instanceof ReplyTimeout || isReadOnly(reason.message)
       if (isAway && (this.breaker.trip() || opened)) {
         this.probe()
@@ -251,7 +249,7 @@ export class RedisLink {
     }
   }
 
-  /** The client goes on in database 0 where its own `SELECT` failed or was late; here, a failure reconnects. */
+  /** ioredis continues in database 0 if its own `SELECT` fails; this one reconnects instead. */
   private select(db: number): void {
     if (this.client instanceof Cluster || db === 0) return
     const { client } = this
@@ -264,7 +262,7 @@ export class RedisLink {
     if (this.probing !== null || this.closed) return
     this.probing = setTimeout(() => {
       this.probing = null
-      // A new connection is made to whoever is primary then, and asked as soon as it is there.
+      // The new connection is to the current primary, and probes it when it is open.
       if (this.isReplica && this.client instanceof Redis) this.client.disconnect(true)
       else this.probe()
     }, PROBE_MS).unref()
@@ -286,7 +284,7 @@ export class RedisLink {
     )
   }
 
-  /** As fast as any command must be, or there would be requests again that wait in vain. */
+  /** Probes the server, with the time limit of commands. */
   private async checkServer(): Promise<void> {
     const { expected: proof, client } = this
     if (proof === null) {

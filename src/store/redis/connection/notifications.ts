@@ -1,51 +1,51 @@
 /**
- * News of changes from Redis: one connection that listens, asks whether it still hears, and comes back.
- * Knows nothing of what a change means. What is published while nobody listens is lost; so whoever
- * hears is told that anything may have changed: when the link is lost, each second while it is (what
- * is remembered is then good for a second), and when it is back.
+ * Subscribes to changes of keys over a connection of its own, which pings the server and reconnects. Redis drops
+ * messages for a closed connection, so while it is closed the listener is called each second with the change of every
+ * key, and again after reconnecting: cached keys are then valid for one second.
  */
 import { Redis } from 'ioredis'
 import { clientOptions, retryDelayMs } from './options.js'
 import type { RedisAddress } from './address.js'
 import type { KeyChange } from '../../store.js'
 
-/** What is published in address of a digest where anything may have changed. */
+/** The message for a change of every key, in place of a digest. */
 export const EVERY_KEY = '*'
 
 const DIGEST = /^[0-9a-f]{64}$/
 const PING_MS = 5_000
-/** With the time between two pings: a link that is dead is given up after 10 s. */
+/** Time limit of a ping: a broken connection is closed after 10 s. */
 const PONG_MS = 5_000
-const DEAF_MS = 1_000
+/** Interval of calls while there is no connection. */
+const DISCONNECTED_MS = 1_000
 
-/** Listens from `opened` to `close`. */
+/** Subscribed from `opened` to `close`. */
 export class RedisNotifications {
   private readonly address: RedisAddress
   private readonly channel: string
-  private readonly tell: (change: KeyChange) => void
+  private readonly notify: (change: KeyChange) => void
   private readonly warn: (message: string) => void
   private readonly pinging: NodeJS.Timeout
   private client: Redis | null = null
   private attempts = 0
   private retry: NodeJS.Timeout | null = null
-  private deaf: NodeJS.Timeout | null = null
+  private disconnected: NodeJS.Timeout | null = null
   private closed = false
 
-  /** `tell` is called with each change, in order; `warn` when the link is lost. */
+  /** `notify` is called with each change, in order; `warn` when the connection is lost. */
   constructor(
     address: RedisAddress,
     channel: string,
-    tell: (change: KeyChange) => void,
+    notify: (change: KeyChange) => void,
     warn: (message: string) => void,
   ) {
     this.address = address
     this.channel = channel
-    this.tell = tell
+    this.notify = notify
     this.warn = warn
     this.pinging = setInterval(() => this.ping(), PING_MS).unref()
   }
 
-  /** Resolves when it hears; rejects where it cannot. */
+  /** Resolves when it is subscribed. */
   async opened(): Promise<void> {
     await this.listen()
   }
@@ -54,32 +54,32 @@ export class RedisNotifications {
     this.closed = true
     clearInterval(this.pinging)
     if (this.retry !== null) clearTimeout(this.retry)
-    if (this.deaf !== null) clearInterval(this.deaf)
+    if (this.disconnected !== null) clearInterval(this.disconnected)
     this.client?.disconnect()
   }
 
   private async listen(): Promise<void> {
     const client = new Redis({
-      ...clientOptions(this.placeNow(), 'news', PONG_MS),
+      ...clientOptions(this.nextAddress(), 'news', PONG_MS),
       // A new client for each try: a Cluster's next node, a Sentinel's new primary.
       retryStrategy: () => null,
       autoResubscribe: false,
     })
     this.client = client
     client.on('error', () => undefined)
-    client.on('message', (_channel: string, text: string) => this.heard(text))
+    client.on('message', (_channel: string, text: string) => this.receive(text))
     client.once('end', () => this.lost(client))
     await client.connect()
     await client.subscribe(this.channel)
     this.attempts = 0
-    if (this.deaf === null) return
-    clearInterval(this.deaf)
-    this.deaf = null
-    this.tell({ digest: null })
+    if (this.disconnected === null) return
+    clearInterval(this.disconnected)
+    this.disconnected = null
+    this.notify({ digest: null })
   }
 
-  /** Any node of a Cluster has the news; the next one, where the last was no good. */
-  private placeNow(): RedisAddress {
+  /** Any node of a Cluster sends the messages; after a failure, the next one. */
+  private nextAddress(): RedisAddress {
     const { address, attempts } = this
     if (address.kind !== 'cluster') return address
     const host = address.hosts[attempts % address.hosts.length]
@@ -88,10 +88,10 @@ export class RedisNotifications {
 
   private lost(client: Redis): void {
     if (this.closed || this.client !== client) return
-    if (this.deaf === null) {
-      this.deaf = setInterval(() => this.tell({ digest: null }), DEAF_MS).unref()
-      this.warn('no news of changes from Redis; keys are looked up again after a second')
-      this.tell({ digest: null })
+    if (this.disconnected === null) {
+      this.disconnected = setInterval(() => this.notify({ digest: null }), DISCONNECTED_MS).unref()
+      this.warn('no notifications of changes from Redis; cached keys are valid for one second')
+      this.notify({ digest: null })
     }
     this.attempts += 1
     this.retry = setTimeout(() => {
@@ -104,9 +104,9 @@ export class RedisNotifications {
     if (client?.status === 'ready') client.ping().catch(() => client.disconnect())
   }
 
-  /** Who can publish here can write keys, too; still, only what we would have said counts. */
-  private heard(text: string): void {
-    if (text === EVERY_KEY) this.tell({ digest: null })
-    else if (DIGEST.test(text)) this.tell({ digest: text })
+  /** Ignores other messages. */
+  private receive(text: string): void {
+    if (text === EVERY_KEY) this.notify({ digest: null })
+    else if (DIGEST.test(text)) this.notify({ digest: text })
   }
 }

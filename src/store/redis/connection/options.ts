@@ -1,12 +1,12 @@
 /**
- * How a client of Redis is set up: time-outs, reconnects, TLS, sentinels. Knows no command.
+ * The options of ioredis: timeouts, reconnects, TLS, sentinels.
  */
 import { readBoundedFile } from '../../../files/bounded-file.js'
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { unavailable } from '../../errors.js'
 import type { RedisAddress } from './address.js'
 
-/** The client's options, but for the one whose type does not admit that it may be left out. */
+/** ioredis's options without the one that its type requires and its code does not. */
 type Options = Omit<RedisOptions, 'replyMapping'>
 
 const CONNECT_TIMEOUT_MS = 1_000
@@ -14,30 +14,30 @@ const HANDSHAKE_MS = 250
 const SOCKET_TIMEOUT_MS = 5_000
 const KEEP_ALIVE_MS = 10_000
 const RETRY_FIRST_MS = 50
-/** A server that is back is noticed within this and its jitter, and a revocation that was missed. */
+/** Maximum delay, without jitter, until a server that is back, and a missed revocation, are noticed. */
 const RETRY_MOST_MS = 500
 const JITTER = 0.25
 const TRY_AGAIN_MS = 10
-/** To other nodes; as the client has it by itself. */
+/** Redirections to other nodes: the default of ioredis. */
 const REDIRECTIONS = 16
 
-/** Waits of a growing, jittered length. */
+/** Exponential backoff with jitter. */
 export function retryDelayMs(times: number): number {
   const delayMs = Math.min(RETRY_FIRST_MS * 2 ** Math.min(times - 1, 20), RETRY_MOST_MS)
   return delayMs * (1 + Math.random() * JITTER)
 }
 
-/** The options that every client has; also of the one that listens for news. */
+/** The options of every client, that of notifications included. */
 export function clientOptions(address: RedisAddress, name: string, timeoutMs: number): Options {
   const tls = address.tls ? tlsOptions(address) : null
   return {
     username: address.username ?? undefined,
     password: address.password ?? undefined,
     db: address.db,
-    // The newer protocol gives us nothing, and proxies know the older one.
+    // Proxies support the older protocol, and the newer one has no advantage here.
     protocol: 2,
     connectionName: `sluice-${name}`,
-    // For what the client asks by itself when it connects; `RedisLink` has its own.
+    // For the handshake; `RedisLink` limits the time of commands.
     commandTimeout: Math.max(timeoutMs, HANDSHAKE_MS),
     connectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
@@ -47,7 +47,7 @@ export function clientOptions(address: RedisAddress, name: string, timeoutMs: nu
     autoResendUnfulfilledCommands: false,
     lazyConnect: true,
     retryStrategy: retryDelayMs,
-    // A primary that became a replica answers so; whoever is primary now is found on the next connect.
+    // The reply of a primary that became a replica; the next connection finds the new primary.
     reconnectOnError: (error) => error.message.includes('READONLY '),
     ...(tls === null ? {} : { tls }),
     ...(address.kind === 'sentinel' ? sentinelOptions(address, tls) : {}),
@@ -63,7 +63,7 @@ function tlsOptions({ tlsCa, tlsCert, tlsKey }: RedisAddress) {
   }
 }
 
-/** Bundles of a system's certificate authorities have 200 KiB. */
+/** The bundle of a system's certificate authorities has 200 KiB. */
 const MAX_PEM_BYTES = 4 * 1024 * 1024
 
 function pemIn(file: string): Buffer {
@@ -91,8 +91,8 @@ function sentinelOptions(address: RedisAddress, tls: object | null): Options {
 }
 
 /**
- * Those of a Cluster's client, which makes one of each node. While a slot moves, its new node refuses scripts
- * that would make a key: they are sent again until the slot has moved or their time is over.
+ * The options of a Cluster's client. While a slot moves, its new node refuses scripts that create a key: ioredis sends
+ * them again until the slot has moved or the time limit is over.
  */
 export function clusterOptions(address: RedisAddress, name: string, timeoutMs: number) {
   return {
@@ -108,12 +108,12 @@ export function clusterOptions(address: RedisAddress, name: string, timeoutMs: n
   }
 }
 
-/** For the first connection: sentinels that do not answer are tried one after the other. */
+/** Time limit of the first connection: ioredis tries the sentinels in sequence. */
 const OPEN_DEADLINE_MS = 3_000
 
 /**
- * Connects for the first time. Rejects if that takes too long or the server refuses the credentials; the client
- * goes on trying.
+ * Connects for the first time. Rejects if that takes too long or the server refuses the credentials; ioredis keeps
+ * trying.
  */
 export async function firstReady(client: Redis | Cluster): Promise<void> {
   let timer: NodeJS.Timeout | undefined
@@ -122,7 +122,7 @@ export async function firstReady(client: Redis | Cluster): Promise<void> {
     client.on('error', (error: Error) => {
       if (/^(?:WRONGPASS|NOAUTH|NOPERM|ERR) /.test(error.message)) reject(error)
     })
-    timer = setTimeout(() => reject(new Error('it takes too long')), OPEN_DEADLINE_MS)
+    timer = setTimeout(() => reject(new Error('connecting takes too long')), OPEN_DEADLINE_MS)
   })
   client.connect().catch(() => undefined)
   await ready.finally(() => clearTimeout(timer))

@@ -1,6 +1,6 @@
 /**
- * Limits how many commands are under way on a connection. The others wait here, where no timeout runs: a burst is
- * not taken for a slow server, and a server that hangs is found by the first commands.
+ * Limits the concurrent commands of a connection. The others wait here without a timeout: a burst must not look like a
+ * slow server.
  */
 import { unavailable } from '../../errors.js'
 
@@ -13,7 +13,7 @@ export class Queue {
   private underWay = 0
   private readonly waiting: (() => void)[] = []
 
-  /** While `isEnded` returns true, nobody waits. */
+  /** While `isEnded` returns true, no command waits. */
   constructor(isEnded: () => boolean) {
     this.isEnded = isEnded
   }
@@ -33,7 +33,7 @@ export class Queue {
     }
   }
 
-  /** A command is sent; `left` follows when it has its answer. */
+  /** A command is sent; call `leave` when it has its reply. */
   enter(): void {
     this.underWay += 1
   }

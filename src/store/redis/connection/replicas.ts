@@ -1,18 +1,18 @@
 /**
- * Waits until replicas have a change (`WAIT`). Redis answers nothing else on a connection while it waits, so one
- * wait serves all changes that were sent before it.
+ * Waits until replicas have a change (`WAIT`). `WAIT` blocks its connection, so one wait serves all changes that were
+ * sent before it.
  */
 import { Redis, type Cluster } from 'ioredis'
 import { reasonOf, unavailable, unconfirmed } from '../../errors.js'
 
 const LEAST_WAIT_MS = 100
 
-/** What a wait needs of its connection. */
+/** The connection of the waits. */
 export interface ReplicaOptions {
   readonly client: Redis | Cluster
   /** Replicas that must have a change; 0 waits for none. */
   readonly replicas: number
-  /** Of each command; a wait takes half of it at the most. */
+  /** Time limit of a command; a wait takes at most half of it. */
   readonly timeoutMs: number
   /** Limits the time of a reply. Rejects with `GatewayError(store_unavailable)`. */
   readonly awaitReply: <T>(what: string, reply: Promise<T>) => Promise<T>
@@ -29,7 +29,7 @@ export class Replicas {
     this.waitMs = Math.max(LEAST_WAIT_MS, Math.floor(options.timeoutMs / 2))
   }
 
-  /** Resolves when no wait is under way. */
+  /** Resolves when no wait blocks the connection. */
   async idle(): Promise<void> {
     while (this.waits.size > 0) await Promise.allSettled(this.waits.values())
   }
@@ -53,17 +53,17 @@ export class Replicas {
   }
 
   private waitAt(what: string, node: Redis): Promise<unknown> {
-    const { awaitReply: judged, replicas } = this.options
+    const { awaitReply: awaitReply, replicas } = this.options
     const reply = node.call('wait', [replicas, this.waitMs])
-    const wait = judged(what, reply).finally(() => this.waits.delete(node))
+    const wait = awaitReply(what, reply).finally(() => this.waits.delete(node))
     this.waits.set(node, wait)
     return wait
   }
 
   private async nodeOf(what: string, key: string): Promise<Redis> {
-    const { client, awaitReply: judged } = this.options
+    const { client, awaitReply: awaitReply } = this.options
     if (client instanceof Redis) return client
-    const slot = await judged(what, client.call('cluster', ['keyslot', key]))
+    const slot = await awaitReply(what, client.call('cluster', ['keyslot', key]))
     const name = typeof slot === 'number' ? client.slots[slot]?.[0] : undefined
     const node = client
       .nodes('master')

@@ -1,22 +1,22 @@
 /**
- * What servers answer, and when: looks at a key, refusals of replicas, and answers that come too late.
+ * Parses replies of the server, and limits their time.
  */
 
-/** What stands at a key; `refusal` is why the primary takes no writes now, null where it does. */
+/** The value of a key of the primary; `writeError` is why it accepts no writes, or null. */
 export interface PrimaryValue {
   readonly value: unknown
   readonly writeError: string | null
 }
 
-/** A server that let a command wait for as long as that. */
+/** No reply within the time limit. */
 export class ReplyTimeout extends Error {}
 
-/** Whether a replica refused a write; older servers put the place in the script before it. */
+/** Whether a replica refused a write; older servers begin the message with the line of the script. */
 export function isReadOnly(message: string): boolean {
   return message.includes('READONLY ')
 }
 
-/** The answer to a look at a key. Throws an Error where a replica gave it. */
+/** The reply of `read-from-primary.lua`. Throws an Error if it is a replica's. */
 export function parsePrimaryValue(answer: unknown): PrimaryValue {
   const [value, refusal] = Array.isArray(answer) ? (answer as unknown[]) : []
   const why = typeof refusal === 'string' ? refusal : ''
@@ -25,18 +25,23 @@ export function parsePrimaryValue(answer: unknown): PrimaryValue {
 }
 
 /**
- * A process that was held up runs its timers before it reads its sockets: what is late by then may
- * have been answered long ago, and is looked for before anybody is blamed.
+ * Rejects with `ReplyTimeout` after the time limit. A delayed event loop runs timers before it reads sockets, so the
+ * sockets are read again before the timeout counts. ioredis has a longer time limit of its own (`commandTimeout`), which
+ * may end first when the event loop was delayed.
  */
 export function withTimeout<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = (): void => reject(new ReplyTimeout(`no answer within ${timeoutMs} ms`))
     const timer = setTimeout(() => setImmediate(late), timeoutMs)
-    reply.then(resolve, reject).finally(() => clearTimeout(timer))
+    const failed = (error: unknown): void => {
+      if (messageOf(error) === 'Command timed out') late()
+      else reject(error instanceof Error ? error : new Error(messageOf(error)))
+    }
+    reply.then(resolve, failed).finally(() => clearTimeout(timer))
   })
 }
 
-/** What an error says. */
+/** The message of an error. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,5 +1,5 @@
 /**
- * Lua scripts: read from `../scripts` once, when the program starts, and named by their hash.
+ * Loads Lua scripts from `../scripts` when the program starts, and runs them by their hash.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -13,13 +13,13 @@ export interface Script {
   readonly sha: string
 }
 
-/** What a command is made of. */
+/** An argument of a command. */
 export type Argument = string | number | Buffer
 
 const FOLDER = new URL('../scripts/', import.meta.url)
 
 /**
- * The script of these files, one after the other: first the files with functions that the last one calls.
+ * Joins files to a script: the last file uses functions of those before it.
  * `names` are paths below `scripts` without `.lua`. Throws where a file does not exist.
  */
 export function loadScript(...names: readonly string[]): Script {
@@ -27,7 +27,7 @@ export function loadScript(...names: readonly string[]): Script {
   return { lua, sha: createHash('sha1').update(lua).digest('hex') }
 }
 
-/** Runs a script by its hash; a server that does not have it is sent the text. Rejects with the client's error. */
+/** Runs a script by its hash, and by its text if the server does not have it. Rejects with ioredis's error. */
 export async function evaluate(
   client: Redis | Cluster,
   { lua, sha }: Script,

@@ -1,7 +1,6 @@
 /**
- * Whether a Redis server is one that keys and money can be kept in: asked once, at the start.
- * Knows no key of the store. What it may not ask (managed servers forbid `CONFIG`) it does not hold
- * against the server.
+ * Checks once, at the start, that the server keeps what it stores. A managed server may forbid `CONFIG`; the check then
+ * skips what it cannot read.
  */
 import { unavailable } from '../../errors.js'
 import type { RedisLink } from './link.js'
@@ -11,15 +10,14 @@ const OLDEST: readonly [number, number] = [6, 2]
 const MAX_SKEW_MS = 1_000
 
 /**
- * Rejects where the server would lose what it was given, and says what to change; tells `warn` of
- * what an operator should know.
+ * Rejects if the server would lose data, with the setting to change. Calls `warn` with further advice to the operator.
  */
 export async function checkServer(
   link: RedisLink,
   waitReplicas: number,
   warn: (message: string) => void,
 ): Promise<void> {
-  const info = fieldsOf(await link.send('asking Redis what it is', 'info', []))
+  const info = fieldsOf(await link.send('reading the version of Redis', 'info', []))
   const version = info.get('redis_version') ?? ''
   if (isOlder(version)) throw refused(`Redis ${version} is too old; 6.2 or newer is needed`)
   const policy = info.get('maxmemory_policy') ?? 'noeviction'
@@ -41,16 +39,18 @@ export async function checkServer(
 }
 
 async function warnOfPersistence(link: RedisLink, warn: (message: string) => void): Promise<void> {
-  const saves = await link.send('asking for snapshots', 'config', ['get', 'save']).catch(() => null)
+  const saves = await link
+    .send('reading the settings of Redis', 'config', ['get', 'save'])
+    .catch(() => null)
   const points = Array.isArray(saves) ? String(saves[1]) : null
   if (points === '')
-    warn('Redis keeps nothing on disk: a restart loses all keys; set appendonly yes')
+    warn('Redis writes nothing to disk: a restart loses all keys; set appendonly yes')
   else warn('Redis has no append-only file: a crash loses the last minutes; set appendonly yes')
 }
 
 async function checkClock(link: RedisLink, warn: (message: string) => void): Promise<void> {
   const beganMs = Date.now()
-  const answer = await link.send('asking Redis for the time', 'time', [])
+  const answer = await link.send('reading the time of Redis', 'time', [])
   const endedMs = Date.now()
   const [seconds, micros] = Array.isArray(answer) ? answer.map(Number) : []
   const serverMs = (seconds ?? Number.NaN) * 1000 + (micros ?? Number.NaN) / 1000

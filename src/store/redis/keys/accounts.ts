@@ -1,6 +1,6 @@
 /**
- * Accounts in Redis. An account exists once its e-mail names it, which is written last: before that
- * its record is one that nobody can name, and lists leave it out.
+ * Accounts in Redis. An account exists when the pointer of its e-mail exists, which is written last; lists omit records
+ * without one.
  */
 import type { Account } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
@@ -49,7 +49,7 @@ export class RedisAccounts {
       await changes.runDurably(what, layout.CLAIM, claim, [account.id]),
     )
     if (claimed === 1) return 'created'
-    // Somebody else has finished the same account.
+    // Another process has finished the same account.
     if (owner === account.id) return 'id_taken'
     await admin.send(what, 'del', keys)
     await admin.send(what, 'zrem', [layout.ORDER_KEYS[0], account.id])
@@ -83,7 +83,7 @@ export class RedisAccounts {
     const start = after === null ? null : `(${after}`
     const range = order === 'newest_first' ? [start ?? '+inf', '-inf'] : [start ?? '-inf', '+inf']
     const command = order === 'newest_first' ? 'zrevrangebyscore' : 'zrangebyscore'
-    // One more than asked for shows whether there is another page.
+    // One more item shows whether there is another page.
     const args = [layout.ORDER_KEYS[0], ...range, 'WITHSCORES', 'LIMIT', 0, limit + 1]
     const found = listOf(await this.engine.admin.send(what, command, args)).map(String)
     if (found.length === 0) await this.engine.assertSameStore(what)
@@ -101,16 +101,16 @@ export class RedisAccounts {
     if (!isAccountId(accountId)) return this.engine.answerIfOpen(null)
     const what = 'changing an account'
     const keys = [layout.accountKey(accountId), layout.pendingAuditKey(accountId)]
-    // A password concerns no key.
-    const isNews = edit.plan !== undefined || edit.disabled !== undefined
-    const channel = isNews ? this.engine.channel : ''
+    // A new password does not change the keys.
+    const isPublished = edit.plan !== undefined || edit.disabled !== undefined
+    const channel = isPublished ? this.engine.channel : ''
     for (;;) {
       const old = await this.textOf(what, accountId)
       if (old === null) return null
       const before = parseAccount(what, accountId, old)
       const account = editedAccount(before, edit)
       const args = [old, textOf(account), channel]
-      // Another change may have come in between; then it is read again.
+      // If another change came in between, it is read again.
       const done = await this.trail.withAuditEntries(
         accountId,
         auditEntries(before, account),
@@ -121,7 +121,7 @@ export class RedisAccounts {
     }
   }
 
-  /** Whether it is what a process left that was killed before the e-mail named the account. */
+  /** Whether the record was left by a process that was killed before it wrote the pointer of the e-mail. */
   private async isUnfinished(what: string, account: Account, email: string[]): Promise<boolean> {
     if ((await this.engine.admin.send(what, 'get', email)) !== null) return false
     return (await this.textOf(what, account.id)) === textOf(account)
@@ -135,7 +135,7 @@ export class RedisAccounts {
     return null
   }
 
-  /** Null for one that was never finished: its e-mail is nobody's, or another's. */
+  /** Null for a record that was never finished: the pointer of its e-mail is missing, or another's. */
   private async listed(id: string): Promise<Account | null> {
     const account = await this.byId(id)
     if (account === null) return null
@@ -145,7 +145,7 @@ export class RedisAccounts {
   }
 }
 
-/** What the store counts stands beside the record here, not in it. */
+/** Order and number of live keys are stored beside the record in Redis, not in it. */
 function textOf(account: Account): string {
   return writeAccount({ account, order: 0, liveKeys: 0 })
 }

@@ -1,9 +1,9 @@
 /**
- * The audit trail in Redis: texts by id, with an index in order of ids and one by account, in one slot.
+ * The audit trail in Redis: records by id, with an index in order of ids and one by account, in one slot.
  *
- * An account is in another slot, and no step is atomic in two. So a change is announced here, its own script
- * leaves the entry beside what it changes, and from there it is brought here. Whoever dies on the way leaves
- * the announcement, and the next reader brings what it announced.
+ * An account is in another slot, and a script changes one slot only. So a change is announced here first, its script
+ * leaves the audit entry beside the account, and the entry is then moved here. If the process is killed in between,
+ * the next reader finds the announcement and moves the entry.
  */
 import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
 import { damaged, unavailable } from '../../errors.js'
@@ -19,12 +19,12 @@ const IDS = 'sluice:{trail}:ids'
 /** Account and id. */
 const OWNERS = 'sluice:{trail}:owners'
 const KEYS = [TEXTS, IDS, OWNERS]
-/** Account and id of what is announced, by when it was. */
+/** Account and id of announced entries, by time. */
 const ANNOUNCED = 'sluice:{trail}:announced'
 const ANNOUNCE = loadScript('records/announce-audit-entry')
-/** A change takes some commands of a second each; what was announced so long ago was never made. */
+/** A change takes a few commands of a second each; after this time an announced change was never made. */
 const ABANDONED_AFTER_MS = 600_000
-/** Announcements that one reader looks at. */
+/** Announcements that one reader handles. */
 const MAX_COLLECTED = 1_000
 
 const ADD = loadScript('records/add-audit-entry')
@@ -47,8 +47,8 @@ export class RedisAuditTrail implements AuditTrail {
   }
 
   /**
-   * A change of an account, and what it leaves here: `change` is given the ids and texts for its script. Where
-   * it rejects, readers find out what it came to.
+   * Makes a change of an account with its audit entries: `change` gets the ids and records for its script. If it
+   * rejects, the next reader finds out whether the change was made.
    */
   async withAuditEntries<T>(
     accountId: string,
@@ -61,7 +61,7 @@ export class RedisAuditTrail implements AuditTrail {
     const what = 'announcing a change'
     await this.engine.changes.prepareDurably(what, ANNOUNCE, [ANNOUNCED], announced)
     const answer = await change(auditEntries.flatMap((entry) => [entry.id, writeAuditEntry(entry)]))
-    // Safe where it is: whoever reads next brings what cannot be brought now.
+    // If this fails, the next reader moves the entries.
     await this.collect(accountId, ids).catch(() => undefined)
     return answer
   }
@@ -86,9 +86,9 @@ export class RedisAuditTrail implements AuditTrail {
     })
   }
 
-  /** What the change has left of these; twice is as once. */
+  /** Moves the entries that the change has left beside the account. Idempotent. */
   private async collect(accountId: string, ids: readonly string[]): Promise<void> {
-    const what = 'bringing a change to the audit trail'
+    const what = 'moving an audit entry to the trail'
     const { admin } = this.engine
     const own = pendingAuditKey(accountId)
     for (const text of listOf(await admin.send(what, 'hmget', [own, ...ids]))) {
@@ -98,9 +98,9 @@ export class RedisAuditTrail implements AuditTrail {
     await this.forget(accountId, ids)
   }
 
-  /** What is beside the account first: without its announcement nobody would find it. */
+  /** Deletes the entry beside the account first: without its announcement no reader would find it. */
   private async forget(accountId: string, ids: readonly string[]): Promise<void> {
-    const what = 'forgetting an announcement'
+    const what = 'deleting an announcement'
     await this.engine.admin.send(what, 'hdel', [pendingAuditKey(accountId), ...ids])
     const places = ids.map((id) => announcement(accountId, id))
     await this.engine.admin.send(what, 'zrem', [ANNOUNCED, ...places])
@@ -119,7 +119,7 @@ export class RedisAuditTrail implements AuditTrail {
     }
   }
 
-  /** Whether there is the account: one is made in several steps, and auditEntries of with the first. */
+  /** Whether the account exists: its audit entry is written with the first step of several. */
   private async isFinished(what: string, accountId: string): Promise<boolean> {
     const { admin } = this.engine
     const text = await admin.send(what, 'hget', [accountKey(accountId), 'account'])

@@ -1,21 +1,20 @@
 /**
- * The names of the Redis keys of accounts and API keys, and the scripts that change them. What each script
- * reads, writes and answers stands in its file. The layout: docs/explanation/redis-store.md.
+ * The names of the Redis keys of accounts and API keys, and the scripts that change them. Layout:
+ * docs/explanation/redis-store.md.
  *
  * All of an account is in one slot of a Cluster (`{acc_…}`), so that one script can change it. In the
  * account's hash: `account` (its record), `live` (keys that are not revoked), `gen` (changes so far),
  * for each key `key:DIGEST` (its record), `id:KEY_ID` (its digest) and, once revoked, `revoked:DIGEST`
- * (when), `place` (the last place given in the order of keys) and `removed-before` (keys that ended before
- * that time may have been removed). Outside are pointers, which stand while the key does: `key:DIGEST` and
- * `key-id:ID` say whose it is.
+ * (when), `place` (the last position in the order of keys) and `removed-before` (keys that ended before that time may
+ * have been removed). The pointers `key:DIGEST` and `key-id:ID` name the account; they exist as long as the key.
  */
 import { loadScript } from '../connection/script.js'
 
 const PREFIX = 'sluice:'
 
-/** Which store this is; made with the store, so that an emptied one is known to be another. */
+/** The id of the store: an emptied store gets another one. */
 export const STORE_KEY = `${PREFIX}store`
-/** Written and read to prove that the store works. */
+/** Written and read to check that the store works. */
 export const PROBE_KEY = `${PREFIX}probe`
 /** The accounts in order of creation, and the last place given. */
 export const ORDER_KEYS = [`${PREFIX}{accounts}:order`, `${PREFIX}{accounts}:last`] as const
@@ -25,7 +24,7 @@ export function accountKey(id: string): string {
   return `${PREFIX}{${id}}:account`
 }
 
-/** What its changes have left for the audit trail, texts by id, until they have been brought there. */
+/** Audit entries of its changes, records by id, until they are moved to the audit trail. */
 export function pendingAuditKey(id: string): string {
   return `${PREFIX}{${id}}:told`
 }
@@ -35,32 +34,32 @@ export function orderKey(id: string): string {
   return `${PREFIX}{${id}}:key-order`
 }
 
-/** The same as earlier versions kept it: a list, from which no page can be read by its place. */
+/** The same in earlier versions: a list. */
 export function formerOrderKey(id: string): string {
   return `${PREFIX}{${id}}:keys`
 }
 
-/** Whose the digest is. */
+/** The pointer of a digest to its account. */
 export function digestKey(digest: string): string {
   return `${PREFIX}key:${digest}`
 }
 
-/** Whose the key's id is. */
+/** The pointer of a key's id to its account. */
 export function idKey(id: string): string {
   return `${PREFIX}key-id:${id}`
 }
 
-/** Whose the e-mail is. */
+/** The pointer of an e-mail to its account. */
 export function emailKey(email: string): string {
   return `${PREFIX}email:${email}`
 }
 
-/** Where changes are told. */
+/** The channel of notifications. */
 export function notificationChannel(storeId: string): string {
   return `${PREFIX}news:${storeId}`
 }
 
-/** Makes a pointer (digest, key id, e-mail) if there is none. */
+/** Creates a pointer (digest, key id, e-mail) if there is none. */
 export const CLAIM = loadScript('keys/create-pointer')
 
 /** Deletes a pointer of the same owner. */
@@ -72,7 +71,7 @@ export const PUT_ACCOUNT = loadScript('keys/leave-audit-entries', 'keys/put-acco
 /** Puts an account into the order of accounts. */
 export const PUT_IN_ORDER = loadScript('keys/list-account')
 
-/** Changes an account that is still as it was read. */
+/** Changes an account unless another process changed it meanwhile. */
 export const REPLACE_ACCOUNT = loadScript('keys/leave-audit-entries', 'keys/replace-account')
 
 /** Makes a key, within the limits of its account. */
@@ -87,7 +86,7 @@ export const END_KEYS = loadScript('keys/end-keys')
 /** Removes keys that END_KEYS has marked. */
 export const REMOVE_KEYS = loadScript('keys/key-order', 'keys/remove-keys')
 
-/** Changes a key that is still as it was read. */
+/** Changes a key unless another process changed it meanwhile. */
 export const REPLACE_KEY = loadScript('keys/leave-audit-entries', 'keys/replace-key')
 
 /** Revokes a key. */

@@ -1,6 +1,6 @@
 /**
- * Keys in Redis: all there is to know of one stands with its account, and pointers say whose it is.
- * Pointers are written first: killed before the rest, they point to nothing, which is an unknown key.
+ * Keys in Redis: the record of a key is in the hash of its account, and pointers name the account. Pointers are written
+ * first: if the process is killed then, they point to no record, which is an unknown key.
  */
 import type { ApiKey } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
@@ -20,16 +20,16 @@ import type { RedisAuditTrail } from './audit-trail.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 
-/** Digests whose account, or whose revocation, is remembered. */
-const MAX_REMEMBERED = 100_000
+/** Maximum number of digests in each of the two caches. */
+const MAX_CACHED = 100_000
 
-/** Whose a digest is, and when its key was last found to be good. */
+/** The account of a digest, and when its key was last found valid. */
 interface CachedOwner {
   readonly accountId: string
-  readonly goodAtMs: number
+  readonly validAtMs: number
 }
 
-/** Parts of an answer for each key (`LIST_KEYS`). */
+/** Values for each key in the reply of `LIST_KEYS`. */
 const PARTS = 4
 
 /** The part of `Store` that is about keys. */
@@ -37,12 +37,12 @@ export class RedisKeys {
   private readonly engine: RedisEngine
   private readonly trail: RedisAuditTrail
   private readonly maxKeysPerAccount: number
-  /** By digest; whose one is never changes, so it is asked once. */
+  /** The account of a digest never changes. */
   private readonly owners = new Map<string, CachedOwner>()
-  /** When keys were revoked: what was seen once holds, whatever a store that lost it says later. */
+  /** Revocations that this process has seen. They stay in force if the store loses them. */
   private readonly revocations = new Map<string, number>()
 
-  /** `mostKeys`: as `StoreBounds.keysPerAccount`. */
+  /** `maxKeysPerAccount`: as `StoreCapacity.keysPerAccount`. */
   constructor(engine: RedisEngine, trail: RedisAuditTrail, mostKeys: number) {
     this.engine = engine
     this.trail = trail
@@ -81,7 +81,7 @@ export class RedisKeys {
   async list(accountId: string, { order, after, limit }: PageQuery): Promise<Page<ApiKey>> {
     if (!isAccountId(accountId) || !isCursor(after)) return this.engine.answerIfOpen(EMPTY_PAGE)
     const what = 'listing keys'
-    // One more than asked for shows whether there is another page.
+    // One more item shows whether there is another page.
     const args = [after ?? '', limit + 1, order]
     const own = orderKeys(accountId)
     const parts = listOf(await this.engine.admin.run(what, layout.LIST_KEYS, own, args))
@@ -125,7 +125,7 @@ export class RedisKeys {
       const key = editedKey(found.key, edit)
       const keys = [layout.accountKey(accountId), layout.pendingAuditKey(accountId)]
       const args = [key.digest, found.text, writeKey(key), this.engine.channel]
-      // Another change may have come in between, or its end; then it is read again.
+      // If another change or a revocation came in between, it is read again.
       const done = await this.trail.withAuditEntries(
         accountId,
         auditEntries(found.key, key),
@@ -150,7 +150,7 @@ export class RedisKeys {
       this.engine.changes.runDurably(what, layout.REVOKE_KEY, keys, [...args, ...texts]),
     )
     if (typeof digest === 'string') {
-      remember(this.revocations, digest, atMs)
+      addToCache(this.revocations, digest, atMs)
       return true
     }
     await this.engine.assertSameStore(what)
@@ -158,8 +158,8 @@ export class RedisKeys {
   }
 
   /**
-   * In this order, so that whatever dies in between can be repeated: the key is ended for good, then its
-   * pointers go, then its record.
+   * Revokes expired keys first, then deletes the pointers, then the records: after a crash in between, the next call
+   * continues.
    */
   async remove(
     accountId: string,
@@ -199,7 +199,7 @@ export class RedisKeys {
     const [account, text, revoked, removedBefore] = listOf(
       await this.engine.lookups.send(what, 'hmget', args),
     )
-    // A pointer without its account: a part of the store is gone, which is not an unknown key.
+    // A pointer without its account: a part of the store was lost, so 401 would be wrong.
     if (typeof account !== 'string') {
       throw unavailable(`${what} failed`, damaged(`account '${owner}'`, 'it is gone'))
     }
@@ -208,21 +208,24 @@ export class RedisKeys {
       this.assertRemoved(what, digest, known, Number(removedBefore ?? 0))
       return null
     }
-    const isGood = key.revokedAtMs === undefined
-    const owned = { accountId: owner, goodAtMs: isGood ? Date.now() : 0 }
-    if (known === undefined) remember(this.owners, digest, owned)
+    const isValid = key.revokedAtMs === undefined
+    const owned = { accountId: owner, validAtMs: isValid ? Date.now() : 0 }
+    if (known === undefined) addToCache(this.owners, digest, owned)
     else this.owners.set(digest, owned)
     return { key, account: parseAccount(what, owner, account) }
   }
 
-  /** A key that was good after all that was removed had ended has not been removed: it is lost. */
+  /** Throws for a key that was valid after the last removal: it was not removed, but lost. */
   private assertRemoved(
     what: string,
     digest: string,
     known: CachedOwner | undefined,
     removedBeforeMs: number,
   ): void {
-    if (known !== undefined && (known.goodAtMs < removedBeforeMs || this.revocations.has(digest))) {
+    if (
+      known !== undefined &&
+      (known.validAtMs < removedBeforeMs || this.revocations.has(digest))
+    ) {
       this.owners.delete(digest)
       return
     }
@@ -275,7 +278,7 @@ export class RedisKeys {
     if (key === null) return null
     const revokedAtMs = key.revokedAtMs ?? this.revocations.get(digest)
     if (revokedAtMs === undefined) return key
-    remember(this.revocations, digest, revokedAtMs)
+    addToCache(this.revocations, digest, revokedAtMs)
     return { ...key, revokedAtMs }
   }
 }
@@ -284,19 +287,19 @@ const OUTCOMES = ['created', 'plan_limit', 'account_full', 'no_account', 'id_tak
 
 function outcomeOf(answer: unknown): KeyOutcome {
   for (const outcome of OUTCOMES) if (answer === outcome) return outcome
-  throw unavailable('creating a key failed', new Error('the script gave no answer'))
+  throw unavailable('creating a key failed', new Error('unexpected reply of the script'))
 }
 
-/** Of an account; all in one slot. */
+/** The Redis keys of an account's order of keys; all in one slot. */
 function orderKeys(accountId: string): string[] {
   return [layout.accountKey, layout.orderKey, layout.formerOrderKey].map((name) => name(accountId))
 }
 
-/** The oldest is forgotten; it is asked for again. */
-function remember<T>(map: Map<string, T>, key: string, value: T): void {
+/** Adds an item to a cache and removes the oldest one. */
+function addToCache<T>(map: Map<string, T>, key: string, value: T): void {
   if (map.has(key)) return
   map.set(key, value)
-  if (map.size <= MAX_REMEMBERED) return
+  if (map.size <= MAX_CACHED) return
   const [oldest] = map.keys()
   if (oldest !== undefined) map.delete(oldest)
 }

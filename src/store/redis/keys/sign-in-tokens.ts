@@ -1,6 +1,6 @@
 /**
- * Passes in Redis: their texts by id, with an index by end and one by whose they are, all in one slot.
- * Who changes one names the text that it has read; where that is no longer there, it reads again.
+ * Sign-in tokens in Redis: records by id, with an index by expiry time and one by account, all in one slot. A change
+ * names the record that was read, and is repeated if another change came in between.
  */
 import {
   SIGN_IN_TOKENS_PER_ACCOUNT,
@@ -14,7 +14,7 @@ import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
 import { parseRecord, listOf } from './read-records.js'
 
-/** Removed in one step; others come in between. */
+/** Tokens that one script deletes. */
 const BATCH = 256
 
 const TEXTS = 'sluice:{passes}:texts'
@@ -33,7 +33,7 @@ interface Found {
   readonly text: string
 }
 
-/** Passes of a store. */
+/** The sign-in tokens of a store. */
 export class RedisSignInTokens implements SignInTokens {
   private readonly engine: RedisEngine
 
@@ -42,7 +42,7 @@ export class RedisSignInTokens implements SignInTokens {
   }
 
   async add(token: SignInToken): Promise<boolean> {
-    const what = 'adding a token'
+    const what = 'adding a sign-in token'
     const args = [token.id, '', writeSignInToken(token), token.expiresAtMs, ownerOf(token)]
     if ((await this.engine.changes.runDurably(what, PUT, KEYS, args)) !== 1) return false
     if (token.accountId === '') return true
@@ -85,7 +85,7 @@ export class RedisSignInTokens implements SignInTokens {
   }
 
   async end(kind: SignInTokenKind, accountId: string, except: string | null): Promise<number> {
-    const what = 'ending passes'
+    const what = 'removing tokens'
     const ids = (await this.idsOf(what, kind, accountId)).filter((id) => id !== except)
     let count = 0
     for (let from = 0; from < ids.length; from += BATCH) {
@@ -95,7 +95,7 @@ export class RedisSignInTokens implements SignInTokens {
   }
 
   async sweep(nowMs: number): Promise<number> {
-    const what = 'sweeping passes'
+    const what = 'removing expired tokens'
     for (let count = 0; ;) {
       const range = [ENDS, '-inf', nowMs, 'LIMIT', 0, BATCH]
       const ids = listOf(await this.engine.admin.send(what, 'zrangebyscore', range)).map(String)
@@ -123,7 +123,7 @@ export class RedisSignInTokens implements SignInTokens {
   ): Promise<Found | null> {
     const [found] = await this.read(what, [id])
     if (found === undefined) {
-      // A store that has lost its data knows nobody, and must not sign everybody out.
+      // A store that lost its data must not sign out every user.
       await this.engine.assertSameStore(what)
       return null
     }

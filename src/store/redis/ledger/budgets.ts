@@ -1,5 +1,5 @@
 /**
- * What budgets have spent, moved out of the `redis` engine's ledger and into it. Decides nothing.
+ * Reads and writes the spend of all budgets, for migration.
  */
 import type { BudgetSpent } from '../../ledger.js'
 import type { LedgerKeys } from './key-names.js'
@@ -7,16 +7,16 @@ import { loadScript } from '../connection/script.js'
 import type { RedisLink } from '../connection/link.js'
 import { listOf } from '../keys/read-records.js'
 
-/** Puts under way at once. */
+/** Concurrent writes. */
 const AT_ONCE = 64
 const NAMES = 'sluice:{*}:usd_*'
 const NAME = /^sluice:\{(.*?)\}:(usd_day|usd_month):(.*)$/s
-/** Marks the tag of what accounts share; see `slotOf`. */
+/** Marks the hash tag of a shared limit; see `slotPrefix`. */
 const SHARED = '~'
 
 const PUT_BUDGET = loadScript('ledger/put-budget')
 
-/** See `Ledger.budgets`. What slices hold counts, as it does for who is admitted. */
+/** See `Ledger.budgets`. Slices count as spent, as they do for admission. */
 export async function* budgets(link: RedisLink): AsyncGenerator<readonly BudgetSpent[]> {
   const what = 'reading budgets'
   for await (const names of link.scan(what, NAMES)) {

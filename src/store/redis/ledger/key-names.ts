@@ -1,40 +1,39 @@
 /**
- * Where the `redis` engine's ledger keeps what. Knows no client and no script.
+ * The names of the Redis keys of the ledger.
  *
- * All that belongs to an account has its tag, so that one script admits and one settles. Beside that
- * there are orders over all accounts: without a Cluster, the same scripts keep them; with one, there
- * are none, and who asks for all accounts asks each (`ACCOUNTS`).
+ * The keys of an account have its hash tag, so that one script admits and one settles. Without a Cluster there are also
+ * indexes over all accounts; in a Cluster, a query over all accounts reads each of `ACCOUNTS`.
  *
  * A time in a name is 9 digits to the base 36, so that names sort by time.
  */
 import type { BudgetDemand, Demand } from '../../ledger.js'
 
-/** What every name begins with. */
+/** The prefix of every key. */
 export const PREFIX = 'sluice:'
 const TIME_DIGITS = 9
 const LAST_TIME = 36 ** TIME_DIGITS - 1
 
-/** Every account that the ledger has anything of. */
+/** The accounts with data in the ledger. */
 export const ACCOUNTS = `${PREFIX}ledger:accounts`
-/** How long a bucket of sums is. */
+/** The lengths of the times of sums. */
 export const BUCKET_MS = { hour: 3_600_000, day: 86_400_000 } as const
-/** What follows an account's tag, where scripts make the name themselves. */
+/** Suffixes of keys that scripts build themselves. */
 export const SUFFIX = { open: ':open', rows: ':rows', order: ':order', used: ':used' } as const
 /** Sorts after every name. */
 export const AFTER_ALL = '~'
 
-/** Subjects whose names are remembered, where there can be slices of their limits. */
+/** Maximum number of subjects whose key names are cached. */
 const MAX_CACHED_NAMES = 10_000
-/** In the place of an account, none of which is empty. */
+/** Replaces the account's id, which is never empty. */
 const ALL_ACCOUNTS = ''
 
-/** What is taken of each limit of one subject. */
+/** The keys of the counters of one subject. */
 type SubjectNames = Readonly<Record<Demand['kind'], string>>
 
-/** Names of what a script of one account touches. */
+/** The keys of the ledger, by account. */
 export class LedgerKeys {
   readonly isCluster: boolean
-  /** By subject, then account: what is asked for all the time is named once. */
+  /** By subject, then account. */
   private readonly named = new Map<string, Map<string, SubjectNames>>()
 
   constructor(isCluster: boolean) {
@@ -46,12 +45,12 @@ export class LedgerKeys {
     return accountPrefix(accountId) + SUFFIX.open
   }
 
-  /** The stream of rows, in the order in which they were settled. */
+  /** The stream of entries, in the order in which they were settled. */
   entries(accountId: string): string {
     return accountPrefix(accountId) + SUFFIX.rows
   }
 
-  /** Rows in the order of their time: `timeName`, then the request. */
+  /** Entries in the order of their time: `timePrefix`, then the request id. */
   order(accountId: string): string {
     return accountPrefix(accountId) + SUFFIX.order
   }
@@ -66,29 +65,29 @@ export class LedgerKeys {
     return `${accountPrefix(accountId)}:${by}:${startMs}`
   }
 
-  /** The buckets that there are, by their start. */
+  /** The existing sums, by their start. */
   buckets(accountId: string, by: 'hour' | 'day'): string {
     return `${accountPrefix(accountId)}:${by}s`
   }
 
-  /** When reservations run out, by account and request. */
+  /** Reservations by the end of their lease. */
   ends(accountId: string): string {
     return this.isCluster ? `${accountPrefix(accountId)}:ends` : `${PREFIX}ledger:ends`
   }
 
-  /** Where in the stream each request's row is, and whose it is. */
+  /** The stream id and the account of each entry, by request id. */
   ids(accountId: string): string {
     return this.isCluster ? `${accountPrefix(accountId)}:ids` : `${PREFIX}ledger:ids`
   }
 
-  /** All accounts' rows in the order of their time; of a Cluster there is none. */
+  /** Entries of all accounts in the order of their time; null in a Cluster. */
   get allOrder(): string | null {
     return this.isCluster ? null : `${PREFIX}ledger:order`
   }
 
   /**
-   * What is taken of the demand's limit, as a slice's name; null where it cannot be reached with what is the account's.
-   * What is held of places stands in a second name, which a Cluster that moves a slot would not know of.
+   * The key of the demand's counter, as the name of its slice; null if there can be no slice: in a Cluster, for a limit
+   * in another slot, and for concurrent requests, which have a second key.
    */
   slice(accountId: string, demand: Demand): string | null {
     const { kind, shared, subject } = demand
@@ -101,14 +100,14 @@ export class LedgerKeys {
     const whose = shared ? ALL_ACCOUNTS : accountId
     let names = byAccount.get(whose)
     if (names === undefined) {
-      // One subject of very many accounts: nobody's limit is asked for all the time.
+      // One subject of many accounts: none of them is busy.
       if (byAccount.size >= MAX_CACHED_NAMES) byAccount.clear()
       byAccount.set(whose, (names = namesOf(slotPrefix(accountId, demand), subject)))
     }
     return names[kind]
   }
 
-  /** The same of a budget; null is one that accounts share. */
+  /** The key of a budget; null as the account is a shared one. */
   budget(accountId: string | null, kind: BudgetDemand['kind'], subject: string): string {
     return limitKey(
       slotPrefix(accountId ?? '', { shared: accountId === null, subject }),
@@ -118,7 +117,7 @@ export class LedgerKeys {
   }
 }
 
-/** What is taken of a limit. */
+/** The key of a counter. */
 export function limitKey(slot: string, kind: Demand['kind'], subject: string): string {
   return `${slot}:${kind}:${subject}`
 }
@@ -133,7 +132,7 @@ function namesOf(slot: string, subject: string): SubjectNames {
   }
 }
 
-/** Demands with the same of these are of one slot. */
+/** The prefix of the slot of a demand's counter. */
 export function slotPrefix(
   accountId: string,
   { shared, subject }: Pick<Demand, 'shared' | 'subject'>,
@@ -141,17 +140,17 @@ export function slotPrefix(
   return shared ? `${PREFIX}{~${encodeURIComponent(subject)}}` : accountPrefix(accountId)
 }
 
-/** A request's place among the ends. */
+/** The member of a request in `ends`. */
 export function leaseMember(accountId: string, requestId: string): string {
   return `${accountId}\0${requestId}`
 }
 
-/** The request of a row's place. */
+/** The request id in a member of `order`. */
 export function requestIdIn(name: string): string {
   return name.slice(TIME_DIGITS)
 }
 
-/** A time as it stands in names; many rows a millisecond have the same. */
+/** A time as in names. Caches the last one: many entries have the same time. */
 export function timePrefix(atMs: number): string {
   if (atMs !== lastTime.ms) {
     const whole = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
@@ -162,7 +161,7 @@ export function timePrefix(atMs: number): string {
 
 let lastTime = { ms: 0, name: '0'.repeat(TIME_DIGITS) }
 
-/** What every name of an account begins with. */
+/** The prefix of every key of an account. */
 export function accountPrefix(accountId: string): string {
   return `${PREFIX}{${accountId}}`
 }

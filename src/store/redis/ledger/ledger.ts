@@ -1,6 +1,5 @@
 /**
- * The ledger in Redis: one script admits requests, one settles them. Knows no key of a client and no
- * arithmetic; `RedisUsage` reads.
+ * The ledger in Redis: one script admits requests, one settles them. `RedisUsage` has the queries.
  */
 import type { UsageRow } from '../../../ledger/row.js'
 import { unavailable } from '../../errors.js'
@@ -40,37 +39,37 @@ import { RedisUsage } from './usage.js'
 import { readEntry } from '../../records/read-entry.js'
 import { writeEntry } from '../../records/write-entry.js'
 
-/** Reservations that ran out, settled before the next are asked for. */
+/** Expired reservations that are read and settled together. */
 const MAX_EXPIRED = 64
 const MAX_RENEWED = 256
-/** Accounts that this process has put on the list. */
+/** Maximum number of accounts in `listed`. */
 const MAX_LISTED = 100_000
 const MAX_NAME_LENGTH = 400
 
-/** Works on the engine's connections, until those are closed. */
+/** The ledger of a store, on connections of the engine. */
 export class RedisLedger implements Ledger {
   private readonly link: RedisLink
   private readonly names: LedgerKeys
   private readonly usage: RedisUsage
   private readonly reports: RedisLink
-  /** For tests; empty is the server's clock. */
+  /** For tests; empty for the server's clock. */
   private readonly clock: () => Argument
   private readonly listed = new Set<string>()
   private readonly slices: Slices
   private readonly admissions: AdmissionBatches
   private readonly slotAdmissions: SlotAdmissions
   private readonly settlement: Settlement
-  /** This process, in what is written down of it. */
+  /** The name of this process in slices and slots. */
   private readonly processName = `${process.pid}.${Math.floor(Math.random() * 2 ** 40).toString(36)}`
   private readonly sliceReporter: SliceReporter
   private attempts = 0
 
-  /** `nowMs` in place of the server's clock. */
+  /** `nowMs` replaces the server's clock. */
   constructor({ address: place, ledger, admin }: RedisEngine, nowMs: (() => number) | undefined) {
     this.link = ledger
     this.names = new LedgerKeys(place.kind === 'cluster')
     this.clock = nowMs ?? (() => '')
-    // Reports may take longer.
+    // Queries may take longer.
     this.reports = admin
     this.usage = new RedisUsage(admin, this.names)
     this.slices = new Slices((accountId, demand) => this.names.slice(accountId, demand))
@@ -93,7 +92,7 @@ export class RedisLedger implements Ledger {
     const limitStates = this.slices.take(requestId, accountId, demands, performance.now())
     if (limitStates !== null) return { admitted: true, limitStates, isSlice: true }
     if (!this.listed.has(accountId)) await this.list(what, accountId)
-    // Unlike any other attempt's: what is given back after a refusal must be only what this one took.
+    // Unique to this attempt: a refusal must return only what this attempt took.
     const member = `${requestId}#${this.processName}.${(this.attempts += 1)}`
     const answer = await this.slotAdmissions.take(admission, member)
     return { admitted: answer.outcome !== 'refused', limitStates: answer.limitStates }
@@ -124,7 +123,7 @@ export class RedisLedger implements Ledger {
     requests: readonly { requestId: string; accountId: string }[],
     leaseMs: number,
   ): Promise<void> {
-    const what = 'prolonging reservations'
+    const what = 'renewing reservations'
     const byAccount = new Map<string, string[]>()
     for (const { requestId, accountId } of requests) {
       const known = byAccount.get(accountId)
@@ -144,7 +143,7 @@ export class RedisLedger implements Ledger {
   }
 
   async expire(overdueMs = 0): Promise<number> {
-    const what = 'settling what has run out'
+    const what = 'settling expired reservations'
     let count = 0
     const accounts = this.names.isCluster ? await this.usage.accounts() : ['']
     for (const account of accounts) {
@@ -154,7 +153,7 @@ export class RedisLedger implements Ledger {
         const due = listOf(await this.run(what, scripts.LIST_EXPIRED, ends, args)).map(String)
         const done = await Promise.all(due.map((place) => this.settleDue(what, place)))
         count += done.filter(Boolean).length
-        // What could not be settled is still due: asking for it again at once would never end.
+        // Reservations that could not be settled are still expired: trying again at once would not end.
         if (due.length < MAX_EXPIRED || !done.includes(true)) break
       }
     }
@@ -215,7 +214,7 @@ export class RedisLedger implements Ledger {
     return this.link.opened()
   }
 
-  /** What slices are left goes back; never rejects. */
+  /** Returns what is left of slices. Never rejects. */
   close(): Promise<void> {
     return this.sliceReporter.end()
   }
@@ -263,7 +262,7 @@ export class RedisLedger implements Ledger {
     }
   }
 
-  /** Who asks for all accounts finds only those on the list. */
+  /** Adds the account to those that queries over all accounts read. */
   private async list(what: string, accountId: string): Promise<void> {
     if (this.listed.has(accountId)) return
     await this.link.send(what, 'sadd', [ACCOUNTS, accountId])
@@ -272,7 +271,7 @@ export class RedisLedger implements Ledger {
   }
 }
 
-/** Throws where names made of these could not be taken apart again. */
+/** Throws if a name could not be split into its parts again. */
 function assertNames(what: string, ...names: readonly string[]): void {
   for (const name of names) {
     if (name !== '' && name.length <= MAX_NAME_LENGTH && !name.includes('\0')) continue

@@ -1,5 +1,5 @@
 /**
- * Putting sums into the `redis` engine's ledger that another ledger has added up.
+ * Writes the sums of another ledger, for migration.
  */
 import type { UsageSum } from '../../ledger.js'
 import type { LedgerKeys } from './key-names.js'
@@ -7,7 +7,7 @@ import { loadScript, type Argument } from '../connection/script.js'
 import type { RedisLink } from '../connection/link.js'
 import { numberedCounters } from '../../records/count-usage.js'
 
-/** Sums put with one script; each is two dozen counters. */
+/** Sums written by one script; each has two dozen counters. */
 const PUT_AT_ONCE = 50
 
 const PUT_SUMS = loadScript('ledger/put-sums')

@@ -1,10 +1,10 @@
 /**
- * The scripts of limits and of the ledger. What each one reads, writes and answers stands in its file.
- * Each touches keys of one slot of a Cluster; without a Cluster, all keys that its requests need.
+ * The scripts of limits and of the ledger. Each accesses keys of one slot of a Cluster; without a Cluster, all keys of
+ * its requests.
  */
 import { loadScript } from '../connection/script.js'
 
-/** Admits requests, or reads how limits stand. */
+/** Admits requests, or reads the states of limits. */
 export const ADMIT = loadScript(
   'limits/time',
   'limits/each-request',
@@ -13,20 +13,20 @@ export const ADMIT = loadScript(
   'limits/admit',
 )
 
-/** Gives back what a limit in another slot of a Cluster holds. */
+/** Returns what a request holds of a limit in another slot of a Cluster. */
 export const RELEASE_SHARED = loadScript(
   'limits/time',
   'limits/return-holds',
   'limits/release-shared',
 )
 
-/** Prolongs the leases of running requests. */
+/** Renews the leases of running requests. */
 export const RENEW = loadScript('limits/time', 'limits/renew')
 
 /** The same for a limit in another slot of a Cluster. */
 export const RENEW_SHARED = loadScript('limits/time', 'limits/renew-shared')
 
-/** Lists leases that have run out. */
+/** Lists expired leases. */
 export const LIST_EXPIRED = loadScript('limits/time', 'ledger/list-expired')
 
 /** Reads ledger entries by request id. */
@@ -35,7 +35,7 @@ export const READ_ENTRIES = loadScript('ledger/read-entries')
 /** Deletes ledger entries. */
 export const DELETE_ENTRIES = loadScript('ledger/delete-entries')
 
-/** Reports slices and asks for more. */
+/** Reports slices and requests more. */
 export const REPORT_SLICES = loadScript(
   'limits/time',
   'limits/each-request',
@@ -45,7 +45,7 @@ export const REPORT_SLICES = loadScript(
   'limits/report-slices',
 )
 
-/** Writes ledger entries and corrects what was reserved. */
+/** Writes ledger entries and corrects reservations. */
 export const SETTLE = loadScript(
   'limits/time',
   'limits/each-request',

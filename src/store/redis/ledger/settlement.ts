@@ -1,6 +1,6 @@
 /**
- * Rows on their way into the `redis` engine's ledger: those that come together go in one command, and with
- * each what there is to say of the slices that its request was under. Knows no admission.
+ * Settles requests in batches, one command for those of one turn of the event loop. The command also reports the slices
+ * of their limits.
  */
 import type { UsageRow } from '../../../ledger/row.js'
 import { unavailable } from '../../errors.js'
@@ -17,36 +17,36 @@ import { NUMBERS_PER_SLICE, type SliceRequest, type Slices } from '../limits/sli
 import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'
 
 /**
- * Rows of one command: the server does nothing else for about two milliseconds. With fewer, slices that they are under
- * would be spoken of more often.
+ * Entries of one command, which blocks the server for about two milliseconds. With fewer, slices would be reported
+ * more often.
  */
 const MAX_SETTLEMENTS = 32
 const WHAT = 'settling a request'
-/** What the script says of a row. */
+/** The script's result of an entry. */
 const [ALREADY, SETTLED] = [0, 1]
 
-/** A row that waits for its command. */
+/** An entry that waits for its command. */
 interface PendingSettlement extends SliceRequest {
   readonly row: UsageRow
   readonly reservation: Reservation | undefined
-  /** As `SETTLE` takes it apart. */
+  /** As `SETTLE` parses it. */
   readonly text: string
   readonly resolve: (isNew: boolean) => void
   readonly reject: (error: unknown) => void
 }
 
-/** What a settlement needs of its ledger. */
+/** The parts of the ledger that settlements use. */
 export interface SettlementOptions {
   readonly link: RedisLink
   readonly names: LedgerKeys
   /** As in `RedisLedger`. */
   readonly clock: () => Argument
   readonly slices: Slices
-  /** This process, as slices are written down for. */
+  /** The name of this process in slices. */
   readonly processName: string
 }
 
-/** The way of rows into one ledger. */
+/** Settles the requests of one ledger. */
 export class Settlement {
   private readonly options: SettlementOptions
   private readonly batches: Batches<PendingSettlement>
@@ -57,8 +57,8 @@ export class Settlement {
   }
 
   /**
-   * False where the ledger has the row already, or, of one that `isDue`, where it has not run out. `rowText` is what
-   * is written down.
+   * False if the ledger has the entry already or, with `isDue`, the reservation has not expired. `rowText` is the
+   * entry's record.
    */
   settle(
     row: UsageRow,
@@ -104,13 +104,13 @@ export class Settlement {
     const { row, reservation, resolve, reject } = waiting
     if (outcome === ALREADY) resolve(false)
     else if (outcome !== SETTLED) {
-      const reason = typeof what === 'string' ? what : 'no answer'
+      const reason = typeof what === 'string' ? what : 'no result'
       reject(unavailable(`${WHAT} failed`, new Error(reason)))
     } else if (!this.options.names.isCluster) resolve(true)
     else this.releaseShared(row, reservation, what).then(() => resolve(true), reject)
   }
 
-  /** What of a Cluster is in other slots. */
+  /** Corrects limits in other slots of a Cluster. */
   private async releaseShared(
     row: UsageRow,
     reservation: Reservation | undefined,
@@ -135,7 +135,7 @@ export class Settlement {
   }
 }
 
-/** All that the script touches of one account: a Cluster that moves its slot must know. */
+/** The keys that the script accesses: a Cluster needs them while it moves the slot. */
 function keysOf(names: LedgerKeys, rows: readonly PendingSettlement[]): string[] {
   const keys = new Set<string>()
   for (const { row, accountId, demands } of rows) {
@@ -155,7 +155,7 @@ function keysOf(names: LedgerKeys, rows: readonly PendingSettlement[]): string[]
   return Array.from(keys)
 }
 
-/** A row as `SETTLE` takes it apart, but for the holds and its own text. */
+/** An entry as `SETTLE` parses it, without the holds and the record. */
 function encodeSettlement(
   row: UsageRow,
   isDue: boolean,
@@ -169,7 +169,7 @@ function encodeSettlement(
   )
 }
 
-/** What is corrected where there is no reservation: all that a slice took, or what budgets have not heard of. */
+/** The holds to correct without a reservation: those of a slice, or budgets that were not charged. */
 function unreservedHolds(
   accountId: string,
   reservation: Reservation | undefined,
@@ -186,7 +186,7 @@ function unreservedHolds(
   return encodeHolds(accountId, owed, '')
 }
 
-/** What it cost; where that is not known, what a reservation of it would have stood for. */
+/** The cost to charge without a reservation; if it is unknown, what a reservation would have held. */
 function unreservedCost(row: UsageRow, reservation: Reservation | undefined): number | '' {
   const charged = chargedNanoUsd(row)
   if (charged !== null) return charged

@@ -1,6 +1,5 @@
 /**
- * Reading the `redis` engine's ledger: a row, pages of rows, sums, everything; and dropping what is old.
- * Long reads go in slices, on a connection that no request waits for. Knows no limit.
+ * Queries of the ledger in Redis, and pruning. Long reads are split into batches, on a connection that no request uses.
  */
 import { matchesEntry } from '../../records/entry-filter.js'
 import type { UsageRow } from '../../../ledger/row.js'
@@ -29,20 +28,20 @@ import { selectSums, byCost, useByKey } from '../../records/group-sums.js'
 import { readEntry } from '../../records/read-entry.js'
 import { newSum, setCounter, sumFromCounters, type SumCounters } from '../../records/count-usage.js'
 
-/** Rows read in one slice, and dropped in one step. */
-const SLICE = 250
-/** Rows looked at for one page; where no more match, the page is short and says where it stopped. */
+/** Entries read, or removed, in one batch. */
+const BATCH = 250
+/** Entries scanned for one page; if no more match, the page is short and its cursor continues there. */
 const MAX_SCANNED = 10_000
-/** Buckets read at once. */
+/** Sums read concurrently. */
 const BUCKETS = 50
 
-/** A row's place in the order of time, and whose it is. */
+/** An entry in the order of time, and its account. */
 interface IndexedEntry {
   readonly name: string
   readonly accountId: string
 }
 
-/** Reads on the connection that it is given. */
+/** Queries on one connection. */
 export class RedisUsage {
   private readonly link: RedisLink
   private readonly names: LedgerKeys
@@ -52,7 +51,7 @@ export class RedisUsage {
     this.names = names
   }
 
-  /** Every account that there is anything of. */
+  /** The accounts with data in the ledger. */
   async accounts(): Promise<string[]> {
     return listOf(await this.link.send('listing accounts', 'smembers', [ACCOUNTS])).map(String)
   }
@@ -86,7 +85,7 @@ export class RedisUsage {
         from = names[at]?.name ?? from
         if (row !== null && matchesEntry(row, filter)) rows.push(row)
       }
-      if (names.length < SLICE) return { entries: rows, next: null }
+      if (names.length < BATCH) return { entries: rows, next: null }
       lookedAt += names.length
     }
     return { entries: rows, next: from }
@@ -98,7 +97,7 @@ export class RedisUsage {
       const names = await this.order(null, from, `[${AFTER_ALL}`, false)
       const last = names.at(-1)
       if (last === undefined) return
-      // Behind it, and behind its account's name, which follows it in the order of all.
+      // After the entry and its account's name, which follows it in the index of all accounts.
       from = `(${last.name}\0${AFTER_ALL}`
       const found = await this.readAll('exporting rows', names)
       const rows = found.filter((row) => row !== null)
@@ -171,7 +170,7 @@ export class RedisUsage {
     const order = this.names.order(account)
     const keys = [this.names.entries(account), this.names.ids(account), order]
     for (let count = 0; ;) {
-      const range = [order, '-', `(${timePrefix(beforeMs)}`, 'LIMIT', 0, SLICE]
+      const range = [order, '-', `(${timePrefix(beforeMs)}`, 'LIMIT', 0, BATCH]
       const names = listOf(await this.link.send(what, 'zrangebylex', range)).map(String)
       if (names.length === 0) return count
       const args = names.flatMap((name) => [requestIdIn(name), name, `${name}\0${account}`])
@@ -191,7 +190,7 @@ export class RedisUsage {
     }
   }
 
-  /** A slice of the order of one account's rows, or of all; a Cluster's accounts are merged. */
+  /** A batch of entries of one account or of all, in order; in a Cluster, merged from all accounts. */
   private async order(
     accountId: string | null,
     from: string,
@@ -207,7 +206,7 @@ export class RedisUsage {
         to,
         'LIMIT',
         0,
-        SLICE,
+        BATCH,
       ])
       return listOf(found).map((place) => {
         const [name = '', owner = ''] = String(place).split('\0')
@@ -217,7 +216,7 @@ export class RedisUsage {
     const accounts = accountId === null ? await this.accounts() : [accountId]
     const found = await Promise.all(
       accounts.map(async (account): Promise<IndexedEntry[]> => {
-        const range = [this.names.order(account), from, to, 'LIMIT', 0, SLICE]
+        const range = [this.names.order(account), from, to, 'LIMIT', 0, BATCH]
         const names = listOf(await this.link.send('reading rows', command, range))
         return names.map((name) => ({ name: String(name), accountId: account }))
       }),
@@ -226,10 +225,10 @@ export class RedisUsage {
     return found
       .flat()
       .sort((a, b) => (a.name < b.name ? -sign : a.name > b.name ? sign : 0))
-      .slice(0, SLICE)
+      .slice(0, BATCH)
   }
 
-  /** In the order of the names; null for one that was dropped in between. */
+  /** In the order of the names; null for an entry that was pruned in between. */
   private async readAll(
     what: string,
     names: readonly IndexedEntry[],
@@ -263,7 +262,7 @@ export class RedisUsage {
       if (typeof text !== 'string') return null
       const row = parseRecord(what, `row '${id}'`, () => readEntry(text))
       if (row.accountId === accountId) return row
-      throw unavailable(`${what} failed`, damaged(`row '${id}'`, 'it is another account’s'))
+      throw unavailable(`${what} failed`, damaged(`row '${id}'`, 'it belongs to another account'))
     })
   }
 
@@ -289,7 +288,7 @@ export class RedisUsage {
   }
 }
 
-/** Names and values of a hash, which the client makes an object of. */
+/** Names and values of a hash, which ioredis returns as an object. */
 function pairsOf(reply: unknown): [string, string][] {
   if (typeof reply !== 'object' || reply === null) return []
   return Object.entries(reply).map(([name, value]) => [name, String(value)])

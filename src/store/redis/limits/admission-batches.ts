@@ -1,6 +1,5 @@
 /**
- * Questions on their way to the `redis` engine's limits: those that come together go in one command, and each is
- * answered for itself. Knows no slice, and no slot but the one that it is reports.
+ * Sends admissions to Redis in batches: one command for those of one turn of the event loop, each decided separately.
  */
 import { unavailable } from '../../errors.js'
 import type { Admission, Demand, LimitState } from '../../ledger.js'
@@ -13,44 +12,44 @@ import type { Argument } from '../connection/script.js'
 import { listOf, parseNumbers } from '../keys/read-records.js'
 import { writeEntry } from '../../records/write-entry.js'
 
-/** Questions of one command: the server does nothing else for about a millisecond. */
+/** Requests of one command, which blocks the server for about a millisecond. */
 const MAX_REQUESTS = 16
 const WHAT = 'admitting a request'
-/** Of each limit. */
+/** Numbers of each limit in the reply. */
 const NUMBERS = 3
 const OUTCOMES = ['refused', 'taken', 'known'] as const
 
-/** What is asked of one slot. */
+/** A request to the limits of one slot. */
 export interface SlotRequest {
-  /** What every name in the slot begins with. */
+  /** The prefix of every key of the slot. */
   readonly slot: string
-  /** All to be had or none; how they stand; or a reservation of what is had. */
+  /** `take` all or none; `look`: read the states; `note`: write the reservation of a request admitted by slices. */
   readonly what: 'take' | 'look' | 'note'
   readonly accountId: string
-  /** Empty: nothing is reserved. */
+  /** Empty for no reservation. */
   readonly requestId: string
   readonly leaseMs: number
-  /** When the request came; for `note`. */
+  /** Arrival of the request; for `note`. */
   readonly atMs: number
   readonly demands: readonly Demand[]
-  /** Of the places that it takes; unlike any other's. */
+  /** The beginning of its members in sets of concurrent requests; unique to the attempt. */
   readonly member: string
-  /** What other slots of a Cluster hold for it, as JSON. */
+  /** Its holds in other slots of a Cluster, as JSON. */
   readonly shared: string
-  /** The row of a request that nobody comes back for. */
+  /** The record of the entry to write if the reservation expires. */
   readonly row: string
 }
 
-/** What the slot says. */
+/** The decision of a slot. */
 export interface SlotReply {
   readonly outcome: (typeof OUTCOMES)[number]
-  /** In the order of the demands; none of a `note`. */
+  /** In the order of the demands; empty for a `note`. */
   readonly limitStates: readonly LimitState[]
-  /** Day and month of what was taken. */
+  /** The day and month that were charged. */
   readonly period: readonly [number, number]
 }
 
-/** What an admission asks of its account's slot; `shared` is what other slots hold for it. */
+/** The request of an admission to its account's slot; `shared`: its holds in other slots. */
 export function slotRequestOf(
   { accountId, requestId, leaseMs, unsettled }: Admission,
   what: 'take' | 'note',
@@ -64,7 +63,7 @@ export function slotRequestOf(
   return { slot, what, accountId, requestId, leaseMs, atMs, demands, member, shared, row }
 }
 
-/** A question that waits for its command. */
+/** A request that waits for its command. */
 interface PendingRequest {
   readonly question: SlotRequest
   readonly text: string
@@ -72,7 +71,7 @@ interface PendingRequest {
   readonly reject: (error: unknown) => void
 }
 
-/** The way of questions to one ledger. */
+/** Sends the admissions of one ledger. */
 export class AdmissionBatches {
   private readonly link: RedisLink
   private readonly names: LedgerKeys
@@ -109,7 +108,7 @@ export class AdmissionBatches {
     }
   }
 
-  /** All that the script touches: a Cluster that moves the slot must know. */
+  /** The keys that the script accesses: a Cluster needs them while it moves the slot. */
   private keysOf(pending: readonly PendingRequest[]): string[] {
     const { names } = this
     const keys = new Set<string>()
@@ -126,7 +125,7 @@ export class AdmissionBatches {
   }
 }
 
-/** A question as `ADMIT` takes it apart; from the holds on it is what the reservation says. */
+/** A request as `ADMIT` parses it; from the holds on it is the text of the reservation. */
 function encodeRequest(question: SlotRequest): string {
   const { what, accountId, requestId, leaseMs, atMs, demands, member, shared, row } = question
   const request = `${accountId}\0${requestId}\0${Math.ceil(leaseMs)}\0${what}\0${Math.floor(atMs)}`
@@ -145,7 +144,7 @@ function resolveAll(
     from += 1
     if (outcome === undefined) {
       const reason = failures[failures.indexOf(at + 1) + 1]
-      const why = typeof reason === 'string' ? reason : 'the script gave no answer'
+      const why = typeof reason === 'string' ? reason : 'the script returned no result'
       reject(unavailable(`${WHAT} failed`, new Error(why)))
       continue
     }

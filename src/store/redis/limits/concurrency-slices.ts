@@ -1,52 +1,51 @@
 /**
- * A process's slice of a limit of places: so many may be in use by its requests without a word to Redis. Pure but
- * for the slice's own counts; who calls says what time it is.
+ * A process's slice of a limit of concurrent requests: slots that its requests may use without a command to Redis.
+ * Functions change the slice; the caller passes the time.
  *
- * Redis holds at least as many for the process as it uses by itself: what is given back is not used from the moment
- * that it is reports, and what is asked for not before it is granted. Words are numbered, since one that was held up
- * may arrive after those that follow it.
+ * Redis always holds at least as many slots for the process as it uses: slots are not used from the report that returns
+ * them, and not before they are granted. Reports are numbered, since a delayed one may arrive after its successors.
  */
 import type { LimitState } from '../../ledger.js'
 import type { SliceReport } from './encode-demands.js'
 
-/** Of a limit with fewer, a tenth is less than one for each of two processes. */
+/** Smaller limits have no slices: a tenth of the limit would be less than one slot for each of two processes. */
 export const MIN_CONCURRENT = 20
-/** Asked for beyond what was in use at the same time, at the least. */
+/** Minimum number of slots requested beyond the peak. */
 const SPARE = 2
 
-/** A limit of places that this process asks for. */
+/** A limit of concurrent requests that this process uses. */
 export interface ConcurrencySlice {
   readonly kind: 'concurrent'
   readonly name: string
   limit: number
-  /** Places that Redis holds for us, as far as we may use them, and those in use. */
+  /** Slots that this process may use, and those in use. */
   held: number
   inUse: number
-  /** The number of the last word that gave something back, or of the first. */
+  /** The number of the last report that returned slots, or of the first. */
   lastReturn: number
-  /** So many that are not in use may be held, by what Redis said last. */
+  /** Maximum number of idle slots, from the last reply. */
   maxIdle: number
-  /** All places that are taken or held, by anybody, as Redis said last. */
+  /** Slots that all processes use or hold, from the last reply. */
   takenByAll: number
   isLow: boolean
   usableUntilMs: number
   reportedAtMs: number
-  /** What was asked for in the running window, and in the one before; and how many at the same time. */
+  /** Requests in the current window and in the one before, and their peaks of concurrent ones. */
   windowMs: number
   count: number
   countBefore: number
   peak: number
   peakBefore: number
-  /** Requests since the last word that found no place. */
+  /** Requests since the last report that found no slot. */
   missed: number
 }
 
-/** One that nothing is held of yet, and that only words from `word` on speak of. */
+/** A slice without slots; `report` is the number of its first report. */
 export function newConcurrencySlice(
   name: string,
   limit: number,
   nowMs: number,
-  word: number,
+  report: number,
 ): ConcurrencySlice {
   return {
     kind: 'concurrent',
@@ -54,7 +53,7 @@ export function newConcurrencySlice(
     limit,
     held: 0,
     inUse: 0,
-    lastReturn: word,
+    lastReturn: report,
     maxIdle: limit,
     takenByAll: 0,
     isLow: false,
@@ -69,23 +68,23 @@ export function newConcurrencySlice(
   }
 }
 
-/** Whether one more request may run by it. */
+/** Whether one more request may use a slot. */
 export function hasFreeSlot(slice: ConcurrencySlice, nowMs: number): boolean {
   return nowMs < slice.usableUntilMs && !slice.isLow && slice.inUse < slice.held
 }
 
-/** One more request runs by it. */
+/** Uses a slot. */
 export function takeSlot(slice: ConcurrencySlice): void {
   slice.inUse += 1
   slice.peak = Math.max(slice.peak, slice.inUse)
 }
 
-/** How many places are held and not in use. */
+/** Slots that are held and not in use. */
 export function idleSlots({ held, inUse: busy }: ConcurrencySlice): number {
   return Math.max(0, held - busy)
 }
 
-/** The next window begins where the last is over. */
+/** Begins the next window if the last one is over. */
 export function rollConcurrencyWindow(
   slice: ConcurrencySlice,
   nowMs: number,
@@ -101,47 +100,47 @@ export function rollConcurrencyWindow(
   slice.peak = slice.inUse
 }
 
-/** Whether there are too few. */
+/** Whether the process needs more slots. */
 export function needsSlots(slice: ConcurrencySlice): boolean {
   return !slice.isLow && slice.maxIdle > 0 && (slice.missed > 0 || idleSlots(slice) === 0)
 }
 
 /**
- * What is reports now, as a word that is numbered higher than all before it: limit, number of the word, how many
- * are ours whatever the answer is, how many are wanted, and in use. From now on no more is used than that.
+ * The report of a slice: limit, number of the report (higher than all before), slots that it keeps in any case, wanted
+ * slots, and slots in use. From now on the process uses no more than it keeps.
  */
 export function reportConcurrencySlice(
   slice: ConcurrencySlice,
-  isHot: boolean,
+  isBusy: boolean,
   nowMs: number,
-  word: number,
+  report: number,
 ): SliceReport {
   const { inUse: busy, peak, peakBefore } = slice
   const most = Math.max(peak, peakBefore)
-  const idle = slice.isLow || !isHot ? 0 : slice.maxIdle
+  const idle = slice.isLow || !isBusy ? 0 : slice.maxIdle
   const spare = Math.max(SPARE, most >> 2) + slice.missed
-  const want = isHot ? Math.min(busy + idle, most + spare) : busy
+  const want = isBusy ? Math.min(busy + idle, most + spare) : busy
   slice.missed = 0
   slice.reportedAtMs = nowMs
-  // Not heard of for so long, they may be others' by now.
+  // After this time other processes may have its idle slots.
   const isStale = nowMs >= slice.usableUntilMs
-  // Who wants no more than it has gives the rest back, whatever answers are still to come.
+  // Returns the rest, regardless of replies to earlier reports.
   if (want <= slice.held || isStale) {
     slice.held = isStale ? busy : want
-    slice.lastReturn = word
+    slice.lastReturn = report
   }
   const wanted = Math.max(want, slice.held)
-  return [slice.name, slice.kind, slice.limit, word, slice.held, wanted, busy]
+  return [slice.name, slice.kind, slice.limit, report, slice.held, wanted, busy]
 }
 
-/** What Redis answered: places held, all that are taken, to which word, most that may be idle, whether few are left. */
+/** Applies a reply: slots held, slots of all processes, number of the report, maximum of idle slots, 1 if few are left. */
 export function applyConcurrencyReply(
   slice: ConcurrencySlice,
-  [held = 0, counted = 0, word = 0, idleMost = 0, isLow = 0]: readonly number[],
+  [held = 0, counted = 0, report = 0, idleMost = 0, isLow = 0]: readonly number[],
   usableUntilMs: number,
 ): void {
-  // What was granted before something was given back may be what was given back.
-  if (word < slice.lastReturn) return
+  // A reply to an earlier report may contain slots that were returned since.
+  if (report < slice.lastReturn) return
   slice.held = Math.max(slice.held, held)
   slice.takenByAll = counted
   slice.maxIdle = idleMost
@@ -149,7 +148,7 @@ export function applyConcurrencyReply(
   slice.usableUntilMs = usableUntilMs
 }
 
-/** As it stood when it was last heard of; what is held counts as taken. */
+/** The state of the limit in the last reply; held slots count as used. */
 export function concurrencyState({ limit, takenByAll: counted }: ConcurrencySlice): LimitState {
   return { limit, remaining: Math.max(0, limit - counted), resetMs: 0, retryAfterMs: 0 }
 }

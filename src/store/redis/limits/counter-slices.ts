@@ -1,6 +1,6 @@
 /**
- * A process's slice of a rate or of a budget: so much of it may be used without asking Redis. Pure; the caller
- * passes the time. How slices work: docs/explanation/redis-store.md.
+ * A process's slice of a rate or a budget: an amount that it may use without a command to Redis. Pure; the caller passes
+ * the time. How slices work: docs/explanation/redis-store.md.
  */
 import { budgetState, remainingUnits, rateState, UNITS } from '../../../limits/limit-arithmetic.js'
 import type { BudgetDemand, Demand, RateDemand, LimitState } from '../../ledger.js'
@@ -9,49 +9,49 @@ import { hasFreeSlot, concurrencyState, type ConcurrencySlice } from './concurre
 
 /** How long Redis keeps a slice whose process does not report (scripts/limits/counter-slice.lua). */
 const SLICE_MS = 10_000
-/** For this long after a question a slice may be used; half of what Redis keeps it, so that it is never used twice. */
+/** How long after a report a slice may be used: half of `SLICE_MS`, so that an amount is never used twice. */
 export const USABLE_MS = SLICE_MS / 2
-/** How long a settlement need not report a slice that has enough left. */
+/** Interval of reports of a slice that has enough left. */
 export const REPORT_INTERVAL_MS = 250
 /** Requests per window (`WINDOW_MS`) that make a limit worth a slice. */
 export const BUSY_REQUESTS = 8
-/** How long requests are counted together. */
+/** The window in which requests are counted. */
 export const WINDOW_MS = 1_000
 /** All slices of a limit hold 1 % of it, one process half of that: a smaller limit has no room for one request. */
 export const MIN_REQUESTS = 200
 /** A demand on a rate or a budget. Concurrent requests have slices of their own (`concurrency-slices.ts`). */
 export type SliceDemand = RateDemand | BudgetDemand
 
-/** What this process holds of one limit, and how often it asks for it. */
+/** What this process holds of one limit, and how often it uses it. */
 export interface CounterSlice {
   readonly name: string
   readonly kind: SliceDemand['kind']
   limit: number
-  /** Totals since this process began; `granted - taken - givenBack` is left. */
+  /** Totals since this process started; `granted - taken - givenBack` is left. */
   granted: number
   taken: number
   givenBack: number
-  /** As far as Redis has been reports. */
+  /** The part of `taken` that was reported. */
   reportedTaken: number
   usableUntilMs: number
   reportedAtMs: number
-  /** How the limit stood, and when this was heard. */
+  /** The state of the limit in the last reply, and its time. */
   used: number
   held: number
   leftMs: number
   repliedAtMs: number
   isLow: boolean
-  /** What was asked for in the running window, and in the one before. */
+  /** Requests and amounts in the current window and in the one before. */
   windowMs: number
   count: number
   amount: number
   countBefore: number
   amountBefore: number
-  /** Of one request. */
+  /** The largest amount of one request. */
   largest: number
 }
 
-/** A slice that nothing is granted of yet. */
+/** A slice without a granted amount. */
 export function newCounterSlice(
   name: string,
   kind: SliceDemand['kind'],
@@ -82,7 +82,7 @@ export function newCounterSlice(
   }
 }
 
-/** Counts what is reports as asked for now; gives back what is more than twice what is wanted. */
+/** The report of a slice at this time; returns an amount of more than twice what is needed. */
 export function reportCounterSlice(slice: CounterSlice, nowMs: number): SliceReport {
   const want = wantedAmount(slice)
   const left = remainingOf(slice)
@@ -93,8 +93,8 @@ export function reportCounterSlice(slice: CounterSlice, nowMs: number): SliceRep
 }
 
 /**
- * Whether a settlement has to speak of it: there is too little, it is long ago, or some of it goes back with
- * the settlement, which has to be there for that.
+ * Whether a settlement must report the slice: too little is left, the last report is old, or the settlement returns a
+ * part of it.
  */
 export function isReportDue(slice: CounterSlice, nowMs: number): boolean {
   if (slice.kind !== 'requests' && slice.taken > slice.reportedTaken) return true
@@ -103,7 +103,7 @@ export function isReportDue(slice: CounterSlice, nowMs: number): boolean {
   )
 }
 
-/** Half of what a second takes, and two requests at the least. */
+/** The amount for half a second, and for two requests or more. */
 function wantedAmount(slice: CounterSlice): number {
   if (!isBusy(slice)) return 0
   const { amount, amountBefore, largest } = slice
@@ -115,7 +115,7 @@ export function isBusy({ count, countBefore }: CounterSlice | ConcurrencySlice):
   return Math.max(count, countBefore) >= BUSY_REQUESTS
 }
 
-/** What is granted and not used. */
+/** The granted amount that is not used. */
 export function remainingOf({ granted, taken, givenBack }: CounterSlice): number {
   return Math.max(0, granted - taken - givenBack)
 }
@@ -144,15 +144,15 @@ export function rollCounterWindow(slice: CounterSlice, nowMs: number): void {
   slice.count = slice.amount = 0
 }
 
-/** As it stood when it was last heard of; what others did since is in what is held, or will be heard of. */
+/** The state of the limit in the last reply; amounts held by other processes count as used. */
 export function limitStateOf(
   slice: CounterSlice | ConcurrencySlice,
   demand: Demand | undefined,
   nowMs: number,
 ): LimitState {
   if (slice.kind === 'concurrent') return concurrencyState(slice)
-  const { limit, used, held, leftMs, repliedAtMs: heardMs } = slice
-  const elapsedMs = Math.max(0, nowMs - heardMs)
+  const { limit, used, held, leftMs, repliedAtMs } = slice
+  const elapsedMs = Math.max(0, nowMs - repliedAtMs)
   const cost = demand === undefined ? 0 : costOf(demand)
   const isRate = slice.kind === 'requests' || slice.kind === 'tokens'
   const limitState = isRate
@@ -166,7 +166,7 @@ export function limitOf(demand: SliceDemand): number {
   return 'perMinute' in demand ? demand.perMinute : demand.limitNanoUsd
 }
 
-/** What the demand takes, in units of its kind; 0 of concurrent requests. */
+/** The demand's cost, in units of its kind; 0 for concurrent requests. */
 export function costOf(demand: Demand): number {
   if (demand.kind === 'concurrent') return 0
   return 'cost' in demand ? demand.cost : demand.costNanoUsd

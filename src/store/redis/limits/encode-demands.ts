@@ -1,23 +1,23 @@
 /**
- * Demands as the scripts of the `redis` engine take them. Knows no client.
+ * Encodes demands for the scripts.
  */
 import { isPlain, quote } from '../../../wire/json/quote.js'
 import type { Demand } from '../../ledger.js'
 import { slotPrefix } from '../ledger/key-names.js'
 
-/** What a demand holds until it is settled: kind, name, cost, limit, member. */
+/** What a request holds of a limit until it is settled: kind, key, cost, limit, member. */
 export type Hold = readonly [Demand['kind'], string, number, number, string]
 
 /**
- * What the script is reports of one slice: name, kind, limit, taken, given back, wanted, least; of places
- * after the limit what `tellPlaces` says.
+ * The report of one slice: key, kind, limit, taken, returned, wanted amount, minimum. For concurrent requests the numbers
+ * after the limit are those of `reportConcurrencySlice`.
  */
 export type SliceReport = readonly [string, string, number, number, number, number, number]
 
 /**
- * The text of the `Hold`s of these demands. `member` is what their places begin with. Made anew each time: what a
- * process has kept of ten thousand keys is in no cache of its processor. Of as few pieces as can be, since each is
- * paid for when it is added and when the whole is sent.
+ * The `Hold`s of these demands as JSON. `member` is the beginning of their members. Not cached: cached texts of ten
+ * thousand keys do not fit the processor's caches. Joined from few strings: each one costs time here and when the
+ * command is sent.
  */
 export function encodeHolds(accountId: string, demands: readonly Demand[], member: string): string {
   let text = '['
@@ -25,9 +25,9 @@ export function encodeHolds(accountId: string, demands: readonly Demand[], membe
   let [opening, ending] = ['', '']
   for (const [at, demand] of demands.entries()) {
     const { kind, shared, subject } = demand
-    // What a rule limits follows each other, and is of one subject.
+    // Consecutive demands often have the same subject.
     if (last?.subject !== subject || last.shared !== shared) {
-      // Looked at before they are joined: a text that is joined is copied to be looked at.
+      // Checked before they are joined: V8 copies a joined string to read it.
       const areBothPlain = isPlain(accountId) && isPlain(subject)
       const slot = slotPrefix(accountId, demand)
       opening = areBothPlain ? `"${slot}:` : quote(`${slot}:`).slice(0, -1)
@@ -49,7 +49,7 @@ const HEADS: Readonly<Record<Demand['kind'], string>> = {
   usd_month: '["usd_month",',
 }
 
-/** A demand's limit, and what it takes of it. */
+/** A demand's limit and cost. */
 export function amountsOf(demand: Demand): { limit: number; cost: number } {
   switch (demand.kind) {
     case 'requests':
@@ -63,7 +63,7 @@ export function amountsOf(demand: Demand): { limit: number; cost: number } {
   }
 }
 
-/** What other slots of a Cluster hold for a request: where, of which day and month, and what. */
+/** The holds of a request in other slots of a Cluster: slot, day and month, holds. */
 export function parseSharedHolds(text: unknown): [string, [number, number], Hold[]][] {
   if (typeof text !== 'string' || text === '[]') return []
   return JSON.parse(text) as [string, [number, number], Hold[]][]

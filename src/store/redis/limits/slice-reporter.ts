@@ -1,16 +1,15 @@
 /**
- * Speaks to Redis of the slices that no settlement speaks of: those of long requests are kept, those that
- * are not wanted any more go back. Knows no request.
+ * Reports slices that no settlement has reported: it renews those of long requests and returns those that are idle.
  */
 import type { SettlementOptions } from '../ledger/settlement.js'
 import { parseNumbers } from '../keys/read-records.js'
 import { REPORT_SLICES } from '../ledger/scripts.js'
 import type { SliceReport } from './encode-demands.js'
 
-/** How often slices are looked at. */
+/** Interval of the reports. */
 const ROUND_MS = 500
 
-/** Holds a timer until `end` or `close`. */
+/** Runs a timer until `end` or `close`. */
 export class SliceReporter {
   private readonly options: SettlementOptions
   private readonly timer: NodeJS.Timeout
@@ -21,7 +20,7 @@ export class SliceReporter {
     this.timer = setInterval(() => void this.round(), ROUND_MS).unref()
   }
 
-  /** What is left of all slices goes back. Never rejects. */
+  /** Returns what is left of all slices. Never rejects. */
   async end(): Promise<void> {
     this.close()
     await this.report(this.options.slices.finalReports(performance.now()))
@@ -38,13 +37,13 @@ export class SliceReporter {
     this.isBusy = false
   }
 
-  /** Never rejects: what was not heard is reports again, in totals. */
+  /** Never rejects: reports have totals, so a lost one is repaired by the next. */
   private async report(reports: readonly SliceReport[]): Promise<void> {
     const { link, names, clock, slices, processName } = this.options
     const groups = new Map<string, SliceReport[]>()
     for (const each of reports) {
       const [name] = each
-      // Of one slot: what is in braces is the same.
+      // Keys of one slot have the same hash tag.
       const slot = names.isCluster ? name.slice(0, name.indexOf('}')) : ''
       const group = groups.get(slot)
       if (group === undefined) groups.set(slot, [each])
@@ -58,7 +57,7 @@ export class SliceReporter {
         const answer = await link.run('keeping slices', REPORT_SLICES, keys, args)
         slices.applyReplies(group, parseNumbers(answer), reportedAtMs, performance.now())
       } catch {
-        // Redis is away: slices last as long as they were granted for.
+        // Redis is unavailable: slices end by themselves.
         return
       }
     }

@@ -34,13 +34,13 @@ import {
   type ConcurrencySlice,
 } from './concurrency-slices.js'
 
-/** Limits that are watched; 10,000 are some 3 MB. */
+/** Maximum number of tracked limits; 10,000 take about 3 MB. */
 const MAX_TRACKED = 10_000
 
-/** Numbers that the scripts answer with for each slice. */
+/** Numbers of each slice in a reply. */
 export const NUMBERS_PER_SLICE = 5
 
-/** A request, as far as slices are concerned. */
+/** The limits of a request. */
 export interface SliceRequest {
   readonly accountId: string
   readonly demands: readonly Demand[]
@@ -50,19 +50,19 @@ export interface SliceRequest {
 export class Slices {
   private readonly nameOf: (accountId: string, demand: Demand) => string | null
   private readonly slices = new Map<string, CounterSlice | ConcurrencySlice>()
-  /** Words about places so far: numbers never come twice, whatever is forgotten in between. */
+  /** Reports about concurrent requests so far: each has its own number. */
   private reportCount = 0
-  /** The places in use, by request. */
+  /** The slices whose slots a request uses, by request id. */
   private readonly slotsInUse = new Map<string, readonly ConcurrencySlice[]>()
 
-  /** `nameOf` tells where a demand is counted; null where there can be no slice of it. */
+  /** `nameOf` returns the key of a demand's counter, or null if there can be no slice of it. */
   constructor(nameOf: (accountId: string, demand: Demand) => string | null) {
     this.nameOf = nameOf
   }
 
   /**
-   * Takes what the demands cost of their slices, or nothing of any; how the limits then stand, at the
-   * worst. Null where the ledger has to be asked. Places are the request's until `letGo`.
+   * Takes the cost of the demands from their slices, all or none, and returns the states of the limits, with others'
+   * slices counted as used. Null if the request needs a command. Slots are held until `releaseSlots`.
    */
   take(
     requestId: string,
@@ -84,7 +84,7 @@ export class Slices {
     if (!isCovered) return null
     for (const [at, slice] of found.entries()) {
       const demand = demands[at]
-      // Two rules of one subject may ask for more than there is, together.
+      // Two rules of one subject may together exceed the slice.
       if (demand !== undefined && covers(slice, demand, nowMs)) {
         if (slice.kind === 'concurrent') takeSlot(slice)
         else slice.taken += costOf(demand)
@@ -102,15 +102,15 @@ export class Slices {
     return found.map((slice, at) => limitStateOf(slice, demands[at], nowMs))
   }
 
-  /** The request has ended: the places that a slice gave it are free. */
+  /** The request has ended: its slots are free. */
   releaseSlots(requestId: string): void {
     for (const slice of this.slotsInUse.get(requestId) ?? []) slice.inUse -= 1
     this.slotsInUse.delete(requestId)
   }
 
   /**
-   * What is to be reports of the slices of these requests with something else, each once; those that there is nothing
-   * to say of are left out.
+   * The reports of the slices of these requests, each once, to send with another command. Slices that need no report are
+   * left out.
    */
   reportsFor(requests: Iterable<SliceRequest>, nowMs: number): SliceReport[] {
     const slices = new Set<CounterSlice | ConcurrencySlice>()
@@ -138,27 +138,29 @@ export class Slices {
     return reports
   }
 
-  /** What is to be reports for its own sake: slices in use that nobody has spoken of lately, and what is over. */
+  /** The reports to send by themselves: slices without a recent report. Drops idle slices. */
   overdueReports(nowMs: number): SliceReport[] {
     const reports: SliceReport[] = []
     for (const [name, slice] of this.slices) {
-      const isPlaces = slice.kind === 'concurrent'
-      if (isPlaces) rollConcurrencyWindow(slice, nowMs, WINDOW_MS)
+      const isConcurrency = slice.kind === 'concurrent'
+      if (isConcurrency) rollConcurrencyWindow(slice, nowMs, WINDOW_MS)
       else rollCounterWindow(slice, nowMs)
-      const left = isPlaces ? idleSlots(slice) : remainingOf(slice)
-      const isIdle = isPlaces ? slice.held === 0 : left === 0 && slice.taken === slice.reportedTaken
+      const left = isConcurrency ? idleSlots(slice) : remainingOf(slice)
+      const isIdle = isConcurrency
+        ? slice.held === 0
+        : left === 0 && slice.taken === slice.reportedTaken
       if (isIdle) {
         if (nowMs - slice.windowMs >= 2 * WINDOW_MS) this.slices.delete(name)
       } else if (nowMs - slice.reportedAtMs >= WINDOW_MS || (slice.isLow && left > 0)) {
         reports.push(
-          isPlaces ? this.reportConcurrency(slice, nowMs) : reportCounterSlice(slice, nowMs),
+          isConcurrency ? this.reportConcurrency(slice, nowMs) : reportCounterSlice(slice, nowMs),
         )
       }
     }
     return reports
   }
 
-  /** Everything that is left goes back: nothing more will be taken. */
+  /** The last reports, which return everything: nothing is taken from now on. */
   finalReports(nowMs: number): SliceReport[] {
     const reports: SliceReport[] = []
     for (const slice of this.slices.values()) {
@@ -177,7 +179,7 @@ export class Slices {
     return reports
   }
 
-  /** What Redis answered to what it was reports at `reportedAtMs`. */
+  /** Applies the reply to reports sent at `reportedAtMs`. */
   applyReplies(
     reports: readonly SliceReport[],
     numbers: readonly number[],
@@ -206,7 +208,7 @@ export class Slices {
     }
   }
 
-  /** The slice of a demand, asked for once more; null where there can be none. */
+  /** Counts a request of the demand and returns its slice; null if there can be none. */
   private track(
     accountId: string,
     demand: Demand,

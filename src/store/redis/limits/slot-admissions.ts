@@ -1,9 +1,9 @@
 /**
- * Asking for limits that are not all in one slot. Knows no slice and no row.
+ * Admits requests whose limits are in several slots of a Cluster.
  *
- * A limit that several accounts share has no slot in common with the account. Without a Cluster, one
- * question touches both. With one, the shared limits are request first, each in its slot, and given back
- * where another refuses: never too much is admitted, and for a moment perhaps too little.
+ * A limit that several accounts share is in another slot than the account. Without a Cluster, one script checks both. In
+ * a Cluster, the shared limits are taken first, each in its slot, and returned if another limit refuses: no limit is
+ * ever exceeded, and for a moment a request may be refused too early.
  */
 import type { Admission, Demand, Raise, LimitState } from '../../ledger.js'
 import { slotRequestOf, type AdmissionBatches, type SlotReply } from './admission-batches.js'
@@ -14,24 +14,24 @@ import type { RedisLink } from '../connection/link.js'
 import type { Argument } from '../connection/script.js'
 
 const WHAT = 'admitting a request'
-/** What asks for no reservation of its own. */
+/** The members of a request without a reservation. */
 const UNRESERVED = { requestId: '', atMs: 0, shared: '[]', row: '' } as const
 
-/** Some of the demands, which are of one slot, with their places among all. */
+/** The demands of one slot, with their positions among all. */
 interface Part {
   readonly slot: string
   readonly demands: readonly Demand[]
-  readonly places: readonly number[]
+  readonly positions: readonly number[]
 }
 
-/** What a part was granted, until all are. */
+/** A part that was taken. */
 interface GrantedPart {
   readonly part: Part
   readonly holds: readonly Hold[]
   readonly period: readonly [number, number]
 }
 
-/** The slots of one ledger's limits. */
+/** Admissions to the limits of one ledger. */
 export class SlotAdmissions {
   private readonly link: RedisLink
   private readonly names: LedgerKeys
@@ -51,7 +51,7 @@ export class SlotAdmissions {
     this.admissions = admissions
   }
 
-  /** All that is demanded, or nothing; `member` is unlike that of any other attempt. */
+  /** Takes all demands or none; `member` is unique to the attempt. */
   async take(
     admission: Admission,
     member: string,
@@ -72,22 +72,22 @@ export class SlotAdmissions {
     return shared.length === 0 ? answer : this.whole(admission, answer)
   }
 
-  /** How they stand, without taking anything. */
+  /** The states of the limits, without taking anything. */
   async limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {
     const limitStates: LimitState[] = []
-    for (const { slot, places, demands: some } of this.parts(accountId, demands)) {
+    for (const { slot, positions, demands: some } of this.parts(accountId, demands)) {
       const request = { ...UNRESERVED, slot, accountId, leaseMs: 0, demands: some, member: '' }
       const answer = await this.admissions.request({ ...request, what: 'look' })
-      answer.limitStates.forEach((each, at) => (limitStates[places[at] ?? 0] = each))
+      answer.limitStates.forEach((each, at) => (limitStates[positions[at] ?? 0] = each))
     }
     return limitStates
   }
 
-  /** Takes all demands without a reservation, or none: then null. */
+  /** Takes all demands without a reservation, or none and returns null. */
   async raise(accountId: string, demands: Raise['demands']): Promise<Raise | null> {
     const taken: { readonly demands: Raise['demands']; day: number; month: number }[] = []
-    for (const { slot, places } of this.parts(accountId, demands)) {
-      const some = demands.filter((_, place) => places.includes(place))
+    for (const { slot, positions } of this.parts(accountId, demands)) {
+      const some = demands.filter((_, position) => positions.includes(position))
       if (some.length === 0) continue
       const request = { ...UNRESERVED, slot, accountId, leaseMs: 0, demands: some, member: '' }
       const { outcome, period } = await this.admissions.request({ ...request, what: 'take' })
@@ -101,7 +101,7 @@ export class SlotAdmissions {
     return first === undefined ? null : { ...first, demands }
   }
 
-  /** Gives back what `raise` took. */
+  /** Returns what `raise` took. */
   async lower(accountId: string, { demands, day, month }: Raise): Promise<void> {
     for (const { slot, demands: some } of this.parts(accountId, demands)) {
       if (some.length === 0) continue
@@ -110,7 +110,7 @@ export class SlotAdmissions {
     }
   }
 
-  /** What the shared slots gave, up to the first that refused. */
+  /** Takes the demands of the shared slots, up to the first that refuses. */
   private async takeShared(
     { accountId, requestId, leaseMs }: Admission,
     shared: readonly Part[],
@@ -130,22 +130,22 @@ export class SlotAdmissions {
     return { taken, refusal: null }
   }
 
-  /** The account's own demands first, and all that are in its slot; then those of each other slot. */
+  /** The demands of the account's slot first, then those of each other slot. */
   private parts(accountId: string, demands: readonly Demand[]): [Part, ...Part[]] {
-    const places = demands.map((_, place) => place)
+    const positions = demands.map((_, position) => position)
     const slot = accountPrefix(accountId)
-    if (!this.names.isCluster) return [{ slot, demands, places }]
+    if (!this.names.isCluster) return [{ slot, demands, positions }]
     const slots = demands.map((demand) => slotPrefix(accountId, demand))
     const pick = (name: string): Part => {
-      const isHere = (_: unknown, place: number): boolean => slots[place] === name
-      return { slot: name, demands: demands.filter(isHere), places: places.filter(isHere) }
+      const isHere = (_: unknown, position: number): boolean => slots[position] === name
+      return { slot: name, demands: demands.filter(isHere), positions: positions.filter(isHere) }
     }
     const others = new Set(slots)
     others.delete(slot)
     return [pick(slot), ...Array.from(others, pick)]
   }
 
-  /** Only the account's own script finds this out by itself. */
+  /** Whether the request was admitted before; only the script of the account's slot checks that itself. */
   private async isKnown(accountId: string, requestId: string): Promise<boolean> {
     const names = [this.names.reservations(accountId), this.names.ids(accountId)]
     const found = names.map((name) => this.link.send(WHAT, 'hexists', [name, requestId]))
@@ -157,7 +157,7 @@ export class SlotAdmissions {
     await this.link.run(WHAT, RELEASE_SHARED, [`${part.slot}:none`], args)
   }
 
-  /** All limitStates as they are now, with what each part that refused said of when to come again. */
+  /** The current states of all limits; those of an admitted request need no retry. */
   private async whole(
     { accountId, demands }: Admission,
     { outcome }: SlotReply,
@@ -168,7 +168,7 @@ export class SlotAdmissions {
   }
 }
 
-/** What a part that others share holds, as it stands with the reservation. */
+/** The holds of a shared part, as the reservation stores them. */
 function holdsOf({ slot, demands }: Part, member: string): Hold[] {
   return demands.map((demand, at) => {
     const { limit, cost } = amountsOf(demand)

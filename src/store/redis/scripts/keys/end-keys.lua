@@ -1,5 +1,5 @@
--- Marks the keys that ended before a time as revoked, so that nothing brings them back while they are
--- removed. KEYS: the account. ARGV: the time, then ids. The ids and digests of those keys, by turns.
+-- Revokes the keys that ended before a time, so that no edit makes them valid while they are removed. KEYS: the account.
+-- ARGV: the time, then ids. Returns the ids and digests of those keys, by turns.
 local answer, before = {}, tonumber(ARGV[1])
 for at = 2, #ARGV do
   local digest = redis.call('HGET', KEYS[1], 'id:' .. ARGV[at])

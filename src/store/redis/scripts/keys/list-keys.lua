@@ -1,6 +1,6 @@
--- KEYS: the account, the order of its keys, the list of an earlier version. ARGV: the place of the last key of
--- the page before (empty: none), how many, `newest_first` or not. Four parts for each key: its digest, its
--- place, its record, and when it was revoked.
+-- KEYS: the account, the order of its keys, the list of an earlier version. ARGV: the position of the last key of the
+-- previous page (empty: none), number of keys, `newest_first` or not. Returns four values for each key: digest,
+-- position, record, time of revocation.
 local found
 if ARGV[3] == 'newest_first' then
   local first = ARGV[1] == '' and '+inf' or '(' .. ARGV[1]

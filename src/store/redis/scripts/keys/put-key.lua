@@ -1,6 +1,5 @@
--- KEYS: the account, the order of its keys, the list of an earlier version, what is told. ARGV: digest, id,
--- record, most live keys (empty: no limit), when revoked (empty: it is not), channel, most keys, and what is
--- told.
+-- KEYS: the account, the order of its keys, the list of an earlier version, audit entries. ARGV: digest, id, record,
+-- maximum of live keys (empty: no limit), time of revocation (empty: none), channel, maximum of keys, audit entries.
 local account, digest = KEYS[1], ARGV[1]
 local live = redis.call('HGET', account, 'live')
 if not live then return 'no_account' end
@@ -16,7 +15,7 @@ else
   redis.call('HSET', account, 'revoked:' .. digest, ARGV[5])
 end
 redis.call('HINCRBY', account, 'gen', 1)
-ordered(digest)
+append_digest(digest)
 redis.call('PUBLISH', ARGV[6], digest)
 leave_audit_entries(8)
 return 'created'

@@ -1,4 +1,4 @@
--- KEYS: the account, the order of its keys, the list. ARGV: the channel, then ids and digests by turns.
+-- Removes keys. KEYS: the account, the order of its keys, the list. ARGV: the channel, then ids and digests by turns.
 local count = 0
 for at = 2, #ARGV, 2 do
   local id, digest = 'id:' .. ARGV[at], ARGV[at + 1]

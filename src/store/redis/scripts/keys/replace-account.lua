@@ -1,5 +1,5 @@
--- KEYS: the account, what is told. ARGV: the record as it was, as it shall be, the channel (empty: it is no
--- news), and what is told. 1: changed; 0: it was another.
+-- KEYS: the account, audit entries. ARGV: the record that was read, the new record, the channel (empty: do not publish),
+-- audit entries. Returns 1, or 0: the record has changed since.
 if redis.call('HGET', KEYS[1], 'account') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'account', ARGV[2])
 redis.call('HINCRBY', KEYS[1], 'gen', 1)

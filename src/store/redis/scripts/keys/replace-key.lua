@@ -1,5 +1,5 @@
--- KEYS: the account, what is told. ARGV: digest, the record as it was, as it shall be, channel, and what is
--- told. 0: it was another, or is revoked.
+-- KEYS: the account, audit entries. ARGV: digest, the record that was read, the new record, channel, audit entries.
+-- Returns 1, or 0: the record has changed since, or is revoked.
 if redis.call('HEXISTS', KEYS[1], 'revoked:' .. ARGV[1]) == 1 then return 0 end
 if redis.call('HGET', KEYS[1], 'key:' .. ARGV[1]) ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], 'key:' .. ARGV[1], ARGV[3])

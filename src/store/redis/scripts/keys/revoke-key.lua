@@ -1,5 +1,6 @@
--- KEYS: the account, what is told. ARGV: the key's id, when, channel, and what is told. The mark is made and
--- told once; the count of changes is written again, so that a repetition can wait for the replicas, too.
+-- KEYS: the account, audit entries. ARGV: the key's id, the time, channel, audit entries. The revocation and its audit
+-- entries are written once. A repetition writes the count of changes again, so that it can wait for the replicas, too.
+-- Returns the digest, or nothing: there is no such key.
 local digest = redis.call('HGET', KEYS[1], 'id:' .. ARGV[1])
 if not digest then return false end
 if redis.call('HSETNX', KEYS[1], 'revoked:' .. digest, ARGV[2]) == 1 then

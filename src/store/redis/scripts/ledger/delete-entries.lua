@@ -1,4 +1,4 @@
--- KEYS: rows, ids, order, order of all. ARGV: for each row its request and its two places.
+-- KEYS: entries, ids, order, order of all. ARGV: for each entry its request id and its two members.
 for at = 1, #ARGV, 3 do
   local place = redis.call('HGET', KEYS[2], ARGV[at])
   if place then redis.call('XDEL', KEYS[1], (string.match(place, '^%S+'))) end

@@ -1,4 +1,4 @@
--- KEYS: used. ARGV: keys, and when each was used.
+-- KEYS: last use by key. ARGV: keys and times.
 for n = 1, #ARGV, 2 do
   local used = redis.call('HGET', KEYS[1], ARGV[n])
   if not used or tonumber(used) < tonumber(ARGV[n + 1]) then

@@ -1,4 +1,4 @@
--- KEYS: the bucket, the buckets. ARGV: its start, then counters: name and number.
+-- KEYS: the sum, the index of sums. ARGV: its start, then names and values of counters.
 redis.call('ZADD', KEYS[2], ARGV[1], ARGV[1])
 for n = 2, #ARGV, 2 do
   if ARGV[n + 1] == '0' then redis.call('HDEL', KEYS[1], ARGV[n])

@@ -1,4 +1,4 @@
--- KEYS: rows, ids. ARGV: requests. Answers with the rows' texts, false for one that is gone.
+-- KEYS: entries, ids. ARGV: request ids. Returns the records, false for an entry that does not exist.
 local answer = {}
 for at, id in ipairs(ARGV) do
   local place = redis.call('HGET', KEYS[2], id)

@@ -1,8 +1,8 @@
--- Settles rows, each for itself. Names are made of the account's tag; KEYS has all of them for a Cluster, and
--- else one. ARGV: now, process, its slices as JSON, ids, ends, order of all (empty: none), then a text for
--- each row as `settlingText` writes it. One that settles only what has run out says `due`.
--- Answers (see `EACH`): five numbers for each slice; then for each row 1 settled, 0 already (or not due); what
--- more there is to say of one is the shared holds of its reservation.
+-- Settles requests, each separately. The script builds key names from the account's hash tag; KEYS has all of them for a
+-- Cluster, and one otherwise. ARGV: now, process, reports of its slices as JSON, ids, ends, order of all (empty: none),
+-- then a text for each entry as `encodeSettlement` writes it. Mode `due` settles expired reservations only.
+-- Returns (see each-request.lua) five numbers for each slice, then for each entry 1: settled, or 0: was settled before,
+-- or has not expired. The additional value of an entry is the shared holds of its reservation.
 local now, me = clock(ARGV[1]), ARGV[2]
 local ids, ends, order_of_all = ARGV[4], ARGV[5], ARGV[6]
 local function is_due(place, open, id)
@@ -21,7 +21,7 @@ local function count(own, by, length, at, fields, counts)
     pairs_of[2 * n] = math.min(MOST, tonumber(before[n] or '0') + counts[n])
   end
   redis.call('HSET', sum, unpack(pairs_of))
-  -- The first of its key and model in the bucket, which may be the first of all.
+  -- The first entry of its key and model in this hour or day, which may be the first of all.
   if not before[1] then redis.call('ZADD', own .. ':' .. by .. 's', start, start) end
 end
 local function settle(text)
@@ -36,13 +36,13 @@ local function settle(text)
   local known = redis.call('HGET', open, id)
   if known then
     local day, month, held, shared = string.match(known, '^(%d+) (%d+)\n([^\n]*)\n([^\n]*)\n')
-    give_back(now, cjson.decode(held), tonumber(day), tonumber(month), tokens, cost, true)
+    return_holds(now, cjson.decode(held), tonumber(day), tonumber(month), tokens, cost, true)
     redis.call('HDEL', open, id)
     redis.call('ZREM', ends, place)
     if shared ~= '[]' then reserved = shared end
   elseif holds ~= '[]' then
     local day = math.floor(at / DAY)
-    give_back(now, cjson.decode(holds), day, month_of(day), tokens, owed, false)
+    return_holds(now, cjson.decode(holds), day, month_of(day), tokens, owed, false)
   end
   local entry = redis.call('XADD', own .. ':rows', '*', 'row', string.sub(text, from))
   redis.call('HSET', ids, id, entry .. ' ' .. account)
@@ -60,8 +60,8 @@ local function settle(text)
   count(own, 'day', DAY, at, fields, counts)
   return 1, reserved
 end
--- First what was taken: what is given back below may be of it.
-for _, told in ipairs(cjson.decode(ARGV[3])) do slice(now, me, told) end
+-- Reports first: amounts that are returned below may be from a slice.
+for _, report in ipairs(cjson.decode(ARGV[3])) do report_slice(now, me, report) end
 return each(7, function(text)
   local code, reserved = settle(text)
   add(code)

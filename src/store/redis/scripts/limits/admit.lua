@@ -1,14 +1,14 @@
--- Requests that want to be admitted, each for itself: all that one asks for is checked, then all of it taken.
--- Names are made of the account's tag; KEYS has all of them for a Cluster, and else one. ARGV: now (empty: the
--- server's), ids, ends, then a text for each as `askingText` writes it. What it wants is to `take`, to `look`, or
--- a reservation of what a slice has let in: `note`. What has no id leaves no reservation.
--- Answers (see `EACH`): day and month; then for each 1 taken, 0 refused, 2 known already; and of each limit that
--- was not only noted what is left, in how many ms it is whole again, and in how many what was asked for can be had.
+-- Admits requests, each separately: checks all demands of one, then takes all or none. The script builds key names from
+-- the account's hash tag; KEYS has all of them for a Cluster, and one otherwise. ARGV: now (empty: the server's clock),
+-- ids, ends, then a text for each request as `encodeRequest` writes it. `take` takes the demands, `look` reads the
+-- limits, `note` writes the reservation of a request that slices admitted. A request without an id gets no reservation.
+-- Returns (see each-request.lua) day and month, then for each request 1: taken, 0: refused, 2: admitted before; and for
+-- each of its limits, except of `note`: what is left, ms until it is unused, ms until the demand fits.
 local now, ids, ends = clock(ARGV[1]), ARGV[2], ARGV[3]
 local day = math.floor(now / DAY)
 local month = month_of(day)
 local left_of = { usd_day = (day + 1) * DAY - now, usd_month = first_day(month + 1) * DAY - now }
--- What was read or written already, for the next that asks for the same.
+-- Counters that were read or written for an earlier request.
 local states = {}
 local function state_of(kind, key, limit)
   local s = states[key]
@@ -30,7 +30,7 @@ local function wait_for(s, kind, cost, limit)
   end
   if cost > limit then return -1 end
   if s.s + s.h + cost <= limit then return 0 end
-  -- What requests that run, and slices, do not use comes back.
+  -- Running requests and slices may return a part.
   return s.s - s.r + cost <= limit and math.min(1000, left_of[kind]) or left_of[kind]
 end
 local function apply(s, kind, cost, limit)
@@ -43,7 +43,7 @@ end
 local function write(s, kind, key, limit, member, lease)
   if kind ~= 'concurrent' then return keep(s, key, limit) end
   redis.call('ZADD', key, now + lease, member)
-  -- What has run out counts for nothing, and is swept out now and then.
+  -- Expired leases do not count; they are removed now and then.
   if redis.call('PTTL', key) < 1.5 * lease then
     redis.call('PEXPIRE', key, whole(2 * lease))
     redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(now))
@@ -63,8 +63,8 @@ local function add_standing(s, kind, limit)
     add(spent > 0 and left_of[kind] or 0)
   end
 end
--- All that it takes is reckoned first; what is not had after all is taken back, and only then is anything written.
-local function reckon(holds, waits)
+-- Takes the demands in memory; `undo` takes a refused request back before anything is written.
+local function compute(holds, waits)
   local is_refused = false
   for at, hold in ipairs(holds) do
     local kind, key, cost, limit = unpack(hold)
@@ -87,7 +87,7 @@ local function reserve(open, id, place, lease, of_day, of_month, text)
   redis.call('ZADD', ends, now + lease, place)
   return true
 end
--- What a slice has let in is reserved from now on.
+-- Counts the cost of a request that slices admitted as reserved.
 local function note(holds, of_day, of_month)
   for _, hold in ipairs(holds) do
     local kind, key, cost, limit = unpack(hold)
@@ -107,12 +107,12 @@ local function decide(text)
   local reserved, lease = string.sub(text, rest), tonumber(lease_ms)
   local holds = cjson.decode(string.match(reserved, '^[^\n]*'))
   local outcome, waits = 1, {}
-  if what == 'take' then outcome = reckon(holds, waits) end
+  if what == 'take' then outcome = compute(holds, waits) end
   if what ~= 'look' and id ~= '' then
     local open = 'sluice:{' .. account .. '}:open'
     local of_day, of_month = day, month
     if what == 'note' then
-      -- The day that it came: what a later one has counted of it cannot be told, and is not given back.
+      -- The day of its arrival: if a later day has counted it, that part is unknown and not returned.
       of_day = math.floor(tonumber(at) / DAY)
       of_month = month_of(of_day)
     end
@@ -136,5 +136,5 @@ local function decide(text)
 end
 add(day)
 add(month)
--- What one that failed has reckoned was perhaps not written.
+-- After an error, computed counters may not be written: read them again.
 return each(4, decide, function() states = {} end)

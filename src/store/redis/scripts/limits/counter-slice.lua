@@ -1,10 +1,9 @@
--- One process's slice of one limit: it tells what it has taken of it and given back so far, all in all, so
--- that telling it twice counts once; and is granted more where there is plenty. All slices of a limit together
--- hold a hundredth of it at the most, each its part of that; none is granted where less than a tenth is left.
--- A slice too small for one request (`least`) is none. Adds to `answer`: all in all granted, used (units of
--- a rate), held by all, ms until the period ends, 1 where little is left.
-local function slice(now, me, given)
-  if given[2] == 'concurrent' then return hold_places(now, me, given) end
+-- `report_slice` applies the report of one process's slice. The report has the totals of what the process took and
+-- returned, so a report that arrives twice counts once. All slices of a limit hold at most a hundredth of it, in equal
+-- parts; no more is granted if less than a tenth of the limit is left, or less than one request needs (`least`). Adds to
+-- `answer`: total granted, used (units of a rate), held by all, ms until the period ends, 1 if little is left.
+local function report_slice(now, me, given)
+  if given[2] == 'concurrent' then return report_concurrency(now, me, given) end
   local key, kind, limit, taken, back, want, least = unpack(given)
   local day = math.floor(now / DAY)
   local month = month_of(day)

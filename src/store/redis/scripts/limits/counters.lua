@@ -1,14 +1,14 @@
 -- Reads and writes a rate or a budget. A rate has `u` units used at time `t`. A budget has `s` spent in period `p`, of
--- that `r` reserved by running requests. Both have `h`, what slices of processes hold; it counts as used and does
--- not flow back. Field `@PROCESS` has the totals of one slice: granted, taken, given back, and when it ends;
--- `x` is when the first slice ends. What an ended slice holds counts as used.
+-- that `r` reserved by running requests. Both have `h`, the amount that slices of processes hold; it counts as used and
+-- does not drain. Field `@PROCESS` has the totals of one slice: granted, taken, returned, and its end; `x` is the end
+-- of the first slice. The rest of a slice that ended counts as used.
 local function use(s, limit, now, cost)
   if s.rate then
     s.u = drained(s.u, now - s.t, limit) + cost * UNITS
     s.t = now
   else s.s = s.s + cost end
 end
--- With other fields of the same, if there are any. Numbers go as they are: the server writes all their digits.
+-- Writes the counter, with further fields. Redis writes all digits of numbers.
 local function keep(s, key, limit, ...)
   if s.rate then
     redis.call('HSET', key, 'u', s.u, 't', s.t, ...)
@@ -16,14 +16,14 @@ local function keep(s, key, limit, ...)
     s.before = s.t
   else
     redis.call('HSET', key, 'p', s.p, 's', s.s, 'r', s.r, ...)
-    -- Once: no period is as long.
+    -- Once is enough: no period is as long.
     if s.is_new then redis.call('PEXPIRE', key, whole(40 * DAY)) end
     s.is_new = false
   end
 end
-local function bury(s, key, limit, now)
+local function end_slices(s, key, limit, now)
   local all = redis.call('HGETALL', key)
-  local dead = 0
+  local lost = 0
   s.h, s.x = 0, 0
   for at = 1, #all, 2 do
     if string.sub(all[at], 1, 1) == '@' then
@@ -31,7 +31,7 @@ local function bury(s, key, limit, now)
       local rest = math.max(0, granted - taken - back)
       ends = tonumber(ends)
       if ends <= now then
-        dead = dead + rest
+        lost = lost + rest
         redis.call('HDEL', key, all[at])
       else
         s.h = s.h + rest
@@ -39,10 +39,10 @@ local function bury(s, key, limit, now)
       end
     end
   end
-  use(s, limit, now, dead)
+  use(s, limit, now, lost)
   keep(s, key, limit, 'h', whole(s.h), 'x', whole(s.x))
 end
--- With `field`, which is one process's, also what that has: `mine`.
+-- Reads a counter; with the `field` of a process also its slice, as `mine`.
 local function counted(key, kind, limit, now, day, month, field)
   local s
   if kind == 'requests' or kind == 'tokens' then
@@ -54,11 +54,11 @@ local function counted(key, kind, limit, now, day, month, field)
     s = { rate = false, p = tonumber(r[1] or '0'), s = tonumber(r[2] or '0'), r = tonumber(r[6] or '0') }
     s.h, s.x, s.mine = tonumber(r[3] or '0'), tonumber(r[4] or '0'), r[5]
     local period = kind == 'usd_day' and day or month
-    -- Never backwards: a clock that is set back over midnight would make a budget whole twice.
+    -- Never backwards: a clock that is set back over midnight would reset a budget twice.
     if period > s.p then s.p, s.s, s.r, s.is_new = period, 0, 0, true end
   end
   if s.h > 0 and s.x <= now then
-    bury(s, key, limit, now)
+    end_slices(s, key, limit, now)
     if field then s.mine = redis.call('HGET', key, field) end
   end
   return s

@@ -1,4 +1,4 @@
--- Shared holds of a Cluster. KEYS: any of the slot. ARGV: now, holds, day, month, tokens, cost.
+-- Returns holds of a shared limit in a Cluster. KEYS: any of the slot. ARGV: now, holds, day, month, tokens, cost.
 local holds = cjson.decode(ARGV[2])
 local used = ARGV[5]
 if used == 'never' then
@@ -6,12 +6,12 @@ if used == 'never' then
   for _, hold in ipairs(holds) do
     if hold[1] == 'requests' then rates[#rates + 1] = hold end
   end
-  give_back(clock(ARGV[1]), rates, 0, 0, 'never', '')
+  return_holds(clock(ARGV[1]), rates, 0, 0, 'never', '')
   used = '0'
 end
 local rest = {}
 for _, hold in ipairs(holds) do
   if hold[1] ~= 'requests' then rest[#rest + 1] = hold end
 end
-give_back(clock(ARGV[1]), rest, tonumber(ARGV[3]), tonumber(ARGV[4]), used, ARGV[6], true)
+return_holds(clock(ARGV[1]), rest, tonumber(ARGV[3]), tonumber(ARGV[4]), used, ARGV[6], true)
 return 1

@@ -1,6 +1,6 @@
--- Replaces what holds reserved by what was used; empty is not known, and what is reserved stands. `is_reserved`: it
--- was counted among what is reserved.
-local function give_back(now, holds, day, month, used, cost, is_reserved)
+-- Replaces the reserved amounts of holds by the used ones; if these are unknown (empty), the reserved ones stay.
+-- `is_reserved`: the cost is part of the budget's reserved amount.
+local function return_holds(now, holds, day, month, used, cost, is_reserved)
   for _, hold in ipairs(holds) do
     local kind, key, reserved, limit = hold[1], hold[2], hold[3], hold[4]
     if kind == 'concurrent' then
@@ -15,7 +15,7 @@ local function give_back(now, holds, day, month, used, cost, is_reserved)
         stay(key, u, limit, before, now)
       end
     elseif kind == 'requests' then
-      -- Only where a request was refused after all: one that was made is not given back.
+      -- Only if the request was refused after all: a request that was sent is not returned.
       if used == 'never' then
         local r = redis.call('HMGET', key, 'u', 't')
         local before = tonumber(r[2] or '0')
@@ -24,7 +24,7 @@ local function give_back(now, holds, day, month, used, cost, is_reserved)
         stay(key, u, limit, before, now)
       end
     elseif cost ~= '' or is_reserved then
-      -- A period that is over has been forgotten, and the new one owes it nothing.
+      -- A period that is over is no longer stored, and does not change the new one.
       local r = redis.call('HMGET', key, 'p', 's', 'r')
       local period, known = kind == 'usd_day' and day or month, tonumber(r[1] or '0')
       local spent, running = cost == '' and reserved or tonumber(cost), tonumber(r[3] or '0')
@@ -32,7 +32,7 @@ local function give_back(now, holds, day, month, used, cost, is_reserved)
         if is_reserved then running = math.max(0, running - reserved) end
         redis.call('HSET', key, 's', math.max(0, tonumber(r[2]) + spent - reserved), 'r', running)
       elseif known < period and reserved == 0 then
-        -- Spent while nobody could ask, the first of its day or month.
+        -- Spent while Redis was unavailable, as the first of its day or month.
         redis.call('HSET', key, 'p', whole(period), 's', whole(spent), 'r', 0)
         redis.call('PEXPIRE', key, whole(40 * DAY))
       end

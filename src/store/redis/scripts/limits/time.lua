@@ -30,8 +30,8 @@ local function drained(units, elapsed, per)
   if elapsed <= 0 then return units end
   return math.max(0, units - elapsed * per)
 end
--- A rate is forgotten some time after the hour that it was last written in; `before` is when that was until now.
--- Longer where it has more to flow back than a minute's worth.
+-- Lets a rate expire some time after the hour in which it was last written, and later if it drains for more than a
+-- minute; `before` is the time of the previous write.
 local function stay(key, u, limit, before, now)
   local whole_in = limit > 0 and math.ceil(u / limit) or 0
   if whole_in > 60000 or math.floor(before / HOUR) ~= math.floor(now / HOUR) then

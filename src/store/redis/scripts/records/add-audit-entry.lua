@@ -1,5 +1,5 @@
--- ARGV: id, text, account, most entries of the account, most entries. More than one entry is removed while a
--- bound is exceeded by more than one, which a smaller bound in a new version brings about.
+-- ARGV: id, record, account, maximum of entries of the account, maximum of entries. Removes up to ten surplus entries:
+-- a new version may have lower maxima.
 local function remove(id, account)
   redis.call('HDEL', KEYS[1], id)
   redis.call('ZREM', KEYS[2], id)

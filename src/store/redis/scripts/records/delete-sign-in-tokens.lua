@@ -1,4 +1,5 @@
--- ARGV: id, text as it was, owner; any number of times.
+-- Deletes tokens unless they have changed. KEYS: records, expiry times, owners. ARGV: for each its id, the record that was
+-- read, owner. Returns their number.
 local count = 0
 for at = 1, #ARGV, 3 do
   if redis.call('HGET', KEYS[1], ARGV[at]) == ARGV[at + 1] then

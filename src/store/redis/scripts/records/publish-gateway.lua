@@ -1,5 +1,5 @@
--- KEYS: members by time of expiry, their records. ARGV: id, record, how long it stays in ms, most members.
--- Answers with the records of all that have not expired.
+-- KEYS: gateways by expiry time, their records. ARGV: id, record, ms until it expires, maximum number of gateways.
+-- Returns the records of all that have not expired.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[1])

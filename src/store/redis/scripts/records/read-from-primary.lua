@@ -1,4 +1,4 @@
--- KEYS: the store's name. Answers with its value, and with why the server takes no writes (empty: it does). PERSIST
--- changes nothing here, since the key does not expire, and is a write all the same.
+-- KEYS: the id of the store. Returns its value, and why the server accepts no writes (empty: it does). PERSIST is a write
+-- that changes nothing, since the key does not expire.
 local written = redis.pcall('PERSIST', KEYS[1])
 return {redis.call('GET', KEYS[1]), type(written) == 'table' and written.err or ''}

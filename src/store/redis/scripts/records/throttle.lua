@@ -1,4 +1,4 @@
--- KEYS: the subjects. ARGV: now, then burst and interval of each. As `waitOf` and `fullAfter`.
+-- KEYS: the subjects. ARGV: now, then burst and interval of each. Computes `throttleWaitMs` and `throttleFullAtMs`.
 local now, waits, isFull = tonumber(ARGV[1]), {}, false
 local full = {}
 for n = 1, #KEYS do
