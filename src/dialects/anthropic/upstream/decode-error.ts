@@ -42,7 +42,7 @@ const BY_STATUS: Readonly<Record<number, ErrorKind>> = {
 
 /** Messages for errors whose own message is missing or must not reach the client. */
 const GENERIC: Readonly<Partial<Record<ErrorKind, string>>> = {
-  upstream_rejected: 'The upstream rejected the request without a reason.',
+  upstream_rejected: 'The upstream rejected the request and gave no reason.',
   upstream_denied: "The upstream did not accept the gateway's credentials.",
   unknown_model: 'The upstream does not have this model.',
   body_too_large: 'The request is too large for the upstream.',

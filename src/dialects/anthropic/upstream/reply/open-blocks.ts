@@ -6,6 +6,7 @@ import type { JsonObject } from '../../../../chat/json.js'
 /** The canonical kind of a block. `json` is a call of the synthetic tool whose arguments are the reply's text. */
 export type Kind = 'text' | 'thinking' | 'tool' | 'custom' | 'json' | 'opaque' | 'ignored'
 
+/** A block of one reply. `at` is its upstream index, `start` the content block of its start event. */
 export interface Block {
   readonly at: number
   readonly kind: Kind
@@ -22,6 +23,7 @@ export interface Block {
   stopped: boolean
 }
 
+/** A block that has just started. `input`: the tool input of its start, as JSON text. */
 export function newBlock(at: number, kind: Kind, start: JsonObject, input: string): Block {
   return {
     at,
