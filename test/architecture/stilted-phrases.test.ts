@@ -6,7 +6,7 @@ import t from 'tap'
 import { findStiltedPhrases, findStiltedPhrasesBelow } from './stilted-phrases.js'
 
 /** Files and folders without findings. */
-const CHECKED = ['src/main.ts', 'README.md']
+const CHECKED = ['src/main.ts', 'src/dialects/anthropic', 'src/dialects/gemini', 'README.md']
 
 for (const path of CHECKED) {
   void t.test(`${path} contains no stilted phrase`, (t) => {

@@ -1,6 +1,5 @@
 /**
- * Anthropic's Messages API, both as what clients speak and as what upstreams speak.
- * Only puts the parts together; every rule is in the file named for it.
+ * The dialect of Anthropic's Messages API, for clients (`ingress`) and upstreams (`egress`).
  */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
@@ -70,7 +69,7 @@ function given(value: JsonValue | undefined): boolean {
   return value !== undefined && value !== null
 }
 
-/** Sampling parameters are unknown to the current version, so they pull in the one before. */
+/** The current API version rejects sampling parameters, so a body with any of them uses the previous version. */
 function headers(body: JsonObject): Record<string, string> {
   const { temperature, top_p, top_k, thinking } = body
   const sampling = given(temperature) || given(top_p) || given(top_k)

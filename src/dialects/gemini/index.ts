@@ -1,6 +1,5 @@
 /**
- * The Gemini dialect: how the gateway speaks to Google's models, and how Google's clients speak to the gateway.
- * Only puts the parts together; every rule is in the file named for it.
+ * The dialect of Gemini's generateContent, for clients (`ingress`) and upstreams (`egress`).
  */
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { CandidatesDecoder } from './upstream/reply/decode-candidates.js'
@@ -21,7 +20,7 @@ import { GeminiDecoder } from './upstream/decode-stream.js'
 import { GeminiTap, tapReply } from './passthrough/watch-stream.js'
 import { target } from './upstream/request-path.js'
 
-/** How Google's clients speak it. */
+/** The codecs for clients. */
 export const ingress: Ingress = {
   envelope: { idPrefix: '', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (_body, endpoint) => ({ model: modelOf(endpoint), stream: endpoint.stream === true }),
@@ -38,7 +37,7 @@ export const ingress: Ingress = {
   encodeCount,
 }
 
-/** How upstreams speak it. */
+/** The codecs for upstreams. */
 export const egress: Egress = {
   framing: 'sse',
   target,
@@ -46,7 +45,7 @@ export const egress: Egress = {
   readsUrl,
   streamsWhole: ({ maxOutputTokens = Infinity }, { maxOutputTokensWhole = Infinity }) =>
     maxOutputTokens > maxOutputTokensWhole,
-  // Never `?key=`: a URL ends up in logs.
+  // Not `?key=`: URLs are logged.
   credential: (apiKey) => ({ 'x-goog-api-key': apiKey }),
   headers: () => ({}),
   encodeRequest,
@@ -56,12 +55,12 @@ export const egress: Egress = {
   newDecoder: (request, sink) => new GeminiDecoder(request, sink),
   newChoices: (request, sinks) => new CandidatesDecoder(request, sinks),
   // "candidateCount: … streamGenerateContent is not supported" (Vertex, "Inference", read 2026-11-20).
-  // Log probabilities are refused for streams as well (vercel/ai#11989).
+  // Log probabilities are rejected for streams as well (vercel/ai#11989).
   wholeOnly: ({ candidates = 1, logprobs }) => candidates > 1 || logprobs === true,
   continuation: {
     mayPause: () => true,
-    // The same request with the token; the budget of tokens counts on by itself (Gemini API,
-    // "Long decode", read 2026-11-20), and what was written so far is not sent back.
+    // The same request with the token, without the reply so far; the token budget continues (Gemini API,
+    // "Long decode", read 2026-11-20).
     next: (body, resume) => ({ ...body, ...resume }),
   },
   newTap: () => new GeminiTap(),
@@ -72,7 +71,7 @@ export const egress: Egress = {
 /** Gemini's generateContent, whole and streamed, on the Developer API. */
 export const gemini: Dialect = { name: 'gemini', ingress, egress }
 
-/** The reply to a countTokens request; the modalities are not told apart. */
+/** The reply to a countTokens request, without counts by modality. */
 function encodeCount(inputTokens: number): string {
   return JSON.stringify({ totalTokens: inputTokens })
 }

@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
 import type { ModelFacts } from '../../../src/chat/model.js'
-import { sealed } from '../../../src/dialects/gemini/client/reply/thinking-token.js'
+import { sealEnvelope } from '../../../src/dialects/gemini/client/reply/thinking-token.js'
 import { edits } from '../../../src/dialects/gemini/passthrough/edit-request.js'
 import { GeminiTap, tapReply } from '../../../src/dialects/gemini/passthrough/watch-stream.js'
 
@@ -110,7 +110,7 @@ void t.test('edits: a model in the body, and state of other providers', (t) => {
   t.same(made({ generateContentRequest: counted }).out, [
     ['generateContentRequest', { ...counted, model: 'models/m' }],
   ])
-  const foreign = sealed({ origin: 'anthropic', thoughts: [{ signature: 's' }], callId: 'c' })
+  const foreign = sealEnvelope({ origin: 'anthropic', thoughts: [{ signature: 's' }], callId: 'c' })
   const contents = [
     { role: 'user', parts: [{ text: 'Hi' }] },
     {

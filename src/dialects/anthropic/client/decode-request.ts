@@ -1,6 +1,6 @@
 /**
- * The rule book of a Messages request: one entry for every field the format knows.
- * Knows no upstream; never changes the body that it reads. What only Anthropic takes is noted as such.
+ * Decodes a Messages request: one rule for every field of the format. Never changes the body.
+ * Fields that only Anthropic upstreams accept are recorded in `native`.
  *
  * Source: Claude API reference, "Messages" and "Count tokens", and the types of its SDK 1.12, read 2026-11-22.
  */
@@ -29,11 +29,11 @@ import { NativeFields } from './request/native-fields.js'
 /** A model id goes into paths, labels and logs; the longest real one has 60 characters. */
 const MAX_MODEL_BYTES = 256
 const MAX_STOP_SEQUENCES = 1_024
-/** The longest id of an end user that OpenAI takes. */
+/** OpenAI's maximum length of an end user's id, in characters. */
 const MAX_USER_ID = 64
 const MAX_USER_ID_SENT = 512
 
-/** Names by which other gateways let a body choose the destination or the credential. */
+/** Fields by which a body chooses the destination or the credential at other gateways. */
 const FORBIDDEN: ReadonlySet<string> = new Set([
   'api_base',
   'api_key',
@@ -56,12 +56,12 @@ export function modelOf(body: JsonObject): string {
   return model
 }
 
-/** The stream flag; strictly a boolean. */
+/** The stream flag. Throws `malformed_request` if it is not a boolean. */
 export function streamOf(body: JsonObject): boolean {
   return given(body.stream) ? boolean(body.stream, 'stream') : false
 }
 
-/** Reads a whole request. Throws `malformed_request` naming the field that breaks a rule. */
+/** Decodes a whole request. Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeRequest(
   body: JsonObject,
   { operation }: Endpoint,
@@ -106,12 +106,12 @@ function readHeaders(
   }
 }
 
-/** 0 only fills Anthropic's prompt cache. */
+/** `max_tokens`; 0 only fills Anthropic's prompt cache, which no other upstream supports. */
 function maxTokens({ max_tokens: value }: JsonObject, native: NativeFields): number {
   if (!given(value)) refuse('max_tokens', 'is required')
-  const most = integer(value, 'max_tokens', 0)
-  if (most === 0) native.refused('max_tokens', '0 is for the prompt cache of Anthropic upstreams')
-  return most
+  const tokens = integer(value, 'max_tokens', 0)
+  if (tokens === 0) native.refused('max_tokens', '0 is for the prompt cache of Anthropic upstreams')
+  return tokens
 }
 
 function readTools(body: JsonObject, request: ChatRequest, native: NativeFields): void {
@@ -126,19 +126,19 @@ function readTools(body: JsonObject, request: ChatRequest, native: NativeFields)
   if (parallel !== undefined) request.parallelToolCalls = parallel
 }
 
-/** A field that nobody knows goes to Anthropic as it is, unless an upstream could take it for one that was checked. */
+/** Passes an unknown field to Anthropic unchanged, unless it could be mistaken for a field that is checked. */
 function unknownField(key: string, native: NativeFields): void {
   if (FORBIDDEN.has(key)) refuse(key, 'is not allowed: the gateway chooses the upstream')
   if (key === '__proto__') refuse(key, 'is not the name of a field')
   const known = key.length > 32 ? key : key.toUpperCase().toLowerCase()
-  if (known !== key && RULES.has(known)) refuse(key, `is no field; did you mean ${known}?`)
+  if (known !== key && RULES.has(known)) refuse(key, `is not a field. Did you mean ${known}?`)
   native.lost(key)
 }
 
-/** Fields that have been read already. */
+/** For fields that `decodeRequest` reads before the rules. */
 const done: Rule = () => undefined
 
-/** A field that only Anthropic takes. */
+/** The rule of a field that only Anthropic upstreams accept. */
 function only(key: string, check: (value: JsonValue, path: string) => unknown): [string, Rule] {
   return [
     key,
@@ -168,7 +168,7 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['output_format', (v, r) => void (r.responseFormat ??= decodeFormat(v, 'output_format'))],
   ['metadata', metadata],
   ['service_tier', serviceTier],
-  // Where to cache is a hint; other providers cache by themselves.
+  // A hint: other providers cache automatically.
   ['cache_control', (v) => void cacheMark({ cache_control: v }, '')],
   [
     'speed',
@@ -193,7 +193,7 @@ function stopSequences(value: JsonValue, request: ChatRequest): void {
   if (stop.length > 0) request.stop = stop
 }
 
-/** Budgets in tokens as the efforts that other providers know: the most tokens that each stands for. */
+/** Thinking budgets as reasoning efforts: the maximum budget, in tokens, that maps to each effort. */
 const EFFORT_OF_BUDGET: readonly (readonly [tokens: number, effort: ReasoningEffort])[] = [
   [2_048, 'low'],
   [8_192, 'medium'],
@@ -232,7 +232,7 @@ function thinking(value: JsonValue, request: ChatRequest): void {
   }
 }
 
-/** Its effort is more exact than what `thinking` says of it. */
+/** `output_config.effort` overrides the effort derived from `thinking`. */
 function outputConfig(value: JsonValue, request: ChatRequest, native: NativeFields): void {
   const { effort, format, ...others } = object(value, 'output_config')
   if (given(format)) request.responseFormat = decodeFormat(format, 'output_config.format')
@@ -243,7 +243,7 @@ function outputConfig(value: JsonValue, request: ChatRequest, native: NativeFiel
   for (const key of Object.keys(others)) if (given(others[key])) native.lost(`output_config.${key}`)
 }
 
-/** Clients put ids of several parts here, longer than others take; a hash tells end users apart as well. */
+/** Some clients send composite ids that exceed other providers' maximum; those are replaced by their hash. */
 function metadata(value: JsonValue, request: ChatRequest, native: NativeFields): void {
   const { user_id: id, ...others } = object(value, 'metadata')
   for (const key of Object.keys(others)) if (given(others[key])) native.lost(`metadata.${key}`)

@@ -1,5 +1,5 @@
 /**
- * Errors in the Messages format.
+ * Encodes errors in the Messages format.
  *
  * Source: Claude API reference, "Errors", read 2026-11-22.
  */
@@ -17,7 +17,7 @@ const TYPES: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** Status and body for a client. `requestId` equals the header `x-request-id`. */
+/** HTTP status and JSON body. `requestId` equals the header `x-request-id`. */
 export function encodeError(
   error: WireError,
   requestId?: string,
@@ -25,7 +25,7 @@ export function encodeError(
   return { status: rowOf(error.kind).status, body: bodyOf(error, requestId) }
 }
 
-/** The event that ends a stream which has begun; no `message_stop` follows it. */
+/** The event that ends a stream after its first event; no `message_stop` follows it. */
 export function encodeStreamError(error: WireError, requestId?: string): string {
   return `event: error\ndata: ${bodyOf(error, requestId)}\n\n`
 }

@@ -1,6 +1,5 @@
 /**
- * Writes a whole reply as a message.
- * Knows no upstream: it sees only the folded reply.
+ * Encodes a whole reply as a message.
  *
  * Source: Claude API reference, "Messages", read 2026-11-22.
  */
@@ -15,7 +14,7 @@ import { encodeCitation, encodeSignature, encodeToolInput } from './reply/encode
 import { messageUsage } from './reply/encode-usage.js'
 import { stopMembers } from './reply/map-stop-reason.js'
 
-/** The body of a finished reply; `seed` gives its id and model. */
+/** The JSON body of a completed reply; `seed` has its id and model. */
 export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: Seed): SizedText {
   const sizer = new TextSizer()
   let content = ''
@@ -37,7 +36,7 @@ export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: 
   )
 }
 
-/** The format has one reply to a request. */
+/** Encodes the first choice: the format has one reply per request. */
 export function encodeChoices(
   choices: readonly Choice[],
   request: ChatRequest,
@@ -48,7 +47,7 @@ export function encodeChoices(
   return encodeReply(first.reply, request, seed)
 }
 
-/** The JSON of a block; empty for one that the format has no place for, and for an empty one. */
+/** The JSON text of a block; empty for an empty block and for one that the format cannot express. */
 function blockText(block: ReplyBlock, origin: string | undefined, sizer: TextSizer): string {
   switch (block.type) {
     case 'text':

@@ -1,9 +1,8 @@
 /**
- * Writes canonical events as the events of a Messages stream.
- * Assumes order: the grammar stands before it. Knows no upstream.
+ * Encodes canonical events, in the order that the grammar guarantees, as the events of a Messages stream.
  *
- * A text block stays open until the next block begins, since some upstreams name its sources after it. A block that
- * turns out to be empty is never opened: the API refuses empty text in the history that a client sends back.
+ * A text block stays open until the next block starts, because some upstreams send its sources after its end. An empty
+ * block is never opened: the API rejects empty text in the history that a client sends back.
  *
  * Source: Claude API reference, "Streaming messages", and recorded streams, read 2026-11-22.
  */
@@ -20,20 +19,20 @@ import { encodeCitation, encodeSignature, encodeToolInput } from './reply/encode
 import { messageUsage, usageMembers } from './reply/encode-usage.js'
 import { stopMembers } from './reply/map-stop-reason.js'
 
-/** Tells a client that its stream is alive. */
+/** Written while the stream is silent; clients ignore it. */
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
 
-/** What stands after the text of a delta. */
+/** The end of a delta frame, after its text. */
 const AFTER = '"}}\n\n'
 
-/** The deltas that carry text, and the member that it is in. */
+/** Kinds of deltas that carry text, and the member with the text. */
 const MEMBERS = { text: 'text', thinking: 'thinking', input_json: 'partial_json' } as const
 
-/** The events of one stream. */
+/** Encodes one stream. */
 export class MessageEncoder implements StreamEncoder {
   private readonly frames = new TextFrames()
   private readonly seed: Seed
-  private hasBegun = false
+  private hasStarted = false
   private hasPinged = false
   private usage: Usage = {}
   /** The next block's index. */
@@ -44,11 +43,12 @@ export class MessageEncoder implements StreamEncoder {
   private textIndex = -1
   private redacted: string | undefined
   private hasTool = false
-  /** Of the open call: it sent arguments; and those of a free-text tool, which go out whole. */
+  /** True once the open call has sent arguments. */
   private hasInput = false
+  /** Input of the open call of a custom (free text) tool, which is sent whole; null for other calls. */
   private custom: string | null = null
   private refusal = ''
-  /** Of other models the text is left out; Anthropic's leave it out themselves. */
+  /** Omits the text of other models' thoughts; Anthropic upstreams omit it themselves. */
   private readonly hidesThoughts: boolean
 
   constructor({ hidesThoughts: hidesThoughts }: ChatRequest, seed: Seed) {
@@ -110,7 +110,7 @@ export class MessageEncoder implements StreamEncoder {
   private text(index: number, text: string): void {
     if (text === '') return
     if (this.textIndex !== index) {
-      this.begin('text', '{"type":"text","text":""}')
+      this.openBlock('text', '{"type":"text","text":""}')
       this.textIndex = index
     }
     this.frames.add(text)
@@ -118,15 +118,15 @@ export class MessageEncoder implements StreamEncoder {
 
   private thinking(text: string): void {
     if (text === '' || this.hidesThoughts) return
-    if (this.open !== 'thinking') this.beginThinking()
+    if (this.open !== 'thinking') this.openThinking()
     this.frames.add(text)
   }
 
-  private beginThinking(): void {
-    this.begin('thinking', '{"type":"thinking","thinking":"","signature":""}')
+  private openThinking(): void {
+    this.openBlock('thinking', '{"type":"thinking","thinking":"","signature":""}')
   }
 
-  /** Thinking goes back to its provider by its signature; without any, and without text, nothing is left of it. */
+  /** The signature lets the client return the thinking to its provider. Without a signature and text it is omitted. */
   private thinkingEnd(signature: string | undefined): void {
     const { redacted, seed } = this
     if (redacted !== undefined && this.open === null) {
@@ -136,7 +136,7 @@ export class MessageEncoder implements StreamEncoder {
     }
     if (this.open === null) {
       if (signature === undefined) return
-      this.beginThinking()
+      this.openThinking()
     }
     const sealed = JSON.stringify(encodeSignature(seed.origin, signature ?? redacted))
     this.frames.put(this.deltaOf(`{"type":"signature_delta","signature":${sealed}}`))
@@ -150,7 +150,7 @@ export class MessageEncoder implements StreamEncoder {
     this.hasInput = false
     this.custom = event.custom === true ? '' : null
     const block = `{"type":"tool_use","id":${id},"name":${name},"input":{},"caller":{"type":"direct"}}`
-    this.begin('input_json', block)
+    this.openBlock('input_json', block)
   }
 
   private toolDelta(json: string): void {
@@ -161,27 +161,27 @@ export class MessageEncoder implements StreamEncoder {
     }
   }
 
-  /** A call without arguments has an empty object: clients parse the joined text. */
+  /** Sends `{}` for a call without arguments: clients parse the joined deltas. */
   private toolEnd(): void {
     if (this.custom !== null) this.frames.add(encodeToolInput(this.custom, true))
     else if (!this.hasInput) this.frames.add('{}')
     this.close()
   }
 
-  /** A source of a block that is over on the wire has no place. */
+  /** Omits a citation of a block that has already ended on the wire. */
   private citation(index: number, citation: Citation): void {
     const out = index === this.textIndex ? encodeCitation(citation) : null
     if (out === null) return
     this.frames.put(this.deltaOf(`{"type":"citations_delta","citation":${JSON.stringify(out)}}`))
   }
 
-  /** Calls of Anthropic's own tools stream their input; everything else comes whole. */
+  /** Streams the input of calls of Anthropic's server tools; sends every other block whole. */
   private opaque(block: JsonObject): void {
     const { input } = block
     if (!isObject(input) || !/_tool_use$/.test(stringOf(block.type) ?? '')) {
       return this.whole(stringifyExact(block))
     }
-    this.begin('input_json', stringifyExact({ ...block, input: {} }))
+    this.openBlock('input_json', stringifyExact({ ...block, input: {} }))
     this.frames.add(stringifyExact(input))
     this.close()
   }
@@ -195,8 +195,8 @@ export class MessageEncoder implements StreamEncoder {
     this.next += 1
   }
 
-  /** Opens a block whose texts come as deltas. */
-  private begin(kind: keyof typeof MEMBERS, block: string): void {
+  /** Opens a block whose content is sent in deltas. */
+  private openBlock(kind: keyof typeof MEMBERS, block: string): void {
     this.close()
     this.start(block)
     this.open = kind
@@ -226,10 +226,10 @@ export class MessageEncoder implements StreamEncoder {
     this.next += 1
   }
 
-  /** Waits for the first block, so that it has the counts of upstreams that report them at once. */
+  /** Sent with the first block, so that it includes the usage of upstreams that report it at the start. */
   private startMessage(): void {
-    if (this.hasBegun) return
-    this.hasBegun = true
+    if (this.hasStarted) return
+    this.hasStarted = true
     const { id, model } = this.seed
     this.frames.put(
       eventOf(

@@ -1,5 +1,5 @@
 /**
- * The model list of Anthropic's API, in pages that begin after, or end before, a model.
+ * The model list of Anthropic's API. A page starts after a model (`after_id`) or ends before one (`before_id`).
  *
  * Source: Anthropic API reference, "List models", and @anthropic-ai/sdk 1.12.0, read 2026-11-20.
  */
@@ -10,15 +10,15 @@ import type { ModelPages } from '../../dialect.js'
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 1000
 
-/** `GET /v1/models` and `GET /v1/models/{id}` as Anthropic's clients read them. */
+/** `GET /v1/models` and `GET /v1/models/{id}` in Anthropic's format. */
 export const anthropicModels: ModelPages = {
   list(models, query) {
-    const asked = new URLSearchParams(query)
-    const limit = limitOf(asked.get('limit'))
-    const after = asked.get('after_id')
-    const before = asked.get('before_id')
-    const from = after === null ? 0 : placeOf(models, after, 'after_id') + 1
-    const to = before === null ? models.length : placeOf(models, before, 'before_id')
+    const params = new URLSearchParams(query)
+    const limit = limitOf(params.get('limit'))
+    const after = params.get('after_id')
+    const before = params.get('before_id')
+    const from = after === null ? 0 : indexOf(models, after, 'after_id') + 1
+    const to = before === null ? models.length : indexOf(models, before, 'before_id')
     const isBackwards = before !== null && after === null
     const begin = isBackwards ? Math.max(from, to - limit) : from
     const end = isBackwards ? to : Math.min(to, from + limit)
@@ -40,7 +40,7 @@ function limitOf(text: string | null): number {
   throw refusal('limit', `must be a whole number from 1 to ${MAX_LIMIT}`)
 }
 
-function placeOf(models: readonly ModelFacts[], id: string, name: string): number {
+function indexOf(models: readonly ModelFacts[], id: string, name: string): number {
   const at = models.findIndex((model) => model.id === id)
   if (at === -1) throw refusal(name, 'must be the id of a listed model')
   return at

@@ -1,5 +1,5 @@
 /**
- * The version and beta headers of the Messages API: read from clients, and passed to Anthropic upstreams.
+ * Reads the version and beta headers of Messages clients and passes them to Anthropic upstreams.
  *
  * Source: Claude API reference, "Versions" and "Beta headers", read 2026-11-22.
  */
@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { refuse } from '../../../wire/json/check-fields.js'
 import type { Losses } from '../../dialect.js'
 
-/** The headers of a request. */
+/** The protocol headers of a request. */
 export interface ProtocolHeaders {
   readonly version?: string
   readonly betas: readonly string[]
@@ -17,7 +17,7 @@ const MAX_BETAS = 64
 const VERSION = /^[\w-]{1,32}$/
 const BETA = /^[\w.-]{1,64}$/
 
-/** Throws `malformed_request` for a header that is not in its form. A missing version is accepted. */
+/** Reads the protocol headers. Throws `malformed_request` for an invalid header; a missing version is accepted. */
 export function protocolHeaders(headers: IncomingHttpHeaders): ProtocolHeaders {
   const betas = [
     ...new Set(
@@ -43,8 +43,8 @@ function valueOf(headers: IncomingHttpHeaders, name: string): string {
 }
 
 /**
- * The headers for an Anthropic upstream: `own` are those that the body needs. Beta features that `allowed` does not
- * list are reported as lost; null allows all.
+ * The headers for an Anthropic upstream: those that the body needs (`own`) and those of the client. Beta features that
+ * `allowed` does not list are reported as lost; null allows all.
  */
 export function forwardedHeaders(
   own: Readonly<Record<string, string>>,
@@ -66,7 +66,7 @@ export function forwardedHeaders(
   return headers
 }
 
-/** How a beta feature is named among the losses. */
+/** The name of a beta feature in the list of losses. */
 export function betaPath(beta: string): string {
   return `anthropic-beta.${beta}`
 }

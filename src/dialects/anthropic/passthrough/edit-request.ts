@@ -1,6 +1,5 @@
 /**
- * What must change in a client's own body before it passes to an Anthropic upstream. Everything else passes as the
- * bytes that it is.
+ * Edits a client's body that passes through to an Anthropic upstream. All other bytes stay unchanged.
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'
 import type { Edit } from '../../../wire/json/splice.js'
@@ -9,7 +8,7 @@ import type { Losses } from '../../dialect.js'
 import { wireId } from '../shared/names.js'
 import { isThinkingToken } from '../client/reply/thinking-token.js'
 
-/** The model's name for this upstream, and a history without what other providers left in it. */
+/** The edits that set the upstream's model name and remove other providers' reasoning from the history. */
 export function edits(body: JsonObject, model: string, losses: Losses): Edit[] {
   const out: Edit[] = []
   if (body.model !== model) out.push({ key: 'model', json: JSON.stringify(model) })
@@ -19,8 +18,8 @@ export function edits(body: JsonObject, model: string, losses: Losses): Edit[] {
 }
 
 /**
- * The messages without reasoning of other models, whose signature is a token of the gateway's, and with ids of calls
- * that Anthropic takes; null if nothing changes. A message that held nothing else is left out.
+ * The messages without reasoning of other models, whose signature is the gateway's token, and with call ids that
+ * Anthropic accepts; null if nothing changes. A message that becomes empty is removed.
  */
 function ownMessages(value: JsonValue | undefined, losses: Losses): JsonValue[] | null {
   let out: JsonValue[] | null = null
@@ -53,7 +52,7 @@ function ownContent(value: JsonValue | undefined, losses: Losses): JsonValue[] |
   return out
 }
 
-/** The block itself if nothing changes; null if it is left out. */
+/** The same block if nothing changes; null if it is removed. */
 function ownBlock(block: JsonObject): JsonObject | null {
   switch (block.type) {
     case 'thinking':

@@ -1,6 +1,6 @@
 /**
- * Watches a Messages stream that passes through untouched: usage, stop reason, failure, first content.
- * Parses only the frames that are unlike those before them.
+ * Watches a Messages stream that passes through unchanged, for usage, stop reason, errors and the first content.
+ * Parses only frames whose shape differs from that of earlier frames.
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
@@ -9,24 +9,21 @@ import { reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import { stringBytes } from '../../../wire/frames/string-bytes.js'
+import { MALFORMED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapResult } from '../../dialect.js'
 import { decodeErrorPayload } from '../upstream/decode-error.js'
 import { SLOT } from '../upstream/decode-stream.js'
 import { UsageMeter } from '../shared/usage.js'
 import { finishReason } from '../upstream/reply/map-stop-reason.js'
 
-/** The members of a delta that hold words. */
+/** The members of a delta that hold text. */
 const WORDS = /"(?:text|thinking|partial_json)"\s*:\s*"/g
 const DELTA = '"delta"'
-const MALFORMED: Readonly<WireError> = {
-  kind: 'upstream_malformed',
-  message: 'The upstream’s reply broke its own format.',
-}
 
-/** The deltas of which nothing is kept. */
+/** Deltas that change no state of the watcher. */
 const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
 
-/** One stream's watcher. `complete` is true after `message_stop`. */
+/** Watches one stream. `complete` is true after `message_stop`. */
 export class MessageTap implements StreamTap {
   usage: Usage = {}
   reason: FinishReason | null = null
@@ -56,9 +53,9 @@ export class MessageTap implements StreamTap {
     if (this.hasContent && this.shapes.find(data) !== null) return true
     const payload = parse(data)
     if (payload === null) {
-      // Some proxies end a stream as OpenAI does.
+      // Some proxies append OpenAI's terminator.
       if (name !== 'error' && /^\s*(?:\[DONE\]\s*)?$/.test(data)) return true
-      this.error = name === 'error' ? decodeErrorPayload({}) : { ...MALFORMED }
+      this.error = name === 'error' ? decodeErrorPayload({}) : { ...MALFORMED_REPLY }
       return false
     }
     this.error = this.watch(stringOf(payload.type) ?? name, payload)
@@ -67,7 +64,7 @@ export class MessageTap implements StreamTap {
     return true
   }
 
-  /** What is wrong with the stream; null if nothing is. */
+  /** Returns the error that the frame reports; null if it reports none. */
   private watch(type: string, payload: JsonObject): WireError | null {
     switch (type) {
       case 'message_start':
@@ -92,9 +89,9 @@ export class MessageTap implements StreamTap {
     }
   }
 
-  /** A proxy that replays a stream starts its counts over; behind content nobody can tell what a second one means. */
+  /** A proxy that replays a stream restarts its counts. A second start after content is an error. */
   private start(message: JsonObject): WireError | null {
-    if (this.hasContent) return { ...MALFORMED }
+    if (this.hasContent) return { ...MALFORMED_REPLY }
     this.meter.reset()
     this.model ??= nameOf(message)
     this.count(message.usage)
@@ -147,7 +144,7 @@ export function tapReply(body: JsonObject): TapResult {
 
 function errorIn(body: JsonObject): WireError | null {
   if (body.type === 'error' || isObject(body.error)) return decodeErrorPayload(body)
-  return Array.isArray(body.content) ? null : { ...MALFORMED }
+  return Array.isArray(body.content) ? null : { ...MALFORMED_REPLY }
 }
 
 function bytesIn(content: JsonObject[string]): number {
@@ -158,7 +155,7 @@ function nameOf({ model }: JsonObject): string | null {
   return typeof model === 'string' && model !== '' ? model : null
 }
 
-/** True for a delta or block that says something. */
+/** True for a delta or block with text. */
 function hasContent(delta: JsonObject): boolean {
   return ['text', 'thinking', 'partial_json'].some(
     (member) => (stringOf(delta[member]) ?? '') !== '',
@@ -169,7 +166,7 @@ function isPlainDelta({ type, delta }: JsonObject): boolean {
   return type === 'content_block_delta' && PLAIN.has(objectOf(delta).type)
 }
 
-/** The frame is bytes read as Latin-1; what is shown to anyone must be read as UTF-8. */
+/** Parses a frame. Its bytes are decoded as Latin-1, so strings must be decoded again as UTF-8. */
 function parse(data: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(Buffer.from(data, 'latin1').toString('utf8'))

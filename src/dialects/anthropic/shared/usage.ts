@@ -1,11 +1,11 @@
 /**
  * Anthropic's token counts as canonical ones.
- * Counts are cumulative: a later report replaces an earlier one field by field and is never added.
+ * Counts are cumulative: each field of a later report replaces the earlier value.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
 import { tokenCount, type Usage } from '../../../chat/usage.js'
 
-/** Collects `usage` objects of one message. */
+/** Collects the `usage` objects of one message. */
 export class UsageMeter {
   private fresh: number | undefined
   private written: number | undefined
@@ -15,7 +15,7 @@ export class UsageMeter {
   private thinking: number | undefined
   private tier: string | undefined
 
-  /** Takes a `usage` object; what it does not say (absent or null) stays as it was. */
+  /** Reads a `usage` object. Absent and null fields keep their values. */
   take(usage: JsonObject): void {
     const counts = withIterations(usage)
     this.fresh = tokenCount(counts.input_tokens) ?? this.fresh
@@ -29,19 +29,19 @@ export class UsageMeter {
     this.tier = stringOf(usage.service_tier) ?? this.tier
   }
 
-  /** Forgets everything: another message begins. */
+  /** Clears all counts, for a message that starts again. */
   reset(): void {
     this.fresh = this.written = this.written1h = undefined
     this.read = this.output = this.thinking = undefined
   }
 
-  /** The tier that served the message, as OpenAI names it; a batch has no name there. */
+  /** OpenAI's name of the service tier; undefined for batches, for which OpenAI has no name. */
   get serviceTier(): string | undefined {
     if (this.tier === 'standard') return 'default'
     return this.tier === 'priority' ? 'priority' : undefined
   }
 
-  /** What is known so far. `input` includes the cache, as everywhere in the canon. */
+  /** The canonical usage so far. `input` includes cached tokens. */
   usage(): Usage {
     const usage: Usage = {}
     if (this.fresh !== undefined || this.written !== undefined || this.read !== undefined) {
@@ -50,7 +50,7 @@ export class UsageMeter {
     if (this.output !== undefined) usage.output = this.output
     if (this.read !== undefined) usage.cacheRead = this.read
     if (this.written !== undefined) usage.cacheWrite = this.written
-    // Nearly always 0, and then not worth a member.
+    // Omitted if 0, which it nearly always is.
     if (this.written1h !== undefined && this.written1h > 0) usage.cacheWrite1h = this.written1h
     if (this.thinking !== undefined) usage.reasoning = this.thinking
     return usage
@@ -65,8 +65,8 @@ const COUNTS = [
 ]
 
 /**
- * With compaction the top-level counts leave out the compaction's own call; the iterations hold all.
- * Where a fallback model answered, the top level is the truth.
+ * Sums the counts of the iterations if there was a compaction, which the top-level counts leave out.
+ * If a fallback model replied, the top-level counts are used.
  */
 function withIterations(usage: JsonObject): JsonObject {
   if (usage.iterations === undefined) return usage

@@ -1,9 +1,9 @@
 /**
- * `pause_turn`: the provider's own tools took long, and the turn goes on in another request.
- * Only bodies with tools that Anthropic itself runs can pause; all others cost nothing here.
+ * Continues a turn that Anthropic paused (`pause_turn`) because its server tools took long.
+ * Only requests with server tools can pause.
  *
- * Source: Claude API docs, "Server tools", read 2026-11-20: the assistant's content goes back
- * unchanged as the last message, and a container goes on by its id.
+ * Source: Claude API docs, "Server tools", read 2026-11-20: the client sends the assistant's content back
+ * unchanged as the last message, and the id of the container.
  */
 import {
   arrayOf,
@@ -16,41 +16,41 @@ import {
 import type { Continuation } from '../../dialect.js'
 import { parseJson } from '../shared/names.js'
 
-/** How a turn that Anthropic paused goes on. */
+/** The continuation of paused turns. */
 export const continuation: Continuation = { mayPause, next }
 
 function mayPause(body: JsonObject): boolean {
   return arrayOf(body.mcp_servers).length > 0 || arrayOf(body.tools).some(isServerTool)
 }
 
-/** The tools that clients run have no type, or this one. */
+/** True for a tool that Anthropic runs. Tools that clients run have no type, or `custom`. */
 function isServerTool(tool: JsonValue): boolean {
   const type = isObject(tool) ? stringOf(tool.type) : undefined
   return type !== undefined && type !== 'custom'
 }
 
-/** A second pause adds to the same assistant turn: two in a row would be merged by the API anyway. */
+/** The next body. After a second pause the content is added to the same assistant turn. */
 function next(body: JsonObject, resume: JsonObject): JsonObject {
   const messages = [...arrayOf(body.messages)]
   const last = messages.at(-1)
-  // The API sends empty text blocks, and refuses them.
-  const said = arrayOf(resume.content).filter((block) => objectOf(block).text !== '')
+  // The API sends empty text blocks but rejects them in requests.
+  const received = arrayOf(resume.content).filter((block) => objectOf(block).text !== '')
   if (isObject(last) && last.role === 'assistant') {
-    messages[messages.length - 1] = { ...last, content: [...arrayOf(last.content), ...said] }
+    messages[messages.length - 1] = { ...last, content: [...arrayOf(last.content), ...received] }
   } else {
-    messages.push({ role: 'assistant', content: said })
+    messages.push({ role: 'assistant', content: received })
   }
   const { container } = resume
   return { ...body, messages, ...(container === undefined ? {} : { container }) }
 }
 
-/** What `next` needs of a paused message. */
+/** The members of a paused message that `next` needs. */
 export function resumeOf(content: JsonValue[], container: JsonValue | undefined): JsonObject {
   const id = stringOf(objectOf(container).id)
   return id === undefined ? { content } : { content, container: id }
 }
 
-/** The content blocks of a stream, put together again exactly as a whole message would have them. */
+/** Assembles the content blocks of a stream exactly as a whole message would have them. */
 export class RawContent {
   private readonly blocks = new Map<number, { block: JsonObject; json: string }>()
 
@@ -81,7 +81,7 @@ export class RawContent {
         block.content = delta.content ?? null
         return
       case 'citations_delta':
-        // The block and its list are copies of this object's own.
+        // `start` copied the block and its list.
         if (Array.isArray(block.citations)) block.citations.push(delta.citation ?? null)
         else block.citations = [delta.citation ?? null]
         return

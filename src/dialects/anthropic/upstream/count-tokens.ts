@@ -1,5 +1,5 @@
 /**
- * Anthropic's endpoint that counts the tokens of a prompt.
+ * Anthropic's endpoint for counting the tokens of a prompt.
  *
  * Source: Claude API reference, "Count tokens in a Message", read 2026-11-22.
  */
@@ -7,7 +7,7 @@ import type { JsonObject } from '../../../chat/json.js'
 import { tokenCount } from '../../../chat/usage.js'
 import type { TokenCounter } from '../../dialect.js'
 
-/** The members of a chat that the endpoint takes. */
+/** Members of a Messages body that the endpoint accepts. */
 const COUNTED = [
   'model',
   'messages',

@@ -1,6 +1,6 @@
 /**
- * Anthropic's failures as ours: HTTP errors, `error` events inside a stream, `error` bodies.
- * Decides on status and `type`, never on the wording of a message.
+ * Decodes Anthropic's errors: HTTP errors, `error` events in a stream and `error` bodies.
+ * The kind depends on the status and `type`; of messages only that for a context overflow is matched.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
@@ -40,26 +40,26 @@ const BY_STATUS: Readonly<Record<number, ErrorKind>> = {
   529: 'upstream_busy',
 }
 
-/** What to say where the upstream said nothing fit to pass on. */
+/** Messages for errors whose own message is missing or must not reach the client. */
 const GENERIC: Readonly<Partial<Record<ErrorKind, string>>> = {
-  upstream_rejected: 'The upstream refused the request and gave no reason.',
-  upstream_denied: 'The upstream did not accept the gateway’s credentials.',
-  unknown_model: 'The upstream does not know this model.',
+  upstream_rejected: 'The upstream rejected the request and gave no reason.',
+  upstream_denied: "The upstream did not accept the gateway's credentials.",
+  unknown_model: 'The upstream does not have this model.',
   body_too_large: 'The request is too large for the upstream.',
   upstream_busy: 'The upstream is limiting requests or overloaded.',
   upstream_timeout: 'The upstream took too long.',
 }
 
 /**
- * The whole message of an answer to too long a conversation, which has no code of its own. Only the
- * whole: "too long" is also said of names, ids and descriptions.
+ * The message of a context overflow, which has no error code of its own. The whole message must match: other errors
+ * also contain "too long", such as those about names and ids.
  */
 const TOO_LONG =
   /^(?:prompt is too long(?:: \d+ tokens > \d+ maximum)?|input length and `max_tokens` exceed context limit: \d+ \+ \d+ > \d+, .{1,100})$/
 
-const SPENT = 'The gateway’s account at the upstream has reached its spending limit.'
+const SPENT = "The gateway's account at the upstream has reached its spending limit."
 
-/** An HTTP error answer. `body` may be anything: JSON, HTML or empty. */
+/** Decodes an HTTP error. `body` is JSON or any other text, such as HTML. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
   const error = objectOf(objectOf(parseJson(body)).error)
   if (isMissingEndpoint(status, stringOf(error.message) ?? '')) return { ...MISSING_ENDPOINT }
@@ -72,7 +72,7 @@ export function decodeError(status: number, headers: IncomingHttpHeaders, body: 
   return wire
 }
 
-/** An error inside a 200: the `error` event of a stream, or a whole body of type `error`. */
+/** Decodes an error inside a 200 reply: the `error` event of a stream, or a whole body of type `error`. */
 export function decodeErrorPayload(payload: JsonObject): WireError {
   const error = objectOf(payload.error)
   const type = stringOf(error.type) ?? ''
@@ -99,7 +99,7 @@ function describe(kind: ErrorKind, error: JsonObject, billing: boolean): WireErr
   return wire
 }
 
-/** Denials are about the gateway's own key: the client learns that, and nothing of the key. */
+/** A denial concerns the gateway's own key, so its message is not passed to the client. */
 function messageOf(kind: ErrorKind, error: JsonObject): string {
   const own = stringOf(error.message)
   if (own !== undefined && own.trim() !== '' && kind !== 'upstream_denied') return scrub(own)

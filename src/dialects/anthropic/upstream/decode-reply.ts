@@ -1,13 +1,13 @@
 /**
- * A whole Messages reply to the events that a stream of the same answer would have made.
- * Tool input is written again as JSON, integers beyond 2^53 with all their digits.
+ * Decodes a whole Messages reply to the same events as a stream of it.
+ * Tool input is serialized again as JSON; integers beyond 2^53 keep all their digits.
  */
 import type { EventSink } from '../../../chat/event.js'
 import { isObject, type JsonObject } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { MessageDecoder } from './reply/decode-message.js'
 
-/** Emits a grammatical stream whatever the body is; never throws, save what the sink throws. */
+/** Emits a grammatical stream for any body. Never throws, except errors of the sink. */
 export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void {
   const message = new MessageDecoder(request, sink)
   if (body.type === 'error' || isObject(body.error)) return message.error(body)

@@ -1,6 +1,6 @@
 /**
- * Frames of a Messages stream to canonical events.
- * Absorbs disorder: pings, padding, unknown events, interleaved blocks, missing stops, early ends.
+ * Decodes the frames of a Messages stream to canonical events.
+ * Tolerates pings, padding, unknown events, interleaved blocks and missing stops.
  */
 import type { EventSink } from '../../../chat/event.js'
 import {
@@ -18,16 +18,16 @@ import { MessageDecoder } from './reply/decode-message.js'
 import { RawContent } from './continue-paused-turn.js'
 import { parseJson } from '../shared/names.js'
 
-/** A decoder for one stream. Never throws, save what the sink throws. */
+/** A decoder for one stream. Never throws, except errors of the sink. */
 export function newDecoder(request: ChatRequest, sink: EventSink, mayPause = false): StreamDecoder {
   const raw = mayPause ? new RawContent() : null
   return new MessageStream(new MessageDecoder(request, sink, raw), raw)
 }
 
-/** What differs from one delta to the next: what it says, and the block's index. */
+/** The variable parts of a delta frame: its text and the index of the block. */
 export const SLOT = /"(?:(?:text|thinking|partial_json)"\s*:\s*"|index"\s*:\s*(?=[-\d]))/g
 
-/** Deltas of which nothing is kept but a string. */
+/** Deltas whose only content is a string. */
 const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
 
 class MessageStream implements StreamDecoder {
@@ -52,7 +52,7 @@ class MessageStream implements StreamDecoder {
     } else if (name === 'error') {
       this.message.error({})
     } else if (payload !== undefined || !skippable(data)) {
-      this.message.malformed('a frame is no JSON object')
+      this.message.malformed('a frame is not a JSON object')
     }
   }
 
@@ -102,12 +102,12 @@ function isPlain(delta: JsonValue | undefined): boolean {
   return isObject(delta) && PLAIN.has(delta.type)
 }
 
-/** Blocks without an index (some proxies) are taken one after the other. */
+/** The block's index; -1 for the blocks of proxies that send none, which arrive in sequence. */
 function indexOf(payload: JsonObject): number {
   return numberOf(payload.index) ?? -1
 }
 
-/** Empty data, and the terminator of the OpenAI formats that some proxies add. */
+/** True for empty data and for OpenAI's terminator, which some proxies append. */
 function skippable(data: string): boolean {
   const text = data.trim()
   return text === '' || text === '[DONE]'

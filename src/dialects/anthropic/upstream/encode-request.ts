@@ -1,6 +1,6 @@
 /**
- * A canonical request as the body of `POST /messages`.
- * Deterministic: the same request makes the same bytes, and a longer conversation keeps its prefix.
+ * Encodes a canonical request as the body of `POST /messages`.
+ * Deterministic: equal requests give equal bytes, and a longer conversation keeps the prefix of a shorter one.
  */
 import { arrayOf, isObject, type JsonObject } from '../../../chat/json.js'
 import { requestsFreeformJson } from '../../../chat/reply/json-reply.js'
@@ -19,33 +19,33 @@ import { toolFields } from './request/encode-tools.js'
 import { isBlank } from '../shared/names.js'
 
 /**
- * `max_tokens` where neither the client nor the catalogue says: every model on sale takes as much
- * (the API refuses a number above the model's own maximum), and few answers need more.
+ * `max_tokens` if neither the client nor the catalogue states it: all current models accept it (the API rejects a
+ * number above the model's maximum), and few replies are longer.
  */
 const MAX_TOKENS_UNKNOWN = 64_000
 
 /**
- * An answer that may be longer is asked for as a stream: whole it could take more than ten minutes
- * of silence, at which the vendor's own clients refuse to wait (128,000 tokens count as an hour).
+ * Longer replies are requested as a stream. A whole reply of this size can take more than ten minutes without a byte,
+ * which is the limit of the vendor's own clients (they estimate an hour for 128,000 tokens).
  */
 const WHOLE_TOKENS_MAX = 21_333
 
-/** The API takes no more cache breakpoints than this. */
+/** The API's maximum number of cache breakpoints. */
 const CACHE_MARKS_MAX = 4
 
-/** The longest `user_id` that goes as it is. */
+/** The maximum length of a `user_id` that is sent unchanged, in characters. */
 const USER_ID_MAX = 256
 
 const JSON_ONLY = 'Respond with one JSON object only.'
 
-/** Throws `GatewayError(untranslatable)` for what must not be dropped; reports to `losses` what may. */
+/** Encodes the body. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`. */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
   reportUnsupportedFields(request, losses)
   const max_tokens = maxTokens(request, model, losses)
   const { system, messages } = conversation(request, model, losses)
   const { thinking, effort } = thinkingFields(request, model, max_tokens, messages, losses)
   const forced = model.forcedToolChoice === true && thinking?.type !== 'enabled'
-  const format = answerFormat(request, model, forced, losses)
+  const format = replyFormat(request, model, forced, losses)
   if (requestsFreeformJson(request)) system.push({ type: 'text', text: JSON_ONLY })
   const tools = toolFields(request, model, forced, format.tool, losses)
   const body: JsonObject = { model: request.model, max_tokens }
@@ -78,34 +78,34 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   return body
 }
 
-/** Whether the answer may be too long to be waited for in silence. */
+/** True if the reply may be too long to request it whole. */
 export function streamsWhole(request: ChatRequest, model: ModelFacts): boolean {
-  const most = model.maxOutputTokens ?? MAX_TOKENS_UNKNOWN
-  return Math.min(request.maxOutputTokens ?? most, most) > WHOLE_TOKENS_MAX
+  const limit = model.maxOutputTokens ?? MAX_TOKENS_UNKNOWN
+  return Math.min(request.maxOutputTokens ?? limit, limit) > WHOLE_TOKENS_MAX
 }
 
-/** Thinking counts against it on both sides, so nothing is added on top. */
+/** `max_tokens`. Both formats count thinking tokens in it, so nothing is added for thinking. */
 function maxTokens(request: ChatRequest, model: ModelFacts, losses: Losses): number {
-  const most = model.maxOutputTokens
-  const asked = request.maxOutputTokens
-  if (asked === undefined) return most ?? MAX_TOKENS_UNKNOWN
-  if (most === undefined || asked <= most) return asked
+  const limit = model.maxOutputTokens
+  const requested = request.maxOutputTokens
+  if (requested === undefined) return limit ?? MAX_TOKENS_UNKNOWN
+  if (limit === undefined || requested <= limit) return requested
   losses.drop('max_completion_tokens', 'approximated')
-  return most
+  return limit
 }
 
-/** How a wanted JSON answer is asked for: natively, or by a tool that the model must call. */
-interface AnswerFormat {
+/** The schema of a JSON reply: for `output_config.format`, or for a tool that the model must call. Both null for text. */
+interface ReplyFormat {
   native: JsonObject | null
   tool: JsonObject | null
 }
 
-function answerFormat(
+function replyFormat(
   request: ChatRequest,
   model: ModelFacts,
   forced: boolean,
   losses: Losses,
-): AnswerFormat {
+): ReplyFormat {
   const format = request.responseFormat
   if (requestsFreeformJson(request)) losses.drop('response_format', 'approximated')
   if (format?.type !== 'json-schema' || requestsFreeformJson(request))
@@ -115,7 +115,7 @@ function answerFormat(
     return { native: strict.schema, tool: null }
   }
   if (forced && mustCall(request.toolChoice)) {
-    // The answer is a call of the client's own tools, whatever the format says.
+    // The reply is a call of the client's own tools, so the format does not apply.
     losses.drop('response_format', 'approximated')
     return { native: null, tool: null }
   }
@@ -136,18 +136,18 @@ function mustCall(choice: ToolChoice | undefined): boolean {
   return choice?.mode === 'required' || choice?.mode === 'named'
 }
 
-function stopSequences(asked: readonly string[]): string[] {
-  const stop = asked.filter((one) => one !== '')
+function stopSequences(requested: readonly string[]): string[] {
+  const stop = requested.filter((one) => one !== '')
   if (!stop.some(isBlank)) return stop
   throw new GatewayError(
     'untranslatable',
-    'stop: Anthropic models do not take a stop sequence of white space only. Leave it out, or use a ' +
+    'stop: Anthropic models do not accept a stop sequence of white space only. Leave it out, or use a ' +
       'route to an OpenAI upstream.',
     { param: 'stop' },
   )
 }
 
-/** The API forbids personal data in the id: what looks like an e-mail address or phone number is hashed. */
+/** The API forbids personal data in the id, so email addresses and phone numbers are hashed. */
 function userId(id: string): string {
   const personal = id.includes('@') || /^\+?[\d\s().-]{7,20}$/.test(id)
   return personal || id.length > USER_ID_MAX ? sha256Hex(id) : id
@@ -167,7 +167,7 @@ function serviceTier(request: ChatRequest, losses: Losses): string | undefined {
   }
 }
 
-/** Keeps the last marks, in the order in which the API caches: tools, system, messages. */
+/** Keeps the last cache marks within the API's limit, in the API's cache order: tools, system, messages. */
 function limitCacheMarks(
   body: JsonObject,
   { system, messages }: Conversation,
@@ -188,7 +188,7 @@ function limitCacheMarks(
   body.cache_control = { type: 'ephemeral' }
 }
 
-/** Those that are marked; before a tool's result, the blocks that it holds. */
+/** Collects the marked blocks; blocks inside a tool result precede the result. */
 function collectMarked(blocks: readonly JsonObject[], marked: JsonObject[]): void {
   for (const block of blocks) {
     if (block.type === 'tool_result') {

@@ -1,6 +1,6 @@
 /**
- * The rule book of a generateContent request: one entry for every field that the format knows.
- * Knows no upstream; never changes the body that it reads. The model and whether to stream are in the path.
+ * Decodes a generateContent request: one rule for every field of the format. Never changes the body.
+ * The model and the stream flag are in the path.
  *
  * Source: ai.google.dev/api/generate-content and the types of @google/genai 2, read 2026-11-20.
  */
@@ -27,21 +27,21 @@ const MAX_MODEL_BYTES = 256
 const MAX_SETTINGS = 64
 const MAX_LABELS = 64
 
-/** Google's names of the tiers, and OpenAI's. */
+/** Google's names of service tiers, and OpenAI's. */
 const TIERS: Readonly<Record<string, string>> = {
   STANDARD: 'default',
   FLEX: 'flex',
   PRIORITY: 'priority',
 }
 
-/** Thresholds that block nothing: without them other providers do what was asked for. */
+/** Thresholds that block nothing: other providers comply with them without the setting. */
 const NO_BLOCK: ReadonlySet<string> = new Set([
   'OFF',
   'BLOCK_NONE',
   'HARM_BLOCK_THRESHOLD_UNSPECIFIED',
 ])
 
-/** The model's name, which the path has. */
+/** The model's name from the path. */
 export function modelOf({ model = '' }: Endpoint): string {
   const name = model.startsWith('models/') ? model.slice('models/'.length) : model
   if (name === '')
@@ -52,19 +52,19 @@ export function modelOf({ model = '' }: Endpoint): string {
   return name
 }
 
-/** Reads a whole request. Throws `malformed_request` naming the field that breaks a rule. */
+/** Decodes a whole request. Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest {
   return requestOf(body, endpoint, '')
 }
 
 /**
- * Reads a countTokens request: contents alone, or a whole generateContent request under
- * `generateContentRequest`. Vertex has the other members beside `contents`.
+ * Decodes a countTokens request: only `contents`, or a whole generateContent request in `generateContentRequest`.
+ * Vertex puts the other members beside `contents`.
  */
 export function decodeCount(body: JsonObject, endpoint: Endpoint): ChatRequest {
   const { generateContentRequest: inner, ...beside } = message(body, '')
   if (!given(inner)) return requestOf(beside, endpoint, '')
-  if (given(beside['contents'])) refuse('contents', 'must not stand beside generateContentRequest')
+  if (given(beside['contents'])) refuse('contents', 'must not be used with generateContentRequest')
   const path = 'generateContentRequest'
   const { model, ...request } = message(inner, path)
   if (given(model)) string(model, `${path}.model`)
@@ -78,7 +78,7 @@ function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequ
     model: modelOf(endpoint),
     messages: [],
     stream,
-    // The format counts in every stream.
+    // Every stream of the format includes usage.
     includeUsage: stream,
     hidesThoughts: true,
     tools: [],
@@ -94,7 +94,7 @@ function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequ
     if (!given(value) || READ.has(key)) continue
     const at = under(path, key)
     const rule = RULES.get(key)
-    // Kept under its name it would be the object's prototype, and reach nobody.
+    // As a property name it would set the object's prototype.
     if (key === '__proto__') refuse(at, 'is not the name of a field')
     if (rule === undefined) loseNative(request, at)
     else rule(value, request, at)
@@ -102,11 +102,11 @@ function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequ
   return request
 }
 
-/** Tools first: the choice of one is checked against them. */
+/** Decodes the tools, then `toolConfig`, which is checked against them. */
 function readTools(fields: JsonObject, request: ChatRequest, path: string): void {
   const tools = decodeTools(fields['tools'], under(path, 'tools'))
   request.tools = tools.functions
-  for (const each of tools.served) refuseNative(request, each, 'Google runs this tool')
+  for (const each of tools.hosted) refuseNative(request, each, 'Google runs this tool')
   for (const each of tools.unknown) loseNative(request, each)
   const config = fields['toolConfig']
   if (!given(config)) return
@@ -116,7 +116,7 @@ function readTools(fields: JsonObject, request: ChatRequest, path: string): void
   for (const each of unknownConfig(config, at)) loseNative(request, each)
 }
 
-/** Fields that have been read already. `model` is what the path says, and some clients repeat. */
+/** Fields that are decoded before the rules. `model` repeats the path in some clients. */
 const READ = new Set(['contents', 'model', 'systemInstruction', 'toolConfig', 'tools'])
 
 /** Checks one field and stores it. */
@@ -132,7 +132,7 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['continuationToken', cachedContent],
 ])
 
-/** Whether Google may log the request; other providers have settings of their own for it. */
+/** Allows Google to log the request. Other providers configure logging elsewhere. */
 function store(value: JsonValue, request: ChatRequest, path: string): void {
   if (boolean(value, path)) loseNative(request, path)
 }
@@ -146,10 +146,10 @@ function safetySettings(value: JsonValue, request: ChatRequest, path: string): v
   if (settings.some((threshold) => !NO_BLOCK.has(threshold))) loseNative(request, path)
 }
 
-/** What of the conversation is only at Google: without it another model would answer something else. */
+/** Content that Google stores: without it another model would reply to a different prompt. */
 function cachedContent(value: JsonValue, request: ChatRequest, path: string): void {
   text(value, path, 16_384)
-  refuseNative(request, path, 'what it names is kept at Google')
+  refuseNative(request, path, 'it refers to content that Google stores')
 }
 
 function labels(value: JsonValue, request: ChatRequest, path: string): void {

@@ -1,6 +1,5 @@
 /**
- * Errors in Google's format: what a client of Gemini's is told. What a Gemini upstream says of a failure is read in
- * `../upstream/decode-error.ts`.
+ * Encodes errors in Google's format for clients.
  *
  * Source: google.aip.dev/193 and google/rpc/error_details.proto, read 2026-11-20.
  */
@@ -13,7 +12,7 @@ import { fieldName } from './request/field-name.js'
 
 const TYPE = 'type.googleapis.com/google.rpc.'
 
-/** Names of google.rpc.Code by HTTP status. */
+/** The name of google.rpc.Code by HTTP status. */
 const STATUSES: Readonly<Record<number, string>> = {
   401: 'UNAUTHENTICATED',
   403: 'PERMISSION_DENIED',
@@ -27,7 +26,7 @@ const STATUSES: Readonly<Record<number, string>> = {
   504: 'DEADLINE_EXCEEDED',
 }
 
-/** Status and body for a client. */
+/** HTTP status and JSON body. */
 export function encodeError(error: WireError): { status: number; body: string } {
   const { status } = rowOf(error.kind)
   const { kind, message, param, retryAfterSeconds, native } = spelled(withoutSecrets(error))
@@ -39,7 +38,7 @@ export function encodeError(error: WireError): { status: number; body: string } 
   if (retryAfterSeconds !== undefined) {
     details.push({ '@type': `${TYPE}RetryInfo`, retryDelay: `${retryAfterSeconds}s` })
   }
-  // What Google called it, if Google was asked.
+  // An error of Google keeps its own status name.
   const name = native?.dialect === PROVIDER ? native.type : nameOf(status)
   const code = native?.dialect === PROVIDER ? (STATUS_CODES[name] ?? status) : status
   const body = JSON.stringify({ error: { code, message, status: name, details } })
@@ -50,7 +49,7 @@ function nameOf(status: number): string {
   return STATUSES[status] ?? (status >= 500 ? 'INTERNAL' : 'INVALID_ARGUMENT')
 }
 
-/** The event that ends a stream which has begun. */
+/** The event that ends a stream after its first event. */
 export function encodeStreamError(error: WireError): string {
   return `data: ${encodeError(error).body}\n\n`
 }

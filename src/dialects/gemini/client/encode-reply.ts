@@ -1,6 +1,5 @@
 /**
- * Writes a whole reply as a `GenerateContentResponse`.
- * Knows no upstream: it sees only the folded answer.
+ * Encodes a whole reply as a `GenerateContentResponse`.
  */
 import type { Reply, ReplyBlock } from '../../../chat/reply/fold.js'
 import type { TokenLogprob } from '../../../chat/reply/logprobs.js'
@@ -14,19 +13,19 @@ import { encodeUsage } from './reply/encode-usage.js'
 import { encodeBlockReason, encodeFinishReason } from './reply/map-stop-reason.js'
 import { PartWriter } from './reply/encode-content.js'
 
-/** The body of a finished answer; `seed` gives its id and model. */
+/** The JSON body of a completed reply; `seed` has its id and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
   return encodeChoices([{ index: 0, reply }], request, seed)
 }
 
-/** The body of several answers to one request. */
+/** The JSON body of several replies to one request. */
 export function encodeChoices(
   choices: readonly Choice[],
   request: ChatRequest,
   seed: Seed,
 ): SizedText {
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
-  const behind =
+  const tail =
     `"usageMetadata":${encodeUsage(usage, serviceTier)},` +
     `"modelVersion":${quote(seed.model)},"responseId":${quote(seed.id)}`
   const [only] = choices
@@ -37,10 +36,10 @@ export function encodeChoices(
   if (only !== undefined && blocked !== null) {
     const why = refusalIn(only.reply.blocks)
     const message = why === '' ? '' : `,"blockReasonMessage":${quote(why)}`
-    return sizedText(`{"promptFeedback":{"blockReason":"${blocked}"${message}},${behind}}`)
+    return sizedText(`{"promptFeedback":{"blockReason":"${blocked}"${message}},${tail}}`)
   }
   const candidates = choices.map((choice) => candidate(choice, request, seed)).join(',')
-  return sizedText(`{"candidates":[${candidates}],${behind}}`)
+  return sizedText(`{"candidates":[${candidates}],${tail}}`)
 }
 
 function candidate({ index, reply }: Choice, request: ChatRequest, seed: Seed): string {
@@ -61,7 +60,7 @@ function candidate({ index, reply }: Choice, request: ChatRequest, seed: Seed): 
       for (const citation of block.citations) sources.cite(at, citation)
       for (const token of block.logprobs ?? []) tokens.push(token)
     }
-    // What a filter says is not part of the answer.
+    // The message of a content filter is not part of the reply's content.
     if (block.type !== 'refusal' || !isFiltered) add(partOf(block, writer))
   }
   add(writer.rest())

@@ -1,7 +1,6 @@
 /**
- * Writes canonical events as the responses of a Gemini stream, one server-sent event each; the JSON array form is
- * made of these (`gateway/streams/stream-form.ts`). Calls are held until they are whole.
- * Assumes order: the grammar stands before it. Knows no upstream.
+ * Encodes canonical events, in the order that the grammar guarantees, as the server-sent events of a Gemini stream.
+ * Calls are held until they are complete. `gateway/streams/stream-form.ts` converts the events to the JSON array form.
  */
 import type { ChatEvent } from '../../../chat/event.js'
 import type { ChatRequest } from '../../../chat/request.js'
@@ -15,25 +14,26 @@ import { encodeUsage } from './reply/encode-usage.js'
 import { encodeBlockReason, encodeFinishReason } from './reply/map-stop-reason.js'
 import { PartWriter } from './reply/encode-content.js'
 
-/** The place of an only answer. */
+/** The place of the only reply to a request. */
 const ALONE: ChoicePosition = { index: 0, isLast: true }
 
-/** The call that is being made. */
+/** The call that is being received. */
 interface OpenCall {
   readonly id: string
   readonly name: string
   readonly custom: boolean | undefined
-  readonly pieces: string[]
+  /** Fragments of the arguments' JSON text. */
+  readonly fragments: string[]
 }
 
-/** The events of one stream: everything that stays the same is written once, at the start. */
+/** Encodes one stream. The constant text of its events is built once, in the constructor. */
 export class GeminiEncoder implements StreamEncoder {
   private out = ''
   private readonly seed: Seed
   private readonly place: ChoicePosition
   private readonly writer: PartWriter
   private readonly sources = new Sources()
-  /** An event up to its first part, after its last one, and both around a plain text. */
+  /** The text of an event before its first part and after its last one, and the same around a plain text. */
   private readonly before: string
   private readonly after: string
   private readonly beforeText: string
@@ -41,15 +41,15 @@ export class GeminiEncoder implements StreamEncoder {
   private readonly tail: string
   private usage: Usage = {}
   private call: OpenCall | null = null
-  /** The last piece of the open thought: its signature goes out with it. */
+  /** The newest fragment of the open thought, held until the next one: the last is sent with the signature. */
   private thought = ''
   private redacted: string | undefined
   private refusal = ''
   private isEmpty = true
-  /** Tokens whose text is about to come, as a member of the candidate. */
-  private likely = ''
+  /** Log probabilities of the next text, as a member of the candidate. */
+  private logprobs = ''
 
-  /** `place`: where the answer stands among several. */
+  /** `place`: the position of the reply among several. */
   constructor(request: ChatRequest, seed: Seed, place: ChoicePosition = ALONE) {
     this.seed = seed
     this.place = place
@@ -76,7 +76,7 @@ export class GeminiEncoder implements StreamEncoder {
         return this.text(event.text)
       case 'text-end':
         if (event.signature !== undefined) this.part(this.writer.text('', event.signature))
-        else if (this.likely !== '') this.part(this.writer.text(''))
+        else if (this.logprobs !== '') this.part(this.writer.text(''))
         return
       case 'refusal-delta':
         this.refusal += event.text
@@ -91,11 +91,11 @@ export class GeminiEncoder implements StreamEncoder {
         return this.thinkingEnd(event.signature)
       case 'tool-start': {
         const { id, name, custom } = event
-        this.call = { id, name, custom, pieces: [] }
+        this.call = { id, name, custom, fragments: [] }
         return
       }
       case 'tool-delta':
-        this.call?.pieces.push(event.json)
+        this.call?.fragments.push(event.json)
         return
       case 'tool-end':
         return this.toolEnd(event.signature)
@@ -106,7 +106,7 @@ export class GeminiEncoder implements StreamEncoder {
       case 'citation':
         return this.sources.cite(event.index, event.citation)
       case 'logprobs':
-        this.likely = `,"logprobsResult":${JSON.stringify(encodeLogprobs(event.tokens))}`
+        this.logprobs = `,"logprobsResult":${JSON.stringify(encodeLogprobs(event.tokens))}`
         return
       case 'usage':
         this.usage = mergeUsage(this.usage, event.usage)
@@ -125,24 +125,25 @@ export class GeminiEncoder implements StreamEncoder {
     }
   }
 
-  /** Empty strings say nothing and are not sent. */
+  /** Sends a text unless it is empty. */
   private text(text: string): void {
     if (text === '') return
     this.isEmpty = false
-    const beside = this.writer.beside()
+    const members = this.writer.textMembers()
     const inside = isPlain(text) ? text : JSON.stringify(text).slice(1, -1)
-    if (beside === '' && this.likely === '') this.out += this.beforeText + inside + this.afterText
-    else this.part(`{"text":"${inside}"${beside}}`)
+    if (members === '' && this.logprobs === '')
+      this.out += this.beforeText + inside + this.afterText
+    else this.part(`{"text":"${inside}"${members}}`)
   }
 
-  /** One piece is held back: which one is the last is known only at the end. */
+  /** Holds one fragment, because the last one is sent with the signature. */
   private think(text: string): void {
     if (text === '') return
     if (!this.writer.showsThoughts) {
       this.thought += text
       return
     }
-    if (this.thought !== '') this.part(this.writer.piece(this.thought))
+    if (this.thought !== '') this.part(this.writer.thoughtFragment(this.thought))
     this.thought = text
   }
 
@@ -156,19 +157,19 @@ export class GeminiEncoder implements StreamEncoder {
     const { call } = this
     this.call = null
     if (call === null) return
-    const { id, name, custom, pieces } = call
-    this.part(this.writer.call({ id, name, custom, json: pieces.join(''), signature }))
+    const { id, name, custom, fragments } = call
+    this.part(this.writer.call({ id, name, custom, json: fragments.join(''), signature }))
   }
 
   private part(part: string | null): void {
     if (part === null) return
     this.isEmpty = false
-    if (this.likely === '') this.out += this.before + part + this.after
+    if (this.logprobs === '') this.out += this.before + part + this.after
     else {
       const { index } = this.place
-      const members = `],"role":"model"},"index":${index}${this.likely}}],${this.tail}`
+      const members = `],"role":"model"},"index":${index}${this.logprobs}}],${this.tail}`
       this.out += this.before + part + members
-      this.likely = ''
+      this.logprobs = ''
     }
   }
 
@@ -185,7 +186,7 @@ export class GeminiEncoder implements StreamEncoder {
       return
     }
     if (refusal !== '' && !isFiltered) this.text(refusal)
-    // Google's own SDK keeps a turn only if each of its events has a part.
+    // Google's SDK keeps a turn only if each of its events has a part.
     let members = `"finishReason":"${encodeFinishReason({ ...event, isRefusal: refusal !== '' }, seed.origin)}","index":${place.index}`
     if (refusal !== '' && isFiltered) members += `,"finishMessage":${quote(refusal)}`
     const metadata = this.sources.metadata()

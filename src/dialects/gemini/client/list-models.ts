@@ -1,5 +1,5 @@
 /**
- * The model list of Google's API, in pages that a token continues.
+ * The model list of Google's API, paged by tokens.
  *
  * Source: Gemini API reference, "models.list", and @google/genai 2.32.0, read 2026-11-20.
  */
@@ -8,21 +8,21 @@ import { GatewayError } from '../../../errors.js'
 import type { ModelPages } from '../../dialect.js'
 
 const DEFAULT_SIZE = 50
-/** A larger page is made smaller without an error, as at Google. */
+/** Larger page sizes are reduced to this, like Google's API does. */
 const MAX_SIZE = 1000
 
-/** `GET /v1beta/models` and `GET /v1beta/models/{id}` as Google's clients read them. */
+/** `GET /v1beta/models` and `GET /v1beta/models/{id}` in Google's format. */
 export const geminiModels: ModelPages = {
   list(models, query) {
-    const asked = new URLSearchParams(query)
-    const size = sizeOf(asked.get('pageSize') ?? asked.get('page_size'))
-    const from = placeAfter(models, asked.get('pageToken') ?? asked.get('page_token'))
+    const params = new URLSearchParams(query)
+    const size = sizeOf(params.get('pageSize') ?? params.get('page_size'))
+    const from = indexAfter(models, params.get('pageToken') ?? params.get('page_token'))
     const page = models.slice(from, from + size)
     const last = page.at(-1)
-    const isMore = from + size < models.length && last !== undefined
+    const hasMore = from + size < models.length && last !== undefined
     return JSON.stringify({
       models: page.map(entryOf),
-      ...(isMore && { nextPageToken: Buffer.from(last.id).toString('base64url') }),
+      ...(hasMore && { nextPageToken: Buffer.from(last.id).toString('base64url') }),
     })
   },
   one: (model) => JSON.stringify(entryOf(model)),
@@ -31,12 +31,12 @@ export const geminiModels: ModelPages = {
 function sizeOf(text: string | null): number {
   if (text === null || text === '' || text === '0') return DEFAULT_SIZE
   if (/^\d{1,9}$/.test(text)) return Math.min(Number(text), MAX_SIZE)
-  const message = 'pageSize must be a whole number that is not negative'
+  const message = 'pageSize must be a non-negative whole number'
   throw new GatewayError('malformed_request', message, { param: 'pageSize' })
 }
 
-/** The place after the model that the token names, which is the last of the page before. */
-function placeAfter(models: readonly ModelFacts[], token: string | null): number {
+/** The index after the model that the token names, which is the last one of the previous page. */
+function indexAfter(models: readonly ModelFacts[], token: string | null): number {
   if (token === null || token === '') return 0
   const id = Buffer.from(token, 'base64url').toString('utf8')
   const at = models.findIndex((model) => model.id === id)

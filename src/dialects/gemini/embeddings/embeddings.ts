@@ -1,6 +1,5 @@
 /**
- * Gemini's embedding calls, both as what clients speak and as what upstreams speak: `embedContent` for one text,
- * `batchEmbedContents` for many.
+ * Gemini's embedding formats, for clients and upstreams: `embedContent` for one text, `batchEmbedContents` for several.
  *
  * Source: Gemini API reference, "Embeddings", and @google/genai 2.32.0, read 2026-11-20.
  */
@@ -18,32 +17,32 @@ import { target } from '../upstream/request-path.js'
 
 const MAX_INPUTS = 2048
 const MAX_DIMENSIONS = 65_536
-/** Fields that only Google's models have. */
-const GOOGLES = ['taskType', 'title', 'autoTruncate', 'documentOcr', 'audioTrackExtraction']
+/** Fields that only Gemini upstreams accept. */
+const GEMINI_ONLY = ['taskType', 'title', 'autoTruncate', 'documentOcr', 'audioTrackExtraction']
 
-/** Reads `batchEmbedContents`. Throws `malformed_request` naming the field that breaks a rule. */
+/** Decodes `batchEmbedContents`. Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeBatch(body: JsonObject, { model = '' }: Endpoint): ChatRequest {
   const requests = array(body['requests'], 'requests', MAX_INPUTS)
   if (requests.length === 0) refuse('requests', 'must not be empty')
-  const read = requests.map((each, at) =>
-    readOne(object(each, `requests[${at}]`), `requests[${at}].`),
+  const inputs = requests.map((each, at) =>
+    decodeInput(object(each, `requests[${at}]`), `requests[${at}].`),
   )
-  return requestOf(model, read)
+  return requestOf(model, inputs)
 }
 
-/** Reads `embedContent`. Throws as `decodeBatch`. */
+/** Decodes `embedContent`. Throws like `decodeBatch`. */
 export function decodeSingle(body: JsonObject, { model = '' }: Endpoint): ChatRequest {
-  return requestOf(model, [readOne(body, '')])
+  return requestOf(model, [decodeInput(body, '')])
 }
 
-/** One text, and what is asked of its vector. */
-interface One {
+/** One text, and the parameters of its vector. */
+interface EmbeddingInput {
   readonly text: string
   readonly dimensions: number | undefined
   readonly rest: Readonly<Record<string, JsonValue>>
 }
 
-function readOne(body: JsonObject, path: string): One {
+function decodeInput(body: JsonObject, path: string): EmbeddingInput {
   const camel = Object.fromEntries(
     Object.entries(body).map(([key, value]) => [camelOf(key), value]),
   )
@@ -60,24 +59,23 @@ function readOne(body: JsonObject, path: string): One {
       ? integer(size, `${path}outputDimensionality`, 1, MAX_DIMENSIONS)
       : undefined,
     rest: Object.fromEntries(
-      GOOGLES.flatMap((key) => (given(camel[key]) ? [[key, camel[key]]] : [])),
+      GEMINI_ONLY.flatMap((key) => (given(camel[key]) ? [[key, camel[key]]] : [])),
     ),
   }
 }
 
-/** Both spellings are legal JSON of a protobuf message. */
+/** The camelCase name; ProtoJSON allows both spellings. */
 function camelOf(key: string): string {
   return key.replace(/_([a-z])/g, (_found, letter: string) => letter.toUpperCase())
 }
 
-function requestOf(model: string, read: readonly One[]): ChatRequest {
-  const [first] = read
-  const dimensions = first?.dimensions
-  const isUniform = read.every((one) => one.dimensions === dimensions)
-  const texts = read.map(({ text }) => text)
+function requestOf(model: string, inputs: readonly EmbeddingInput[]): ChatRequest {
+  const dimensions = inputs[0]?.dimensions
+  const isUniform = inputs.every((input) => input.dimensions === dimensions)
+  const texts = inputs.map(({ text }) => text)
   const mixed = {
     path: 'requests.outputDimensionality',
-    refusal: 'Only Gemini takes vectors of different sizes in one request: ask for one size.',
+    refusal: 'Only Gemini supports vectors of different sizes in one request. Request one size.',
   }
   return {
     model,
@@ -86,7 +84,7 @@ function requestOf(model: string, read: readonly One[]): ChatRequest {
     includeUsage: false,
     tools: [],
     maxOutputTokens: 0,
-    rest: Object.assign({}, ...read.map(({ rest }) => rest)) as Record<string, JsonValue>,
+    rest: Object.assign({}, ...inputs.map(({ rest }) => rest)) as Record<string, JsonValue>,
     ...(!isUniform && { native: [mixed] }),
     embedding: {
       inputs: texts,
@@ -96,7 +94,7 @@ function requestOf(model: string, read: readonly One[]): ChatRequest {
   }
 }
 
-/** The path of a call. Throws as `target`. */
+/** The path of an embedding request. Throws like `target`. */
 export function embeddingPath(
   model: string,
   action: 'embedContent' | 'batchEmbedContents',
@@ -105,8 +103,8 @@ export function embeddingPath(
 }
 
 /**
- * The body of `batchEmbedContents`, for a client of another format. Throws `untranslatable` for token ids, which mean
- * nothing to a model with another vocabulary.
+ * The body of `batchEmbedContents`, for a client of another format. Throws `untranslatable` for token ids, which belong
+ * to another model's vocabulary.
  */
 export function encodeBatch(request: ChatRequest, losses: Losses): JsonObject {
   const { inputs = [], dimensions } = request.embedding ?? {}
@@ -115,7 +113,7 @@ export function encodeBatch(request: ChatRequest, losses: Losses): JsonObject {
   const requests = inputs.map((input, at) => {
     if (typeof input !== 'string') {
       const path = inputs.length === 1 ? 'input' : `input[${at}]`
-      const message = `${path} holds token ids, which Gemini does not take: send the text.`
+      const message = `${path} has token ids, which Gemini does not accept. Send the text.`
       throw new GatewayError('untranslatable', message, { param: path })
     }
     return {
@@ -127,7 +125,7 @@ export function encodeBatch(request: ChatRequest, losses: Losses): JsonObject {
   return { requests }
 }
 
-/** The model's name where a client's own body has it: in each request, or at the top. */
+/** The edits that set the model's name in a client's body: at the top level and in each request. */
 export function embeddingEdits(body: JsonObject, model: string): Edit[] {
   const name = `models/${model}`
   const edits: Edit[] = []
@@ -145,7 +143,7 @@ export function embeddingEdits(body: JsonObject, model: string): Edit[] {
   return edits
 }
 
-/** Reads a reply of either call. */
+/** Decodes the reply of either format. */
 export const readVectors: VectorReader = ({ body, arrays }: Outline) => {
   if (isObject(body['error'])) return decodeStreamError(body['error'])
   const list = body['embeddings'] ?? (isObject(body['embedding']) ? [body['embedding']] : null)

@@ -1,5 +1,5 @@
 /**
- * Gemini's two embedding calls, on both sides. Only puts the parts together; every rule is in `embeddings.ts`.
+ * The codecs of Gemini's two embedding formats, for clients and upstreams.
  */
 import type { Egress, Ingress, FormatCodecs } from '../../dialect.js'
 import {

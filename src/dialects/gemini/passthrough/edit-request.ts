@@ -1,34 +1,33 @@
 /**
- * What must change in a client's own body before it passes to a Gemini upstream. Everything else passes as the
- * bytes that it is; the model and the form of the reply are in the path.
+ * Edits a client's body that passes through to a Gemini upstream. All other bytes stay unchanged.
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
 import type { Edit } from '../../../wire/json/splice.js'
 import { largeEdit } from '../../../wire/json/write-json.js'
 import type { Losses } from '../../dialect.js'
-import { isSealed } from '../client/reply/thinking-token.js'
+import { isEnvelope } from '../client/reply/thinking-token.js'
 import { isThirdGeneration, SKIP_SIGNATURE } from '../shared/names.js'
 
 const COUNTED = ['generateContentRequest', 'generate_content_request']
 const SIGNATURES = ['thoughtSignature', 'thought_signature'] as const
 
 /**
- * Takes out a `model`, since the path decides, and reasoning state of other providers' models, which Google refuses
- * with the whole request.
+ * The edits that remove `model`, which is in the path, and reasoning state of other providers' models, for which Google
+ * rejects the whole request.
  */
 export function edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[] {
   const out: Edit[] = []
   if (body.model !== undefined) out.push({ key: 'model', json: null })
   out.push(...countedEdits(body, model))
-  if (!arrayOf(body.contents).some(holdsSealed)) return out
+  if (!arrayOf(body.contents).some(hasEnvelope)) return out
   losses.drop('contents.thoughtSignature', 'no-equivalent')
   const contents = arrayOf(body.contents).flatMap((content) => cleaned(content, facts))
   out.push(largeEdit('contents', contents))
   return out
 }
 
-/** A request that is counted names its model inside as well. */
+/** Sets the model's name inside a countTokens request. */
 function countedEdits(body: JsonObject, model: string): Edit[] {
   return COUNTED.flatMap((key) => {
     const counted = body[key]
@@ -38,18 +37,18 @@ function countedEdits(body: JsonObject, model: string): Edit[] {
   })
 }
 
-function holdsSealed(content: JsonValue): boolean {
+function hasEnvelope(content: JsonValue): boolean {
   return arrayOf(objectOf(content).parts).some((part) => signatureName(objectOf(part)) !== null)
 }
 
-/** Under which name the part has an envelope of ours; null for any other part. */
+/** The name of the part's signature if it is an envelope of the gateway; else null. */
 function signatureName(part: JsonObject): string | null {
-  return SIGNATURES.find((name) => isSealed(part[name])) ?? null
+  return SIGNATURES.find((name) => isEnvelope(part[name])) ?? null
 }
 
-/** The content without such state; nothing where it held nothing else. */
+/** The content without envelopes; no content if it has no other parts. */
 function cleaned(content: JsonValue, facts: ModelFacts): JsonValue[] {
-  if (!isObject(content) || !holdsSealed(content)) return [content]
+  if (!isObject(content) || !hasEnvelope(content)) return [content]
   const parts = arrayOf(content.parts).flatMap((part) => cleanedPart(part, facts))
   return parts.length === 0 ? [] : [{ ...content, parts }]
 }

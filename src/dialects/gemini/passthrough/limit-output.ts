@@ -1,4 +1,4 @@
-/** Limits the length of an answer in a client's own body, whichever spelling its settings have. */
+/** Limits the length of the reply in a client's body, in either spelling of its fields. */
 import { type JsonObject, objectOf } from '../../../chat/json.js'
 import { stringifyExact } from '../../../wire/json/exact-numbers.js'
 import type { Edit } from '../../../wire/json/splice.js'

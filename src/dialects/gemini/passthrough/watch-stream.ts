@@ -1,6 +1,6 @@
 /**
- * Watches a Gemini stream that passes through untouched: usage, reasons, failure, first content.
- * The format has no terminator: a stream is complete if it ends after every candidate has its reason.
+ * Watches a Gemini stream that passes through unchanged, for usage, finish reasons, errors and the first content.
+ * The format has no terminator: a stream is complete if it ends after every candidate has a finish reason.
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
@@ -8,29 +8,25 @@ import { NO_OUTPUT, type OutputSize } from '../../../chat/reply/output-size.js'
 import { reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
+import { MALFORMED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapResult } from '../../dialect.js'
 import { Counts } from '../shared/usage.js'
 import { decodeStreamError } from '../upstream/decode-error.js'
 import { finishReason, reasonName } from '../upstream/reply/map-stop-reason.js'
 import { isPlain, SLOT } from '../upstream/reply/decode-plain-chunk.js'
 
-const MALFORMED: WireError = {
-  kind: 'upstream_malformed',
-  message: 'The upstream’s reply broke its own format.',
-}
-
-/** What the chunks so far amount to. Strings of a chunk are its bytes, read as Latin-1. */
-class Watched {
+/** The state of the stream after the chunks so far. The strings of a chunk are bytes decoded as Latin-1. */
+class WatchState {
   readonly counts = new Counts()
-  readonly said = { bytes: 0, calls: 0 }
+  readonly outputSize = { bytes: 0, calls: 0 }
   usage: Usage = {}
   model: string | null = null
   error: WireError | null = null
-  content = false
+  hasContent = false
   blocked = false
   private sawCall = false
   private sawText = false
-  /** The reasons of the candidates, by their index; null for one that has none yet. */
+  /** Finish reasons by candidate index; null for a candidate that has none yet. */
   private readonly reasons = new Map<number, string | null>()
 
   chunk(chunk: JsonObject): void {
@@ -44,7 +40,7 @@ class Watched {
     }
     if (objectOf(chunk.promptFeedback).blockReason !== undefined) this.blocked = true
     for (const candidate of arrayOf(chunk.candidates)) this.candidate(objectOf(candidate))
-    if (this.blocked) this.content = true
+    if (this.blocked) this.hasContent = true
   }
 
   get hasReasons(): boolean {
@@ -60,7 +56,7 @@ class Watched {
     return finishReason(name, { call: this.sawCall, text: this.sawText }) ?? 'other'
   }
 
-  get hasAnswer(): boolean {
+  get hasCandidate(): boolean {
     return this.reasons.size > 0 || this.blocked
   }
 
@@ -69,65 +65,65 @@ class Watched {
     for (const part of arrayOf(objectOf(candidate.content).parts)) this.part(objectOf(part))
     const reason = reasonName(candidate.finishReason) ?? this.reasons.get(index) ?? null
     this.reasons.set(index, reason)
-    if (reason !== null) this.content = true
+    if (reason !== null) this.hasContent = true
   }
 
   private part(part: JsonObject): void {
     const text = stringOf(part.text)
     if (text !== undefined) {
-      this.said.bytes += text.length
+      this.outputSize.bytes += text.length
       if (text === '') return
       this.sawText ||= part.thought !== true
     } else if (isObject(part.functionCall)) {
       const { name, args } = part.functionCall
       this.sawCall = true
-      this.said.calls += 1
-      this.said.bytes += (stringOf(name) ?? '').length + JSON.stringify(args ?? {}).length
+      this.outputSize.calls += 1
+      this.outputSize.bytes += (stringOf(name) ?? '').length + JSON.stringify(args ?? {}).length
     }
-    this.content = true
+    this.hasContent = true
   }
 }
 
-/** One stream's watcher. */
+/** Watches one stream. */
 export class GeminiTap implements StreamTap {
   readonly isComplete = false
   readonly excess = ''
   readonly missingFrame = ''
   readonly terminator = ''
-  private readonly watched = new Watched()
+  private readonly state = new WatchState()
   private readonly shapes = new FrameShapes<true>(SLOT)
 
   get usage(): Usage {
-    return this.watched.usage
+    return this.state.usage
   }
   get reason(): FinishReason | null {
-    return this.watched.reason
+    return this.state.reason
   }
   get error(): WireError | null {
-    return this.watched.error
+    return this.state.error
   }
   get model(): string | null {
-    return this.watched.model
+    return this.state.model
   }
   get tier(): string | null {
-    return this.watched.counts.serviceTier ?? null
+    return this.state.counts.serviceTier ?? null
   }
   get outputSize(): OutputSize {
-    return this.watched.said
+    return this.state.outputSize
   }
   get hasContent(): boolean {
-    return this.watched.content
+    return this.state.hasContent
   }
   get isFinished(): boolean {
-    return this.watched.hasReasons
+    return this.state.hasReasons
   }
 
   frame(_name: string, data: string): boolean {
-    const { watched } = this
-    if (watched.error !== null) return false
+    const { state } = this
+    if (state.error !== null) return false
     const known = this.shapes.read(data)
     if (known !== null) {
-      watched.chunk(known)
+      state.chunk(known)
       return true
     }
     let chunk: unknown
@@ -136,29 +132,29 @@ export class GeminiTap implements StreamTap {
     } catch {
       chunk = null
     }
-    if (isObject(chunk)) watched.chunk(chunk)
-    else watched.error = { ...MALFORMED }
-    if (watched.error === null && isPlain(chunk)) this.shapes.add(data, true)
-    return watched.error === null
+    if (isObject(chunk)) state.chunk(chunk)
+    else state.error = { ...MALFORMED_REPLY }
+    if (state.error === null && isPlain(chunk)) this.shapes.add(data, true)
+    return state.error === null
   }
 }
 
 /** Usage, reason, failure and model of a whole reply. */
 export function tapReply(body: JsonObject): TapResult {
-  const watched = new Watched()
-  watched.chunk(body)
-  const { usage, said, reason, model, counts } = watched
+  const state = new WatchState()
+  state.chunk(body)
+  const { usage, outputSize, reason, model, counts } = state
   return {
     usage,
     reason,
-    error: watched.error ?? (watched.hasAnswer ? null : { ...MALFORMED }),
+    error: state.error ?? (state.hasCandidate ? null : { ...MALFORMED_REPLY }),
     model,
     tier: counts.serviceTier ?? null,
-    outputSize: reportsOutput(usage) ? NO_OUTPUT : said,
+    outputSize: reportsOutput(usage) ? NO_OUTPUT : outputSize,
   }
 }
 
-/** The value with its strings as they were meant; what is shown to anyone must be read as UTF-8. */
+/** The value with its strings decoded as UTF-8 instead of Latin-1. */
 function asUtf8(value: unknown): unknown {
   return JSON.parse(Buffer.from(JSON.stringify(value), 'latin1').toString('utf8'))
 }

@@ -1,38 +1,38 @@
 /**
- * The words of the Gemini API (v1beta, generateContent), and which generation a model belongs to.
- * Knows no request and no reply; sources: ai.google.dev/api/generate-content and the types of
- * @google/genai 3.1.0, read on 2026-11-20.
+ * Types and constants of the Gemini API (v1beta, generateContent) that several files of this dialect share.
+ *
+ * Source: ai.google.dev/api/generate-content and the types of @google/genai 3.1.0, read 2026-11-20.
  */
 import type { JsonObject } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
 
-/** One part of a content: a text, a call, a blob. */
+/** One part of a content, such as a text or a call. */
 export type Part = JsonObject
 
-/** One turn. The API knows these two roles and answers 400 to any other. */
+/** One turn. The API answers 400 to any other role. */
 export interface Content extends JsonObject {
   role: 'user' | 'model'
   parts: Part[]
 }
 
-/** The provider's name on opaque blocks and the origin of reasoning state. */
+/** The provider name of opaque blocks and the origin of reasoning state. */
 export const PROVIDER = 'gemini'
 
-/** Documented stand-in for a signature that was lost; 3+ models check the first call of a step. */
+/** Google's documented placeholder for a lost signature; 3+ models check the signature of the first call of a step. */
 export const SKIP_SIGNATURE = 'skip_thought_signature_validator'
 
-/** The one argument of a function that stands in for a custom (free text) tool. */
+/** The only argument of the function that replaces a custom (free text) tool. */
 export const CUSTOM_INPUT = 'input'
 
-/** The most bytes that a request may hold inline; larger media goes by way of the Files API. */
+/** The API's maximum of inline bytes in a request; larger media needs the Files API. */
 export const MAX_INLINE_BYTES = 20 * 1024 * 1024
 
-/** The most entries that `stopSequences` takes. */
+/** The API's maximum number of `stopSequences`. */
 export const MAX_STOP_SEQUENCES = 5
 
 /**
- * True for models of generation 3 and later: they think by level, check thought signatures and know
- * call ids. A model that nothing is known of counts as the newest.
+ * True for models of generation 3 and later: they have thinking levels, check thought signatures and support call ids.
+ * A model without facts counts as the newest.
  */
 export function isThirdGeneration(model: ModelFacts): boolean {
   return model.callSignatures ?? model.thinkingBudget === undefined

@@ -1,18 +1,17 @@
 /**
- * Token counts of one answer as its chunks report them: cumulative, the last value of each counts.
- * Knows no price.
+ * Gemini's token counts as canonical ones. Counts are cumulative: a later value replaces the earlier one.
  */
 import { arrayOf, type JsonObject, type JsonValue, objectOf, stringOf } from '../../../chat/json.js'
 import { tokenCount, type Usage } from '../../../chat/usage.js'
 
-/** Google's names of the tiers. */
+/** OpenAI's names of Google's service tiers. */
 const TIERS: ReadonlyMap<string, string> = new Map([
   ['standard', 'default'],
   ['flex', 'flex'],
   ['priority', 'priority'],
 ])
 
-/** Kinds that OpenAI's format has no name for (VIDEO, DOCUMENT) are in the sums alone. */
+/** The modalities that OpenAI's format has; others (VIDEO, DOCUMENT) are only part of the totals. */
 type Kinds = Readonly<Record<'TEXT' | 'IMAGE' | 'AUDIO', keyof Usage>>
 
 function countKinds(details: JsonValue | undefined, usage: Usage, kinds: Kinds): void {
@@ -27,7 +26,7 @@ function countKinds(details: JsonValue | undefined, usage: Usage, kinds: Kinds):
   }
 }
 
-/** The last value seen of every count. */
+/** The last value of every count. */
 export class Counts {
   private prompt: number | undefined
   private toolPrompt: number | undefined
@@ -39,7 +38,7 @@ export class Counts {
   private promptKinds: JsonValue | undefined
   private candidateKinds: JsonValue | undefined
 
-  /** Takes a chunk's `usageMetadata`; the new usage, or null where nothing changed. */
+  /** Reads a chunk's `usageMetadata`. Returns the new usage; null if nothing changed. */
   update(metadata: JsonObject): Usage | null {
     this.tier = stringOf(metadata.serviceTier) ?? this.tier
     this.promptKinds = metadata.promptTokensDetails ?? this.promptKinds
@@ -69,12 +68,12 @@ export class Counts {
     return this.usage()
   }
 
-  /** The tier that served the answer, as OpenAI names them. */
+  /** OpenAI's name of the service tier. */
   get serviceTier(): string | undefined {
     return TIERS.get(this.tier ?? '')
   }
 
-  /** The counts by what the tokens are; null where all are text, which says nothing new. */
+  /** The counts by modality; null if all tokens are text. */
   kinds(): Usage | null {
     const usage: Usage = {}
     countKinds(this.promptKinds, usage, {
@@ -90,7 +89,7 @@ export class Counts {
     return Object.keys(usage).length === 0 ? null : usage
   }
 
-  /** The upstream counted words of an answer, thoughts apart. */
+  /** True if the upstream counted output tokens other than thinking. */
   get hasOutput(): boolean {
     return (this.candidates ?? 0) > 0
   }
@@ -101,7 +100,7 @@ export class Counts {
     if (this.candidates !== undefined || this.thoughts !== undefined) {
       usage.output = (this.candidates ?? 0) + (this.thoughts ?? 0)
     } else if (this.total !== undefined && usage.input !== undefined) {
-      // Counts of zero are left out; the total says that they were counted.
+      // The API omits counts of zero.
       usage.output = Math.max(0, this.total - usage.input)
     }
     if (this.cached !== undefined) usage.cacheRead = this.cached

@@ -1,5 +1,5 @@
 /**
- * Google's endpoint that counts the tokens of a prompt.
+ * Google's endpoint for counting the tokens of a prompt.
  *
  * Source: Gemini API reference, "Counting tokens", read 2026-11-22.
  */
@@ -7,7 +7,7 @@ import { tokenCount } from '../../../chat/usage.js'
 import type { TokenCounter } from '../../dialect.js'
 import { target } from './request-path.js'
 
-/** `POST /models/{model}:countTokens`. Only a whole request is counted with its instruction and tools. */
+/** `POST /models/{model}:countTokens`. Sends a whole request, because only that counts system instruction and tools. */
 export const tokenCounter: TokenCounter = {
   path: (model) => target(model, false).path.replace(/:generateContent$/, ':countTokens'),
   body: (chat, model) => ({ generateContentRequest: { model: `models/${model}`, ...chat } }),

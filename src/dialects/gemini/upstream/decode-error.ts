@@ -1,6 +1,5 @@
 /**
- * Google's errors, of a response or inside a stream, as canonical ones.
- * Knows no retry policy: it says what kind of failure it was and what the upstream asked for.
+ * Decodes Google's errors: HTTP errors and errors inside a stream.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
@@ -11,13 +10,13 @@ import { scrub } from '../../../wire/redact-upstream-text.js'
 import { PROVIDER } from '../shared/names.js'
 
 /**
- * The whole message of an answer to too long a conversation, whose status and reason are those of any
- * bad request. Only the whole: a message that quotes the prompt must not look like it.
+ * The message of a context overflow, whose status and reason are those of any invalid request. The whole message must
+ * match, so that an error that quotes the prompt does not.
  */
 const TOO_LONG =
   /^The input token count(?: \(\d+\))? exceeds the maximum number of tokens allowed(?: \(\d+\))?\.?$/
 
-/** google.rpc.Code by name, for payloads inside a stream whose `code` is missing. */
+/** HTTP status by the name of google.rpc.Code, for errors inside a stream without `code`. */
 export const STATUS_CODES: Readonly<Record<string, number>> = {
   INVALID_ARGUMENT: 400,
   FAILED_PRECONDITION: 400,
@@ -50,14 +49,14 @@ const KINDS: Readonly<Record<number, ErrorKind>> = {
   504: 'upstream_timeout',
 }
 
-/** A response that is not 2xx. Takes JSON (bare or in an array, as streams without SSE have it) or any text. */
+/** Decodes an HTTP error. `body` is JSON, in an array for streams without SSE, or any other text. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
   const payload = payloadOf(body)
   if (isMissingEndpoint(status, stringOf(payload.message) ?? '')) return { ...MISSING_ENDPOINT }
   return wireError(status, payload, headers)
 }
 
-/** An `error` object that came inside a 200. */
+/** Decodes an `error` object inside a 200 reply. */
 export function decodeStreamError(error: unknown): WireError {
   const payload = isObject(error) ? error : { message: stringOf(error) }
   const code = typeof payload.code === 'number' ? payload.code : undefined
@@ -83,7 +82,7 @@ function wireError(status: number, payload: JsonObject, headers: IncomingHttpHea
     error.native = { dialect: PROVIDER, type: name }
   }
   if (status === 402 || isDailyQuota(details)) {
-    // Google names a delay of seconds even where the quota opens again tomorrow.
+    // Google sends a delay of seconds even for a daily quota.
     error.retryable = false
     return error
   }
@@ -93,7 +92,7 @@ function wireError(status: number, payload: JsonObject, headers: IncomingHttpHea
 }
 
 function kindOf(status: number, reason: string | undefined): ErrorKind {
-  // A bad key is a 400 here, and it is ours, not the client's.
+  // An invalid key is a 400 here; the key is the gateway's, not the client's.
   if (status === 400 && reason?.startsWith('API_KEY_') === true) return 'upstream_denied'
   const kind = KINDS[status]
   if (kind !== undefined) return kind
@@ -101,9 +100,9 @@ function kindOf(status: number, reason: string | undefined): ErrorKind {
 }
 
 function messageOf(kind: ErrorKind, status: number, payload: JsonObject): string {
-  if (kind === 'upstream_denied') return 'The upstream refused the gateway’s own credentials.'
-  const words = scrub(stringOf(payload.message) ?? '').trim()
-  return words === '' ? `The upstream answered ${status} and gave no reason.` : words
+  if (kind === 'upstream_denied') return "The upstream did not accept the gateway's credentials."
+  const message = scrub(stringOf(payload.message) ?? '').trim()
+  return message === '' ? `The upstream answered ${status} and gave no reason.` : message
 }
 
 function payloadOf(body: string): JsonObject {

@@ -9,6 +9,7 @@ import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '..
 import type { ChatRequest } from '../../../chat/request.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { parseExact } from '../../../wire/json/exact-numbers.js'
+import { TRUNCATED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { Counts } from '../shared/usage.js'
 import { scrub } from '../../../wire/redact-upstream-text.js'
@@ -70,7 +71,7 @@ export class GeminiDecoder implements StreamDecoder {
   end(): void {
     if (this.ended) return
     if (this.reason === null && this.blockReason === null) {
-      this.fail('upstream_truncated', 'The upstream’s reply ended before it was complete.')
+      this.failWith({ ...TRUNCATED_REPLY })
       return
     }
     const seen = { call: this.parts.hasCall, text: this.parts.hasText }
@@ -103,11 +104,7 @@ export class GeminiDecoder implements StreamDecoder {
   /** Ends the reply with a failure of the model, such as a malformed call, which a retry usually avoids. */
   private failRepeatably(raw: string | null): void {
     const why = this.message === undefined ? '' : `: ${this.message}`
-    const error = wireError(
-      'upstream_failed',
-      `The model’s answer failed (${raw ?? ''})${why}`,
-      raw,
-    )
+    const error = wireError('upstream_failed', `The model's reply failed (${raw ?? ''})${why}`, raw)
     this.ended = true
     this.sink.event({ type: 'error', error, retrySame: true })
   }

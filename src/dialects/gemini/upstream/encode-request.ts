@@ -1,6 +1,5 @@
 /**
- * A canonical request as a generateContent body.
- * Knows no URL and no credential; what Gemini cannot say is refused or reported, never lost silently.
+ * Encodes a canonical request as a generateContent body. Fields that Gemini does not support are refused or reported.
  */
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
@@ -28,8 +27,8 @@ const SERVICE_TIERS: Readonly<Record<string, string | null>> = {
 const JSON_ONLY = 'Respond with one JSON object only.'
 
 /**
- * The body of the request. Deterministic: the same request gives the same bytes.
- * Throws `GatewayError(untranslatable)` naming the field and what would take it.
+ * The body of the request. Deterministic: equal requests give equal bytes.
+ * Throws `GatewayError(untranslatable)` naming the field and an alternative.
  */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
   reportUnsupportedFields(request, losses)
@@ -63,24 +62,24 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   return body
 }
 
-/** The API answers a larger request with an error that names no field; better said here. */
+/** Throws `body_too_large` for media above the API's limit, because the API's own error names no field. */
 function checkInlineSize(contents: readonly Content[]): void {
   let size = 0
   for (const { parts } of contents) for (const part of parts) size += inlineSize(part)
   if (size <= MAX_INLINE_BYTES) return
   throw new GatewayError(
     'body_too_large',
-    `messages: this upstream takes at most ${MAX_INLINE_BYTES} bytes of images and files, as base64. ` +
+    `messages: this upstream accepts at most ${MAX_INLINE_BYTES} bytes of images and files, as base64. ` +
       'Send smaller ones, or fewer.',
     { param: 'messages' },
   )
 }
 
-/** The base64 of a part and of what a function response shows. */
+/** The base64 characters of a part, including the parts of a function response. */
 function inlineSize(part: JsonObject): number {
   const own = stringOf(objectOf(part.inlineData).data)?.length ?? 0
-  const shown = arrayOf(objectOf(part.functionResponse).parts)
-  return shown.reduce((sum: number, one) => sum + inlineSize(objectOf(one)), own)
+  const nested = arrayOf(objectOf(part.functionResponse).parts)
+  return nested.reduce((sum: number, one) => sum + inlineSize(objectOf(one)), own)
 }
 
 interface Format {
@@ -89,7 +88,7 @@ interface Format {
   instruction: string | null
 }
 
-/** Native JSON where the model can have it with these tools; else the nearest thing. */
+/** Chooses how to request JSON: natively if the model supports it with these tools, else by a tool or an instruction. */
 function chooseFormat(
   request: ChatRequest,
   model: ModelFacts,
@@ -102,7 +101,7 @@ function chooseFormat(
   if (format.type === 'json-schema' && model.structuredOutput === false) {
     throw refused(
       'response_format',
-      'response_format: this model cannot be held to a JSON schema. Choose one that can.',
+      'response_format: this model does not support JSON schemas. Use a model that does.',
     )
   }
   const choice = request.toolChoice
@@ -111,7 +110,7 @@ function chooseFormat(
     choice?.mode === 'named' ||
     (choice?.mode === 'allowed' && choice.required)
   if (request.tools.length > 0 && mustCall) {
-    // The answer is a call whatever the format says; the API refuses the two together.
+    // The reply is a call, so the format does not apply; the API rejects both together.
     losses.drop('response_format', 'approximated')
     return none
   }
@@ -138,14 +137,14 @@ function encodeServiceTier(tier: string | undefined, losses: Losses): string | n
   return known ?? null
 }
 
-/** How many answers are asked for. A model that nothing is known of gives one, as the newest do. */
+/** The number of requested replies. A model without facts gives one, as the newest models do. */
 function candidateCount(
   { candidates = 1 }: ChatRequest,
   { maxCandidates = 1 }: ModelFacts,
 ): number {
   if (candidates <= maxCandidates) return candidates
-  const most = maxCandidates === 1 ? 'one answer' : `at most ${maxCandidates} answers`
-  throw refused('n', `n: this model gives ${most} to a request. Send several requests instead.`)
+  const limit = maxCandidates === 1 ? 'one reply' : `at most ${maxCandidates} replies`
+  throw refused('n', `n: this model gives ${limit} per request. Send several requests instead.`)
 }
 
 function refused(param: string, message: string): GatewayError {

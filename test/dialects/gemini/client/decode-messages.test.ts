@@ -6,7 +6,7 @@ import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
 import type { ChatRequest } from '../../../../src/chat/request.js'
 import { decodeRequest } from '../../../../src/dialects/gemini/client/decode-request.js'
-import { sealed } from '../../../../src/dialects/gemini/client/reply/thinking-token.js'
+import { sealEnvelope } from '../../../../src/dialects/gemini/client/reply/thinking-token.js'
 
 const AT = { operation: 'chat', model: 'm', stream: false } as const
 const HELLO: JsonObject = { parts: [{ text: 'Hello' }] }
@@ -107,8 +107,8 @@ void t.test('calls and results are paired by id, or by name and order', (t) => {
 
 void t.test('what the model said, with its signatures', (t) => {
   const own = 'AAAAgoogle'
-  const foreign = sealed({ origin: 'anthropic', thoughts: [{ signature: 'sig' }] })
-  const carrier = sealed({
+  const foreign = sealEnvelope({ origin: 'anthropic', thoughts: [{ signature: 'sig' }] })
+  const carrier = sealEnvelope({
     origin: 'anthropic',
     thoughts: [{ text: 'hidden', signature: 'sig' }],
     callId: 'toolu_1',

@@ -78,7 +78,7 @@ void t.test('as many answers as the model gives', (t) => {
   t.equal(encode({ candidates: 1 }, several).body.generationConfig, undefined)
   const four = { candidates: 4 }
   t.match(encodeFailure(four, oldFacts({ maxCandidates: 3 })), { param: 'n', message: /most 3/ })
-  t.match(encodeFailure(four, oldFacts()), { param: 'n', message: /one answer/ })
+  t.match(encodeFailure(four, oldFacts()), { param: 'n', message: /one reply/ })
   t.end()
 })
 

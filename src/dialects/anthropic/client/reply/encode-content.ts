@@ -6,13 +6,13 @@ import type { JsonObject } from '../../../../chat/json.js'
 import { PROVIDER } from '../../shared/names.js'
 import { sealThinking } from './thinking-token.js'
 
-/** The signature of a thinking block: Anthropic's own, else a token of the gateway's. */
+/** The signature of a thinking block: Anthropic's own, or the gateway's token for other upstreams. */
 export function encodeSignature(origin: string | undefined, signature: string | undefined): string {
   if (origin === PROVIDER) return signature ?? ''
   return sealThinking(origin ?? '', signature ?? '')
 }
 
-/** A source with an address as a result of a web search; null for one without. */
+/** A citation with a URL as a web search result; null for one without a URL. */
 export function encodeCitation({ url, title, citedText }: Citation): JsonObject | null {
   if (url === undefined) return null
   return {
@@ -24,7 +24,7 @@ export function encodeCitation({ url, title, citedText }: Citation): JsonObject 
   }
 }
 
-/** What stands in `input` for the text of a call's arguments; a text that is no object is kept as one of its members. */
+/** The JSON text of `input` for a call's arguments. Arguments that are not a JSON object become `{"_raw": text}`. */
 export function encodeToolInput(json: string, isCustom: boolean): string {
   if (isCustom) return JSON.stringify({ input: json })
   if (json.trim() === '') return '{}'

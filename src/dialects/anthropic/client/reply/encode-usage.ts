@@ -6,8 +6,8 @@
 import type { Usage } from '../../../../chat/usage.js'
 
 /**
- * The counts of a `usage` object without its braces. The format counts the cache apart from the input, and its parts
- * add up: what a provider counts both as read and as written was read.
+ * The members of a `usage` object, without braces. The format counts cached tokens apart from `input_tokens`; tokens
+ * that a provider counts both as cache reads and as cache writes are counted as reads.
  */
 export function usageMembers(usage: Usage): string {
   const { output = 0, cacheRead = 0, reasoning } = usage
@@ -25,7 +25,7 @@ function writtenOf({ input = 0, cacheRead = 0, cacheWrite = 0 }: Usage): number 
   return Math.min(cacheWrite, Math.max(0, input - cacheRead))
 }
 
-/** The counts and what only a message has: how long the cache is kept, and the tier; `tier` as OpenAI names it. */
+/** The `usage` object of a message, with cache lifetimes and the service tier; `tier` is OpenAI's name of it. */
 export function messageUsage(usage: Usage, tier: string | undefined): string {
   const cacheWrite = writtenOf(usage)
   const cacheWrite1h = Math.min(usage.cacheWrite1h ?? 0, cacheWrite)

@@ -9,18 +9,18 @@ import { PROVIDER } from '../../shared/names.js'
 /** How a reply ended. */
 export interface Ending {
   readonly reason: FinishReason
-  /** The upstream's own word. */
+  /** The upstream's own stop reason. */
   readonly raw: string | null
   readonly stopSequence?: string
   /** The dialect of the upstream. */
   readonly origin: string | undefined
-  /** The reply has a call that the client is to run. */
+  /** True if the reply has a call for the client to run. */
   readonly hasTool: boolean
-  /** What the model said instead of answering; empty if nothing. */
+  /** The text of the model's refusal; empty if it did not refuse. */
   readonly refusal: string
 }
 
-/** Anthropic's own words, which are kept as they are. */
+/** Stop reasons of Anthropic upstreams, which are passed unchanged. */
 const REASONS: ReadonlySet<string> = new Set([
   'end_turn',
   'max_tokens',

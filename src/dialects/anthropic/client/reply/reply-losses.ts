@@ -1,12 +1,11 @@
 /**
- * What a reply may hold that the Messages format has no place for.
- * Reports and changes nothing.
+ * Names the parts of a reply that the Messages format cannot express.
  */
 import type { ChatEvent } from '../../../../chat/event.js'
 import { type JsonObject, stringOf } from '../../../../chat/json.js'
 import { PROVIDER } from '../../shared/names.js'
 
-/** The path of what is lost of an event; null if nothing is. */
+/** The path of the field that is lost from an event; null if nothing is lost. */
 export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'opaque':
@@ -22,7 +21,7 @@ export function lossOf(event: ChatEvent): string | null {
   }
 }
 
-/** What its provider calls a block: its type, or the one key that says what it is (Gemini). */
+/** The provider's name for a block: its type, or its only key (Gemini). */
 function kindOf(block: JsonObject): string {
   return stringOf(block.type) ?? Object.keys(block)[0] ?? 'opaque'
 }

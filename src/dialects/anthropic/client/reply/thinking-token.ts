@@ -1,21 +1,21 @@
 /**
- * The signature under which clients of the Messages API get the reasoning of models that are not Anthropic's. It holds
- * the provider's own state, so that the next turn can bring it back, and a checksum: what a client has changed is not
- * taken for state. It is no secret: providers seal what may not be read (docs/decisions/0054).
+ * The thinking signature for models of other providers: a token with the provider's reasoning state, which the client
+ * returns on the next turn. Its checksum detects tokens that a client changed. It is not encrypted: providers encrypt
+ * state that must stay secret (docs/decisions/0054).
  */
 
-/** How every token begins. A signature of Anthropic's is base64, which has no dot. */
+/** The prefix of every token. Anthropic's signatures are base64, which has no dot. */
 const PREFIX = 'sluice1.'
 const CHECK_CHARS = 8
 
-/** The dialects whose reasoning may be in a token, by the letter that stands for each. */
+/** Dialects of upstreams by their letter in a token. */
 const ORIGINS: Readonly<Record<string, string>> = {
   c: 'openai-chat',
   g: 'gemini',
   r: 'openai-responses',
 }
 
-/** What a token holds: the dialect of the upstream, and its state; empty if the text was all there was. */
+/** The content of a token: the dialect of the upstream and its state, which is empty for reasoning without state. */
 export interface ThinkingState {
   readonly origin: string
   readonly state: string
@@ -27,12 +27,12 @@ export function sealThinking(origin: string, state: string): string {
   return `${PREFIX}${letter}.${checkOf(letter, state)}.${state}`
 }
 
-/** Whether the signature is a token of the gateway's, intact or not: it means nothing to Anthropic. */
+/** True for a token of the gateway, intact or not, which Anthropic would reject. */
 export function isThinkingToken(signature: string): boolean {
   return signature.startsWith(PREFIX)
 }
 
-/** What the token holds; null if it was changed. */
+/** Opens a token; null if its checksum is wrong. */
 export function openThinking(token: string): ThinkingState | null {
   const [letter = '', check = ''] = token
     .slice(PREFIX.length, PREFIX.length + 2 + CHECK_CHARS)
@@ -44,7 +44,7 @@ export function openThinking(token: string): ThinkingState | null {
   return checkOf(letter, state) === check ? { origin, state } : null
 }
 
-/** FNV-1a in 32 bits: a state may have megabytes, for which a cryptographic hash takes too long. */
+/** FNV-1a in 32 bits: a state can have megabytes, for which a cryptographic hash takes too long. */
 function checkOf(letter: string, state: string): string {
   let hash = 0x811c9dc5 ^ letter.charCodeAt(0)
   for (let at = 0; at < state.length; at += 1) {

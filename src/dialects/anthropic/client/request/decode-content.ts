@@ -1,6 +1,6 @@
 /**
- * Reads content blocks: what a user, a tool, the system and the model may say.
- * Knows nothing of turns. Blocks of Anthropic's own tools are kept whole for Anthropic upstreams.
+ * Decodes the content blocks of user, tool, system and assistant messages.
+ * Blocks of Anthropic's own tools are kept whole for Anthropic upstreams.
  *
  * Source: Claude API reference, "Messages", and the types of its SDK 1.12, read 2026-11-22.
  */
@@ -30,11 +30,11 @@ import { toolName } from './decode-tools.js'
 import type { NativeFields } from './native-fields.js'
 import { isThinkingToken, openThinking } from '../reply/thinking-token.js'
 
-/** More than the images and pages that any provider takes in one request. */
+/** More than the images and pages that any provider accepts in one request. */
 const MAX_BLOCKS = 4_096
 const MAX_ID = 512
 
-/** Content as it is in the body; a long text is not decoded. */
+/** Content as in the body; a long text is not decoded yet. */
 type Content = JsonValue | LongText | undefined
 
 /** The result of a call. */
@@ -46,19 +46,19 @@ export interface ToolResult {
   readonly cache: ToolCall['cache']
 }
 
-/** A user's message: results of calls, and everything else. */
+/** The content of a user's message: results of calls, and all other parts. */
 export interface UserContent {
   readonly results: ToolResult[]
   readonly parts: UserPart[]
 }
 
-/** A message of the model. */
+/** The content of an assistant message. */
 export interface AssistantContent {
   readonly parts: AssistantPart[]
   readonly calls: { readonly path: string; readonly call: ToolCall }[]
 }
 
-/** Blocks that other upstreams can go without. */
+/** Blocks that are omitted for other upstreams; any other unknown block makes the request untranslatable. */
 const OPTIONAL: ReadonlySet<string> = new Set([
   'browser_state',
   'tool_addition',
@@ -66,7 +66,7 @@ const OPTIONAL: ReadonlySet<string> = new Set([
   'tool_removal',
 ])
 
-/** The content of a system prompt or message. Empty text is dropped. */
+/** Decodes the content of a system prompt or message. Empty text is dropped. */
 export function systemParts(
   holder: JsonObject,
   key: string,
@@ -82,7 +82,7 @@ export function systemParts(
   return parts
 }
 
-/** The content of a user's message. */
+/** Decodes the content of a user's message. */
 export function userContent(item: JsonObject, path: string, native: NativeFields): UserContent {
   const results: ToolResult[] = []
   const parts: UserPart[] = []
@@ -94,7 +94,7 @@ export function userContent(item: JsonObject, path: string, native: NativeFields
   return { results, parts }
 }
 
-/** The content of the model's message. */
+/** Decodes the content of an assistant message. */
 export function assistantContent(item: JsonObject, path: string): AssistantContent {
   const content: AssistantContent = { parts: [], calls: [] }
   for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
@@ -113,7 +113,7 @@ function contentOf(holder: JsonObject, key: string): Content {
   return longTextOf(holder, key) ?? holder[key]
 }
 
-/** The blocks of content; a string is one of text, and none if it is empty. */
+/** The blocks of content. A string is one text block; an empty string has none. */
 function blocksOf(content: Content, path: string): (Block | LongText)[] {
   if (content instanceof LongText) return [content]
   if (typeof content === 'string') {
@@ -121,10 +121,10 @@ function blocksOf(content: Content, path: string): (Block | LongText)[] {
   }
   if (!Array.isArray(content)) return refuse(path, 'must be a string or an array of content blocks')
   return array(content, path, MAX_BLOCKS).map((value, at) => {
-    const where = `${path}[${at}]`
-    const item = object(value, where)
-    if (typeof item.type !== 'string') refuse(`${where}.type`, 'must be a string')
-    return { item, path: where }
+    const blockPath = `${path}[${at}]`
+    const item = object(value, blockPath)
+    if (typeof item.type !== 'string') refuse(`${blockPath}.type`, 'must be a string')
+    return { item, path: blockPath }
   })
 }
 
@@ -146,7 +146,7 @@ function addUserPart(block: Block, parts: UserPart[], native: NativeFields): voi
   }
 }
 
-/** A document made of text and images: other upstreams get those in its place. */
+/** Replaces a document made of text and images by its texts and images. */
 function addDocumentContent({ item, path }: Block, parts: UserPart[], native: NativeFields): void {
   const at = `${path}.source.content`
   noteExtras(item, path, native)
@@ -157,25 +157,25 @@ function addDocumentContent({ item, path }: Block, parts: UserPart[], native: Na
   }
 }
 
-/** A search result of the client's own as text. */
+/** A search result that the client provides, as text: title, source and content, one per line. */
 function searchResult({ item, path }: Block): TextPart {
   const title = string(item.title, `${path}.title`)
   const source = string(item.source, `${path}.source`)
   const content = array(item.content, `${path}.content`, MAX_BLOCKS).map((value, at) => {
-    const where = `${path}.content[${at}]`
-    return string(object(value, where).text, `${where}.text`)
+    const blockPath = `${path}.content[${at}]`
+    return string(object(value, blockPath).text, `${blockPath}.text`)
   })
   return marked({ type: 'text', text: [title, source, ...content].join('\n') }, item, path)
 }
 
-/** A block that only Anthropic's models understand. */
+/** Records a block that only Anthropic's models support. */
 function foreignBlock({ item, path }: Block, native: NativeFields): void {
   const type = stringOf(item.type) ?? ''
   if (OPTIONAL.has(type)) native.lost(`messages.${type}`)
   else
     native.refused(
       path,
-      `only Anthropic upstreams take blocks of type ${JSON.stringify(type.slice(0, 80))}`,
+      `only Anthropic upstreams accept blocks of type ${JSON.stringify(type.slice(0, 80))}`,
     )
 }
 
@@ -211,10 +211,9 @@ function addAssistantBlock({ item, path }: Block, { parts, calls }: AssistantCon
   }
 }
 
-/** Thinking of an Anthropic model, or of another with the gateway's token for its signature. */
+/** Thinking of an Anthropic model, or of another model if the signature is the gateway's token. */
 function thinking(item: JsonObject, path: string): ThinkingPart {
-  const said = string(item.thinking, `${path}.thinking`)
-  const part: ThinkingPart = { type: 'thinking', text: said }
+  const part: ThinkingPart = { type: 'thinking', text: string(item.thinking, `${path}.thinking`) }
   const signature = given(item.signature) ? string(item.signature, `${path}.signature`) : ''
   if (isThinkingToken(signature)) return restored(part, signature)
   part.origin = PROVIDER
@@ -230,7 +229,7 @@ function redacted(item: JsonObject, path: string): ThinkingPart {
     : { ...part, origin: PROVIDER, redacted: data }
 }
 
-/** A token that was changed leaves a text of nobody's, which no upstream takes for its own. */
+/** Restores another provider's state. The text of a changed token has no origin, so no upstream receives it. */
 function restored(part: ThinkingPart, token: string): ThinkingPart {
   const opened = openThinking(token)
   if (opened === null) return part
@@ -245,7 +244,7 @@ function toolCall(item: JsonObject, path: string): ToolCall {
   const call: ToolCall = {
     id: text(item.id, `${path}.id`, MAX_ID),
     name: toolName(item.name, `${path}.name`),
-    // A request that passes to Anthropic as the bytes that it is needs no text of it.
+    // Lazy: a request that passes through to Anthropic as bytes does not need the text.
     get arguments() {
       return (json ??= stringifyExact(input))
     },
@@ -264,7 +263,7 @@ function textPart(item: JsonObject, path: string): TextPart {
   return marked(part, item, path)
 }
 
-/** A text that is decoded if something asks for its characters. */
+/** A text that is decoded on first access. */
 function longPart(long: LongText): TextPart {
   return {
     type: 'text',

@@ -1,6 +1,6 @@
 /**
- * Reads images and documents of a request.
- * Knows no upstream; a document's text becomes an inline file, so that each upstream says it in its own way.
+ * Decodes the images and documents of a request. The text of a document becomes an inline file, which each upstream
+ * encoder expresses in its own format.
  *
  * Source: Claude API reference, "Messages", and the types of its SDK 1.12, read 2026-11-22.
  */
@@ -22,7 +22,7 @@ import type { NativeFields } from './native-fields.js'
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] as const
 const MAX_FILE_ID = 512
 
-/** An image block. */
+/** Decodes an image block. */
 export function decodeImage(item: JsonObject, path: string): ImagePart {
   const at = `${path}.source`
   const source = object(item.source, at)
@@ -32,7 +32,7 @@ export function decodeImage(item: JsonObject, path: string): ImagePart {
   return { type: 'image', source: { kind: 'base64', mediaType, data: base64(source, at) } }
 }
 
-/** A document block; one whose source is content blocks is read by the caller. */
+/** Decodes a document block, except one whose source is content blocks. */
 export function decodeDocument(item: JsonObject, path: string, native: NativeFields): FilePart {
   const at = `${path}.source`
   const source = object(item.source, at)
@@ -42,7 +42,7 @@ export function decodeDocument(item: JsonObject, path: string, native: NativeFie
   return part
 }
 
-/** What other upstreams cannot be told of a document. */
+/** Records the members of a document that only Anthropic upstreams accept. */
 export function noteExtras(item: JsonObject, path: string, native: NativeFields): void {
   if (given(item.context)) {
     string(item.context, `${path}.context`)

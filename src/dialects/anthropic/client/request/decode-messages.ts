@@ -1,6 +1,6 @@
 /**
- * Reads `system` and `messages`: checks every turn, and that every call has exactly one result.
- * Several messages of one role in a row are one turn, as the API merges them.
+ * Decodes `system` and `messages`, and checks that every call has exactly one result.
+ * Consecutive messages of one role are one turn, as in Anthropic's API.
  */
 import { type JsonObject, type JsonValue, objectOf } from '../../../../chat/json.js'
 import type { Message, ToolCall } from '../../../../chat/request.js'
@@ -11,37 +11,38 @@ import type { NativeFields } from './native-fields.js'
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
-/** Longer conversations do not fit any model's window. */
+/** More messages than fit the context window of any model. */
 const MAX_MESSAGES = 10_000
 const MAX_CALLS = 1_024
 
-/** The system prompt as the first message, then all messages; results of one turn in the order of their calls. */
+/** The system prompt as the first message, then all messages. The results of a turn have the order of its calls. */
 export function decodeMessages(body: JsonObject, native: NativeFields): Message[] {
   const { messages } = body
   if (!Array.isArray(messages) || messages.length === 0) {
     refuse('messages', 'must be a non-empty array')
   }
-  const reading = new Reading(native)
-  if (given(body.system)) reading.system(body)
+  const decoder = new MessagesDecoder(native)
+  if (given(body.system)) decoder.system(body)
   for (const [index, entry] of array(messages, 'messages', MAX_MESSAGES).entries()) {
-    reading.add(entry, index)
+    decoder.add(entry, index)
   }
-  return reading.done()
+  return decoder.done()
 }
 
-/** Calls whose results have not all come yet. */
+/** A turn with calls that have no result yet. */
 interface OpenTurn {
   readonly message: AssistantMessage
-  /** Where each call is in the request, by its id. */
+  /** The path of each call in the request, by its id. */
   readonly paths: Map<string, string>
   readonly results: Map<string, ToolMessage>
 }
 
-class Reading {
+class MessagesDecoder {
   private readonly out: Message[] = []
   private readonly native: NativeFields
   private turn: OpenTurn | null = null
-  private spoken = 0
+  /** The number of user and assistant messages with content. */
+  private nonEmptyCount = 0
 
   constructor(native: NativeFields) {
     this.native = native
@@ -74,7 +75,7 @@ class Reading {
 
   done(): Message[] {
     this.closeTurn()
-    if (this.spoken === 0) refuse('messages', 'must have at least one message with content')
+    if (this.nonEmptyCount === 0) refuse('messages', 'must have at least one message with content')
     return this.out
   }
 
@@ -84,7 +85,7 @@ class Reading {
     if (parts.length === 0 && results.length === 0 && isText(item.content)) {
       refuse(`${path}.content`, 'must not be empty')
     }
-    this.spoken += 1
+    this.nonEmptyCount += 1
     this.placeResults()
     if (parts.length === 0) return
     this.closeTurn()
@@ -106,8 +107,8 @@ class Reading {
     const { parts, calls } = assistantContent(item, path)
     if (calls.length > MAX_CALLS) refuse(`${path}.content`, `must have at most ${MAX_CALLS} calls`)
     if (parts.length === 0 && calls.length === 0) return
-    this.spoken += 1
-    const message = this.continued(index)
+    this.nonEmptyCount += 1
+    const message = this.assistantMessage(index)
     message.parts.push(...parts)
     if (calls.length === 0) return
     const turn = this.turn ?? { message, paths: new Map<string, string>(), results: new Map() }
@@ -121,8 +122,8 @@ class Reading {
     message.toolCalls.push(call)
   }
 
-  /** The model's message before, if nobody spoke in between; else a new one. */
-  private continued(index: number): AssistantMessage {
+  /** The previous assistant message if no user message or result follows it; else a new one. */
+  private assistantMessage(index: number): AssistantMessage {
     const last = this.out.at(-1)
     const isAnswered = this.turn !== null && this.turn.results.size > 0
     if (last?.role === 'assistant' && !isAnswered) return last
@@ -132,7 +133,7 @@ class Reading {
     return message
   }
 
-  /** Once all results of a turn are there, they follow its calls in their order. */
+  /** Appends the results of the open turn, in the order of its calls, once it has all of them. */
   private placeResults(): void {
     const { turn } = this
     if (turn === null || turn.results.size < turn.paths.size) return
@@ -143,7 +144,7 @@ class Reading {
     this.turn = null
   }
 
-  /** A call without a result is the client's mistake. */
+  /** Throws `malformed_request` if a call of the open turn has no result. */
   private closeTurn(): void {
     const { turn } = this
     if (turn === null) return
@@ -155,7 +156,7 @@ class Reading {
   }
 }
 
-/** Whether content holds text and nothing else; blocks that only Anthropic takes are content too. */
+/** True if all content is text. Blocks that only Anthropic supports count as content. */
 function isText(content: JsonValue | undefined): boolean {
   if (!Array.isArray(content)) return true
   return content.every((block) => objectOf(block).type === 'text')

@@ -1,6 +1,6 @@
 /**
- * Reads `tools`, `tool_choice` and the schema of a structured reply.
- * Tools that Anthropic defines have no schema in the request: only its own upstreams can offer them.
+ * Decodes `tools`, `tool_choice` and the schema of a structured reply.
+ * Tools that Anthropic defines have no schema in the request, so only Anthropic upstreams can offer them.
  *
  * Source: Claude API reference, "Messages" and "Tools", read 2026-11-22.
  */
@@ -24,20 +24,20 @@ import type { NativeFields } from './native-fields.js'
 const MAX_TOOLS = 1_024
 const NAME = /^[A-Za-z0-9_-]{1,128}$/
 
-/** Members of a tool that other upstreams have no word for and that change what the model may do. */
+/** Members of a tool that affect the model and that other upstreams do not have. */
 const UNTRANSLATED = ['allowed_callers', 'defer_loading', 'input_examples'] as const
 
 /** The tools of a request. */
 export interface Tools {
-  /** Those that the client runs, with a schema of its own. */
+  /** Tools that the client defines and runs. */
   readonly custom: Tool[]
-  /** Names of those that Anthropic defines; a set of several has none. */
+  /** Names of tools that Anthropic defines. A toolset has no name. */
   readonly defined: ReadonlySet<string>
-  /** How many there are in all. */
+  /** The number of tools of both kinds. */
   readonly count: number
 }
 
-/** Reads `tools`. */
+/** Decodes `tools`. */
 export function decodeTools(value: JsonValue, native: NativeFields): Tools {
   const items = array(value, 'tools', MAX_TOOLS)
   const custom: Tool[] = []
@@ -55,7 +55,7 @@ export function decodeTools(value: JsonValue, native: NativeFields): Tools {
   return { custom, defined, count: items.length }
 }
 
-/** A tool's name as the format allows it. */
+/** Checks a tool's name. Throws `malformed_request` if it is invalid. */
 export function toolName(value: unknown, path: string): string {
   if (typeof value === 'string' && NAME.test(value)) return value
   return refuse(path, 'must be 1 to 128 of the characters A-Z, a-z, 0-9, _ and -')
@@ -80,14 +80,14 @@ function decodeTool(item: JsonObject, path: string, native: NativeFields): Tool 
   return tool
 }
 
-/** What `tool_choice` says. */
+/** The members of `tool_choice`. */
 export interface Choice {
   readonly choice: ToolChoice
-  /** Whether several calls at once are allowed; undefined if the client does not say. */
+  /** True if the model may make several calls at once; undefined if the client does not state it. */
   readonly parallel: boolean | undefined
 }
 
-/** Reads `tool_choice`. A choice that forces a call needs tools, and a named one that tool. */
+/** Decodes `tool_choice`. Throws `malformed_request` if it forces a call of a tool that is not in `tools`. */
 export function decodeToolChoice(value: JsonValue, tools: Tools, native: NativeFields): Choice {
   const item = object(value, 'tool_choice')
   const type = oneOf(item.type, 'tool_choice.type', ['auto', 'any', 'tool', 'none'])
@@ -113,7 +113,7 @@ function forcedNative(native: NativeFields): void {
   native.refused('tool_choice', 'it forces a call of a tool that only Anthropic upstreams have')
 }
 
-/** The schema that the reply must follow: `output_config.format`, or `output_format` of earlier betas. */
+/** Decodes the schema of the reply: `output_config.format`, or `output_format` of earlier betas. */
 export function decodeFormat(value: JsonValue, path: string): ResponseFormat {
   const item = object(value, path)
   oneOf(item.type, `${path}.type`, ['json_schema'])

@@ -1,6 +1,6 @@
-/** What the fields of the canon are called in the Messages format, for errors and for what a translation loses. */
+/** Renames the fields of canonical requests to those of the Messages format, in errors and in lists of losses. */
 
-/** Names of fields; what follows a name in a path is left out. */
+/** Names of fields. The rest of a path after the name is dropped. */
 const NAMES: ReadonlyMap<string, string> = new Map([
   ['max_completion_tokens', 'max_tokens'],
   ['parallel_tool_calls', 'tool_choice.disable_parallel_tool_use'],
@@ -11,7 +11,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([
   ['user', 'metadata.user_id'],
 ])
 
-/** What encoders say of messages without naming one. */
+/** Paths of losses in messages that encoders report without an index. */
 const PARTS: ReadonlyMap<string, string> = new Map([
   ['messages.file', 'messages.document'],
   ['messages.opaque', 'messages.server_tool_use'],
@@ -19,10 +19,10 @@ const PARTS: ReadonlyMap<string, string> = new Map([
   ['messages.tool_content', 'messages.tool_result'],
 ])
 
-/** The canon has the client's own tools alone, so that their indices are others. */
+/** A canonical request has only the client's own tools, so their indices differ. */
 const TOOL = /^tools\[\d+\]\.(?:function|custom)(\.parameters)?/
 
-/** The path of a field as this format has it. A path that is in its words stays. */
+/** The path of a field in this format. A path that is already in this format is returned unchanged. */
 export function fieldName(path: string): string {
   const part = PARTS.get(path)
   if (part !== undefined) return part

@@ -1,23 +1,23 @@
 /**
- * Collects what only Anthropic upstreams take of a request. The same path is kept once, in the order of the request.
+ * Collects the fields of a request that only Anthropic upstreams accept. Each path is kept once, in request order.
  */
 import type { NativeField } from '../../../../chat/request.js'
 
-/** The fields of one request. */
+/** The native fields of one request. */
 export class NativeFields {
   private readonly fields = new Map<string, NativeField>()
 
-  /** Other upstreams go without it, and the client is told. */
+  /** Other upstreams do not receive the field, and it is reported as lost. */
   lost(path: string): void {
     if (!this.fields.has(path)) this.fields.set(path, { path })
   }
 
-  /** Other upstreams cannot serve the request. `why` completes the message behind the path. */
+  /** Other upstreams cannot serve the request. The error message is the path followed by `why`. */
   refused(path: string, why: string): void {
     this.fields.set(path, { path, refusal: `${path}: ${why}` })
   }
 
-  /** All of them; undefined if there are none. */
+  /** All fields; undefined if there are none. */
   get all(): NativeField[] | undefined {
     return this.fields.size === 0 ? undefined : [...this.fields.values()]
   }

@@ -1,9 +1,8 @@
 /**
- * Content blocks to canonical events, in order and one at a time, however they arrive.
- * Knows nothing of frames or messages; `answer.ts` says when a block starts, grows and stops.
+ * Decodes content blocks to canonical events, in order and one at a time.
  *
- * The first open block is sent as it grows. A block that starts while another is open is held and
- * sent when its turn comes, so interleaved indexes and a forgotten stop both lose nothing.
+ * The first open block is emitted as it arrives. A block that starts while another is open is held until the earlier
+ * ones end, so that interleaved blocks and missing stops lose no content.
  */
 import type { EventSink } from '../../../../chat/event.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../../chat/json.js'
@@ -12,30 +11,30 @@ import { CUSTOM_INPUT, parseJson, PROVIDER } from '../../shared/names.js'
 import { citationOf } from './decode-citations.js'
 import { newBlock, OpenBlocks, type Block, type Kind } from './open-blocks.js'
 
-/** What the request says about the tools that the model was shown. */
+/** Tools of the request whose calls are decoded specially. */
 export interface ToolNames {
-  /** Tools that stand for custom (free text) tools. */
+  /** Names of function tools that replace custom (free text) tools. */
   readonly custom: ReadonlySet<string>
-  /** The tool whose arguments are the answer itself; null where there is none. */
+  /** The name of the synthetic tool whose arguments are the reply's text; null if there is none. */
   readonly json: string | null
 }
 
-/** Why a block cannot be understood; the answer then ends in `upstream_malformed`. */
+/** The reason for an `upstream_malformed` error; null if the block is valid. */
 export type Fault = string | null
 
-/** The blocks of one answer. */
+/** The blocks of one reply. */
 export class Blocks {
-  /** How many canonical blocks have started. */
+  /** The number of canonical blocks that have started. */
   count = 0
   /** True once one of the client's tools has been called. */
   sawTool = false
-  /** True once the synthetic tool whose arguments are the answer has been called. */
+  /** True once the synthetic tool for JSON replies has been called. */
   sawJson = false
   private readonly queue: Block[] = []
   private readonly growing = new OpenBlocks()
   private readonly sink: EventSink
   private readonly names: ToolNames
-  /** The block that is being sent, and its upstream index: what the hot path looks at. */
+  /** The block that is being emitted and its upstream index, for the hot path. */
   private current: Block | null = null
   private currentAt = -1
 
@@ -44,12 +43,12 @@ export class Blocks {
     this.names = names
   }
 
-  /** True while anything has started that a second `message_start` would repeat. */
-  get begun(): boolean {
+  /** True if a block has started, so that a second `message_start` would repeat content. */
+  get hasStarted(): boolean {
     return this.count > 0 || this.queue.length > 0
   }
 
-  /** Hot path: more text for the text block that is being sent. False where this is not that. */
+  /** Hot path: adds text to the text block that is being emitted. Returns false if that is not the block's state. */
   text(at: unknown, text: unknown): boolean {
     const block = this.current
     if (block === null || at !== this.currentAt || block.kind !== 'text') return false
@@ -60,7 +59,7 @@ export class Blocks {
     return true
   }
 
-  /** A block starts; `start` may already hold content, as every block of a whole reply does. */
+  /** Starts a block. `start` may already have content, as every block of a whole reply does. */
   start(at: number, start: JsonObject): Fault {
     const kind = this.kindOf(start)
     if (kind === 'tool' && (stringOf(start.name) ?? '') === '') return 'a tool call has no name'
@@ -79,8 +78,8 @@ export class Blocks {
   }
 
   /**
-   * A block grows. Text and thinking for a block that never started, or has stopped, begin a new one:
-   * nothing is lost by it. A fragment of tool input without its tool cannot be understood.
+   * Adds to a block. Text and thinking for a block that is not open start a new one. Tool input without an open call
+   * is a fault.
    */
   delta(at: number, delta: JsonObject): Fault {
     const known = this.growing.get(at)
@@ -107,7 +106,7 @@ export class Blocks {
     }
   }
 
-  /** A block stops. A stop for a block that is not open is ignored. */
+  /** Stops a block; ignored if it is not open. */
   stop(at: number): void {
     const block = this.growing.get(at)
     if (block === undefined) return
@@ -116,7 +115,7 @@ export class Blocks {
     this.advance()
   }
 
-  /** The message is over: whatever is still open is closed in order. */
+  /** Stops all open blocks in order, at the end of the message. */
   closeAll(): void {
     for (const { at } of this.growing.all()) this.stop(at)
   }
@@ -148,26 +147,27 @@ export class Blocks {
     return null
   }
 
-  /** Sends a piece at once where it is its block's turn and the block can be sent piece by piece. */
-  private append(block: Block, piece: string): void {
-    if (piece === '') return
-    block.length += piece.length
-    if (block.index < 0 || block.kind === 'opaque' || block.kind === 'custom') block.held += piece
-    else this.piece(block, piece)
+  /** Emits a fragment, or holds it if an earlier block is open or the block must be emitted whole. */
+  private append(block: Block, fragment: string): void {
+    if (fragment === '') return
+    block.length += fragment.length
+    if (block.index < 0 || block.kind === 'opaque' || block.kind === 'custom') {
+      block.held += fragment
+    } else this.emit(block, fragment)
   }
 
-  private piece(block: Block, piece: string): void {
+  private emit(block: Block, fragment: string): void {
     const { index } = block
     if (block.kind === 'text' || block.kind === 'json') {
-      this.sink.event({ type: 'text-delta', index, text: piece })
+      this.sink.event({ type: 'text-delta', index, text: fragment })
     } else if (block.kind === 'thinking') {
-      this.sink.event({ type: 'thinking-delta', index, text: piece })
+      this.sink.event({ type: 'thinking-delta', index, text: fragment })
     } else if (block.kind === 'tool') {
-      this.sink.event({ type: 'tool-delta', index, json: piece })
+      this.sink.event({ type: 'tool-delta', index, json: fragment })
     }
   }
 
-  /** Ends blocks at the head of the queue that have stopped and opens the one after them. */
+  /** Closes the stopped blocks at the head of the queue and opens the next one. */
   private advance(): void {
     for (let head = this.queue[0]; head !== undefined; head = this.queue[0]) {
       if (head.index < 0) this.open(head)
@@ -204,7 +204,7 @@ export class Blocks {
     if (block.held === '' || block.kind === 'custom') return
     const held = block.held
     block.held = ''
-    this.piece(block, held)
+    this.emit(block, held)
   }
 
   private openTool(block: Block, index: number): void {
@@ -223,7 +223,7 @@ export class Blocks {
     const { index, signature } = block
     switch (block.kind) {
       case 'ignored':
-        // Nobody here knows it; it is handed on whole so that its loss is reported.
+        // An unknown type, emitted whole so that its loss is reported.
         this.sink.event({
           type: 'opaque',
           index: this.count++,
@@ -260,14 +260,14 @@ export class Blocks {
     }
   }
 
-  /** Server tools stream their input like tools do; their results come whole in the start. */
+  /** The input of server tools arrives in deltas; their results are complete in the start. */
   private closeOpaque(block: Block): void {
     const input = block.held === '' ? undefined : parseJson(block.held)
     const whole = input === undefined ? block.start : { ...block.start, input }
     this.sink.event({ type: 'opaque', index: this.count++, provider: PROVIDER, block: whole })
   }
 
-  /** A custom tool's input is the one string property; anything else is handed on as it came. */
+  /** A custom tool's input is its only string property; other input is passed unchanged. */
   private closeCustom(block: Block): void {
     const { index } = block
     const json = block.held === '' ? block.input : block.held
@@ -278,7 +278,7 @@ export class Blocks {
   }
 }
 
-/** Blocks that only Anthropic understands, besides everything that ends in `_tool_result`. */
+/** Blocks that only Anthropic supports, besides types that end in `_tool_result`. */
 const OPAQUE: ReadonlySet<string> = new Set([
   'server_tool_use',
   'mcp_tool_use',
@@ -286,7 +286,7 @@ const OPAQUE: ReadonlySet<string> = new Set([
   'compaction',
 ])
 
-/** What a call that sends no fragments has for input; null where writing it overflows the stack. */
+/** The input of a call that sends no fragments; null if it is nested too deeply to serialize. */
 function inputText(start: JsonObject): string | null {
   if (!isObject(start.input)) return '{}'
   try {

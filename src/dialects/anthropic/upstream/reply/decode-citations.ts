@@ -6,10 +6,10 @@
 import type { Citation } from '../../../../chat/event.js'
 import { stringOf, type JsonObject } from '../../../../chat/json.js'
 
-/** A block is cited as a whole: Anthropic makes one block of each cited passage. */
+/** The canonical citation of a whole block, `length` UTF-16 units long: each cited passage is a block of its own. */
 export function citationOf(wire: JsonObject, length: number): Citation {
   const citation: Citation = { start: 0, end: length }
-  // A passage of the client's own search results names its source, which need not be an address.
+  // The source of a client's own search result may be any string.
   const source = stringOf(wire.source) ?? ''
   const url = stringOf(wire.url) ?? (/^https?:\/\//.test(source) ? source : undefined)
   const title = stringOf(wire.title) ?? stringOf(wire.document_title)

@@ -1,6 +1,5 @@
 /**
- * One message of the Messages API as canonical events: what a stream and a whole reply share.
- * Knows no frames; `decode-stream.ts` and `decode-reply.ts` say what happened, in whatever order it did.
+ * Decodes one message of the Messages API to canonical events, for streams and whole replies.
  */
 import type { ChatEvent, EventSink } from '../../../../chat/event.js'
 import {
@@ -12,6 +11,7 @@ import {
 } from '../../../../chat/json.js'
 import type { ChatRequest } from '../../../../chat/request.js'
 import type { WireError } from '../../../../errors.js'
+import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../../../wire/reply-faults.js'
 import { Blocks } from './decode-blocks.js'
 import { resumeOf, type RawContent } from '../continue-paused-turn.js'
 import { decodeErrorPayload } from '../decode-error.js'
@@ -19,7 +19,7 @@ import { jsonToolName } from '../request/encode-tools.js'
 import { UsageMeter } from '../../shared/usage.js'
 import { finishReason } from './map-stop-reason.js'
 
-/** Emits a grammatical stream whatever it is told; after `finish` or `error` it emits nothing. */
+/** Emits a grammatical stream for any sequence of calls; after `finish` or `error` it emits nothing. */
 export class MessageDecoder {
   /** True once `finish` or `error` has been emitted. */
   done = false
@@ -32,7 +32,7 @@ export class MessageDecoder {
   private stopSequence: string | undefined
   private explanation: string | undefined
   private container: JsonValue | undefined
-  /** What was said so far in the wire's own words, where the turn may pause. */
+  /** The content so far in wire format, kept if the turn may pause. */
   private readonly raw: RawContent | null
 
   constructor(request: ChatRequest, sink: EventSink, raw: RawContent | null = null) {
@@ -46,13 +46,13 @@ export class MessageDecoder {
   }
 
   /**
-   * The message begins. A second beginning (a proxy that replays the stream) starts the counts over
-   * where nothing else has been sent yet, and is an error where something has.
+   * Starts the message. A second start (a proxy that replays the stream) resets the counts if no content has been
+   * emitted; otherwise it is an error.
    */
   begin(message: JsonObject): void {
     if (this.done) return
     if (this.started) {
-      if (this.blocks.begun) return this.malformed('a second message_start')
+      if (this.blocks.hasStarted) return this.malformed('a second message_start')
       this.meter.reset()
       this.stopReason = null
     } else {
@@ -64,13 +64,13 @@ export class MessageDecoder {
   }
 
   blockStart(at: number, block: JsonValue | undefined): void {
-    if (!isObject(block)) return this.malformed('a content block is no object')
+    if (!isObject(block)) return this.malformed('a content block is not an object')
     this.raw?.start(at, block)
     this.check(() => this.blocks.start(at, block))
   }
 
   blockDelta(at: number, delta: JsonValue | undefined): void {
-    if (!isObject(delta)) return this.malformed('a delta is no object')
+    if (!isObject(delta)) return this.malformed('a delta is not an object')
     this.check(() => this.blocks.delta(at, delta))
   }
 
@@ -81,7 +81,7 @@ export class MessageDecoder {
     })
   }
 
-  /** Stop reason and usage. The finish waits for `end()`, since more may follow. */
+  /** Records stop reason and usage. `finish` is emitted by `finish()` or `eof()`, since more may follow. */
   messageDelta(delta: JsonObject, usage: JsonValue | undefined): void {
     if (this.done) return
     if (!this.started) return this.malformed('a message_delta before message_start')
@@ -92,7 +92,7 @@ export class MessageDecoder {
     this.usage(usage)
   }
 
-  /** The message is complete; `content` is all of it, where it came as a whole. */
+  /** Ends the message; `content` is its whole content in wire format, if it is known. */
   finish(content: JsonValue[] | undefined = this.raw?.content()): void {
     if (this.done) return
     if (!this.started) return this.malformed('a message_stop before message_start')
@@ -114,27 +114,22 @@ export class MessageDecoder {
     this.sink.event(finish)
   }
 
-  /** Nothing more will come: complete if the model said why it stopped, otherwise cut short. */
+  /** Handles the end of the connection: the message is complete if it has a stop reason, else truncated. */
   eof(): void {
     if (this.done) return
     if (this.started && this.stopReason !== null) return this.finish()
-    this.fail({
-      kind: 'upstream_truncated',
-      message: 'The upstream’s reply ended before it was complete.',
-    })
+    this.fail({ ...TRUNCATED_REPLY })
   }
 
-  /** The upstream reported a failure. */
+  /** Handles an error that the upstream reported. */
   error(payload: JsonObject): void {
     this.fail(decodeErrorPayload(payload))
   }
 
-  /** What came breaks the format. `what` names the rule and holds nothing of the content. */
-  malformed(what: string): void {
-    this.fail({
-      kind: 'upstream_malformed',
-      message: `The upstream’s reply broke its own format: ${what}.`,
-    })
+  /** Ends the message with `upstream_malformed`. `fault` describes the fault without any content. */
+  malformed(fault: string): void {
+    const message = MALFORMED_REPLY.message.replace(/\.$/, `: ${fault}.`)
+    this.fail({ ...MALFORMED_REPLY, message })
   }
 
   private fail(error: WireError): void {
@@ -154,7 +149,7 @@ export class MessageDecoder {
     if (!isObject(usage)) return
     this.meter.take(usage)
     const known = this.meter.usage()
-    // Told where there is anything to tell.
+    // Emitted only if there is at least one count.
     for (const _name in known) return this.sink.event({ type: 'usage', usage: known })
   }
 

@@ -1,6 +1,5 @@
 /**
- * Images and documents as the Messages API takes them.
- * Fetches nothing: what is not inline or behind https cannot be sent.
+ * Encodes images and documents as content blocks. Media must be inline or at an https URL; the gateway fetches nothing.
  */
 import type { JsonObject } from '../../../../chat/json.js'
 import type { AudioPart, FilePart, ImagePart } from '../../../../chat/request.js'
@@ -21,7 +20,7 @@ export function mediaBlock(part: ImagePart | FilePart | AudioPart, path: string)
       throw refused(
         path,
         'audio input',
-        'Send a transcript as text, or use a route that takes audio.',
+        'Send a transcript as text, or use a model that accepts audio.',
       )
     default:
       return part satisfies never
@@ -31,7 +30,7 @@ export function mediaBlock(part: ImagePart | FilePart | AudioPart, path: string)
 function imageBlock(source: ImagePart['source'], path: string): JsonObject {
   switch (source.kind) {
     case 'base64': {
-      // The API refuses data that is not of the declared type.
+      // The API rejects data whose type differs from the declared one.
       const media_type = sniffBase64(source.data) ?? source.mediaType.toLowerCase()
       if (!IMAGES.has(media_type)) {
         throw refused(path, `an image of type ${quoted(media_type)}`, 'Use JPEG, PNG, GIF or WebP.')
@@ -80,7 +79,7 @@ function documentSource(mediaType: string, data: string, path: string): JsonObje
   return { type: 'text', media_type: 'text/plain', data: text }
 }
 
-/** True for what the API fetches itself. */
+/** True for a URL that the API fetches itself. */
 export function readsUrl(url: string): boolean {
   return /^https:\/\//i.test(url)
 }
@@ -99,6 +98,6 @@ function quoted(mediaType: string): string {
 }
 
 function refused(path: string, what: string, instead: string): GatewayError {
-  const message = `${path}: Anthropic models do not take ${what}. ${instead}`
+  const message = `${path}: Anthropic models do not accept ${what}. ${instead}`
   return new GatewayError('untranslatable', message, { param: path })
 }

@@ -1,7 +1,7 @@
 /**
- * The conversation as the Messages API takes it.
- * How a message is rendered depends on the messages up to it and on nothing after it: thinking blocks
- * and prompt caches are bound to the exact prefix. The one exception is a final assistant turn.
+ * Encodes the conversation as `system` and `messages`.
+ * The encoding of a message depends only on the messages up to it, because thinking blocks and prompt caches are bound
+ * to the exact prefix. The only exception is a final assistant turn.
  */
 import type { JsonObject } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
@@ -36,27 +36,27 @@ export interface Conversation {
 }
 
 /**
- * Renders all messages. Throws `GatewayError(untranslatable)` naming the message. Loops stand where `flatMap`
- * would be shorter, since each request goes this way (docs/decisions/0037).
+ * Encodes all messages. Throws `GatewayError(untranslatable)` naming the message. Uses loops instead of `flatMap`
+ * because every request passes through here (docs/decisions/0037).
  */
 export function conversation(
   request: ChatRequest,
   model: ModelFacts,
   losses: Losses,
 ): Conversation {
-  const rendering = new Rendering(model, losses)
-  for (const message of request.messages) rendering.add(message)
-  return rendering.done()
+  const encoder = new MessagesEncoder(model, losses)
+  for (const message of request.messages) encoder.add(message)
+  return encoder.done()
 }
 
-class Rendering {
+class MessagesEncoder {
   private readonly system: JsonObject[] = []
   private readonly messages: WireMessage[] = []
   private readonly model: ModelFacts
   private readonly losses: Losses
-  /** Calls of the latest assistant turn: the place of each by its id. */
-  private places = new Map<string, number>()
-  /** Their results so far, which stand first in the user turn that is being made, and what follows them. */
+  /** The order of the calls of the latest assistant turn, by call id. */
+  private callOrder = new Map<string, number>()
+  /** Results of those calls that are not in a user turn yet. */
   private results: { order: number; block: JsonObject }[] = []
   private readonly nested = new NestedJson()
 
@@ -96,7 +96,7 @@ class Rendering {
     return { system, messages }
   }
 
-  /** Leading instructions go to `system`; later ones stay where they are, for they may not move. */
+  /** Leading instructions go to `system`. Later ones keep their position, which the prefix rule requires. */
   private addSystem(message: Of<'system' | 'developer'>): void {
     const leading = this.messages.length === 0
     const inPlace = leading || this.model.midConversationSystem !== false
@@ -110,7 +110,7 @@ class Rendering {
   private addUser(message: Of<'user'>): void {
     const blocks = userBlocks(message.parts, message.index)
     if (blocks.length === 0)
-      throw refused(contentOf(message.index), 'Anthropic models do not take an empty message.')
+      throw refused(contentOf(message.index), 'Anthropic models do not accept an empty message.')
     this.push('user', blocks)
   }
 
@@ -127,7 +127,7 @@ class Rendering {
       if (call.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
       blocks.push(callBlock(call, this.nested))
     }
-    this.places = new Map(message.toolCalls.map((call, at) => [call.id, at]))
+    this.callOrder = new Map(message.toolCalls.map((call, at) => [call.id, at]))
     if (blocks.length > 0) this.push('assistant', blocks)
   }
 
@@ -145,7 +145,7 @@ class Rendering {
         if (part.block.type === 'audio') {
           throw refused(
             `messages[${index}].audio`,
-            'Anthropic models cannot be given audio that another model spoke; send its transcript ' +
+            'Anthropic models do not accept audio that another model generated. Send its transcript ' +
               'as text.',
           )
         }
@@ -169,10 +169,10 @@ class Rendering {
     if (content.length > 0) block.content = content
     if (message.isError === true) block.is_error = true
     Object.assign(block, cacheControl(message.cache))
-    this.results.push({ order: this.places.get(message.callId) ?? -1, block })
+    this.results.push({ order: this.callOrder.get(message.callId) ?? -1, block })
   }
 
-  /** Results stand first in the user turn, in the order of the calls. */
+  /** Puts the results first in the user turn, in the order of the calls. */
   private placeResults(): void {
     if (this.results.length === 0) return
     this.results.sort((a, b) => a.order - b.order)
@@ -183,7 +183,7 @@ class Rendering {
     else this.messages.push({ role: 'user', content: blocks })
   }
 
-  /** Turns of one role in a row are one turn. */
+  /** Merges consecutive turns of one role. */
   private push(role: WireMessage['role'], content: JsonObject[]): void {
     const last = this.messages.at(-1)
     if (last?.role === role) for (const block of content) last.content.push(block)
@@ -191,8 +191,8 @@ class Rendering {
   }
 
   /**
-   * A conversation that ends in an assistant turn asks to go on from there. A turn that a server tool
-   * paused may always go on; words may only be put into the mouth of the models that allow it.
+   * Checks a final assistant turn, which the model continues. A turn that a server tool paused may always be continued;
+   * a prefilled text is accepted only by some models.
    */
   private checkPrefill(): void {
     const last = this.messages.at(-1)
@@ -210,7 +210,8 @@ class Rendering {
 }
 
 /**
- * Puts a text part to the blocks; the API refuses blank ones, and nothing is lost with them. An instruction that may not stand as one of its own is marked as such.
+ * Adds a text part to the blocks, except a blank one, which the API rejects. An `instruction` that cannot be a system
+ * turn is marked with tags.
  */
 function addText(part: TextPart, blocks: JsonObject[], instruction = false): void {
   if (isBlank(part.text)) return
@@ -219,7 +220,7 @@ function addText(part: TextPart, blocks: JsonObject[], instruction = false): voi
 ${part.text}
 </system>`
     : part.text
-  // Without a spread where there is nothing to spread: every request comes through here.
+  // Avoids a spread without a cache mark: every request passes through here.
   blocks.push(
     part.cache === undefined
       ? { type: 'text', text }

@@ -1,6 +1,6 @@
 /**
- * JSON Schemas as the Messages API takes them.
- * Only relaxes: what the API cannot enforce becomes words in the description, never a stricter rule.
+ * Encodes JSON Schemas within the subset that the Messages API enforces.
+ * Only relaxes a schema: keywords outside the subset are described in its description instead.
  */
 import {
   arrayOf,
@@ -14,7 +14,7 @@ import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
 import { hasObjectRoot, rootObject } from './merge-schemas.js'
 import { MAX_DEPTH, findRecursion } from './schema-refs.js'
 
-/** A schema for `output_config.format` or a strict tool, or what keeps it from being one. */
+/** A schema for `output_config.format` or a strict tool, or the reason why it cannot be one. */
 export type StrictSchema = { schema: JsonObject } | { problem: string }
 
 const FORMATS: ReadonlySet<string> = new Set([
@@ -51,10 +51,10 @@ const MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions']
 const OPEN = 'additionalProperties must be false'
 
 /**
- * The schema within what Anthropic can enforce: closed objects, `oneOf` as `anyOf`, and every other
- * keyword as words in the description. A recursive `$ref` or an open map cannot be expressed; the
- * problem names the keyword and where it stands. Never changes its argument. Throws
- * `GatewayError(malformed_request)` where it grows beyond the budget, which all schemas of a request share.
+ * The schema within the subset that Anthropic enforces: closed objects, `oneOf` as `anyOf`, and other keywords
+ * described in the description. A recursive `$ref` or an open map cannot be expressed; the problem names the keyword
+ * and its path. Does not change its argument. Throws `GatewayError(malformed_request)` if the result exceeds the
+ * budget, which all schemas of a request share.
  */
 export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): StrictSchema {
   if (!hasObjectRoot(schema)) return { problem: 'the root must be an object' }
@@ -62,7 +62,7 @@ export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): S
   if (problem !== null) return { problem }
   const problems: string[] = []
   const root = rootObject(sanitize(schema, '', 0, { problems, budget }), budget)
-  // Variants that were merged, or nothing at all, may have left no member with a name.
+  // An empty schema, or the merge of variants, may have no named property.
   if (openMap(root)) problems.push(OPEN)
   const first = problems[0]
   return first === undefined
@@ -70,7 +70,7 @@ export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): S
     : { problem: first }
 }
 
-/** What went wrong so far, and how much more may be written. */
+/** The problems found so far, and the remaining budget. */
 interface Sanitising {
   readonly problems: string[]
   readonly budget: SchemaBudget
@@ -116,7 +116,7 @@ function isObjectSchema(schema: JsonObject): boolean {
   return arrayOf(schema.type).includes('object')
 }
 
-/** An object that is a map: its members are not named, so a closed object could only be empty. */
+/** True for an object without named properties (a map): closed, it could only be empty. */
 function openMap(schema: JsonObject): boolean {
   const named = Object.keys(objectOf(schema.properties)).length > 0
   if (isObject(schema.additionalProperties)) return true

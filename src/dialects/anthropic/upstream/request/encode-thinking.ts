@@ -1,6 +1,6 @@
 /**
- * How much the model is to think, and which sampling it takes then.
- * Knows the model only by its facts; an unknown model is treated as one of the newest.
+ * Encodes the thinking configuration and the sampling parameters that the model accepts with it.
+ * A model without facts is treated like the newest models.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
@@ -8,21 +8,21 @@ import type { ChatRequest, ReasoningEffort } from '../../../../chat/request.js'
 import type { Losses } from '../../../dialect.js'
 import type { WireMessage } from '../../shared/names.js'
 
-/** Members of the body that are about sampling; `temperature` and `top_p` never together. */
+/** Sampling members of the body; never both `temperature` and `top_p`. */
 export interface SamplingFields {
   temperature?: number
   top_p?: number
   top_k?: number
 }
 
-/** Members of the body that are about thinking. */
+/** Thinking members of the body. */
 export interface ThinkingFields {
   thinking?: JsonObject
   /** For `output_config.effort`. */
   effort?: string
 }
 
-/** The smallest budget that the API takes, in tokens; also what is left for the answer itself. */
+/** The API's minimum thinking budget, in tokens; also the minimum reserved for the reply. */
 const BUDGET_MIN = 1024
 
 const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
@@ -36,7 +36,7 @@ const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 
-/** `thinking` and the effort for this request. */
+/** The `thinking` member and the effort for this request. */
 export function thinkingFields(
   request: ChatRequest,
   model: ModelFacts,
@@ -46,7 +46,7 @@ export function thinkingFields(
 ): ThinkingFields {
   const effort = request.reasoningEffort
   if (effort === undefined) {
-    return ownThinking(request.rest.thinking, messages, losses)
+    return clientThinking(request.rest.thinking, messages, losses)
   }
   if (model.reasoning === false) {
     if (effort !== 'none') losses.drop('reasoning_effort', 'no-equivalent')
@@ -63,8 +63,8 @@ export function thinkingFields(
   return budget(effort, maxTokens, messages, losses)
 }
 
-/** A client's own `thinking` object goes as it is, save where the API would refuse it. */
-function ownThinking(
+/** Passes the client's own `thinking` object unchanged unless the API would reject it. */
+function clientThinking(
   own: JsonValue | undefined,
   messages: readonly WireMessage[],
   losses: Losses,
@@ -82,23 +82,23 @@ function off(types: string[], losses: Losses): ThinkingFields {
   return { effort: 'low' }
 }
 
-/** The effort itself, or the nearest lower one that the model has. */
+/** The effort, or the nearest lower one that the model supports. */
 function nearestEffort(
   effort: Exclude<ReasoningEffort, 'none'>,
   model: ModelFacts,
   losses: Losses,
 ): string {
   const known = model.efforts ?? EFFORTS
-  const wanted = effort === 'minimal' ? 'low' : effort
-  if (known.includes(wanted)) return wanted
+  const requested = effort === 'minimal' ? 'low' : effort
+  if (known.includes(requested)) return requested
   losses.drop('reasoning_effort', 'approximated')
-  const lower = EFFORTS.slice(0, EFFORTS.indexOf(wanted))
+  const lower = EFFORTS.slice(0, EFFORTS.indexOf(requested))
   return lower.findLast((one) => known.includes(one)) ?? 'low'
 }
 
 /**
- * Thinking with a budget, which counts against `max_tokens`. In the middle of a tool loop the API
- * wants the thinking that led to the calls; where the client did not keep it, this turn goes without.
+ * Thinking with a budget, which counts toward `max_tokens`. Within a tool loop the API requires the thinking that led
+ * to the calls; if the client did not keep it, thinking is disabled for this turn.
  */
 function budget(
   effort: Exclude<ReasoningEffort, 'none'>,
@@ -125,15 +125,14 @@ function inLoopWithoutThinking(messages: readonly WireMessage[]): boolean {
   return first !== 'thinking' && first !== 'redacted_thinking'
 }
 
-/** Whether the model will think, given what the request says and the model does by itself. */
+/** True if the model will think, by the request or by its default. */
 function thinks(thinking: JsonObject | undefined, model: ModelFacts): boolean {
   if (thinking === undefined) return (model.thinkingDefault ?? 'adaptive') === 'adaptive'
   return thinking.type !== 'disabled'
 }
 
 /**
- * `temperature` or `top_p`, where the model takes them; never both. 1 is the API's own default for
- * each, so it is not sent and not missed.
+ * `temperature` or `top_p`, never both, if the model accepts them. 1 is the API's default for each and is not sent.
  */
 export function samplingFields(
   request: ChatRequest,
@@ -143,8 +142,8 @@ export function samplingFields(
 ): SamplingFields {
   const { temperature = 1, topP = 1 } = request
   const rule = model.samplingParams ?? 'never'
-  const taken = rule === 'always' || (rule === 'when-thinking-off' && !thinks(thinking, model))
-  if (!taken) {
+  const accepted = rule === 'always' || (rule === 'when-thinking-off' && !thinks(thinking, model))
+  if (!accepted) {
     if (temperature !== 1) losses.drop('temperature', 'no-equivalent')
     if (topP !== 1) losses.drop('top_p', 'no-equivalent')
     if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')

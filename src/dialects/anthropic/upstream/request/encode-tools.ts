@@ -1,6 +1,5 @@
 /**
- * Tools and the choice among them as the Messages API takes them.
- * Keeps the client's order; knows nothing of the messages save the calls that they hold.
+ * Encodes tools and `tool_choice`. Keeps the client's order of tools, which prompt caching depends on.
  */
 import type { JsonObject } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
@@ -12,13 +11,13 @@ import { strictSchema } from './encode-schema.js'
 import { rootObject } from './merge-schemas.js'
 import { cacheControl, CUSTOM_INPUT } from '../../shared/names.js'
 
-/** Members of the body that are about tools. */
+/** Tool members of the body. */
 export interface ToolFields {
   tools?: JsonObject[]
   tool_choice?: JsonObject
 }
 
-/** The synthetic tool whose arguments are the answer, named apart from the client's own tools. */
+/** The name of the synthetic tool whose arguments are the reply; differs from the names of the client's tools. */
 export function jsonToolName(request: ChatRequest): string {
   let name = 'json_response'
   while (request.tools.some((tool) => tool.name === name)) name += '_'
@@ -26,8 +25,8 @@ export function jsonToolName(request: ChatRequest): string {
 }
 
 /**
- * Tools and `tool_choice`. `forced` says whether this model, thinking as it will, takes a forced choice.
- * `answer` is a schema that only a forced tool can carry; it is then added as the synthetic tool.
+ * Tools and `tool_choice`. `forced`: this model accepts a forced choice with its thinking configuration. `answer`: the
+ * schema of a JSON reply for which a synthetic tool is added; null for none.
  */
 export function toolFields(
   request: ChatRequest,
@@ -40,10 +39,10 @@ export function toolFields(
   if (request.tools.length === 0) return synthesised(request)
   const choice = request.toolChoice ?? { mode: 'auto' }
   const chosen = choose(request, forced, losses)
-  const means = { model, losses, budget: new SchemaBudget() }
+  const context = { model, losses, budget: new SchemaBudget() }
   const tools: JsonObject[] = []
   for (const [at, tool] of request.tools.entries()) {
-    if (chosen.isKept(tool)) tools.push(wireTool(tool, at, means))
+    if (chosen.isKept(tool)) tools.push(wireTool(tool, at, context))
   }
   if (tools.length === 0) return synthesised(request)
   const single = request.parallelToolCalls === false && choice.mode !== 'none'
@@ -62,7 +61,7 @@ interface Chosen {
 
 const ALL = (): boolean => true
 
-/** A forced choice on a model that refuses it becomes the nearest free one, and is reported. */
+/** Encodes the choice. A forced choice on a model that rejects it becomes `auto` and is reported as approximated. */
 function choose(request: ChatRequest, forced: boolean, losses: Losses): Chosen {
   const choice = request.toolChoice ?? { mode: 'auto' }
   const must = (isKept: Chosen['isKept']): Chosen => {
@@ -91,14 +90,14 @@ function choose(request: ChatRequest, forced: boolean, losses: Losses): Chosen {
   }
 }
 
-/** What tools are written with. */
-interface Means {
+/** The context in which tools are encoded. */
+interface ToolContext {
   readonly model: ModelFacts
   readonly losses: Losses
   readonly budget: SchemaBudget
 }
 
-function wireTool(tool: Tool, at: number, { model, losses, budget }: Means): JsonObject {
+function wireTool(tool: Tool, at: number, { model, losses, budget }: ToolContext): JsonObject {
   const wire: JsonObject = { name: tool.name }
   if (tool.description !== undefined && tool.description !== '') wire.description = tool.description
   if (tool.custom !== undefined) {
@@ -121,7 +120,7 @@ function inputSchema(parameters: JsonObject | undefined, budget: SchemaBudget): 
   return rootObject(parameters, budget)
 }
 
-/** The schema of a strict tool, or null where this model or API cannot enforce it. */
+/** The schema of a strict tool; null if the model or the API cannot enforce it. */
 function strictInput(tool: Tool, model: ModelFacts, budget: SchemaBudget): JsonObject | null {
   if (model.structuredOutput === false) return null
   const schema = inputSchema(tool.parameters, budget)
@@ -135,7 +134,7 @@ function refuseGrammar(tool: Tool, at: number): void {
   if (format === undefined || format.type === 'text' || format.type === undefined) return
   throw new GatewayError(
     'untranslatable',
-    `tools[${at}] (${tool.name}): Anthropic models cannot hold a custom tool to a grammar. ` +
+    `tools[${at}] (${tool.name}): Anthropic models cannot enforce the grammar of a custom tool. ` +
       'Use a function tool with a JSON Schema, or a route to an OpenAI upstream.',
     { param: `tools[${at}].custom.format` },
   )
@@ -150,7 +149,7 @@ function customSchema(): JsonObject {
   }
 }
 
-/** The API wants definitions for calls in the history even where no tool is offered any more. */
+/** Definitions for the calls in the history, which the API requires even if the request has no tools. */
 function synthesised(request: ChatRequest): ToolFields {
   let names: Set<string> | null = null
   for (const message of request.messages) {
@@ -162,24 +161,24 @@ function synthesised(request: ChatRequest): ToolFields {
   return { tools, tool_choice: { type: 'none' } }
 }
 
-/** The answer by way of a forced tool; the client's own tools stay callable unless it said none. */
+/** Adds a synthetic tool for the reply. The client's own tools stay callable unless its choice is `none`. */
 function withAnswer(
   request: ChatRequest,
   answer: JsonObject,
-  { model, losses }: Omit<Means, 'budget'>,
+  { model, losses }: Omit<ToolContext, 'budget'>,
 ): ToolFields {
-  const means = { model, losses, budget: new SchemaBudget() }
+  const context = { model, losses, budget: new SchemaBudget() }
   const name = jsonToolName(request)
   const choice = request.toolChoice
   const callable = choice?.mode === 'allowed' ? new Set(choice.names) : null
   const own = request.tools.flatMap((tool, at) =>
-    callable === null || callable.has(tool.name) ? [wireTool(tool, at, means)] : [],
+    callable === null || callable.has(tool.name) ? [wireTool(tool, at, context)] : [],
   )
-  means.budget.path = 'response_format.json_schema.schema'
+  context.budget.path = 'response_format.json_schema.schema'
   const synthetic: JsonObject = {
     name,
     description: 'Give the final answer by calling this tool, once.',
-    input_schema: rootObject(answer, means.budget),
+    input_schema: rootObject(answer, context.budget),
   }
   const before = own.length > 0 ? own : (synthesised(request).tools ?? [])
   const free = own.length > 0 && choice?.mode !== 'none'

@@ -5,23 +5,23 @@ import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../../
 import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
 import { MAX_DEPTH, resolveRef } from './schema-refs.js'
 
-/** What of a schema's text takes about as long to write as one part of a schema takes to rewrite. */
+/** Characters of JSON text that take about as long to serialize as one node of a schema to rewrite. */
 const CHARS_PER_PART = 64
 
 /**
- * A schema whose root is an object without combinators, as tools need. Variants at the root are
- * merged: all their properties, and only what every variant requires. A schema that already fits
- * is handed back as it is. Throws as `strictSchema` does.
+ * A schema whose root is an object without combinators, as tools require. Variants at the root are merged: all their
+ * properties, of which those are required that every variant requires. Returns a schema that already complies
+ * unchanged. Throws like `strictSchema`.
  */
 export function rootObject(schema: JsonObject, budget = new SchemaBudget()): JsonObject {
   return merged(schema, { root: schema, seen: new Set(), budget }, 0)
 }
 
-/** True unless the schema says that its value is, or may be, something else than an object (or null). */
+/** True if the schema allows no value other than an object or null, as far as its types state. */
 export function hasObjectRoot(schema: JsonObject): boolean {
   const seen = new Set<string>()
   const pending = [schema]
-  // Without recursion: a chain of thousands of references would overflow the stack.
+  // A loop, not recursion: a chain of thousands of references would overflow the stack.
   for (let each = pending.pop(); each !== undefined; each = pending.pop()) {
     const { type, $ref, anyOf, oneOf } = each
     if (type !== undefined && type !== 'object' && !arrayOf(type).includes('object')) return false
@@ -36,26 +36,26 @@ export function hasObjectRoot(schema: JsonObject): boolean {
   return true
 }
 
-/** Where references lead, and which have been followed: each is followed once, so cycles end. */
-interface Following {
+/** The root of the references, and those already followed: each is followed once, so cycles end. */
+interface RefContext {
   readonly root: JsonObject
   readonly seen: Set<string>
   readonly budget: SchemaBudget
 }
 
-function merged(schema: JsonObject, following: Following, depth: number): JsonObject {
+function merged(schema: JsonObject, context: RefContext, depth: number): JsonObject {
   const { anyOf, oneOf, allOf, $ref, ...rest } = schema
-  following.budget.spend(1)
+  context.budget.spend(1)
   const combined = [anyOf, oneOf, allOf, $ref].some((one) => one !== undefined)
   if (!combined) return schema.type === 'object' ? schema : { ...rest, type: 'object' }
   if (depth > MAX_DEPTH) return { ...rest, type: 'object' }
-  const { root, seen, budget } = following
+  const { root, seen, budget } = context
   const variants = (list: JsonValue | undefined): JsonObject[] =>
-    arrayOf(list).map((one) => merged(objectOf(one), following, depth + 1))
+    arrayOf(list).map((one) => merged(objectOf(one), context, depth + 1))
   const union = new Union(rest, budget)
   if (typeof $ref === 'string' && !seen.has($ref)) {
     seen.add($ref)
-    union.include([merged(resolveRef(root, $ref), following, depth + 1)], true)
+    union.include([merged(resolveRef(root, $ref), context, depth + 1)], true)
   }
   union.include(variants(allOf), true)
   union.include(variants(anyOf), false)
@@ -63,7 +63,7 @@ function merged(schema: JsonObject, following: Following, depth: number): JsonOb
   return { ...rest, type: 'object', ...union.members() }
 }
 
-/** The properties of an object and of its variants; a property that differs among them has alternatives. */
+/** Merges the properties of an object and its variants. A property that differs among them has alternatives. */
 class Union {
   private readonly budget: SchemaBudget
   private readonly required: Set<JsonValue>
@@ -76,7 +76,7 @@ class Union {
     this.addProperties(own)
   }
 
-  /** Adds the variants' properties; `all` says that every one of them holds, not just one. */
+  /** Adds the variants' properties. `all`: all variants apply (`allOf`), not only one of them. */
   include(variants: readonly JsonObject[], all: boolean): void {
     const [first, ...others] = variants
     if (first === undefined) return
@@ -111,7 +111,7 @@ class Union {
   }
 }
 
-/** Schemas of which one holds, each once. Their texts are made only once there is a second, and compared as keys. */
+/** Distinct schemas, one of which applies. They are compared by their JSON texts once there is a second one. */
 class Alternatives {
   private readonly first: JsonValue
   private all: Map<string, JsonValue> | null = null

@@ -1,13 +1,12 @@
 /**
- * What the Messages API has no place for: refused, reported or silently left out.
- * Nothing unknown is ever copied into the body.
+ * Refuses or reports the fields that a Messages request cannot carry, and ignores those that do not affect the reply.
  */
 import { isObject, type JsonValue } from '../../../../chat/json.js'
 import type { ChatRequest } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
 import type { Losses } from '../../../dialect.js'
 
-/** Fields that change nothing about the answer. */
+/** Fields that do not affect the reply. */
 const SILENT: ReadonlySet<string> = new Set([
   'metadata',
   'prediction',
@@ -17,7 +16,7 @@ const SILENT: ReadonlySet<string> = new Set([
   'stream_options',
 ])
 
-/** Throws for what must not be dropped, reports what may be, and leaves out what does not matter. */
+/** Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`. */
 export function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   refuseShapes(request)
   if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
@@ -35,7 +34,7 @@ export function reportUnsupportedFields(request: ChatRequest, losses: Losses): v
 
 function refuseShapes(request: ChatRequest): void {
   if ((request.candidates ?? 1) > 1) {
-    throw refused('n', 'Anthropic models give one answer per request', 'Send n requests')
+    throw refused('n', 'Anthropic models give one reply per request', 'Send n requests')
   }
   if (request.logprobs === true || (request.topLogprobs ?? 0) > 0) {
     const field = request.logprobs === true ? 'logprobs' : 'top_logprobs'
@@ -46,12 +45,12 @@ function refuseShapes(request: ChatRequest): void {
 function refuseField(field: string, value: JsonValue): void {
   const audio = field === 'modalities' && Array.isArray(value) && value.includes('audio')
   if (field === 'audio' || audio) {
-    throw refused(field, 'Anthropic models do not speak', 'Ask for text')
+    throw refused(field, 'Anthropic models do not generate audio', 'Request text')
   }
   if (field === 'moderation') {
     throw refused(
       field,
-      'Anthropic has no such moderation, and dropping it would be unsafe',
+      'Anthropic models do not support moderation, and dropping it would be unsafe',
       'Leave it out',
     )
   }

@@ -1,5 +1,5 @@
 /**
- * The local references of a JSON Schema: where each leads, and whether one leads back to itself.
+ * Resolves the local references of a JSON Schema and finds recursive ones.
  */
 import {
   isObject,
@@ -9,10 +9,10 @@ import {
   type JsonValue,
 } from '../../../../chat/json.js'
 
-/** Deeper than any schema a person writes; also what keeps recursion off the stack's limit. */
+/** Maximum depth of a schema: deeper than real ones, and within the limit of the call stack. */
 export const MAX_DEPTH = 200
 
-/** What a local `$ref` points at; an empty schema where it points nowhere. */
+/** The schema that a local `$ref` refers to; an empty schema if it does not exist. */
 export function resolveRef(root: JsonObject, ref: string): JsonObject {
   if (!ref.startsWith('#/')) return {}
   let at: JsonValue | undefined = root
@@ -24,8 +24,8 @@ export function resolveRef(root: JsonObject, ref: string): JsonObject {
 }
 
 /**
- * The first `$ref` that leads back to itself, or null. Each reference is followed once, so a schema
- * with many paths to one definition costs no more than its size.
+ * Describes the first `$ref` that leads back to itself; null if there is none. Follows each reference once, so the
+ * cost is linear in the schema's size.
  */
 export function findRecursion(root: JsonObject): string | null {
   const settled = new Map<string, boolean>()

@@ -1,7 +1,7 @@
 /**
- * The body of a request as text: what `stringifyExact` makes of it, byte for byte, in a third of the time.
- * Turns of text, which most are, are put together here; anything else is left to the serialiser. Only there can
- * a marked number be: a text that looks like one stays a text.
+ * Serializes a body to the same bytes as `stringifyExact` in a third of the time.
+ * Turns of text, the usual case, are concatenated here; all other values are left to `stringifyExact`, because only
+ * they can contain exact numbers.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
@@ -38,7 +38,7 @@ function memberText(name: string, value: JsonValue, sizer: TextSizer): string {
   return `${sizer.quoted(name)}:${sizer.part(stringifyExact(value))}`
 }
 
-/** What stands between the brackets of a list. */
+/** The JSON text of the items of a list, without brackets. */
 function itemsText(
   items: readonly JsonValue[],
   itemText: (item: JsonValue, sizer: TextSizer) => string,
@@ -72,7 +72,7 @@ function blockText(block: JsonValue, sizer: TextSizer): string {
   return sizer.part(stringifyExact(block))
 }
 
-/** Whether the object has these two members, in this order, and no other. */
+/** True if the object has exactly these two members, in this order. */
 function hasOnly(object: JsonObject, first: string, second: string): boolean {
   let members = 0
   for (const name in object) {

@@ -1,20 +1,21 @@
 /**
- * Cited sources as `groundingMetadata`. Offsets are UTF-8 bytes of the answer's text here.
+ * Encodes citations as `groundingMetadata`, whose offsets count UTF-8 bytes of the reply's text.
  *
  * Source: ai.google.dev/api/generate-content#GroundingMetadata, read 2026-11-20.
  */
 import type { Citation } from '../../../../chat/event.js'
 import type { JsonObject } from '../../../../chat/json.js'
 
-/** Distances at which the bytes of a text are noted, in UTF-16 units. */
+/** The interval at which byte offsets are cached, in UTF-16 units. */
 const STEP = 1_024
 
-/** The sources of one answer, and the texts that they are cited in. */
+/** The citations of one reply and the texts that they refer to. */
 export class Sources {
-  /** Texts by the number of their block, as long as the answer goes on. */
+  /** Texts by block index. */
   private readonly texts = new Map<number, string>()
   private readonly chunks: JsonObject[] = []
-  private readonly places = new Map<string, number>()
+  /** Indices in `chunks` by source. */
+  private readonly chunkIndices = new Map<string, number>()
   private readonly cited: {
     readonly index: number
     readonly citation: Citation
@@ -33,7 +34,7 @@ export class Sources {
     this.cited.push({ index, citation, at: this.chunkOf(citation) })
   }
 
-  /** The metadata; null where nothing was cited. Linear in the text and the number of citations. */
+  /** The metadata; null without citations. Linear in the text and the number of citations. */
   metadata(): JsonObject | null {
     if (this.cited.length === 0) return null
     const offsets = new Map<number, Offsets>()
@@ -45,18 +46,18 @@ export class Sources {
     }
     const groundingSupports = this.cited.map(({ index, citation, at }) => {
       const { start = 0, citedText = '' } = citation
-      const place = offsets.get(index)
-      const startIndex = place?.at(start) ?? 0
-      const endIndex = place?.at(citation.end ?? start) ?? startIndex
+      const own = offsets.get(index)
+      const startIndex = own?.at(start) ?? 0
+      const endIndex = own?.at(citation.end ?? start) ?? startIndex
       return { segment: { startIndex, endIndex, text: citedText }, groundingChunkIndices: [at] }
     })
     return { groundingChunks: this.chunks, groundingSupports }
   }
 
-  /** Each source is listed once. */
+  /** The index of the source in `chunks`, where each source is listed once. */
   private chunkOf({ url, title, citedText }: Citation): number {
     const key = JSON.stringify(url === undefined ? [null, title, citedText] : [url, title])
-    const known = this.places.get(key)
+    const known = this.chunkIndices.get(key)
     if (known !== undefined) return known
     const name = title === undefined ? {} : { title }
     this.chunks.push(
@@ -64,34 +65,35 @@ export class Sources {
         ? { retrievedContext: { ...name, ...(citedText === undefined ? {} : { text: citedText }) } }
         : { web: { uri: url, ...name } },
     )
-    this.places.set(key, this.chunks.length - 1)
+    this.chunkIndices.set(key, this.chunks.length - 1)
     return this.chunks.length - 1
   }
 }
 
-/** Offsets in a text: UTF-16 units in, bytes out. */
+/** Converts offsets in a text from UTF-16 units to UTF-8 bytes. */
 class Offsets {
   private readonly text: string
-  private readonly noted: number[]
+  /** The byte offset of every `STEP` units. */
+  private readonly cached: number[]
 
   constructor(text: string, before: number) {
     this.text = text
-    this.noted = [before]
+    this.cached = [before]
     let bytes = before
     for (let from = 0; from < text.length; from += STEP) {
       bytes += Buffer.byteLength(text.slice(from, from + STEP))
-      this.noted.push(bytes)
+      this.cached.push(bytes)
     }
   }
 
   get end(): number {
-    return this.noted.at(-1) ?? 0
+    return this.cached.at(-1) ?? 0
   }
 
   at(units: number): number {
-    const place = Math.min(Math.max(units, 0), this.text.length)
-    const step = Math.floor(place / STEP)
+    const offset = Math.min(Math.max(units, 0), this.text.length)
+    const step = Math.floor(offset / STEP)
     const begin = step * STEP
-    return (this.noted[step] ?? 0) + Buffer.byteLength(this.text.slice(begin, place))
+    return (this.cached[step] ?? 0) + Buffer.byteLength(this.text.slice(begin, offset))
   }
 }

@@ -1,63 +1,64 @@
 /**
- * Writes blocks of an answer as parts, each as JSON text. Reasoning state of another provider's model, whose text
- * the client does not see, waits for the next part that can carry it.
+ * Encodes the blocks of a reply as parts, each as JSON text. Reasoning state of another provider's model whose text is
+ * hidden from the client is added to the next part that can carry it.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import { parseExact, stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import { quote } from '../../../../wire/json/quote.js'
 import { PROVIDER } from '../../shared/names.js'
-import { sealed, type Thought } from './thinking-token.js'
+import { sealEnvelope, type Thought } from './thinking-token.js'
 
-/** A call as it is over. */
+/** A complete call. */
 export interface WrittenCall {
   readonly id: string
   readonly name: string
-  /** The text of the arguments, as the upstream wrote it. */
+  /** The arguments as the upstream's JSON text. */
   readonly json: string
   readonly custom?: boolean | undefined
   readonly signature?: string | undefined
 }
 
-/** A block of reasoning as it is over. */
+/** A complete block of reasoning, or its last fragment. */
 export interface WrittenThought {
   readonly text: string
   readonly signature?: string | undefined
   readonly redacted?: string | undefined
 }
 
-/** The parts of one answer, in their order. */
+/** Encodes the parts of one reply in order. */
 export class PartWriter {
-  /** The client reads thoughts. */
+  /** True if the client receives the text of thoughts. */
   readonly showsThoughts: boolean
   private readonly origin: string
-  /** The state is Google's own, and goes out as it is. */
+  /** True for a Gemini upstream, whose state is sent unchanged. */
   private readonly isOwn: boolean
-  private waiting: Thought[] = []
+  /** State for the next part that can carry it. */
+  private pending: Thought[] = []
   private hasState = false
 
-  /** `origin`: the dialect of the upstream. Google's models think aloud only if they were asked to. */
+  /** `origin`: the dialect of the upstream. Gemini upstreams send thoughts only if the client requested them. */
   constructor(origin: string | undefined, hidesThoughts: boolean) {
     this.origin = origin ?? PROVIDER
     this.isOwn = this.origin === PROVIDER
     this.showsThoughts = this.isOwn || !hidesThoughts
   }
 
-  /** What a text part has beside its text: waiting state. Empty for most. */
-  beside(): string {
-    return this.waiting.length === 0 ? '' : this.carried()
+  /** The members of a text part after its text: pending state, usually none. */
+  textMembers(): string {
+    return this.pending.length === 0 ? '' : this.pendingState()
   }
 
-  /** The whole text of a block, or its last piece. `signature` is Google's. */
+  /** A text part. `signature` is Google's. */
   text(text: string, signature?: string): string {
-    const own = signature === undefined ? this.beside() : signed(signature)
+    const own = signature === undefined ? this.textMembers() : signatureMember(signature)
     return `{"text":${quote(text)}${own}}`
   }
 
-  /** A thought, or its last piece; null where there is nothing to show and its state waits for the next part. */
+  /** A thought, or its last fragment; null if the client receives no text and the state is pending. */
   thought({ text, signature, redacted }: WrittenThought): string | null {
     if (this.isOwn) {
       if (text === '' && signature === undefined) return null
-      const own = signature === undefined ? '' : signed(signature)
+      const own = signature === undefined ? '' : signatureMember(signature)
       return `{"text":${quote(text)},"thought":true${own}}`
     }
     this.hasState ||= signature !== undefined || redacted !== undefined
@@ -65,32 +66,32 @@ export class PartWriter {
     const shows = this.showsThoughts && text !== '' && redacted === undefined
     if (!shows) {
       if (text === '' && signature === undefined && redacted === undefined) return null
-      this.waiting.push({ text, ...state, ...(redacted === undefined ? {} : { redacted }) })
+      this.pending.push({ text, ...state, ...(redacted === undefined ? {} : { redacted }) })
       return null
     }
-    const envelope = sealed({ origin: this.origin, thoughts: [state] })
-    return `{"text":${quote(text)},"thought":true${signed(envelope)}}`
+    const envelope = sealEnvelope({ origin: this.origin, thoughts: [state] })
+    return `{"text":${quote(text)},"thought":true${signatureMember(envelope)}}`
   }
 
-  /** A piece of a thought that goes on. */
-  piece(text: string): string {
+  /** A fragment of a thought that is not its last. */
+  thoughtFragment(text: string): string {
     return `{"text":${quote(text)},"thought":true}`
   }
 
-  /** A whole call: this format never splits one. */
+  /** A complete call: this format never splits one. */
   call({ id, name, json, custom, signature }: WrittenCall): string {
     const args = custom === true ? { input: json } : argumentsOf(json)
     const state =
       signature === undefined
-        ? this.waiting.length > 0 || this.hasState
-          ? this.carried(id)
+        ? this.pending.length > 0 || this.hasState
+          ? this.pendingState(id)
           : ''
-        : signed(signature)
+        : signatureMember(signature)
     const call = `"id":${quote(id)},"name":${quote(name)},"args":${textOf(args)}`
     return `{"functionCall":{${call}}${state}}`
   }
 
-  /** A picture that the model made. */
+  /** An image that the model generated. */
   image(url: string): string {
     const [, mimeType, data] = /^data:([^;,]{1,128});base64,([^]*)$/.exec(url) ?? []
     return mimeType === undefined || data === undefined
@@ -98,31 +99,31 @@ export class PartWriter {
       : `{"inlineData":{"mimeType":${quote(mimeType)},"data":${quote(data)}}}`
   }
 
-  /** A block of Google's own; null for another provider's. */
+  /** A block of a Gemini upstream; null for another provider's. */
   opaque(provider: string, block: JsonObject): string | null {
     return provider === PROVIDER ? textOf(block) : null
   }
 
-  /** State that found no part to go with, on an empty text; null where there is none. */
+  /** Pending state that no part carried, on an empty text; null if there is none. */
   rest(): string | null {
-    return this.waiting.length === 0 ? null : this.text('')
+    return this.pending.length === 0 ? null : this.text('')
   }
 
-  private carried(callId?: string): string {
-    const thoughts = this.waiting
-    this.waiting = []
+  private pendingState(callId?: string): string {
+    const thoughts = this.pending
+    this.pending = []
     const { origin } = this
-    return signed(
-      sealed(callId === undefined ? { origin, thoughts } : { origin, thoughts, callId }),
+    return signatureMember(
+      sealEnvelope(callId === undefined ? { origin, thoughts } : { origin, thoughts, callId }),
     )
   }
 }
 
-function signed(signature: string): string {
+function signatureMember(signature: string): string {
   return `,"thoughtSignature":${quote(signature)}`
 }
 
-/** Arguments are an object here. A text that is none is kept under `_raw`, so that the call is not lost. */
+/** The arguments as an object. Text that is not a JSON object becomes `{"_raw": text}`. */
 function argumentsOf(json: string): JsonObject {
   if (json.trim() === '') return {}
   try {
@@ -134,12 +135,12 @@ function argumentsOf(json: string): JsonObject {
   return { _raw: json }
 }
 
-/** The value on one line: a frame of a stream ends at the first line break. */
+/** The value as JSON text on one line. */
 function textOf(value: JsonValue): string {
   try {
     return stringifyExact(value)
   } catch {
-    // Nested deeper than the stack.
+    // Nested too deeply for the call stack.
     return '{}'
   }
 }

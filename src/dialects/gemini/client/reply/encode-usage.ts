@@ -11,19 +11,19 @@ const TIERS: Readonly<Record<string, string>> = {
   priority: 'priority',
 }
 
-/** The counts. Thoughts are beside the answer's tokens here, and cache reads are part of the prompt's. */
+/** The JSON of `usageMetadata`. Thinking tokens are not part of `candidatesTokenCount`; cached tokens are part of the prompt. */
 export function encodeUsage(usage: Usage, serviceTier: string | undefined): string {
   const { input, output, reasoning } = usage
-  const said = output === undefined ? undefined : Math.max(0, output - (reasoning ?? 0))
+  const visible = output === undefined ? undefined : Math.max(0, output - (reasoning ?? 0))
   let members = `"promptTokenCount":${input ?? 0}`
-  members += count('candidatesTokenCount', said)
+  members += count('candidatesTokenCount', visible)
   members += `,"totalTokenCount":${totalTokens(usage) ?? 0}`
   members += count('cachedContentTokenCount', usage.cacheRead)
   members += count('thoughtsTokenCount', reasoning)
   const prompt = kinds(usage.inputText, usage.inputImage, usage.inputAudio)
   if (prompt !== '') members += `,"promptTokensDetails":[${prompt}]`
-  const answer = kinds(usage.outputText, usage.outputImage, usage.outputAudio)
-  if (answer !== '') members += `,"candidatesTokensDetails":[${answer}]`
+  const candidates = kinds(usage.outputText, usage.outputImage, usage.outputAudio)
+  if (candidates !== '') members += `,"candidatesTokensDetails":[${candidates}]`
   const tier = serviceTier === undefined ? undefined : TIERS[serviceTier]
   if (tier !== undefined) members += `,"serviceTier":"${tier}"`
   return `{${members}}`

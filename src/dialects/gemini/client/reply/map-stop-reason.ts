@@ -6,7 +6,7 @@
 import type { FinishReason } from '../../../../chat/event.js'
 import { PROVIDER } from '../../shared/names.js'
 
-/** Google's own reasons, which a client of Google's knows. */
+/** Finish reasons of Gemini upstreams, which are passed unchanged. */
 const REASONS: ReadonlySet<string> = new Set([
   'STOP',
   'MAX_TOKENS',
@@ -25,7 +25,7 @@ const REASONS: ReadonlySet<string> = new Set([
   'MODEL_ARMOR',
 ])
 
-/** Why Google refuses a prompt. */
+/** Block reasons of Gemini upstreams. */
 const BLOCKS: ReadonlySet<string> = new Set([
   'SAFETY',
   'OTHER',
@@ -36,21 +36,21 @@ const BLOCKS: ReadonlySet<string> = new Set([
   'JAILBREAK',
 ])
 
-/** How an answer ended. */
+/** How a reply ended. */
 export interface Ending {
   readonly reason: FinishReason
   readonly raw: string | null
   readonly serviceTier?: string | undefined
-  /** The model refused in words of its own. */
+  /** True if the reply has a refusal of the model. */
   readonly isRefusal?: boolean
 }
 
-/** The `finishReason`. Calls end with STOP here. */
+/** The `finishReason`; STOP also for calls, for which Gemini has no reason. */
 export function encodeFinishReason(
   { reason, raw, isRefusal = false }: Ending,
   origin: string | undefined,
 ): string {
-  // What OpenAI's models call an ordinary stop.
+  // OpenAI models end a refusal with `stop`.
   if (isRefusal && reason === 'stop') return 'SAFETY'
   if (origin === PROVIDER && raw !== null && REASONS.has(raw)) return raw
   switch (reason) {
@@ -69,7 +69,7 @@ export function encodeFinishReason(
   }
 }
 
-/** Why the prompt was refused, where a Gemini upstream refused it and nothing was answered; else null. */
+/** The `blockReason` if a Gemini upstream rejected the prompt (`isEmpty`: the reply has no content); else null. */
 export function encodeBlockReason(
   { reason, raw }: Ending,
   origin: string | undefined,

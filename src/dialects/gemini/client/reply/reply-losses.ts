@@ -1,12 +1,11 @@
 /**
- * What an answer may hold that this format has no words for.
- * Reports and changes nothing; `encode-stream.ts` and `encode-reply.ts` write what can be said.
+ * Names the parts of a reply that the Gemini format cannot express.
  */
 import type { ChatEvent } from '../../../../chat/event.js'
 import { stringOf } from '../../../../chat/json.js'
 import { PROVIDER } from '../../shared/names.js'
 
-/** The path of what is lost of an event; null for all that is said whole. */
+/** The path of the field that is lost from an event; null if nothing is lost. */
 export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'opaque': {

@@ -1,41 +1,41 @@
 /**
- * `thoughtSignature` for models that are not Google's: an envelope that carries their reasoning state, or the
- * id of a call, to the client and back. Its content is the provider's own opaque state, which the provider
- * checks itself; the envelope only says whose it is. Standard base64, as the field's type demands.
+ * The `thoughtSignature` for models of other providers: an envelope with their reasoning state or the id of a call,
+ * which the client returns on the next turn. The state is opaque and checked by its provider; the envelope adds the
+ * provider's dialect. It is standard base64, as the field's type requires.
  */
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../../chat/json.js'
 import type { ThinkingPart } from '../../../../chat/request.js'
 import type { NestedJson } from '../../../../wire/json/nested-json.js'
 
-/** Nine bytes, so that their base64 is the beginning of every envelope. */
+/** The first nine bytes of an envelope: a multiple of three, so that their base64 is a prefix of its base64. */
 const MARK = 'sluice:v1'
 const PREFIX = Buffer.from(MARK).toString('base64')
 
-/** Stand-ins that Google documents for a signature that was lost; they mean nothing to other providers. */
-const STAND_INS: ReadonlySet<string> = new Set([
+/** Placeholders that Google documents for lost signatures. */
+const PLACEHOLDERS: ReadonlySet<string> = new Set([
   'skip_thought_signature_validator',
   'context_engineering_is_the_way_to_go',
 ])
 
 /** One block of reasoning inside an envelope. */
 export interface Thought {
-  /** Left out if the part that carries the envelope has the text. */
+  /** Absent if the part that carries the envelope has the text. */
   readonly text?: string
   readonly signature?: string
   readonly redacted?: string
 }
 
-/** What a signature carries. */
-export interface Carried {
-  /** The dialect whose state it is. */
+/** The content of an envelope. */
+export interface Envelope {
+  /** The dialect of the upstream that issued the state. */
   readonly origin: string
   readonly thoughts: readonly Thought[]
-  /** The id of the call that the signature stands on. */
+  /** The id of the call that has the signature. */
   readonly callId?: string
 }
 
 /** The envelope as a `thoughtSignature`. */
-export function sealed({ origin, thoughts, callId }: Carried): string {
+export function sealEnvelope({ origin, thoughts, callId }: Envelope): string {
   const content: JsonObject = { o: origin }
   if (thoughts.length > 0) {
     content['t'] = thoughts.map(({ text, signature, redacted }) => ({
@@ -48,17 +48,17 @@ export function sealed({ origin, thoughts, callId }: Carried): string {
   return Buffer.from(MARK + JSON.stringify(content)).toString('base64')
 }
 
-/** True for an envelope of ours, which Google would refuse. */
-export function isSealed(signature: unknown): boolean {
+/** True for an envelope of the gateway, which Google would reject. */
+export function isEnvelope(signature: unknown): boolean {
   return typeof signature === 'string' && signature.startsWith(PREFIX)
 }
 
 /**
- * What is in an envelope; null for a signature that is Google's own. A broken envelope carries nothing, and so does one
- * that holds more than the JSON inside the texts of a request may.
+ * The content of an envelope; null for Google's own signature. A damaged envelope, or one that exceeds the limits of
+ * nested JSON in a request, has no thoughts.
  */
-export function unsealed(signature: string, nested: NestedJson): Carried | null {
-  if (!isSealed(signature)) return null
+export function openEnvelope(signature: string, nested: NestedJson): Envelope | null {
+  if (!isEnvelope(signature)) return null
   const text = Buffer.from(signature, 'base64').toString('utf8')
   const content = objectOf(nested.parse(text.slice(MARK.length)))
   const thoughts = arrayOf(content['t'])
@@ -73,8 +73,8 @@ export function unsealed(signature: string, nested: NestedJson): Carried | null 
   return callId === undefined || callId === '' ? { origin, thoughts } : { origin, thoughts, callId }
 }
 
-/** The reasoning in an envelope as the parts of a turn; `text` is that of the part which carried it. */
-export function thoughtsOf({ origin, thoughts }: Carried, text: string): ThinkingPart[] {
+/** The thoughts of an envelope as parts of a turn; `text` is that of the part with the envelope. */
+export function thoughtsOf({ origin, thoughts }: Envelope, text: string): ThinkingPart[] {
   return thoughts.map((thought) => {
     const part: ThinkingPart = { type: 'thinking', text: thought.text ?? text, origin }
     if (thought.signature !== undefined) part.signature = thought.signature
@@ -83,9 +83,9 @@ export function thoughtsOf({ origin, thoughts }: Carried, text: string): Thinkin
   })
 }
 
-/** The signature of Google's; undefined where it is none. */
-export function ownSignature(signature: string): string | undefined {
-  return signature === '' || STAND_INS.has(signature) ? undefined : signature
+/** Google's signature; undefined if it is empty or a placeholder. */
+export function googleSignature(signature: string): string | undefined {
+  return signature === '' || PLACEHOLDERS.has(signature) ? undefined : signature
 }
 
 function member<K extends string>(name: K, value: string | undefined): Partial<Record<K, string>> {

@@ -1,6 +1,6 @@
 /**
- * Reads `generationConfig`: one entry for every field that the format knows. What the canon has no place for is
- * kept by its path, for an encoder to report.
+ * Decodes `generationConfig`: one rule for every field of the format. Fields without a canonical form are recorded by
+ * their path, so that encoders can report their loss.
  *
  * Source: ai.google.dev/api/generate-content#generationconfig and the types of @google/genai 2, read 2026-11-20.
  */
@@ -29,10 +29,10 @@ const MAX_CANDIDATES = 8
 const MAX_MODALITIES = 8
 const JSON_TYPE = 'application/json'
 
-/** Fields that are read together, after the others. */
+/** Fields that are decoded together, after the others. */
 const FORMAT = ['responseMimeType', 'responseSchema', 'responseJsonSchema', '_responseJsonSchema']
 
-/** Reads the settings into the request. */
+/** Decodes `generationConfig` into the request. */
 export function decodeConfig(value: JsonValue, path: string, request: ChatRequest): void {
   const config = message(value, path)
   for (const [key, inner] of Object.entries(config)) {
@@ -46,8 +46,8 @@ export function decodeConfig(value: JsonValue, path: string, request: ChatReques
   if (format !== undefined) request.responseFormat = format
 }
 
-/** Checks a field that the canon has no place for. */
-function kept(check: (value: JsonValue, path: string) => unknown): Rule {
+/** The rule of a field without a canonical form: checks it and records it as native. */
+function nativeOnly(check: (value: JsonValue, path: string) => unknown): Rule {
   return (value, request, path) => {
     check(value, path)
     loseNative(request, path)
@@ -72,13 +72,13 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['thinkingConfig', thinkingConfig],
   ['responseModalities', responseModalities],
   ['mediaResolution', mediaResolution],
-  ['speechConfig', kept(finiteObject)],
-  ['imageConfig', kept(finiteObject)],
-  ['audioTimestamp', kept(boolean)],
-  ['enableAffectiveDialog', kept(boolean)],
-  ['enableEnhancedCivicAnswers', kept(boolean)],
-  ['routingConfig', kept(object)],
-  ['modelSelectionConfig', kept(object)],
+  ['speechConfig', nativeOnly(finiteObject)],
+  ['imageConfig', nativeOnly(finiteObject)],
+  ['audioTimestamp', nativeOnly(boolean)],
+  ['enableAffectiveDialog', nativeOnly(boolean)],
+  ['enableEnhancedCivicAnswers', nativeOnly(boolean)],
+  ['routingConfig', nativeOnly(object)],
+  ['modelSelectionConfig', nativeOnly(object)],
 ])
 
 function stopSequences(value: JsonValue, request: ChatRequest, path: string): void {
@@ -86,7 +86,7 @@ function stopSequences(value: JsonValue, request: ChatRequest, path: string): vo
   if (stop.length > 0) request.stop = stop
 }
 
-/** Text is what every upstream answers in. */
+/** Every upstream supports text; any other modality is native. */
 function responseModalities(value: JsonValue, request: ChatRequest, path: string): void {
   const kinds = list(value, path, MAX_MODALITIES).map((kind, at) => word(kind, `${path}[${at}]`))
   if (kinds.some((kind) => kind !== 'TEXT' && kind !== 'MODALITY_UNSPECIFIED')) {
@@ -99,7 +99,7 @@ const DETAILS: Readonly<Record<string, 'low' | 'high'>> = {
   MEDIA_RESOLUTION_HIGH: 'high',
 }
 
-/** One setting holds for all pictures; other formats have it on each. The messages have been read by then. */
+/** Sets the detail of all images, which other formats state per image. The messages are already decoded. */
 function mediaResolution(value: JsonValue, request: ChatRequest, path: string): void {
   const detail = DETAILS[word(value, path)]
   if (detail === undefined) return
@@ -117,7 +117,7 @@ const LEVELS: Readonly<Record<string, ReasoningEffort>> = {
   XHIGH: 'xhigh',
 }
 
-/** Efforts by the most tokens that each stands for. */
+/** Thinking budgets as reasoning efforts: the maximum budget, in tokens, that maps to each effort. */
 const BUDGETS: readonly (readonly [number, ReasoningEffort])[] = [
   [0, 'none'],
   [512, 'minimal'],
@@ -146,9 +146,9 @@ function thinkingConfig(value: JsonValue, request: ChatRequest, path: string): v
   }
   if (!given(thinkingBudget)) return
   const tokens = integer(numeric(thinkingBudget), `${path}.thinkingBudget`, -1)
-  // -1 leaves it to the model.
+  // -1 lets the model choose its budget.
   if (tokens === -1) return
-  request.reasoningEffort = BUDGETS.find(([most]) => tokens <= most)?.[1] ?? 'high'
+  request.reasoningEffort = BUDGETS.find(([maxTokens]) => tokens <= maxTokens)?.[1] ?? 'high'
 }
 
 function formatOf(
@@ -164,7 +164,7 @@ function formatOf(
   const type = given(responseMimeType)
     ? string(responseMimeType, `${path}.responseMimeType`).toLowerCase()
     : ''
-  // One word of an enumeration, without quotes: no other provider holds a model to that.
+  // `text/x.enum`: an enum value without quotes, which no other provider supports.
   if (type !== '' && type !== 'text/plain' && type !== JSON_TYPE) {
     loseNative(request, `${path}.responseMimeType`)
     return undefined

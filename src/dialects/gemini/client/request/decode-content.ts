@@ -1,6 +1,5 @@
 /**
- * Reads the parts of a content: words, media, thoughts, and blocks that only Google understands.
- * Knows no turns; which content may hold which part is decided here, by its role.
+ * Decodes the parts of a content: text, media, thoughts, and blocks that only Gemini upstreams support.
  */
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import { longTextOf } from '../../../../chat/long-text.js'
@@ -14,7 +13,7 @@ const MAX_URI = 8_192
 const MAX_FILENAME = 1_024
 const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,128}(?:;.*)?$/
 
-/** Audio by the names that other formats have for it. */
+/** Media types of audio, and the format names of other dialects. */
 const AUDIO: ReadonlyMap<string, string> = new Map([
   ['audio/wav', 'wav'],
   ['audio/x-wav', 'wav'],
@@ -23,7 +22,7 @@ const AUDIO: ReadonlyMap<string, string> = new Map([
   ['audio/mpeg', 'mp3'],
 ])
 
-/** What a part may hold; exactly one of them. */
+/** Members of a part, of which it has exactly one. */
 const KINDS = [
   'text',
   'inlineData',
@@ -36,10 +35,10 @@ const KINDS = [
   'toolResponse',
 ] as const
 
-/** What a part holds. `none` is a part with a thought signature alone. */
+/** The kind of a part. `none` is a part that has only a thought signature. */
 export type PartKind = (typeof KINDS)[number] | 'none'
 
-/** A part under camelCase names, and what it holds. */
+/** A part with camelCase names, and its kind. */
 export interface Part {
   readonly item: JsonObject
   readonly kind: PartKind
@@ -47,7 +46,7 @@ export interface Part {
   readonly signature: string | null
 }
 
-/** Reads what is common to all parts. A field that nobody here knows is left for Google to judge. */
+/** Reads the common members of a part. Unknown members are not checked. */
 export function partOf(value: JsonValue, path: string): Part {
   const item = message(value, path)
   const kinds = KINDS.filter((kind) => given(item[kind]))
@@ -61,7 +60,7 @@ export function partOf(value: JsonValue, path: string): Part {
   return { item, kind, path, signature }
 }
 
-/** The text of a part; a long one is not decoded before it is read. */
+/** The text of a part; a long text is decoded on first access. */
 export function textPart({ item, path }: Part): TextPart {
   const long = longTextOf(item, 'text')
   if (long === null) return { type: 'text', text: string(item['text'], `${path}.text`) }
@@ -74,14 +73,14 @@ export function textPart({ item, path }: Part): TextPart {
   }
 }
 
-/** What a user or a tool showed; null for a part that only Google understands. */
+/** The media of a user's or tool's part; null for a part that only Gemini upstreams support. */
 export function mediaPart({ item, kind, path }: Part): UserPart | null {
   if (kind === 'inlineData') return inlineData(item['inlineData'], `${path}.inlineData`)
   if (kind === 'fileData') return fileData(item['fileData'], `${path}.fileData`)
   return null
 }
 
-/** A part of the model's that no other format has: code that ran, tools of Google's, pictures it made. */
+/** A part of a model content without equivalent in other formats: executed code, Google's tools, generated images. */
 export function opaquePart({ item }: Part): OpaquePart {
   return { type: 'opaque', provider: PROVIDER, block: item }
 }
@@ -99,7 +98,7 @@ function inlineData(value: JsonValue | undefined, path: string): UserPart {
     : { type: 'file', source, ...filename(blob, path) }
 }
 
-/** Python's clients write the alphabet for addresses: rewritten only for an upstream that is to be given the bytes. */
+/** Inline data. Python clients send the URL-safe alphabet, which is converted on first access. */
 function inlineSource(mediaType: string, given: string): MediaSource {
   let standard: string | null = null
   return {
@@ -123,7 +122,7 @@ function fileData(value: JsonValue | undefined, path: string): UserPart {
     : { type: 'file', source, ...filename(file, path) }
 }
 
-/** Files in Google's own stores are nobody else's to read; anything else on the web is. */
+/** The source of a URI: files in Google's Files API are readable only by Google, other web URLs by all. */
 function sourceOf(uri: string): MediaSource {
   const isOwn = /^https:\/\/generativelanguage\.googleapis\.com\//i.test(uri)
   if (!isOwn && /^https?:\/\//i.test(uri)) return { kind: 'url', url: uri }
@@ -137,7 +136,7 @@ function filename(holder: JsonObject, path: string): { filename?: string } {
     : {}
 }
 
-/** Without parameters, in small letters. */
+/** The media type in lower case, without parameters. */
 function mediaTypeOf(value: JsonValue | undefined, path: string): string {
   if (typeof value !== 'string' || !MEDIA_TYPE.test(value)) {
     refuse(path, 'must be a media type such as image/png')
@@ -146,7 +145,7 @@ function mediaTypeOf(value: JsonValue | undefined, path: string): string {
   return type.toLowerCase()
 }
 
-/** The object of a call or of a result; absent is empty. */
+/** The object of a call or result; empty if absent. */
 export function argumentsOf(value: JsonValue | undefined, path: string): JsonObject {
   return given(value) ? object(value, path) : {}
 }

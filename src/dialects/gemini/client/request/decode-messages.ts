@@ -1,7 +1,6 @@
 /**
- * Reads `systemInstruction` and `contents` as turns. Consecutive contents of the model are one turn, since
- * Google's SDKs keep each chunk of a stream as a content of its own. Calls and results are paired by id, and by
- * name and order where there is none.
+ * Decodes `systemInstruction` and `contents` to messages. Consecutive model contents are one turn, because Google's
+ * SDKs keep each chunk of a stream as a content of its own.
  */
 import { type JsonObject, type JsonValue, stringOf } from '../../../../chat/json.js'
 import type {
@@ -26,25 +25,25 @@ import {
 } from './decode-content.js'
 import { list, message, under } from './proto-fields.js'
 import { PairedCalls } from './pair-calls.js'
-import { ownSignature, thoughtsOf, unsealed } from '../reply/thinking-token.js'
+import { googleSignature, openEnvelope, thoughtsOf } from '../reply/thinking-token.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
-/** Longer conversations do not fit any model's window. */
+/** More contents than fit the context window of any model. */
 const MAX_CONTENTS = 10_000
-/** More than the 3,000 images that any provider takes in one request. */
+/** More than the 3,000 images that providers accept in one request. */
 const MAX_PARTS = 4_096
 const MAX_ID = 512
 const MAX_NAME = 128
 
-/** The turns, and the paths of parts that only Google's models understand. */
+/** The messages, and the paths of parts that only Gemini upstreams support. */
 export interface Conversation {
   readonly messages: Message[]
   readonly unknown: readonly string[]
 }
 
-/** The system text, if there is any. A string, parts or a content, as Google's clients write it. */
+/** Decodes the system instruction: a string, parts or a content. Null if it has no text. */
 export function decodeSystem(value: JsonValue, path: string): Message | null {
   const parts = typeof value === 'string' ? [{ text: value }] : partsIn(value, path)
   const texts = parts.flatMap((entry, at) => {
@@ -57,7 +56,7 @@ export function decodeSystem(value: JsonValue, path: string): Message | null {
   return texts.length === 0 ? null : { role: 'system', index: 0, parts: texts }
 }
 
-/** A content, or its parts without one. */
+/** The parts of a content, or of a value that is the parts themselves. */
 function partsIn(value: JsonValue, path: string): JsonValue[] {
   if (Array.isArray(value)) return list(value, path, MAX_PARTS)
   const content = message(value, path)
@@ -65,25 +64,25 @@ function partsIn(value: JsonValue, path: string): JsonValue[] {
   return list(parts, `${path}.parts`, MAX_PARTS)
 }
 
-/** Reads `contents`. `path` is where the body is, if it is a member of another. */
+/** Decodes `contents`. `path` is the path of the body; empty for the top level. */
 export function decodeContents(value: JsonValue | undefined, path: string): Conversation {
   const at = under(path, 'contents')
   const contents = list(value, at, MAX_CONTENTS)
   if (contents.length === 0) refuse(at, 'must be a non-empty array')
-  const turns = new Turns()
-  contents.forEach((entry, index) => turns.content(entry, `${at}[${index}]`, index))
-  return turns.done(at)
+  const decoder = new ContentsDecoder()
+  contents.forEach((entry, index) => decoder.content(entry, `${at}[${index}]`, index))
+  return decoder.done(at)
 }
 
-class Turns {
+class ContentsDecoder {
   private readonly out: Message[] = []
   private readonly unknown: string[] = []
-  /** The model's turn that is still being read. */
+  /** The open model turn. */
   private model: AssistantMessage | null = null
   private calls = new PairedCalls()
   private hasParts = false
   private readonly nested = new NestedJson()
-  /** What users said between the model's calls and the next turn of the model. */
+  /** User messages between the model's calls and its next turn. */
   private held: Message[] = []
 
   content(value: JsonValue, path: string, index: number): void {
@@ -94,8 +93,8 @@ class Turns {
       partOf(entry, `${path}.parts[${at}]`),
     )
     this.hasParts ||= parts.length > 0
-    if (role === 'model') this.said(parts, index)
-    else this.heard(parts, index)
+    if (role === 'model') this.modelContent(parts, index)
+    else this.userContent(parts, index)
   }
 
   done(path: string): Conversation {
@@ -103,34 +102,34 @@ class Turns {
     this.closeResults()
     if (this.out.length === 0) {
       if (!this.hasParts) refuse(path, 'must have at least one part')
-      // System instructions may be all that is said; Google's models answer them.
+      // Gemini accepts a request that has only a system instruction.
       this.out.push({ role: 'user', index: 0, parts: [{ type: 'text', text: '' }] })
     }
     return { messages: this.out, unknown: this.unknown }
   }
 
-  /** Of a user or a tool. */
-  private heard(parts: readonly Part[], index: number): void {
+  /** Decodes a content of a user or a tool. */
+  private userContent(parts: readonly Part[], index: number): void {
     this.closeModel()
-    const shown: UserPart[] = []
+    const own: UserPart[] = []
     for (const part of parts) {
       if (part.kind === 'functionCall')
         refuse(part.path, 'must be in a content whose role is model')
       if (part.kind === 'functionResponse') this.result(part, index)
       else if (part.kind === 'text') {
         const read = textPart(part)
-        if (!isEmpty(read)) shown.push(read)
+        if (!isEmpty(read)) own.push(read)
       } else {
         const media = mediaPart(part)
-        if (media !== null) shown.push(media)
+        if (media !== null) own.push(media)
         else if (part.kind !== 'none') this.unknown.push(part.path)
       }
     }
-    if (shown.length > 0) this.held.push({ role: 'user', index, parts: shown })
+    if (own.length > 0) this.held.push({ role: 'user', index, parts: own })
   }
 
-  /** Of the model. */
-  private said(parts: readonly Part[], index: number): void {
+  /** Decodes a content of the model. */
+  private modelContent(parts: readonly Part[], index: number): void {
     if (parts.length === 0) return
     if (this.model === null) {
       this.closeResults()
@@ -140,20 +139,22 @@ class Turns {
   }
 
   private modelPart(part: Part, turn: AssistantMessage): void {
-    const carried = part.signature === null ? null : unsealed(part.signature, this.nested)
-    const own = part.signature === null ? undefined : ownSignature(part.signature)
-    const signature = carried === null ? own : undefined
+    const envelope = part.signature === null ? null : openEnvelope(part.signature, this.nested)
+    const own = part.signature === null ? undefined : googleSignature(part.signature)
+    const signature = envelope === null ? own : undefined
     const isThought = part.item['thought'] === true
-    // The reasoning of another provider's model stands before what it led to.
-    if (carried !== null) addThoughts(turn.parts, thoughtsOf(carried, isThought ? said(part) : ''))
+    // Reasoning of another provider's model precedes the part that carries it.
+    if (envelope !== null) {
+      addThoughts(turn.parts, thoughtsOf(envelope, isThought ? textOf(part) : ''))
+    }
     switch (part.kind) {
       case 'text':
       case 'none':
         if (!isThought) addText(turn.parts, part, signature)
-        else if (carried === null) addThought(turn.parts, said(part), signature)
+        else if (envelope === null) addThought(turn.parts, textOf(part), signature)
         return
       case 'functionCall':
-        this.call(part, turn, { id: carried?.callId, signature })
+        this.call(part, turn, { id: envelope?.callId, signature })
         return
       case 'functionResponse':
         refuse(part.path, 'must be in a content whose role is user')
@@ -172,7 +173,7 @@ class Turns {
     const given = message(item['functionCall'], at)
     const name = text(given['name'], `${at}.name`, MAX_NAME)
     const id = idOf(given['id'], `${at}.id`) ?? state.id
-    // Ids that nobody gave are the same on every turn, and never those of another turn.
+    // A generated id is the same in every request of the conversation and differs from those of other turns.
     const nth = turn.toolCalls.length === 0 ? '' : `_${turn.toolCalls.length}`
     const call: ToolCall = {
       id: id ?? `call_fn_${turn.index}${nth}`,
@@ -195,10 +196,10 @@ class Turns {
       parts.push(media)
     })
     const id = idOf(given['id'], `${at}.id`)
-    const found = this.calls.answer({ name, id }, (callId): ToolMessage => {
+    const found = this.calls.addResult({ name, id }, (callId): ToolMessage => {
       return { role: 'tool', index, callId, parts, ...(isError ? { isError } : {}) }
     })
-    if (found === null) refuse(at, 'answers no functionCall of the model content before it')
+    if (found === null) refuse(at, 'matches no functionCall of the model content before it')
   }
 
   private closeModel(): void {
@@ -207,7 +208,7 @@ class Turns {
     if (turn !== null && (turn.parts.length > 0 || turn.toolCalls.length > 0)) this.out.push(turn)
   }
 
-  /** The results of a turn in the order of its calls, then what the user said beside them. */
+  /** Appends the results of a turn in the order of its calls, then the held user messages. */
   private closeResults(): void {
     this.out.push(...this.calls.results())
     this.calls = new PairedCalls()
@@ -225,7 +226,7 @@ function idOf(value: JsonValue | undefined, path: string): string | undefined {
   return given(value) && value !== '' ? text(value, path, MAX_ID) : undefined
 }
 
-function said({ item }: Part): string {
+function textOf({ item }: Part): string {
   return stringOf(item['text']) ?? ''
 }
 
@@ -233,7 +234,7 @@ function isEmpty(part: TextPart): boolean {
   return part.textBytes === undefined && part.text === ''
 }
 
-/** The pieces of a stream are one text; what is signed ends it. */
+/** Joins consecutive texts, which are chunks of one stream, up to a signature. */
 function addText(parts: AssistantPart[], part: Part, signature: string | undefined): void {
   const read: TextPart = part.kind === 'text' ? textPart(part) : { type: 'text', text: '' }
   if (signature !== undefined) read.signature = signature
@@ -252,7 +253,7 @@ function addText(parts: AssistantPart[], part: Part, signature: string | undefin
   if (signature !== undefined) last.signature = signature
 }
 
-/** Google's own thoughts: pieces up to a signature are one. */
+/** Joins consecutive thoughts of Google's models up to a signature. */
 function addThought(parts: AssistantPart[], text: string, signature: string | undefined): void {
   const last = parts.at(-1)
   if (last?.type === 'thinking' && last.origin === PROVIDER && last.signature === undefined) {
@@ -266,26 +267,26 @@ function addThought(parts: AssistantPart[], text: string, signature: string | un
   parts.push(part)
 }
 
-/** The text of a streamed thought came before its envelope, piece by piece and without one. */
+/** Adds the thoughts of an envelope. The text of a streamed thought precedes it in parts without an envelope. */
 function addThoughts(parts: AssistantPart[], thoughts: readonly ThinkingPart[]): void {
   for (const thought of thoughts) {
     const last = parts.at(-1)
-    const begun =
+    const isContinued =
       last?.type === 'thinking' && last.origin === PROVIDER && last.signature === undefined
-    if (begun && thought.redacted === undefined) {
+    if (isContinued && thought.redacted === undefined) {
       parts.pop()
       parts.push({ ...thought, text: last.text + thought.text })
     } else parts.push(thought)
   }
 }
 
-/** `output` and `error` are Google's own words for what a function gave; anything else is the result itself. */
+/** The parts of a function response: the text of its only member `output` or `error`, else the object as JSON. */
 function resultOf(response: JsonObject): { parts: UserPart[]; isError: boolean } {
   const keys = Object.keys(response)
   const [key = ''] = keys
   const only = keys.length === 1 ? response[key] : undefined
   const isError = keys.length === 1 && key === 'error'
   const plain = (key === 'output' || key === 'error') && typeof only === 'string'
-  const said = plain ? only : stringifyExact(response)
-  return { parts: said === '' ? [] : [{ type: 'text', text: said }], isError }
+  const text = plain ? only : stringifyExact(response)
+  return { parts: text === '' ? [] : [{ type: 'text', text }], isError }
 }

@@ -1,6 +1,6 @@
 /**
- * Google's schema language (`parameters`, `responseSchema`) as JSON Schema: types in small letters, `nullable`
- * as a type, counts as numbers. Keeps every keyword that both languages have; linear in the size of the schema.
+ * Decodes Google's schema language (`parameters`, `responseSchema`) to JSON Schema: types in lower case, `nullable` as a
+ * type, counts as numbers. Keeps every keyword that both languages have. Linear in the size of the schema.
  *
  * Source: ai.google.dev/api/caching#Schema, read 2026-11-20.
  */
@@ -8,7 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json
 import { finiteObject } from '../../../../wire/json/check-fields.js'
 import { message, numeric } from './proto-fields.js'
 
-/** Keywords that JSON Schema does not have and that change nothing about what is allowed. */
+/** Keywords without equivalent in JSON Schema that do not affect validation. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['propertyOrdering', 'example', 'nullable'])
 
 const COUNTS: ReadonlySet<string> = new Set([
@@ -20,7 +20,7 @@ const COUNTS: ReadonlySet<string> = new Set([
   'maxProperties',
 ])
 
-/** The JSON Schema. Throws `malformed_request` for what is no object, and for numbers that JSON cannot write again. */
+/** The JSON Schema. Throws `malformed_request` if the value is not an object or has numbers that are not finite. */
 export function jsonSchema(value: JsonValue | undefined, path: string): JsonObject {
   return converted(finiteObject(value, path), path)
 }
@@ -38,7 +38,7 @@ function converted(value: JsonValue | undefined, path: string): JsonObject {
   return out
 }
 
-/** `$ref` and `$defs` are `ref` and `defs` there. */
+/** The JSON Schema keyword: Google's `ref` and `defs` are `$ref` and `$defs`. */
 function keywordOf(key: string): string {
   return key === 'ref' || key === 'defs' ? `$${key}` : key
 }
@@ -71,7 +71,7 @@ function inSchema(value: JsonValue | undefined, path: string): JsonValue {
   return isObject(value) ? converted(value, path) : (value ?? null)
 }
 
-/** A list of types is JSON Schema's own form, which the newer APIs take as well. */
+/** The type in lower case. Newer APIs also accept JSON Schema's list of types. */
 function typeOf(value: JsonValue, nullable: boolean): JsonValue {
   const types = (Array.isArray(value) ? value : [value]).map((type) =>
     typeof type === 'string' ? type.toLowerCase() : type,
@@ -80,7 +80,7 @@ function typeOf(value: JsonValue, nullable: boolean): JsonValue {
   return types.length === 1 ? (types[0] ?? null) : types
 }
 
-/** What may be null must be among the values that are allowed. */
+/** The allowed values, with null if the value is nullable. */
 function enumOf(value: JsonValue, nullable: boolean): JsonValue {
   if (!Array.isArray(value) || !nullable || value.includes(null)) return value
   return [...value, null]

@@ -1,6 +1,6 @@
 /**
- * Reads `tools` and `toolConfig`: functions in Google's schema language or in JSON Schema, tools that Google
- * runs itself, and the choice among the functions.
+ * Decodes `tools` and `toolConfig`: functions in Google's schema language or in JSON Schema, tools that Google runs
+ * itself, and the tool choice.
  */
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import type { Tool, ToolChoice } from '../../../../chat/request.js'
@@ -8,12 +8,12 @@ import { finiteObject, given, refuse, string, text } from '../../../../wire/json
 import { jsonSchema } from './decode-schema.js'
 import { list, message, under, word } from './proto-fields.js'
 
-/** Google stops at 512; as many as the other formats take. */
+/** The limit of the other dialects; Google's own is 512. */
 const MAX_TOOLS = 1_024
-/** As Google allows it: a letter or underscore first, and no more than 128 characters. */
+/** Google's rule for function names: a letter or underscore first, at most 128 characters. */
 const NAME = /^[A-Za-z_][\w.:-]{0,127}$/
 
-/** Members of a function that say nothing to the model, or nothing outside Google's live sessions. */
+/** Members of a function that are decoded, or that are ignored because they do not affect the reply. */
 const FUNCTION = new Set([
   'name',
   'description',
@@ -27,15 +27,15 @@ const FUNCTION = new Set([
 /** The functions, and the paths of tools that only Google can run. */
 export interface Tools {
   readonly functions: Tool[]
-  readonly served: readonly string[]
-  /** Members that nobody here knows. */
+  readonly hosted: readonly string[]
+  /** Paths of unknown members. */
   readonly unknown: readonly string[]
 }
 
-/** Reads `tools`. */
+/** Decodes `tools`. */
 export function decodeTools(value: JsonValue | undefined, path: string): Tools {
   const functions: Tool[] = []
-  const served: string[] = []
+  const hosted: string[] = []
   const unknown: string[] = []
   const names = new Set<string>()
   list(value, path, MAX_TOOLS).forEach((entry, at) => {
@@ -46,16 +46,16 @@ export function decodeTools(value: JsonValue | undefined, path: string): Tools {
       const place = `${here}.functionDeclarations[${nth}]`
       const tool = declaration(item, place, unknown)
       if (names.has(tool.name))
-        refuse(`${place}.name`, 'must differ from the other functions’ names')
+        refuse(`${place}.name`, 'must differ from the names of the other functions')
       names.add(tool.name)
       functions.push(tool)
     })
     for (const [name, tool] of Object.entries(others)) {
-      if (given(tool)) served.push(`${here}.${name}`)
+      if (given(tool)) hosted.push(`${here}.${name}`)
     }
   })
   if (functions.length > MAX_TOOLS) refuse(path, `must have at most ${MAX_TOOLS} functions`)
-  return { functions, served, unknown }
+  return { functions, hosted, unknown }
 }
 
 function declaration(value: JsonValue, path: string, unknown: string[]): Tool {
@@ -81,13 +81,13 @@ function functionName(value: JsonValue | undefined, path: string): string {
 }
 
 /**
- * Reads `toolConfig`; undefined where it chooses nothing. Names must be those of declared functions, unless
- * Google's own tools are there as well, whose functions have names that nobody declares.
+ * Decodes `toolConfig`; undefined if it chooses nothing. Throws `malformed_request` if a name is not a declared
+ * function, unless the request has Google's own tools, whose functions are not declared.
  */
 export function decodeToolChoice(
   value: JsonValue,
   path: string,
-  { functions, served }: Tools,
+  { functions, hosted }: Tools,
 ): ToolChoice | undefined {
   const config = message(value, path)
   if (!given(config['functionCallingConfig'])) return undefined
@@ -96,11 +96,11 @@ export function decodeToolChoice(
   const names = list(calling['allowedFunctionNames'], `${at}.allowedFunctionNames`, MAX_TOOLS).map(
     (name, nth) => text(name, `${at}.allowedFunctionNames[${nth}]`, 128),
   )
-  if (served.length === 0) {
+  if (hosted.length === 0) {
     const known = new Set(functions.map(({ name }) => name))
-    const stranger = names.findIndex((name) => !known.has(name))
-    if (stranger !== -1) {
-      refuse(`${at}.allowedFunctionNames[${stranger}]`, 'names a function that is not in tools')
+    const unknown = names.findIndex((name) => !known.has(name))
+    if (unknown !== -1) {
+      refuse(`${at}.allowedFunctionNames[${unknown}]`, 'names a function that is not in tools')
     }
   }
   return chosen(calling, at, names, functions.length)
@@ -124,7 +124,7 @@ function chosen(
     case 'VALIDATED':
       return names.length === 0 ? { mode: 'auto' } : { mode: 'allowed', required: false, names }
     case 'ANY': {
-      // Beside tools of Google's alone nothing can be called.
+      // With only Google's own tools there is no function to call.
       if (functions === 0) return undefined
       const [name] = names
       if (name === undefined) return { mode: 'required' }
@@ -137,7 +137,7 @@ function chosen(
   }
 }
 
-/** What of `toolConfig` no other provider has. */
+/** The paths of members of `toolConfig` that only Gemini upstreams accept. */
 export function unknownConfig(value: JsonValue, path: string): string[] {
   const others = Object.entries(message(value, path)).filter(
     ([key, inner]) => given(inner) && !CONFIG.has(key),
@@ -145,5 +145,5 @@ export function unknownConfig(value: JsonValue, path: string): string[] {
   return others.map(([key]) => under(path, key))
 }
 
-/** The second only says whether calls that Google runs itself are shown. */
+/** `includeServerSideToolInvocations` only affects the visibility of Google's own calls. */
 const CONFIG = new Set(['functionCallingConfig', 'includeServerSideToolInvocations'])

@@ -1,8 +1,8 @@
-/** What the fields of the canon are called in Gemini's format, for errors and for what a translation loses. */
+/** Renames the fields of canonical requests to those of Gemini's format, in errors and in lists of losses. */
 
 const CONFIG = 'generationConfig'
 
-/** Names of settings; the rest of a path stays. */
+/** Names of fields. */
 const NAMES: ReadonlyMap<string, string> = new Map([
   ['frequency_penalty', `${CONFIG}.frequencyPenalty`],
   ['logprobs', `${CONFIG}.responseLogprobs`],
@@ -22,11 +22,11 @@ const NAMES: ReadonlyMap<string, string> = new Map([
   ['top_p', `${CONFIG}.topP`],
 ])
 
-/** Messages of the canon have the index of the content that they come from; parts and calls have none of their own. */
+/** Canonical messages have the index of their content; parts and calls have no index of their own. */
 const MESSAGE = /^messages(\[\d+\])?(?:\..*)?$/
-/** The canon counts functions, this format the tools that declare them. */
+/** Canonical requests number functions; this format numbers the tools that declare them. */
 const FUNCTION = /^tools\[\d+\](?:\.(?:function|custom)\b.*)?$/
-/** What encoders call parts of a conversation that they have no words for. */
+/** Paths of losses in messages that encoders report without an index. */
 const PARTS: ReadonlyMap<string, string> = new Map([
   ['messages.reasoning', 'contents.thoughtSignature'],
   ['messages.thinking', 'contents.thoughtSignature'],
@@ -36,7 +36,7 @@ const PARTS: ReadonlyMap<string, string> = new Map([
   ['messages.opaque', 'contents.parts'],
 ])
 
-/** The path of a field as this format has it. */
+/** The path of a field in this format. A path that is already in this format is returned unchanged. */
 export function fieldName(path: string): string {
   const part = PARTS.get(path)
   if (part !== undefined) return part

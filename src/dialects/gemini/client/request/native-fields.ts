@@ -1,13 +1,13 @@
-/** Notes what of a request only Google's own models understand. */
+/** Records the fields of a request that only Gemini upstreams accept. */
 import type { ChatRequest } from '../../../../chat/request.js'
 
-/** The field changes the reply a little: other upstreams do without it, and it is reported as lost. */
+/** Other upstreams do not receive the field, and it is reported as lost. */
 export function loseNative(request: ChatRequest, path: string): void {
   request.native ??= []
   request.native.push({ path })
 }
 
-/** Without the field the reply would be wrong: only upstreams of this format get the request. */
+/** Other upstreams cannot serve the request. The error message is the path followed by `why`. */
 export function refuseNative(request: ChatRequest, path: string, why: string): void {
   request.native ??= []
   const refusal = `${path}: ${why}. Leave it out, or use a model that a Gemini upstream serves.`

@@ -1,16 +1,16 @@
 /**
- * Pairs the model's calls with their results: by id, and by name and order where the client keeps no ids.
- * Each call is looked at a bounded number of times, however many there are.
+ * Pairs the model's calls with their results: by id, or by name and order if the client keeps no ids.
+ * The cost is linear in the number of calls.
  */
 import type { Message, ToolCall } from '../../../../chat/request.js'
 import { refuse } from '../../../../wire/json/check-fields.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
-/** A call that waits for its result. */
-interface Waiting {
+/** A call and its result, which is null until it arrives. */
+interface PairedCall {
   readonly call: ToolCall
-  /** The call’s own path, for the error if it gets no result. */
+  /** The call's path, for the error if it has no result. */
   readonly path: string
   readonly hasId: boolean
   result: ToolMessage | null
@@ -18,8 +18,8 @@ interface Waiting {
 
 /** The calls of one turn. */
 export class PairedCalls {
-  private readonly all: Waiting[] = []
-  private readonly byId = new Map<string, Waiting>()
+  private readonly all: PairedCall[] = []
+  private readonly byId = new Map<string, PairedCall>()
   private readonly byName = new Map<string, Queue>()
   private readonly withoutId = new Map<string, Queue>()
 
@@ -27,29 +27,29 @@ export class PairedCalls {
     return this.all.length
   }
 
-  /** `hasId`: the client gave the id, or brought it back. Two calls of a turn never share one. */
+  /** Adds a call. `hasId`: the client sent its id. Throws `malformed_request` if another call has the same id. */
   add(call: ToolCall, path: string, hasId: boolean): void {
-    if (this.byId.has(call.id)) refuse(`${path}.id`, 'must differ from the other calls’ ids')
-    const waiting: Waiting = { call, path, hasId, result: null }
-    this.all.push(waiting)
-    this.byId.set(call.id, waiting)
-    queued(this.byName, waiting)
-    if (!hasId) queued(this.withoutId, waiting)
+    if (this.byId.has(call.id)) refuse(`${path}.id`, 'must differ from the ids of the other calls')
+    const entry: PairedCall = { call, path, hasId, result: null }
+    this.all.push(entry)
+    this.byId.set(call.id, entry)
+    enqueue(this.byName, entry)
+    if (!hasId) enqueue(this.withoutId, entry)
   }
 
-  /** The call that a result answers; null if there is none. `answer` makes the message for its id. */
-  answer(
+  /** Assigns a result to its call, with the message that `messageFor` makes for the call's id; null if there is no such call. */
+  addResult(
     { name, id }: { name: string; id: string | undefined },
-    answer: (callId: string) => ToolMessage,
+    messageFor: (callId: string) => ToolMessage,
   ): ToolMessage | null {
     const exact = id === undefined ? undefined : this.byId.get(id)
-    const waiting =
+    const entry =
       exact?.hasId === true && exact.result === null
         ? exact
         : firstOpen((id === undefined ? this.byName : this.withoutId).get(name))
-    if (waiting === undefined) return null
-    waiting.result = answer(waiting.call.id)
-    return waiting.result
+    if (entry === undefined) return null
+    entry.result = messageFor(entry.call.id)
+    return entry.result
   }
 
   /** The results in the order of the calls. Throws `malformed_request` for a call without one. */
@@ -60,19 +60,19 @@ export class PairedCalls {
   }
 }
 
-/** Calls of one name in their order; those before `next` have their results. */
+/** Calls of one name in order; those before `next` have results. */
 interface Queue {
-  readonly calls: Waiting[]
+  readonly calls: PairedCall[]
   next: number
 }
 
-function queued(queues: Map<string, Queue>, waiting: Waiting): void {
-  const queue = queues.get(waiting.call.name)
-  if (queue === undefined) queues.set(waiting.call.name, { calls: [waiting], next: 0 })
-  else queue.calls.push(waiting)
+function enqueue(queues: Map<string, Queue>, entry: PairedCall): void {
+  const queue = queues.get(entry.call.name)
+  if (queue === undefined) queues.set(entry.call.name, { calls: [entry], next: 0 })
+  else queue.calls.push(entry)
 }
 
-function firstOpen(queue: Queue | undefined): Waiting | undefined {
+function firstOpen(queue: Queue | undefined): PairedCall | undefined {
   if (queue === undefined) return undefined
   while (queue.calls[queue.next]?.result !== null && queue.next < queue.calls.length)
     queue.next += 1

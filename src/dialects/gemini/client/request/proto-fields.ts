@@ -1,6 +1,6 @@
 /**
- * Members of a request as proto JSON spells them: `inlineData` and `inline_data` are one field, a repeated
- * field may be a single value, a number may be a string, and null is absent.
+ * Reads members of a request by the rules of ProtoJSON: `inlineData` and `inline_data` are one field, a repeated field
+ * may be a single value, a number may be a string, and null is absent.
  *
  * Source: protobuf.dev, "ProtoJSON Format"; both spellings are in recorded requests of Google's SDKs.
  */
@@ -9,7 +9,7 @@ import { given, object, refuse } from '../../../../wire/json/check-fields.js'
 
 const INTEGER = /^-?\d{1,15}$/
 
-/** The object with camelCase names. A field that comes in both spellings is refused: readers differ in which one counts. */
+/** The object with camelCase names. Throws `malformed_request` if a field is present in both spellings. */
 export function message(value: unknown, path: string): JsonObject {
   const item = object(value, path)
   const keys = Object.keys(item)
@@ -35,17 +35,17 @@ export function numeric(value: JsonValue): JsonValue {
   return typeof value === 'string' && INTEGER.test(value) ? Number(value) : value
 }
 
-/** A word of an enumeration: in capitals, as Google's SDKs write them; some clients write small letters. */
+/** An enum value in upper case, as in Google's SDKs; some clients send lower case. */
 export function word(value: JsonValue | undefined, path: string): string {
   return typeof value === 'string' ? value.toUpperCase() : refuse(path, 'must be a string')
 }
 
-/** The path of a member; the body itself has no path. */
+/** The path of a member; the path of the body is empty. */
 export function under(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`
 }
 
-/** Enough for the names that the format has; others are spelled anew each time. */
+/** Maximum number of cached names: more than the format has. */
 const MAX_NAMES = 256
 const names = new Map<string, string>()
 

@@ -1,6 +1,6 @@
 /**
- * The calls of one answer: their ids, and the names and forms that the client knows them by.
- * Makes no random ids: it is given what makes them unique.
+ * Decodes the calls of one reply: their ids, and the client's names and forms of the tools.
+ * Generated ids are not random: they derive from the reply's id.
  */
 import { isObject, type JsonValue } from '../../../../chat/json.js'
 import type { ChatRequest } from '../../../../chat/request.js'
@@ -8,11 +8,11 @@ import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import { jsonToolName, toolNames, type ToolNames } from '../request/tool-names.js'
 import { CUSTOM_INPUT } from '../../shared/names.js'
 
-/** OpenAI refuses longer ids in a history, wherever they came from. */
+/** OpenAI rejects longer call ids in a history. */
 const MAX_ID_CHARS = 40
 const MAX_REPLY_ID_CHARS = 26
 
-/** A call as the client is to see it. */
+/** A call in the client's terms. */
 export interface ClientCall {
   id: string
   name: string
@@ -20,7 +20,7 @@ export interface ClientCall {
   custom: boolean
 }
 
-/** Numbers the calls as they come and gives each an id that is new in the conversation. */
+/** Numbers the calls in order and gives each an id that is unique in the conversation. */
 export class Calls {
   private readonly names: ToolNames
   private readonly customs: Set<string>
@@ -29,7 +29,7 @@ export class Calls {
   private readonly stem: string
   private count = 0
 
-  /** `replyId` differs from reply to reply, so ids made from it differ across a conversation. */
+  /** `replyId` must differ between the replies of a conversation: generated ids derive from it. */
   constructor(request: ChatRequest, replyId: string) {
     this.names = toolNames(request.tools)
     this.customs = new Set(
@@ -44,25 +44,27 @@ export class Calls {
     }
   }
 
-  /** True where the call is the synthetic tool whose arguments are the answer. */
+  /** True for the synthetic tool whose arguments are the reply's text. */
   isJsonAnswer(wireName: string): boolean {
     return wireName === this.jsonTool
   }
 
-  /** The call as the client knows it. Throws a RangeError for arguments nested too deep to write. */
+  /** The call in the client's terms. Throws a RangeError for arguments that are nested too deeply to serialize. */
   next(wireName: string, id: JsonValue | undefined, args: JsonValue | undefined): ClientCall {
     const name = this.names.toClient(wireName)
     const custom = this.customs.has(name)
     return { id: this.idFor(id), name, custom, json: argumentsOf(args, custom) }
   }
 
-  /** The upstream's id where it is a fit and new one, else `call_<reply>_<ordinal>`. */
+  /** The upstream's id if it is valid and unique, else `call_<reply>_<ordinal>`. */
   private idFor(given: JsonValue | undefined): string {
     const ordinal = this.count
     this.count += 1
     let id = `call_${this.stem}_${ordinal}`
     if (typeof given === 'string' && isId(given) && !this.taken.has(given)) id = given
-    for (let again = 1; this.taken.has(id); again += 1) id = `call_${this.stem}_${ordinal}_${again}`
+    for (let suffix = 1; this.taken.has(id); suffix += 1) {
+      id = `call_${this.stem}_${ordinal}_${suffix}`
+    }
     this.taken.add(id)
     return id
   }
@@ -73,8 +75,8 @@ function isId(text: string): boolean {
 }
 
 /**
- * A custom tool's input is text; the rest is JSON, `{}` where there are no arguments, integers beyond
- * 2^53 with all their digits.
+ * The text of a custom tool's input, or the JSON text of a function's arguments: `{}` without arguments; integers beyond
+ * 2^53 keep all their digits.
  */
 function argumentsOf(args: JsonValue | undefined, custom: boolean): string {
   if (!custom) return stringifyExact(args ?? {})

@@ -1,6 +1,5 @@
 /**
- * Several candidates of one answer, each read by a decoder of its own.
- * Knows nothing of what a candidate holds.
+ * Decodes several candidates of one reply, each with a decoder of its own.
  */
 import type { EventSink } from '../../../../chat/event.js'
 import type { JsonValue } from '../../../../chat/json.js'
@@ -8,7 +7,7 @@ import type { ChatRequest } from '../../../../chat/request.js'
 import type { ChoicesDecoder } from '../../../dialect.js'
 import { GeminiDecoder } from '../decode-stream.js'
 
-/** One sink for each candidate; all of them hear the counts, which are those of all together. */
+/** Decodes each candidate into its own sink. All sinks receive the usage, which is that of all candidates together. */
 export class CandidatesDecoder implements ChoicesDecoder {
   private readonly decoders: readonly GeminiDecoder[]
 

@@ -1,27 +1,27 @@
 /**
- * Grounding and citation metadata as citations of one text block.
- * Knows offsets only as UTF-8 bytes in, UTF-16 units out; a source without a URL is left out.
+ * Decodes grounding and citation metadata to citations of one text block. Converts offsets from UTF-8 bytes to UTF-16
+ * units. Sources without a URL are omitted.
  */
 import type { Citation } from '../../../../chat/event.js'
 import { arrayOf, numberOf, objectOf, stringOf, type JsonObject } from '../../../../chat/json.js'
 
-/** More citations than any recorded answer has (12), far fewer than would cost noticeable time. */
+/** Maximum number of citations per text. Recorded replies have at most 12. */
 const MAX_CITATIONS = 256
-/** Bytes and list items that may be looked at for the citations of one answer: some tens of milliseconds. */
+/** Maximum number of bytes and list items examined for the citations of one reply: some tens of milliseconds. */
 const MAX_WORK = 16 * 1024 * 1024
 
-/** How much may still be looked at for the citations of one answer. Each source may be of the whole text. */
+/** The remaining work for the citations of one reply, since each source may refer to the whole text. */
 export class CitationBudget {
-  private left = MAX_WORK
+  private remaining = MAX_WORK
 
-  /** False once there is nothing left: what is not placed by then is not cited. */
+  /** Spends work; false once the budget is exhausted, after which the remaining sources are omitted. */
   spend(work: number): boolean {
-    this.left -= work
-    return this.left >= 0
+    this.remaining -= work
+    return this.remaining >= 0
   }
 }
 
-/** What the model repeats of published texts (`citationMetadata`), as far as it can be placed in `text`. */
+/** The passages of published texts that the model repeats (`citationMetadata`) and that are found in `text`. */
 export function recitationsOf(
   metadata: JsonObject,
   text: string,
@@ -33,15 +33,15 @@ export function recitationsOf(
   for (const item of arrayOf(metadata.citationSources ?? metadata.citations)) {
     const source = sourceOf({ web: item })
     if (!budget.spend(1)) break
-    const place = placeOf(objectOf(item), { text, bytes, budget })
-    if (source === null || place === null) continue
+    const range = findSegment(objectOf(item), { text, bytes, budget })
+    if (source === null || range === null) continue
     if (citations.length === MAX_CITATIONS) break
-    citations.push({ ...source, ...place })
+    citations.push({ ...source, ...range })
   }
   return citations
 }
 
-/** The citations that can be placed in `text`, in the order that Gemini lists them. */
+/** The grounding citations that are found in `text`, in Gemini's order. */
 export function citationsOf(
   grounding: JsonObject,
   text: string,
@@ -55,14 +55,14 @@ export function citationsOf(
   for (const support of arrayOf(grounding.groundingSupports)) {
     const { segment, groundingChunkIndices } = objectOf(support)
     if (!budget.spend(1)) return citations
-    const place = placeOf(objectOf(segment), { text, bytes, budget })
-    if (place === null) continue
+    const range = findSegment(objectOf(segment), { text, bytes, budget })
+    if (range === null) continue
     for (const at of arrayOf(groundingChunkIndices)) {
       if (!budget.spend(1)) return citations
       const source = typeof at === 'number' ? sources[at] : undefined
       if (source === undefined || source === null) continue
       if (citations.length === MAX_CITATIONS) return citations
-      citations.push({ ...source, ...place })
+      citations.push({ ...source, ...range })
     }
   }
   return citations
@@ -77,15 +77,15 @@ function sourceOf(chunk: unknown): Citation | null {
   return title === undefined ? { url } : { url, title }
 }
 
-/** The text that is cited, also as UTF-8, and how much may still be looked at. */
-interface Cited {
+/** The cited text, also as UTF-8, and the remaining budget. */
+interface CitedText {
   readonly text: string
   readonly bytes: Buffer
   readonly budget: CitationBudget
 }
 
-/** Offsets count from the start of a part, which need not be the block's: the quoted text decides. */
-function placeOf(segment: JsonObject, { text, bytes, budget }: Cited): Citation | null {
+/** Finds a segment in the text. Its offsets may count from the start of a part, so its quoted text takes precedence. */
+function findSegment(segment: JsonObject, { text, bytes, budget }: CitedText): Citation | null {
   const from = Math.max(0, Math.trunc(numberOf(segment.startIndex) ?? 0))
   const to = Math.max(from, Math.trunc(numberOf(segment.endIndex) ?? from))
   const quoted = stringOf(segment.text)

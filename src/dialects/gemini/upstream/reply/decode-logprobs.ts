@@ -1,11 +1,10 @@
 /**
- * `logprobsResult` as the canon has it: the chosen tokens, each with the likeliest at its place.
- * Knows nothing of texts. `avgLogprobs` says no more than these do.
+ * Decodes `logprobsResult`: the chosen tokens, each with the most likely tokens at its position.
  */
 import { arrayOf, numberOf, objectOf, stringOf, type JsonValue } from '../../../../chat/json.js'
 import { logprobOf, type Logprob, type TokenLogprob } from '../../../../chat/reply/logprobs.js'
 
-/** As the client asked for them: where it wanted no others, only the chosen. */
+/** The log probabilities of the chosen tokens, each with the `top` most likely ones. */
 export function logprobsOf(value: JsonValue | undefined, top: number): TokenLogprob[] {
   const result = objectOf(value)
   const others = arrayOf(result.topCandidates)

@@ -1,18 +1,17 @@
 /**
- * The chunks that most of an answer is made of: words and the counts so far.
- * Knows no event and no order.
+ * Recognizes plain chunks, which make up most of a reply: only text and the counts so far.
  */
 import { arrayOf, isObject, type JsonObject } from '../../../../chat/json.js'
 
-/** What differs from one chunk of words to the next: the words, and the counts so far. */
+/** The variable parts of a plain chunk: the text and the counts. */
 export const SLOT =
   /"(?:text"\s*:\s*"|(?:prompt|candidates|thoughts|total)TokenCount"\s*:\s*(?=[-\d]))/g
-/** What a chunk may hold of which nothing is kept. */
+/** Members of a plain chunk. */
 const PLAIN = new Set(['candidates', 'createTime', 'modelVersion', 'responseId', 'usageMetadata'])
 const PLAIN_CANDIDATE = new Set(['content', 'index'])
 const PLAIN_PART = new Set(['text', 'thought'])
 
-/** Whether a chunk is words and counts alone, which leave nothing of it behind. */
+/** True if a chunk has only text and counts, so that chunks of its shape need no full decoding. */
 export function isPlain(value: unknown): boolean {
   if (!isObject(value) || !hasOnly(value, PLAIN)) return false
   return arrayOf(value.candidates).every((candidate) => {

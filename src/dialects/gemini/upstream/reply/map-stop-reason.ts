@@ -1,10 +1,9 @@
 /**
- * Why Gemini stopped, in canonical words.
- * Knows the reasons' names only; the decoder says what had been seen by then.
+ * Gemini's finish reasons as canonical ones.
  */
 import type { FinishReason } from '../../../../chat/event.js'
 
-/** What an answer held when it ended. */
+/** The kinds of content that a reply had when it ended. */
 export interface Seen {
   call: boolean
   text: boolean
@@ -39,14 +38,14 @@ const FAILURES = new Set([
   'MALFORMED_RESPONSE',
 ])
 
-/** The reason's name, or null where the value is none. */
+/** The reason's name; null if the value is not a reason. */
 export function reasonName(value: unknown): string | null {
   if (typeof value === 'number') return NUMBERS[value] ?? `FINISH_REASON_${value}`
   return typeof value === 'string' && value !== '' ? value : null
 }
 
 /**
- * The canonical reason; null where the answer failed and must not look finished.
+ * The canonical reason; null if the reply failed and must end in an error.
  * Gemini has no reason for calls: they end with STOP.
  */
 export function finishReason(name: string, seen: Seen): FinishReason | null {

@@ -23,9 +23,9 @@ export function encodeConfig(
   if (request.topP !== undefined) config.topP = request.topP
   if (request.topK !== undefined) config.topK = request.topK
   if (request.maxOutputTokens !== undefined) {
-    const most = model.maxOutputTokens ?? Infinity
-    config.maxOutputTokens = Math.min(request.maxOutputTokens, most)
-    if (request.maxOutputTokens > most) losses.drop('max_completion_tokens', 'approximated')
+    const limit = model.maxOutputTokens ?? Infinity
+    config.maxOutputTokens = Math.min(request.maxOutputTokens, limit)
+    if (request.maxOutputTokens > limit) losses.drop('max_completion_tokens', 'approximated')
   }
   encodeStop(request.stop, config)
   encodeSeed(request.seed, config)
@@ -41,7 +41,7 @@ export function encodeConfig(
 function encodeStop(stop: string[] | undefined, config: JsonObject): void {
   const stops = (stop ?? []).filter((text) => text !== '')
   if (stops.length > MAX_STOP_SEQUENCES) {
-    throw refused('stop', `stop: this upstream takes at most ${MAX_STOP_SEQUENCES} stop strings.`)
+    throw refused('stop', `stop: this upstream accepts at most ${MAX_STOP_SEQUENCES} stop strings.`)
   }
   if (stops.length > 0) config.stopSequences = stops
 }
@@ -49,7 +49,7 @@ function encodeStop(stop: string[] | undefined, config: JsonObject): void {
 function encodeSeed(seed: number | undefined, config: JsonObject): void {
   if (seed === undefined) return
   if (!Number.isInteger(seed) || seed !== (seed | 0)) {
-    throw refused('seed', 'seed: this upstream takes whole numbers of 32 bits (±2147483647).')
+    throw refused('seed', 'seed: this upstream accepts whole numbers of 32 bits (±2147483647).')
   }
   config.seed = seed
 }
@@ -57,7 +57,10 @@ function encodeSeed(seed: number | undefined, config: JsonObject): void {
 function encodeLogprobs(request: ChatRequest, model: ModelFacts, config: JsonObject): void {
   if (request.logprobs !== true) return
   if (model.logprobs !== true) {
-    throw refused('logprobs', 'logprobs: this model gives none; an OpenAI chat model does.')
+    throw refused(
+      'logprobs',
+      'logprobs: this model reports no log probabilities. Use an OpenAI chat model, or leave it out.',
+    )
   }
   config.responseLogprobs = true
   const { topLogprobs = 0 } = request
@@ -80,7 +83,7 @@ function encodePenalties(
   if (presencePenalty !== undefined) config.presencePenalty = presencePenalty
 }
 
-/** One setting holds for all images: high where any image asks for it, low where all of them do. */
+/** One setting applies to all images: high if any image requests it, low if all of them do. */
 function mediaResolution(request: ChatRequest): string | null {
   let all = 0
   let low = 0

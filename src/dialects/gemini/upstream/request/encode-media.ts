@@ -1,6 +1,6 @@
 /**
- * Images, files and audio as inline bytes, or by address where the address is Google's own.
- * Refuses to fetch: any other URL or a foreign file id is an error that says what to send instead.
+ * Encodes images, files and audio as inline bytes, or by URL if Gemini reads it. The gateway fetches nothing: any other
+ * URL, or a file id of another provider, is an error.
  */
 import type {
   AudioPart,
@@ -15,11 +15,11 @@ import type { Part } from '../../shared/names.js'
 
 const AUDIO_TYPES: Readonly<Record<string, string>> = { wav: 'audio/wav', mp3: 'audio/mp3' }
 
-/** What Gemini reads inline; office formats and archives are refused upstream. */
+/** Types that Gemini accepts inline; it rejects office formats and archives. */
 const FILE_TYPE = /^(?:application\/pdf|(?:text|image|audio|video)\/.+)$/
 
 /**
- * One part of a user or tool message; null for an empty text, which the API refuses.
+ * One part of a user or tool message; null for an empty text, which the API rejects.
  * Throws `GatewayError(untranslatable)` naming the part's message (`path`).
  */
 export function encodeUserPart(part: UserPart, path: string): Part | null {
@@ -39,8 +39,7 @@ export function encodeUserPart(part: UserPart, path: string): Part | null {
 }
 
 /**
- * True for what the API reads by its address: uploads to its own Files API, and videos of YouTube.
- * Anything else it would have to be given.
+ * True for a URL that the API reads itself: uploads to its Files API, and YouTube videos.
  */
 export function readsUrl(url: string): boolean {
   return /^https:\/\/(?:generativelanguage\.googleapis\.com\/v\w+\/files\/|(?:www\.)?youtube\.com\/watch\?|youtu\.be\/)/.test(
@@ -70,7 +69,7 @@ function encodeFile({ source }: FilePart, path: string): Part {
 function encodeAudio(part: AudioPart, path: string): Part {
   const mimeType = Object.hasOwn(AUDIO_TYPES, part.format) ? AUDIO_TYPES[part.format] : undefined
   if (mimeType !== undefined) return blob(mimeType, part.data)
-  throw refusal(`${path}: this upstream takes audio as wav or mp3.`, path)
+  throw refusal(`${path}: this upstream accepts audio as wav or mp3. Convert it.`, path)
 }
 
 function inline(
@@ -82,8 +81,8 @@ function inline(
   throw refusal(
     source.kind === 'url'
       ? `${path}: the gateway does not fetch URLs for this upstream. Send the ${what} as a base64 ` +
-          'data: URL, or choose an OpenAI or Anthropic model, which fetch it themselves.'
-      : `${path}: a file id of another provider means nothing to this upstream. Send the ${what} ` +
+          'data: URL, or use an OpenAI or Anthropic model, which fetch it themselves.'
+      : `${path}: this upstream does not accept file ids of another provider. Send the ${what} ` +
           'inline as base64.',
     path,
   )

@@ -1,7 +1,7 @@
 /**
- * Messages as `contents` and `systemInstruction`.
- * Knows no parameters. What message i becomes depends on messages 0..i alone, so a conversation that
- * grows is rendered as what was sent before plus an end: signed thoughts and caches depend on that.
+ * Encodes messages as `contents` and `systemInstruction`.
+ * The encoding of a message depends only on the messages up to it, because signed thoughts and caches depend on the
+ * exact prefix.
  */
 import { isObject, type JsonObject } from '../../../../chat/json.js'
 import type { AssistantPart, Message, ToolCall } from '../../../../chat/request.js'
@@ -21,23 +21,23 @@ import {
 type ToolMessage = Extract<Message, { role: 'tool' }>
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
-/** What the rendering must know beside the messages. */
+/** The options of `encodeContents`. */
 export interface ContentsOptions {
   names: ToolNames
   /** 3+ models check signatures, match call ids and take images in function responses. */
   thirdGeneration: boolean
-  /** False for gemma: its system text opens the first user turn. */
+  /** False for gemma: its system text is the start of the first user turn. */
   systemInstruction: boolean
   losses: Losses
 }
 
-/** A conversation in Gemini's form. */
-export interface RenderedContents {
+/** A conversation in Gemini's format. */
+export interface EncodedContents {
   system: Part[]
   contents: Content[]
 }
 
-/** Whose own parts may be replayed; anything else in an opaque block is not a model's output. */
+/** Members of parts of model output, which may be sent back; other opaque blocks are dropped. */
 const REPLAYED = [
   'text',
   'executableCode',
@@ -48,26 +48,26 @@ const REPLAYED = [
 ]
 
 /**
- * Renders the conversation. Throws `GatewayError(untranslatable)` for parts that Gemini cannot take
- * and where no user turn leads, `malformed_request` where calls and results do not pair up.
+ * Encodes the conversation. Throws `GatewayError(untranslatable)` for parts that Gemini does not accept and if the
+ * conversation does not start with a user turn, `malformed_request` if calls and results do not match.
  */
 export function encodeContents(
   messages: readonly Message[],
   options: ContentsOptions,
-): RenderedContents {
-  const rendering = new Rendering(options)
-  for (const message of messages) rendering.add(message)
-  return rendering.done()
+): EncodedContents {
+  const encoder = new ContentsEncoder(options)
+  for (const message of messages) encoder.add(message)
+  return encoder.done()
 }
 
-class Rendering {
+class ContentsEncoder {
   private readonly options: ContentsOptions
   private readonly system: Part[] = []
   private readonly contents: Content[] = []
-  /** The calls that wait for results, in the order of the calls. */
+  /** The calls of the latest assistant turn in order, and their results so far. */
   private step = new Map<string, { call: ToolCall; result: ToolMessage | null }>()
   private stepIndex = 0
-  /** User parts that came between the calls and their results. */
+  /** User parts between the calls and their results. */
   private held: Part[] = []
   private leading = true
   private readonly nested = new NestedJson()
@@ -103,13 +103,13 @@ class Rendering {
     }
   }
 
-  done(): RenderedContents {
+  done(): EncodedContents {
     this.closeStep()
     if (this.contents.length === 0) {
       throw new GatewayError(
         'untranslatable',
-        'messages: this upstream needs a user message with content; system messages alone are not ' +
-          'a conversation.',
+        'messages: this upstream needs a user message with content. Add one after the system ' +
+          'messages.',
         { param: 'messages' },
       )
     }
@@ -124,7 +124,7 @@ class Rendering {
       else this.push('user', parts)
       return
     }
-    // Hoisting it to the top would reorder instructions and change what was already sent.
+    // Moving it to `systemInstruction` would reorder instructions and change the prefix.
     const part = { text: `<system>\n${texts.join('\n')}\n</system>` }
     if (this.step.size > 0) this.held.push(part)
     else this.push('user', [part])
@@ -141,7 +141,7 @@ class Rendering {
     if (this.contents.length === 0) {
       throw new GatewayError(
         'untranslatable',
-        `messages[${message.index}]: this upstream’s conversations begin with a user message. ` +
+        `messages[${message.index}]: this upstream needs a user message first. ` +
           'Put one before it.',
         { param: `messages[${message.index}]` },
       )
@@ -152,8 +152,8 @@ class Rendering {
   }
 
   /**
-   * The stand-in signature goes on the first call of every step that lost its own, not only of the
-   * current turn: which turn is current depends on later messages, and old turns are not checked.
+   * Adds the placeholder signature to the first call of every step without one, not only of the current turn: the
+   * current turn depends on later messages, and the API does not check earlier turns.
    */
   private callPart(call: ToolCall, first: boolean): Part {
     const functionCall: JsonObject = {
@@ -172,8 +172,8 @@ class Rendering {
     if (slot === undefined || slot.result !== null) {
       const why =
         slot === undefined
-          ? 'answers no call of the assistant turn before it'
-          : 'is a second answer to one call'
+          ? 'matches no call of the assistant turn before it'
+          : 'is a second result of one call'
       throw new GatewayError(
         'malformed_request',
         `messages[${message.index}].tool_call_id ${why}.`,
@@ -185,28 +185,28 @@ class Rendering {
     slot.result = message
   }
 
-  /** All results of a step as one run of parts, as many as the calls and in their order. */
+  /** Appends the results of all calls of the step, in the order of the calls. */
   private closeStep(): void {
     if (this.step.size === 0) return
     const responses: Part[] = []
-    const beside: Part[] = []
+    const mediaParts: Part[] = []
     for (const { call, result } of this.step.values()) {
       if (result === null) {
         throw new GatewayError(
           'malformed_request',
-          `messages[${this.stepIndex}].tool_calls: a call has no tool message that answers it.`,
+          `messages[${this.stepIndex}].tool_calls: a call has no tool message with its result.`,
           { param: `messages[${this.stepIndex}].tool_calls` },
         )
       }
-      responses.push(this.resultPart(call, result, beside))
+      responses.push(this.resultPart(call, result, mediaParts))
     }
     const held = this.held
     this.step = new Map()
     this.held = []
-    this.push('user', [...responses, ...beside, ...held])
+    this.push('user', [...responses, ...mediaParts, ...held])
   }
 
-  private resultPart(call: ToolCall, message: ToolMessage, beside: Part[]): Part {
+  private resultPart(call: ToolCall, message: ToolMessage, mediaParts: Part[]): Part {
     const texts: string[] = []
     const media: Part[] = []
     for (const part of message.parts) {
@@ -223,7 +223,7 @@ class Rendering {
     if (this.options.thirdGeneration) {
       functionResponse.id = call.id
       if (media.length > 0) functionResponse.parts = media
-    } else for (const one of media) beside.push(one)
+    } else for (const one of media) mediaParts.push(one)
     return { functionResponse }
   }
 
@@ -235,8 +235,8 @@ class Rendering {
 }
 
 /**
- * Reasoning of other providers is left out: it means nothing here and the API refuses it. Thoughts of
- * Gemini's own without a signature are left out too: they were said for people.
+ * One part of an assistant message; null if it is omitted. The API rejects reasoning of other providers and does not
+ * need Gemini's own thoughts without a signature.
  */
 function assistantPart(part: AssistantPart, index: number, losses: Losses): Part | null {
   switch (part.type) {
@@ -258,8 +258,8 @@ function assistantPart(part: AssistantPart, index: number, losses: Losses): Part
       if (part.block.type === 'audio') {
         throw new GatewayError(
           'untranslatable',
-          `messages[${index}].audio: audio that another model spoke cannot be sent here. Send its ` +
-            'transcript as text, or stay with the OpenAI model.',
+          `messages[${index}].audio: this upstream does not accept audio that another model ` +
+            'generated. Send its transcript as text, or use the OpenAI model.',
           { param: `messages[${index}].audio` },
         )
       }
@@ -272,7 +272,7 @@ function assistantPart(part: AssistantPart, index: number, losses: Losses): Part
   }
 }
 
-/** The arguments as an object. Text that is not one is kept under `_raw`: the call must not vanish. */
+/** The arguments as an object. Text that is not a JSON object becomes `{"_raw": text}`. */
 function callArguments(call: ToolCall, nested: NestedJson): JsonObject {
   if (call.custom === true) return { [CUSTOM_INPUT]: call.arguments }
   if (call.arguments.trim() === '') return {}
@@ -285,7 +285,7 @@ function responseOf(text: string, isError: boolean, nested: NestedJson): JsonObj
 }
 
 function parsedObject(text: string, nested: NestedJson): JsonObject | null {
-  // Only text that can be an object is parsed; tool results may be megabytes of prose.
+  // Only text that can be an object is parsed: tool results may be megabytes of plain text.
   if (!/^\s*\{/.test(text)) return null
   const value = nested.parse(text)
   return isObject(value) ? value : null

@@ -1,9 +1,7 @@
 /**
- * JSON Schema as Gemini's JSON-Schema fields take it: a schema that allows at least what the
- * original allowed. Knows no tool and no request; every change only relaxes.
+ * Encodes JSON Schemas within the subset that Gemini accepts. Only relaxes a schema.
  *
- * A keyword that the API does not list makes it refuse the whole request, so this copies what is on
- * the list and nothing else. Bounded by depth; references are never followed without end.
+ * The API rejects a request with an unlisted keyword, so only listed keywords are copied.
  */
 import {
   arrayOf,
@@ -15,43 +13,43 @@ import {
 import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
 import { SchemaRefs } from './schema-refs.js'
 
-/** Deeper schemas are cut to "anything" there; OpenAI stops at 10 levels, Google names no number. */
+/** Maximum depth; deeper subschemas become `{}`. OpenAI allows 10 levels, Google documents no limit. */
 const MAX_DEPTH = 48
-/** Copies double with every level of `allOf`; generated schemas that were seen need under twenty. */
+/** Maximum number of copied definitions, since copies double with every level of `allOf`; known schemas need under 20. */
 const MAX_COPIES = 256
-/** What a definition costs beside being written. */
+/** The cost of a definition in addition to that of copying it. */
 const PARTS_PER_DEFINITION = 2
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
-/** Copied as they are when they have the right type. */
+/** Keywords that are copied unchanged if they have the right type. */
 const STRINGS = ['title', 'format'] as const
 const NUMBERS = ['minimum', 'maximum', 'minItems', 'maxItems'] as const
 
-/** Where in a schema the walk is. */
-interface Place {
+/** The position of the walk in a schema. */
+interface Position {
   readonly refs: SchemaRefs
   readonly budget: SchemaBudget
-  /** Definitions that have been copied into other schemas so far. */
+  /** The number of definitions that have been copied into other schemas. */
   readonly copied: { count: number }
   readonly depth: number
   /** The definition being walked; '' is the root. */
   readonly inside: string
-  /** Told when a reference leads back to `inside`; null where no property stands in between. */
+  /** Set to cyclic if a reference leads back to `inside`; null if no property is in between. */
   readonly property: { cyclic: boolean } | null
 }
 
 /**
  * The schema, relaxed to what `responseJsonSchema` and `parametersJsonSchema` accept. Throws
- * `GatewayError(malformed_request)` where it grows beyond the budget, which all schemas of a request share.
+ * `GatewayError(malformed_request)` if the result exceeds the budget, which all schemas of a request share.
  */
 export function relaxSchema(schema: JsonObject, budget = new SchemaBudget()): JsonObject {
-  // Each is searched for references, and its place among them found.
+  // Each definition is searched for references.
   for (const group of [schema.definitions, schema.$defs]) {
     budget.spend(PARTS_PER_DEFINITION * Object.keys(objectOf(group)).length)
   }
   const refs = new SchemaRefs(schema)
-  const place: Place = {
+  const position: Position = {
     refs,
     budget,
     copied: { count: 0 },
@@ -59,37 +57,37 @@ export function relaxSchema(schema: JsonObject, budget = new SchemaBudget()): Js
     inside: '',
     property: null,
   }
-  const root = relax(schema, place)
+  const root = relax(schema, position)
   const defs = refs.names().map((name): [string, JsonValue] => {
-    return [name, relax(refs.definition(name), { ...place, inside: name })]
+    return [name, relax(refs.definition(name), { ...position, inside: name })]
   })
   return defs.length === 0 ? root : { ...root, $defs: Object.fromEntries(defs) }
 }
 
-function relax(node: JsonValue | undefined, place: Place): JsonObject {
-  if (!isObject(node) || place.depth > MAX_DEPTH) return {}
-  place.budget.spend(1)
-  if (typeof node.$ref === 'string') return relaxRef(node.$ref, place)
-  const merged = Array.isArray(node.allOf) ? mergeAllOf(node, place) : node
-  if (typeof merged.$ref === 'string') return relaxRef(merged.$ref, place)
+function relax(node: JsonValue | undefined, position: Position): JsonObject {
+  if (!isObject(node) || position.depth > MAX_DEPTH) return {}
+  position.budget.spend(1)
+  if (typeof node.$ref === 'string') return relaxRef(node.$ref, position)
+  const merged = Array.isArray(node.allOf) ? mergeAllOf(node, position) : node
+  if (typeof merged.$ref === 'string') return relaxRef(merged.$ref, position)
   const out: JsonObject = {}
   copyPlain(merged, out)
   copyBounds(merged, out)
-  copyObject(merged, out, place)
-  copyArray(merged, out, place)
+  copyObject(merged, out, position)
+  copyArray(merged, out, position)
   const choices = arrayOf(merged.anyOf ?? merged.oneOf)
-  if (choices.length > 0) out.anyOf = choices.map((choice) => relax(choice, deeper(place)))
-  place.budget.spendList(merged.enum)
+  if (choices.length > 0) out.anyOf = choices.map((choice) => relax(choice, deeper(position)))
+  position.budget.spendList(merged.enum)
   return copyEnum(merged, out)
 }
 
-/** A node with `$ref` may have no other keyword, and a cycle must pass an optional property. */
-function relaxRef(ref: string, place: Place): JsonObject {
-  const name = place.refs.nameOf(ref)
+/** A node with `$ref` must have no other keyword, and a cycle must include an optional property. */
+function relaxRef(ref: string, position: Position): JsonObject {
+  const name = position.refs.nameOf(ref)
   if (name === null) return {}
-  if (place.refs.leadsBack(place.inside, name)) {
-    if (place.property === null) return {}
-    place.property.cyclic = true
+  if (position.refs.leadsBack(position.inside, name)) {
+    if (position.property === null) return {}
+    position.property.cyclic = true
   }
   return { $ref: name === '' ? '#' : `#/$defs/${pointerToken(name)}` }
 }
@@ -99,9 +97,9 @@ function copyPlain(node: JsonObject, out: JsonObject): void {
   if (node.nullable === true && types.length > 0 && !types.includes('null')) types.push('null')
   if (types.length > 0) out.type = types.length === 1 ? types[0] : types
   for (const key of STRINGS) if (typeof node[key] === 'string') out[key] = node[key]
-  const words = typeof node.description === 'string' ? node.description : ''
+  const own = typeof node.description === 'string' ? node.description : ''
   const pattern = typeof node.pattern === 'string' ? `Must match the pattern ${node.pattern}` : ''
-  const description = [words, pattern].filter((text) => text !== '').join('\n')
+  const description = [own, pattern].filter((text) => text !== '').join('\n')
   if (description !== '') out.description = description
 }
 
@@ -118,13 +116,13 @@ function copyBounds(node: JsonObject, out: JsonObject): void {
   }
 }
 
-function copyObject(node: JsonObject, out: JsonObject, place: Place): void {
+function copyObject(node: JsonObject, out: JsonObject, position: Position): void {
   const cyclic = new Set<string>()
-  place.budget.spendList(node.required)
+  position.budget.spendList(node.required)
   if (isObject(node.properties)) {
     const entries = Object.entries(node.properties).map(([name, value]): [string, JsonValue] => {
       const property = { cyclic: false }
-      const schema = relax(value, { ...deeper(place), property })
+      const schema = relax(value, { ...deeper(position), property })
       if (property.cyclic) cyclic.add(name)
       return [name, schema]
     })
@@ -136,20 +134,20 @@ function copyObject(node: JsonObject, out: JsonObject, place: Place): void {
   })
   if (required.length > 0) out.required = required
   const rest = node.additionalProperties
-  if (isObject(rest)) out.additionalProperties = relax(rest, deeper(place))
-  // `false` beside patterns that are dropped would forbid what the patterns allowed.
+  if (isObject(rest)) out.additionalProperties = relax(rest, deeper(position))
+  // `patternProperties` is dropped, so `false` would forbid the properties that it allows.
   else if (rest === true || (rest === false && node.patternProperties === undefined)) {
     out.additionalProperties = rest
   }
 }
 
-function copyArray(node: JsonObject, out: JsonObject, place: Place): void {
+function copyArray(node: JsonObject, out: JsonObject, position: Position): void {
   const tuple = Array.isArray(node.items) ? node.items : node.prefixItems
-  if (Array.isArray(tuple)) out.prefixItems = tuple.map((item) => relax(item, deeper(place)))
-  if (isObject(node.items)) out.items = relax(node.items, deeper(place))
+  if (Array.isArray(tuple)) out.prefixItems = tuple.map((item) => relax(item, deeper(position)))
+  if (isObject(node.items)) out.items = relax(node.items, deeper(position))
 }
 
-/** `enum` holds strings and numbers only; `const` is not known at all. */
+/** Gemini's `enum` allows only strings and numbers; `const` is not supported and becomes an `enum`. */
 function copyEnum(node: JsonObject, out: JsonObject): JsonObject {
   const values = node.const === undefined ? arrayOf(node.enum) : [node.const]
   if (values.length === 0) return out
@@ -172,47 +170,52 @@ function copyEnum(node: JsonObject, out: JsonObject): JsonObject {
   return whole
 }
 
-/** All of the branches in one node, as far as they can be joined; what cannot be is left out. */
-function mergeAllOf(node: JsonObject, place: Place): JsonObject {
+/** Merges the branches of `allOf` into one node. Branches that cannot be merged are omitted. */
+function mergeAllOf(node: JsonObject, position: Position): JsonObject {
   const { allOf, ...own } = node
   const branches = arrayOf(allOf)
   const [only] = branches
   const isBare = Object.keys(own).every((key) => key === 'description' || key === 'title')
   if (branches.length === 1 && isObject(only) && typeof only.$ref === 'string' && isBare)
     return only
-  const merged = new Merged(own, place.budget)
-  addBranches(branches, merged, place, 0)
+  const merged = new Merged(own, position.budget)
+  addBranches(branches, merged, position, 0)
   return merged.schema()
 }
 
-function addBranches(branches: JsonValue[], merged: Merged, place: Place, depth: number): void {
+function addBranches(
+  branches: JsonValue[],
+  merged: Merged,
+  position: Position,
+  depth: number,
+): void {
   if (depth > MAX_DEPTH) return
   for (const branch of branches) {
-    place.budget.spend(1)
-    const known = isObject(branch) ? inlined(branch, place) : null
+    position.budget.spend(1)
+    const known = isObject(branch) ? inlined(branch, position) : null
     if (known === null) continue
     const { allOf, ...flat } = known
     if (flat.$ref === undefined) merged.add(flat)
-    if (Array.isArray(allOf)) addBranches(allOf, merged, place, depth + 1)
+    if (Array.isArray(allOf)) addBranches(allOf, merged, position, depth + 1)
   }
 }
 
-function inlined(branch: JsonObject, place: Place): JsonObject | null {
+function inlined(branch: JsonObject, position: Position): JsonObject | null {
   if (typeof branch.$ref !== 'string') return branch
-  const name = place.refs.nameOf(branch.$ref)
-  if (name === null || name === place.inside || place.copied.count === MAX_COPIES) return null
-  const copy = place.refs.copyOf(name)
-  if (copy !== null) place.copied.count += 1
+  const name = position.refs.nameOf(branch.$ref)
+  if (name === null || name === position.inside || position.copied.count === MAX_COPIES) return null
+  const copy = position.refs.copyOf(name)
+  if (copy !== null) position.copied.count += 1
   return copy
 }
 
-/** Schemas that all hold, as one; of two keywords of one name the earlier counts. */
+/** Merges schemas that all apply. If a keyword occurs twice, the first one is kept. */
 class Merged {
   private readonly members: Map<string, JsonValue | undefined>
   private readonly budget: SchemaBudget
   private readonly properties = new Map<string, JsonValue | undefined>()
   private readonly required = new Set<JsonValue>()
-  private isJoined = false
+  private isMerged = false
 
   constructor(own: JsonObject, budget: SchemaBudget) {
     this.members = new Map(Object.entries(own))
@@ -221,7 +224,7 @@ class Merged {
   }
 
   add(schema: JsonObject): void {
-    this.isJoined = true
+    this.isMerged = true
     for (const [key, value] of Object.entries(schema)) {
       if (!this.members.has(key)) this.members.set(key, value)
     }
@@ -230,10 +233,10 @@ class Merged {
 
   schema(): JsonObject {
     const members: JsonObject = Object.fromEntries(this.members)
-    if (!this.isJoined) return members
+    if (!this.isMerged) return members
     if (isObject(members.properties)) members.properties = Object.fromEntries(this.properties)
     if (this.required.size > 0) members.required = [...this.required]
-    // One branch's `false` speaks of its own properties only.
+    // `false` of one branch would forbid the properties of the others.
     if (members.additionalProperties === false) delete members.additionalProperties
     return members
   }
@@ -250,8 +253,8 @@ class Merged {
   }
 }
 
-function deeper(place: Place): Place {
-  return { ...place, depth: place.depth + 1 }
+function deeper(position: Position): Position {
+  return { ...position, depth: position.depth + 1 }
 }
 
 function isType(value: JsonValue | undefined): value is string {

@@ -1,6 +1,5 @@
 /**
- * How hard the model is to think: a level on 3+ models, a token budget on 2.5, never both.
- * Knows nothing of the thoughts themselves.
+ * Encodes the reasoning effort: a thinking level for 3+ models, a token budget for 2.5.
  */
 import { isObject, objectOf, type JsonObject } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
@@ -8,10 +7,10 @@ import type { ChatRequest, ReasoningEffort } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
 import type { Losses } from '../../../dialect.js'
 
-/** What a 3+ model is taken to know where the catalogue is silent; all current ones have these. */
+/** The levels of a 3+ model for which the catalogue lists none; all current models have them. */
 const COMMON_LEVELS = ['low', 'medium', 'high']
 
-/** Tokens per effort for models that take a budget; `none` is the model's least. */
+/** The budget per effort in tokens, for models with budgets. */
 const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
   minimal: 512,
   low: 1024,
@@ -21,7 +20,7 @@ const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
   max: Infinity,
 }
 
-/** The levels to try for an effort, best first. */
+/** The levels for an effort, in order of preference. */
 const LEVELS: Readonly<Record<ReasoningEffort, readonly string[]>> = {
   none: ['minimal', 'low'],
   minimal: ['minimal', 'low'],
@@ -33,8 +32,8 @@ const LEVELS: Readonly<Record<ReasoningEffort, readonly string[]>> = {
 }
 
 /**
- * `thinkingConfig`, or undefined where the client said nothing. Thoughts are asked for whenever
- * thinking is: they come as thinking blocks and every ingress can show or leave them.
+ * `thinkingConfig`; undefined if the client requests no effort. Thoughts are requested with every effort; encoders for
+ * clients that do not show them omit them.
  */
 export function encodeThinking(
   request: ChatRequest,
@@ -71,7 +70,7 @@ function budget(
   return { thinkingBudget, includeThoughts: true }
 }
 
-/** `extra_content.google.thinking_config`, as Google's own chat endpoint takes it. */
+/** `extra_content.google.thinking_config`, a field of Google's own chat endpoint. */
 function vendorThinking(request: ChatRequest, losses: Losses): JsonObject | undefined {
   const extra = request.rest.extra_content
   if (extra === undefined || extra === null) return undefined
@@ -86,7 +85,7 @@ function vendorThinking(request: ChatRequest, losses: Losses): JsonObject | unde
   if (typeof level === 'string' && typeof tokens === 'number') {
     throw new GatewayError(
       'untranslatable',
-      'extra_content.google.thinking_config: give a thinking_level or a thinking_budget, not both.',
+      'extra_content.google.thinking_config: must not have both thinking_level and thinking_budget.',
       { param: 'extra_content.google.thinking_config' },
     )
   }

@@ -1,6 +1,5 @@
 /**
- * Tools and the choice among them, as Gemini takes them.
- * Knows nothing of messages; order is the client's and never changes (prompt caching needs that).
+ * Encodes tools and the tool choice. Keeps the client's order of tools, which prompt caching depends on.
  */
 import type { JsonObject } from '../../../../chat/json.js'
 import { isObject } from '../../../../chat/json.js'
@@ -11,7 +10,7 @@ import { relaxSchema } from './encode-schema.js'
 import type { ToolNames } from './tool-names.js'
 import { CUSTOM_INPUT } from '../../shared/names.js'
 
-/** A synthetic tool whose arguments are the JSON answer. */
+/** The synthetic tool whose arguments are the JSON reply. */
 export interface JsonTool {
   name: string
   schema: JsonObject
@@ -40,7 +39,7 @@ export function encodeTools(
   return declarations.length === 0 ? [] : [{ functionDeclarations: declarations }]
 }
 
-/** `toolConfig`, or undefined where the default (the model decides) is what was asked for. */
+/** `toolConfig`; undefined for the default, with which the model decides. */
 export function encodeToolChoice(
   request: ChatRequest,
   names: ToolNames,
@@ -71,7 +70,7 @@ export function encodeToolChoice(
   }
 }
 
-/** With the synthetic tool every answer is a call: one of those allowed, or the answer itself. */
+/** With the synthetic tool every reply is a call: of an allowed tool, or of the synthetic tool. */
 function jsonChoice(request: ChatRequest, names: ToolNames, json: JsonTool): string[] | undefined {
   const choice = request.toolChoice
   if (choice?.mode === 'none') return [json.name]
@@ -94,8 +93,8 @@ function declaration(tool: Tool, names: ToolNames, at: number, budget: SchemaBud
     if (kind !== undefined && kind !== 'text') {
       throw new GatewayError(
         'untranslatable',
-        `tools[${at}]: this upstream cannot hold a custom tool to a grammar; an OpenAI model can. ` +
-          'Leave out the format or use a function tool.',
+        `tools[${at}]: this upstream cannot enforce the grammar of a custom tool. ` +
+          'Leave out the format, use a function tool, or use an OpenAI model.',
         { param: `tools[${at}].custom.format` },
       )
     }

@@ -6,7 +6,7 @@ import type { ChatRequest } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
 import type { Losses } from '../../../dialect.js'
 
-/** What has no equivalent but cannot change the answer. */
+/** Fields that do not affect the reply. */
 const SILENT = new Set([
   'metadata',
   'store',
@@ -20,14 +20,14 @@ const SILENT = new Set([
   'safety_identifier',
 ])
 
-/** What must not be lost, and what would take it. */
+/** Fields that must not be dropped, and an alternative for each. */
 const REFUSED: Readonly<Record<string, string>> = {
   audio: 'Audio output needs an OpenAI audio model.',
-  moderation: 'Only OpenAI applies it; leave it out to go without.',
+  moderation: 'Only OpenAI supports it. Leave it out, or use an OpenAI model.',
   web_search_options: 'Web search through this field needs an OpenAI search model.',
 }
 
-/** Fields outside the canon, and those of the canon that no Gemini request can carry. */
+/** Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`. */
 export function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   if ((request.topLogprobs ?? 0) > 0 && request.logprobs !== true) {
     losses.drop('top_logprobs', 'no-equivalent')
@@ -36,8 +36,8 @@ export function reportUnsupportedFields(request: ChatRequest, losses: Losses): v
   for (const [field, value] of Object.entries(request.rest)) {
     if (value === null || SILENT.has(field)) continue
     if (Object.hasOwn(REFUSED, field)) {
-      const who = REFUSED[field] ?? ''
-      throw refused(field, `${field}: this upstream cannot do that. ${who}`)
+      const alternative = REFUSED[field] ?? ''
+      throw refused(field, `${field}: this upstream does not support it. ${alternative}`)
     }
     if (field === 'modalities') checkModalities(value)
     else if (isLoss(field, value)) losses.drop(field, 'no-equivalent')
@@ -46,13 +46,13 @@ export function reportUnsupportedFields(request: ChatRequest, losses: Losses): v
 
 function isLoss(field: string, value: JsonValue): boolean {
   if (field === 'logit_bias') return !isObject(value) || Object.keys(value).length > 0
-  // Read by `encodeThinking`, which reports what it does not take.
+  // `encodeThinking` reads `extra_content` and reports its losses.
   return field !== 'extra_content'
 }
 
 function checkModalities(value: JsonValue): void {
   if (Array.isArray(value) && value.every((item) => item === 'text')) return
-  throw refused('modalities', 'modalities: this upstream answers in text only. Send ["text"].')
+  throw refused('modalities', 'modalities: this upstream replies in text only. Send ["text"].')
 }
 
 function refused(param: string, message: string): GatewayError {

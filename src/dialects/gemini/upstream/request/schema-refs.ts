@@ -1,19 +1,18 @@
 /**
- * The references of one JSON Schema: which definitions it has and which lead back to themselves.
- * Knows nothing of what else a schema may say; takes `$defs` and the older `definitions`.
- * Its cost is linear in the size of the schema: every definition is searched once.
+ * The definitions of one JSON Schema (`$defs` or the older `definitions`) and the references between them.
+ * Linear in the size of the schema: every definition is searched once.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import { cyclesOf } from './schema-cycles.js'
 
-/** Deeper than any schema that is sent; the rest is not searched for references. */
+/** Maximum depth of the search for references; deeper than real schemas. */
 const MAX_DEPTH = 64
 
 /** The definitions of one schema and the graph of references between them; '' is the root. */
 export class SchemaRefs {
   private readonly definitions = new Map<string, JsonObject>()
   private readonly edges = new Map<string, Set<string>>()
-  /** Of each definition, the number of the cycle that it is part of; its own where it is in none. */
+  /** The number of each definition's cycle; unique for a definition without one. */
   private readonly cycles: ReadonlyMap<string, number>
 
   constructor(root: JsonObject) {
@@ -38,7 +37,7 @@ export class SchemaRefs {
     return this.definitions.get(name) ?? {}
   }
 
-  /** Which definition a `$ref` names; '' for the root, null for anything outside this schema. */
+  /** The name of the definition that a `$ref` refers to; '' for the root, null for anything outside this schema. */
   nameOf(ref: string): string | null {
     if (ref === '#') return ''
     const token = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(ref)?.[1]
@@ -47,12 +46,12 @@ export class SchemaRefs {
     return this.definitions.has(name) ? name : null
   }
 
-  /** True where the definition `to`, which `from` refers to, leads back to `from`. */
+  /** True if the definition `to`, which `from` refers to, leads back to `from`. */
   leadsBack(from: string, to: string): boolean {
     return this.cycles.get(from) === this.cycles.get(to)
   }
 
-  /** The definition for copying it into another schema; null where it contains itself. */
+  /** The definition to copy into another schema; null if it contains itself. */
   copyOf(name: string): JsonObject | null {
     for (const next of this.edges.get(name) ?? []) if (this.leadsBack(name, next)) return null
     return this.definition(name)

@@ -1,18 +1,18 @@
 /**
- * Tool names on the wire and back: Gemini wants a letter or underscore first, OpenAI does not.
- * Knows only the tools of one request; the same tools always give the same names.
+ * Maps tool names to Gemini's and back: Gemini requires a letter or underscore first, OpenAI does not.
+ * Equal tools always give equal names.
  */
 import type { ChatRequest, Tool } from '../../../../chat/request.js'
 
-/** The names of one request's tools, both ways. */
+/** The names of one request's tools. */
 export interface ToolNames {
-  /** The name as Gemini may see it; also for tools that only the history knows. */
+  /** Gemini's name for a tool; also for tools that are only in the history. */
   toWire(name: string): string
-  /** The client's own name for what Gemini called. */
+  /** The client's name for a tool that Gemini called. */
   toClient(name: string): string
 }
 
-/** The names of these tools; a prefixed name that is taken gets one underscore more. */
+/** Maps these tools. A prefixed name that is in use gets another underscore. */
 export function toolNames(tools: readonly Tool[]): ToolNames {
   const wire = new Map<string, string>()
   const client = new Map<string, string>()
@@ -31,8 +31,8 @@ export function toolNames(tools: readonly Tool[]): ToolNames {
 }
 
 /**
- * The name of the synthetic tool that carries a JSON answer where the model cannot have both a
- * response schema and tools; null where this request never needs one.
+ * The name of the synthetic tool for a JSON reply, for models that do not accept both a response schema and tools; null
+ * if the request has no schema or no tools.
  */
 export function jsonToolName(request: ChatRequest): string | null {
   if (request.responseFormat?.type !== 'json-schema' || request.tools.length === 0) return null
