@@ -4,23 +4,23 @@
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
-import { tokensOf } from './ask.js'
-import type { Call, Reply } from './ask.js'
+import { tokensOf } from './exchange.js'
+import type { ParsedRequest, Reply } from './exchange.js'
 import { checkGeminiKey } from './gemini/decode-request.js'
 import { refuseGemini, WHOLE as GEMINI } from './gemini/errors.js'
 import { checkOpenAiKey } from './openai/decode-chat-request.js'
 import { refuseOpenAi, WHOLE as OPENAI } from './openai/errors.js'
-import { diceOf, hashOf } from './seed.js'
+import { seededRandom, hashOf } from './seeded-random.js'
 
 const MAX_OPENAI_INPUTS = 2048
 const MAX_GEMINI_INPUTS = 100
 
 /** The reply to `POST /embeddings`. */
-export function openAiEmbeddings(call: Call): Reply {
-  checkOpenAiKey(call)
-  const body = call.body ?? {}
+export function openAiEmbeddings(request: ParsedRequest): Reply {
+  checkOpenAiKey(request)
+  const body = request.body ?? {}
   const model = stringOf(body.model) ?? ''
-  if (!call.anyModel && !/^text-embedding-/.test(model)) {
+  if (!request.anyModel && !/^text-embedding-/.test(model)) {
     refuseOpenAi(403, `You are not allowed to generate embeddings from this model`)
   }
   const inputs = inputsOf(body.input)
@@ -42,16 +42,16 @@ export function openAiEmbeddings(call: Call): Reply {
 }
 
 /** The reply to `embedContent` and `batchEmbedContents`. */
-export function geminiEmbeddings(call: Call): Reply {
-  checkGeminiKey(call)
-  const [, model = '', method = ''] = /^\/models\/([^:]+):(\w+)$/.exec(call.path) ?? []
-  if (!call.anyModel && !/embedding/.test(model)) {
+export function geminiEmbeddings(request: ParsedRequest): Reply {
+  checkGeminiKey(request)
+  const [, model = '', method = ''] = /^\/models\/([^:]+):(\w+)$/.exec(request.path) ?? []
+  if (!request.anyModel && !/embedding/.test(model)) {
     refuseGemini(
       404,
       `models/${model} is not found for API version v1beta, or is not supported for ${method}.`,
     )
   }
-  const body = call.body ?? {}
+  const body = request.body ?? {}
   const isBatch = method === 'batchEmbedContents'
   const requests = isBatch ? arrayOf(body.requests).map(objectOf) : [body]
   if (requests.length === 0 || requests.length > MAX_GEMINI_INPUTS) {
@@ -116,8 +116,8 @@ function wordsIn(request: JsonObject): string {
 
 /** A vector of length 1 whose numbers are 32-bit floats. */
 function vectorOf(text: string, size: number): number[] {
-  const dice = diceOf(hashOf(text, size))
-  const raw = Array.from({ length: size }, () => dice() / 2 ** 31 - 1)
+  const random = seededRandom(hashOf(text, size))
+  const raw = Array.from({ length: size }, () => random() / 2 ** 31 - 1)
   const length = Math.hypot(...raw)
   // Nine digits tell any two 32-bit floats apart.
   return raw.map((each) => Number(Math.fround(each / length).toPrecision(9)))

@@ -6,19 +6,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError } from '../errors.js'
 import { isObject } from '../chat/json.js'
 import { answerControl } from './faults/control.js'
-import { distort } from './faults/distort.js'
+import { applyFaults } from './faults/apply-faults.js'
 import { directionsOf } from './faults/fault.js'
 import { maskedHeaders } from './ledger.js'
-import { needsTime, playFast, playSlow } from './faults/play.js'
-import { placeOf, replyTo, voiceOf } from './providers.js'
-import { hashOf } from './seed.js'
+import { needsTime, sendAtOnce, sendPaced } from './faults/send-plan.js'
+import { endpointOf, replyTo, framesOf } from './route-request.js'
+import { hashOf } from './seeded-random.js'
 import { lastWords, modelOf } from './faults/script.js'
-import type { Call, Reply } from './ask.js'
+import type { ParsedRequest, Reply } from './exchange.js'
 import type { JsonObject } from '../chat/json.js'
 import type { Fault } from './faults/fault.js'
 import type { Ledger, LedgerEntry } from './ledger.js'
-import type { Place } from './providers.js'
-import type { Scene, Script } from './faults/script.js'
+import type { Endpoint } from './route-request.js'
+import type { ScriptEntry, Script } from './faults/script.js'
 
 /** How an emulator is to be. */
 export interface EmulatorOptions {
@@ -67,16 +67,16 @@ export class Handler {
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://emulator')
     if (url.pathname.startsWith('/_emulator/')) {
-      const body = parsed(await bodyOf(request))
+      const body = parseJson(await bodyOf(request))
       answerControl(request.method ?? 'GET', url.pathname, body, response, {
         script: this.#script,
         ledger: this.#ledger,
       })
       return
     }
-    const place = placeOf(url.pathname, request.headers)
+    const endpoint = endpointOf(url.pathname, request.headers)
     this.open += 1
-    const entry = this.#entry(request, place)
+    const entry = this.#entry(request, endpoint)
     response.once('close', () => {
       this.open -= 1
       entry.closedAt = this.#clock()
@@ -86,18 +86,18 @@ export class Handler {
     })
     const raw = await bodyOf(request)
     entry.bodyBytes = raw.length
-    const call = this.#call(request, url, place, raw)
-    entry.model = modelOf(call)
-    this.#ledger.keepBody(entry, call.body)
-    await this.#answer(call, response, entry)
+    const parsed = this.#parse(request, url, endpoint, raw)
+    entry.model = modelOf(parsed)
+    this.#ledger.keepBody(entry, parsed.body)
+    await this.#reply(parsed, response, entry)
   }
 
-  #entry(request: IncomingMessage, place: Place): LedgerEntry {
+  #entry(request: IncomingMessage, endpoint: Endpoint): LedgerEntry {
     const entry: LedgerEntry = {
       id: this.#next,
-      provider: place.provider,
+      provider: endpoint.provider,
       method: request.method ?? 'GET',
-      path: place.path,
+      path: endpoint.path,
       model: undefined,
       receivedAt: this.#clock(),
       bodyBytes: 0,
@@ -115,77 +115,77 @@ export class Handler {
     return entry
   }
 
-  #call(request: IncomingMessage, url: URL, place: Place, raw: Buffer): Call {
+  #parse(request: IncomingMessage, url: URL, endpoint: Endpoint, raw: Buffer): ParsedRequest {
     const text = raw.toString()
     return {
-      provider: place.provider,
+      provider: endpoint.provider,
       method: request.method ?? 'GET',
-      path: place.path,
+      path: endpoint.path,
       query: url.searchParams,
       headers: request.headers,
-      body: parsed(raw),
+      body: parseJson(raw),
       seed: hashOf(text, this.#options.seed ?? 1),
       anyModel: this.#options.models === 'any',
       now: Math.floor(this.#clock() / 1000),
     }
   }
 
-  #answer(call: Call, response: ServerResponse, entry: LedgerEntry): Promise<void> {
-    const scene = this.#script.take(call)
-    const { reply, faults, pace } = this.#decide(call, scene)
-    const plan = distort(reply, faults, voiceOf(call), call.provider)
+  #reply(parsed: ParsedRequest, response: ServerResponse, entry: LedgerEntry): Promise<void> {
+    const scripted = this.#script.take(parsed)
+    const { reply, faults, pace } = this.#decide(parsed, scripted)
+    const plan = applyFaults(reply, faults, framesOf(parsed), parsed.provider)
     entry.status = plan.status
     entry.counted = plan.status === 200 ? reply.counted : undefined
     entry.faults = faults.map(({ kind }) => kind)
-    if (scene?.replay === undefined && call.provider !== 'gemini') {
+    if (scripted?.replay === undefined && parsed.provider !== 'gemini') {
       // The number is the ledger's, not the seed's: equal requests get equal bodies but own numbers.
-      plan.headers[call.provider === 'openai' ? 'x-request-id' : 'request-id'] =
+      plan.headers[parsed.provider === 'openai' ? 'x-request-id' : 'request-id'] =
         `req_emulated${String(entry.id).padStart(12, '0')}`
     }
-    const chunking = scene?.chunking ?? 'events'
+    const chunking = scripted?.chunking ?? 'events'
     if (needsTime(faults, pace, chunking) || plan.units.length > 1000) {
-      return playSlow(response, plan, { faults, pace, chunking, entry })
+      return sendPaced(response, plan, { faults, pace, chunking, entry })
     }
-    playFast(response, plan, entry)
+    sendAtOnce(response, plan, entry)
     return DONE
   }
 
   #decide(
-    call: Call,
-    scene: Scene | undefined,
+    parsed: ParsedRequest,
+    scripted: ScriptEntry | undefined,
   ): { reply: Reply; faults: readonly Fault[]; pace: number } {
-    const scripted = scene?.fault ?? []
-    const faults: Fault[] = 'kind' in scripted ? [scripted] : [...scripted]
-    if (scene?.replay !== undefined) {
-      return { reply: replayed(scene.replay), faults, pace: 0 }
+    const fault = scripted?.fault ?? []
+    const faults: Fault[] = 'kind' in fault ? [fault] : [...fault]
+    if (scripted?.replay !== undefined) {
+      return { reply: replayed(scripted.replay), faults, pace: 0 }
     }
     let pace = this.#options.paceMs ?? 0
     try {
-      const directions = directionsOf(lastWords(call))
+      const directions = directionsOf(lastWords(parsed))
       pace = directions.pace ?? pace
-      faults.push(...directions.faults.filter((fault) => this.#due(fault, call)))
+      faults.push(...directions.faults.filter((fault) => this.#due(fault, parsed)))
     } catch (error) {
       if (!(error instanceof GatewayError)) {
         throw error
       }
-      const body = voiceOf(call).errorBody(400, `emulator: ${error.message}`)
-      return { reply: plain(400, voiceOf(call).wholeHeaders, body), faults: [], pace: 0 }
+      const body = framesOf(parsed).errorBody(400, `emulator: ${error.message}`)
+      return { reply: plain(400, framesOf(parsed).wholeHeaders, body), faults: [], pace: 0 }
     }
-    return { reply: replyTo(call), faults, pace }
+    return { reply: replyTo(parsed), faults, pace }
   }
 
   /** Whether a fault from a prompt still has times left. */
-  #due(fault: Fault, call: Call): boolean {
+  #due(fault: Fault, parsed: ParsedRequest): boolean {
     if (fault.times === undefined) {
       return true
     }
-    const key = `${fault.kind}\n${lastWords(call)}`
-    const met = this.#counted.get(key) ?? 0
-    if (this.#counted.size >= COUNTED_LIMIT && met === 0) {
+    const key = `${fault.kind}\n${lastWords(parsed)}`
+    const seen = this.#counted.get(key) ?? 0
+    if (this.#counted.size >= COUNTED_LIMIT && seen === 0) {
       this.#counted.clear()
     }
-    this.#counted.set(key, met + 1)
-    return met < fault.times
+    this.#counted.set(key, seen + 1)
+    return seen < fault.times
   }
 }
 
@@ -193,7 +193,7 @@ function plain(status: number, headers: Readonly<Record<string, string>>, body: 
   return { status, headers, units: [body], stream: false, terminators: 0 }
 }
 
-function replayed(recorded: NonNullable<Scene['replay']>): Reply {
+function replayed(recorded: NonNullable<ScriptEntry['replay']>): Reply {
   const { status, headers, body } = recorded
   // Cut into events, so that faults at an event work on recordings too.
   const units = typeof body === 'string' ? body.split(BETWEEN_EVENTS) : [body]
@@ -206,7 +206,7 @@ const DONE = Promise.resolve()
 /** Behind each blank line. */
 const BETWEEN_EVENTS = /(?<=\r\n\r\n|\n\n)(?=[\s\S])/
 
-function parsed(raw: Buffer): JsonObject | undefined {
+function parseJson(raw: Buffer): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(raw.toString())
     return isObject(value) ? value : undefined

@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
-import type { Provider } from './ask.js'
+import type { Provider } from './exchange.js'
 
 /** One request. */
 export interface LedgerEntry {

@@ -3,12 +3,12 @@
  * Knows a few ids of each provider, enough for a client that lists before it asks.
  */
 import { checkAnthropicKey } from './anthropic/decode-request.js'
-import { geminiVoice } from './gemini/errors.js'
+import { geminiFrames } from './gemini/errors.js'
 import { checkGeminiKey } from './gemini/decode-request.js'
 import { checkOpenAiKey } from './openai/decode-chat-request.js'
-import { anthropicVoice } from './anthropic/errors.js'
-import { openAiVoice } from './openai/errors.js'
-import type { Call, Reply } from './ask.js'
+import { anthropicFrames } from './anthropic/errors.js'
+import { openAiFrames } from './openai/errors.js'
+import type { ParsedRequest, Reply } from './exchange.js'
 import type { JsonValue } from '../chat/json.js'
 
 const OPENAI = ['gpt-4o', 'gpt-4o-mini', 'gpt-4.1', 'gpt-5', 'gpt-5-mini', 'gpt-5.4', 'o4-mini']
@@ -16,18 +16,18 @@ const ANTHROPIC = ['claude-opus-4-5', 'claude-sonnet-4-5', 'claude-haiku-4-5', '
 const GEMINI = ['gemini-2.5-flash', 'gemini-2.5-pro', 'gemini-3-flash-preview']
 
 /** The reply to `GET /models` and `GET /models/{id}`. */
-export function modelsReply(call: Call): Reply {
-  const id = /^\/models\/(.+)$/.exec(call.path)?.[1]
-  switch (call.provider) {
+export function modelsReply(request: ParsedRequest): Reply {
+  const id = /^\/models\/(.+)$/.exec(request.path)?.[1]
+  switch (request.provider) {
     case 'openai':
-      checkOpenAiKey(call)
-      return reply(openAiVoice.wholeHeaders, id === undefined ? openAiList() : openAiModel(id))
+      checkOpenAiKey(request)
+      return reply(openAiFrames.wholeHeaders, id === undefined ? openAiList() : openAiModel(id))
     case 'anthropic':
-      checkAnthropicKey(call)
-      return reply(anthropicVoice.wholeHeaders, id === undefined ? claudeList() : claudeModel(id))
+      checkAnthropicKey(request)
+      return reply(anthropicFrames.wholeHeaders, id === undefined ? claudeList() : claudeModel(id))
     case 'gemini':
-      checkGeminiKey(call)
-      return reply(geminiVoice.wholeHeaders, id === undefined ? geminiList() : geminiModel(id))
+      checkGeminiKey(request)
+      return reply(geminiFrames.wholeHeaders, id === undefined ? geminiList() : geminiModel(id))
   }
 }
 

@@ -4,11 +4,11 @@
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
-import type { Dice } from './seed.js'
+import type { RandomSource } from './seeded-random.js'
 
 /** What a sample may draw on. */
 export interface SampleContext {
-  readonly dice: Dice
+  readonly random: RandomSource
   /** Used for the first free string: a place or name taken from the prompt. */
   readonly hint: string | undefined
 }
@@ -38,7 +38,7 @@ function valueOf(
   }
   const choices = arrayOf(schema.enum)
   if (choices.length > 0) {
-    return choices[context.dice() % choices.length] ?? null
+    return choices[context.random() % choices.length] ?? null
   }
   switch (typeOf(schema)) {
     case 'object':
@@ -50,7 +50,7 @@ function valueOf(
     case 'number':
       return numberFor(schema, 0.5, context)
     case 'boolean':
-      return context.dice() % 2 === 0
+      return context.random() % 2 === 0
     case 'null':
       return null
     default:
@@ -161,7 +161,7 @@ function numberFor(schema: JsonObject, grain: number, context: SampleContext): n
   const from = low ?? Math.min(0, high ?? 0)
   const first = Math.ceil(from / step)
   const last = high === undefined ? first + 20 : Math.floor(high / step)
-  return Number(((first + (context.dice() % Math.max(1, last - first + 1))) * step).toFixed(6))
+  return Number(((first + (context.random() % Math.max(1, last - first + 1))) * step).toFixed(6))
 }
 
 const FORMATS: Record<string, string> = {

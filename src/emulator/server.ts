@@ -9,21 +9,21 @@ import { Ledger } from './ledger.js'
 import { Script } from './faults/script.js'
 import type { EmulatorOptions } from './handler.js'
 import type { LedgerEntry } from './ledger.js'
-import type { Recorded, Scene } from './faults/script.js'
-import type { Chunking } from './faults/play.js'
+import type { Recording, ScriptEntry } from './faults/script.js'
+import type { Chunking } from './faults/send-plan.js'
 
 /** How recorded bytes are to be sent. */
 export interface ReplayOptions {
-  readonly match?: Scene['match']
+  readonly match?: ScriptEntry['match']
   /** Default 1: the next request, and only that. */
   readonly times?: number
   /** Default `whole`. */
   readonly chunking?: Chunking
-  readonly fault?: Scene['fault']
+  readonly fault?: ScriptEntry['fault']
 }
 
 /** A recording as the fixtures hold them. */
-export interface RecordedResponse {
+export interface RecordedReply {
   readonly status: number
   readonly stream?: boolean
   readonly response_headers: Readonly<Record<string, string>>
@@ -44,9 +44,9 @@ export interface Emulator {
   /** Requests in flight. */
   open(): number
   /** Scripts a fault; returns a function that takes it back. Without `times` it stays in force. */
-  script(scene: Pick<Scene, 'match' | 'times' | 'fault'>): () => void
+  script(entry: Pick<ScriptEntry, 'match' | 'times' | 'fault'>): () => void
   /** Answers the next request with exactly these bytes. */
-  replay(recording: Recorded | RecordedResponse, options?: ReplayOptions): () => void
+  replay(recording: Recording | RecordedReply, options?: ReplayOptions): () => void
   /** Forgets everything scripted and the ledger. */
   reset(): void
   /** Breaks every connection and resolves when the port is free. */
@@ -78,7 +78,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       return ledger.entries
     },
     open: () => handler.open,
-    script: (scene) => script.add(scene),
+    script: (entry) => script.add(entry),
     replay: (recording, replay = {}) =>
       script.add({
         ...replay,
@@ -126,7 +126,7 @@ const HOP = new Set([
   'date',
 ])
 
-function recordedOf(recording: Recorded | RecordedResponse): Recorded {
+function recordedOf(recording: Recording | RecordedReply): Recording {
   if ('body' in recording) {
     return recording
   }

@@ -2,8 +2,8 @@
  * Opaque state that the emulated providers sign, and know again when it comes back.
  * Knows no wire format. A checksum, not a secret: it finds what was lost or mixed up, not what was forged.
  */
-import { hashOf, opaqueOf } from './seed.js'
-import type { Dice } from './seed.js'
+import { hashOf, opaqueOf } from './seeded-random.js'
+import type { RandomSource } from './seeded-random.js'
 
 const SALT = 0x51ce
 const CHECK_BYTES = 4
@@ -12,8 +12,8 @@ const CHECK_BYTES = 4
  * Base64 of `bytes` random-looking bytes, and one check for each of the texts that the state is bound
  * to, at the end.
  */
-export function signed(bound: readonly string[], dice: Dice, bytes: number): string {
-  const key = opaqueOf(dice, bytes)
+export function signed(bound: readonly string[], random: RandomSource, bytes: number): string {
+  const key = opaqueOf(random, bytes)
   const checks = bound.map((text) => {
     const check = Buffer.alloc(CHECK_BYTES)
     check.writeUInt32BE(hashOf(`${key} ${text}`, SALT))

@@ -9,8 +9,8 @@ import { rowOf } from '../errors.js'
 import type { ErrorKind } from '../errors.js'
 import type { Account, Identity } from '../accounts/account.js'
 import { NO_LABELS } from '../accounts/labels.js'
-import { deskOver, type ConfigDesk } from '../dashboard/server/config-desk.js'
-import type { Outlook } from '../dashboard/server/outlook.js'
+import { remoteConfigControl, type ConfigControl } from '../dashboard/server/config-control.js'
+import type { GatewayStatus } from '../dashboard/server/gateway-status.js'
 import {
   newCanaryMonitor,
   type CanaryMonitor,
@@ -38,7 +38,7 @@ import {
 } from './store-services.js'
 import { watchFor } from './watch-budgets.js'
 import type { Logger } from '../observe/log/log.js'
-import type { Metrics } from '../observe/metrics/hops.js'
+import type { Metrics } from '../observe/metrics/metrics.js'
 import { readinessOf, type Readiness } from './ops/ops-listener.js'
 import type { CanaryState } from '../routing/canary.js'
 import type { Store } from '../store/store.js'
@@ -73,9 +73,9 @@ export interface DataPlaneOptions {
   readonly setUpSecret?: string
   /** Told of that link's address, once for all processes that were given the same secret. */
   readonly onSetUp?: (url: string) => void
-  readonly outlook?: () => Promise<Outlook | null>
+  readonly gatewayStatus?: () => Promise<GatewayStatus | null>
   /** The process that reads the configuration. */
-  readonly configDesk?: ConfigDesk
+  readonly configControl?: ConfigControl
   /** Takes what this process counts of canaries; without it, this process decides alone when to abort one. */
   readonly reportCanaries?: (report: CanaryReport) => void
   /** What the fleet knows this gateway by, the same for all its workers. */
@@ -192,10 +192,10 @@ function judging(
 }
 
 /** What the dashboard asks other processes for; without them there is no answer. */
-function asked({ outlook, configDesk }: DataPlaneOptions) {
+function asked({ gatewayStatus, configControl }: DataPlaneOptions) {
   return {
-    outlook: outlook ?? ((): Promise<null> => Promise.resolve(null)),
-    configDesk: configDesk ?? deskOver(() => Promise.resolve(null)),
+    gatewayStatus: gatewayStatus ?? ((): Promise<null> => Promise.resolve(null)),
+    configControl: configControl ?? remoteConfigControl(() => Promise.resolve(null)),
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { hostname } from 'node:os'
 import type { Snapshot } from '../config/config.js'
-import type { Metrics } from '../observe/metrics/hops.js'
+import type { Metrics } from '../observe/metrics/metrics.js'
 import type { Fleet, FleetMember } from '../store/fleet.js'
 
 const PUBLISH_MS = 5_000

@@ -11,7 +11,7 @@ import { headerOf, type HttpRequest, type HttpResponse } from '../http/message.j
 import { pathOf } from '../http/request-guard.js'
 import { abandon, isGone, sendReply, setHeaders } from '../http/respond.js'
 import { packageFile } from '../files/package-file.js'
-import { Turns } from '../dashboard/server/turns.js'
+import { WorkQueue } from '../dashboard/server/work-queue.js'
 import { errorBody } from '../wire/error-body.js'
 
 /** What whoever assembles the process gives. */
@@ -34,7 +34,7 @@ const REFUSED: readonly string[] = [
 /** Takes requests below `/dashboard`, and sends browsers there from `/`. */
 export class LazyDashboard {
   private readonly parts: DashboardParts
-  private readonly turns = new Turns()
+  private readonly queue = new WorkQueue()
   private opening: Promise<Dashboard> | null = null
 
   constructor(parts: DashboardParts) {
@@ -70,7 +70,7 @@ export class LazyDashboard {
       sendReply(res, 302, ['location', '/dashboard/', 'vary', 'accept'], '')
       return
     }
-    if (!this.turns.take(() => this.take(req, res))) sendReply(res, 429, REFUSED, CROWD)
+    if (!this.queue.take(() => this.take(req, res))) sendReply(res, 429, REFUSED, CROWD)
   }
 
   /**

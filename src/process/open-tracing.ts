@@ -3,7 +3,7 @@ import type { TelemetryConfig } from '../config/config.js'
 import { packageVersion } from '../files/package-file.js'
 import type { Tracing } from '../gateway/observe/tracing.js'
 import type { Logger } from '../observe/log/log.js'
-import type { Metrics } from '../observe/metrics/hops.js'
+import type { Metrics } from '../observe/metrics/metrics.js'
 
 /** The variables that name a receiver. */
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT']

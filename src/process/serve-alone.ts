@@ -4,12 +4,12 @@
  */
 import { setFlagsFromString } from 'node:v8'
 import type { ConfigSource } from '../config/generations/config-source.js'
-import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
+import { gatewayStatusOf, type GatewayStatus } from '../dashboard/server/gateway-status.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import { scrub } from '../observe/log/redact.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import type { Logger } from '../observe/log/log.js'
-import type { Metrics } from '../observe/metrics/hops.js'
+import type { Metrics } from '../observe/metrics/metrics.js'
 import { ownDesk } from './ops/generations-page.js'
 import { newSealSecret } from '../reasoning/seal.js'
 import { settleGlobals, settleStrings, printSetUpLink, withReason } from './serve-worker.js'
@@ -20,7 +20,7 @@ export interface AloneParts {
   readonly source: ConfigSource
   readonly log: Logger
   readonly metrics: Metrics
-  readonly refused: () => Outlook['refused']
+  readonly refused: () => GatewayStatus['refused']
   readonly notify: Notify
   /** V8 options; those that size the heap have no effect on a running process. */
   readonly flags: readonly string[]
@@ -39,8 +39,8 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
   const plane: DataPlane = await openDataPlane(source.current(), log, metrics, {
     setUpSecret: newSealSecret(),
     onSetUp: printSetUpLink,
-    outlook: async () => outlookOf(await metrics.text(), refused(), plane.canaries()),
-    configDesk: ownDesk(source),
+    gatewayStatus: async () => gatewayStatusOf(await metrics.text(), refused(), plane.canaries()),
+    configControl: ownDesk(source),
     notify,
   })
     .catch(withReason)

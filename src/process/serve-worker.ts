@@ -8,13 +8,13 @@ import { runWorker } from './cluster/worker.js'
 import type { Notice } from './notifier.js'
 import { isCanaryOrder } from '../gateway/canaries/monitor.js'
 import { createCatalogue } from '../config/catalogue.js'
-import { deskOver, type Question } from '../dashboard/server/config-desk.js'
-import { isOutlook } from '../dashboard/server/outlook.js'
+import { remoteConfigControl, type ControlRequest } from '../dashboard/server/config-control.js'
+import { isGatewayStatus } from '../dashboard/server/gateway-status.js'
 import type { Config, Snapshot } from '../config/config.js'
 import { createSnapshot } from '../config/snapshot.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import { GatewayError } from '../errors.js'
-import { Metrics } from '../observe/metrics/hops.js'
+import { Metrics } from '../observe/metrics/metrics.js'
 
 /** A snapshot as it travels between processes, as JSON. Holds secrets; never logged. */
 export interface Generation {
@@ -52,11 +52,11 @@ export async function serveAsWorker(): Promise<void> {
         setUpSecret: payload.setUpSecret,
         gatewayId: payload.gatewayId,
         onSetUp: printSetUpLink,
-        outlook: async () => {
-          const answer = await ask({ type: 'outlook' } satisfies Question)
-          return isOutlook(answer) ? answer : null
+        gatewayStatus: async () => {
+          const answer = await ask({ type: 'gatewayStatus' } satisfies ControlRequest)
+          return isGatewayStatus(answer) ? answer : null
         },
-        configDesk: deskOver((question) => ask(question, ROLLBACK_MS)),
+        configControl: remoteConfigControl((request) => ask(request, ROLLBACK_MS)),
         reportCanaries: (report) => void ask(report),
         notify: (notice) => void ask({ notice } satisfies Notice),
       }).catch(withReason)

@@ -11,7 +11,7 @@ import type { Snapshot } from '../config/config.js'
 import { openConfig } from '../config/generations/open-config.js'
 import type { ConfigSource } from '../config/generations/config-source.js'
 import { createLogger, type Logger } from '../observe/log/log.js'
-import { Metrics } from '../observe/metrics/hops.js'
+import { Metrics } from '../observe/metrics/metrics.js'
 import { configPage, followConfig, lastRefusal, readyPage } from './ops/configuration-page.js'
 import { hasAdminToken, answerTo, ownDesk } from './ops/generations-page.js'
 import { answerGenerations } from './ops/generations-endpoints.js'
@@ -24,7 +24,7 @@ import { dataFolders, makePrivate } from '../files/private-files.js'
 import { newCanaryMonitor } from '../gateway/canaries/monitor.js'
 import { isCanaryReport } from '../gateway/canaries/tally.js'
 import { newSealSecret } from '../reasoning/seal.js'
-import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
+import { gatewayStatusOf, type GatewayStatus } from '../dashboard/server/gateway-status.js'
 import type { CanaryState } from '../routing/canary.js'
 import type { DataPlane } from './data-plane.js'
 import type { Generation } from './serve-worker.js'
@@ -35,7 +35,7 @@ interface Opened {
   readonly source: ConfigSource
   readonly log: Logger
   readonly metrics: Metrics
-  readonly refused: () => Outlook['refused']
+  readonly refused: () => GatewayStatus['refused']
   readonly manager: ServiceManager
   readonly notifier: Notifier
 }
@@ -183,7 +183,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
         }
         const answer = await answerTo(ownDesk(source), question)
         return answer === undefined
-          ? outlookOf(await fleet.metrics(), refused(), canaries.states())
+          ? gatewayStatusOf(await fleet.metrics(), refused(), canaries.states())
           : answer
       },
       onRestartSignal: () => restarts?.ask(),

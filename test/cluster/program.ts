@@ -7,7 +7,7 @@ import { createServer } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { runPrimary, runWorker } from '../../src/process/cluster/cluster.js'
 import { createLogger } from '../../src/observe/log/log.js'
-import { Metrics } from '../../src/observe/metrics/hops.js'
+import { Metrics } from '../../src/observe/metrics/metrics.js'
 import { openOps } from '../../src/process/ops/ops-listener.js'
 
 interface Payload {

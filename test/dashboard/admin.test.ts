@@ -13,7 +13,7 @@ import {
   operationsReply,
   providersReply,
 } from '../../src/dashboard/server/schema/schema.js'
-import { outlookOf } from '../../src/dashboard/server/outlook.js'
+import { gatewayStatusOf } from '../../src/dashboard/server/gateway-status.js'
 import { differencesOf } from '../../src/config/generations/differences.js'
 import { shownConfig } from '../../src/config/snapshot.js'
 import { aRow, startStage } from './stage.js'
@@ -173,7 +173,7 @@ void t.test(
     t.equal(changes.length, 2)
     const text =
       '# TYPE sluice_inflight gauge\nsluice_inflight{upstream="openai"} 3\nsluice_breaker_state{upstream="openai"} 2\nsluice_breaker_changed_timestamp_seconds{upstream="openai"} 12.5\nsluice_x 1\n'
-    t.same(outlookOf(text, null), {
+    t.same(gatewayStatusOf(text, null), {
       inFlight: { openai: 3 },
       breakers: { openai: 'open' },
       breakersChangedMs: { openai: 12_500 },

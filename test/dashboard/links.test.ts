@@ -8,7 +8,7 @@ import { createdAccountReply, resetLinkReply } from '../../src/dashboard/server/
 import { newPassSecret } from '../../src/dashboard/server/sign-in/sessions.js'
 import { offerSetUp } from '../../src/dashboard/server/sign-in/set-up.js'
 import { createLogger } from '../../src/observe/log/log.js'
-import { Metrics } from '../../src/observe/metrics/hops.js'
+import { Metrics } from '../../src/observe/metrics/metrics.js'
 import { PASSWORD, startStage } from './stage.js'
 
 function secretIn(url: string): string {

@@ -45,7 +45,7 @@ void t.test('sign-in with a provider, clicked through', { skip: SKIP }, async (t
   void t.test('who is refused reads why, and tries again', async (t) => {
     const nobody: [Person, RegExp][] = [
       [{ email: ADA.email, verified: false }, /not verified/],
-      [{ email: 'nobody@example.com', verified: true }, /Ask an administrator/],
+      [{ email: 'nobody@example.com', verified: true }, /ApiRequest an administrator/],
     ]
     for (const [person, why] of nobody) {
       stage.provider.person = person

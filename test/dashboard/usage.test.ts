@@ -3,7 +3,7 @@
  * Method: rows put into the ledger, and each read held against what they add up to.
  */
 import t from 'tap'
-import { quantile } from '../../src/dashboard/server/figures.js'
+import { quantile } from '../../src/dashboard/server/usage-figures.js'
 import {
   createdKeyReply,
   liveReply,

@@ -146,7 +146,7 @@ void t.test(
     const turns = [user('weather?'), { role: 'assistant', content: [CALL] }, user([result])]
     t.match(await ask({ messages: turns, tools }), {
       stop_reason: 'end_turn',
-      content: [{ text: /get_weather said: “rain”/ }],
+      content: [{ text: /get_weather returned: “rain”/ }],
     })
     t.match(await ask({ max_tokens: 2 }), {
       stop_reason: 'max_tokens',
@@ -244,7 +244,7 @@ void t.test(
       },
     ]
     t.match(await ask({ contents: turns, tools }), {
-      content: { parts: [{ text: /get_weather said: “rain”/ }] },
+      content: { parts: [{ text: /get_weather returned: “rain”/ }] },
     })
     t.match(await ask({ generation_config: { maxOutputTokens: 1 } }), {
       finishReason: 'MAX_TOKENS',

@@ -37,7 +37,7 @@ void t.test('a whole reply echoes the prompt, says that it is emulated, and coun
   const client = await clientFor(t)
   const ask = { model: 'gpt-4o-mini', messages: [{ role: 'user' as const, content: 'Grüße 🐋' }] }
   const first = await client.chat.completions.create(ask)
-  t.match(first.choices[0]?.message.content, /emulated.*You said: “Grüße 🐋”/)
+  t.match(first.choices[0]?.message.content, /emulated.*Your message: “Grüße 🐋”/)
   t.equal(first.choices[0]?.finish_reason, 'stop')
   t.equal(first.model, 'gpt-4o-mini-2024-07-18', 'the alias is answered with its dated name')
   t.match(first.id, /^chatcmpl-\w{29}$/)
@@ -113,7 +113,7 @@ void t.test('a tool named in the prompt is called, and its result is quoted', as
       { role: 'tool', tool_call_id: call.id, content: 'rain, 12 °C' },
     ],
   })
-  t.match(then.choices[0]?.message.content, /get_weather said: “rain, 12 °C”/)
+  t.match(then.choices[0]?.message.content, /get_weather returned: “rain, 12 °C”/)
 })
 
 void t.test('“use a, then b” is one step after the other', async (t) => {

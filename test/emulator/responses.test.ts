@@ -37,7 +37,7 @@ void t.test('a tool is called whole, its result quoted in the next turn', async 
       { type: 'function_call_output', call_id: call.call_id, output: 'rain' },
     ],
   })
-  t.match(second.output_text, /get_weather said: “rain”/)
+  t.match(second.output_text, /get_weather returned: “rain”/)
 })
 
 void t.test('a stream ends in the response that its events add up to', async (t) => {
@@ -64,7 +64,7 @@ void t.test('a stream ends in the response that its events add up to', async (t)
   const [reasoning, message] = last?.output ?? []
   t.match(message, { type: 'message', content: [{ text }] })
   t.match(reasoning, { type: 'reasoning', summary: [{ text: summary }], encrypted_content: String })
-  t.match(text, /You said: “Hello”/)
+  t.match(text, /Your message: “Hello”/)
 })
 
 void t.test('limits, refusals and failures have the endpoint’s own form', async (t) => {

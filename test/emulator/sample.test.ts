@@ -5,7 +5,7 @@
 import t from 'tap'
 import { arrayOf, isObject, objectOf, stringOf } from '../../src/chat/json.js'
 import { sampleOf } from '../../src/emulator/sample.js'
-import { diceOf } from '../../src/emulator/seed.js'
+import { seededRandom } from '../../src/emulator/seeded-random.js'
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
 
 /** What is wrong with a value, or nothing. Knows just the keywords that the schemas below use. */
@@ -99,7 +99,7 @@ const SCHEMAS: Record<string, JsonObject> = {
 void t.test('a sample fits its schema, whatever the seed', (t) => {
   for (const [name, schema] of Object.entries(SCHEMAS)) {
     const found = Array.from({ length: 200 }, (_unused, seed) =>
-      faultsIn(schema, sampleOf(schema, { dice: diceOf(seed), hint: undefined })),
+      faultsIn(schema, sampleOf(schema, { random: seededRandom(seed), hint: undefined })),
     )
     t.same(found.flat(), [], name)
   }
@@ -107,7 +107,7 @@ void t.test('a sample fits its schema, whatever the seed', (t) => {
 })
 
 void t.test('references, unions, constants and recursion come to an end', (t) => {
-  const dice = diceOf(7)
+  const random = seededRandom(7)
   const tree: JsonObject = {
     $ref: '#/$defs/node',
     $defs: {
@@ -128,19 +128,19 @@ void t.test('references, unions, constants and recursion come to an end', (t) =>
       },
     },
   }
-  const value = objectOf(sampleOf(tree, { dice, hint: undefined }))
+  const value = objectOf(sampleOf(tree, { random, hint: undefined }))
   t.equal(value.kind, 'node')
   t.type(value.name, 'string')
   t.match(value.both, { a: Boolean, b: Number })
   t.ok(JSON.stringify(value).length < 5000)
-  t.same(sampleOf({ $ref: '#/nowhere' }, { dice, hint: undefined }), {})
+  t.same(sampleOf({ $ref: '#/nowhere' }, { random, hint: undefined }), {})
   t.end()
 })
 
 void t.test('the same seed gives the same sample', (t) => {
   const schema = SCHEMAS.flat
-  const once = sampleOf(schema, { dice: diceOf(3), hint: 'Oslo' })
-  t.same(sampleOf(schema, { dice: diceOf(3), hint: 'Oslo' }), once)
+  const once = sampleOf(schema, { random: seededRandom(3), hint: 'Oslo' })
+  t.same(sampleOf(schema, { random: seededRandom(3), hint: 'Oslo' }), once)
   t.equal(objectOf(once).city, 'Oslo')
   t.end()
 })

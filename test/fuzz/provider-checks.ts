@@ -6,14 +6,14 @@ import { objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName, Egress } from '../../src/dialects/dialect.js'
 import { readAnthropic } from '../../src/emulator/anthropic/decode-request.js'
-import { Refusal, type Call, type Provider } from '../../src/emulator/ask.js'
+import { Refusal, type ParsedRequest, type Provider } from '../../src/emulator/exchange.js'
 import { readGemini } from '../../src/emulator/gemini/decode-request.js'
 import { readOpenAi } from '../../src/emulator/openai/decode-chat-request.js'
 import { readResponses } from '../../src/emulator/openai/decode-responses-request.js'
 
 interface Reading {
   readonly provider: Provider
-  readonly read: (call: Call) => unknown
+  readonly read: (call: ParsedRequest) => unknown
 }
 
 const READINGS: Readonly<Record<DialectName, Reading>> = {
@@ -35,7 +35,7 @@ export function refusalOf(
   const { provider, read } = READINGS[dialect]
   const stream = request.stream && egress.wholeOnly?.(request) !== true
   const url = new URL(egress.target(request.model, stream).path, 'http://emulator')
-  const call: Call = {
+  const call: ParsedRequest = {
     provider,
     method: 'POST',
     path: url.pathname,

@@ -92,7 +92,7 @@ void t.test(
     const result = { role: 'tool', tool_call_id: call['id'], content: 'rain' }
     const then = await ask(gateway, { ...fields, messages: [...WEATHER, message, result] })
     t.equal(then.status, 200)
-    t.match(messageOf(then)['content'], /get_weather said: “rain”/)
+    t.match(messageOf(then)['content'], /get_weather returned: “rain”/)
     const items = arrayOf(then.sent['input']).map(objectOf)
     t.match(items, [
       { role: 'user' },

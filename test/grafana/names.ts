@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { ERRORS } from '../../src/errors.js'
 import { ROW_KINDS } from '../../src/ledger/books.js'
 import { DEFINITIONS, type MetricDefinition } from '../../src/observe/metrics/definitions.js'
-import { Metrics } from '../../src/observe/metrics/hops.js'
+import { Metrics } from '../../src/observe/metrics/metrics.js'
 
 /** Every metric, lines of histograms and Node's own included, with its labels. */
 export async function knownMetrics(): Promise<Map<string, Set<string>>> {

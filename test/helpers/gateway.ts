@@ -12,12 +12,12 @@ import { openConfig } from '../../src/config/generations/open-config.js'
 import { loadConfig } from '../../src/config/load.js'
 import { formatProblem } from '../../src/config/problem.js'
 import { createSnapshot } from '../../src/config/snapshot.js'
-import type { ConfigDesk } from '../../src/dashboard/server/config-desk.js'
+import type { ConfigControl } from '../../src/dashboard/server/config-control.js'
 import { ownDesk } from '../../src/process/ops/generations-page.js'
 import { openDataPlane, type DataPlane } from '../../src/process/data-plane.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { createLogger } from '../../src/observe/log/log.js'
-import { Metrics } from '../../src/observe/metrics/hops.js'
+import { Metrics } from '../../src/observe/metrics/metrics.js'
 import { openStore } from '../../src/store/open-store.js'
 
 /** What a test may say about its gateway; the rest is as in the demo. */
@@ -80,8 +80,8 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
   }
   const log = createLogger({ level: 'info', destination })
   const metrics = new Metrics({ processMetrics: false })
-  const configDesk = lazyDesk(t, configFile)
-  const plane = await openDataPlane(first, log, metrics, { configDesk })
+  const configControl = lazyDesk(t, configFile)
+  const plane = await openDataPlane(first, log, metrics, { configControl })
   t.teardown(() => plane.drain())
   const origin = `http://127.0.0.1:${plane.port}`
   return {
@@ -153,9 +153,9 @@ ${more}
 }
 
 /** Opened with its first question: few tests ask, and it watches files. */
-function lazyDesk(t: Test, file: string): ConfigDesk {
-  let opening: Promise<ConfigDesk> | null = null
-  const desk = (): Promise<ConfigDesk> => {
+function lazyDesk(t: Test, file: string): ConfigControl {
+  let opening: Promise<ConfigControl> | null = null
+  const desk = (): Promise<ConfigControl> => {
     opening ??= openConfig(file, process.env).then((source) => {
       t.teardown(() => source.close())
       return ownDesk(source)

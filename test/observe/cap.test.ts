@@ -3,8 +3,8 @@
  * Method: a property over random junk in every label that any caller can reach, then lines are counted.
  */
 import t from 'tap'
-import { fieldLabel } from '../../src/observe/metrics/fields.js'
-import { Metrics } from '../../src/observe/metrics/hops.js'
+import { fieldLabel } from '../../src/observe/metrics/field-label.js'
+import { Metrics } from '../../src/observe/metrics/metrics.js'
 import { MAX_LINES, MetricSet } from '../../src/observe/metrics/registry.js'
 
 function series(text: string): string[] {

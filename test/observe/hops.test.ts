@@ -8,7 +8,8 @@ import {
   LABELS,
   type MetricDefinition,
 } from '../../src/observe/metrics/definitions.js'
-import { type AuthResult, type Hop, Metrics } from '../../src/observe/metrics/hops.js'
+import { Metrics } from '../../src/observe/metrics/metrics.js'
+import type { AuthResult, Hop } from '../../src/observe/metrics/label-values.js'
 import { metricsPage } from '../../src/documentation/metrics-page.js'
 
 const HOPS: Hop[] = [

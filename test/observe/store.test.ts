@@ -3,9 +3,9 @@
  * Method: a store that answers everything with nothing; each of its methods is called once, observed.
  */
 import t from 'tap'
-import { Metrics } from '../../src/observe/metrics/hops.js'
+import { Metrics } from '../../src/observe/metrics/metrics.js'
 import { LABELS } from '../../src/observe/metrics/definitions.js'
-import { observeStore } from '../../src/observe/metrics/store.js'
+import { observeStore } from '../../src/observe/metrics/observe-store.js'
 import type { Store } from '../../src/store/store.js'
 
 /** Parts of a store that hold methods of their own. */

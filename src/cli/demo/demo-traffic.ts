@@ -3,7 +3,7 @@
  * to show. The same times of day, models and failures in each demo; nothing is sent to an upstream.
  */
 import type { Catalogue } from '../../config/config.js'
-import { diceOf, type Dice } from '../../emulator/seed.js'
+import { seededRandom, type RandomSource } from '../../emulator/seeded-random.js'
 import { newRequestId } from '../../http/request-id.js'
 import { costNanoUsd } from '../../ledger/price.js'
 import { Prices } from '../../ledger/prices.js'
@@ -75,7 +75,7 @@ export async function writeDemoTraffic(
   ledger: Ledger,
   traffic: DemoTraffic,
 ): Promise<readonly UsageRow[]> {
-  const dice = diceOf(7)
+  const dice = seededRandom(7)
   const prices = new Prices(traffic.catalogue.models, [])
   const rows = Array.from({ length: REQUESTS }, () => rowOf(traffic, prices, dice))
   await Promise.all(rows.map((row) => ledger.settle(row)))
@@ -108,7 +108,7 @@ function attemptsOf(
   { upstream }: Served,
   failed: Failure | undefined,
   firstContentMs: number,
-  dice: Dice,
+  dice: RandomSource,
 ): Pick<UsageRow, 'upstream' | 'attempts' | 'attempted' | 'attemptMs'> {
   if (failed !== undefined && REFUSALS.includes(failed.outcome)) {
     return { upstream, attempts: 0, attempted: null, attemptMs: null }
@@ -122,7 +122,7 @@ function attemptsOf(
   return { upstream: 'openai', attempts: 2, attempted, attemptMs: [90, firstContentMs - 90] }
 }
 
-function rowOf(traffic: DemoTraffic, prices: Prices, dice: Dice): UsageRow {
+function rowOf(traffic: DemoTraffic, prices: Prices, dice: RandomSource): UsageRow {
   const { accountId, apps, nowMs } = traffic
   const app = picked(
     apps,
@@ -184,12 +184,12 @@ function sharesBefore(nowMs: number): number[] {
   return DAILY.map((_, hoursAgo) => DAILY[(hour - hoursAgo + 24) % 24] ?? 1)
 }
 
-function below(dice: Dice, limit: number): number {
+function below(dice: RandomSource, limit: number): number {
   return dice() % limit
 }
 
 /** One of the items, with a chance in proportion to its share. */
-function picked<T>(items: readonly T[], shares: readonly number[], dice: Dice): T {
+function picked<T>(items: readonly T[], shares: readonly number[], dice: RandomSource): T {
   let left = below(
     dice,
     shares.reduce((sum, share) => sum + share, 0),

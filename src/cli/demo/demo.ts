@@ -14,11 +14,11 @@ import type { ConfigSource } from '../../config/generations/config-source.js'
 import { openDataPlane, type DataPlane } from '../../process/data-plane.js'
 import { startEmulator, type Emulator } from '../../emulator/server.js'
 import { createLogger, type Logger } from '../../observe/log/log.js'
-import { Metrics } from '../../observe/metrics/hops.js'
+import { Metrics } from '../../observe/metrics/metrics.js'
 import { ownProcess } from '../../process/process-identity.js'
 import { openOps } from '../../process/ops/ops-listener.js'
 import { packageFile } from '../../files/package-file.js'
-import { outlookOf } from '../../dashboard/server/outlook.js'
+import { gatewayStatusOf } from '../../dashboard/server/gateway-status.js'
 import { answerGenerations } from '../../process/ops/generations-endpoints.js'
 import { configPage, followConfig, lastRefusal } from '../../process/ops/configuration-page.js'
 import { onSignals } from '../../process/signals/signals.js'
@@ -102,7 +102,7 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
     const login = await makeAccount(source)
     const refused = lastRefusal(source)
     const plane: DataPlane = await openDataPlane(source.current(), log, metrics, {
-      outlook: async () => outlookOf(await metrics.text(), refused(), plane.canaries()),
+      gatewayStatus: async () => gatewayStatusOf(await metrics.text(), refused(), plane.canaries()),
     })
     setImmediate(() => void plane.openDashboard())
     open.push({ close: () => plane.drain() })

@@ -20,12 +20,12 @@ import { parseObject } from '../../wire/json/parse-body.js'
  * `rejected`: the request is refused for it. `no effect`: the upstream would be asked the same without.
  * `unknown`: the messages are refused, and it is not looked at.
  */
-export type Fate = 'kept' | 'emulated' | 'lost' | 'rejected' | 'no effect' | 'unknown'
+export type Outcome = 'kept' | 'emulated' | 'lost' | 'rejected' | 'no effect' | 'unknown'
 
 /** What becomes of a field. */
 export interface FieldFate {
   readonly path: string
-  readonly fate: Fate
+  readonly outcome: Outcome
   /** Why, or as what it arrives; null where there is nothing to say. */
   readonly note: string | null
 }
@@ -89,7 +89,7 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
 }
 
 /** What rendering a body comes to. */
-interface Found {
+interface TranslationOutcome {
   /** Path and reason of what the encoder reports. */
   readonly drops: Map<string, string>
   /** Path and message of what it refuses. */
@@ -117,7 +117,7 @@ class Trial {
   }
 
   /** A field that is refused is taken out and the rest tried again, so that all refusals are found. */
-  run(body: JsonObject): Found {
+  run(body: JsonObject): TranslationOutcome {
     const drops = new Map<string, string>()
     const rejected = new Map<string, string>()
     let rest = body
@@ -145,7 +145,7 @@ class Trial {
   }
 
   /** Whether the upstream would be asked the same without the field. */
-  isNeedless({ rest, text }: Found, key: string): boolean {
+  isNeedless({ rest, text }: TranslationOutcome, key: string): boolean {
     const other = this.run(without(rest, key))
     return other.rejected.size === 0 && other.text === text
   }
@@ -182,7 +182,7 @@ function topOf(path: string): string {
 const ALIASES: Readonly<Record<string, string>> = { max_completion_tokens: 'max_tokens' }
 
 /** Each field of the body, then what is lost that it does not name itself. */
-function fieldsOf(body: JsonObject, found: Found, trial: Trial): FieldFate[] {
+function fieldsOf(body: JsonObject, found: TranslationOutcome, trial: Trial): FieldFate[] {
   const drops = new Map(
     [...found.drops].map(([path, why]) => [
       Object.hasOwn(body, path) ? path : (ALIASES[path] ?? path),
@@ -194,34 +194,34 @@ function fieldsOf(body: JsonObject, found: Found, trial: Trial): FieldFate[] {
   const rest = [...drops].filter(([path]) => !keys.includes(topOf(path)))
   return [
     ...keys.flatMap((key) => fatesOf(key, named, trial)),
-    ...rest.map(([path, why]) => ({ path, ...fateOf(why) })),
+    ...rest.map(([path, why]) => ({ path, ...outcomeOf(why) })),
   ]
 }
 
 /** The field itself, then whatever is lost or emulated within it. */
-function fatesOf(key: string, found: Found, trial: Trial): FieldFate[] {
+function fatesOf(key: string, found: TranslationOutcome, trial: Trial): FieldFate[] {
   const within: FieldFate[] = []
   for (const [path, message] of found.rejected) {
-    if (topOf(path) === key) within.push({ path, fate: 'rejected', note: message })
+    if (topOf(path) === key) within.push({ path, outcome: 'rejected', note: message })
   }
   for (const [path, why] of found.drops) {
-    if (topOf(path) === key) within.push({ path, ...fateOf(why) })
+    if (topOf(path) === key) within.push({ path, ...outcomeOf(why) })
   }
   if (within.some(({ path }) => path === key)) return within
   return [{ path: key, ...ownFate(key, found, trial) }, ...within]
 }
 
-function fateOf(why: string): Omit<FieldFate, 'path'> {
-  if (why === 'approximated') return { fate: 'emulated', note: 'the nearest that there is' }
-  if (why === 'bad-value') return { fate: 'lost', note: 'this value has no equivalent' }
-  return { fate: 'lost', note: 'no equivalent' }
+function outcomeOf(why: string): Omit<FieldFate, 'path'> {
+  if (why === 'approximated') return { outcome: 'emulated', note: 'the nearest that there is' }
+  if (why === 'bad-value') return { outcome: 'lost', note: 'this value has no equivalent' }
+  return { outcome: 'lost', note: 'no equivalent' }
 }
 
-function ownFate(key: string, found: Found, trial: Trial): Omit<FieldFate, 'path'> {
+function ownFate(key: string, found: TranslationOutcome, trial: Trial): Omit<FieldFate, 'path'> {
   const name = trial.quirks.rename[key]
-  if (name !== undefined) return { fate: 'kept', note: `as ${name}` }
-  if (ALWAYS_KEPT.has(key)) return { fate: 'kept', note: null }
-  if (found.text === null) return { fate: 'unknown', note: null }
-  if (!trial.isNeedless(found, key)) return { fate: 'kept', note: null }
-  return { fate: 'no effect', note: 'the upstream would be asked the same without it' }
+  if (name !== undefined) return { outcome: 'kept', note: `as ${name}` }
+  if (ALWAYS_KEPT.has(key)) return { outcome: 'kept', note: null }
+  if (found.text === null) return { outcome: 'unknown', note: null }
+  if (!trial.isNeedless(found, key)) return { outcome: 'kept', note: null }
+  return { outcome: 'no effect', note: 'the upstream would be asked the same without it' }
 }

@@ -2,7 +2,7 @@
  * The upstreams that a route may use for a model, with what decides about them: weights, retries, hedging, breakers
  * and what translation cannot carry. For `sluice explain`; asks no upstream.
  */
-import { fateOfRequest } from '../../documentation/dialect-matrix/page.js'
+import { requestOutcome } from '../../documentation/dialect-matrix/page.js'
 import { REQUEST_GROUPS } from '../../documentation/dialect-matrix/requests.js'
 import type { ModelFacts } from '../../chat/model.js'
 import { factsFor } from '../../config/catalogue.js'
@@ -126,10 +126,10 @@ export function notCarried(
   const loses: string[] = []
   const refuses: string[] = []
   for (const concept of REQUEST_GROUPS.flatMap(({ concepts }) => concepts)) {
-    const { fate } = fateOfRequest(concept, { dialect, title: dialect, model }, catalogue)
+    const { outcome } = requestOutcome(concept, { dialect, title: dialect, model }, catalogue)
     const name = concept.name.replaceAll('`', '')
-    if (fate === 'lost') loses.push(name)
-    if (fate === 'rejected') refuses.push(name)
+    if (outcome === 'lost') loses.push(name)
+    if (outcome === 'rejected') refuses.push(name)
   }
   return { loses, refuses }
 }

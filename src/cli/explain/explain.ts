@@ -120,8 +120,8 @@ function bodyAnswer(
 function bodyText(request: BodyExplanation | BodyError): string {
   if ('error' in request) return row('request', `refused with 400: ${request.error.message}`)
   const wide = Math.max(...request.fields.map(({ path }) => path.length))
-  const fields = request.fields.map(({ path, fate, note }) =>
-    row('', `${path.padEnd(wide)}  ${fate}${note === null ? '' : `: ${note}`}`),
+  const fields = request.fields.map(({ path, outcome, note }) =>
+    row('', `${path.padEnd(wide)}  ${outcome}${note === null ? '' : `: ${note}`}`),
   )
   const lost = request.lost === null ? [] : [row('reported', `x-sluice-lost: ${request.lost}`)]
   return [

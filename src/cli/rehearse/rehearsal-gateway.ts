@@ -13,7 +13,7 @@ import type { RouteConfig } from '../../config/routes/route.js'
 import { createSnapshot } from '../../config/snapshot.js'
 import type { UsageRow } from '../../ledger/row.js'
 import { createLogger } from '../../observe/log/log.js'
-import { Metrics } from '../../observe/metrics/hops.js'
+import { Metrics } from '../../observe/metrics/metrics.js'
 import { openDataPlane } from '../../process/data-plane.js'
 import { openStore } from '../../store/open-store.js'
 

@@ -2,7 +2,7 @@
  * `sluice usage summary`: totals by model, key, account, upstream or label. Totals by model, key and account come
  * from the sums of days; all others, and those of some entries only, from the ledger entries themselves.
  */
-import { figuresOf } from '../../dashboard/server/figures.js'
+import { figuresOf } from '../../dashboard/server/usage-figures.js'
 import { usd } from '../../ledger/export.js'
 import type { EntryFilter } from '../../store/records/entry-filter.js'
 import type { UsageRow } from '../../ledger/row.js'

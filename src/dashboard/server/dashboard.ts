@@ -9,9 +9,9 @@ import { sendReply } from '../../http/respond.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { FleetMember } from '../../store/fleet.js'
 import type { Store } from '../../store/store.js'
-import { StaticFiles } from './files.js'
-import type { ConfigDesk } from './config-desk.js'
-import type { Outlook } from './outlook.js'
+import { StaticFiles } from './static-files.js'
+import type { ConfigControl } from './config-control.js'
+import type { GatewayStatus } from './gateway-status.js'
 import { ApiRouter } from './routing/router.js'
 import { dashboardRoutes } from './routing/routes.js'
 import type { Services } from './services.js'
@@ -27,8 +27,8 @@ export interface DashboardOptions {
   /** Where Vite has put the page. */
   readonly folder: string
   readonly chat: Services['chat']
-  readonly outlook: () => Promise<Outlook | null>
-  readonly configDesk: ConfigDesk
+  readonly gatewayStatus: () => Promise<GatewayStatus | null>
+  readonly configControl: ConfigControl
   /** The gateways that share the store; null if it is of one machine, or does not answer. */
   readonly fleet: () => readonly FleetMember[] | null
   /** The client's address. */

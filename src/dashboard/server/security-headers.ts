@@ -36,7 +36,7 @@ const API = [
   ...EVERY_REPLY,
 ]
 
-/** Names and values by turns, for a reply to a path at or below `/dashboard`, without its query. */
+/** Names and values in turn, for a reply to a path at or below `/dashboard`, without its query. */
 export function securityHeadersOf(path: string): readonly string[] {
   return path === '/dashboard/api' || path.startsWith('/dashboard/api/') ? API : PAGE
 }

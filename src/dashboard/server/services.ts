@@ -12,9 +12,9 @@ import type { Ledger } from '../../store/ledger.js'
 import type { FleetMember } from '../../store/fleet.js'
 import type { Store } from '../../store/store.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import type { ConfigDesk } from './config-desk.js'
-import type { Outlook } from './outlook.js'
-import type { SignedAsk } from './routing/route.js'
+import type { ConfigControl } from './config-control.js'
+import type { GatewayStatus } from './gateway-status.js'
+import type { SignedInRequest } from './routing/route.js'
 import { notFound } from './routing/router.js'
 import type * as schema from './schema/schema.js'
 import type { Sessions } from './sign-in/sessions.js'
@@ -36,8 +36,8 @@ export interface Services {
   /** Serves the request as one of the account to a path of the data plane; its body has not been read. */
   readonly chat: (req: HttpRequest, res: HttpResponse, account: Account, path: string) => void
   /** Null where nobody knows. */
-  readonly outlook: () => Promise<Outlook | null>
-  readonly configDesk: ConfigDesk
+  readonly gatewayStatus: () => Promise<GatewayStatus | null>
+  readonly configControl: ConfigControl
   /** The gateways that share the store; null if it is of one machine, or does not answer. */
   readonly fleet: () => readonly FleetMember[] | null
 }
@@ -66,14 +66,14 @@ export async function scopeOf(
 }
 
 /** Who does something, and from where. */
-export interface Doer extends Pick<SignedAsk<unknown, unknown>, 'address'> {
+export interface Actor extends Pick<SignedInRequest<unknown, unknown>, 'address'> {
   readonly session: { readonly account: Pick<Account, 'email'> }
 }
 
 /** The entry of the audit trail that says what was done: for the change itself to leave. */
 export function entryOf(
   { now }: Services,
-  { session, address }: Doer,
+  { session, address }: Actor,
   what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail'>,
 ): AuditEntry {
   const atMs = now()
@@ -85,7 +85,7 @@ export function entryOf(
 /** The same for something that an account's owner did to it. */
 export function ownEntry(
   services: Services,
-  { address }: Pick<Doer, 'address'>,
+  { address }: Pick<Actor, 'address'>,
   account: Account,
   action: string,
 ): AuditEntry {

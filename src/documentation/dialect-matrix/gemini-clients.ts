@@ -3,7 +3,7 @@
  * what becomes of each is found by sending it.
  */
 import type { JsonObject } from '../../chat/json.js'
-import type { ClientConcepts } from './client-concept.js'
+import type { ClientConcepts } from './concepts.js'
 
 const PARAMETERS: JsonObject = {
   type: 'OBJECT',
@@ -22,10 +22,10 @@ const config = (generationConfig: JsonObject): JsonObject => ({ generationConfig
 const calling = (functionCallingConfig: JsonObject): JsonObject => ({
   toolConfig: { functionCallingConfig },
 })
-const said = (...parts: JsonObject[]): JsonObject => ({
+const userContent = (...parts: JsonObject[]): JsonObject => ({
   contents: [{ role: 'user', parts: [{ text: 'Look.' }, ...parts] }],
 })
-const answered = (...parts: JsonObject[]): JsonObject => ({
+const afterReply = (...parts: JsonObject[]): JsonObject => ({
   contents: [
     { role: 'user', parts: [{ text: 'Look.' }] },
     { role: 'model', parts },
@@ -52,110 +52,120 @@ const JSON_TYPE = 'application/json'
 export const GEMINI: ClientConcepts = {
   title: 'Gemini (`POST /v1beta/models/{model}:generateContent`)',
   path: '/v1beta/models/m:generateContent',
-  plain: said(),
+  plain: userContent(),
   concepts: [
-    { name: '`generationConfig.maxOutputTokens`', ask: config({ maxOutputTokens: 500 }) },
-    { name: '`temperature`', ask: config({ temperature: 0.5 }) },
-    { name: '`topP`', ask: config({ topP: 0.5 }) },
-    { name: '`topK`', ask: config({ topK: 5 }) },
-    { name: '`stopSequences`', ask: config({ stopSequences: ['END'] }) },
-    { name: '`seed`', ask: config({ seed: 5 }) },
-    { name: '`presencePenalty`', ask: config({ presencePenalty: 0.5 }) },
-    { name: '`frequencyPenalty`', ask: config({ frequencyPenalty: 0.5 }) },
-    { name: '`candidateCount`', ask: config({ candidateCount: 2 }) },
+    { name: '`generationConfig.maxOutputTokens`', members: config({ maxOutputTokens: 500 }) },
+    { name: '`temperature`', members: config({ temperature: 0.5 }) },
+    { name: '`topP`', members: config({ topP: 0.5 }) },
+    { name: '`topK`', members: config({ topK: 5 }) },
+    { name: '`stopSequences`', members: config({ stopSequences: ['END'] }) },
+    { name: '`seed`', members: config({ seed: 5 }) },
+    { name: '`presencePenalty`', members: config({ presencePenalty: 0.5 }) },
+    { name: '`frequencyPenalty`', members: config({ frequencyPenalty: 0.5 }) },
+    { name: '`candidateCount`', members: config({ candidateCount: 2 }) },
     {
       name: '`responseLogprobs`, `logprobs`',
-      ask: config({ responseLogprobs: true, logprobs: 2 }),
+      members: config({ responseLogprobs: true, logprobs: 2 }),
     },
     {
       name: '`responseSchema`, `responseJsonSchema`',
-      ask: config({
+      members: config({
         responseMimeType: JSON_TYPE,
         responseSchema: { type: 'OBJECT', properties: { colour: { type: 'STRING' } } },
       }),
     },
-    { name: '`responseMimeType`: any JSON', ask: config({ responseMimeType: JSON_TYPE }) },
+    { name: '`responseMimeType`: any JSON', members: config({ responseMimeType: JSON_TYPE }) },
     {
       name: '`responseMimeType`: an enumeration',
-      ask: config({
+      members: config({
         responseMimeType: 'text/x.enum',
         responseSchema: { type: 'STRING', enum: ['a', 'b'] },
       }),
     },
     {
       name: '`thinkingConfig.thinkingLevel`',
-      ask: config({ thinkingConfig: { thinkingLevel: 'HIGH' } }),
+      members: config({ thinkingConfig: { thinkingLevel: 'HIGH' } }),
     },
     {
       name: '`thinkingConfig.thinkingBudget`',
-      ask: config({ thinkingConfig: { thinkingBudget: 2_000 } }),
+      members: config({ thinkingConfig: { thinkingBudget: 2_000 } }),
     },
-    { name: '`responseModalities`: an image', ask: config({ responseModalities: ['IMAGE'] }) },
+    { name: '`responseModalities`: an image', members: config({ responseModalities: ['IMAGE'] }) },
     {
       name: '`mediaResolution`',
-      ask: {
-        ...said(inlineData('image/png', PNG)),
+      members: {
+        ...userContent(inlineData('image/png', PNG)),
         ...config({ mediaResolution: 'MEDIA_RESOLUTION_LOW' }),
       },
-      base: said(inlineData('image/png', PNG)),
+      base: userContent(inlineData('image/png', PNG)),
     },
-    { name: '`speechConfig`', ask: config({ speechConfig: { languageCode: 'en' } }) },
-    { name: '`systemInstruction`', ask: { systemInstruction: { parts: [{ text: 'Be brief.' }] } } },
-    { name: 'a picture, as `inlineData`', ask: said(inlineData('image/png', PNG)) },
-    { name: 'a PDF, as `inlineData`', ask: said(inlineData('application/pdf', PDF)) },
-    { name: 'sound, as `inlineData`', ask: said(inlineData('audio/wav', 'UklGRg==')) },
+    { name: '`speechConfig`', members: config({ speechConfig: { languageCode: 'en' } }) },
+    {
+      name: '`systemInstruction`',
+      members: { systemInstruction: { parts: [{ text: 'Be brief.' }] } },
+    },
+    { name: 'a picture, as `inlineData`', members: userContent(inlineData('image/png', PNG)) },
+    { name: 'a PDF, as `inlineData`', members: userContent(inlineData('application/pdf', PDF)) },
+    { name: 'sound, as `inlineData`', members: userContent(inlineData('audio/wav', 'UklGRg==')) },
     {
       name: 'a picture by URL, as `fileData`',
-      ask: said(fileData('image/png', 'https://example.com/a.png')),
+      members: userContent(fileData('image/png', 'https://example.com/a.png')),
     },
     {
       name: 'a file in a store of Google’s',
-      ask: said(fileData('application/pdf', 'gs://bucket/a.pdf')),
+      members: userContent(fileData('application/pdf', 'gs://bucket/a.pdf')),
     },
-    { name: '`functionDeclarations`', ask: FUNCTIONS },
-    { name: 'a `functionResponse`', ask: result({ output: 'high' }), base: result({ output: '' }) },
+    { name: '`functionDeclarations`', members: FUNCTIONS },
+    {
+      name: 'a `functionResponse`',
+      members: result({ output: 'high' }),
+      base: result({ output: '' }),
+    },
     {
       name: 'a `functionResponse` with an error',
-      ask: result({ error: 'closed' }),
+      members: result({ error: 'closed' }),
       base: result({ output: 'closed' }),
     },
     {
       name: 'a picture in a `functionResponse`',
-      ask: result({ output: 'high' }, { parts: [inlineData('image/png', PNG)] }),
+      members: result({ output: 'high' }, { parts: [inlineData('image/png', PNG)] }),
       base: result({ output: 'high' }),
     },
-    { name: '`functionCallingConfig`: AUTO', ask: calling({ mode: 'AUTO' }), base: FUNCTIONS },
-    { name: '`functionCallingConfig`: ANY', ask: calling({ mode: 'ANY' }), base: FUNCTIONS },
-    { name: '`functionCallingConfig`: NONE', ask: calling({ mode: 'NONE' }), base: FUNCTIONS },
+    { name: '`functionCallingConfig`: AUTO', members: calling({ mode: 'AUTO' }), base: FUNCTIONS },
+    { name: '`functionCallingConfig`: ANY', members: calling({ mode: 'ANY' }), base: FUNCTIONS },
+    { name: '`functionCallingConfig`: NONE', members: calling({ mode: 'NONE' }), base: FUNCTIONS },
     {
       name: '`allowedFunctionNames`',
-      ask: calling({ mode: 'ANY', allowedFunctionNames: ['get_tide', 'wait'] }),
+      members: calling({ mode: 'ANY', allowedFunctionNames: ['get_tide', 'wait'] }),
       base: FUNCTIONS,
     },
     {
       name: '`googleSearch` and other tools that Google runs',
-      ask: { tools: [{ googleSearch: {} }] },
+      members: { tools: [{ googleSearch: {} }] },
     },
     {
       name: 'a thought of Google’s, sent back',
-      ask: answered({ text: 'Hm.', thought: true, thoughtSignature: 'AAAA' }, { text: 'Yes.' }),
-      base: answered({ text: 'Yes.' }),
+      members: afterReply(
+        { text: 'Hm.', thought: true, thoughtSignature: 'AAAA' },
+        { text: 'Yes.' },
+      ),
+      base: afterReply({ text: 'Yes.' }),
     },
     {
       name: '`executableCode`, sent back',
-      ask: answered({ executableCode: { language: 'PYTHON', code: '1' } }, { text: 'Yes.' }),
-      base: answered({ text: 'Yes.' }),
+      members: afterReply({ executableCode: { language: 'PYTHON', code: '1' } }, { text: 'Yes.' }),
+      base: afterReply({ text: 'Yes.' }),
     },
     {
       name: '`safetySettings` that block',
-      ask: {
+      members: {
         safetySettings: [
           { category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_LOW_AND_ABOVE' },
         ],
       },
     },
-    { name: '`cachedContent`', ask: { cachedContent: 'cachedContents/a' } },
-    { name: '`labels`', ask: { labels: { team: 'a' } } },
-    { name: '`serviceTier`: flex', ask: { serviceTier: 'FLEX' } },
+    { name: '`cachedContent`', members: { cachedContent: 'cachedContents/a' } },
+    { name: '`labels`', members: { labels: { team: 'a' } } },
+    { name: '`serviceTier`: flex', members: { serviceTier: 'FLEX' } },
   ],
 }

@@ -7,10 +7,17 @@ import type { Catalogue } from '../../config/config.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { DialectName } from '../../dialects/dialect.js'
 import { resolveEndpoint, EGRESSES } from '../../dialects/index.js'
-import { CLIENTS } from './clients.js'
-import { replyFate, requestFate, type Fate, type Found } from './fate.js'
-import { PLAIN_REPLY, REPLY_CONCEPTS, type ReplyConcept } from './replies.js'
-import { REQUEST_GROUPS, type RequestConcept } from './requests.js'
+import { CLIENTS } from './messages-clients.js'
+import {
+  translateReplyConcept,
+  translateRequestConcept,
+  type Outcome,
+  type TranslationOutcome,
+} from './translate-concept.js'
+import { REPLY_CONCEPTS } from './replies.js'
+import { PLAIN_REPLY, type ReplyConcept } from './reply-fragments.js'
+import type { RequestConcept } from './concepts.js'
+import { REQUEST_GROUPS } from './requests.js'
 
 /** A dialect as the page shows it, and the model that stands for it. */
 export interface Column {
@@ -37,7 +44,7 @@ export const PLAIN_REQUEST: JsonObject = {
   max_completion_tokens: 200,
 }
 
-const SIGNS: Readonly<Record<Fate, string>> = {
+const SIGNS: Readonly<Record<Outcome, string>> = {
   kept: '●',
   emulated: '◐',
   lost: '○',
@@ -46,24 +53,35 @@ const SIGNS: Readonly<Record<Fate, string>> = {
 }
 
 /** What becomes of a concept in a request for a column. */
-export function fateOfRequest(
-  { base, ask }: RequestConcept,
+export function requestOutcome(
+  { base, members }: RequestConcept,
   { dialect, model }: Column,
   catalogue: Catalogue,
-): Found {
-  return requestFate({ ...PLAIN_REQUEST, ...base }, ask, dialect, factsFor(catalogue, model))
+): TranslationOutcome {
+  return translateRequestConcept(
+    { ...PLAIN_REQUEST, ...base },
+    members,
+    dialect,
+    factsFor(catalogue, model),
+  )
 }
 
 /** What becomes of a concept in a reply of a column; null where that format has no such thing. */
-export function fateOfReply(
-  { said, ask }: ReplyConcept,
+export function replyOutcome(
+  { replies, members }: ReplyConcept,
   { dialect, model }: Column,
   catalogue: Catalogue,
-): Found | null {
-  const reply = said[dialect]
+): TranslationOutcome | null {
+  const reply = replies[dialect]
   if (dialect === 'openai-chat' || reply === undefined) return null
-  const request = { ...PLAIN_REQUEST, ...ask }
-  return replyFate(PLAIN_REPLY[dialect], reply, dialect, request, factsFor(catalogue, model))
+  const request = { ...PLAIN_REQUEST, ...members }
+  return translateReplyConcept(
+    PLAIN_REPLY[dialect],
+    reply,
+    dialect,
+    request,
+    factsFor(catalogue, model),
+  )
 }
 
 /** The whole page, ending in a newline. */
@@ -88,7 +106,7 @@ export function dialectsPage(catalogue: Catalogue): string {
     '',
     '## At a glance',
     '',
-    ...glance(catalogue),
+    ...overviewTable(catalogue),
     '',
     PAIRS_INTRODUCTION.trim(),
     '',
@@ -135,13 +153,13 @@ Every client format works with every upstream dialect. Of the things that client
 ○ lost, ✕ rejected, · nothing to carry. Between equal formats, requests and replies pass byte for byte.
 `
 
-const WORDS: readonly Fate[] = ['kept', 'emulated', 'lost', 'rejected', 'needless']
+const WORDS: readonly Outcome[] = ['kept', 'emulated', 'lost', 'rejected', 'needless']
 
 /** How many of a format's things meet each fate, for each pair of client format and upstream dialect. */
 function pairs(catalogue: Catalogue): string[] {
   const chats = COLUMNS.map((column) =>
     countsOf(CHAT_CONCEPTS, (concept) =>
-      shownFate(concept, column, fateOfRequest(concept, column, catalogue)),
+      shownOutcome(concept, column, requestOutcome(concept, column, catalogue)),
     ),
   )
   const rows = CLIENTS.map(({ title, path, plain, concepts }) => {
@@ -149,7 +167,8 @@ function pairs(catalogue: Catalogue): string[] {
       const facts = factsFor(catalogue, model)
       return countsOf(
         concepts,
-        ({ base, ask }) => requestFate({ ...plain, ...base }, ask, dialect, facts, path).fate,
+        ({ base, members }) =>
+          translateRequestConcept({ ...plain, ...base }, members, dialect, facts, path).outcome,
       )
     })
     return `| ${title} | ${cells.join(' | ')} |`
@@ -162,9 +181,9 @@ function pairs(catalogue: Catalogue): string[] {
   ]
 }
 
-function countsOf<T>(concepts: readonly T[], fateOf: (concept: T) => Fate): string {
-  const fates = concepts.map(fateOf)
-  return WORDS.map((word) => fates.filter((fate) => fate === word).length).join(' / ')
+function countsOf<T>(concepts: readonly T[], outcomeOf: (concept: T) => Outcome): string {
+  const outcomes = concepts.map(outcomeOf)
+  return WORDS.map((word) => outcomes.filter((outcome) => outcome === word).length).join(' / ')
 }
 
 const CHAT_CONCEPTS: readonly RequestConcept[] = REQUEST_GROUPS.flatMap(({ concepts }) => concepts)
@@ -174,26 +193,27 @@ function clientTables(catalogue: Catalogue): string[] {
   return CLIENTS.flatMap(({ title, path, plain, concepts }) => [
     `## What a client asks: ${title}`,
     '',
-    ...table(COLUMNS, concepts, ({ base, ask }, { dialect, model }) => {
+    ...table(COLUMNS, concepts, ({ base, members }, { dialect, model }) => {
       const facts = factsFor(catalogue, model)
-      const found = requestFate({ ...plain, ...base }, ask, dialect, facts, path)
-      const isForeign = found.fate === 'kept' && resolveEndpoint('POST', path)?.dialect !== dialect
-      return joined(SIGNS[found.fate], [isForeign ? placesText(found.at) : undefined])
+      const found = translateRequestConcept({ ...plain, ...base }, members, dialect, facts, path)
+      const isForeign =
+        found.outcome === 'kept' && resolveEndpoint('POST', path)?.dialect !== dialect
+      return joined(SIGNS[found.outcome], [isForeign ? pathsText(found.at) : undefined])
     }),
     '',
   ])
 }
 
 /** How many concepts of a request meet each fate. */
-function glance(catalogue: Catalogue): string[] {
+function overviewTable(catalogue: Catalogue): string[] {
   const concepts = CHAT_CONCEPTS
   const rows = COLUMNS.map((column) => {
-    const counts = new Map<Fate, number>()
+    const counts = new Map<Outcome, number>()
     for (const concept of concepts) {
-      const fate = shownFate(concept, column, fateOfRequest(concept, column, catalogue))
-      counts.set(fate, (counts.get(fate) ?? 0) + 1)
+      const outcome = shownOutcome(concept, column, requestOutcome(concept, column, catalogue))
+      counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
     }
-    return `| ${column.title} | ${WORDS.map((fate) => counts.get(fate) ?? 0).join(' | ')} |`
+    return `| ${column.title} | ${WORDS.map((outcome) => counts.get(outcome) ?? 0).join(' | ')} |`
   })
   return [
     `| of ${concepts.length} things that a client may ask | ● kept | ◐ emulated | ○ lost | ✕ rejected | · nothing to carry |`,
@@ -203,8 +223,12 @@ function glance(catalogue: Catalogue): string[] {
 }
 
 /** What arrives by other means is emulated, though nothing is lost by it. */
-function shownFate({ emulated }: RequestConcept, { dialect }: Column, { fate }: Found): Fate {
-  return fate === 'kept' && emulated?.[dialect] !== undefined ? 'emulated' : fate
+function shownOutcome(
+  { emulated }: RequestConcept,
+  { dialect }: Column,
+  { outcome }: TranslationOutcome,
+): Outcome {
+  return outcome === 'kept' && emulated?.[dialect] !== undefined ? 'emulated' : outcome
 }
 
 function table<T extends { readonly name: string }>(
@@ -223,35 +247,37 @@ function table<T extends { readonly name: string }>(
 }
 
 function requestCell(concept: RequestConcept, column: Column, catalogue: Catalogue): string {
-  const found = fateOfRequest(concept, column, catalogue)
-  const fate = shownFate(concept, column, found)
+  const found = requestOutcome(concept, column, catalogue)
+  const outcome = shownOutcome(concept, column, found)
   const note = concept.notes?.[column.dialect]
-  if (fate === 'emulated') return joined(SIGNS.emulated, [concept.emulated?.[column.dialect], note])
-  const isPlace = fate === 'kept' && column.dialect !== 'openai-chat'
-  return joined(SIGNS[fate], [isPlace ? placesText(found.at) : undefined, note])
+  if (outcome === 'emulated')
+    return joined(SIGNS.emulated, [concept.emulated?.[column.dialect], note])
+  const showsPath = outcome === 'kept' && column.dialect !== 'openai-chat'
+  return joined(SIGNS[outcome], [showsPath ? pathsText(found.at) : undefined, note])
 }
 
 function replyCell(concept: ReplyConcept, column: Column, catalogue: Catalogue): string {
-  const found = fateOfReply(concept, column, catalogue)
+  const found = replyOutcome(concept, column, catalogue)
   if (found === null) return ''
-  const where = found.fate === 'kept' ? placesText(found.at) : undefined
-  return joined(SIGNS[found.fate], [where, concept.notes?.[column.dialect]])
+  const where = found.outcome === 'kept' ? pathsText(found.at) : undefined
+  return joined(SIGNS[found.outcome], [where, concept.notes?.[column.dialect]])
 }
 
 /** Where it is, unless that goes without saying. */
-function placesText(at: readonly string[]): string | undefined {
-  const places = at
+function pathsText(at: readonly string[]): string | undefined {
+  const paths = at
     .map((path) => path.replace(/^choices\./, ''))
-    .filter((path) => !MEANT.test(path))
-  const [first, ...more] = places
+    .filter((path) => !EXPECTED_PATHS.test(path))
+  const [first, ...more] = paths
   if (first === undefined) return undefined
   return [first, ...more.slice(0, 1)].map((path) => `\`${path}\``).join(', ')
 }
 
 /** Messages and tools are where they are expected, and the model's path changes for streams. */
-const MEANT = /^(?:path|messages|contents|input|tools|message\.content|usage\.total_tokens)(?:\.|$)/
+const EXPECTED_PATHS =
+  /^(?:path|messages|contents|input|tools|message\.content|usage\.total_tokens)(?:\.|$)/
 
 function joined(sign: string, texts: readonly (string | undefined)[]): string {
-  const said = texts.filter((text) => text !== undefined)
-  return said.length === 0 ? sign : `${sign} ${said.join('; ')}`
+  const parts = texts.filter((text) => text !== undefined)
+  return parts.length === 0 ? sign : `${sign} ${parts.join('; ')}`
 }

@@ -5,7 +5,7 @@
 import { refuseAnthropic } from './errors.js'
 import { arrayOf, isObject, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { Dice } from '../seed.js'
+import type { RandomSource } from '../seeded-random.js'
 import { checked, signed } from '../signature.js'
 
 /** Models that check what stood before their thinking. */
@@ -13,9 +13,13 @@ const BINDS = /^claude-\w+-5-[1-9](?!\d)/
 const BETA = 'thinking-binding-controls-2026-08-01'
 
 /** The signature of thinking that a reply to `body` begins with. */
-export function thinkingSignature(body: JsonObject, thinking: string, dice: Dice): string {
+export function thinkingSignature(
+  body: JsonObject,
+  thinking: string,
+  random: RandomSource,
+): string {
   const messages = arrayOf(body.messages).map(objectOf)
-  return signed([thinking, prefixOf(body, messages, [])], dice, 152)
+  return signed([thinking, prefixOf(body, messages, [])], random, 152)
 }
 
 /** Refuses thinking that is not what was said, or that is missing where it must not be. */

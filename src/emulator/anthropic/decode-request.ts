@@ -7,11 +7,11 @@ import { refuseAnthropic } from './errors.js'
 import { textOf } from '../openai/decode-chat-request.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { Ask, Call, ToolResult } from '../ask.js'
+import type { ModelInput, ParsedRequest, ToolResult } from '../exchange.js'
 
 /** A messages request that broke no rule. */
 export interface AnthropicRequest {
-  readonly ask: Ask
+  readonly modelInput: ModelInput
   readonly stream: boolean
   /** False where the thinking text is to be left out and only its signature sent. */
   readonly showThinking: boolean
@@ -21,21 +21,21 @@ const VERSIONS = ['2023-06-01', '2023-01-01', '2026-10-21']
 const FAMILIES = /^claude-([1-9]|opus|sonnet|haiku|fable|instant|mythos)/
 
 /** Throws a `Refusal` for what Anthropic answers with an error. */
-export function readAnthropic(call: Call): AnthropicRequest {
-  checkAnthropicKey(call)
-  const version = call.headers['anthropic-version']
+export function readAnthropic(request: ParsedRequest): AnthropicRequest {
+  checkAnthropicKey(request)
+  const version = request.headers['anthropic-version']
   if (typeof version !== 'string') {
     refuse('anthropic-version: header is required')
   }
   if (!VERSIONS.includes(version)) {
     refuse(`anthropic-version: "${version}" is not a valid version`)
   }
-  const { body } = call
+  const { body } = request
   if (body === undefined) {
     refuse('The request body is not valid JSON: expected value at line 1 column 1')
   }
   const model = stringOf(body.model) ?? refuse('model: Field required')
-  const counting = call.path.endsWith('/count_tokens')
+  const counting = request.path.endsWith('/count_tokens')
   const limit = numberOf(body.max_tokens)
   if (limit === undefined && !counting) {
     refuse('max_tokens: Field required')
@@ -49,25 +49,25 @@ export function readAnthropic(call: Call): AnthropicRequest {
     )
   }
   checkFields(body, version)
-  if (!call.anyModel && !FAMILIES.test(model)) {
+  if (!request.anyModel && !FAMILIES.test(model)) {
     refuseAnthropic(404, `model: ${model}`)
   }
   checkChoice(body, model)
   checkFormat(body)
   checkMessages(messages)
-  checkThinking(body, call.headers['anthropic-beta'], model)
+  checkThinking(body, request.headers['anthropic-beta'], model)
   const thinking = objectOf(body.thinking)
   return {
-    ask: askOf(body, model, messages, limit),
+    modelInput: modelInputOf(body, model, messages, limit),
     stream: body.stream === true,
     showThinking: thinking.display !== 'omitted',
   }
 }
 
 /** Throws 401 where neither header holds a key, or the key says that it is invalid. */
-export function checkAnthropicKey(call: Call): void {
-  const header = call.headers['x-api-key']
-  const bearer = /^Bearer\s+(\S.*)$/i.exec(call.headers.authorization ?? '')?.[1]
+export function checkAnthropicKey(request: ParsedRequest): void {
+  const header = request.headers['x-api-key']
+  const bearer = /^Bearer\s+(\S.*)$/i.exec(request.headers.authorization ?? '')?.[1]
   const key = typeof header === 'string' && header !== '' ? header : bearer
   if (key === undefined) {
     refuseAnthropic(401, 'x-api-key header is required')
@@ -215,12 +215,12 @@ function checkAnswered(open: readonly string[], index: number): void {
   }
 }
 
-function askOf(
+function modelInputOf(
   body: JsonObject,
   model: string,
   messages: readonly JsonObject[],
   limit: number | undefined,
-): Ask {
+): ModelInput {
   const last = messages.findLast(
     ({ role, content }) =>
       role === 'user' && (textOf(content) !== '' || imagesIn(content).length > 0),
@@ -250,7 +250,7 @@ function askOf(
   }
 }
 
-function choiceOf(choice: JsonObject): Ask['choice'] {
+function choiceOf(choice: JsonObject): ModelInput['choice'] {
   const name = stringOf(choice.name)
   if (choice.type === 'tool' && name !== undefined) {
     return { name }

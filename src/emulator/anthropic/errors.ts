@@ -2,8 +2,8 @@
  * Anthropic's forms for what is said beside answers: headers, errors, refusals, odd events.
  * Knows nothing of requests and answers.
  */
-import { Refusal } from '../ask.js'
-import type { Voice } from '../ask.js'
+import { Refusal } from '../exchange.js'
+import type { FrameWriter } from '../exchange.js'
 
 const COMMON = {
   'anthropic-organization-id': '00000000-0000-4000-8000-000000000000',
@@ -42,7 +42,7 @@ const TYPES: Record<number, string> = {
 const REQUEST_ID = 'req_011EmulatedEmulatedEmulat'
 
 /** Anthropic's forms for errors, unknown events and the like. */
-export const anthropicVoice: Voice = {
+export const anthropicFrames: FrameWriter = {
   errorBody: (status, message, type) =>
     anthropicError(
       type ?? TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error'),
@@ -86,7 +86,7 @@ export function refuseAnthropic(status: number, message: string, type?: string):
   throw new Refusal({
     status,
     headers: WHOLE,
-    units: [anthropicVoice.errorBody(status, message, type)],
+    units: [anthropicFrames.errorBody(status, message, type)],
     stream: false,
     terminators: 0,
   })

@@ -2,43 +2,43 @@
  * Anthropic's messages as a provider speaks them: whole reply and stream.
  * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
  */
-import { answerTo } from '../answer.js'
+import { generateOutput } from '../model-output.js'
 import { readAnthropic } from './decode-request.js'
 import { thinkingSignature } from './check-thinking.js'
 import { PING, STREAM, WHOLE } from './errors.js'
-import { diceOf, lettersOf } from '../seed.js'
-import type { Answer, Call, Reply } from '../ask.js'
+import { seededRandom, lettersOf } from '../seeded-random.js'
+import type { ModelOutput, ParsedRequest, Reply } from '../exchange.js'
 import type { JsonObject } from '../../chat/json.js'
-import type { Dice } from '../seed.js'
+import type { RandomSource } from '../seeded-random.js'
 
 /** The reply to `POST /messages`. */
-export function anthropicReply(call: Call): Reply {
-  const { ask, stream, showThinking } = readAnthropic(call)
-  const answer = answerTo(ask, call.seed)
-  const dice = diceOf(call.seed)
+export function anthropicReply(request: ParsedRequest): Reply {
+  const { modelInput, stream, showThinking } = readAnthropic(request)
+  const modelOutput = generateOutput(modelInput, request.seed)
+  const random = seededRandom(request.seed)
   const head = {
-    model: datedClaude(ask.model),
-    id: `msg_01${lettersOf(dice, 22)}`,
+    model: datedClaude(modelInput.model),
+    id: `msg_01${lettersOf(random, 22)}`,
     usage: {
-      input_tokens: answer.usage.input,
+      input_tokens: modelOutput.usage.input,
       cache_creation_input_tokens: 0,
       cache_read_input_tokens: 0,
       cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
     },
   }
-  const blocks = blocksOf(answer, showThinking, call.body ?? {}, dice)
+  const blocks = blocksOf(modelOutput, showThinking, request.body ?? {}, random)
   const whole = (): Reply => ({
     status: 200,
     headers: WHOLE,
-    units: [wholeBody(head, answer, blocks)],
+    units: [wholeBody(head, modelOutput, blocks)],
     stream: false,
     terminators: 0,
-    counted: answer.usage,
+    counted: modelOutput.usage,
   })
   if (!stream) {
     return whole()
   }
-  const units = streamOf(head, answer, blocks, dice)
+  const units = streamOf(head, modelOutput, blocks, random)
   return {
     status: 200,
     headers: STREAM,
@@ -46,17 +46,17 @@ export function anthropicReply(call: Call): Reply {
     stream: true,
     terminators: 1,
     whole,
-    counted: answer.usage,
+    counted: modelOutput.usage,
   }
 }
 
 /** The body of `POST /messages/count_tokens`. */
-export function anthropicCount(call: Call): Reply {
-  const { ask } = readAnthropic(call)
+export function anthropicCount(request: ParsedRequest): Reply {
+  const { modelInput } = readAnthropic(request)
   return {
     status: 200,
     headers: WHOLE,
-    units: [JSON.stringify({ input_tokens: answerTo(ask, call.seed).usage.input })],
+    units: [JSON.stringify({ input_tokens: generateOutput(modelInput, request.seed).usage.input })],
     stream: false,
     terminators: 0,
   }
@@ -75,72 +75,83 @@ interface Block {
   readonly deltas: readonly string[]
 }
 
-function blocksOf(answer: Answer, showThinking: boolean, body: JsonObject, dice: Dice): Block[] {
+function blocksOf(
+  modelOutput: ModelOutput,
+  showThinking: boolean,
+  body: JsonObject,
+  random: RandomSource,
+): Block[] {
   const blocks: Block[] = []
-  if (answer.thinking !== '') {
-    const thinking = showThinking ? answer.thinking : ''
-    const signature = thinkingSignature(body, thinking, dice)
-    const pieces = thinking.match(/[\s\S]{1,24}/gu) ?? []
+  if (modelOutput.thinking !== '') {
+    const thinking = showThinking ? modelOutput.thinking : ''
+    const signature = thinkingSignature(body, thinking, random)
+    const chunks = thinking.match(/[\s\S]{1,24}/gu) ?? []
     blocks.push({
       whole: { type: 'thinking', thinking, signature },
       start: { type: 'thinking', thinking: '', signature: '' },
       deltas: [
-        ...pieces.map((piece) => `{"type":"thinking_delta","thinking":${JSON.stringify(piece)}}`),
+        ...chunks.map((chunk) => `{"type":"thinking_delta","thinking":${JSON.stringify(chunk)}}`),
         `{"type":"signature_delta","signature":${JSON.stringify(signature)}}`,
       ],
     })
   }
-  if (answer.text !== '') {
+  if (modelOutput.text !== '') {
     blocks.push({
-      whole: { type: 'text', text: answer.text },
+      whole: { type: 'text', text: modelOutput.text },
       start: { type: 'text', text: '' },
-      deltas: answer.pieces.map((piece) => `{"type":"text_delta","text":${JSON.stringify(piece)}}`),
+      deltas: modelOutput.chunks.map(
+        (chunk) => `{"type":"text_delta","text":${JSON.stringify(chunk)}}`,
+      ),
     })
   }
-  for (const { name, args } of answer.calls) {
-    const head = { type: 'tool_use', id: `toolu_01${lettersOf(dice, 22)}`, name }
+  for (const { name, args } of modelOutput.calls) {
+    const head = { type: 'tool_use', id: `toolu_01${lettersOf(random, 22)}`, name }
     const caller = { type: 'direct' }
     const text = Object.keys(args).length === 0 ? '' : JSON.stringify(args)
-    const pieces = ['', ...(text.match(/[\s\S]{1,9}/gu) ?? [])]
+    const chunks = ['', ...(text.match(/[\s\S]{1,9}/gu) ?? [])]
     blocks.push({
       whole: { ...head, input: args, caller },
       start: { ...head, input: {}, caller },
-      deltas: pieces.map(
-        (piece) => `{"type":"input_json_delta","partial_json":${JSON.stringify(piece)}}`,
+      deltas: chunks.map(
+        (chunk) => `{"type":"input_json_delta","partial_json":${JSON.stringify(chunk)}}`,
       ),
     })
   }
   return blocks
 }
 
-function endOf(answer: Answer): JsonObject {
+function endOf(modelOutput: ModelOutput): JsonObject {
   const reason =
-    answer.end === 'tool' ? 'tool_use' : answer.end === 'length' ? 'max_tokens' : 'end_turn'
+    modelOutput.end === 'tool'
+      ? 'tool_use'
+      : modelOutput.end === 'length'
+        ? 'max_tokens'
+        : 'end_turn'
   return {
-    stop_reason: answer.stopped === undefined ? reason : 'stop_sequence',
-    stop_sequence: answer.stopped ?? null,
+    stop_reason: modelOutput.stopped === undefined ? reason : 'stop_sequence',
+    stop_sequence: modelOutput.stopped ?? null,
     stop_details: null,
   }
 }
 
-function thinkingDetails(answer: Answer): JsonObject {
-  return answer.thinking === ''
+function thinkingDetails(modelOutput: ModelOutput): JsonObject {
+  return modelOutput.thinking === ''
     ? {}
-    : { output_tokens_details: { thinking_tokens: answer.usage.thinking } }
+    : { output_tokens_details: { thinking_tokens: modelOutput.usage.thinking } }
 }
 
-function wholeBody(head: Head, answer: Answer, blocks: readonly Block[]): string {
+function wholeBody(head: Head, modelOutput: ModelOutput, blocks: readonly Block[]): string {
   return JSON.stringify({
     model: head.model,
     id: head.id,
     type: 'message',
     role: 'assistant',
     content: blocks.map(({ whole }) => whole),
-    ...endOf(answer),
+    ...endOf(modelOutput),
     usage: {
       ...head.usage,
-      output_tokens: answer.usage.output,
-      ...thinkingDetails(answer),
+      output_tokens: modelOutput.usage.output,
+      ...thinkingDetails(modelOutput),
       service_tier: 'standard',
       inference_geo: 'global',
     },
@@ -149,8 +160,13 @@ function wholeBody(head: Head, answer: Answer, blocks: readonly Block[]): string
 
 const SPACES = ' '.repeat(16)
 
-function streamOf(head: Head, answer: Answer, blocks: readonly Block[], dice: Dice): string[] {
-  let turn = dice()
+function streamOf(
+  head: Head,
+  modelOutput: ModelOutput,
+  blocks: readonly Block[],
+  random: RandomSource,
+): string[] {
+  let turn = random()
   // Anthropic pads the JSON of most events with spaces before the last brace.
   const padded = (name: string, inside: string): string => {
     turn = (Math.imul(turn, 1664525) + 1013904223) >>> 0
@@ -167,7 +183,7 @@ function streamOf(head: Head, answer: Answer, blocks: readonly Block[], dice: Di
     stop_details: null,
     usage: {
       ...head.usage,
-      output_tokens: Math.min(answer.usage.output, 1 + (turn % 4)),
+      output_tokens: Math.min(modelOutput.usage.output, 1 + (turn % 4)),
       service_tier: 'standard',
       inference_geo: 'global',
     },
@@ -194,16 +210,16 @@ function streamOf(head: Head, answer: Answer, blocks: readonly Block[], dice: Di
     units.push(padded('content_block_stop', `{"type":"content_block_stop","index":${index}`))
   }
   const usage = JSON.stringify({
-    input_tokens: answer.usage.input,
+    input_tokens: modelOutput.usage.input,
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: 0,
-    output_tokens: answer.usage.output,
-    ...thinkingDetails(answer),
+    output_tokens: modelOutput.usage.output,
+    ...thinkingDetails(modelOutput),
   })
   units.push(
     padded(
       'message_delta',
-      `{"type":"message_delta","delta":${JSON.stringify(endOf(answer))},"usage":${usage}`,
+      `{"type":"message_delta","delta":${JSON.stringify(endOf(modelOutput))},"usage":${usage}`,
     ),
     padded('message_stop', '{"type":"message_stop"'),
   )

@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http'
 import { GatewayError } from '../../errors.js'
 import { FAULTS } from './fault.js'
-import { sceneOf } from './script.js'
+import { scriptEntryOf } from './script.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { Ledger } from '../ledger.js'
 import type { Script } from './script.js'
@@ -27,7 +27,7 @@ export function answerControl(
   try {
     switch (`${method} ${path}`) {
       case 'POST /_emulator/script':
-        script.add(sceneOf(body))
+        script.add(scriptEntryOf(body))
         return send(response, 200, { scripted: script.size })
       case 'DELETE /_emulator/script':
         script.clear()

@@ -1,6 +1,6 @@
 /**
  * The vocabulary of faults: one table, read the same from a program, over HTTP and inside a prompt.
- * Knows no provider and does nothing itself: `distort.ts` and `play.ts` act on it.
+ * Knows no provider and does nothing itself: `apply-faults.ts` and `send-plan.ts` act on it.
  */
 import { GatewayError } from '../../errors.js'
 import { isObject, stringOf } from '../../chat/json.js'
@@ -176,8 +176,8 @@ export function directionsOf(prompt: string): Directions {
   const faults: Fault[] = []
   let words: number | undefined
   let pace: number | undefined
-  const text = prompt.replace(DIRECTIVE, (_all, name: string, said: string) => {
-    const rest = said.trim()
+  const text = prompt.replace(DIRECTIVE, (_all, name: string, setting: string) => {
+    const rest = setting.trim()
     if (name === 'fault') {
       faults.push(faultFromWords(rest))
     } else {

@@ -6,29 +6,29 @@ import { GatewayError } from '../../errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import { faultOf } from './fault.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { Call } from '../ask.js'
+import type { ParsedRequest } from '../exchange.js'
 import type { Fault } from './fault.js'
-import type { Chunking } from './play.js'
+import type { Chunking } from './send-plan.js'
 
 /** Bytes to answer with instead of an answer of the emulator's own. */
-export interface Recorded {
+export interface Recording {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Buffer
 }
 
 /** One scripted entry. */
-export interface Scene {
+export interface ScriptEntry {
   /** Which requests it is for; all where absent. */
-  readonly match?: ((call: Call) => boolean) | undefined
+  readonly match?: ((request: ParsedRequest) => boolean) | undefined
   /** How many requests it answers; without end where absent. */
   readonly times?: number
   readonly fault?: Fault | readonly Fault[] | undefined
-  readonly replay?: Recorded
+  readonly replay?: Recording
   readonly chunking?: Chunking
 }
 
-interface Entry extends Scene {
+interface Entry extends ScriptEntry {
   left: number
 }
 
@@ -37,8 +37,8 @@ export class Script {
   #entries: Entry[] = []
 
   /** Returns a function that takes the entry back. */
-  add(scene: Scene): () => void {
-    const entry: Entry = { ...scene, left: scene.times ?? Infinity }
+  add(scripted: ScriptEntry): () => void {
+    const entry: Entry = { ...scripted, left: scripted.times ?? Infinity }
     this.#entries.push(entry)
     return () => {
       this.#entries = this.#entries.filter((other) => other !== entry)
@@ -54,8 +54,8 @@ export class Script {
   }
 
   /** The first entry for this request, used up by one. */
-  take(call: Call): Scene | undefined {
-    const entry = this.#entries.find(({ match }) => match === undefined || match(call))
+  take(request: ParsedRequest): ScriptEntry | undefined {
+    const entry = this.#entries.find(({ match }) => match === undefined || match(request))
     if (entry !== undefined) {
       entry.left -= 1
       if (entry.left <= 0) {
@@ -70,7 +70,7 @@ export class Script {
  * A scene from parsed JSON: `{fault, times?, match?: {provider?, model?, stream?, contains?}}`.
  * Throws `malformed_request`, naming the field.
  */
-export function sceneOf(value: JsonValue | undefined): Scene {
+export function scriptEntryOf(value: JsonValue | undefined): ScriptEntry {
   if (!isObject(value)) {
     throw new GatewayError('malformed_request', 'the body must be a JSON object with a fault')
   }
@@ -86,7 +86,7 @@ export function sceneOf(value: JsonValue | undefined): Scene {
 
 const RULES = ['provider', 'model', 'stream', 'contains']
 
-function matcherOf(rule: JsonObject): (call: Call) => boolean {
+function matcherOf(rule: JsonObject): (request: ParsedRequest) => boolean {
   const unknown = Object.keys(rule).find((key) => !RULES.includes(key))
   if (unknown !== undefined) {
     throw new GatewayError(
@@ -94,35 +94,37 @@ function matcherOf(rule: JsonObject): (call: Call) => boolean {
       `match.${unknown} is not one of ${RULES.join(', ')}`,
     )
   }
-  return (call) =>
-    (rule.provider === undefined || rule.provider === call.provider) &&
-    (rule.model === undefined || rule.model === modelOf(call)) &&
-    (rule.stream === undefined || rule.stream === isStream(call)) &&
+  return (request) =>
+    (rule.provider === undefined || rule.provider === request.provider) &&
+    (rule.model === undefined || rule.model === modelOf(request)) &&
+    (rule.stream === undefined || rule.stream === isStream(request)) &&
     (rule.contains === undefined ||
-      JSON.stringify(call.body ?? null).includes(stringOf(rule.contains) ?? ''))
+      JSON.stringify(request.body ?? null).includes(stringOf(rule.contains) ?? ''))
 }
 
 /** The model that a request names, wherever its provider puts it. */
-export function modelOf(call: Call): string | undefined {
-  return stringOf(call.body?.model) ?? /^\/models\/([^:]+)/.exec(call.path)?.[1]
+export function modelOf(request: ParsedRequest): string | undefined {
+  return stringOf(request.body?.model) ?? /^\/models\/([^:]+)/.exec(request.path)?.[1]
 }
 
 /** Whether a request asks for a stream. */
-function isStream(call: Call): boolean {
-  return call.body?.stream === true || call.path.includes(':streamGenerateContent')
+function isStream(request: ParsedRequest): boolean {
+  return request.body?.stream === true || request.path.includes(':streamGenerateContent')
 }
 
 /** The text of the last thing that the user said, wherever the provider puts it: for directives. */
-export function lastWords(call: Call): string {
-  const body = call.body ?? {}
+export function lastWords(request: ParsedRequest): string {
+  const body = request.body ?? {}
   if (typeof body.prompt === 'string') return body.prompt
   const texts = arrayOf(body.input).filter((each) => typeof each === 'string')
   if (texts.length > 0) return texts.at(-1) ?? ''
   const embedded = arrayOf(body.requests).at(-1) ?? body
   if (isObject(embedded) && isObject(embedded.content)) return wordsOf(embedded.content)
   const turns = arrayOf(body.messages ?? body.contents ?? body.input).filter(isObject)
-  const said = turns.findLast((turn) => (turn.role ?? 'user') === 'user' && wordsOf(turn) !== '')
-  return said === undefined ? (stringOf(body.input) ?? '') : wordsOf(said)
+  const lastTurn = turns.findLast(
+    (turn) => (turn.role ?? 'user') === 'user' && wordsOf(turn) !== '',
+  )
+  return lastTurn === undefined ? (stringOf(body.input) ?? '') : wordsOf(lastTurn)
 }
 
 function wordsOf(turn: JsonObject): string {

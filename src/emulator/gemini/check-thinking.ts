@@ -5,25 +5,25 @@
 import { refuseGemini } from './errors.js'
 import { objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject } from '../../chat/json.js'
-import type { Dice } from '../seed.js'
+import type { RandomSource } from '../seeded-random.js'
 import { checked, signed } from '../signature.js'
 
 /** Documented stand-ins for a signature that was lost. */
 const STAND_INS = ['skip_thought_signature_validator', 'context_engineering_is_the_way_to_go']
 
 /** The signature of a part: of a call, by its name, or of any text. */
-export function thoughtSignature(callName: string | undefined, dice: Dice): string {
-  return signed([callName ?? ''], dice, 116)
+export function thoughtSignature(callName: string | undefined, random: RandomSource): string {
+  return signed([callName ?? ''], random, 116)
 }
 
 /** One turn: who spoke, and what. */
-export interface SpokenTurn {
+export interface Turn {
   readonly role: string
   readonly parts: readonly JsonObject[]
 }
 
 /** Refuses a signature that no model gave, and from generation 3 on a call of this turn without one. */
-export function checkSignatures(turns: readonly SpokenTurn[], model: string): void {
+export function checkSignatures(turns: readonly Turn[], model: string): void {
   for (const { parts } of turns) {
     for (const part of parts) {
       checkPart(part)

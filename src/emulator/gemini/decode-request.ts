@@ -6,17 +6,17 @@ import { checkSignatures } from './check-thinking.js'
 import { refuseGemini } from './errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { Ask, Call, Tool, ToolResult } from '../ask.js'
+import type { ModelInput, ParsedRequest, Tool, ToolResult } from '../exchange.js'
 
 /** A generateContent request that broke no rule. */
 export interface GeminiRequest {
-  readonly ask: Ask
+  readonly modelInput: ModelInput
   readonly stream: boolean
   readonly showThoughts: boolean
   /** How many answers are wanted. */
   readonly count: number
   /** How many tokens are to be weighed at each place; undefined where none is. */
-  readonly weighs: number | undefined
+  readonly topLogprobs: number | undefined
 }
 
 const FAMILIES = /^(gemini-([1-9]|flash|pro)|gemma-)/
@@ -29,16 +29,16 @@ function counted(body: JsonObject | undefined): JsonObject | undefined {
 }
 
 /** Throws a `Refusal` for what Gemini answers with an error. */
-export function readGemini(call: Call): GeminiRequest {
-  checkGeminiKey(call)
-  const [, model = '', method = ''] = /^\/models\/([^:]+):(\w+)$/.exec(call.path) ?? []
-  if (!call.anyModel && !FAMILIES.test(model)) {
+export function readGemini(request: ParsedRequest): GeminiRequest {
+  checkGeminiKey(request)
+  const [, model = '', method = ''] = /^\/models\/([^:]+):(\w+)$/.exec(request.path) ?? []
+  if (!request.anyModel && !FAMILIES.test(model)) {
     refuseGemini(
       404,
       `models/${model} is not found for API version v1beta, or is not supported for ${method}. Call ModelService.ListModels to see the list of available models and their supported methods.`,
     )
   }
-  const body = counted(call.body)
+  const body = counted(request.body)
   if (body === undefined) {
     refuse('Invalid JSON payload received. Unexpected end of string. Expected a value.')
   }
@@ -60,18 +60,18 @@ export function readGemini(call: Call): GeminiRequest {
   }
   const stream = method === 'streamGenerateContent'
   return {
-    ask: askOf(asked, config, thinking, model, contents),
+    modelInput: modelInputOf(asked, config, thinking, model, contents),
     stream,
     count: countOf(config, model, stream),
-    weighs: weighsOf(config, model, stream),
+    topLogprobs: topLogprobsOf(config, model, stream),
     showThoughts: thinking.includeThoughts === true,
   }
 }
 
 /** Throws 400 API_KEY_INVALID where the key is missing or says that it is invalid. */
-export function checkGeminiKey(call: Call): void {
-  const header = call.headers['x-goog-api-key']
-  const key = typeof header === 'string' ? header : (call.query.get('key') ?? '')
+export function checkGeminiKey(request: ParsedRequest): void {
+  const header = request.headers['x-goog-api-key']
+  const key = typeof header === 'string' ? header : (request.query.get('key') ?? '')
   if (key === '' || key.includes('invalid')) {
     refuseGemini(400, 'API key not valid. Please pass a valid API key.', [
       {
@@ -133,7 +133,7 @@ function countOf(config: JsonObject, model: string, stream: boolean): number {
   return count
 }
 
-function weighsOf(config: JsonObject, model: string, stream: boolean): number | undefined {
+function topLogprobsOf(config: JsonObject, model: string, stream: boolean): number | undefined {
   const top = numberOf(config.logprobs)
   if (config.responseLogprobs !== true) {
     return top === undefined ? undefined : refuse('Logprobs needs response_logprobs to be true')
@@ -236,13 +236,13 @@ function textOf(content: JsonObject | undefined): string {
     .join('')
 }
 
-function askOf(
+function modelInputOf(
   asked: JsonObject,
   config: JsonObject,
   thinking: JsonObject,
   model: string,
   contents: readonly JsonObject[],
-): Ask {
+): ModelInput {
   const last = contents.findLast(
     (content) =>
       content.role !== 'model' &&

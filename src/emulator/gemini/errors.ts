@@ -2,8 +2,8 @@
  * Gemini's forms for what is said beside answers: headers, errors, refusals, odd events.
  * Knows nothing of requests and answers.
  */
-import { Refusal } from '../ask.js'
-import type { Voice } from '../ask.js'
+import { Refusal } from '../exchange.js'
+import type { FrameWriter } from '../exchange.js'
 import type { JsonObject } from '../../chat/json.js'
 
 const COMMON = { 'server-timing': 'gfet4t7; dur=1', vary: 'Origin' }
@@ -31,7 +31,7 @@ const STATES: Record<number, string> = {
 }
 
 /** Gemini's forms for errors, unknown events and the like. */
-export const geminiVoice: Voice = {
+export const geminiFrames: FrameWriter = {
   errorBody: (status, message, type) => geminiError(status, message, [], type),
   errorEvent: (type) =>
     frame(

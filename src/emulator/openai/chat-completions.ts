@@ -2,31 +2,31 @@
  * OpenAI's chat completions as a provider speaks them: rules of the request, whole reply, stream.
  * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
  */
-import { answerTo } from '../answer.js'
+import { generateOutput } from '../model-output.js'
 import { readOpenAi } from './decode-chat-request.js'
 import { STREAM, WHOLE } from './errors.js'
-import { diceOf, lettersOf } from '../seed.js'
-import type { Answer, Call, Reply } from '../ask.js'
+import { seededRandom, lettersOf } from '../seeded-random.js'
+import type { ModelOutput, ParsedRequest, Reply } from '../exchange.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { Dice } from '../seed.js'
+import type { RandomSource } from '../seeded-random.js'
 
 /** The reply to `POST /chat/completions`. */
-export function openAiReply(call: Call): Reply {
-  const { ask, stream, includeUsage, count, obfuscate } = readOpenAi(call)
-  const answer = answerTo(ask, call.seed)
-  const dice = diceOf(call.seed)
+export function openAiReply(request: ParsedRequest): Reply {
+  const { modelInput, stream, includeUsage, count, obfuscate } = readOpenAi(request)
+  const modelOutput = generateOutput(modelInput, request.seed)
+  const random = seededRandom(request.seed)
   const head = {
-    id: `chatcmpl-${lettersOf(dice, 29)}`,
-    created: call.now,
-    model: datedModel(ask.model),
-    tier: servedTier(call.body?.['service_tier']),
-    fingerprint: `fp_${dice().toString(16).padStart(10, '0').slice(0, 10)}`,
+    id: `chatcmpl-${lettersOf(random, 29)}`,
+    created: request.now,
+    model: datedModel(modelInput.model),
+    tier: servedTier(request.body?.['service_tier']),
+    fingerprint: `fp_${random().toString(16).padStart(10, '0').slice(0, 10)}`,
   }
-  const counted = { input: answer.usage.input, output: answer.usage.output * count }
+  const counted = { input: modelOutput.usage.input, output: modelOutput.usage.output * count }
   const whole = (): Reply => ({
     status: 200,
     headers: WHOLE,
-    units: [wholeBody(head, answer, count, dice)],
+    units: [wholeBody(head, modelOutput, count, random)],
     stream: false,
     terminators: 0,
     counted,
@@ -34,7 +34,7 @@ export function openAiReply(call: Call): Reply {
   if (!stream) {
     return whole()
   }
-  const units = streamOf(head, answer, { includeUsage, count, obfuscate, dice })
+  const units = streamOf(head, modelOutput, { includeUsage, count, obfuscate, random })
   return { status: 200, headers: STREAM, units, stream: true, terminators: 1, whole, counted }
 }
 
@@ -51,12 +51,12 @@ function servedTier(asked: JsonValue | undefined): string {
   return asked === 'flex' || asked === 'priority' ? asked : 'default'
 }
 
-function finishOf(answer: Answer): string {
-  return answer.end === 'tool' ? 'tool_calls' : answer.end
+function finishOf(modelOutput: ModelOutput): string {
+  return modelOutput.end === 'tool' ? 'tool_calls' : modelOutput.end
 }
 
-function usageOf(answer: Answer, count: number): JsonObject {
-  const { input, output, thinking } = answer.usage
+function usageOf(modelOutput: ModelOutput, count: number): JsonObject {
+  const { input, output, thinking } = modelOutput.usage
   return {
     prompt_tokens: input,
     completion_tokens: output * count,
@@ -71,15 +71,20 @@ function usageOf(answer: Answer, count: number): JsonObject {
   }
 }
 
-function wholeBody(head: Head, answer: Answer, count: number, dice: Dice): string {
+function wholeBody(
+  head: Head,
+  modelOutput: ModelOutput,
+  count: number,
+  random: RandomSource,
+): string {
   const choices = Array.from({ length: count }, (_unused, index) => ({
     index,
     message: {
       role: 'assistant',
-      content: answer.calls.length > 0 ? null : answer.text,
-      ...(answer.calls.length > 0 && {
-        tool_calls: answer.calls.map(({ name, args }) => ({
-          id: callId(dice),
+      content: modelOutput.calls.length > 0 ? null : modelOutput.text,
+      ...(modelOutput.calls.length > 0 && {
+        tool_calls: modelOutput.calls.map(({ name, args }) => ({
+          id: callId(random),
           type: 'function',
           function: { name, arguments: JSON.stringify(args) },
         })),
@@ -88,7 +93,7 @@ function wholeBody(head: Head, answer: Answer, count: number, dice: Dice): strin
       annotations: [],
     },
     logprobs: null,
-    finish_reason: finishOf(answer),
+    finish_reason: finishOf(modelOutput),
   }))
   const body = {
     id: head.id,
@@ -96,32 +101,32 @@ function wholeBody(head: Head, answer: Answer, count: number, dice: Dice): strin
     created: head.created,
     model: head.model,
     choices,
-    usage: usageOf(answer, count),
+    usage: usageOf(modelOutput, count),
     service_tier: head.tier,
     system_fingerprint: head.fingerprint,
   }
   return `${JSON.stringify(body, undefined, 2)}\n`
 }
 
-function callId(dice: Dice): string {
-  return `call_${lettersOf(dice, 24)}`
+function callId(random: RandomSource): string {
+  return `call_${lettersOf(random, 24)}`
 }
 
 interface StreamOptions {
   readonly includeUsage: boolean
   readonly count: number
   readonly obfuscate: boolean
-  readonly dice: Dice
+  readonly random: RandomSource
 }
 
-function streamOf(head: Head, answer: Answer, options: StreamOptions): string[] {
-  const { includeUsage, count, dice } = options
+function streamOf(head: Head, modelOutput: ModelOutput, options: StreamOptions): string[] {
+  const { includeUsage, count, random } = options
   const start =
     `data: {"id":"${head.id}","object":"chat.completion.chunk","created":${head.created},` +
     `"model":${JSON.stringify(head.model)},"service_tier":"${head.tier}",` +
     `"system_fingerprint":"${head.fingerprint}",`
-  const chaff = lettersOf(dice, 64)
-  let turn = dice()
+  const chaff = lettersOf(random, 64)
+  let turn = random()
   const end = (): string => {
     turn = (Math.imul(turn, 1664525) + 1013904223) >>> 0
     const padding = options.obfuscate
@@ -137,19 +142,19 @@ function streamOf(head: Head, answer: Answer, options: StreamOptions): string[] 
     )
   }
   // Choices grow side by side: a chunk of each in turn.
-  const said = Array.from({ length: count }, () => deltasOf(answer, dice))
-  for (const at of (said[0] ?? []).keys()) {
-    for (const [index, deltas] of said.entries()) {
+  const choices = Array.from({ length: count }, () => deltasOf(modelOutput, random))
+  for (const at of (choices[0] ?? []).keys()) {
+    for (const [index, deltas] of choices.entries()) {
       add(index, deltas[at] ?? '{}')
     }
   }
-  for (const index of said.keys()) {
-    add(index, '{}', JSON.stringify(finishOf(answer)))
+  for (const index of choices.keys()) {
+    add(index, '{}', JSON.stringify(finishOf(modelOutput)))
   }
   if (includeUsage) {
     const padding = options.obfuscate ? `,"obfuscation":""` : ''
     units.push(
-      `${start}"choices":[],"usage":${JSON.stringify(usageOf(answer, count))}${padding}}\n\n`,
+      `${start}"choices":[],"usage":${JSON.stringify(usageOf(modelOutput, count))}${padding}}\n\n`,
     )
   }
   units.push('data: [DONE]\n\n')
@@ -157,15 +162,15 @@ function streamOf(head: Head, answer: Answer, options: StreamOptions): string[] 
 }
 
 /** The deltas of one choice, its end excepted. */
-function deltasOf(answer: Answer, dice: Dice): string[] {
+function deltasOf(modelOutput: ModelOutput, random: RandomSource): string[] {
   const deltas: string[] = []
-  if (answer.calls.length === 0) {
+  if (modelOutput.calls.length === 0) {
     deltas.push('{"role":"assistant","content":"","refusal":null}')
-    deltas.push(...answer.pieces.map((piece) => `{"content":${JSON.stringify(piece)}}`))
+    deltas.push(...modelOutput.chunks.map((chunk) => `{"content":${JSON.stringify(chunk)}}`))
   }
-  for (const [at, { name, args }] of answer.calls.entries()) {
+  for (const [at, { name, args }] of modelOutput.calls.entries()) {
     const header = JSON.stringify([
-      { index: at, id: callId(dice), type: 'function', function: { name, arguments: '' } },
+      { index: at, id: callId(random), type: 'function', function: { name, arguments: '' } },
     ])
     // The first call shares its chunk with the role; later ones come alone.
     deltas.push(
@@ -173,9 +178,9 @@ function deltasOf(answer: Answer, dice: Dice): string[] {
         ? `{"role":"assistant","content":null,"tool_calls":${header},"refusal":null}`
         : `{"tool_calls":${header}}`,
     )
-    for (const piece of JSON.stringify(args).match(/[\s\S]{1,6}/gu) ?? []) {
+    for (const chunk of JSON.stringify(args).match(/[\s\S]{1,6}/gu) ?? []) {
       deltas.push(
-        `{"tool_calls":[{"index":${at},"function":{"arguments":${JSON.stringify(piece)}}}]}`,
+        `{"tool_calls":[{"index":${at},"function":{"arguments":${JSON.stringify(chunk)}}}]}`,
       )
     }
   }

@@ -3,29 +3,31 @@
  * Knows no fault.
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../../chat/json.js'
-import { answerTo } from '../answer.js'
-import type { Answer, Ask, Call, Reply } from '../ask.js'
+import { generateOutput } from '../model-output.js'
+import type { ModelOutput, ModelInput, ParsedRequest, Reply } from '../exchange.js'
 import { checkOpenAiKey } from './decode-chat-request.js'
 import { refuseOpenAi, STREAM, WHOLE } from './errors.js'
-import { diceOf, lettersOf } from '../seed.js'
+import { seededRandom, lettersOf } from '../seeded-random.js'
 
 /** OpenAI's models that still have the endpoint; other servers of the format have it for all. */
 const FAMILIES = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
 
 /** The reply to `POST /completions`. */
-export function completionsReply(call: Call): Reply {
-  checkOpenAiKey(call)
-  const body = call.body ?? {}
+export function completionsReply(request: ParsedRequest): Reply {
+  checkOpenAiKey(request)
+  const body = request.body ?? {}
   const model = stringOf(body.model) ?? ''
-  if (!call.anyModel && !FAMILIES.test(model)) {
+  if (!request.anyModel && !FAMILIES.test(model)) {
     const message =
       'This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?'
     refuseOpenAi(404, message, { param: 'model' })
   }
   const prompts = typeof body.prompt === 'string' ? [body.prompt] : arrayOf(body.prompt).map(String)
-  const answers = prompts.map((prompt) => answerTo(askOf(call, model, prompt), call.seed))
-  const id = `cmpl-${lettersOf(diceOf(call.seed), 29)}`
-  const head = { id, object: 'text_completion', created: call.now, model }
+  const answers = prompts.map((prompt) =>
+    generateOutput(modelInputOf(request, model, prompt), request.seed),
+  )
+  const id = `cmpl-${lettersOf(seededRandom(request.seed), 29)}`
+  const head = { id, object: 'text_completion', created: request.now, model }
   const counted = {
     input: answers.reduce((sum, { usage }) => sum + usage.input, 0),
     output: answers.reduce((sum, { usage }) => sum + usage.output, 0),
@@ -37,8 +39,8 @@ export function completionsReply(call: Call): Reply {
   }
   const echo = (at: number): string => (body.echo === true ? (prompts[at] ?? '') : '')
   const whole = (): Reply => {
-    const choices = answers.map((answer, index) =>
-      choiceOf(index, echo(index) + answer.text, answer),
+    const choices = answers.map((modelOutput, index) =>
+      choiceOf(index, echo(index) + modelOutput.text, modelOutput),
     )
     const units = [JSON.stringify({ ...head, choices, usage })]
     return { status: 200, headers: WHOLE, units, stream: false, terminators: 0, counted }
@@ -48,10 +50,10 @@ export function completionsReply(call: Call): Reply {
   }
   const wantsUsage = objectOf(body.stream_options).include_usage === true
   const frame = (data: object): string => `data: ${JSON.stringify({ ...head, ...data })}\n\n`
-  const units = answers.flatMap((answer, index) => [
+  const units = answers.flatMap((modelOutput, index) => [
     ...(echo(index) === '' ? [] : [frame({ choices: [choiceOf(index, echo(index), null)] })]),
-    ...answer.pieces.map((piece) => frame({ choices: [choiceOf(index, piece, null)] })),
-    frame({ choices: [choiceOf(index, '', answer)] }),
+    ...modelOutput.chunks.map((chunk) => frame({ choices: [choiceOf(index, chunk, null)] })),
+    frame({ choices: [choiceOf(index, '', modelOutput)] }),
   ])
   if (wantsUsage) {
     units.push(frame({ choices: [], usage }))
@@ -60,11 +62,16 @@ export function completionsReply(call: Call): Reply {
   return { status: 200, headers: STREAM, units, stream: true, terminators: 1, whole, counted }
 }
 
-function choiceOf(index: number, text: string, answer: Answer | null): object {
-  return { text, index, logprobs: null, finish_reason: answer === null ? null : answer.end }
+function choiceOf(index: number, text: string, modelOutput: ModelOutput | null): object {
+  return {
+    text,
+    index,
+    logprobs: null,
+    finish_reason: modelOutput === null ? null : modelOutput.end,
+  }
 }
 
-function askOf({ body = {} }: Call, model: string, prompt: string): Ask {
+function modelInputOf({ body = {} }: ParsedRequest, model: string, prompt: string): ModelInput {
   const stops = typeof body.stop === 'string' ? [body.stop] : arrayOf(body.stop)
   return {
     model,

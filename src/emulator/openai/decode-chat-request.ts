@@ -5,11 +5,11 @@
 import { refuseOpenAi } from './errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { Ask, Call, Tool, ToolResult } from '../ask.js'
+import type { ModelInput, ParsedRequest, Tool, ToolResult } from '../exchange.js'
 
 /** A chat completions request that broke no rule. */
 export interface OpenAiRequest {
-  readonly ask: Ask
+  readonly modelInput: ModelInput
   readonly stream: boolean
   readonly includeUsage: boolean
   /** Choices asked for. */
@@ -18,16 +18,16 @@ export interface OpenAiRequest {
 }
 
 /** Throws a `Refusal` for what OpenAI answers with an error. */
-export function readOpenAi(call: Call): OpenAiRequest {
-  checkOpenAiKey(call)
-  const { body } = call
+export function readOpenAi(request: ParsedRequest): OpenAiRequest {
+  checkOpenAiKey(request)
+  const { body } = request
   if (body === undefined) {
     refuseOpenAi(
       400,
       'We could not parse the JSON body of your request. (HINT: This likely means you aren’t using your HTTP library correctly.)',
     )
   }
-  const model = openAiModel(body, call.anyModel)
+  const model = openAiModel(body, request.anyModel)
   checkEndpoint(model)
   const messages = messagesIn(body)
   checkMessages(messages)
@@ -40,7 +40,7 @@ export function readOpenAi(call: Call): OpenAiRequest {
     )
   }
   return {
-    ask: askOf(body, model, messages),
+    modelInput: modelInputOf(body, model, messages),
     stream: body.stream === true,
     includeUsage: options.include_usage === true,
     count: Math.max(1, Math.min(8, numberOf(body.n) ?? 1)),
@@ -49,8 +49,8 @@ export function readOpenAi(call: Call): OpenAiRequest {
 }
 
 /** Throws 401 where the bearer key is missing or says that it is invalid. */
-export function checkOpenAiKey(call: Call): void {
-  const key = /^Bearer\s+(\S.*)$/i.exec(call.headers.authorization ?? '')?.[1]
+export function checkOpenAiKey(request: ParsedRequest): void {
+  const key = /^Bearer\s+(\S.*)$/i.exec(request.headers.authorization ?? '')?.[1]
   if (key === undefined) {
     refuseOpenAi(
       401,
@@ -232,7 +232,11 @@ function checkSettings(body: JsonObject, model: string): void {
   }
 }
 
-function askOf(body: JsonObject, model: string, messages: readonly JsonObject[]): Ask {
+function modelInputOf(
+  body: JsonObject,
+  model: string,
+  messages: readonly JsonObject[],
+): ModelInput {
   const last = messages.findLast(({ role }) => role === 'user')
   const format = objectOf(body.response_format)
   const stops = typeof body.stop === 'string' ? [body.stop] : arrayOf(body.stop)
@@ -267,7 +271,7 @@ function toolOf(tool: JsonObject): Tool {
   return { name: stringOf(definition.name) ?? '', schema: definition.parameters }
 }
 
-function choiceOf(choice: JsonValue | undefined): Ask['choice'] {
+function choiceOf(choice: JsonValue | undefined): ModelInput['choice'] {
   if (choice === 'none' || choice === 'required') {
     return choice
   }

@@ -13,11 +13,11 @@ import {
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { checked } from '../signature.js'
-import type { Ask, Call, ToolResult } from '../ask.js'
+import type { ModelInput, ParsedRequest, ToolResult } from '../exchange.js'
 
 /** A Responses request that broke no rule. */
 export interface ResponsesRequest {
-  readonly ask: Ask
+  readonly modelInput: ModelInput
   readonly stream: boolean
   readonly body: JsonObject
   /** Whether reasoning comes with its sealed text. */
@@ -25,7 +25,7 @@ export interface ResponsesRequest {
   /** Whether reasoning comes with a summary. */
   readonly summarised: boolean
   /** How many tokens are to be weighed at each place of a text; undefined where none is. */
-  readonly weighs: number | undefined
+  readonly topLogprobs: number | undefined
 }
 
 const FIELDS = new Set(
@@ -39,9 +39,9 @@ const FIELDS = new Set(
 )
 
 /** Throws a `Refusal` for what OpenAI answers with an error. */
-export function readResponses(call: Call): ResponsesRequest {
-  checkOpenAiKey(call)
-  const { body } = call
+export function readResponses(request: ParsedRequest): ResponsesRequest {
+  checkOpenAiKey(request)
+  const { body } = request
   if (body === undefined) {
     refuseOpenAi(400, 'We could not parse the JSON body of your request.')
   }
@@ -53,7 +53,7 @@ export function readResponses(call: Call): ResponsesRequest {
   if (model === '') {
     refuse('model', "Missing required parameter: 'model'.", 'missing_required_parameter')
   }
-  if (!call.anyModel && !isOpenAiModel(model)) {
+  if (!request.anyModel && !isOpenAiModel(model)) {
     // Unlike chat completions, which answers 404.
     refuse('model', `The requested model '${model}' does not exist.`, 'model_not_found')
   }
@@ -63,12 +63,12 @@ export function readResponses(call: Call): ResponsesRequest {
   checkSettings(body, model)
   const reasoning = objectOf(body.reasoning)
   return {
-    ask: askOf(body, model, items),
+    modelInput: modelInputOf(body, model, items),
     stream: body.stream === true,
     body,
     sealed: arrayOf(body.include).includes('reasoning.encrypted_content'),
     summarised: stringOf(reasoning.summary) !== undefined,
-    weighs: arrayOf(body.include).includes('message.output_text.logprobs')
+    topLogprobs: arrayOf(body.include).includes('message.output_text.logprobs')
       ? (numberOf(body.top_logprobs) ?? 0)
       : undefined,
   }
@@ -176,7 +176,7 @@ function checkSettings(body: JsonObject, model: string): void {
   }
 }
 
-function askOf(body: JsonObject, model: string, items: readonly JsonObject[]): Ask {
+function modelInputOf(body: JsonObject, model: string, items: readonly JsonObject[]): ModelInput {
   const last = items.findLast(({ role }) => role === 'user')
   const format = objectOf(objectOf(body.text).format)
   return {
@@ -209,7 +209,7 @@ function askOf(body: JsonObject, model: string, items: readonly JsonObject[]): A
   }
 }
 
-function choiceOf(choice: JsonValue | undefined): Ask['choice'] {
+function choiceOf(choice: JsonValue | undefined): ModelInput['choice'] {
   if (choice === 'none' || choice === 'required') {
     return choice
   }

@@ -2,8 +2,8 @@
  * OpenAI's forms for what is said beside answers: headers, errors, refusals, odd events.
  * Knows nothing of requests and answers.
  */
-import { Refusal } from '../ask.js'
-import type { Voice } from '../ask.js'
+import { Refusal } from '../exchange.js'
+import type { FrameWriter } from '../exchange.js'
 
 const COMMON = {
   'openai-version': '2020-10-01',
@@ -25,7 +25,7 @@ const TYPES: Record<number, string> = { 429: 'requests' }
 const CODES: Record<number, string> = { 401: 'invalid_api_key', 429: 'rate_limit_exceeded' }
 
 /** OpenAI's forms for errors, unknown events and the like. */
-export const openAiVoice: Voice = {
+export const openAiFrames: FrameWriter = {
   errorBody: (status, message, type) =>
     openAiError(message, {
       type: type ?? TYPES[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error'),

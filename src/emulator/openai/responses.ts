@@ -2,15 +2,20 @@
  * OpenAI's Responses as a provider speaks them: whole reply and stream.
  * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
  */
-import { answerTo, piecesOf, weighed, type Weighed } from '../answer.js'
+import {
+  generateOutput,
+  splitText,
+  tokenProbabilities,
+  type TokenProbability,
+} from '../model-output.js'
 import { datedModel } from './chat-completions.js'
-import { STREAM, WHOLE, openAiVoice } from './errors.js'
+import { STREAM, WHOLE, openAiFrames } from './errors.js'
 import { readResponses } from './decode-responses-request.js'
-import { diceOf, lettersOf } from '../seed.js'
+import { seededRandom, lettersOf } from '../seeded-random.js'
 import { signed } from '../signature.js'
-import type { Answer, Call, Reply, Voice } from '../ask.js'
+import type { ModelOutput, ParsedRequest, Reply, FrameWriter } from '../exchange.js'
 import type { JsonObject } from '../../chat/json.js'
-import type { Dice } from '../seed.js'
+import type { RandomSource } from '../seeded-random.js'
 import type { ResponsesRequest } from './decode-responses-request.js'
 
 function framed(event: JsonObject): string {
@@ -19,8 +24,8 @@ function framed(event: JsonObject): string {
 }
 
 /** The forms of the Responses endpoint for errors, unknown events and the like. */
-export const responsesVoice: Voice = {
-  ...openAiVoice,
+export const responsesFrames: FrameWriter = {
+  ...openAiFrames,
   errorEvent: (type) => {
     const error = {
       code: type ?? 'server_error',
@@ -50,11 +55,11 @@ export const responsesVoice: Voice = {
 }
 
 /** The body of `POST /responses/input_tokens`. */
-export function responsesCount(call: Call): Reply {
-  const { ask } = readResponses(call)
+export function responsesCount(request: ParsedRequest): Reply {
+  const { modelInput } = readResponses(request)
   const body = {
     object: 'response.input_tokens',
-    input_tokens: answerTo(ask, call.seed).usage.input,
+    input_tokens: generateOutput(modelInput, request.seed).usage.input,
   }
   return {
     status: 200,
@@ -66,23 +71,23 @@ export function responsesCount(call: Call): Reply {
 }
 
 /** The reply to `POST /responses`. */
-export function responsesReply(call: Call): Reply {
-  const request = readResponses(call)
-  const answer = answerTo(request.ask, call.seed)
-  const dice = diceOf(call.seed)
-  const head = headOf(call, request, dice)
-  const items = itemsOf(answer, request, dice)
+export function responsesReply(request: ParsedRequest): Reply {
+  const decoded = readResponses(request)
+  const modelOutput = generateOutput(decoded.modelInput, request.seed)
+  const random = seededRandom(request.seed)
+  const head = headOf(request, decoded, random)
+  const items = itemsOf(modelOutput, decoded, random)
   const final: JsonObject = {
     ...head,
-    status: answer.end === 'length' ? 'incomplete' : 'completed',
-    incomplete_details: answer.end === 'length' ? { reason: 'max_output_tokens' } : null,
+    status: modelOutput.end === 'length' ? 'incomplete' : 'completed',
+    incomplete_details: modelOutput.end === 'length' ? { reason: 'max_output_tokens' } : null,
     output: items.map(({ whole }) => whole),
     usage: {
-      input_tokens: answer.usage.input,
+      input_tokens: modelOutput.usage.input,
       input_tokens_details: { cached_tokens: 0 },
-      output_tokens: answer.usage.output,
-      output_tokens_details: { reasoning_tokens: answer.usage.thinking },
-      total_tokens: answer.usage.input + answer.usage.output,
+      output_tokens: modelOutput.usage.output,
+      output_tokens_details: { reasoning_tokens: modelOutput.usage.thinking },
+      total_tokens: modelOutput.usage.input + modelOutput.usage.output,
     },
   }
   const whole = (): Reply => ({
@@ -91,9 +96,9 @@ export function responsesReply(call: Call): Reply {
     units: [`${JSON.stringify(final, undefined, 2)}\n`],
     stream: false,
     terminators: 0,
-    counted: answer.usage,
+    counted: modelOutput.usage,
   })
-  if (!request.stream) {
+  if (!decoded.stream) {
     return whole()
   }
   const units = streamOf(head, final, items)
@@ -104,23 +109,27 @@ export function responsesReply(call: Call): Reply {
     stream: true,
     terminators: 1,
     whole,
-    counted: answer.usage,
+    counted: modelOutput.usage,
   }
 }
 
-function idOf(prefix: string, dice: Dice): string {
+function idOf(prefix: string, random: RandomSource): string {
   let hex = ''
   while (hex.length < 50) {
-    hex += dice().toString(16).padStart(8, '0')
+    hex += random().toString(16).padStart(8, '0')
   }
   return `${prefix}_${hex.slice(0, 50)}`
 }
 
-function headOf(call: Call, { ask, body }: ResponsesRequest, dice: Dice): JsonObject {
+function headOf(
+  request: ParsedRequest,
+  { modelInput, body }: ResponsesRequest,
+  random: RandomSource,
+): JsonObject {
   return {
-    id: idOf('resp', dice),
+    id: idOf('resp', random),
     object: 'response',
-    created_at: call.now,
+    created_at: request.now,
     status: 'in_progress',
     background: false,
     error: null,
@@ -128,9 +137,9 @@ function headOf(call: Call, { ask, body }: ResponsesRequest, dice: Dice): JsonOb
     instructions: body.instructions ?? null,
     max_output_tokens: body.max_output_tokens ?? null,
     max_tool_calls: null,
-    model: datedModel(ask.model),
+    model: datedModel(modelInput.model),
     output: [],
-    parallel_tool_calls: ask.parallel,
+    parallel_tool_calls: modelInput.parallel,
     previous_response_id: null,
     prompt_cache_key: null,
     reasoning: { effort: null, summary: null },
@@ -157,19 +166,23 @@ interface Item {
   readonly events: readonly JsonObject[]
 }
 
-function itemsOf(answer: Answer, request: ResponsesRequest, dice: Dice): Item[] {
+function itemsOf(
+  modelOutput: ModelOutput,
+  request: ResponsesRequest,
+  random: RandomSource,
+): Item[] {
   const items: Item[] = []
-  if (answer.thinking !== '') {
-    items.push(reasoningItem(answer, request, dice))
+  if (modelOutput.thinking !== '') {
+    items.push(reasoningItem(modelOutput, request, random))
   }
-  if (answer.calls.length === 0) {
-    items.push(messageItem(answer, request, dice))
+  if (modelOutput.calls.length === 0) {
+    items.push(messageItem(modelOutput, request, random))
   }
-  for (const { name, args } of answer.calls) {
-    const id = idOf('fc', dice)
-    const head = { id, type: 'function_call', call_id: `call_${lettersOf(dice, 24)}`, name }
+  for (const { name, args } of modelOutput.calls) {
+    const id = idOf('fc', random)
+    const head = { id, type: 'function_call', call_id: `call_${lettersOf(random, 24)}`, name }
     const text = JSON.stringify(args)
-    const place = { item_id: id }
+    const position = { item_id: id }
     items.push({
       whole: { ...head, status: 'completed', arguments: text },
       start: { ...head, status: 'in_progress', arguments: '' },
@@ -177,38 +190,42 @@ function itemsOf(answer: Answer, request: ResponsesRequest, dice: Dice): Item[] 
         ...(text.match(/[\s\S]{1,6}/gu) ?? []).map((delta) => ({
           type: 'response.function_call_arguments.delta',
           delta,
-          ...place,
-          obfuscation: lettersOf(dice, 1 + (dice() % 12)),
+          ...position,
+          obfuscation: lettersOf(random, 1 + (random() % 12)),
         })),
-        { type: 'response.function_call_arguments.done', arguments: text, ...place },
+        { type: 'response.function_call_arguments.done', arguments: text, ...position },
       ],
     })
   }
   return items
 }
 
-function reasoningItem(answer: Answer, request: ResponsesRequest, dice: Dice): Item {
-  const id = idOf('rs', dice)
-  const sealed = request.sealed ? { encrypted_content: signed([''], dice, 196) } : {}
-  const part = { type: 'summary_text', text: answer.thinking }
+function reasoningItem(
+  modelOutput: ModelOutput,
+  request: ResponsesRequest,
+  random: RandomSource,
+): Item {
+  const id = idOf('rs', random)
+  const sealed = request.sealed ? { encrypted_content: signed([''], random, 196) } : {}
+  const part = { type: 'summary_text', text: modelOutput.thinking }
   const summary = request.summarised ? [part] : []
   const head = { id, type: 'reasoning', ...sealed }
-  const place = { item_id: id, summary_index: 0 }
-  const pieces = piecesOf(answer.thinking)
+  const position = { item_id: id, summary_index: 0 }
+  const chunks = splitText(modelOutput.thinking)
   const told: JsonObject[] = [
     {
       type: 'response.reasoning_summary_part.added',
       part: { type: 'summary_text', text: '' },
-      ...place,
+      ...position,
     },
-    ...pieces.map((delta) => ({
+    ...chunks.map((delta) => ({
       type: 'response.reasoning_summary_text.delta',
       delta,
-      ...place,
-      obfuscation: lettersOf(dice, 1 + (dice() % 12)),
+      ...position,
+      obfuscation: lettersOf(random, 1 + (random() % 12)),
     })),
-    { type: 'response.reasoning_summary_text.done', text: answer.thinking, ...place },
-    { type: 'response.reasoning_summary_part.done', part, ...place },
+    { type: 'response.reasoning_summary_text.done', text: modelOutput.thinking, ...position },
+    { type: 'response.reasoning_summary_part.done', part, ...position },
   ]
   return {
     whole: { ...head, summary },
@@ -217,33 +234,41 @@ function reasoningItem(answer: Answer, request: ResponsesRequest, dice: Dice): I
   }
 }
 
-function messageItem(answer: Answer, { weighs }: ResponsesRequest, dice: Dice): Item {
-  const id = idOf('msg', dice)
-  const tokens = weighs === undefined ? [] : weighed(answer, weighs)
-  const whole = tokens.map((token) => weightOf(token, bytesOf))
-  const bare = tokens.map((token) => weightOf(token, () => ({})))
-  const part = { type: 'output_text', annotations: [], logprobs: whole, text: answer.text }
+function messageItem(
+  modelOutput: ModelOutput,
+  { topLogprobs }: ResponsesRequest,
+  random: RandomSource,
+): Item {
+  const id = idOf('msg', random)
+  const tokens = topLogprobs === undefined ? [] : tokenProbabilities(modelOutput, topLogprobs)
+  const whole = tokens.map((token) => logprobsOf(token, bytesOf))
+  const bare = tokens.map((token) => logprobsOf(token, () => ({})))
+  const part = { type: 'output_text', annotations: [], logprobs: whole, text: modelOutput.text }
   const head = { id, type: 'message' }
-  const place = { content_index: 0, item_id: id }
+  const position = { content_index: 0, item_id: id }
   return {
     whole: {
       ...head,
-      status: answer.end === 'length' ? 'incomplete' : 'completed',
+      status: modelOutput.end === 'length' ? 'incomplete' : 'completed',
       content: [part],
       role: 'assistant',
     },
     start: { ...head, status: 'in_progress', content: [], role: 'assistant' },
     events: [
-      { type: 'response.content_part.added', ...place, part: { ...part, logprobs: [], text: '' } },
-      ...answer.pieces.map((delta, at) => ({
+      {
+        type: 'response.content_part.added',
+        ...position,
+        part: { ...part, logprobs: [], text: '' },
+      },
+      ...modelOutput.chunks.map((delta, at) => ({
         type: 'response.output_text.delta',
-        ...place,
+        ...position,
         delta,
         logprobs: bare.slice(at, at + 1),
-        obfuscation: lettersOf(dice, 1 + (dice() % 12)),
+        obfuscation: lettersOf(random, 1 + (random() % 12)),
       })),
-      { type: 'response.output_text.done', ...place, logprobs: bare, text: answer.text },
-      { type: 'response.content_part.done', ...place, part },
+      { type: 'response.output_text.done', ...position, logprobs: bare, text: modelOutput.text },
+      { type: 'response.content_part.done', ...position, part },
     ],
   }
 }
@@ -253,11 +278,11 @@ function bytesOf(token: string): JsonObject {
   return { bytes: [...Buffer.from(token)] }
 }
 
-function weightOf(
-  { token, logprob, rivals }: Weighed,
+function logprobsOf(
+  { token, logprob, alternatives }: TokenProbability,
   more: (token: string) => JsonObject,
 ): JsonObject {
-  const top_logprobs = rivals.map((rival) => ({ ...rival, ...more(rival.token) }))
+  const top_logprobs = alternatives.map((rival) => ({ ...rival, ...more(rival.token) }))
   return { token, logprob, ...more(token), top_logprobs }
 }
 

@@ -14,7 +14,8 @@ import { bulkOf, inputTokens } from '../../ledger/estimate.js'
 import { priceVersionOf } from '../../ledger/price-version.js'
 import { Prices } from '../../ledger/prices.js'
 import { Rules } from '../../limits/rules.js'
-import type { Metrics, TargetSeries } from '../../observe/metrics/hops.js'
+import type { Metrics } from '../../observe/metrics/metrics.js'
+import type { TargetSeries } from '../../observe/metrics/target-series.js'
 import { traitsOf } from '../../routing/conditions.js'
 import {
   createRouter,

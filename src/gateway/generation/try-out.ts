@@ -5,7 +5,7 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import type { Snapshot, UpstreamConfig } from '../../config/config.js'
 import { egressOf } from '../../dialects/index.js'
-import type { Metrics } from '../../observe/metrics/hops.js'
+import type { Metrics } from '../../observe/metrics/metrics.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { Generation } from './generation.js'
 import { ownHeaders } from './upstream-headers.js'

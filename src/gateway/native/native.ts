@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../errors.js'
 import type { Limiter } from '../../limits/limiter.js'
-import type { Metrics } from '../../observe/metrics/hops.js'
+import type { Metrics } from '../../observe/metrics/metrics.js'
 import { AttemptResult, type Sent } from '../attempts/result.js'
 import { BodyBudget } from '../bodies/body-budget.js'
 import type { Deadlines } from '../under-way/deadlines.js'

@@ -5,7 +5,7 @@
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'
 import { rowOf } from '../../errors.js'
 import { UNEXPLAINED, type RowHops, type UsageRow } from '../../ledger/row.js'
-import type { Outcome } from '../../observe/metrics/hops.js'
+import type { Outcome } from '../../observe/metrics/label-values.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { attemptList } from '../attempts/result.js'
 import type { RequestContext } from '../exchange.js'

@@ -1,7 +1,7 @@
 /** The overload control of a process with its readings and its timer. */
 import type { OverloadConfig } from '../../config/config.js'
 import type { Logger } from '../../observe/log/log.js'
-import type { Metrics } from '../../observe/metrics/hops.js'
+import type { Metrics } from '../../observe/metrics/metrics.js'
 import { Overload, SAMPLE_MS } from './overload.js'
 import { Gauges } from './readings.js'
 

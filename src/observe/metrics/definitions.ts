@@ -1,6 +1,6 @@
 /**
  * Every metric of the gateway's own, by name, with help, labels and buckets.
- * Counts nothing; `hops.ts` does, and `docs/reference/metrics.md` is made from this.
+ * Counts nothing; `metrics.ts` does, and `docs/reference/metrics.md` is made from this.
  */
 import type { Definition } from './metric.js'
 

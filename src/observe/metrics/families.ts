@@ -23,75 +23,94 @@ export function kept<T>(resolve: (name: string) => T): (name: string) => T {
 }
 
 /** All families of a process, by their names in `DEFINITIONS`. */
-export type Families = ReturnType<typeof register>
+export type Families = ReturnType<typeof counters> &
+  ReturnType<typeof gauges> &
+  ReturnType<typeof histograms>
 
 /** Makes them in a set. */
 export function register(set: MetricSet) {
-  const d = DEFINITIONS
-  set.droppedSeries(d.seriesDropped)
-  const families = {
-    requests: set.counter(d.requests),
-    hops: set.histogram(d.hops),
-    overhead: set.histogram(d.overhead),
-    inflight: set.gauge(d.inflight),
-    attempts: set.counter(d.attempts),
-    retries: set.counter(d.retries),
-    retriesDenied: set.counter(d.retriesDenied),
-    fallbacks: set.counter(d.fallbacks),
-    hedges: set.counter(d.hedges),
-    breakerState: set.gauge(d.breakerState),
-    breakerChanged: set.gauge(d.breakerChanged),
-    credentialsResting: set.gauge(d.credentialsResting),
-    canaryAborts: set.counter(d.canaryAborts),
-    canaryAborted: set.gauge(d.canaryAborted),
-    shadowRequests: set.counter(d.shadowRequests),
-    shadowFirstContent: set.histogram(d.shadowFirstContent),
-    shadowTokens: set.counter(d.shadowTokens),
-    shadowCost: set.counter(d.shadowCost),
-    shadowDropped: set.counter(d.shadowDropped),
-    promptTokens: set.counter(d.promptTokens),
-    streamEnds: set.counter(d.streamEnds),
-    chunkGap: set.histogram(d.chunkGap),
-    backpressure: set.counter(d.backpressure),
-    losses: set.counter(d.losses),
-    escrow: set.counter(d.escrow),
-    reasoningDropped: set.counter(d.reasoningDropped),
-    auth: set.counter(d.auth),
-    limitRejections: set.counter(d.limitRejections),
-    budgetUsed: set.gauge(d.budgetUsed),
-    limitsLocal: set.gauge(d.limitsLocal),
-    overloadLevel: set.gauge(d.overloadLevel),
-    shed: set.counter(d.shed),
-    storeDuration: set.histogram(d.storeDuration),
-    storeErrors: set.counter(d.storeErrors),
-    configGeneration: set.gauge(d.configGeneration),
-    configReloads: set.counter(d.configReloads),
-    certificateExpiry: set.gauge(d.certificateExpiry),
-    startTime: set.gauge(d.startTime),
-    fleetMembers: set.gauge(d.fleetMembers),
-    fleetDisagreement: set.gauge(d.fleetDisagreement),
-    cost: set.counter(d.cost),
-    usageRows: set.counter(d.usageRows),
-    tokensAfterDisconnect: set.counter(d.tokensAfterDisconnect),
-    workerRestarts: set.counter(d.workerRestarts),
-    logLinesLost: set.counter(d.logLinesLost),
-    webhooks: set.counter(d.webhooks),
-    traceSpans: set.counter(d.traceSpans),
-    tokenUsage: set.histogram(d.tokenUsage),
-    requestDuration: set.histogram(d.requestDuration),
-    timeToFirstToken: set.histogram(d.timeToFirstToken),
-    timePerOutputToken: set.histogram(d.timePerOutputToken),
-  }
-  // Zero from the start, so that a rate over the first event is not lost.
+  set.droppedSeries(DEFINITIONS.seriesDropped)
+  const families = { ...counters(set), ...gauges(set), ...histograms(set) }
+  startAtZero(families)
+  families.startTime.child().set(Date.now() / 1000 - process.uptime())
+  return families
+}
+
+/** Exports these series from the start; otherwise `rate()` would miss their first event. */
+function startAtZero(families: Families): void {
   for (const kind of ['spooled', 'replayed', 'dropped', 'damaged']) families.usageRows.child(kind)
   for (const op of ['probe', 'find_key', 'admit', 'settle']) families.storeErrors.child(op)
   for (const reason of ['ended', 'silent']) families.workerRestarts.child(reason)
   families.logLinesLost.child()
   families.configReloads.child('ok')
   families.configReloads.child('refused')
-  families.startTime.child().set(Date.now() / 1000 - process.uptime())
   families.limitsLocal.child().set(0)
   families.overloadLevel.child().set(0)
   for (const resource of ['delay', 'heap', 'open_files', 'in_flight']) families.shed.child(resource)
-  return families
+}
+
+function counters(set: MetricSet) {
+  return {
+    requests: set.counter(DEFINITIONS.requests),
+    attempts: set.counter(DEFINITIONS.attempts),
+    retries: set.counter(DEFINITIONS.retries),
+    retriesDenied: set.counter(DEFINITIONS.retriesDenied),
+    fallbacks: set.counter(DEFINITIONS.fallbacks),
+    hedges: set.counter(DEFINITIONS.hedges),
+    canaryAborts: set.counter(DEFINITIONS.canaryAborts),
+    shadowRequests: set.counter(DEFINITIONS.shadowRequests),
+    shadowTokens: set.counter(DEFINITIONS.shadowTokens),
+    shadowCost: set.counter(DEFINITIONS.shadowCost),
+    shadowDropped: set.counter(DEFINITIONS.shadowDropped),
+    promptTokens: set.counter(DEFINITIONS.promptTokens),
+    streamEnds: set.counter(DEFINITIONS.streamEnds),
+    backpressure: set.counter(DEFINITIONS.backpressure),
+    losses: set.counter(DEFINITIONS.losses),
+    escrow: set.counter(DEFINITIONS.escrow),
+    reasoningDropped: set.counter(DEFINITIONS.reasoningDropped),
+    auth: set.counter(DEFINITIONS.auth),
+    limitRejections: set.counter(DEFINITIONS.limitRejections),
+    shed: set.counter(DEFINITIONS.shed),
+    storeErrors: set.counter(DEFINITIONS.storeErrors),
+    configReloads: set.counter(DEFINITIONS.configReloads),
+    cost: set.counter(DEFINITIONS.cost),
+    usageRows: set.counter(DEFINITIONS.usageRows),
+    tokensAfterDisconnect: set.counter(DEFINITIONS.tokensAfterDisconnect),
+    workerRestarts: set.counter(DEFINITIONS.workerRestarts),
+    logLinesLost: set.counter(DEFINITIONS.logLinesLost),
+    webhooks: set.counter(DEFINITIONS.webhooks),
+    traceSpans: set.counter(DEFINITIONS.traceSpans),
+  }
+}
+
+function gauges(set: MetricSet) {
+  return {
+    inflight: set.gauge(DEFINITIONS.inflight),
+    breakerState: set.gauge(DEFINITIONS.breakerState),
+    breakerChanged: set.gauge(DEFINITIONS.breakerChanged),
+    credentialsResting: set.gauge(DEFINITIONS.credentialsResting),
+    canaryAborted: set.gauge(DEFINITIONS.canaryAborted),
+    budgetUsed: set.gauge(DEFINITIONS.budgetUsed),
+    limitsLocal: set.gauge(DEFINITIONS.limitsLocal),
+    overloadLevel: set.gauge(DEFINITIONS.overloadLevel),
+    configGeneration: set.gauge(DEFINITIONS.configGeneration),
+    certificateExpiry: set.gauge(DEFINITIONS.certificateExpiry),
+    startTime: set.gauge(DEFINITIONS.startTime),
+    fleetMembers: set.gauge(DEFINITIONS.fleetMembers),
+    fleetDisagreement: set.gauge(DEFINITIONS.fleetDisagreement),
+  }
+}
+
+function histograms(set: MetricSet) {
+  return {
+    hops: set.histogram(DEFINITIONS.hops),
+    overhead: set.histogram(DEFINITIONS.overhead),
+    shadowFirstContent: set.histogram(DEFINITIONS.shadowFirstContent),
+    chunkGap: set.histogram(DEFINITIONS.chunkGap),
+    storeDuration: set.histogram(DEFINITIONS.storeDuration),
+    tokenUsage: set.histogram(DEFINITIONS.tokenUsage),
+    requestDuration: set.histogram(DEFINITIONS.requestDuration),
+    timeToFirstToken: set.histogram(DEFINITIONS.timeToFirstToken),
+    timePerOutputToken: set.histogram(DEFINITIONS.timePerOutputToken),
+  }
 }

@@ -1,6 +1,6 @@
 /**
  * prom-client's registry, counters and gauges, under a cap on the lines of the text format: no client can make
- * the page grow. Names no metric; `hops.ts` does.
+ * the page grow. Names no metric; `metrics.ts` does.
  */
 import { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import { type Distribution, SeriesHistogram } from './histogram.js'

@@ -4,7 +4,7 @@
  */
 import type { NotifyConfig } from '../../config/config.js'
 import type { Logger } from '../log/log.js'
-import type { Metrics } from '../metrics/hops.js'
+import type { Metrics } from '../metrics/metrics.js'
 import type { Poster } from '../../upstreams/post.js'
 import { Endpoint } from './endpoint.js'
 import type { Notification } from './notification.js'

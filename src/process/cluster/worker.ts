@@ -18,7 +18,7 @@ export interface WorkerOptions<Payload> {
    * Opens the listeners. A rejection ends the worker; the primary tells why and tries again. `ask` sends the primary
    * a question and resolves with its answer; null if there is none in time.
    */
-  start: (payload: Payload, ask: Ask) => Promise<void>
+  start: (payload: Payload, ask: ApiRequest) => Promise<void>
   /** Takes an order, after the configurations that came before it. */
   onOrder?: (order: unknown) => void
   /** Why a configuration cannot be built, or null; it is not put in force. Without it none is tried. */
@@ -38,7 +38,7 @@ export interface WorkerOptions<Payload> {
 }
 
 /** Asks the primary. Question and answer are JSON. */
-export type Ask = (question: unknown, timeoutMs?: number) => Promise<unknown>
+export type ApiRequest = (question: unknown, timeoutMs?: number) => Promise<unknown>
 
 const REPORT_MS = 1000
 /** The primary itself waits up to a second for a worker's figures. */

@@ -7,10 +7,10 @@ import type { Override } from '../../config/generations/reload-outcome.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/problem.js'
 import { maskedConfig } from '../../config/snapshot.js'
-import type { Outlook } from '../../dashboard/server/outlook.js'
+import type { GatewayStatus } from '../../dashboard/server/gateway-status.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { CanaryState } from '../../routing/canary.js'
-import type { Metrics } from '../../observe/metrics/hops.js'
+import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { Readiness } from './ops-listener.js'
 
 /**
@@ -80,7 +80,7 @@ function warnUnconfigured({ config }: Snapshot, log: Logger): void {
 }
 
 /** A function that returns why the last file is not in force, if it is not. */
-export function lastRefusal(source: ConfigSource): () => Outlook['refused'] {
+export function lastRefusal(source: ConfigSource): () => GatewayStatus['refused'] {
   let atMs = Date.now()
   source.subscribe(() => (atMs = Date.now()))
   return () => {

@@ -1,6 +1,6 @@
 /**
  * Generations for operators: the list, one of them with what it changed, and a rollback. Serves the ops port and, by
- * way of `ConfigDesk`, the dashboard.
+ * way of `ConfigControl`, the dashboard.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isObject, type JsonObject } from '../../chat/json.js'
@@ -9,15 +9,15 @@ import type { GenerationRecord } from '../../config/generations/history.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/problem.js'
 import type {
-  ConfigDesk,
+  ConfigControl,
   GenerationList,
-  Question,
-  RollbackAnswer,
-} from '../../dashboard/server/config-desk.js'
+  ControlRequest,
+  RollbackResult,
+} from '../../dashboard/server/config-control.js'
 import { GatewayError } from '../../errors.js'
 
 /** Answers for this process, which reads the configuration. */
-export function ownDesk(source: ConfigSource): ConfigDesk {
+export function ownDesk(source: ConfigSource): ConfigControl {
   return {
     list: () => Promise.resolve(listOf(source)),
     async show(generation, from) {
@@ -35,25 +35,25 @@ export function ownDesk(source: ConfigSource): ConfigDesk {
   }
 }
 
-/** The answer to a worker's question about generations; undefined for other questions. */
-export async function answerTo(desk: ConfigDesk, question: unknown): Promise<unknown> {
-  if (!isQuestion(question)) return undefined
-  switch (question.type) {
+/** The answer to a worker's request about generations; undefined for other questions. */
+export async function answerTo(desk: ConfigControl, request: unknown): Promise<unknown> {
+  if (!isControlRequest(request)) return undefined
+  switch (request.type) {
     case 'generations':
       return desk.list()
     case 'generation':
-      return desk.show(question.generation, question.from)
+      return desk.show(request.generation, request.from)
     case 'rollback':
-      return desk.rollBack(question)
-    case 'outlook':
+      return desk.rollBack(request)
+    case 'gatewayStatus':
       return undefined
     default:
-      return question satisfies never
+      return request satisfies never
   }
 }
 
 /** The other process is the same program, so the type is enough. */
-function isQuestion(value: unknown): value is Question {
+function isControlRequest(value: unknown): value is ControlRequest {
   return isObject(value) && typeof value['type'] === 'string'
 }
 
@@ -77,7 +77,7 @@ function before({ history }: ConfigSource, generation: number): number | null {
 function answerOf(
   generation: number,
   outcome: Awaited<ReturnType<ConfigSource['rollBack']>>,
-): RollbackAnswer {
+): RollbackResult {
   switch (outcome.result) {
     case 'applied':
       return { result: 'applied', generation: outcome.snapshot.generation }
@@ -153,7 +153,7 @@ function shownRecord(record: GenerationRecord): JsonObject {
 
 /**
  * Rolls back for a request with this `authorization` header. Rejects with `forbidden` without `server.admin_token`,
- * with `unauthenticated` for another token, with `not_found` and `malformed_request` as `RollbackAnswer` says.
+ * with `unauthenticated` for another token, with `not_found` and `malformed_request` as `RollbackResult` says.
  */
 export async function rollBackAs(
   source: ConfigSource,

@@ -6,7 +6,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
 import type { ChatRequest } from '../../../src/chat/request.js'
-import { CLIENTS } from '../../../src/documentation/dialect-matrix/clients.js'
+import { CLIENTS } from '../../../src/documentation/dialect-matrix/messages-clients.js'
 import { COLUMNS } from '../../../src/documentation/dialect-matrix/page.js'
 import { REQUEST_GROUPS } from '../../../src/documentation/dialect-matrix/requests.js'
 import { factsFor } from '../../../src/config/catalogue.js'
@@ -56,9 +56,9 @@ for (const { title, path, plain, concepts } of [CHAT, ...CLIENTS]) {
   void t.test(title, (t) => {
     const at = resolveEndpoint('POST', path.replace('{model}', 'm'))
     if (at === null) throw new Error(`no endpoint ${path}`)
-    for (const { name, base, ask } of concepts) {
+    for (const { name, base, members } of concepts) {
       for (const column of COLUMNS) {
-        const body: JsonObject = { model: column.model, ...plain, ...base, ...ask }
+        const body: JsonObject = { model: column.model, ...plain, ...base, ...members }
         const request = at.ingress.decodeRequest(body, at.endpoint)
         const sketch = JSON.parse(JSON.stringify(sketchOf(request))) as RequestSketch
         const { model, stream } = request

@@ -52,7 +52,7 @@ for (const row of ROWS) {
   void t.test(`${row.dialect}: generateText and streamText say the same`, async (t) => {
     const prompt = 'Grüße an Ωmega 🐋'
     const whole = await generateText({ model, prompt, maxRetries })
-    t.match(whole.text, /You said: “Grüße an Ωmega 🐋”$/)
+    t.match(whole.text, /Your message: “Grüße an Ωmega 🐋”$/)
     t.equal(whole.finishReason, 'stop')
     const streamed = streamText({ model, prompt, maxRetries })
     let text = ''
@@ -77,7 +77,7 @@ for (const row of ROWS) {
         const calls: string[] = []
         const whole = await generateText({ ...ask, tools: toolsNoting(calls) })
         t.same(calls, ['get_time', 'get_weather Rome'])
-        t.match(whole.text, /get_weather said: “.*snow.*”/)
+        t.match(whole.text, /get_weather returned: “.*snow.*”/)
         const again: string[] = []
         const streamed = streamText({ ...ask, tools: toolsNoting(again) })
         await streamed.consumeStream()
@@ -94,7 +94,7 @@ for (const row of ROWS) {
     const ask = { model, prompt, maxRetries, stopWhen: stepCountIs(3) }
     const whole = await generateText({ ...ask, tools: toolsNoting(calls) })
     t.same(calls, ['get_time', 'get_weather Oslo'])
-    t.match(whole.text, /get_time said: .*get_weather said: /)
+    t.match(whole.text, /get_time returned: .*get_weather returned: /)
     const again: string[] = []
     const streamed = streamText({ ...ask, tools: toolsNoting(again) })
     await streamed.consumeStream()

@@ -67,7 +67,7 @@ for (const row of ROWS) {
   void t.test(`${row.dialect}: generateText and streamText say the same`, async (t) => {
     const prompt = 'Grüße an Ωmega 🐋'
     const whole = await generateText({ model, prompt, maxRetries })
-    t.match(whole.text, /You said: “Grüße an Ωmega 🐋”$/)
+    t.match(whole.text, /Your message: “Grüße an Ωmega 🐋”$/)
     t.equal(whole.finishReason, 'stop')
     const streamed = streamText({ model, prompt, maxRetries })
     let text = ''
@@ -91,7 +91,7 @@ for (const row of ROWS) {
         whole.steps.map(({ finishReason }) => finishReason),
         ['tool-calls', 'tool-calls', 'stop'],
       )
-      t.match(whole.text, /get_weather said: “.*snow.*”/)
+      t.match(whole.text, /get_weather returned: “.*snow.*”/)
       const again: string[] = []
       const streamed = streamText({ ...ask, tools: toolsNoting(again) })
       await streamed.consumeStream()
@@ -111,7 +111,7 @@ for (const row of ROWS) {
       t.same(calls, ['get_time', 'get_weather Oslo'])
       const [first] = whole.steps
       t.equal(new Set(first?.toolCalls.map(({ toolCallId }) => toolCallId)).size, 2)
-      t.match(whole.text, /get_time said: .*get_weather said: /)
+      t.match(whole.text, /get_time returned: .*get_weather returned: /)
       const again: string[] = []
       const streamed = streamText({ ...ask, tools: toolsNoting(again) })
       await streamed.consumeStream()

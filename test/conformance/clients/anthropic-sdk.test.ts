@@ -60,7 +60,7 @@ for (const {
   void t.test(`${dialect}: plain text, whole and streamed, is the same message`, async (t) => {
     const ask = { model, ...MAX, messages: said('Grüße an Ωmega 🐋') }
     const whole = await messages.create(ask)
-    t.match(textOf(whole), /You said: “Grüße an Ωmega 🐋”$/)
+    t.match(textOf(whole), /Your message: “Grüße an Ωmega 🐋”$/)
     t.match(whole, {
       type: 'message',
       role: 'assistant',

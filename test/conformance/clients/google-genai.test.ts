@@ -59,7 +59,7 @@ for (const { model, dialect, reasoner, showsThinking, stops } of ROWS) {
   void t.test(`${model}: plain text, whole and streamed, is the same answer`, async (t) => {
     const ask = { model, contents: 'Grüße an Ωmega 🐋' }
     const whole = await models.generateContent(ask)
-    t.match(whole.text, /You said: “Grüße an Ωmega 🐋”$/)
+    t.match(whole.text, /Your message: “Grüße an Ωmega 🐋”$/)
     t.equal(whole.candidates?.[0]?.finishReason, 'STOP')
     t.equal(whole.candidates?.[0]?.content?.role, 'model')
     const prompt = whole.usageMetadata?.promptTokenCount ?? 0

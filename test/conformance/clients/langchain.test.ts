@@ -91,7 +91,7 @@ for (const row of ROWS) {
 
   void t.test(`${dialect}: invoke and stream say the same`, async (t) => {
     const whole = await model.invoke('Grüße an Ωmega 🐋')
-    t.match(whole.text, /You said: “Grüße an Ωmega 🐋”$/)
+    t.match(whole.text, /Your message: “Grüße an Ωmega 🐋”$/)
     t.equal(whole.response_metadata['finish_reason'], 'stop')
     const streamed = await added(await model.stream('Grüße an Ωmega 🐋'))
     t.equal(streamed.text, whole.text)
@@ -110,7 +110,7 @@ for (const row of ROWS) {
       const bound = chat(name).bindTools([time, weather])
       const whole = await turns((messages) => bound.invoke(messages), prompt)
       t.same(names(whole), [['get_time'], ['get_weather'], []])
-      t.match(whole.at(-1)?.text, /get_weather said: “snow in Rome”/)
+      t.match(whole.at(-1)?.text, /get_weather returned: “snow in Rome”/)
       const streamed = await turns(async (messages) => added(await bound.stream(messages)), prompt)
       t.same(names(streamed), names(whole))
       t.equal(streamed.at(-1)?.text, whole.at(-1)?.text)
@@ -123,7 +123,7 @@ for (const row of ROWS) {
     const whole = await turns((messages) => bound.invoke(messages), prompt)
     t.same(names(whole), [['get_time', 'get_weather'], []])
     t.equal(new Set(whole[0]?.tool_calls?.map(({ id }) => id)).size, 2)
-    t.match(whole.at(-1)?.text, /get_time said: .*get_weather said: “snow in Oslo”/)
+    t.match(whole.at(-1)?.text, /get_time returned: .*get_weather returned: “snow in Oslo”/)
     const streamed = await turns(async (messages) => added(await bound.stream(messages)), prompt)
     t.same(names(streamed), names(whole))
     t.same(streamed[0]?.invalid_tool_calls, [])

@@ -63,7 +63,7 @@ for (const row of ROWS) {
           const runner = stream
             ? completions.runTools({ ...ask, stream })
             : completions.runTools(ask)
-          t.match(await runner.finalContent(), /get_weather said: “snow in Rome”/)
+          t.match(await runner.finalContent(), /get_weather returned: “snow in Rome”/)
           t.same(calls, ['get_time', 'get_weather Rome'])
           const roles = runner.messages.map(({ role }) => role)
           t.equal(roles.filter((it) => it === 'assistant').length, rounds + 1)
@@ -137,7 +137,7 @@ for (const row of ROWS) {
         content: 'noon',
       }
       const answer = await completions.create({ ...ask, messages: [...messages, message, result] })
-      t.match(answer.choices[0]?.message.content, /get_time said: “noon”/)
+      t.match(answer.choices[0]?.message.content, /get_time returned: “noon”/)
     }
   })
 

@@ -25,7 +25,7 @@ for (const { model, stops, leastTokens } of ROWS) {
   void t.test(`${model}: plain text, whole and streamed, is the same answer`, async (t) => {
     const ask = { model, messages: said('Grüße an Ωmega 🐋') }
     const whole = await completions.create(ask)
-    t.match(whole.choices[0]?.message.content, /You said: “Grüße an Ωmega 🐋”$/)
+    t.match(whole.choices[0]?.message.content, /Your message: “Grüße an Ωmega 🐋”$/)
     t.equal(whole.object, 'chat.completion')
     t.equal(whole.choices[0]?.finish_reason, 'stop')
     t.equal(whole.choices[0]?.message.role, 'assistant')
@@ -114,8 +114,8 @@ for (const { model, stops, leastTokens } of ROWS) {
     })
     const after = [...messages, whole.choices[0].message, ...results]
     const answer = await completions.create({ ...ask, messages: after })
-    t.match(answer.choices[0]?.message.content, /get_weather said: “get_weather is done”/)
-    t.match(answer.choices[0]?.message.content, /get_time said: “get_time is done”/)
+    t.match(answer.choices[0]?.message.content, /get_weather returned: “get_weather is done”/)
+    t.match(answer.choices[0]?.message.content, /get_time returned: “get_time is done”/)
     t.same(callsOf(answer), [])
     const one = await completions.create({ ...ask, parallel_tool_calls: false })
     if (!model.startsWith('gemini-')) t.equal(callsOf(one).length, 1)

@@ -78,7 +78,7 @@ for (const row of ROWS) {
   void t.test(`${row.dialect}: create and stream say the same`, async (t) => {
     const input = 'Grüße an Ωmega 🐋'
     const whole = await client.responses.create({ model, input, store: false })
-    t.match(whole.output_text, /You said: “Grüße an Ωmega 🐋”$/)
+    t.match(whole.output_text, /Your message: “Grüße an Ωmega 🐋”$/)
     t.equal(whole.status, 'completed')
     t.equal(whole.object, 'response')
     t.match(whole.id, /^resp_/)
@@ -127,7 +127,7 @@ for (const row of ROWS) {
           names.push(name)
           input.push({ type: 'function_call_output', call_id, output: `${name}: fine` })
         }
-        if (calls.length === 0) t.match(response.output_text, /get_weather said: “.*fine/)
+        if (calls.length === 0) t.match(response.output_text, /get_weather returned: “.*fine/)
       }
       t.same(names, ['get_time', 'get_weather'], each)
       const stream = await client.responses.create({
@@ -163,8 +163,8 @@ for (const row of ROWS) {
       previous_response_id: first.id,
       input: outputs.reverse(),
     })
-    t.match(second.output_text, /get_time said: /)
-    t.match(second.output_text, /get_weather said: /)
+    t.match(second.output_text, /get_time returned: /)
+    t.match(second.output_text, /get_weather returned: /)
     // A reply that passes as the bytes that it is says what the upstream was asked.
     t.equal(second.previous_response_id, isSameFormat ? null : first.id)
   })

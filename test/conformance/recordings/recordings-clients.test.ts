@@ -5,7 +5,7 @@
  * of the recording. For a client of the recording's own format the bytes must pass as they are.
  */
 import t, { type Test } from 'tap'
-import type { Chunking } from '../../../src/emulator/faults/play.js'
+import type { Chunking } from '../../../src/emulator/faults/send-plan.js'
 import { skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { CLIENT_FORMS, type ClientForm } from '../clients/client-forms.js'

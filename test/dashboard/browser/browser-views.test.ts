@@ -1,5 +1,5 @@
 /**
- * Goal: filters, causes, limits, lost connections and turns of the playground do what they show.
+ * Goal: filters, causes, limits, lost connections and queue of the playground do what they show.
  * Method: Chromium with the built page; the test plays the server and keeps what it was asked.
  */
 import t, { type Test } from 'tap'

@@ -3,9 +3,9 @@
  * and everything that does not reach another upstream is reported or refused by name.
  */
 import t from 'tap'
-import { CLIENTS } from '../../../src/documentation/dialect-matrix/clients.js'
+import { CLIENTS } from '../../../src/documentation/dialect-matrix/messages-clients.js'
 import { COLUMNS } from '../../../src/documentation/dialect-matrix/page.js'
-import { requestFate } from '../../../src/documentation/dialect-matrix/fate.js'
+import { translateRequestConcept } from '../../../src/documentation/dialect-matrix/translate-concept.js'
 import { resolveEndpoint } from '../../../src/dialects/index.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load.js'
@@ -18,11 +18,17 @@ for (const { path, plain, concepts } of CLIENTS) {
   for (const { dialect, model } of COLUMNS) {
     void t.test(`${path} for ${dialect}`, (t) => {
       const isOwn = resolveEndpoint('POST', path)?.dialect === dialect
-      for (const { name, base, ask } of concepts) {
+      for (const { name, base, members } of concepts) {
         const facts = factsFor(catalogue, model)
-        const { fate, reported } = requestFate({ ...plain, ...base }, ask, dialect, facts, path)
-        if (isOwn) t.ok(fate === 'kept', `${name} passes`)
-        else if (fate === 'lost' || fate === 'rejected') t.ok(reported[0], `${name} is named`)
+        const { outcome, reported } = translateRequestConcept(
+          { ...plain, ...base },
+          members,
+          dialect,
+          facts,
+          path,
+        )
+        if (isOwn) t.ok(outcome === 'kept', `${name} passes`)
+        else if (outcome === 'lost' || outcome === 'rejected') t.ok(reported[0], `${name} is named`)
       }
       t.end()
     })

@@ -10,12 +10,16 @@ import type { JsonObject } from '../../../src/chat/json.js'
 import {
   COLUMNS,
   dialectsPage,
-  fateOfReply,
-  fateOfRequest,
+  replyOutcome,
+  requestOutcome,
   PLAIN_REQUEST,
 } from '../../../src/documentation/dialect-matrix/page.js'
-import { replyFate, requestFate } from '../../../src/documentation/dialect-matrix/fate.js'
-import { PLAIN_REPLY, REPLY_CONCEPTS } from '../../../src/documentation/dialect-matrix/replies.js'
+import {
+  translateReplyConcept,
+  translateRequestConcept,
+} from '../../../src/documentation/dialect-matrix/translate-concept.js'
+import { REPLY_CONCEPTS } from '../../../src/documentation/dialect-matrix/replies.js'
+import { PLAIN_REPLY } from '../../../src/documentation/dialect-matrix/reply-fragments.js'
 import { REQUEST_GROUPS } from '../../../src/documentation/dialect-matrix/requests.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load.js'
@@ -32,7 +36,7 @@ const FIELDS =
   'messages audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens metadata modalities moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools top_logprobs top_p user verbosity web_search_options'
 
 void t.test('every field of the format has a concept', (t) => {
-  const asked = new Set(requests.flatMap(({ ask }) => Object.keys(ask)))
+  const asked = new Set(requests.flatMap(({ members }) => Object.keys(members)))
   const missing = FIELDS.split(' ').filter((field) => !asked.has(field))
   t.same(
     missing.filter((field) => !page.includes(`\`${field}\``)),
@@ -47,24 +51,25 @@ void t.test('every field of the format has a concept', (t) => {
 for (const column of COLUMNS) {
   void t.test(`requests to ${column.dialect}`, (t) => {
     for (const concept of requests) {
-      const { fate, at, reported } = fateOfRequest(concept, column, catalogue)
+      const { outcome, at, reported } = requestOutcome(concept, column, catalogue)
       const how = concept.emulated?.[column.dialect]
-      const said = `${concept.name}: ${fate}`
-      if (fate === 'emulated') t.ok(how, `${said} says how`)
-      if (how !== undefined) t.match(fate, /^(?:kept|emulated)$/, `${said} is there at all`)
-      if (fate === 'lost' || fate === 'rejected') t.not(reported[0], undefined, `${said} is named`)
-      if (fate === 'kept') t.ok(at.length > 0, `${said} has a place`)
+      const replies = `${concept.name}: ${outcome}`
+      if (outcome === 'emulated') t.ok(how, `${replies} says how`)
+      if (how !== undefined) t.match(outcome, /^(?:kept|emulated)$/, `${replies} is there at all`)
+      if (outcome === 'lost' || outcome === 'rejected')
+        t.not(reported[0], undefined, `${replies} is named`)
+      if (outcome === 'kept') t.ok(at.length > 0, `${replies} has a place`)
     }
     t.end()
   })
 
   void t.test(`replies of ${column.dialect}`, (t) => {
     for (const concept of REPLY_CONCEPTS) {
-      const found = fateOfReply(concept, column, catalogue)
+      const found = replyOutcome(concept, column, catalogue)
       if (found === null) continue
-      const said = `${concept.name}: ${found.fate}`
-      t.not(found.fate, 'needless', `${said}: what a provider says is told or reported`)
-      if (found.fate === 'rejected') t.ok(concept.notes?.[column.dialect], `${said} says why`)
+      const replies = `${concept.name}: ${found.outcome}`
+      t.not(found.outcome, 'needless', `${replies}: what a provider says is told or reported`)
+      if (found.outcome === 'rejected') t.ok(concept.notes?.[column.dialect], `${replies} says why`)
     }
     t.end()
   })
@@ -73,7 +78,7 @@ for (const column of COLUMNS) {
 void t.test('every loss that the code reports is shown or tested by its name', (t) => {
   const shown = new Set(
     requests.flatMap((concept) =>
-      COLUMNS.flatMap((column) => fateOfRequest(concept, column, catalogue).reported),
+      COLUMNS.flatMap((column) => requestOutcome(concept, column, catalogue).reported),
     ),
   )
   const tests = filesBelow('test', '.ts').map(({ text }) => withoutComments(text))
@@ -92,21 +97,23 @@ void t.test('every loss that the code reports is shown or tested by its name', (
 
 void t.test('a difference is found, and so is its absence', (t) => {
   const facts = factsFor(catalogue, 'claude-opus-5-5')
-  const fate = (ask: JsonObject) => requestFate(PLAIN_REQUEST, ask, 'anthropic', facts)
-  t.same(fate({ stop: ['x'] }), { fate: 'kept', at: ['stop_sequences'], reported: [] })
-  t.same(fate({ n: 1 }), { fate: 'needless', at: [], reported: [] })
-  t.same(fate({ seed: 1 }), { fate: 'lost', at: [], reported: ['seed'] })
-  t.same(fate({ n: 2 }), { fate: 'rejected', at: [], reported: ['n'] })
-  t.match(fate({ response_format: { type: 'json_object' } }), {
-    fate: 'emulated',
+  const outcome = (members: JsonObject) =>
+    translateRequestConcept(PLAIN_REQUEST, members, 'anthropic', facts)
+  t.same(outcome({ stop: ['x'] }), { outcome: 'kept', at: ['stop_sequences'], reported: [] })
+  t.same(outcome({ n: 1 }), { outcome: 'needless', at: [], reported: [] })
+  t.same(outcome({ seed: 1 }), { outcome: 'lost', at: [], reported: ['seed'] })
+  t.same(outcome({ n: 2 }), { outcome: 'rejected', at: [], reported: ['n'] })
+  t.match(outcome({ response_format: { type: 'json_object' } }), {
+    outcome: 'emulated',
     reported: ['response_format'],
   })
   const plain = PLAIN_REPLY.anthropic
-  const reply = (said: typeof plain) => replyFate(plain, said, 'anthropic', PLAIN_REQUEST, facts)
-  t.match(reply(plain), { fate: 'needless' })
-  t.match(reply({ ...plain, content: [] }), { fate: 'kept', at: ['choices.message.content'] })
-  t.match(reply({ ...plain, stop_reason: null }), { fate: /lost|kept/ })
-  t.match(reply({ type: 'error', error: { type: 'api_error' } }), { fate: 'rejected' })
+  const reply = (replies: typeof plain) =>
+    translateReplyConcept(plain, replies, 'anthropic', PLAIN_REQUEST, facts)
+  t.match(reply(plain), { outcome: 'needless' })
+  t.match(reply({ ...plain, content: [] }), { outcome: 'kept', at: ['choices.message.content'] })
+  t.match(reply({ ...plain, stop_reason: null }), { outcome: /lost|kept/ })
+  t.match(reply({ type: 'error', error: { type: 'api_error' } }), { outcome: 'rejected' })
   t.end()
 })
 

@@ -30,7 +30,7 @@ function lost(dialect: DialectName, more: Partial<ChatRequest>): string[] {
   return paths
 }
 
-const said = (
+const replies = (
   ...parts: Extract<Message, { role: 'assistant' }>['parts']
 ): Partial<ChatRequest> => ({
   messages: [HELLO, { role: 'assistant', index: 1, parts, toolCalls: [] }, { ...HELLO, index: 2 }],
@@ -39,7 +39,7 @@ const TEXT = { type: 'text', text: 'Hi.' } as const
 
 void t.test('blocks that only their own provider understands', (t) => {
   const foreign = (provider: string) =>
-    said(TEXT, { type: 'opaque', provider, block: { type: 'server_tool_use' } })
+    replies(TEXT, { type: 'opaque', provider, block: { type: 'server_tool_use' } })
   t.same(lost('anthropic', foreign('gemini')), ['messages.opaque'])
   t.same(lost('gemini', foreign('anthropic')), ['messages.opaque'])
   t.same(lost('openai-chat', foreign('anthropic')), ['messages.opaque'])
@@ -48,7 +48,7 @@ void t.test('blocks that only their own provider understands', (t) => {
 })
 
 void t.test('reasoning of another provider', (t) => {
-  const thought = said({ type: 'thinking', text: 'Hm.', signature: 's', origin: 'gemini' }, TEXT)
+  const thought = replies({ type: 'thinking', text: 'Hm.', signature: 's', origin: 'gemini' }, TEXT)
   t.ok(lost('openai-chat', thought).includes('messages.thinking'))
   t.ok(lost('anthropic', thought).includes('messages.reasoning'))
   t.end()

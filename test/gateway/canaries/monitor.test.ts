@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { CanaryMonitor } from '../../../src/gateway/canaries/monitor.js'
-import { Metrics } from '../../../src/observe/metrics/hops.js'
+import { Metrics } from '../../../src/observe/metrics/metrics.js'
 import { loadText } from '../../config/sample.js'
 
 const LOADED = loadText(`

@@ -16,7 +16,7 @@ import { Generation } from '../../../src/gateway/generation/generation.js'
 import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'
 import { Intake, receive, type Call } from '../../../src/gateway/phases/receive.js'
 import { refuse, understood } from '../../../src/gateway/phases/refuse.js'
-import { Metrics } from '../../../src/observe/metrics/hops.js'
+import { Metrics } from '../../../src/observe/metrics/metrics.js'
 import { sendReply } from '../../../src/http/respond.js'
 import { openServer } from '../../../src/http/server.js'
 

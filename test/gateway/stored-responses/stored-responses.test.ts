@@ -38,7 +38,7 @@ void t.test('a conversation goes on by id, and moves between providers', async (
       const asked = askedOf(gateway)
       const said = `${first} → ${second}`
       t.match(asked, /My name is Ada\./, said)
-      t.ok(asked.includes('This is an emulated answer'), `${said}: the answer too`)
+      t.ok(asked.includes('This is an emulated reply'), `${said}: the answer too`)
       t.notMatch(asked, /Be brief/, `${said}: instructions are of one request`)
       t.notMatch(asked, /previous_response_id/, said)
       const three = await client.responses.create({
@@ -112,7 +112,7 @@ void t.test('items of earlier responses are named by item_reference', async (t) 
       ]
       await client.responses.create({ model, input })
       const asked = askedOf(gateway)
-      t.match(asked, /You said: “Say something”/, `${first} → ${model}`)
+      t.match(asked, /Your message: “Say something”/, `${first} → ${model}`)
       t.notMatch(asked, /item_reference/)
     }
   }
@@ -250,7 +250,7 @@ void t.test('calls go on without their turn being sent again, on every upstream'
         previous_response_id: one.id,
         input: [{ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' }],
       })
-      t.match(two.output_text, /get_time said: “noon”/, `${first} → ${second}`)
+      t.match(two.output_text, /get_time returned: “noon”/, `${first} → ${second}`)
     }
   }
   const one = await client.responses.create({ model: 'gpt-4.1', tools, input: 'Use get_time' })

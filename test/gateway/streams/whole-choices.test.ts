@@ -81,7 +81,7 @@ void t.test('Gemini is asked for several, whole, and gives several', async (t) =
     const told = choicesOf(seen.data)
     t.same([...told.keys()], [0, 1, 2])
     for (const { text, finish } of told.values()) {
-      t.match(text, /emulated answer/)
+      t.match(text, /emulated reply/)
       t.equal(finish, 'stop')
     }
     const counts = seen.data.map(({ usage }) => usage).filter(Boolean)

@@ -7,7 +7,7 @@ import t from 'tap'
 import { X509Certificate } from 'node:crypto'
 import { expiryOf as expiryOfPem } from '../../../src/http/tls-files.js'
 import { openServer } from '../../../src/http/server.js'
-import { Metrics } from '../../../src/observe/metrics/hops.js'
+import { Metrics } from '../../../src/observe/metrics/metrics.js'
 import { newAuthority, newPair } from '../../helpers/certificates.js'
 
 function expiryOf(file: string): number {

@@ -7,7 +7,7 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { fileURLToPath } from 'node:url'
-import { diceOf } from '../../../src/emulator/seed.js'
+import { seededRandom } from '../../../src/emulator/seeded-random.js'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { parseNumbers } from '../../../src/store/redis/keys/read-records.js'
@@ -51,7 +51,7 @@ void t.test('words that are lost, late and out of order: never too many', option
   const client = new Redis(server.url(1), { lazyConnect: true })
   t.teardown(() => client.disconnect())
   await client.connect()
-  const dice = diceOf(SEED)
+  const dice = seededRandom(SEED)
   const below = (end: number): number => dice() % end
   const demand = places(LIMIT, aName('key'))
   const name = nameOf('acc_ada', demand)

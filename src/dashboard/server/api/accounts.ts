@@ -5,7 +5,7 @@ import type { UsageSum } from '../../../store/ledger.js'
 import type { AccountEdit } from '../../../store/store.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import { listPage } from '../list-page.js'
-import { signedRoute, type Reply, type Route, type SignedAsk } from '../routing/route.js'
+import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/router.js'
 import { GatewayError } from '../../../errors.js'
 import * as schema from '../schema/schema.js'
@@ -25,22 +25,22 @@ export function accountRoutes(services: Services): Route[] {
     signedRoute('admin', 'POST', '/accounts', {
       body: schema.createAccountBody,
       reply: schema.createdAccountReply,
-      handle: (ask) => create(services, ask),
+      handle: (request) => create(services, request),
     }),
     signedRoute('admin', 'PATCH', '/accounts/{id}', {
       body: schema.changeAccountBody,
       reply: schema.accountReply,
-      handle: (ask) => change(services, ask),
+      handle: (request) => change(services, request),
     }),
     signedRoute('admin', 'POST', '/accounts/{id}/reset', {
       body: schema.resetLinkBody,
       reply: schema.resetLinkReply,
-      handle: (ask) => resetLink(services, ask),
+      handle: (request) => resetLink(services, request),
     }),
     signedRoute('session', 'GET', '/audit', {
       query: schema.auditQuery,
       reply: schema.auditReply,
-      handle: (ask) => audit(services, ask),
+      handle: (request) => audit(services, request),
     }),
   ]
 }
@@ -62,25 +62,25 @@ async function list(
 
 async function create(
   services: Services,
-  ask: SignedAsk<unknown, ReturnType<typeof schema.createAccountBody.parse>>,
+  request: SignedInRequest<unknown, ReturnType<typeof schema.createAccountBody.parse>>,
 ): Promise<Reply> {
   const { store, now } = services
-  const { email, plan, role = 'owner' } = ask.body
+  const { email, plan, role = 'owner' } = request.body
   const wanted = { email, plan, role, password: { none: true } } as const
   const { account } = await createAccount(store, wanted, { now }, (made) => [
-    otherEntry(services, ask, made, 'account.create', `${role}, plan ${plan}`),
+    otherEntry(services, request, made, 'account.create', `${role}, plan ${plan}`),
   ])
-  const link = await newLink(services, ask, account)
+  const link = await newLink(services, request, account)
   return { status: 201, json: { account: await accountRow(services, account), link } }
 }
 
 async function change(
   services: Services,
-  ask: SignedAsk<unknown, ReturnType<typeof schema.changeAccountBody.parse>>,
+  request: SignedInRequest<unknown, ReturnType<typeof schema.changeAccountBody.parse>>,
 ): Promise<Reply> {
   const { store, sessions } = services
-  const { plan, disabled } = ask.body
-  if (disabled === true && ask.id === ask.session.account.id) {
+  const { plan, disabled } = request.body
+  if (disabled === true && request.id === request.session.account.id) {
     throw new GatewayError('malformed_request', 'You cannot disable your own account.', {
       param: 'disabled',
     })
@@ -89,15 +89,15 @@ async function change(
     ...(plan === undefined ? {} : { plan }),
     ...(disabled === undefined ? {} : { disabled }),
   }
-  const account = await store.changeAccount(ask.id, edit, (before, after) => {
+  const account = await store.changeAccount(request.id, edit, (before, after) => {
     const entries: AuditEntry[] = []
     if (before.plan !== after.plan) {
       const what = `${before.plan} → ${after.plan}`
-      entries.push(otherEntry(services, ask, after, 'account.plan', what))
+      entries.push(otherEntry(services, request, after, 'account.plan', what))
     }
     if (before.disabled !== after.disabled) {
       const action = after.disabled ? 'account.disable' : 'account.enable'
-      entries.push(otherEntry(services, ask, after, action, ''))
+      entries.push(otherEntry(services, request, after, action, ''))
     }
     return inOrder(entries)
   })
@@ -106,19 +106,24 @@ async function change(
   return { status: 200, json: { account: await accountRow(services, account) } }
 }
 
-async function resetLink(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {
-  const account = await services.store.accountById(ask.id)
+async function resetLink(
+  services: Services,
+  request: SignedInRequest<unknown, unknown>,
+): Promise<Reply> {
+  const account = await services.store.accountById(request.id)
   if (account === null) throw notFound()
   // First: of a link that nobody was given there may be an entry, but none without one.
-  await services.store.auditTrail.add(otherEntry(services, ask, account, 'account.reset-link', ''))
-  const link = await newLink(services, ask, account)
+  await services.store.auditTrail.add(
+    otherEntry(services, request, account, 'account.reset-link', ''),
+  )
+  const link = await newLink(services, request, account)
   return { status: 201, json: { link } }
 }
 
 /** The one link of the account that is good. Behind `#`, so that no server and no log ever sees it. */
 async function newLink(
   services: Services,
-  ask: SignedAsk<unknown, unknown>,
+  request: SignedInRequest<unknown, unknown>,
   account: Account,
 ): Promise<schema.ResetLinkReply['link']> {
   const { store, sessions, snapshot, now } = services
@@ -126,7 +131,7 @@ async function newLink(
   const expiresAtMs = now() + LINK_MS
   const secret = await sessions.issue('reset', account.id, LINK_MS)
   // The router has found `origin` to be our own.
-  const base = snapshot().config.dashboard.publicUrl ?? ask.origin ?? ''
+  const base = snapshot().config.dashboard.publicUrl ?? request.origin ?? ''
   return { url: `${base}/dashboard/reset#${secret}`, expiresAtMs }
 }
 
@@ -154,7 +159,7 @@ function totalOf(sums: readonly UsageSum[], of: (sum: UsageSum) => number): numb
 
 async function audit(
   services: Services,
-  { session, query }: SignedAsk<ReturnType<typeof schema.auditQuery.parse>, undefined>,
+  { session, query }: SignedInRequest<ReturnType<typeof schema.auditQuery.parse>, undefined>,
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   const limit = query.limit ?? 50
@@ -180,11 +185,11 @@ function inOrder(entries: readonly AuditEntry[]): AuditEntry[] {
 /** Something that an administrator did to an account. */
 function otherEntry(
   services: Services,
-  ask: SignedAsk<unknown, unknown>,
+  request: SignedInRequest<unknown, unknown>,
   account: Account,
   action: string,
   what: string,
 ): AuditEntry {
   const detail = what === '' ? account.email : `${account.email}: ${what}`
-  return entryOf(services, ask, { accountId: account.id, action, target: account.id, detail })
+  return entryOf(services, request, { accountId: account.id, action, target: account.id, detail })
 }

@@ -4,7 +4,7 @@ import { maskedConfig } from '../../../config/snapshot.js'
 import { signedRoute, type Reply, type Route } from '../routing/route.js'
 import { notFound } from '../routing/router.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, type Doer, type Services } from '../services.js'
+import { entryOf, type Actor, type Services } from '../services.js'
 
 /** The routes. */
 export function configurationRoutes(services: Services): Route[] {
@@ -21,13 +21,13 @@ export function configurationRoutes(services: Services): Route[] {
     signedRoute('admin', 'POST', '/configuration/{id}/rollback', {
       body: schema.rollbackBody,
       reply: schema.rollbackReply,
-      handle: (ask) => rollBack(services, ask, numberOf(ask.id), ask.body.reason),
+      handle: (request) => rollBack(services, request, numberOf(request.id), request.body.reason),
     }),
   ]
 }
 
-async function configuration({ configDesk, fleet, snapshot }: Services): Promise<Reply> {
-  const list = await configDesk.list()
+async function configuration({ configControl, fleet, snapshot }: Services): Promise<Reply> {
+  const list = await configControl.list()
   if (list === null) throw unanswered()
   const current = snapshot()
   const json: schema.ConfigurationReply = {
@@ -44,11 +44,11 @@ async function configuration({ configDesk, fleet, snapshot }: Services): Promise
 }
 
 async function generation(
-  { configDesk }: Services,
+  { configControl }: Services,
   id: string,
   from: number | null,
 ): Promise<Reply> {
-  const detail = await configDesk.show(numberOf(id), from)
+  const detail = await configControl.show(numberOf(id), from)
   if (detail === null) throw notFound()
   const { record, comparedWith, changes } = detail
   const json: schema.GenerationReply = { record, comparedWith, changes: [...changes] }
@@ -58,13 +58,13 @@ async function generation(
 /** The audit trail has it, too. */
 async function rollBack(
   services: Services,
-  doer: Doer & { readonly session: { readonly account: { readonly id: string } } },
+  actor: Actor & { readonly session: { readonly account: { readonly id: string } } },
   target: number,
   reason: string,
 ): Promise<Reply> {
-  const { account } = doer.session
+  const { account } = actor.session
   const wish = { generation: target, author: account.email, reason }
-  const answer = await services.configDesk.rollBack(wish)
+  const answer = await services.configControl.rollBack(wish)
   if (answer === null) throw unanswered()
   if (answer.result !== 'applied') {
     throw answer.result === 'unknown'
@@ -77,7 +77,7 @@ async function rollBack(
     target: String(target),
     detail: `generation ${String(answer.generation)}: ${reason}`,
   }
-  await services.store.auditTrail.add(entryOf(services, doer, what))
+  await services.store.auditTrail.add(entryOf(services, actor, what))
   const json: schema.RollbackReply = { generation: answer.generation }
   return { status: 200, json }
 }

@@ -8,7 +8,7 @@ import type { KeyUse } from '../../../store/ledger.js'
 import type { KeyEdit } from '../../../store/store.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import { listPage } from '../list-page.js'
-import { signedRoute, type Reply, type Route, type SignedAsk } from '../routing/route.js'
+import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/router.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
@@ -28,33 +28,33 @@ export function keyRoutes(services: Services): Route[] {
     signedRoute('session', 'GET', '/keys', {
       query: schema.keysQuery,
       reply: schema.keysReply,
-      handle: (ask) => list(services, ask),
+      handle: (request) => list(services, request),
     }),
     signedRoute('session', 'POST', '/keys', {
       body: schema.createKeyBody,
       reply: schema.createdKeyReply,
-      handle: (ask) => create(services, ask),
+      handle: (request) => create(services, request),
     }),
     signedRoute('session', 'PATCH', '/keys/{id}', {
       body: schema.changeKeyBody,
       reply: schema.keyReply,
-      handle: (ask) => change(services, ask),
+      handle: (request) => change(services, request),
     }),
     signedRoute('session', 'POST', '/keys/{id}/rotate', {
       body: schema.rotateKeyBody,
       reply: schema.rotatedKeyReply,
-      handle: (ask) => rotate(services, ask),
+      handle: (request) => rotate(services, request),
     }),
     signedRoute('session', 'DELETE', '/keys/{id}', {
       reply: schema.keyReply,
-      handle: (ask) => revoke(services, ask),
+      handle: (request) => revoke(services, request),
     }),
   ]
 }
 
 async function list(
   services: Services,
-  { session, query }: SignedAsk<ReturnType<typeof schema.keysQuery.parse>, undefined>,
+  { session, query }: SignedInRequest<ReturnType<typeof schema.keysQuery.parse>, undefined>,
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   if (accountId === null) {
@@ -76,24 +76,39 @@ async function list(
   return { status: 200, json }
 }
 
-async function create(services: Services, ask: SignedAsk<unknown, Wanted>): Promise<Reply> {
-  const { account } = ask.session
+async function create(
+  services: Services,
+  request: SignedInRequest<unknown, Wanted>,
+): Promise<Reply> {
+  const { account } = request.session
   const { store, now, snapshot } = services
-  const { name = '', ...rest } = ask.body
+  const { name = '', ...rest } = request.body
   const { plans } = snapshot().config
   await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
   assertWithin(rest.limits, plans[account.plan].limits)
   assertLabels(rest.labels, account)
   const wanted = newKeyOf(rest, now())
-  const told = (made: ApiKey) => [keyEntry(services, ask, 'key.create', made, namedKey(made))]
-  const { key, secret } = await createKey(store, plans, account, name, { ...wanted, now }, told)
+  const auditEntries = (made: ApiKey) => [
+    keyEntry(services, request, 'key.create', made, namedKey(made)),
+  ]
+  const { key, secret } = await createKey(
+    store,
+    plans,
+    account,
+    name,
+    { ...wanted, now },
+    auditEntries,
+  )
   return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
 }
 
-async function change(services: Services, ask: SignedAsk<unknown, Wanted>): Promise<Reply> {
+async function change(
+  services: Services,
+  request: SignedInRequest<unknown, Wanted>,
+): Promise<Reply> {
   const { store, now } = services
-  const { account } = ask.session
-  const { name, expiresAtMs, models, limits } = ask.body
+  const { account } = request.session
+  const { name, expiresAtMs, models, limits } = request.body
   assertExpiry(expiresAtMs, now())
   assertPatterns(models)
   assertWithin(limits, services.snapshot().config.plans[account.plan].limits)
@@ -103,9 +118,9 @@ async function change(services: Services, ask: SignedAsk<unknown, Wanted>): Prom
     ...(models === undefined ? {} : { models }),
     ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
   }
-  const key = await store.changeKey(account.id, ask.id, edit, (before, after) => {
+  const key = await store.changeKey(account.id, request.id, edit, (before, after) => {
     const detail = [after.name, ...differencesOf(before, after)].join('; ')
-    return [keyEntry(services, ask, 'key.change', after, detail)]
+    return [keyEntry(services, request, 'key.change', after, detail)]
   })
   if (key === null) throw notFound()
   return { status: 200, json: { key: await oneView(services, key) } }
@@ -122,30 +137,36 @@ function differencesOf(before: ApiKey, after: ApiKey): string[] {
   return differences.filter((text) => text !== null)
 }
 
-async function rotate(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {
+async function rotate(
+  services: Services,
+  request: SignedInRequest<unknown, unknown>,
+): Promise<Reply> {
   const { store, now, snapshot } = services
-  const { account } = ask.session
-  const old = await store.keyById(account.id, ask.id)
+  const { account } = request.session
+  const old = await store.keyById(account.id, request.id)
   if (old === null) throw notFound()
   const { plans } = snapshot().config
   await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
-  const told = (made: ApiKey) => {
+  const auditEntries = (made: ApiKey) => {
     const detail = `${old.name}: ${shownKey(old)} → ${shownKey(made)}`
-    return [keyEntry(services, ask, 'key.rotate', old, detail)]
+    return [keyEntry(services, request, 'key.rotate', old, detail)]
   }
-  const rotation = { store, plans, account, old, now, told }
+  const rotation = { store, plans, account, old, now, told: auditEntries }
   const { key, secret, oldEndsAtMs } = await rotateKey(rotation)
   return { status: 201, json: { key: keyView(key, NOTHING, now()), secret, oldEndsAtMs } }
 }
 
-async function revoke(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {
+async function revoke(
+  services: Services,
+  request: SignedInRequest<unknown, unknown>,
+): Promise<Reply> {
   const { store, now } = services
-  const { account } = ask.session
-  const before = await store.keyById(account.id, ask.id)
+  const { account } = request.session
+  const before = await store.keyById(account.id, request.id)
   if (before === null) throw notFound()
-  const told = [keyEntry(services, ask, 'key.revoke', before, namedKey(before))]
-  await revokeKey(store, account.id, ask.id, { now }, told)
-  const key = (await store.keyById(account.id, ask.id)) ?? before
+  const auditEntries = [keyEntry(services, request, 'key.revoke', before, namedKey(before))]
+  await revokeKey(store, account.id, request.id, { now }, auditEntries)
+  const key = (await store.keyById(account.id, request.id)) ?? before
   return { status: 200, json: { key: await oneView(services, key) } }
 }
 
@@ -190,8 +211,8 @@ function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): vo
   for (const name of LIMITS) {
     const [wanted, allowed] = [limits?.[name], most[name]]
     if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
-    const told = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
-    const message = `The plan allows ${told} at most. Enter less, or choose a larger plan.`
+    const limitText = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
+    const message = `The plan allows ${limitText} at most. Enter less, or choose a larger plan.`
     throw new GatewayError('forbidden', message, { param: `limits.${name}` })
   }
 }
@@ -266,12 +287,12 @@ function stateOf({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): schema.Ke
 /** What was done to a key of the account. */
 function keyEntry(
   services: Services,
-  ask: SignedAsk<unknown, unknown>,
+  request: SignedInRequest<unknown, unknown>,
   action: string,
   { id, accountId }: ApiKey,
   detail: string,
 ): AuditEntry {
-  return entryOf(services, ask, { accountId, action, target: id, detail })
+  return entryOf(services, request, { accountId, action, target: id, detail })
 }
 
 function namedKey(key: ApiKey): string {

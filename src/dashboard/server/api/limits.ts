@@ -5,7 +5,7 @@ import { GatewayError } from '../../../errors.js'
 import { claimsOf, Rules, type Claim } from '../../../limits/rules.js'
 import { LIMIT_NAMES } from '../../../limits/standing.js'
 import type { LimitState } from '../../../store/ledger.js'
-import { signedRoute, type Reply, type Route, type SignedAsk } from '../routing/route.js'
+import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/router.js'
 import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../services.js'
@@ -20,7 +20,7 @@ export function limitRoutes(services: Services): Route[] {
     signedRoute('session', 'GET', '/limits', {
       query: schema.limitsQuery,
       reply: schema.limitsReply,
-      handle: (ask) => limits(services, ask),
+      handle: (request) => limits(services, request),
     }),
   ]
 }
@@ -33,7 +33,7 @@ interface Owned {
 
 async function limits(
   services: Services,
-  { session, query }: SignedAsk<ReturnType<typeof schema.limitsQuery.parse>, undefined>,
+  { session, query }: SignedInRequest<ReturnType<typeof schema.limitsQuery.parse>, undefined>,
 ): Promise<Reply> {
   const { store, ledger, snapshot, now } = services
   const accountId = await scopeOf(services, session, query.account)
@@ -77,8 +77,8 @@ function rulesOf(snapshot: Snapshot): Rules {
 /** Of limits that depend on the model or the upstream of a request there is nothing to show here. */
 function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): Owned[] {
   const of = (key: ApiKey | null, prefix: string): Owned[] => {
-    const asked = { identity: identityOf(account, key), model: '', modelName: '', upstream: '' }
-    const found = rules.of(asked).filter(({ subject, shared }) => {
+    const scope = { identity: identityOf(account, key), model: '', modelName: '', upstream: '' }
+    const found = rules.of(scope).filter(({ subject, shared }) => {
       return !shared && subject.startsWith(prefix)
     })
     return claimsOf(found, { tokens: 0, nanoUsd: 0 }).map((claim) => ({ claim, key }))

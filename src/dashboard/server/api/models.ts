@@ -7,7 +7,7 @@ import { ANY_MODEL } from '../../../ledger/prices.js'
 import { PLAIN_REQUEST } from '../../../routing/conditions.js'
 import { reasonOf } from '../../../routing/explain.js'
 import { createRouter, type ModelRoute, type Router } from '../../../routing/router.js'
-import { signedRoute, TAKEN, type Route } from '../routing/route.js'
+import { signedRoute, SELF_REPLIED, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
 
@@ -37,7 +37,7 @@ export function modelRoutes(services: Services): Route[] {
         reply: null,
         handle: ({ req, res, session }) => {
           chat(req, res, session.account, path)
-          return TAKEN
+          return SELF_REPLIED
         },
       }),
     ),
@@ -48,7 +48,7 @@ export function modelRoutes(services: Services): Route[] {
       handle: ({ req, res, session, query }) => {
         const model = encodeURIComponent(query.model)
         chat(req, res, session.account, `/v1beta/models/${model}:generateContent`)
-        return TAKEN
+        return SELF_REPLIED
       },
     }),
   ]
@@ -139,11 +139,15 @@ function aliases(snapshot: Snapshot): schema.Alias[] {
     })
 }
 
-function targetViews(snapshot: Snapshot, found: ModelRoute, asked: string): schema.RouteTarget[] {
+function targetViews(
+  snapshot: Snapshot,
+  found: ModelRoute,
+  requested: string,
+): schema.RouteTarget[] {
   const total = found.targets.reduce((sum, { weight }) => sum + weight, 0)
   return [...found.targets, ...found.fallback].map((target) => {
     const { upstream, weight, isFallback } = target
-    const model = target.model ?? asked
+    const model = target.model ?? requested
     const price =
       upstream.prices[model] ??
       upstream.prices[ANY_MODEL] ??
@@ -173,13 +177,13 @@ function conditionsText({ when }: ModelRoute['config']): string {
   ].join(', ')
 }
 
-function routeView(snapshot: Snapshot, found: ModelRoute, asked: string): schema.Route | null {
+function routeView(snapshot: Snapshot, found: ModelRoute, requested: string): schema.Route | null {
   const { catalogue } = snapshot
   const { label, targets, config } = found
   const [target] = targets
   if (target === undefined) return null
   const { upstream } = target
-  const model = target.model ?? asked
+  const model = target.model ?? requested
   const speaks = speaksOf(upstream, factsFor(catalogue, model))
   return {
     label,
@@ -189,6 +193,6 @@ function routeView(snapshot: Snapshot, found: ModelRoute, asked: string): schema
     dialect: speaks.plain,
     dialectWithTools: speaks.with_tools,
     conditions: conditionsText(config),
-    targets: targetViews(snapshot, found, asked),
+    targets: targetViews(snapshot, found, requested),
   }
 }

@@ -10,7 +10,7 @@ import { GatewayError } from '../../../errors.js'
 import { headerOf } from '../../../http/message.js'
 import { cookieOf, cookieText, noCookieText, OIDC_COOKIE } from '../sign-in/cookies.js'
 import { IdentityError, IdentityProvider } from '../sign-in/identity-provider.js'
-import { openRoute, type Ask, type Reply, type Route } from '../routing/route.js'
+import { openRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { ownEntry, type Services } from '../services.js'
 import { passIdOf } from '../sign-in/sessions.js'
@@ -26,12 +26,12 @@ export function oidcRoutes(services: Services): Route[] {
     openRoute('POST', '/oidc/start', {
       body: schema.oidcStartBody,
       reply: schema.oidcStartReply,
-      handle: (ask) => start(services, provider, ask),
+      handle: (request) => start(services, provider, request),
     }),
     openRoute('POST', '/oidc/finish', {
       body: schema.oidcFinishBody,
       reply: schema.sessionReply,
-      handle: (ask) => finish(services, provider, ask),
+      handle: (request) => finish(services, provider, request),
     }),
   ]
 }
@@ -39,35 +39,35 @@ export function oidcRoutes(services: Services): Route[] {
 async function start(
   services: Services,
   provider: IdentityProvider,
-  ask: Ask<unknown, unknown>,
+  request: ApiRequest<unknown, unknown>,
 ): Promise<Reply> {
   const { store, sessions, throttle, now } = services
-  const { config, publicUrl, redirectUri } = doorOf(services)
-  assertKeepsCookies(ask.origin)
+  const { config, publicUrl, redirectUri } = oidcSettings(services)
+  assertKeepsCookies(request.origin)
   // The provider sends people there; a cookie that another address got would be missing then.
-  if (ask.origin !== publicUrl) {
+  if (request.origin !== publicUrl) {
     throw new GatewayError('forbidden', `Open ${publicUrl}/dashboard/ to sign in this way.`)
   }
-  await throttle.step(ask.address)
-  const former = cookieOf(headerOf(ask.req, 'cookie'), OIDC_COOKIE)
+  await throttle.step(request.address)
+  const former = cookieOf(headerOf(request.req, 'cookie'), OIDC_COOKIE)
   if (former !== null) await store.signInTokens.take('oidc', passIdOf(former), now())
   const secret = await sessions.issue('oidc', '', AWAY_MS)
   const url = await provider
     .start(config, redirectUri, secret)
-    .catch((error: unknown) => fail(services, ask, error))
+    .catch((error: unknown) => fail(services, request, error))
   return { status: 200, json: { url }, cookies: [cookieText(OIDC_COOKIE, secret, AWAY_MS / 1000)] }
 }
 
 async function finish(
   services: Services,
   provider: IdentityProvider,
-  ask: Ask<unknown, { query: string }>,
+  request: ApiRequest<unknown, { query: string }>,
 ): Promise<Reply> {
   const { store, throttle, now } = services
-  const { config, redirectUri } = doorOf(services)
-  assertKeepsCookies(ask.origin)
-  await throttle.step(ask.address)
-  const secret = cookieOf(headerOf(ask.req, 'cookie'), OIDC_COOKIE)
+  const { config, redirectUri } = oidcSettings(services)
+  assertKeepsCookies(request.origin)
+  await throttle.step(request.address)
+  const secret = cookieOf(headerOf(request.req, 'cookie'), OIDC_COOKIE)
   const pass =
     secret === null ? null : await store.signInTokens.take('oidc', passIdOf(secret), now())
   if (secret === null || pass === null) {
@@ -77,24 +77,24 @@ async function finish(
     )
   }
   const { verifiedEmail } = await provider
-    .finish(config, redirectUri, secret, ask.body.query)
-    .catch((error: unknown) => fail(services, ask, error))
+    .finish(config, redirectUri, secret, request.body.query)
+    .catch((error: unknown) => fail(services, request, error))
   // Before any look at accounts: an e-mail that nobody has verified may be somebody else's.
   if (verifiedEmail === null || !isEmail(verifiedEmail)) {
     throw new GatewayError('forbidden', 'The provider has not verified your e-mail address.')
   }
-  const account = await accountOf(services, ask, verifiedEmail)
+  const account = await accountOf(services, request, verifiedEmail)
   if (account.disabled) {
-    throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
+    throw new GatewayError('forbidden', 'This account is disabled. ApiRequest an administrator.')
   }
-  const entered = await enter(services, ask, account, 'session.sign-in-oidc')
+  const entered = await enter(services, request, account, 'session.sign-in-oidc')
   return { ...entered, cookies: [...(entered.cookies ?? []), noCookieText(OIDC_COOKIE)] }
 }
 
 /** The account of an e-mail that is surely theirs; made where that is configured. */
 async function accountOf(
   services: Services,
-  ask: Ask<unknown, unknown>,
+  request: ApiRequest<unknown, unknown>,
   verifiedEmail: string,
 ): Promise<Account> {
   const { store, now, snapshot } = services
@@ -103,16 +103,18 @@ async function accountOf(
   const found = await store.accountByEmail(email)
   if (found !== null) return found
   if (oidc?.createAccounts !== true) {
-    throw new GatewayError('forbidden', 'Ask an administrator for an account.')
+    throw new GatewayError('forbidden', 'ApiRequest an administrator for an account.')
   }
   const wanted = { email, plan: 'starter', password: { none: true } } as const
-  const told = (account: Account) => [ownEntry(services, ask, account, 'account.sign-up')]
-  const { account } = await createAccount(store, wanted, { now }, told)
+  const auditEntries = (account: Account) => [
+    ownEntry(services, request, account, 'account.sign-up'),
+  ]
+  const { account } = await createAccount(store, wanted, { now }, auditEntries)
   return account
 }
 
 /** What is configured; the address to come back to is never read from a request. */
-function doorOf({ snapshot }: Services): {
+function oidcSettings({ snapshot }: Services): {
   readonly config: OidcConfig
   readonly publicUrl: string
   readonly redirectUri: string
@@ -124,7 +126,11 @@ function doorOf({ snapshot }: Services): {
   return { config: oidc, publicUrl, redirectUri: `${publicUrl}/dashboard/oidc` }
 }
 
-function fail({ log }: Services, { requestId }: Ask<unknown, unknown>, error: unknown): never {
+function fail(
+  { log }: Services,
+  { requestId }: ApiRequest<unknown, unknown>,
+  error: unknown,
+): never {
   if (!(error instanceof IdentityError)) throw error
   log.warn('sign-in with the identity provider failed', {
     request_id: requestId,
@@ -133,7 +139,7 @@ function fail({ log }: Services, { requestId }: Ask<unknown, unknown>, error: un
   if (error.fault === 'unavailable') {
     throw new GatewayError(
       'identity_unavailable',
-      'The identity provider cannot be asked at the moment; try later, or use a password.',
+      'The identity provider does not reply; try again later, or sign in with a password.',
     )
   }
   throw new GatewayError('forbidden', 'The identity provider refused the sign-in; sign in again.')

@@ -2,10 +2,10 @@
 import { isConfigured, type UpstreamConfig } from '../../../config/config.js'
 import type { UsageRow } from '../../../ledger/row.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../../store/ledger.js'
-import { quantile } from '../figures.js'
-import type { Outlook } from '../outlook.js'
+import { quantile } from '../usage-figures.js'
+import type { GatewayStatus } from '../gateway-status.js'
 import { signedRoute, type Reply, type Route } from '../routing/route.js'
-import { rowViews } from '../rows.js'
+import { rowViews } from '../request-rows.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
 import { upstreamHealth, type UpstreamHealth } from '../upstream-health.js'
@@ -29,7 +29,7 @@ export function operationRoutes(services: Services): Route[] {
 }
 
 async function operations(services: Services): Promise<Reply> {
-  const { ledger, now, outlook } = services
+  const { ledger, now, gatewayStatus } = services
   const { config, generation, loadedAtMs, fileHash, changes } = services.snapshot()
   const nowMs = now()
   const fromMs = nowMs - RECENT_MS
@@ -42,7 +42,7 @@ async function operations(services: Services): Promise<Reply> {
       after: null,
       limit: FAILED_ROWS,
     }),
-    outlook(),
+    gatewayStatus(),
   ])
   const oldest = recent.entries.at(-1)?.atMs ?? fromMs
   const minutes = (recent.next === null ? RECENT_MS : Math.max(1_000, nowMs - oldest)) / 60_000
@@ -56,7 +56,7 @@ async function operations(services: Services): Promise<Reply> {
         upstream,
         rows,
         minutes,
-        outlook: view,
+        gatewayStatus: view,
         health: healths.get(upstream.name),
       })
     }),
@@ -78,12 +78,18 @@ interface Seen {
   readonly rows: readonly UsageRow[]
   /** The time that the rows span. */
   readonly minutes: number
-  readonly outlook: Outlook | null
+  readonly gatewayStatus: GatewayStatus | null
   /** Undefined: no request named it. */
   readonly health: UpstreamHealth | undefined
 }
 
-function upstreamView({ upstream, rows, minutes, outlook, health }: Seen): schema.UpstreamState {
+function upstreamView({
+  upstream,
+  rows,
+  minutes,
+  gatewayStatus,
+  health,
+}: Seen): schema.UpstreamState {
   const { attempts = 0, failures = NO_FAILURES, retries = NEVER, fallbacks = NEVER } = health ?? {}
   const counts = firstContentCounts(rows)
   return {
@@ -93,7 +99,7 @@ function upstreamView({ upstream, rows, minutes, outlook, health }: Seen): schem
     origin: new URL(upstream.baseUrl).origin,
     configured: isConfigured(upstream),
     apiKeySource: upstream.apiKeySource,
-    inFlight: outlook === null ? null : (outlook.inFlight[upstream.name] ?? 0),
+    inFlight: gatewayStatus === null ? null : (gatewayStatus.inFlight[upstream.name] ?? 0),
     attemptsPerMinute: attempts / minutes,
     failures: { ...failures },
     failureShare: failures.provider / Math.max(attempts, 1),
@@ -102,8 +108,8 @@ function upstreamView({ upstream, rows, minutes, outlook, health }: Seen): schem
     fallbacks: { ...fallbacks },
     firstTokenP50Ms: quantile(counts, 0.5),
     firstTokenP95Ms: quantile(counts, 0.95),
-    breaker: outlook?.breakers[upstream.name] ?? null,
-    breakerChangedAtMs: outlook?.breakersChangedMs[upstream.name] ?? null,
+    breaker: gatewayStatus?.breakers[upstream.name] ?? null,
+    breakerChangedAtMs: gatewayStatus?.breakersChangedMs[upstream.name] ?? null,
   }
 }
 

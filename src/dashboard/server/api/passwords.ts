@@ -3,7 +3,13 @@ import type { Account } from '../../../accounts/account.js'
 import { checkedEmail, createAccount } from '../../../accounts/accounts.js'
 import { assertPassword } from '../../../accounts/password.js'
 import { GatewayError } from '../../../errors.js'
-import { openRoute, signedRoute, type Ask, type Reply, type Route } from '../routing/route.js'
+import {
+  openRoute,
+  signedRoute,
+  type ApiRequest,
+  type Reply,
+  type Route,
+} from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { ownEntry, type Services } from '../services.js'
 import { passIdOf } from '../sign-in/sessions.js'
@@ -16,47 +22,47 @@ export function passwordRoutes(services: Services): Route[] {
     signedRoute('session', 'PUT', '/password', {
       body: schema.passwordBody,
       reply: schema.sessionReply,
-      handle: (ask) => changePassword(services, ask, ask.session.account),
+      handle: (request) => changePassword(services, request, request.session.account),
     }),
     openRoute('POST', '/setup', {
       body: schema.setUpBody,
       reply: schema.sessionReply,
-      handle: (ask) => setUp(services, ask),
+      handle: (request) => setUp(services, request),
     }),
     openRoute('POST', '/reset', {
       body: schema.resetBody,
       reply: schema.sessionReply,
-      handle: (ask) => reset(services, ask),
+      handle: (request) => reset(services, request),
     }),
     openRoute('POST', '/sign-up', {
       body: schema.signUpBody,
       reply: schema.doneReply,
-      handle: (ask) => signUp(services, ask),
+      handle: (request) => signUp(services, request),
     }),
   ]
 }
 
 async function changePassword(
   services: Services,
-  ask: Ask<unknown, { current?: string | undefined; next: string }>,
+  request: ApiRequest<unknown, { current?: string | undefined; next: string }>,
   account: Account,
 ): Promise<Reply> {
   const { throttle, passwords } = services
-  assertPassword(ask.body.next)
+  assertPassword(request.body.next)
   if (account.passwordHash !== '') {
-    await throttle.attempt(account.email, ask.address, `session ${account.id}`)
-    if (!(await passwords.matches(account.passwordHash, ask.body.current ?? ''))) {
+    await throttle.attempt(account.email, request.address, `session ${account.id}`)
+    if (!(await passwords.matches(account.passwordHash, request.body.current ?? ''))) {
       throw new GatewayError('forbidden', 'The current password is wrong.', { param: 'current' })
     }
   }
-  await setPassword(services, ask, account, ask.body.next, 'account.password')
-  return enter(services, ask, account, null)
+  await setPassword(services, request, account, request.body.next, 'account.password')
+  return enter(services, request, account, null)
 }
 
 /** From now on only the new password opens sessions, and no earlier session or link is good. */
 async function setPassword(
   services: Services,
-  ask: Pick<Ask<unknown, unknown>, 'address'>,
+  request: Pick<ApiRequest<unknown, unknown>, 'address'>,
   account: Account,
   password: string,
   action: string,
@@ -64,7 +70,7 @@ async function setPassword(
   const { store, sessions, passwords } = services
   const passwordHash = await passwords.hash(password)
   await store.changeAccount(account.id, { passwordHash }, () => [
-    ownEntry(services, ask, account, action),
+    ownEntry(services, request, account, action),
   ])
   await sessions.endAll(account.id)
   for (const kind of ['device', 'reset'] as const)
@@ -73,12 +79,12 @@ async function setPassword(
 
 async function setUp(
   services: Services,
-  ask: Ask<unknown, { link: string; email: string; password: string }>,
+  request: ApiRequest<unknown, { link: string; email: string; password: string }>,
 ): Promise<Reply> {
   const { store, throttle, passwords, now } = services
-  const { link, email, password } = ask.body
-  assertKeepsCookies(ask.origin)
-  await throttle.step(ask.address)
+  const { link, email, password } = request.body
+  assertKeepsCookies(request.origin)
+  await throttle.step(request.address)
   const id = passIdOf(link)
   const found = await store.signInTokens.find('set-up', id, now())
   if (found === null || (await hasAdmin(store))) throw badLink()
@@ -89,55 +95,59 @@ async function setUp(
   if (pass === null) throw badLink()
   const sources = { now, hash: (text: string) => passwords.hash(text) }
   const wanted = { email, password, plan: 'max', role: 'admin' } as const
-  const told = (account: Account) => [ownEntry(services, ask, account, 'account.set-up')]
-  const made = await createAccount(store, wanted, sources, told).catch(async (error: unknown) => {
-    await store.signInTokens.add(pass)
-    throw error
-  })
-  return enter(services, ask, made.account, null)
+  const auditEntries = (account: Account) => [
+    ownEntry(services, request, account, 'account.set-up'),
+  ]
+  const made = await createAccount(store, wanted, sources, auditEntries).catch(
+    async (error: unknown) => {
+      await store.signInTokens.add(pass)
+      throw error
+    },
+  )
+  return enter(services, request, made.account, null)
 }
 
 async function reset(
   services: Services,
-  ask: Ask<unknown, { link: string; password: string }>,
+  request: ApiRequest<unknown, { link: string; password: string }>,
 ): Promise<Reply> {
   const { store, throttle, now } = services
-  assertKeepsCookies(ask.origin)
-  await throttle.step(ask.address)
-  const id = passIdOf(ask.body.link)
+  assertKeepsCookies(request.origin)
+  await throttle.step(request.address)
+  const id = passIdOf(request.body.link)
   if ((await store.signInTokens.find('reset', id, now())) === null) throw badLink()
-  assertPassword(ask.body.password)
+  assertPassword(request.body.password)
   const pass = await store.signInTokens.take('reset', id, now())
   const account = pass === null ? null : await store.accountById(pass.accountId)
   if (account === null || account.disabled) throw badLink()
-  await setPassword(services, ask, account, ask.body.password, 'account.password-by-link')
-  return enter(services, ask, account, null)
+  await setPassword(services, request, account, request.body.password, 'account.password-by-link')
+  return enter(services, request, account, null)
 }
 
 function badLink(): GatewayError {
   return new GatewayError(
     'forbidden',
-    'This link is no longer good: it works once, and for a day. Ask for another.',
+    'This link is no longer good: it works once, and for a day. ApiRequest for another.',
     { param: 'link' },
   )
 }
 
 async function signUp(
   services: Services,
-  ask: Ask<unknown, { email: string; password: string }>,
+  request: ApiRequest<unknown, { email: string; password: string }>,
 ): Promise<Reply> {
   const { store, throttle, passwords, now } = services
   if (!services.snapshot().config.dashboard.selfSignUp) {
-    throw new GatewayError('forbidden', 'Ask an administrator for an account.')
+    throw new GatewayError('forbidden', 'ApiRequest an administrator for an account.')
   }
-  const email = checkedEmail(ask.body.email)
-  assertPassword(ask.body.password)
-  await throttle.attempt(`new ${email}`, ask.address, null)
-  const wanted = { email, password: ask.body.password, plan: 'starter' } as const
+  const email = checkedEmail(request.body.email)
+  assertPassword(request.body.password)
+  await throttle.attempt(`new ${email}`, request.address, null)
+  const wanted = { email, password: request.body.password, plan: 'starter' } as const
   try {
     const sources = { now, hash: (text: string) => passwords.hash(text) }
     await createAccount(store, wanted, sources, (account) => [
-      ownEntry(services, ask, account, 'account.sign-up'),
+      ownEntry(services, request, account, 'account.sign-up'),
     ])
   } catch (error) {
     // The same answer whether or not the e-mail had an account; the password was hashed in either case.

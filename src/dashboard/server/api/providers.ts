@@ -1,7 +1,7 @@
 /** Upstreams compared, for administrators: what each has done, canaries, and shadows beside what they copy. */
 import type { UsageRow } from '../../../ledger/row.js'
 import { Side } from '../../../ledger/side.js'
-import { signedRoute, type Reply, type Route, type SignedAsk } from '../routing/route.js'
+import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
 
@@ -16,26 +16,27 @@ export function providerRoutes(services: Services): Route[] {
     signedRoute('admin', 'GET', '/providers', {
       query: schema.providersQuery,
       reply: schema.providersReply,
-      handle: (ask) => providers(services, ask),
+      handle: (request) => providers(services, request),
     }),
   ]
 }
 
 async function providers(
   services: Services,
-  { query }: SignedAsk<ReturnType<(typeof schema.providersQuery)['parse']>, undefined>,
+  { query }: SignedInRequest<ReturnType<(typeof schema.providersQuery)['parse']>, undefined>,
 ): Promise<Reply> {
   const nowMs = services.now()
-  const [read, outlook] = await Promise.all([
+  const [read, gatewayStatus] = await Promise.all([
     newestRows(services, nowMs - (query.hours ?? 1) * HOUR_MS),
-    services.outlook(),
+    services.gatewayStatus(),
   ])
   const { rows, fromMs } = read
   const { upstreams } = services.snapshot().config
   const json: schema.ProvidersReply = {
     nowMs,
     fromMs,
-    canaries: outlook === null ? null : outlook.canaries.map((canary) => ({ ...canary })),
+    canaries:
+      gatewayStatus === null ? null : gatewayStatus.canaries.map((canary) => ({ ...canary })),
     upstreams: Object.keys(upstreams).map((name) => sideOf(name, rows)),
     shadows: shadowsOf(rows),
   }

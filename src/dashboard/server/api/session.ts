@@ -14,7 +14,13 @@ import {
   noCookieText,
   SESSION_COOKIE,
 } from '../sign-in/cookies.js'
-import { openRoute, signedRoute, type Ask, type Reply, type Route } from '../routing/route.js'
+import {
+  openRoute,
+  signedRoute,
+  type ApiRequest,
+  type Reply,
+  type Route,
+} from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { accountView, ownEntry, planOf, type Services } from '../services.js'
 import { DEVICE_MS, SESSION_MS, type Session } from '../sign-in/sessions.js'
@@ -33,7 +39,7 @@ export function sessionRoutes(services: Services): Route[] {
     openRoute('POST', '/session', {
       body: schema.signInBody,
       reply: schema.sessionReply,
-      handle: (ask) => signIn(services, ask),
+      handle: (request) => signIn(services, request),
     }),
     signedRoute('session', 'DELETE', '/session', {
       reply: schema.doneReply,
@@ -45,11 +51,11 @@ export function sessionRoutes(services: Services): Route[] {
     }),
     signedRoute('session', 'DELETE', '/sessions', {
       reply: schema.doneReply,
-      handle: async (ask) => {
-        const { account } = ask.session
+      handle: async (request) => {
+        const { account } = request.session
         await sessions.endAll(account.id)
         await store.signInTokens.end('device', account.id, null)
-        await store.auditTrail.add(ownEntry(services, ask, account, 'session.end-all'))
+        await store.auditTrail.add(ownEntry(services, request, account, 'session.end-all'))
         return goodbye()
       },
     }),
@@ -70,17 +76,17 @@ export function sessionRoutes(services: Services): Route[] {
  */
 export async function enter(
   services: Services,
-  ask: Ask<unknown, unknown>,
+  request: ApiRequest<unknown, unknown>,
   account: Account,
   how: string | null,
 ): Promise<Reply> {
-  assertKeepsCookies(ask.origin)
+  assertKeepsCookies(request.origin)
   const { sessions, store } = services
-  const header = headerOf(ask.req, 'cookie')
+  const header = headerOf(request.req, 'cookie')
   const former = cookieOf(header, SESSION_COOKIE)
   if (former !== null) await sessions.end(former)
   const session = await sessions.open(account)
-  if (how !== null) await store.auditTrail.add(ownEntry(services, ask, account, how))
+  if (how !== null) await store.auditTrail.add(ownEntry(services, request, account, how))
   const cookies = [cookieText(SESSION_COOKIE, session.secret, SESSION_MS / 1000)]
   if ((await sessions.device(cookieOf(header, DEVICE_COOKIE), account.id)) === null) {
     const device = await sessions.issue('device', account.id, DEVICE_MS)
@@ -125,29 +131,29 @@ function goodbye(): Reply {
 
 async function signIn(
   services: Services,
-  ask: Ask<unknown, { email: string; password: string }>,
+  request: ApiRequest<unknown, { email: string; password: string }>,
 ): Promise<Reply> {
   const { store, sessions, throttle, passwords } = services
-  const { body, address } = ask
-  assertKeepsCookies(ask.origin)
+  const { body, address } = request
+  assertKeepsCookies(request.origin)
   const email = body.email.trim().toLowerCase()
   const account = await store.accountByEmail(email)
-  const secret = cookieOf(headerOf(ask.req, 'cookie'), DEVICE_COOKIE)
+  const secret = cookieOf(headerOf(request.req, 'cookie'), DEVICE_COOKIE)
   const device = await sessions.device(secret, account?.id ?? null)
   await throttle.attempt(email, address, device)
   const isRight = await passwords.matches(account?.passwordHash ?? null, body.password)
   if (account === null || !isRight) {
-    services.log.info('sign-in refused', { account_id: account?.id, request_id: ask.requestId })
+    services.log.info('sign-in refused', { account_id: account?.id, request_id: request.requestId })
     throw new GatewayError('unauthenticated', 'Wrong e-mail or password.')
   }
   // Only who knows the password may learn this.
   if (account.disabled) {
-    throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
+    throw new GatewayError('forbidden', 'This account is disabled. ApiRequest an administrator.')
   }
   await throttle.forgive(email, address, device)
   if (isOutdated(account.passwordHash)) {
     const passwordHash = await passwords.rehash(body.password)
     if (passwordHash !== null) await store.changeAccount(account.id, { passwordHash })
   }
-  return enter(services, ask, account, 'session.sign-in')
+  return enter(services, request, account, 'session.sign-in')
 }

@@ -7,17 +7,17 @@ import { beginReply, isGone } from '../../../http/respond.js'
 import { matchesEntry, type EntryFilter } from '../../../store/records/entry-filter.js'
 import type { EntryPage, EntryQuery, SumQuery, UsageSum } from '../../../store/ledger.js'
 import { accepts } from '../compress.js'
-import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, restOf } from '../figures.js'
+import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, restOf } from '../usage-figures.js'
 import {
   signedRoute,
-  TAKEN,
-  type Handled,
+  SELF_REPLIED,
+  type HandlerResult,
   type Reply,
   type Route,
-  type SignedAsk,
+  type SignedInRequest,
 } from '../routing/route.js'
 import { notFound } from '../routing/router.js'
-import { csvHead, csvLine, rowViews } from '../rows.js'
+import { csvHead, csvLine, rowViews } from '../request-rows.js'
 import * as schema from '../schema/schema.js'
 import { PLAYGROUND, scopeOf, type Services } from '../services.js'
 
@@ -39,35 +39,35 @@ export function usageRoutes(services: Services): Route[] {
     signedRoute('session', 'GET', '/usage', {
       query: schema.usageQuery,
       reply: schema.usageReply,
-      handle: (ask) => usage(services, ask),
+      handle: (request) => usage(services, request),
     }),
     signedRoute('session', 'GET', '/requests', {
       query: schema.requestsQuery,
       reply: schema.requestsReply,
-      handle: (ask) => requests(services, ask),
+      handle: (request) => requests(services, request),
     }),
     signedRoute('session', 'GET', '/requests.csv', {
       query: schema.requestsCsvQuery,
       reply: null,
-      handle: (ask) => csv(services, ask),
+      handle: (request) => csv(services, request),
     }),
     signedRoute('session', 'GET', '/requests/{id}', {
       query: schema.requestQuery,
       reply: schema.requestReply,
-      handle: (ask) => request(services, ask),
+      handle: (request) => requestById(services, request),
     }),
     signedRoute('session', 'GET', '/live', {
       query: schema.liveQuery,
       reply: schema.liveReply,
       passive: true,
-      handle: (ask) => live(services, ask),
+      handle: (request) => live(services, request),
     }),
   ]
 }
 
 async function usage(
   services: Services,
-  { session, query }: SignedAsk<Query<typeof schema.usageQuery>, undefined>,
+  { session, query }: SignedInRequest<Query<typeof schema.usageQuery>, undefined>,
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   const { by, group = 'none' } = query
@@ -81,14 +81,14 @@ async function usage(
     )
   }
   const { keyId, model } = query
-  const asked: SumQuery = {
+  const sumQuery: SumQuery = {
     ...{ accountId, by, fromMs },
     // The engine has the bucket of `toMs`, too.
     toMs: toMs - 1,
     ...(model === undefined ? {} : { model }),
     ...(keyId === undefined ? { per: 'model' } : { keyId }),
   }
-  const sums = await services.ledger.sums(asked)
+  const sums = await services.ledger.sums(sumQuery)
   const json: schema.UsageReply = {
     by,
     fromMs,
@@ -96,20 +96,20 @@ async function usage(
     nowMs: services.now(),
     total: figuresOf(sums),
     points: pointsOf(sums),
-    groups: await groups(services, asked, sums, group),
+    groups: await groups(services, sumQuery, sums, group),
   }
   return { status: 200, json }
 }
 
 async function groups(
   services: Services,
-  asked: SumQuery,
+  sumQuery: SumQuery,
   sums: readonly UsageSum[],
   by: 'none' | 'model' | 'key',
 ): Promise<schema.UsageGroup[]> {
   if (by === 'none') return []
   if (by === 'model') return groupsOf(sums, ({ model }) => model)
-  const own = asked.keyId === undefined ? await largestKeys(services, asked) : sums
+  const own = sumQuery.keyId === undefined ? await largestKeys(services, sumQuery) : sums
   const owners = new Map(own.map(({ keyId, accountId }) => [keyId, accountId]))
   const found = groupsOf([...own, ...restOf(sums, own)], ({ keyId }) => keyId)
   return Promise.all(
@@ -122,11 +122,11 @@ async function groups(
 }
 
 /** The sums of the keys with the largest use on the days that are asked about: not each of ten thousand. */
-async function largestKeys({ ledger }: Services, asked: SumQuery): Promise<UsageSum[]> {
-  const largest = await ledger.keyUse({ ...asked, most: MAX_GROUPS })
+async function largestKeys({ ledger }: Services, sumQuery: SumQuery): Promise<UsageSum[]> {
+  const largest = await ledger.keyUse({ ...sumQuery, most: MAX_GROUPS })
   const found = await Promise.all(
     largest.map(({ accountId, keyId }) => {
-      return ledger.sums({ ...asked, per: 'key', accountId, keyId })
+      return ledger.sums({ ...sumQuery, per: 'key', accountId, keyId })
     }),
   )
   return found.flat()
@@ -134,7 +134,7 @@ async function largestKeys({ ledger }: Services, asked: SumQuery): Promise<Usage
 
 async function requests(
   services: Services,
-  { session, query }: SignedAsk<Query<typeof schema.requestsQuery>, undefined>,
+  { session, query }: SignedInRequest<Query<typeof schema.requestsQuery>, undefined>,
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   const after = query.after ?? null
@@ -199,9 +199,9 @@ function filterOf(query: Query<typeof schema.requestsCsvQuery>): EntryFilter {
   }
 }
 
-async function request(
+async function requestById(
   services: Services,
-  { session, query, id }: SignedAsk<Query<typeof schema.requestQuery>, undefined>,
+  { session, query, id }: SignedInRequest<Query<typeof schema.requestQuery>, undefined>,
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   const row = await services.ledger.entry(accountId, id)
@@ -219,8 +219,8 @@ async function csv(
     req,
     res,
     requestId,
-  }: SignedAsk<Query<typeof schema.requestsCsvQuery>, undefined>,
-): Promise<Handled> {
+  }: SignedInRequest<Query<typeof schema.requestsCsvQuery>, undefined>,
+): Promise<HandlerResult> {
   const accountId = await scopeOf(services, session, query.account)
   const pageAfter = (after: string | null) =>
     pageOf(services, accountId, query, { after, limit: CSV_PAGE })
@@ -245,7 +245,7 @@ async function csv(
     page = await pageAfter(page.next)
   }
   out.end()
-  return TAKEN
+  return SELF_REPLIED
 }
 
 /** Resolves when the client has caught up, or is gone. */
@@ -266,7 +266,7 @@ function drained(out: Writable, res: HttpResponse): Promise<void> {
 
 async function live(
   services: Services,
-  { session, query }: SignedAsk<Query<typeof schema.liveQuery>, undefined>,
+  { session, query }: SignedInRequest<Query<typeof schema.liveQuery>, undefined>,
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   const nowMs = services.now()

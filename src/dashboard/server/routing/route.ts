@@ -10,7 +10,7 @@ import type { Session } from '../sign-in/sessions.js'
 export type Credential = 'open' | 'session' | 'admin'
 
 /** A request that has passed every check of its route. */
-export interface Ask<Query, Body> {
+export interface ApiRequest<Query, Body> {
   readonly requestId: string
   readonly req: HttpRequest
   readonly res: HttpResponse
@@ -27,7 +27,7 @@ export interface Ask<Query, Body> {
 }
 
 /** The same with somebody signed in. */
-export interface SignedAsk<Query, Body> extends Ask<Query, Body> {
+export interface SignedInRequest<Query, Body> extends ApiRequest<Query, Body> {
   readonly session: Session
 }
 
@@ -42,10 +42,10 @@ export interface Reply {
 }
 
 /** The handler answers by itself. */
-export const TAKEN = 'taken'
+export const SELF_REPLIED = 'self_replied'
 
 /** What a handler makes of a request. */
-export type Handled = Reply | typeof TAKEN
+export type HandlerResult = Reply | typeof SELF_REPLIED
 
 /** A route, as the table has it. */
 export interface Route {
@@ -61,7 +61,7 @@ export interface Route {
   readonly reply: ZodType | null
   /** A page asks this by itself: it does not keep a session alive. */
   readonly passive: boolean
-  handle(ask: Ask<unknown, unknown>): Promise<Handled> | Handled
+  handle(request: ApiRequest<unknown, unknown>): Promise<HandlerResult> | HandlerResult
 }
 
 interface Parts<Query, Body> {
@@ -76,12 +76,12 @@ export function openRoute<Query = undefined, Body = undefined>(
   method: Route['method'],
   path: string,
   parts: Parts<Query, Body> & {
-    handle(ask: Ask<Query, Body>): Promise<Handled> | Handled
+    handle(request: ApiRequest<Query, Body>): Promise<HandlerResult> | HandlerResult
   },
 ): Route {
   return {
     ...shapeOf(method, path, 'open', parts),
-    handle: (ask) => parts.handle(checked<Query, Body>(ask)),
+    handle: (request) => parts.handle(checked<Query, Body>(request)),
   }
 }
 
@@ -91,16 +91,16 @@ export function signedRoute<Query = undefined, Body = undefined>(
   method: Route['method'],
   path: string,
   parts: Parts<Query, Body> & {
-    handle(ask: SignedAsk<Query, Body>): Promise<Handled> | Handled
+    handle(request: SignedInRequest<Query, Body>): Promise<HandlerResult> | HandlerResult
   },
 ): Route {
   return {
     ...shapeOf(method, path, credential, parts),
-    handle: (ask) => {
-      const { session } = ask
+    handle: (request) => {
+      const { session } = request
       // The router has seen to it; a table that says otherwise must not let anybody in.
       if (session === null) throw new Error(`${method} ${path} was reached without a session`)
-      return parts.handle({ ...checked<Query, Body>(ask), session })
+      return parts.handle({ ...checked<Query, Body>(request), session })
     },
   }
 }
@@ -133,6 +133,6 @@ function shapeOf(
 }
 
 /** Query and body are what the route's own schemas have made of them. */
-function checked<Query, Body>(ask: Ask<unknown, unknown>): Ask<Query, Body> {
-  return ask as Ask<Query, Body>
+function checked<Query, Body>(request: ApiRequest<unknown, unknown>): ApiRequest<Query, Body> {
+  return request as ApiRequest<Query, Body>
 }

@@ -9,10 +9,10 @@ import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../../../
 import { abandon, isGone, sendReply, setHeaders } from '../../../http/respond.js'
 import type { Logger } from '../../../observe/log/log.js'
 import { errorBody } from '../../../wire/error-body.js'
-import { parseBody, parseQuery, readBody } from './body.js'
+import { parseBody, parseQuery, readBody } from './parse-request.js'
 import { compressed } from '../compress.js'
 import { cookieOf, SESSION_COOKIE } from '../sign-in/cookies.js'
-import { assertRoutes, TAKEN, type Handled, type Reply, type Route } from './route.js'
+import { assertRoutes, SELF_REPLIED, type HandlerResult, type Reply, type Route } from './route.js'
 import type { Session, Sessions } from '../sign-in/sessions.js'
 
 /** What the router is given. */
@@ -54,7 +54,7 @@ export class ApiRouter {
     const requestId = newRequestId(Date.now())
     try {
       const handled = await this.handle(path.slice(PREFIX.length), requestId, req, res)
-      if (handled !== TAKEN) await send(req, res, requestId, handled)
+      if (handled !== SELF_REPLIED) await send(req, res, requestId, handled)
     } catch (thrown) {
       this.refuse(res, requestId, thrown)
     }
@@ -65,7 +65,7 @@ export class ApiRouter {
     requestId: string,
     req: HttpRequest,
     res: HttpResponse,
-  ): Promise<Handled> {
+  ): Promise<HandlerResult> {
     // A HEAD is a GET whose body is not sent.
     const { route, id } = this.find(req.method === 'HEAD' ? 'GET' : (req.method ?? ''), path)
     const origin = assertSameOrigin(route, req, this.options.publicUrl())

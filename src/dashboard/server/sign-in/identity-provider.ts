@@ -31,14 +31,14 @@ export interface Identity {
   readonly verifiedEmail: string | null
 }
 
-interface Known {
+interface CachedClient {
   readonly config: OidcConfig
   readonly untilMs: number
   readonly client: Promise<openid.Configuration>
 }
 
 /** What a sign-in needs to be told from others; one secret always gives the same. */
-interface Marks {
+interface FlowSecrets {
   readonly state: string
   readonly nonce: string
   /** For PKCE. */
@@ -49,7 +49,7 @@ interface Marks {
 export class IdentityProvider {
   private readonly timeoutSeconds: number
   private readonly now: () => number
-  private known: Known | null = null
+  private cached: CachedClient | null = null
 
   constructor(timeoutSeconds = TIMEOUT_S, now: () => number = () => performance.now()) {
     this.timeoutSeconds = timeoutSeconds
@@ -61,7 +61,7 @@ export class IdentityProvider {
     return this.guarded(async () => {
       const client = await this.client(config)
       const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await library()
-      const { state, nonce, verifier } = marksOf(secret)
+      const { state, nonce, verifier } = flowSecretsOf(secret)
       const url = buildAuthorizationUrl(client, {
         redirect_uri: redirectUri,
         scope: 'openid email',
@@ -84,7 +84,7 @@ export class IdentityProvider {
     return this.guarded(async () => {
       const client = await this.client(config)
       const { authorizationCodeGrant, fetchUserInfo } = await library()
-      const { state, nonce, verifier } = marksOf(secret)
+      const { state, nonce, verifier } = flowSecretsOf(secret)
       const current = new URL(redirectUri)
       current.search = query
       const tokens = await authorizationCodeGrant(client, current, {
@@ -106,15 +106,15 @@ export class IdentityProvider {
 
   /** The provider's own description of itself; kept for a while, unless it could not be had. */
   private async client(config: OidcConfig): Promise<openid.Configuration> {
-    const { known } = this
-    if (known?.config === config && this.now() < known.untilMs) return known.client
+    const { cached } = this
+    if (cached?.config === config && this.now() < cached.untilMs) return cached.client
     const client = discover(config, this.timeoutSeconds)
     const fresh = { config, untilMs: this.now() + FRESH_MS, client }
-    this.known = fresh
+    this.cached = fresh
     try {
       return await client
     } catch (error) {
-      if (this.known === fresh) this.known = null
+      if (this.cached === fresh) this.cached = null
       throw new IdentityError('unavailable', codeOf(error))
     }
   }
@@ -170,8 +170,8 @@ function withSecret(oidc: Library, secret: string): openid.ClientAuth {
   const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)]
   return (server, client, body, headers) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
-    const way = methods.includes('client_secret_basic') ? basic : post
-    way(server, client, body, headers)
+    const authenticateClient = methods.includes('client_secret_basic') ? basic : post
+    authenticateClient(server, client, body, headers)
   }
 }
 
@@ -181,10 +181,10 @@ function library(): Promise<Library> {
   return import('openid-client')
 }
 
-function marksOf(secret: string): Marks {
-  const mark = (name: string): string =>
+function flowSecretsOf(secret: string): FlowSecrets {
+  const derive = (name: string): string =>
     createHmac('sha256', secret).update(`oidc ${name}`).digest('base64url')
-  return { state: mark('state'), nonce: mark('nonce'), verifier: mark('verifier') }
+  return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') }
 }
 
 function identityOf(claims: Readonly<Record<string, unknown>>): Identity {

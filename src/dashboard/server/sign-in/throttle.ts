@@ -24,14 +24,14 @@ const KEYS = {
 /** What one worker's thread can compare. */
 const ALL: ThrottleRate = { burst: 200, everyMs: 25 }
 /** So long a refusal is repeated without asking the store: a flood of tries is no flood of questions. */
-const BELIEVED_MS = 1_000
+const REPEAT_MS = 1_000
 /** Refusals that are remembered at most; the oldest is forgotten first. */
 const MAX_REFUSALS = 20_000
 
 /** When a subject that was refused has room again, ms, and until when that is repeated unasked. */
 interface Refusal {
   readonly roomAtMs: number
-  readonly believedUntilMs: number
+  readonly repeatUntilMs: number
 }
 
 /** Counts attempts. */
@@ -80,33 +80,33 @@ export class Throttle {
   /** Forgets the refusals that are no longer repeated; to be called now and then. */
   sweep(): void {
     const nowMs = this.now()
-    for (const [subject, { believedUntilMs }] of this.refusals) {
-      if (believedUntilMs <= nowMs) this.refusals.delete(subject)
+    for (const [subject, { repeatUntilMs }] of this.refusals) {
+      if (repeatUntilMs <= nowMs) this.refusals.delete(subject)
     }
   }
 
   private async count(counted: readonly Counted[], what = 'Too many attempts'): Promise<void> {
     const nowMs = this.now()
     const subjects = counted.map(([subject, rate]) => ({ name: digestOf(subject), ...rate }))
-    const known = subjects.map(({ name }) => this.refusedFor(name, nowMs))
-    if (known.some((wait) => wait > 0)) throw tooMany(what, known)
+    const repeated = subjects.map(({ name }) => this.refusedFor(name, nowMs))
+    if (repeated.some((wait) => wait > 0)) throw tooMany(what, repeated)
     const waits = await this.attempts.take(subjects, nowMs)
     if (waits.every((wait) => wait === 0)) return
-    subjects.forEach(({ name }, at) => this.remember(name, waits[at] ?? 0, nowMs))
+    subjects.forEach(({ name }, at) => this.keepRefusal(name, waits[at] ?? 0, nowMs))
     throw tooMany(what, waits)
   }
 
   private refusedFor(subject: string, nowMs: number): number {
     const refusal = this.refusals.get(subject)
-    if (refusal === undefined || refusal.believedUntilMs <= nowMs) return 0
+    if (refusal === undefined || refusal.repeatUntilMs <= nowMs) return 0
     return refusal.roomAtMs - nowMs
   }
 
-  private remember(subject: string, waitMs: number, nowMs: number): void {
+  private keepRefusal(subject: string, waitMs: number, nowMs: number): void {
     this.refusals.delete(subject)
     if (waitMs === 0) return
-    const believedUntilMs = nowMs + Math.min(waitMs, BELIEVED_MS)
-    this.refusals.set(subject, { roomAtMs: nowMs + waitMs, believedUntilMs })
+    const repeatUntilMs = nowMs + Math.min(waitMs, REPEAT_MS)
+    this.refusals.set(subject, { roomAtMs: nowMs + waitMs, repeatUntilMs })
     if (this.refusals.size <= MAX_REFUSALS) return
     const [oldest] = this.refusals.keys()
     if (oldest !== undefined) this.refusals.delete(oldest)

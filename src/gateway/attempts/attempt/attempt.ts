@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../../errors.js'
-import type { Outcome } from '../../../observe/metrics/hops.js'
+import type { Outcome } from '../../../observe/metrics/label-values.js'
 import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool.js'
 import type { Timed } from '../../under-way/deadlines.js'
 import {

@@ -1,12 +1,12 @@
 /**
  * A good reply made bad: every fault that changes what is said, before anything is sent.
- * Knows nothing of time and sockets, which are `play.ts`.
+ * Knows nothing of time and sockets, which are `send-plan.ts`.
  */
 import { gzipSync } from 'node:zlib'
 import { modeOf } from './fault.js'
 import { isObject, objectOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { Provider, Reply, Voice } from '../ask.js'
+import type { Provider, Reply, FrameWriter } from '../exchange.js'
 import type { Fault } from './fault.js'
 
 /** A reply as it will be sent. `units` may now be bytes that are no text. */
@@ -19,10 +19,10 @@ export interface Plan {
 }
 
 /** The reply with every content fault applied, in the order given. */
-export function distort(
+export function applyFaults(
   reply: Reply,
   faults: readonly Fault[],
-  voice: Voice,
+  frames: FrameWriter,
   provider: Provider,
 ): Plan {
   let plan = planOf(reply)
@@ -30,7 +30,7 @@ export function distort(
     if (fault.kind === 'whole' && reply.whole !== undefined) {
       plan = planOf(reply.whole())
     } else {
-      apply(plan, fault, voice, provider)
+      apply(plan, fault, frames, provider)
     }
   }
   return plan
@@ -41,28 +41,28 @@ function planOf(reply: Reply): Plan {
   return { status, headers: { ...headers }, units: [...units], stream, terminators }
 }
 
-function apply(plan: Plan, fault: Fault, voice: Voice, provider: Provider): void {
+function apply(plan: Plan, fault: Fault, frames: FrameWriter, provider: Provider): void {
   switch (fault.kind) {
     case 'status':
-      return fail(plan, fault, voice, provider)
+      return fail(plan, fault, frames, provider)
     case 'error':
-      plan.units = [...plan.units.slice(0, fault.event ?? 0), voice.errorEvent(fault.type)]
+      plan.units = [...plan.units.slice(0, fault.event ?? 0), frames.errorEvent(fault.type)]
       return
     case 'garbage':
-      return insert(plan, fault.event, garbage(fault, voice))
+      return insert(plan, fault.event, garbage(fault, frames))
     case 'unknown':
-      return insert(plan, fault.event, voice.unknownEvent())
+      return insert(plan, fault.event, frames.unknownEvent())
     case 'giant':
-      return insert(plan, 1, voice.textEvent('x'.repeat(fault.bytes ?? 1024 * 1024)))
+      return insert(plan, 1, frames.textEvent('x'.repeat(fault.bytes ?? 1024 * 1024)))
     case 'unterminated':
       plan.units = plan.units.slice(0, Math.max(0, plan.units.length - plan.terminators))
       plan.terminators = 0
       return
     case 'usage':
-      plan.units = plan.units.flatMap((unit) => spoiled(unit, modeOf(fault)))
+      plan.units = plan.units.flatMap((unit) => withAlteredUsage(unit, modeOf(fault)))
       return
     case 'silent':
-      return silence(plan, modeOf(fault), voice)
+      return applySilence(plan, modeOf(fault), frames)
     case 'html':
       plan.headers = { 'content-type': 'text/html; charset=utf-8' }
       plan.units = [PAGE]
@@ -96,28 +96,28 @@ function insert(plan: Plan, event: number | undefined, unit: string | Buffer): v
   plan.units.splice(Math.min(event ?? 0, plan.units.length), 0, unit)
 }
 
-function garbage(fault: Fault, voice: Voice): string | Buffer {
+function garbage(fault: Fault, frames: FrameWriter): string | Buffer {
   return modeOf(fault) === 'bytes'
     ? Buffer.from([0xff, 0xfe, 0x00, 0xc3, 0x28, 0x0a, 0x0a])
-    : voice.frame('{"broken": [1, 2')
+    : frames.frame('{"broken": [1, 2')
 }
 
-function silence(plan: Plan, mode: string, voice: Voice): void {
+function applySilence(plan: Plan, mode: string, frames: FrameWriter): void {
   plan.units =
     mode === 'comments'
       ? [': nothing\n\n', ': still nothing\n\n']
       : mode === 'pings'
-        ? [voice.ping(), voice.ping()]
+        ? [frames.ping(), frames.ping()]
         : []
   plan.terminators = 0
 }
 
-function fail(plan: Plan, fault: Fault, voice: Voice, provider: Provider): void {
+function fail(plan: Plan, fault: Fault, frames: FrameWriter, provider: Provider): void {
   const code = fault.code ?? 500
   const mode = modeOf(fault)
   plan.status = code
   plan.terminators = 0
-  plan.headers = { ...(mode === 'html' ? { 'content-type': 'text/html' } : voice.wholeHeaders) }
+  plan.headers = { ...(mode === 'html' ? { 'content-type': 'text/html' } : frames.wholeHeaders) }
   for (const name of ['retry-after', 'retry-after-ms'] as const) {
     const value = fault[name]
     if (value !== undefined) {
@@ -129,7 +129,7 @@ function fail(plan: Plan, fault: Fault, voice: Voice, provider: Provider): void 
   } else if (mode === 'html') {
     plan.units = [PAGE]
   } else {
-    const body = voice.errorBody(code, `Emulated failure with status ${code}.`, fault.type)
+    const body = frames.errorBody(code, `Emulated failure with status ${code}.`, fault.type)
     plan.units = [provider === 'gemini' ? withRetryInfo(body, fault['retry-info']) : body]
   }
 }
@@ -145,14 +145,14 @@ function withRetryInfo(body: string, delay: string | undefined): string {
 }
 
 /** The unit with its token counts spoiled; a unit without counts comes back as it was. */
-function spoiled(unit: string | Buffer, mode: string): (string | Buffer)[] {
+function withAlteredUsage(unit: string | Buffer, mode: string): (string | Buffer)[] {
   if (typeof unit !== 'string' || !/"usage(Metadata)?"/.test(unit)) {
     return [unit]
   }
   const from = unit.indexOf('{')
   const to = unit.lastIndexOf('}') + 1
   const parsed: unknown = JSON.parse(unit.slice(from, to))
-  const changed = spoil(objectOf(parsed), mode)
+  const changed = alterUsage(objectOf(parsed), mode)
   const again = `${unit.slice(0, from)}${JSON.stringify(changed)}${unit.slice(to)}`
   const onlyUsage = isObject(parsed) && Array.isArray(parsed.choices) && parsed.choices.length === 0
   if (mode === 'missing' && onlyUsage) {
@@ -161,12 +161,12 @@ function spoiled(unit: string | Buffer, mode: string): (string | Buffer)[] {
   return mode === 'twice' && (onlyUsage || /"message_delta"/.test(unit)) ? [unit, again] : [again]
 }
 
-function spoil(object: JsonObject, mode: string): JsonObject {
+function alterUsage(object: JsonObject, mode: string): JsonObject {
   const result: JsonObject = {}
   for (const [key, value] of Object.entries(object)) {
     const counts = key === 'usage' || key === 'usageMetadata'
     if (!counts) {
-      result[key] = key === 'message' && isObject(value) ? spoil(value, mode) : value
+      result[key] = key === 'message' && isObject(value) ? alterUsage(value, mode) : value
     } else if (mode !== 'missing' && value !== null && value !== undefined) {
       result[key] = mode === 'null' ? null : numbers(value, mode)
     }

@@ -3,7 +3,7 @@
  * Data for `docs/reference/dialects.md`; what becomes of each is found by sending it.
  */
 import type { JsonObject } from '../../chat/json.js'
-import type { ClientConcepts } from './client-concept.js'
+import type { ClientConcepts } from './concepts.js'
 import { GEMINI } from './gemini-clients.js'
 import { RESPONSES } from './responses-clients.js'
 
@@ -21,10 +21,10 @@ const PNG =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const PDF = 'JVBERi0xLjQKJeLjz9MKdHJhaWxlcjw8Pj4KJSVFT0YK'
 const MARK = { type: 'ephemeral' }
-const said = (...content: JsonObject[]): JsonObject => ({
+const userContent = (...content: JsonObject[]): JsonObject => ({
   messages: [{ role: 'user', content: [{ type: 'text', text: 'Look.' }, ...content] }],
 })
-const answered = (...content: JsonObject[]): JsonObject => ({
+const afterReply = (...content: JsonObject[]): JsonObject => ({
   messages: [
     { role: 'user', content: 'Look.' },
     { role: 'assistant', content },
@@ -42,7 +42,7 @@ const result = (content: JsonObject): JsonObject => ({
     { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', ...content }] },
   ],
 })
-const media = (type: string, source: JsonObject): JsonObject => said({ type, source })
+const media = (type: string, source: JsonObject): JsonObject => userContent({ type, source })
 const base64 = (media_type: string, data: string): JsonObject => ({
   type: 'base64',
   media_type,
@@ -54,37 +54,40 @@ const MESSAGES: ClientConcepts = {
   path: '/v1/messages',
   plain: { max_tokens: 1_000, messages: [{ role: 'user', content: 'Look.' }] },
   concepts: [
-    { name: '`max_tokens`', ask: { max_tokens: 500 } },
-    { name: '`temperature`', ask: { temperature: 0.5 } },
-    { name: '`top_p`', ask: { top_p: 0.5 } },
-    { name: '`top_k`', ask: { top_k: 5 } },
-    { name: '`stop_sequences`', ask: { stop_sequences: ['END'] } },
-    { name: '`stream`', ask: { stream: true } },
+    { name: '`max_tokens`', members: { max_tokens: 500 } },
+    { name: '`temperature`', members: { temperature: 0.5 } },
+    { name: '`top_p`', members: { top_p: 0.5 } },
+    { name: '`top_k`', members: { top_k: 5 } },
+    { name: '`stop_sequences`', members: { stop_sequences: ['END'] } },
+    { name: '`stream`', members: { stream: true } },
     {
       name: '`output_config.format`: a JSON schema',
-      ask: { output_config: { format: { type: 'json_schema', schema: SCHEMA } } },
+      members: { output_config: { format: { type: 'json_schema', schema: SCHEMA } } },
     },
     {
       name: '`thinking` with a budget',
-      ask: { thinking: { type: 'enabled', budget_tokens: 2_000 }, max_tokens: 4_000 },
+      members: { thinking: { type: 'enabled', budget_tokens: 2_000 }, max_tokens: 4_000 },
       base: { max_tokens: 4_000 },
     },
-    { name: '`thinking`: adaptive', ask: { thinking: { type: 'adaptive' } } },
-    { name: '`thinking`: disabled', ask: { thinking: { type: 'disabled' } } },
-    { name: '`output_config.effort`', ask: { output_config: { effort: 'low' } } },
-    { name: '`metadata.user_id`', ask: { metadata: { user_id: 'user-1' } } },
-    { name: '`service_tier`: `standard_only`', ask: { service_tier: 'standard_only' } },
-    { name: '`speed`: `fast`', ask: { speed: 'fast' } },
-    { name: '`container`', ask: { container: 'container_1' } },
-    { name: '`context_management`', ask: { context_management: { edits: [] } } },
+    { name: '`thinking`: adaptive', members: { thinking: { type: 'adaptive' } } },
+    { name: '`thinking`: disabled', members: { thinking: { type: 'disabled' } } },
+    { name: '`output_config.effort`', members: { output_config: { effort: 'low' } } },
+    { name: '`metadata.user_id`', members: { metadata: { user_id: 'user-1' } } },
+    { name: '`service_tier`: `standard_only`', members: { service_tier: 'standard_only' } },
+    { name: '`speed`: `fast`', members: { speed: 'fast' } },
+    { name: '`container`', members: { container: 'container_1' } },
+    { name: '`context_management`', members: { context_management: { edits: [] } } },
     {
       name: '`mcp_servers`',
-      ask: { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] },
+      members: { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] },
     },
-    { name: '`system` as text or blocks', ask: { system: [{ type: 'text', text: 'Be brief.' }] } },
+    {
+      name: '`system` as text or blocks',
+      members: { system: [{ type: 'text', text: 'Be brief.' }] },
+    },
     {
       name: 'a message of the role `system`',
-      ask: {
+      members: {
         messages: [
           { role: 'user', content: 'Look.' },
           { role: 'system', content: 'Be brief.' },
@@ -98,28 +101,32 @@ const MESSAGES: ClientConcepts = {
         ],
       },
     },
-    { name: 'an image, as base64', ask: media('image', base64('image/png', PNG)) },
+    { name: 'an image, as base64', members: media('image', base64('image/png', PNG)) },
     {
       name: 'an image, by URL',
-      ask: media('image', { type: 'url', url: 'https://a.example/a.png' }),
+      members: media('image', { type: 'url', url: 'https://a.example/a.png' }),
     },
     {
       name: 'a file of Anthropic’s Files API',
-      ask: media('document', { type: 'file', file_id: 'file_1' }),
+      members: media('document', { type: 'file', file_id: 'file_1' }),
     },
-    { name: 'a PDF, as base64', ask: media('document', base64('application/pdf', PDF)) },
+    { name: 'a PDF, as base64', members: media('document', base64('application/pdf', PDF)) },
     {
       name: 'a document of text',
-      ask: media('document', { type: 'text', media_type: 'text/plain', data: 'Tides.' }),
+      members: media('document', { type: 'text', media_type: 'text/plain', data: 'Tides.' }),
     },
     {
       name: 'a document’s `context`',
-      ask: said({ type: 'document', source: base64('application/pdf', PDF), context: 'Of 1911.' }),
+      members: userContent({
+        type: 'document',
+        source: base64('application/pdf', PDF),
+        context: 'Of 1911.',
+      }),
       base: media('document', base64('application/pdf', PDF)),
     },
     {
       name: 'citations of a document',
-      ask: said({
+      members: userContent({
         type: 'document',
         source: base64('application/pdf', PDF),
         citations: { enabled: true },
@@ -128,7 +135,7 @@ const MESSAGES: ClientConcepts = {
     },
     {
       name: '`search_result` blocks',
-      ask: said({
+      members: userContent({
         type: 'search_result',
         source: 'a',
         title: 'Tides',
@@ -137,71 +144,75 @@ const MESSAGES: ClientConcepts = {
     },
     {
       name: '`container_upload` blocks',
-      ask: said({ type: 'container_upload', file_id: 'file_1' }),
+      members: userContent({ type: 'container_upload', file_id: 'file_1' }),
     },
     {
       name: '`cache_control`',
-      ask: { system: [{ type: 'text', text: 'Be brief.', cache_control: MARK }] },
+      members: { system: [{ type: 'text', text: 'Be brief.', cache_control: MARK }] },
       base: { system: [{ type: 'text', text: 'Be brief.' }] },
     },
-    { name: '`tools` with a schema', ask: { tools: [TOOL] } },
+    { name: '`tools` with a schema', members: { tools: [TOOL] } },
     {
       name: '`strict` tools',
-      ask: { tools: [{ ...TOOL, input_schema: SCHEMA, strict: true }] },
+      members: { tools: [{ ...TOOL, input_schema: SCHEMA, strict: true }] },
       base: { tools: [{ ...TOOL, input_schema: SCHEMA }] },
     },
     {
       name: '`defer_loading` and `allowed_callers` of a tool',
-      ask: { tools: [{ ...TOOL, defer_loading: true }] },
+      members: { tools: [{ ...TOOL, defer_loading: true }] },
       base: { tools: [TOOL] },
     },
     {
       name: 'tools that Anthropic defines or runs',
-      ask: { tools: [TOOL, { type: 'web_search_20260209', name: 'web_search' }] },
+      members: { tools: [TOOL, { type: 'web_search_20260209', name: 'web_search' }] },
       base: { tools: [TOOL] },
     },
-    { name: '`tool_choice`: any', ask: { tool_choice: { type: 'any' } }, base: { tools: [TOOL] } },
+    {
+      name: '`tool_choice`: any',
+      members: { tool_choice: { type: 'any' } },
+      base: { tools: [TOOL] },
+    },
     {
       name: '`tool_choice`: one tool',
-      ask: { tool_choice: { type: 'tool', name: 'get_tide' } },
+      members: { tool_choice: { type: 'tool', name: 'get_tide' } },
       base: { tools: [TOOL] },
     },
     {
       name: '`tool_choice`: none',
-      ask: { tool_choice: { type: 'none' } },
+      members: { tool_choice: { type: 'none' } },
       base: { tools: [TOOL] },
     },
     {
       name: '`disable_parallel_tool_use`',
-      ask: { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
+      members: { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
       base: { tools: [TOOL] },
     },
-    { name: 'the result of a call', ask: result({ content: 'High.' }), base: result({}) },
+    { name: 'the result of a call', members: result({ content: 'High.' }), base: result({}) },
     {
       name: '`is_error` of a result',
-      ask: result({ content: 'No.', is_error: true }),
+      members: result({ content: 'No.', is_error: true }),
       base: result({ content: 'No.' }),
     },
     {
       name: 'an image in a result',
-      ask: result({ content: [{ type: 'image', source: base64('image/png', PNG) }] }),
+      members: result({ content: [{ type: 'image', source: base64('image/png', PNG) }] }),
       base: result({}),
     },
     {
       name: 'thinking that Anthropic has signed, sent back',
-      ask: answered(
+      members: afterReply(
         { type: 'thinking', thinking: 'Hm.', signature: 'c2ln' },
         { type: 'text', text: 'Yes.' },
       ),
-      base: answered({ type: 'text', text: 'Yes.' }),
+      base: afterReply({ type: 'text', text: 'Yes.' }),
     },
     {
       name: 'blocks of Anthropic’s own tools, sent back',
-      ask: answered(
+      members: afterReply(
         { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} },
         { type: 'text', text: 'Yes.' },
       ),
-      base: answered({ type: 'text', text: 'Yes.' }),
+      base: afterReply({ type: 'text', text: 'Yes.' }),
     },
   ],
 }

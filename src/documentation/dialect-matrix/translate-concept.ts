@@ -16,11 +16,11 @@ import { parseObject } from '../../wire/json/parse-body.js'
  * `kept`: it arrives. `emulated`: something near it does. `lost`: it does not, and is reported.
  * `rejected`: 400. `needless`: nothing is sent, since that is what holds anyway.
  */
-export type Fate = 'kept' | 'emulated' | 'lost' | 'rejected' | 'needless'
+export type Outcome = 'kept' | 'emulated' | 'lost' | 'rejected' | 'needless'
 
 /** A fate, and where in the other format the concept is found. */
-export interface Found {
-  readonly fate: Fate
+export interface TranslationOutcome {
+  readonly outcome: Outcome
   /** Paths without indices, shortest first. */
   readonly at: readonly string[]
   /** What is reported of it, or the field that is refused. */
@@ -30,16 +30,16 @@ export interface Found {
 const CHAT = '/v1/chat/completions'
 
 /** What a request with these members comes to, against one with the base alone; `path` is the client's endpoint. */
-export function requestFate(
+export function translateRequestConcept(
   base: JsonObject,
-  ask: JsonObject,
+  members: JsonObject,
   dialect: DialectName,
   facts: ModelFacts,
   path = CHAT,
-): Found {
-  const { ingress, egress, at } = sidesOf(dialect, path)
+): TranslationOutcome {
+  const { ingress, egress, at } = codecsOf(dialect, path)
   const model = facts.id
-  const sent = (body: JsonObject): { json: JsonValue; drops: Map<string, string> } => {
+  const rendered = (body: JsonObject): { json: JsonValue; drops: Map<string, string> } => {
     const raw = Buffer.from(JSON.stringify({ model, ...body }))
     const { value, members } = parseObject(raw)
     const request = ingress.decodeRequest(value, at.endpoint)
@@ -57,41 +57,44 @@ export function requestFate(
     return { json: { path, body: JSON.parse(out.toString()) as JsonValue }, drops }
   }
   try {
-    const plain = sent(base)
-    const asked = sent({ ...base, ...ask })
-    for (const path of plain.drops.keys()) asked.drops.delete(path)
-    const places = placesOf(plain.json, asked.json).map((path) => ownPath(path, ask))
-    const whys = [...asked.drops.values()]
-    const reported = [...asked.drops.keys()]
-    if (whys.some((why) => why !== 'approximated')) return { fate: 'lost', at: [], reported }
-    if (whys.length > 0) return { fate: 'emulated', at: places, reported }
-    return { fate: places.length === 0 ? 'needless' : 'kept', at: places, reported: [] }
+    const plain = rendered(base)
+    const changed = rendered({ ...base, ...members })
+    for (const path of plain.drops.keys()) changed.drops.delete(path)
+    const paths = changedPaths(plain.json, changed.json).map((path) => ownPath(path, members))
+    const whys = [...changed.drops.values()]
+    const reported = [...changed.drops.keys()]
+    if (whys.some((why) => why !== 'approximated')) return { outcome: 'lost', at: [], reported }
+    if (whys.length > 0) return { outcome: 'emulated', at: paths, reported }
+    return { outcome: paths.length === 0 ? 'needless' : 'kept', at: paths, reported: [] }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    return { fate: 'rejected', at: [], reported: [error.wire.param ?? ''] }
+    return { outcome: 'rejected', at: [], reported: [error.wire.param ?? ''] }
   }
 }
 
 /** What a reply says to the client that the plain one does not. */
-export function replyFate(
+export function translateReplyConcept(
   plain: JsonObject,
-  said: JsonObject,
+  changed: JsonObject,
   dialect: DialectName,
-  ask: JsonObject,
+  members: JsonObject,
   facts: ModelFacts,
-): Found {
-  const { ingress, egress, at } = sidesOf(dialect)
-  const request = ingress.decodeRequest({ model: facts.id, ...ask }, at.endpoint)
+): TranslationOutcome {
+  const { ingress, egress, at } = codecsOf(dialect)
+  const request = ingress.decodeRequest({ model: facts.id, ...members }, at.endpoint)
   const seed = { id: 'chatcmpl-1', createdAtSeconds: 0, model: facts.id }
-  const heard = (body: JsonObject) => translateReply(body, egress, ingress, request, seed)
-  const { body, lost, error } = heard(said)
-  if (error !== null) return { fate: 'rejected', at: [], reported: [error.kind] }
-  const places = placesOf(JSON.parse(heard(plain).body) as JsonValue, JSON.parse(body) as JsonValue)
-  if (lost.length > 0) return { fate: 'lost', at: [], reported: lost }
-  return { fate: places.length === 0 ? 'needless' : 'kept', at: places, reported: [] }
+  const translated = (body: JsonObject) => translateReply(body, egress, ingress, request, seed)
+  const { body, lost, error } = translated(changed)
+  if (error !== null) return { outcome: 'rejected', at: [], reported: [error.kind] }
+  const paths = changedPaths(
+    JSON.parse(translated(plain).body) as JsonValue,
+    JSON.parse(body) as JsonValue,
+  )
+  if (lost.length > 0) return { outcome: 'lost', at: [], reported: lost }
+  return { outcome: paths.length === 0 ? 'needless' : 'kept', at: paths, reported: [] }
 }
 
-function sidesOf(
+function codecsOf(
   dialect: DialectName,
   path = CHAT,
 ): { ingress: Ingress; egress: Egress; at: ResolvedEndpoint } {
@@ -102,16 +105,16 @@ function sidesOf(
 }
 
 /** Where two values differ: each path once, without indices, in the order of the second. */
-function placesOf(a: JsonValue, b: JsonValue): string[] {
+function changedPaths(a: JsonValue, b: JsonValue): string[] {
   const found = new Set<string>()
   compare(a, b, '', found)
   return [...found].map((path) => path.replace(/^body\./, ''))
 }
 
 /** A member of the client's that is found under its own name says nothing more of its inside. */
-function ownPath(path: string, ask: JsonObject): string {
+function ownPath(path: string, members: JsonObject): string {
   const [top = path] = path.split('.')
-  return isObject(ask[top]) ? top : path
+  return isObject(members[top]) ? top : path
 }
 
 function compare(

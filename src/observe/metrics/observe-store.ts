@@ -5,7 +5,7 @@
  */
 import type { Ledger } from '../../store/ledger.js'
 import type { Store } from '../../store/store.js'
-import type { Metrics } from './hops.js'
+import type { Metrics } from './metrics.js'
 
 /** Called with each failure and the name of the operation. */
 type OnFailure = (op: string, error: unknown) => void

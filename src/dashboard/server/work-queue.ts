@@ -6,8 +6,8 @@
 /** Pieces that wait at most: a page asks for twenty things at once, and ten people may come together. */
 const MAX_WAITING = 256
 
-/** Turns for work, in order. */
-export class Turns {
+/** WorkQueue for work, in order. */
+export class WorkQueue {
   private readonly waiting: (() => void)[] = []
 
   /** Runs the work when its turn has come; false, and it is never run, where too much waits. */

@@ -4,7 +4,7 @@
  */
 
 /** A source of unsigned 32-bit numbers; the same seed gives the same numbers. */
-export type Dice = () => number
+export type RandomSource = () => number
 
 /** FNV-1a over the text's UTF-16 units, started from `seed`. Not for secrets. */
 export function hashOf(text: string, seed: number): number {
@@ -16,7 +16,7 @@ export function hashOf(text: string, seed: number): number {
 }
 
 /** Dice that start at `seed` (mulberry32). */
-export function diceOf(seed: number): Dice {
+export function seededRandom(seed: number): RandomSource {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0
@@ -29,10 +29,10 @@ export function diceOf(seed: number): Dice {
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** `length` letters and digits, as providers use them in ids. */
-export function lettersOf(dice: Dice, length: number): string {
+export function lettersOf(random: RandomSource, length: number): string {
   let text = ''
   while (text.length < length) {
-    let number = dice()
+    let number = random()
     for (let digit = 0; digit < 5 && text.length < length; digit += 1) {
       text += BASE62.charAt(number % 62)
       number = Math.floor(number / 62)
@@ -42,10 +42,10 @@ export function lettersOf(dice: Dice, length: number): string {
 }
 
 /** Base64 of `bytes` bytes: what an opaque signature looks like. */
-export function opaqueOf(dice: Dice, bytes: number): string {
+export function opaqueOf(random: RandomSource, bytes: number): string {
   const buffer = Buffer.alloc(bytes)
   for (let index = 0; index < bytes; index += 1) {
-    buffer[index] = dice() & 0xff
+    buffer[index] = random() & 0xff
   }
   return buffer.toString('base64')
 }

@@ -28,39 +28,41 @@ export interface GenerationDetail {
 }
 
 /** A rollback that somebody wants. */
-export interface RollbackWish {
+export interface RollbackRequest {
   readonly generation: number
   readonly author: string
   readonly reason: string
 }
 
 /** What came of it. */
-export type RollbackAnswer =
+export type RollbackResult =
   | { readonly result: 'applied'; readonly generation: number }
   /** `unknown`: there is no such generation. `refused`: it cannot be put in force; the message has the reason. */
   | { readonly result: 'unknown' | 'refused'; readonly message: string }
 
 /** Asks the process that reads the configuration. Each answer is null if that process does not answer in time. */
-export interface ConfigDesk {
+export interface ConfigControl {
   list(): Promise<GenerationList | null>
   /** Compared with `from`, or with the one before it. Null also if there is no such generation. */
   show(generation: number, from: number | null): Promise<GenerationDetail | null>
-  rollBack(wish: RollbackWish): Promise<RollbackAnswer | null>
+  rollBack(wish: RollbackRequest): Promise<RollbackResult | null>
 }
 
-/** A question of one process to another. */
-export type Question =
-  | { readonly type: 'outlook' }
+/** A request of one process to another. */
+export type ControlRequest =
+  | { readonly type: 'gatewayStatus' }
   | { readonly type: 'generations' }
   | { readonly type: 'generation'; readonly generation: number; readonly from: number | null }
-  | ({ readonly type: 'rollback' } & RollbackWish)
+  | ({ readonly type: 'rollback' } & RollbackRequest)
 
 /** A desk that sends its questions to another process of the same program; null is no answer. */
-export function deskOver(ask: (question: Question) => Promise<unknown>): ConfigDesk {
+export function remoteConfigControl(
+  ask: (request: ControlRequest) => Promise<unknown>,
+): ConfigControl {
   return {
     list: async () => (await ask({ type: 'generations' })) as GenerationList | null,
     show: async (generation, from) =>
       (await ask({ type: 'generation', generation, from })) as GenerationDetail | null,
-    rollBack: async (wish) => (await ask({ type: 'rollback', ...wish })) as RollbackAnswer | null,
+    rollBack: async (wish) => (await ask({ type: 'rollback', ...wish })) as RollbackResult | null,
   }
 }

@@ -1,9 +1,9 @@
 /**
  * Sends a plan over a response: when each byte goes, and how the connection ends.
- * Knows no provider; what the bytes say was decided in `distort.ts`.
+ * Knows no provider; what the bytes say was decided in `apply-faults.ts`.
  */
 import type { ServerResponse } from 'node:http'
-import type { Plan } from './distort.js'
+import type { Plan } from './apply-faults.js'
 import type { Fault } from './fault.js'
 import { modeOf } from './fault.js'
 
@@ -11,7 +11,7 @@ import { modeOf } from './fault.js'
 export type Chunking = 'events' | 'whole' | 'bytes' | number | readonly number[]
 
 /** Where the sending is written down while it happens. */
-export interface Tally {
+export interface SendProgress {
   /** Bytes of the body that were handed to the connection. */
   bytesSent: number
   /** Becomes `faulted` where the emulator itself breaks the reply off. */
@@ -24,11 +24,11 @@ export interface Pacing {
   /** Milliseconds between chunks. */
   readonly pace: number
   readonly chunking: Chunking
-  readonly entry: Tally
+  readonly entry: SendProgress
 }
 
 /** Sends a plan at once, unit by unit. The path of every healthy reply. */
-export function playFast(response: ServerResponse, plan: Plan, entry: Tally): void {
+export function sendAtOnce(response: ServerResponse, plan: Plan, entry: SendProgress): void {
   response.writeHead(plan.status, plan.headers)
   if (plan.units.length === 1) {
     const [unit = ''] = plan.units
@@ -64,21 +64,21 @@ const TIMED: ReadonlySet<string> = new Set([
 ])
 
 /** Sends a plan with its delays, cuts and endings; resolves when nothing more will be sent. */
-export async function playSlow(
+export async function sendPaced(
   response: ServerResponse,
   plan: Plan,
   pacing: Pacing,
 ): Promise<void> {
   const { faults, pace, entry } = pacing
-  const stage = new Stage(response, entry)
+  const paced = new PacedResponse(response, entry)
   const by = (kind: Fault['kind']): Fault | undefined => faults.find((fault) => fault.kind === kind)
   if (by('hang') !== undefined) {
-    await stage.closed
+    await paced.closed
     return
   }
-  await stage.wait(delayOf(faults, 'headers'))
+  await paced.wait(delayOf(faults, 'headers'))
   if (by('drop') !== undefined) {
-    await stage.cut('reset', Buffer.alloc(0))
+    await paced.cut('reset', Buffer.alloc(0))
     return
   }
   const units = plan.units.map((unit) => Buffer.from(unit))
@@ -86,36 +86,36 @@ export async function playSlow(
   const cut = by('cut')
   const stall = by('stall')
   const limit = Math.min(limitOf(cut, units, body.length), limitOf(stall, units, body.length))
-  if (!stage.isGone()) {
+  if (!paced.isGone()) {
     writeHead(response, plan, cut, body.length)
   }
-  await stage.wait(delayOf(faults, 'first'))
+  await paced.wait(delayOf(faults, 'first'))
   const between = pace + delayOf(faults, 'each') + (by('drip')?.ms ?? 0)
   const offsets = offsetsOf(units, body.length, chunkingOf(faults, pacing.chunking))
   let from = 0
   for (const offset of offsets) {
     const to = Math.min(offset, limit)
-    if (stage.isGone() || to <= from) {
+    if (paced.isGone() || to <= from) {
       break
     }
     if (from > 0) {
-      await stage.wait(between)
+      await paced.wait(between)
     }
-    await stage.write(body.subarray(from, to))
+    await paced.write(body.subarray(from, to))
     from = to
   }
   if (stall !== undefined || by('open') !== undefined) {
-    await stage.closed
+    await paced.closed
   } else if (cut !== undefined) {
-    await stage.cut(modeOf(cut), body.subarray(from))
+    await paced.cut(modeOf(cut), body.subarray(from))
   } else {
     const extra = by('extra')
     const again = units.at(-1 - plan.terminators) ?? Buffer.from('\n')
-    while (extra !== undefined && !stage.isGone()) {
-      await stage.wait(extra.ms ?? 10)
-      await stage.write(again)
+    while (extra !== undefined && !paced.isGone()) {
+      await paced.wait(extra.ms ?? 10)
+      await paced.write(again)
     }
-    stage.finish()
+    paced.finish()
   }
 }
 
@@ -189,15 +189,15 @@ function writeHead(
 const RESET_AFTER_MS = 10
 
 /** A response that can be waited on and that notices its client leaving. */
-class Stage {
+class PacedResponse {
   /** Resolves when the connection is closed, by whomever. */
   readonly closed: Promise<void>
   readonly #response: ServerResponse
-  readonly #entry: Tally
+  readonly #entry: SendProgress
   #gone = false
   #wake: (() => void) | undefined
 
-  constructor(response: ServerResponse, entry: Tally) {
+  constructor(response: ServerResponse, entry: SendProgress) {
     this.#response = response
     this.#entry = entry
     this.closed = new Promise((resolve) => {

@@ -2,98 +2,23 @@
  * What the gateway counts, said in its own words: the rest of the code names no metric.
  * Knows no request; callers hand in durations and verdicts. Every label comes from a closed set.
  */
-import type { Usage } from '../../chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
-import { ComparisonMetrics } from './comparison.js'
-import { MAX_MODEL_PAIRS } from './definitions.js'
+import { ComparisonMetrics } from './comparison-metrics.js'
 import { kept, register, type Families } from './families.js'
-import { fieldLabel } from './fields.js'
+import { fieldLabel } from './field-label.js'
 import type { Distribution } from './histogram.js'
+import type {
+  AuthResult,
+  HedgeResult,
+  Hop,
+  IngressLabel,
+  LimitKind,
+  Outcome,
+} from './label-values.js'
 import type { Collected } from './metric.js'
 import { Levels } from './levels.js'
 import { type Count, MAX_LINES, MetricSet } from './registry.js'
-
-/** A phase of a request, in order of happening. */
-export type Hop =
-  | 'authenticate'
-  | 'receive'
-  | 'route'
-  | 'admit'
-  | 'connect'
-  | 'first_byte'
-  | 'translate'
-  | 'relay'
-  | 'settle'
-
-/** How a streamed reply ended: as it should, by the upstream, by the client, or by the gateway. */
-export type StreamEnd =
-  | 'complete'
-  | 'truncated'
-  | 'malformed'
-  | 'upstream_timeout'
-  | 'upstream_error'
-  | 'client_gone'
-  | 'client_stalled'
-  | 'key_ended'
-  | 'draining'
-  | 'gateway_error'
-
-/** What became of a client's key. */
-export type AuthResult =
-  | 'ok'
-  | 'missing'
-  | 'malformed'
-  | 'unknown'
-  | 'revoked'
-  | 'expired'
-  | 'disabled'
-  | 'throttled'
-  | 'store_unavailable'
-
-/** What a limit is about. */
-export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'usd_day' | 'usd_month'
-
-/** Whom a transfer waited for. undici does not report how long an upstream takes to read a request. */
-export type Side = 'client'
-
-/** How a request or attempt ended. */
-export type Outcome = 'ok' | ErrorKind
-
-/** What came of a hedge; see the metric's help. */
-export type HedgeResult = 'won' | 'lost' | 'failed' | 'denied'
-
-/** The format that a client spoke; `none` if its path is unknown. */
-export type IngressLabel =
-  'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings' | 'native' | 'none'
-
-/** The series of one (route, upstream); get it once and keep it. */
-export interface TargetSeries {
-  /** One more or one less request with the upstream. */
-  inflight(delta: 1 | -1): void
-  /** One attempt at the upstream, and how it ended; `cancelled`: another attempt was faster. */
-  attempt(kind: Outcome | 'cancelled'): void
-  /** One client request of this format has ended with this status. */
-  finished(status: number, outcome: Outcome, ingress?: IngressLabel): void
-  streamEnd(end: StreamEnd): void
-  chunkGap(seconds: number): void
-  backpressure(side: Side, seconds: number): void
-  /** A request is sent a second time, without the reasoning of earlier turns. */
-  reasoningDropped(): void
-  /**
-   * One answered request, with what the upstream reported. `model` must be an id of the catalogue
-   * or `other`; `ttftSeconds` is null for a whole (not streamed) answer.
-   */
-  served(model: string, seconds: number, ttftSeconds: number | null, usage: Usage): void
-}
-
-interface ModelSeries {
-  readonly duration: Distribution
-  readonly firstToken: Distribution
-  readonly perToken: Distribution
-  readonly input: Distribution
-  readonly output: Distribution
-}
-
+import { TargetSeriesMap, type TargetSeries } from './target-series.js'
 /** All metrics of a process. */
 export class Metrics {
   private readonly set: MetricSet
@@ -115,14 +40,14 @@ export class Metrics {
   /** Values that rise and fall with time. */
   readonly levels: Levels
   private refresh: () => void = () => undefined
-  private readonly targets = new Map<string, TargetSeries>()
-  private readonly models = new Map<string, ModelSeries>()
+  private readonly targets: TargetSeriesMap
 
   /** `processMetrics: false` leaves Node's own out; `maxLines` lowers the cap (tests). */
   constructor(options: { processMetrics?: boolean; maxLines?: number } = {}) {
     this.set = new MetricSet(options.maxLines ?? MAX_LINES)
     this.families = register(this.set)
     this.levels = new Levels(this.families)
+    this.targets = new TargetSeriesMap(this.families)
     this.comparison = new ComparisonMetrics(this.families)
     const hop = (name: Hop): Distribution => this.families.hops.child(name)
     this.hops = {
@@ -291,85 +216,8 @@ export class Metrics {
     this.families.tokensAfterDisconnect.child(upstream).add(tokens)
   }
 
-  /** The series of a (route, upstream); both are names from the configuration. */
+  /** The series of a (route, upstream); both are names from the configuration. Get it once and keep it. */
   target(route: string, upstream: string): TargetSeries {
-    const key = JSON.stringify([route, upstream])
-    const held = this.targets.get(key)
-    if (held !== undefined) return held
-    const made = this.makeTarget(route, upstream)
-    this.targets.set(key, made)
-    return made
+    return this.targets.of(route, upstream)
   }
-
-  private makeTarget(route: string, upstream: string): TargetSeries {
-    const { inflight, attempts, requests, streamEnds, chunkGap, backpressure } = this.families
-    const level = inflight.child(upstream)
-    const gap = chunkGap.child(upstream)
-    const slow = { client: backpressure.child('client') }
-    const attempt = kept((kind) => attempts.child(upstream, kind))
-    const models = kept((model) => this.model(upstream, model))
-    const end = kept((name) => streamEnds.child(upstream, name))
-    const hits = this.families.promptTokens.child(upstream, 'hit')
-    const misses = this.families.promptTokens.child(upstream, 'miss')
-    const ended = kept((ingress) => {
-      return kept((status) => {
-        return kept((outcome) => requests.child(ingress, route, upstream, status, outcome))
-      })
-    })
-    return {
-      inflight: (delta) => level.add(delta),
-      attempt: (kind) => attempt(kind).add(),
-      finished: (status, outcome, ingress = 'none') =>
-        ended(ingress)(String(status))(outcome).add(),
-      streamEnd: (name) => end(name).add(),
-      chunkGap: (seconds) => gap.observe(seconds),
-      backpressure: (side, seconds) => slow[side].add(seconds),
-      reasoningDropped: () => this.families.reasoningDropped.child(upstream).add(),
-      served: (model, seconds, ttftSeconds, usage) => {
-        record(models(model), seconds, ttftSeconds, usage)
-        const { input = 0, cacheRead = 0 } = usage
-        hits.add(cacheRead)
-        misses.add(input - cacheRead)
-      },
-    }
-  }
-
-  /** The first pairs get series of their own; later models, then later upstreams, share `other`. */
-  private model(upstream: string, model: string): ModelSeries {
-    const held = this.models.get(JSON.stringify([upstream, model]))
-    if (held !== undefined) return held
-    if (this.models.size < MAX_MODEL_PAIRS) return this.makeModel(upstream, model)
-    if (model !== 'other') return this.model(upstream, 'other')
-    if (this.models.size < MAX_MODEL_PAIRS + 2) return this.makeModel(upstream, model)
-    return upstream === 'other' ? this.makeModel('other', 'other') : this.model('other', 'other')
-  }
-
-  private makeModel(upstream: string, model: string): ModelSeries {
-    const names = ['chat', upstream, model]
-    const { requestDuration, timeToFirstToken, timePerOutputToken, tokenUsage } = this.families
-    const made: ModelSeries = {
-      duration: requestDuration.child(...names),
-      firstToken: timeToFirstToken.child(...names),
-      perToken: timePerOutputToken.child(...names),
-      input: tokenUsage.child(...names, 'input'),
-      output: tokenUsage.child(...names, 'output'),
-    }
-    this.models.set(JSON.stringify([upstream, model]), made)
-    return made
-  }
-}
-
-function record(
-  series: ModelSeries,
-  seconds: number,
-  ttftSeconds: number | null,
-  usage: Usage,
-): void {
-  series.duration.observe(seconds)
-  if (usage.input !== undefined) series.input.observe(usage.input)
-  if (usage.output !== undefined) series.output.observe(usage.output)
-  if (ttftSeconds === null) return
-  series.firstToken.observe(ttftSeconds)
-  if (usage.output === undefined || usage.output < 2) return
-  series.perToken.observe((seconds - ttftSeconds) / (usage.output - 1))
 }

@@ -2,51 +2,53 @@
  * What the emulated model says to a request: the same request always gets the same answer.
  * Knows no wire format and no fault.
  */
-import { tokensOf } from './ask.js'
+import { tokensOf } from './exchange.js'
 import { directionsOf } from './faults/fault.js'
 import { sampleObject, sampleOf } from './sample.js'
-import { diceOf } from './seed.js'
-import type { Answer, Ask, Tool, ToolCall } from './ask.js'
-import type { Dice } from './seed.js'
+import { seededRandom } from './seeded-random.js'
+import type { ModelOutput, ModelInput, Tool, ToolCall } from './exchange.js'
+import type { RandomSource } from './seeded-random.js'
 
 /** The answer to `ask`; `seed` decides everything that looks random. */
-export function answerTo(ask: Ask, seed: number): Answer {
-  const dice = diceOf(seed)
-  const prompt = directionsOf(ask.prompt)
-  const thinking = ask.thinking ? thoughtOn(prompt.text) : ''
+export function generateOutput(modelInput: ModelInput, seed: number): ModelOutput {
+  const random = seededRandom(seed)
+  const prompt = directionsOf(modelInput.prompt)
+  const thinking = modelInput.thinking ? thoughtOn(prompt.text) : ''
   const thinkingTokens = tokensOf(thinking.length)
-  const input = Math.max(1, tokensOf(ask.inputChars))
-  const calls = callsFor(ask, prompt.text, dice)
+  const input = Math.max(1, tokensOf(modelInput.inputChars))
+  const calls = callsFor(modelInput, prompt.text, random)
   if (calls.length > 0) {
     const chars = calls.reduce(
       (sum, { name, args }) => sum + name.length + JSON.stringify(args).length,
       0,
     )
     const usage = { input, output: tokensOf(chars) + thinkingTokens, thinking: thinkingTokens }
-    return { thinking, text: '', pieces: [], calls, end: 'tool', stopped: undefined, usage }
+    return { thinking, text: '', chunks: [], calls, end: 'tool', stopped: undefined, usage }
   }
   const full =
-    prompt.words === undefined ? wordsFor(ask, prompt.text, dice) : filler(prompt.words, dice)
-  const { text, end, stopped } = shortened(full, ask, thinkingTokens)
+    prompt.words === undefined
+      ? wordsFor(modelInput, prompt.text, random)
+      : filler(prompt.words, random)
+  const { text, end, stopped } = shortened(full, modelInput, thinkingTokens)
   const usage = { input, output: tokensOf(text.length) + thinkingTokens, thinking: thinkingTokens }
-  return { thinking, text, pieces: piecesOf(text), calls: [], end, stopped, usage }
+  return { thinking, text, chunks: splitText(text), calls: [], end, stopped, usage }
 }
 
 function shortened(
   full: string,
-  ask: Ask,
+  modelInput: ModelInput,
   spent: number,
 ): { text: string; end: 'stop' | 'length'; stopped: string | undefined } {
   let text = full
   let stopped: string | undefined
-  for (const stop of ask.stop) {
+  for (const stop of modelInput.stop) {
     const at = stop === '' ? -1 : text.indexOf(stop)
     if (at >= 0) {
       text = text.slice(0, at)
       stopped = stop
     }
   }
-  const room = ask.limit === undefined ? Infinity : Math.max(0, ask.limit - spent) * 4
+  const room = modelInput.limit === undefined ? Infinity : Math.max(0, modelInput.limit - spent) * 4
   if (text.length <= room) {
     return { text, end: 'stop', stopped }
   }
@@ -56,25 +58,27 @@ function shortened(
   return { text: text.slice(0, cut), end: 'length', stopped: undefined }
 }
 
-function wordsFor(ask: Ask, prompt: string, dice: Dice): string {
-  if (ask.json !== undefined) {
-    const context = { dice, hint: hintIn(prompt) }
+function wordsFor(modelInput: ModelInput, prompt: string, random: RandomSource): string {
+  if (modelInput.json !== undefined) {
+    const context = { random, hint: hintIn(prompt) }
     const value =
-      ask.json === true ? { emulated: true, you_said: echo(prompt) } : sampleOf(ask.json, context)
+      modelInput.json === true
+        ? { emulated: true, your_message: echo(prompt) }
+        : sampleOf(modelInput.json, context)
     return JSON.stringify(value)
   }
-  if (ask.results.length > 0) {
-    const quoted = ask.results.map(
-      ({ name, text }) => `${name ?? 'The tool'} said: “${echo(text)}”`,
+  if (modelInput.results.length > 0) {
+    const quoted = modelInput.results.map(
+      ({ name, text }) => `${name ?? 'The tool'} returned: “${echo(text)}”`,
     )
-    return `This is an emulated answer from ${ask.model}. ${quoted.join('; ')}.`
+    return `This is an emulated reply from ${modelInput.model}. ${quoted.join('; ')}.`
   }
-  const count = ask.images.length
+  const count = modelInput.images.length
   const seen =
     count === 0
       ? ''
-      : ` You sent ${count} image${count === 1 ? '' : 's'} (${ask.images.join(', ')}).`
-  return `This is an emulated answer from ${ask.model}.${seen} You said: “${echo(prompt)}”`
+      : ` You sent ${count} image${count === 1 ? '' : 's'} (${modelInput.images.join(', ')}).`
+  return `This is an emulated reply from ${modelInput.model}.${seen} Your message: “${echo(prompt)}”`
 }
 
 function echo(text: string): string {
@@ -93,61 +97,66 @@ const WORDS = [
   .join(' ')
   .split(' ')
 
-function filler(count: number, dice: Dice): string {
+function filler(count: number, random: RandomSource): string {
   const words: string[] = []
   for (let index = 0; index < count; index += 1) {
-    words.push(WORDS[dice() % WORDS.length] ?? 'word')
+    words.push(WORDS[random() % WORDS.length] ?? 'word')
   }
   return words.join(' ')
 }
 
 /** A token as the emulated model weighs it: how likely, and what else there was, likeliest first. */
-export interface Weighed {
+export interface TokenProbability {
   readonly token: string
   readonly logprob: number
-  readonly rivals: readonly { readonly token: string; readonly logprob: number }[]
+  readonly alternatives: readonly { readonly token: string; readonly logprob: number }[]
 }
 
 /** The tokens of an answer's text, which are its pieces; `rivals` of each, itself included. */
-export function weighed({ pieces }: Answer, rivals: number): Weighed[] {
-  return pieces.map((token, at) => {
+export function tokenProbabilities(
+  { chunks }: ModelOutput,
+  alternatives: number,
+): TokenProbability[] {
+  return chunks.map((token, at) => {
     const logprob = -((token.length % 7) + 1) / 8
-    const others = Array.from({ length: rivals }, (_unused, place) => {
-      return place === 0 ? { token, logprob } : { token: `${token}~${at + place}`, logprob: -place }
+    const others = Array.from({ length: alternatives }, (_unused, endpoint) => {
+      return endpoint === 0
+        ? { token, logprob }
+        : { token: `${token}~${at + endpoint}`, logprob: -endpoint }
     })
-    return { token, logprob, rivals: others }
+    return { token, logprob, alternatives: others }
   })
 }
 
 /** Pieces of about one word each, as providers cut text. White space stands before its word, at the end after it. */
-export function piecesOf(text: string): string[] {
-  const pieces: string[] = []
+export function splitText(text: string): string[] {
+  const chunks: string[] = []
   let blank = ''
   for (const run of text.match(/\s+|\S+/g) ?? []) {
     if (run.trim() === '') blank = run
     else {
-      pieces.push(blank + run)
+      chunks.push(blank + run)
       blank = ''
     }
   }
-  if (blank !== '') pieces.push((pieces.pop() ?? '') + blank)
-  return pieces
+  if (blank !== '') chunks.push((chunks.pop() ?? '') + blank)
+  return chunks
 }
 
 function hintIn(prompt: string): string | undefined {
   return /\b(?:in|for|of|to|about)\s+(\p{Lu}[\p{L}'-]*(?:\s\p{Lu}[\p{L}'-]*)*)/u.exec(prompt)?.[1]
 }
 
-function callsFor(ask: Ask, prompt: string, dice: Dice): ToolCall[] {
-  const context = { dice, hint: hintIn(prompt) }
-  return pickedTools(ask, prompt).map(({ name, schema }) => ({
+function callsFor(modelInput: ModelInput, prompt: string, random: RandomSource): ToolCall[] {
+  const context = { random, hint: hintIn(prompt) }
+  return pickedTools(modelInput, prompt).map(({ name, schema }) => ({
     name,
     args: sampleObject(schema, context),
   }))
 }
 
-function pickedTools(ask: Ask, prompt: string): Tool[] {
-  const { choice, tools } = ask
+function pickedTools(modelInput: ModelInput, prompt: string): Tool[] {
+  const { choice, tools } = modelInput
   const [first] = tools
   if (choice === 'none' || first === undefined) {
     return []
@@ -155,15 +164,15 @@ function pickedTools(ask: Ask, prompt: string): Tool[] {
   if (typeof choice === 'object') {
     return tools.filter(({ name }) => name === choice.name)
   }
-  const said = stepDue(ask, prompt).toLowerCase()
-  const named = tools.filter(({ name }) => mentions(said, name.toLowerCase()))
-  const asked = /\b(use|call|invoke|run)\b.*\btools?\b/.test(said) || choice === 'required'
-  const together = ask.parallel && /\bin parallel\b/.test(said)
+  const text = stepDue(modelInput, prompt).toLowerCase()
+  const named = tools.filter(({ name }) => mentions(text, name.toLowerCase()))
+  const asked = /\b(use|call|invoke|run)\b.*\btools?\b/.test(text) || choice === 'required'
+  const together = modelInput.parallel && /\bin parallel\b/.test(text)
   if (named.length === 0) {
-    const unanswered = tools.find(({ name }) => ask.results.every((it) => it.name !== name))
+    const unanswered = tools.find(({ name }) => modelInput.results.every((it) => it.name !== name))
     return asked ? (together ? [...tools] : [unanswered ?? first]) : []
   }
-  if (!ask.parallel) {
+  if (!modelInput.parallel) {
     return named.slice(0, 1)
   }
   const [only] = named
@@ -171,7 +180,7 @@ function pickedTools(ask: Ask, prompt: string): Tool[] {
 }
 
 /** “Use a, then b” asks for one step after the other: what comes after the step that has its results. */
-function stepDue({ results }: Ask, prompt: string): string {
+function stepDue({ results }: ModelInput, prompt: string): string {
   const steps = prompt.split(/\bthen\b/i)
   if (results.length === 0) {
     return steps[0] ?? ''
@@ -184,6 +193,6 @@ function stepDue({ results }: Ask, prompt: string): string {
   return done < 0 ? '' : (steps[done + 1] ?? '')
 }
 
-function mentions(said: string, name: string): boolean {
-  return said.includes(name) || said.includes(name.replace(/[_-]/g, ' '))
+function mentions(text: string, name: string): boolean {
+  return text.includes(name) || text.includes(name.replace(/[_-]/g, ' '))
 }

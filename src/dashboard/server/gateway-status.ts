@@ -10,7 +10,7 @@ const BREAKER_STATES = ['closed', 'half_open', 'open'] as const
 export type BreakerState = (typeof BREAKER_STATES)[number]
 
 /** What the process that reads the configuration knows. */
-export interface Outlook {
+export interface GatewayStatus {
   /** Requests that are with each upstream now, all processes of this machine together. */
   readonly inFlight: Readonly<Record<string, number>>
   /** The circuit breaker of each upstream, of several processes the one that is furthest from closed. */
@@ -24,11 +24,11 @@ export interface Outlook {
 }
 
 /** From all processes' metrics, in Prometheus's text format, and what became of the last file. */
-export function outlookOf(
+export function gatewayStatusOf(
   metrics: string,
-  refused: Outlook['refused'],
-  canaries: Outlook['canaries'] = [],
-): Outlook {
+  refused: GatewayStatus['refused'],
+  canaries: GatewayStatus['canaries'] = [],
+): GatewayStatus {
   const levels = levelsOf(metrics, /^sluice_breaker_state\{[^}]*upstream="([^"]+)"[^}]*\} (\d+)/gm)
   const breakers: Record<string, BreakerState> = {}
   for (const [upstream, level] of Object.entries(levels)) {
@@ -58,6 +58,6 @@ function levelsOf(metrics: string, pattern: RegExp): Record<string, number> {
 }
 
 /** Whether what another process sent is one. */
-export function isOutlook(value: unknown): value is Outlook {
+export function isGatewayStatus(value: unknown): value is GatewayStatus {
   return typeof value === 'object' && value !== null && 'inFlight' in value && 'refused' in value
 }

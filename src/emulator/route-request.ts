@@ -4,33 +4,33 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { anthropicCount, anthropicReply } from './anthropic/messages.js'
-import { anthropicVoice } from './anthropic/errors.js'
+import { anthropicFrames } from './anthropic/errors.js'
 import { completionsReply } from './openai/completions.js'
 import { geminiEmbeddings, openAiEmbeddings } from './embeddings.js'
 import { geminiCount, geminiReply } from './gemini/generate-content.js'
-import { geminiVoice } from './gemini/errors.js'
+import { geminiFrames } from './gemini/errors.js'
 import { modelsReply } from './models.js'
 import { openAiReply } from './openai/chat-completions.js'
-import { openAiVoice } from './openai/errors.js'
-import { responsesCount, responsesReply, responsesVoice } from './openai/responses.js'
-import { Refusal } from './ask.js'
-import type { Call, Provider, Reply, Voice } from './ask.js'
+import { openAiFrames } from './openai/errors.js'
+import { responsesCount, responsesReply, responsesFrames } from './openai/responses.js'
+import { Refusal } from './exchange.js'
+import type { ParsedRequest, Provider, Reply, FrameWriter } from './exchange.js'
 
 /** A provider and the path below its base. */
-export interface Place {
+export interface Endpoint {
   readonly provider: Provider
   readonly path: string
 }
 
-const VOICES: Record<Provider, Voice> = {
-  openai: openAiVoice,
-  anthropic: anthropicVoice,
-  gemini: geminiVoice,
+const FRAMES: Record<Provider, FrameWriter> = {
+  openai: openAiFrames,
+  anthropic: anthropicFrames,
+  gemini: geminiFrames,
 }
 
 /** The forms for errors and the like of the endpoint that a request is for. */
-export function voiceOf({ provider, path }: Place): Voice {
-  return provider === 'openai' && path.startsWith('/responses') ? responsesVoice : VOICES[provider]
+export function framesOf({ provider, path }: Endpoint): FrameWriter {
+  return provider === 'openai' && path.startsWith('/responses') ? responsesFrames : FRAMES[provider]
 }
 
 const PREFIXES: readonly (readonly [string, Provider])[] = [
@@ -44,7 +44,7 @@ const PREFIXES: readonly (readonly [string, Provider])[] = [
  * Where a request goes. The root serves every provider's own paths; `/v1/models` is OpenAI's
  * unless the request carries `anthropic-version`.
  */
-export function placeOf(pathname: string, headers: IncomingHttpHeaders): Place {
+export function endpointOf(pathname: string, headers: IncomingHttpHeaders): Endpoint {
   for (const [prefix, provider] of PREFIXES) {
     if (pathname.startsWith(`${prefix}/`)) {
       return { provider, path: pathname.slice(prefix.length) }
@@ -59,9 +59,9 @@ export function placeOf(pathname: string, headers: IncomingHttpHeaders): Place {
 }
 
 /** The provider's honest reply, refusals included. */
-export function replyTo(call: Call): Reply {
+export function replyTo(request: ParsedRequest): Reply {
   try {
-    return answererOf(call)(call)
+    return replierOf(request)(request)
   } catch (error) {
     if (error instanceof Refusal) {
       return error.reply
@@ -70,8 +70,8 @@ export function replyTo(call: Call): Reply {
   }
 }
 
-function answererOf(call: Call): (call: Call) => Reply {
-  const { provider, method, path } = call
+function replierOf(request: ParsedRequest): (request: ParsedRequest) => Reply {
+  const { provider, method, path } = request
   if (method === 'GET' && /^\/models(\/[^:]+)?$/.test(path)) {
     return modelsReply
   }
@@ -110,13 +110,13 @@ function answererOf(call: Call): (call: Call) => Reply {
   return notFound
 }
 
-function notFound(call: Call): Reply {
-  const voice = voiceOf(call)
-  const message = `Invalid URL (${call.method} ${call.path})`
+function notFound(request: ParsedRequest): Reply {
+  const frames = framesOf(request)
+  const message = `Invalid URL (${request.method} ${request.path})`
   return {
     status: 404,
-    headers: voice.wholeHeaders,
-    units: [voice.errorBody(404, message)],
+    headers: frames.wholeHeaders,
+    units: [frames.errorBody(404, message)],
     stream: false,
     terminators: 0,
   }

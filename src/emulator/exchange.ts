@@ -9,7 +9,7 @@ import type { JsonObject, JsonValue } from '../chat/json.js'
 export type Provider = 'openai' | 'anthropic' | 'gemini'
 
 /** A request as it arrived, body read and parsed. */
-export interface Call {
+export interface ParsedRequest {
   readonly provider: Provider
   readonly method: string
   /** Below the provider's base, without the query: `/chat/completions`. */
@@ -39,7 +39,7 @@ export interface ToolResult {
 }
 
 /** What the request asks for. */
-export interface Ask {
+export interface ModelInput {
   readonly model: string
   /** The last user message's text, directives included. */
   readonly prompt: string
@@ -68,11 +68,11 @@ export interface ToolCall {
 }
 
 /** What the emulated model says. */
-export interface Answer {
+export interface ModelOutput {
   readonly thinking: string
   readonly text: string
   /** The text again, cut into the pieces of a stream. */
-  readonly pieces: readonly string[]
+  readonly chunks: readonly string[]
   readonly calls: readonly ToolCall[]
   readonly end: 'stop' | 'length' | 'tool'
   /** The stop sequence that ended it. */
@@ -96,7 +96,7 @@ export interface Reply {
 }
 
 /** How a provider says things that no normal reply holds. */
-export interface Voice {
+export interface FrameWriter {
   /** An error body for a status; `type` overrides the provider's own word for it. */
   errorBody(status: number, message: string, type?: string): string
   /** A framed event that carries an error in the middle of a stream. */

@@ -1,0 +1,127 @@
+/** The series that a request to an upstream counts in, resolved once per target of the configuration. */
+import type { Usage } from '../../chat/usage.js'
+import { MAX_MODEL_PAIRS } from './definitions.js'
+import { kept, type Families } from './families.js'
+import type { Distribution } from './histogram.js'
+import type { IngressLabel, Outcome, Side, StreamEnd } from './label-values.js'
+
+/** The series of one (route, upstream); get it once and keep it. */
+export interface TargetSeries {
+  /** One more or one less request with the upstream. */
+  inflight(delta: 1 | -1): void
+  /** One attempt at the upstream, and how it ended; `cancelled`: another attempt was faster. */
+  attempt(kind: Outcome | 'cancelled'): void
+  /** One client request of this format has ended with this status. */
+  finished(status: number, outcome: Outcome, ingress?: IngressLabel): void
+  streamEnd(end: StreamEnd): void
+  chunkGap(seconds: number): void
+  backpressure(side: Side, seconds: number): void
+  /** A request is sent a second time, without the reasoning of earlier turns. */
+  reasoningDropped(): void
+  /**
+   * One answered request, with what the upstream reported. `model` must be an id of the catalogue
+   * or `other`; `ttftSeconds` is null for a whole (not streamed) answer.
+   */
+  served(model: string, seconds: number, ttftSeconds: number | null, usage: Usage): void
+}
+
+interface ModelSeries {
+  readonly duration: Distribution
+  readonly firstToken: Distribution
+  readonly perToken: Distribution
+  readonly input: Distribution
+  readonly output: Distribution
+}
+
+/** All targets of a process. */
+export class TargetSeriesMap {
+  private readonly families: Families
+  private readonly targets = new Map<string, TargetSeries>()
+  private readonly models = new Map<string, ModelSeries>()
+
+  constructor(families: Families) {
+    this.families = families
+  }
+
+  /** The series of one (route, upstream), made at its first use. */
+  of(route: string, upstream: string): TargetSeries {
+    const key = JSON.stringify([route, upstream])
+    const held = this.targets.get(key)
+    if (held !== undefined) return held
+    const made = this.makeTarget(route, upstream)
+    this.targets.set(key, made)
+    return made
+  }
+
+  private makeTarget(route: string, upstream: string): TargetSeries {
+    const { inflight, attempts, requests, streamEnds, chunkGap, backpressure } = this.families
+    const level = inflight.child(upstream)
+    const gap = chunkGap.child(upstream)
+    const slow = { client: backpressure.child('client') }
+    const attempt = kept((kind) => attempts.child(upstream, kind))
+    const models = kept((model) => this.model(upstream, model))
+    const end = kept((name) => streamEnds.child(upstream, name))
+    const hits = this.families.promptTokens.child(upstream, 'hit')
+    const misses = this.families.promptTokens.child(upstream, 'miss')
+    const ended = kept((ingress) => {
+      return kept((status) => {
+        return kept((outcome) => requests.child(ingress, route, upstream, status, outcome))
+      })
+    })
+    return {
+      inflight: (delta) => level.add(delta),
+      attempt: (kind) => attempt(kind).add(),
+      finished: (status, outcome, ingress = 'none') =>
+        ended(ingress)(String(status))(outcome).add(),
+      streamEnd: (name) => end(name).add(),
+      chunkGap: (seconds) => gap.observe(seconds),
+      backpressure: (side, seconds) => slow[side].add(seconds),
+      reasoningDropped: () => this.families.reasoningDropped.child(upstream).add(),
+      served: (model, seconds, ttftSeconds, usage) => {
+        record(models(model), seconds, ttftSeconds, usage)
+        const { input = 0, cacheRead = 0 } = usage
+        hits.add(cacheRead)
+        misses.add(input - cacheRead)
+      },
+    }
+  }
+
+  /** The first pairs get series of their own; later models, then later upstreams, share `other`. */
+  private model(upstream: string, model: string): ModelSeries {
+    const held = this.models.get(JSON.stringify([upstream, model]))
+    if (held !== undefined) return held
+    if (this.models.size < MAX_MODEL_PAIRS) return this.makeModel(upstream, model)
+    if (model !== 'other') return this.model(upstream, 'other')
+    if (this.models.size < MAX_MODEL_PAIRS + 2) return this.makeModel(upstream, model)
+    return upstream === 'other' ? this.makeModel('other', 'other') : this.model('other', 'other')
+  }
+
+  private makeModel(upstream: string, model: string): ModelSeries {
+    const names = ['chat', upstream, model]
+    const { requestDuration, timeToFirstToken, timePerOutputToken, tokenUsage } = this.families
+    const made: ModelSeries = {
+      duration: requestDuration.child(...names),
+      firstToken: timeToFirstToken.child(...names),
+      perToken: timePerOutputToken.child(...names),
+      input: tokenUsage.child(...names, 'input'),
+      output: tokenUsage.child(...names, 'output'),
+    }
+    this.models.set(JSON.stringify([upstream, model]), made)
+    return made
+  }
+}
+
+function record(
+  series: ModelSeries,
+  seconds: number,
+  ttftSeconds: number | null,
+  usage: Usage,
+): void {
+  series.duration.observe(seconds)
+  if (usage.input !== undefined) series.input.observe(usage.input)
+  if (usage.output !== undefined) series.output.observe(usage.output)
+  if (ttftSeconds === null) return
+  series.firstToken.observe(ttftSeconds)
+  if (usage.output === undefined || usage.output < 2) return
+  series.perToken.observe((seconds - ttftSeconds) / (usage.output - 1))
+}
