@@ -105,7 +105,7 @@ for (const {
     ]
     const after = { ...ask, messages: turns }
     const answer = await messages.create(after)
-    t.match(textOf(answer), /said: “rain, 12 °C”/)
+    t.match(textOf(answer), /returned: “rain, 12 °C”/)
     t.equal(textOf(await messages.stream(after).finalMessage()), textOf(answer))
   })
 

@@ -83,7 +83,7 @@ for (const { model, stops, leastTokens } of ROWS) {
     const result = { role: 'tool' as const, tool_call_id: call.id, content: 'rain, 12 °C' }
     const after = { ...ask, messages: [...messages, message, result] }
     const answer = await completions.create(after)
-    t.match(answer.choices[0]?.message.content, /said: “rain, 12 °C”/)
+    t.match(answer.choices[0]?.message.content, /returned: “rain, 12 °C”/)
     t.equal(answer.choices[0]?.finish_reason, 'stop')
     const again = await read(await completions.create({ ...after, stream: true }))
     t.equal(again.text, answer.choices[0]?.message.content)
@@ -228,7 +228,7 @@ for (const { model, stops, leastTokens } of ROWS) {
         ? await completions.runTools({ model, messages, tools: [tool], stream }).finalContent()
         : await completions.runTools({ model, messages, tools: [tool] }).finalContent()
       t.same(cities, ['Rome'])
-      t.match(content, /said: “snow in Rome”/)
+      t.match(content, /returned: “snow in Rome”/)
     })
   }
 }
