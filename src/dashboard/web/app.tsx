@@ -1,12 +1,12 @@
 /** Which page is shown: the doors for who is not signed in, the shell and its pages for who is. */
 import { lazy, Suspense, useState, type ComponentType } from 'react'
-import { Notices } from './parts/states/notice.js'
-import { BlockSkeleton } from './parts/states/states.js'
-import { Doors } from './pages/sign-in/doors.js'
+import { Notices } from './components/states/notices.js'
+import { BlockSkeleton } from './components/states/states.js'
+import { SignInPages } from './pages/sign-in/sign-in-pages.js'
 import { KeyHelp } from './pages/help/key-help.js'
 import { NotFoundPage } from './pages/help/not-found.js'
 import { OverviewPage } from './pages/overview/overview.js'
-import { usePlace } from './routing/place.js'
+import { useLocation } from './routing/location.js'
 import { useKeyboard } from './shell/keyboard.js'
 import { ConnectionBanner } from './shell/connection-banner.js'
 import { Rail } from './shell/rail.js'
@@ -65,7 +65,7 @@ const ADMIN_PAGES: Readonly<Record<string, ComponentType>> = {
 }
 
 /** Links that came by mail or hand work whether or not somebody is signed in. */
-const DOORS = ['/setup', '/reset', '/oidc']
+const SIGN_IN_PATHS = ['/setup', '/reset', '/oidc']
 
 /** The whole page. */
 export function App() {
@@ -79,9 +79,9 @@ export function App() {
 
 function Inside() {
   const { account } = useSession().session
-  const { path } = usePlace()
-  return account === null || DOORS.includes(path) ? (
-    <Doors />
+  const { path } = useLocation()
+  return account === null || SIGN_IN_PATHS.includes(path) ? (
+    <SignInPages />
   ) : (
     <Shell isAdmin={account.role === 'admin'} />
   )
@@ -91,7 +91,7 @@ function Shell({ isAdmin }: { readonly isAdmin: boolean }) {
   const [help, setHelp] = useState(false)
   const [showHelp] = useState(() => () => setHelp(true))
   useKeyboard(isAdmin, showHelp)
-  const { path } = usePlace()
+  const { path } = useLocation()
   const Shown = PAGES[path] ?? (isAdmin ? ADMIN_PAGES[path] : undefined) ?? NotFoundPage
   return (
     <div className="shell">

@@ -1,18 +1,27 @@
-/** Where the page begins. */
+/** The entry point of the page. */
 import { CSPProvider } from '@base-ui/react/csp-provider'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { App } from './app.js'
 import './styles/tokens.css'
 import './styles/base.css'
-import './styles/parts.css'
+import './styles/buttons.css'
+import './styles/fields.css'
+import './styles/tables.css'
+import './styles/dialogs.css'
+import './styles/code.css'
+import './styles/states.css'
 import './styles/shell.css'
 import './styles/limits.css'
-import './styles/pages.css'
+import './styles/overview.css'
+import './styles/charts.css'
+import './styles/requests.css'
+import './styles/playground.css'
+import './styles/sign-in.css'
 
-const place = document.getElementById('page')
-if (place !== null) {
-  createRoot(place).render(
+const root = document.getElementById('page')
+if (root !== null) {
+  createRoot(root).render(
     <StrictMode>
       <CSPProvider disableStyleElements>
         <App />

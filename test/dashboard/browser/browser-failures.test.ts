@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { SKIP, violations } from './browser.js'
-import { eachDrawer } from '../failure-drawers.js'
+import { eachDrawer } from '../pictures/failure-drawers.js'
 
 t.setTimeout(240_000)
 

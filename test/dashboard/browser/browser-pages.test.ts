@@ -5,7 +5,7 @@
 import t from 'tap'
 import { aKey } from '../../store/contract/sample-records.js'
 import { launch, open, SKIP } from './browser.js'
-import { PASSWORD, startStage } from '../stage.js'
+import { PASSWORD, startStage } from '../fixtures/stage.js'
 
 t.setTimeout(180_000)
 

@@ -6,8 +6,8 @@
 import t, { type Test } from 'tap'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { launch, open, overflow, SKIP, violations, type Watched } from './browser.js'
-import { emptyReplyTo, replyTo, SIGNED_OUT } from '../replies.js'
-import { ORIGIN, standIn, type Answer, type Api } from '../stand-in.js'
+import { emptyReplyTo, replyTo, SIGNED_OUT } from '../fixtures/replies.js'
+import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/stand-in.js'
 
 t.setTimeout(420_000)
 

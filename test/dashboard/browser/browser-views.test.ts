@@ -5,8 +5,8 @@
 import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'
 import { launch, open, SKIP, violations } from './browser.js'
-import { replyTo } from '../replies.js'
-import { ORIGIN, standIn, type Answer, type Api } from '../stand-in.js'
+import { replyTo } from '../fixtures/replies.js'
+import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/stand-in.js'
 
 t.setTimeout(300_000)
 

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'
 import { prepare, run, until } from '../../process/program.js'
-import { fill, LOGIN } from '../filled.js'
+import { fill, LOGIN } from '../fixtures/filled.js'
 import { launch, open, SKIP, violations, type Watched } from './browser.js'
 
 t.setTimeout(180_000)

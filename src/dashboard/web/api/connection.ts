@@ -41,7 +41,7 @@ export function noteReply(path: string): void {
 }
 
 /** Another page is shown: what the one before asked for does not count any more. */
-export function forgetFailures(): void {
+export function clearFailures(): void {
   for (const [path, isSilent] of failing) if (!isSilent) failing.delete(path)
   if (connection.isLost && failing.size === 0) change({ isLost: false })
 }

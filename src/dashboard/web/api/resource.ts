@@ -3,7 +3,7 @@
  * is live and looked at. What is shown stays until the next answer is here, so nothing flickers.
  */
 import { useCallback, useEffect, useRef, useState } from 'react'
-import { ask, type Reads } from './calls.js'
+import { read, type Reads } from './endpoints.js'
 import { useConnection } from './connection.js'
 import { problemOf, urlOf, type Problem, type Query } from './client.js'
 
@@ -49,7 +49,7 @@ export function useResource<P extends keyof Reads>(
     const load = async (passive: boolean): Promise<void> => {
       try {
         if (!passive || !document.hidden) {
-          const data = await ask(path, asked.current, { signal: gone.signal, passive })
+          const data = await read(path, asked.current, { signal: gone.signal, passive })
           setState({ url, data, problem: null })
         }
       } catch (error) {

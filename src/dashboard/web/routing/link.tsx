@@ -1,6 +1,6 @@
 /** A link within the dashboard: a real address, followed without loading the page anew. */
 import type { AnchorHTMLAttributes, MouseEvent } from 'react'
-import { address, go } from './place.js'
+import { address, go } from './location.js'
 
 interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, 'href'> {
   /** The path below `/dashboard`, with its query. */

@@ -1,6 +1,6 @@
 /** The account whose data an administrator looks at. */
 import { useResource } from '../api/resource.js'
-import { setQuery } from '../routing/place.js'
+import { setQuery } from '../routing/location.js'
 import { useScope } from './scope.js'
 import { useAccount } from './session.js'
 

@@ -3,7 +3,7 @@
  * go to another page, `?` lists them. Nothing happens while somebody writes or a dialog is open.
  */
 import { useEffect, useRef } from 'react'
-import { go } from '../routing/place.js'
+import { go } from '../routing/location.js'
 import { SECTIONS } from './sections.js'
 
 const CHORD_MS = 1_200

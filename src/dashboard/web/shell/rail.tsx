@@ -2,10 +2,10 @@
 import { useEffect, useState } from 'react'
 import { Dialog as Base } from '@base-ui/react/dialog'
 import { plural } from '../format/number.js'
-import { Button, IconButton } from '../parts/actions/button.js'
-import { Icon, type IconName } from '../parts/actions/icon.js'
+import { Button, IconButton } from '../components/actions/button.js'
+import { Icon, type IconName } from '../components/actions/icon.js'
 import { Link } from '../routing/link.js'
-import { usePlace } from '../routing/place.js'
+import { useLocation } from '../routing/location.js'
 import { useScope, withScope } from './scope.js'
 import { SECTIONS } from './sections.js'
 import { useAccount, useSession } from './session.js'
@@ -24,7 +24,7 @@ export function Mark() {
 /** The rail of a wide screen and the top bar of a narrow one. */
 export function Rail() {
   const [open, setOpen] = useState(false)
-  const { path } = usePlace()
+  const { path } = useLocation()
   useEffect(() => setOpen(false), [path])
   const here = path === '/settings' ? 'Settings' : SECTIONS.find((it) => it.path === path)?.name
   return (
@@ -68,7 +68,7 @@ function Contents() {
 }
 
 function Sections({ adminOnly }: { readonly adminOnly: boolean }) {
-  const { path } = usePlace()
+  const { path } = useLocation()
   const scope = useScope()
   return (
     <ul className="sections">

@@ -1,10 +1,10 @@
 /** Whose figures are shown: one's own, or, for administrators, another account's or everybody's. */
-import { usePlace } from '../routing/place.js'
+import { useLocation } from '../routing/location.js'
 import { useSession } from './session.js'
 
 /** The `account` of reads: null for one's own. */
 export function useScope(): string | null {
-  const { query } = usePlace()
+  const { query } = useLocation()
   const { account } = useSession().session
   return account?.role === 'admin' ? query.get('account') : null
 }

@@ -1,5 +1,5 @@
 /** The pages of the rail, in order, with the keys that go to them. */
-import type { IconName } from '../parts/actions/icon.js'
+import type { IconName } from '../components/actions/icon.js'
 
 /** One page of the rail. */
 export interface Section {

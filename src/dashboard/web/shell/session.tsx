@@ -9,9 +9,9 @@ import {
   type ReactNode,
 } from 'react'
 import type { Account, SessionReply } from '../../server/schema/schema.js'
-import { ask, change } from '../api/calls.js'
+import { read, change } from '../api/endpoints.js'
 import { problemOf, setToken, whenSignedOut, type Problem } from '../api/client.js'
-import { BlockSkeleton, Failed } from '../parts/states/states.js'
+import { BlockSkeleton, Failed } from '../components/states/states.js'
 
 interface SessionValue {
   readonly session: SessionReply
@@ -48,7 +48,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   }, [])
   const refresh = useCallback(async () => {
     try {
-      adopt(await ask('/session'))
+      adopt(await read('/session'))
       setProblem(null)
     } catch (error) {
       setProblem(problemOf(error))

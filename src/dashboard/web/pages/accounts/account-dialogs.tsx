@@ -1,18 +1,18 @@
 /** Dialogs about accounts: create, change the plan, create a password link, disable and enable. */
 import { useState } from 'react'
 import type { AccountRow, CreatedAccountReply, PlanName } from '../../../server/schema/schema.js'
-import { change } from '../../api/calls.js'
+import { change } from '../../api/endpoints.js'
 import { useResource } from '../../api/resource.js'
 import { fullTime } from '../../format/time.js'
-import { Button } from '../../parts/actions/button.js'
-import { CopyButton } from '../../parts/actions/copy.js'
-import { Confirm, Dialog } from '../../parts/dialogs/dialog.js'
-import { SelectField } from '../../parts/forms/field.js'
-import { report } from '../../parts/states/notice.js'
-import { ProblemLine } from '../../parts/states/states.js'
+import { Button } from '../../components/actions/button.js'
+import { CopyButton } from '../../components/actions/copy.js'
+import { Confirm, Dialog } from '../../components/dialogs/dialog.js'
+import { SelectField } from '../../components/forms/field.js'
+import { report } from '../../components/states/notices.js'
+import { ProblemLine } from '../../components/states/states.js'
 import { useSession } from '../../shell/session.js'
-import { useSubmit } from '../../parts/forms/submit.js'
-import { Email } from '../sign-in/door.js'
+import { useSubmit } from '../../components/forms/submit.js'
+import { Email } from '../sign-in/sign-in-form.js'
 
 /** Which dialog, about whom. */
 export type AccountAct =

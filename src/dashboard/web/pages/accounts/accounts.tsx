@@ -1,18 +1,18 @@
 /** For administrators: the accounts with their plans; create one, change it, disable it. */
 import { useState } from 'react'
 import type { AccountRow } from '../../../server/schema/schema.js'
-import { usePages } from '../../api/pages.js'
-import { Button, IconButton } from '../../parts/actions/button.js'
-import { Menu } from '../../parts/actions/menu.js'
-import { More } from '../../parts/tables/more.js'
-import { Search } from '../../parts/forms/search.js'
-import { Empty, Failed, TableSkeleton } from '../../parts/states/states.js'
-import { Table, type Column } from '../../parts/tables/table.js'
-import { go, setQuery, usePlace } from '../../routing/place.js'
+import { usePages } from '../../api/list-pages.js'
+import { Button, IconButton } from '../../components/actions/button.js'
+import { Menu } from '../../components/actions/menu.js'
+import { More } from '../../components/tables/more.js'
+import { Search } from '../../components/forms/search.js'
+import { Empty, Failed, TableSkeleton } from '../../components/states/states.js'
+import { Table, type Column } from '../../components/tables/table.js'
+import { go, setQuery, useLocation } from '../../routing/location.js'
 import { Page } from '../../shell/page.js'
 import { useAccount } from '../../shell/session.js'
 import { AccountDialog, type AccountAct } from './account-dialogs.js'
-import { CREATED, RECENT_USE } from '../../parts/tables/recent-columns.js'
+import { CREATED, RECENT_USE } from '../../components/tables/recent-columns.js'
 
 const COLUMNS: readonly Column<AccountRow>[] = [
   {
@@ -46,7 +46,7 @@ const PAGE_ACCOUNTS = 100
 
 /** The page of accounts. */
 export function AccountsPage() {
-  const { query } = usePlace()
+  const { query } = useLocation()
   const search = query.get('search') ?? ''
   const [act, setAct] = useState<AccountAct | null>(null)
   const asked = { search, limit: PAGE_ACCOUNTS }

@@ -6,12 +6,12 @@ import type {
   GenerationRecord,
 } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
-import { Button } from '../../parts/actions/button.js'
-import { report } from '../../parts/states/notice.js'
-import { BlockSkeleton, Failed } from '../../parts/states/states.js'
-import { Ago } from '../../parts/tables/figure.js'
-import { Table, type Column } from '../../parts/tables/table.js'
-import { setQuery, usePlace } from '../../routing/place.js'
+import { Button } from '../../components/actions/button.js'
+import { report } from '../../components/states/notices.js'
+import { BlockSkeleton, Failed } from '../../components/states/states.js'
+import { Ago } from '../../components/tables/figure.js'
+import { Table, type Column } from '../../components/tables/table.js'
+import { setQuery, useLocation } from '../../routing/location.js'
 import { Block, Page } from '../../shell/page.js'
 import { GenerationDrawer } from './generation-drawer.js'
 import { reasonOf } from './reason.js'
@@ -21,7 +21,7 @@ const EVERY_MS = 5_000
 
 /** The page of the configuration. */
 export function ConfigurationPage() {
-  const { query } = usePlace()
+  const { query } = useLocation()
   const { data, problem, reload } = useResource('/configuration', {}, { everyMs: EVERY_MS })
   const [target, setTarget] = useState<GenerationRecord | null>(null)
   const shown = query.get('generation')

@@ -1,11 +1,11 @@
 /** What one generation changed, compared with the one before it or with another. */
 import type { GenerationRecord } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
-import { Dialog } from '../../parts/dialogs/dialog.js'
-import { SelectField } from '../../parts/forms/field.js'
-import { BlockSkeleton, ProblemLine } from '../../parts/states/states.js'
-import { Ago } from '../../parts/tables/figure.js'
-import { setQuery } from '../../routing/place.js'
+import { Dialog } from '../../components/dialogs/dialog.js'
+import { SelectField } from '../../components/forms/field.js'
+import { BlockSkeleton, ProblemLine } from '../../components/states/states.js'
+import { Ago } from '../../components/tables/figure.js'
+import { setQuery } from '../../routing/location.js'
 import { reasonOf } from './reason.js'
 
 interface DrawerProps {

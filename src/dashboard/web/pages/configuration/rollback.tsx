@@ -1,12 +1,12 @@
 /** The way back to an earlier generation, with a reason that is recorded. */
 import { useState } from 'react'
 import type { GenerationRecord } from '../../../server/schema/schema.js'
-import { change } from '../../api/calls.js'
-import { Button } from '../../parts/actions/button.js'
-import { Dialog } from '../../parts/dialogs/dialog.js'
-import { TextField } from '../../parts/forms/field.js'
-import { ProblemLine } from '../../parts/states/states.js'
-import { useSubmit } from '../../parts/forms/submit.js'
+import { change } from '../../api/endpoints.js'
+import { Button } from '../../components/actions/button.js'
+import { Dialog } from '../../components/dialogs/dialog.js'
+import { TextField } from '../../components/forms/field.js'
+import { ProblemLine } from '../../components/states/states.js'
+import { useSubmit } from '../../components/forms/submit.js'
 
 interface RollbackProps {
   readonly target: GenerationRecord

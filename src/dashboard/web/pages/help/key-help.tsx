@@ -1,5 +1,5 @@
 /** The list of keys of the keyboard, shown by `?`. */
-import { Dialog } from '../../parts/dialogs/dialog.js'
+import { Dialog } from '../../components/dialogs/dialog.js'
 import { SECTIONS } from '../../shell/sections.js'
 
 interface KeyHelpProps {

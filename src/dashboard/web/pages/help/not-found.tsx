@@ -1,5 +1,5 @@
 /** The page for an unknown address. */
-import { Empty } from '../../parts/states/states.js'
+import { Empty } from '../../components/states/states.js'
 import { Link } from '../../routing/link.js'
 import { Page } from '../../shell/page.js'
 

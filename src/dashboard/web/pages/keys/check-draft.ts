@@ -1,7 +1,7 @@
 /** What is wrong with the fields of a key, as they are being entered. The server checks the same again. Pure. */
 import type { Plan } from '../../../server/schema/schema.js'
 import { exactCount, exactDollars } from '../../format/number.js'
-import { endMs, labelsIn, LIMIT_FIELDS, type Draft, type LimitField } from './draft.js'
+import { endMs, labelsIn, LIMIT_FIELDS, type Draft, type LimitField } from './key-draft.js'
 
 /** A field, as the API names it in `param`. */
 export type Field = 'name' | 'expiresAtMs' | 'models' | 'labels' | `limits.${LimitField['name']}`

@@ -4,10 +4,10 @@
  */
 import { useState } from 'react'
 import type { CreatedKeyReply } from '../../../server/schema/schema.js'
-import { change } from '../../api/calls.js'
-import { Dialog } from '../../parts/dialogs/dialog.js'
+import { change } from '../../api/endpoints.js'
+import { Dialog } from '../../components/dialogs/dialog.js'
 import { Link } from '../../routing/link.js'
-import { BLANK, createBody } from './draft.js'
+import { BLANK, createBody } from './key-draft.js'
 import { KeyForm } from './key-form.js'
 import { Secret } from './secret.js'
 

@@ -1,25 +1,25 @@
 /** The list of keys: create one, see its use and its limits, rotate or revoke it. */
 import { useState } from 'react'
 import type { Key, KeysReply, LimitStanding } from '../../../server/schema/schema.js'
-import { usePages, type Pages } from '../../api/pages.js'
+import { usePages, type Pages } from '../../api/list-pages.js'
 import { clockTime, until } from '../../format/time.js'
-import { Button, IconButton } from '../../parts/actions/button.js'
-import { Ago } from '../../parts/tables/figure.js'
-import { Menu } from '../../parts/actions/menu.js'
-import { More } from '../../parts/tables/more.js'
-import { LimitBar, Limits, shareOf, useLimits } from '../../parts/limits/limits.js'
-import { report } from '../../parts/states/notice.js'
-import { Empty, Failed, TableSkeleton } from '../../parts/states/states.js'
-import { Search } from '../../parts/forms/search.js'
-import { Table, type Column } from '../../parts/tables/table.js'
-import { go, setQuery, usePlace } from '../../routing/place.js'
+import { Button, IconButton } from '../../components/actions/button.js'
+import { Ago } from '../../components/tables/figure.js'
+import { Menu } from '../../components/actions/menu.js'
+import { More } from '../../components/tables/more.js'
+import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits/limits.js'
+import { report } from '../../components/states/notices.js'
+import { Empty, Failed, TableSkeleton } from '../../components/states/states.js'
+import { Search } from '../../components/forms/search.js'
+import { Table, type Column } from '../../components/tables/table.js'
+import { go, setQuery, useLocation } from '../../routing/location.js'
 import { Page } from '../../shell/page.js'
 import { useScope, withScope } from '../../shell/scope.js'
 import { useAccount, useSession } from '../../shell/session.js'
 import { CreateKey } from './create-key.js'
 import { EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
 import { maskOf } from './key-name.js'
-import { CREATED, RECENT_USE } from '../../parts/tables/recent-columns.js'
+import { CREATED, RECENT_USE } from '../../components/tables/recent-columns.js'
 
 /** Keys on a page; older ones are loaded on demand. */
 const PAGE_KEYS = 100
@@ -100,7 +100,7 @@ function NameCell({ apiKey }: { apiKey: Key }) {
 
 /** The page of keys. */
 export function KeysPage() {
-  const { query } = usePlace()
+  const { query } = useLocation()
   const scope = useScope()
   const { refresh } = useSession()
   const [dialog, setDialog] = useState<Open>(null)

@@ -3,7 +3,7 @@ import { useId, useState } from 'react'
 import type { ModelsReply } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
 import { plural } from '../../format/number.js'
-import { Button } from '../../parts/actions/button.js'
+import { Button } from '../../components/actions/button.js'
 import { modelFault } from './check-draft.js'
 
 interface PickerProps {

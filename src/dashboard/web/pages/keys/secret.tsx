@@ -1,11 +1,11 @@
 /** A new key's secret, shown once. The dialog closes only by its button. */
 import type { CreatedKeyReply } from '../../../server/schema/schema.js'
-import { useExampleModel } from '../../api/served-model.js'
+import { useExampleModel } from '../../api/example-model.js'
 import { baseOf } from '../../format/request-formats.js'
-import { Button } from '../../parts/actions/button.js'
-import { CopyButton } from '../../parts/actions/copy.js'
-import { Dialog } from '../../parts/dialogs/dialog.js'
-import { RequestCode } from '../../parts/code/request-code.js'
+import { Button } from '../../components/actions/button.js'
+import { CopyButton } from '../../components/actions/copy.js'
+import { Dialog } from '../../components/dialogs/dialog.js'
+import { RequestCode } from '../../components/code/request-code.js'
 import { useSession } from '../../shell/session.js'
 
 interface SecretProps {

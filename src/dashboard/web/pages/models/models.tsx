@@ -3,13 +3,13 @@ import { useState } from 'react'
 import type { Alias, Model, RouteTarget } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
 import { percent, price } from '../../format/number.js'
-import { Button } from '../../parts/actions/button.js'
-import { Absent } from '../../parts/tables/figure.js'
-import { Filter } from '../../parts/forms/field.js'
-import { Search } from '../../parts/forms/search.js'
-import { Empty, Failed, TableSkeleton } from '../../parts/states/states.js'
-import { Table, type Column } from '../../parts/tables/table.js'
-import { setQuery, usePlace } from '../../routing/place.js'
+import { Button } from '../../components/actions/button.js'
+import { Absent } from '../../components/tables/figure.js'
+import { Filter } from '../../components/forms/field.js'
+import { Search } from '../../components/forms/search.js'
+import { Empty, Failed, TableSkeleton } from '../../components/states/states.js'
+import { Table, type Column } from '../../components/tables/table.js'
+import { setQuery, useLocation } from '../../routing/location.js'
 import { Block, Page } from '../../shell/page.js'
 import { ModelDrawer } from './model-drawer.js'
 
@@ -168,7 +168,7 @@ function Target({ target }: { readonly target: RouteTarget }) {
 
 /** The page of models. */
 export function ModelsPage() {
-  const { query } = usePlace()
+  const { query } = useLocation()
   const { data, problem, reload } = useResource('/models')
   const [family, search] = [query.get('family') ?? '', query.get('search') ?? '']
   const [families] = useState(() => new Set<string>())

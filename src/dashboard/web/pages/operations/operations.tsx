@@ -3,12 +3,12 @@ import type { Cause, ConfigState, UpstreamState } from '../../../server/schema/s
 import { useResource } from '../../api/resource.js'
 import { CAUSE_NAMES, kindText } from '../../format/causes.js'
 import { clockTime } from '../../format/time.js'
-import { Absent, Ago, Took } from '../../parts/tables/figure.js'
-import { Pulse } from '../../parts/states/pulse.js'
-import { BlockSkeleton, Failed } from '../../parts/states/states.js'
-import { Table, type Column } from '../../parts/tables/table.js'
+import { Absent, Ago, Took } from '../../components/tables/figure.js'
+import { Pulse } from '../../components/states/pulse.js'
+import { BlockSkeleton, Failed } from '../../components/states/states.js'
+import { Table, type Column } from '../../components/tables/table.js'
 import { Link } from '../../routing/link.js'
-import { setQuery, usePlace } from '../../routing/place.js'
+import { setQuery, useLocation } from '../../routing/location.js'
 import { Block, Page } from '../../shell/page.js'
 import { useSession } from '../../shell/session.js'
 import { RequestDrawer } from '../requests/request-drawer.js'
@@ -18,7 +18,7 @@ const EVERY_MS = 2_000
 
 /** The page of operations. */
 export function OperationsPage() {
-  const { query } = usePlace()
+  const { query } = useLocation()
   const { grafanaUrl } = useSession().session
   const { data, problem, reload } = useResource('/operations', {}, { everyMs: EVERY_MS })
   const id = query.get('request')

@@ -4,19 +4,19 @@ import { useLive, useOnTraffic } from '../../api/live.js'
 import { useResource, type Resource } from '../../api/resource.js'
 import { barsOf, bucketsOf, DAY_MS, perText, sumsOf, valuesOf } from '../../format/buckets.js'
 import { count, dollars, duration, exactCount, exactDollars, percent } from '../../format/number.js'
-import { coloursOf } from '../../parts/charts/colours.js'
-import { Chart } from '../../parts/charts/chart.js'
-import { FirstCall } from '../../parts/states/first-call.js'
-import { Pulse } from '../../parts/states/pulse.js'
-import { RangePicker, useRange } from '../../parts/forms/range.js'
-import { Spark } from '../../parts/charts/spark.js'
-import { BlockSkeleton, Failed, TableSkeleton } from '../../parts/states/states.js'
+import { coloursOf } from '../../components/charts/colours.js'
+import { Chart } from '../../components/charts/chart.js'
+import { FirstCall } from '../../components/states/first-call.js'
+import { Pulse } from '../../components/states/pulse.js'
+import { RangePicker, useRange } from '../../components/forms/range.js'
+import { Spark } from '../../components/charts/spark.js'
+import { BlockSkeleton, Failed, TableSkeleton } from '../../components/states/states.js'
 import { Link } from '../../routing/link.js'
-import { setQuery, usePlace } from '../../routing/place.js'
+import { setQuery, useLocation } from '../../routing/location.js'
 import { useNow } from '../../shell/clock.js'
 import { Block, Page } from '../../shell/page.js'
 import { useScope, withScope } from '../../shell/scope.js'
-import { Limits, useLimits } from '../../parts/limits/limits.js'
+import { Limits, useLimits } from '../../components/limits/limits.js'
 import { ErrorsChart } from '../usage/errors-chart.js'
 import { RequestDrawer } from '../requests/request-drawer.js'
 import { RequestTable } from '../requests/request-table.js'
@@ -26,7 +26,7 @@ const LATEST = 10
 /** The page that comes first. */
 export function OverviewPage() {
   const scope = useScope()
-  const { query } = usePlace()
+  const { query } = useLocation()
   const range = useRange('24h')
   const { fromMs, toMs, by } = range
   const usage = useResource('/usage', { account: scope, by, fromMs, toMs })

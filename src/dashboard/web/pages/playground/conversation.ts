@@ -3,7 +3,7 @@ import { useRef, useState } from 'react'
 import { chat, type Chat, type Ended } from '../../api/chat.js'
 import { problemOf, type Problem } from '../../api/client.js'
 import type { Format, FormatMessage, FormatRequest } from '../../format/request-formats.js'
-import { announce } from '../../parts/states/notice.js'
+import { announce } from '../../components/states/notices.js'
 
 /** What models are asked with, besides the messages. */
 export interface Settings {

@@ -1,7 +1,7 @@
 /** The model, the client format and the settings of the playground. */
 import { FORMATS, type Format } from '../../format/request-formats.js'
-import { SelectField, TextArea, TextField } from '../../parts/forms/field.js'
-import { setQuery } from '../../routing/place.js'
+import { SelectField, TextArea, TextField } from '../../components/forms/field.js'
+import { setQuery } from '../../routing/location.js'
 import type { Settings } from './conversation.js'
 
 interface SettingsProps {

@@ -2,7 +2,7 @@
 import { useState } from 'react'
 import type { ModelsReply } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
-import { exampleOf } from '../../api/served-model.js'
+import { exampleOf } from '../../api/example-model.js'
 import {
   baseOf,
   FORMATS,
@@ -11,10 +11,10 @@ import {
   type Format,
   type FormatRequest,
 } from '../../format/request-formats.js'
-import { Button } from '../../parts/actions/button.js'
-import { RequestCode } from '../../parts/code/request-code.js'
-import { Dialog } from '../../parts/dialogs/dialog.js'
-import { usePlace } from '../../routing/place.js'
+import { Button } from '../../components/actions/button.js'
+import { RequestCode } from '../../components/code/request-code.js'
+import { Dialog } from '../../components/dialogs/dialog.js'
+import { useLocation } from '../../routing/location.js'
 import { useNarrow } from '../../shell/narrow.js'
 import { Page } from '../../shell/page.js'
 import { useSession } from '../../shell/session.js'
@@ -36,7 +36,7 @@ function servedIds(data: ModelsReply | null): string[] {
 
 /** The page of the playground. */
 export function PlaygroundPage() {
-  const { query } = usePlace()
+  const { query } = useLocation()
   const { data } = useResource('/models')
   const models = data?.models ?? []
   const served = servedIds(data)

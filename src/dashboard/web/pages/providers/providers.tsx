@@ -2,10 +2,10 @@
 import type { CanaryView, ProviderSide } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
 import { percent } from '../../format/number.js'
-import { BlockSkeleton, Failed } from '../../parts/states/states.js'
-import { Absent, Ago, Count, Money, Took } from '../../parts/tables/figure.js'
-import { Table, type Column } from '../../parts/tables/table.js'
-import { setQuery, usePlace } from '../../routing/place.js'
+import { BlockSkeleton, Failed } from '../../components/states/states.js'
+import { Absent, Ago, Count, Money, Took } from '../../components/tables/figure.js'
+import { Table, type Column } from '../../components/tables/table.js'
+import { setQuery, useLocation } from '../../routing/location.js'
 import { Block, Page } from '../../shell/page.js'
 
 const EVERY_MS = 10_000
@@ -18,7 +18,7 @@ const SPANS = [
 
 /** The page of providers. */
 export function ProvidersPage() {
-  const { query } = usePlace()
+  const { query } = useLocation()
   const hours = SPANS.find((span) => span.hours === query.get('hours'))?.hours ?? '1'
   const { data, problem, reload } = useResource('/providers', { hours }, { everyMs: EVERY_MS })
   return (

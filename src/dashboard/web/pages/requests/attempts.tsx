@@ -1,7 +1,7 @@
 /** The attempts of one request: which upstream, how it ended, how long it took. */
 import type { RequestRow } from '../../../server/schema/schema.js'
 import { attemptsOf, kindText } from '../../format/causes.js'
-import { Took } from '../../parts/tables/figure.js'
+import { Took } from '../../components/tables/figure.js'
 
 /** A list in the order of the attempts; nothing if none was made. */
 export function Attempts({ row }: { readonly row: RequestRow }) {

@@ -1,14 +1,14 @@
 /** The row of filters of the page of requests. Each is in the address. */
 import { useResource } from '../../api/resource.js'
 import { CAUSE_NAMES, CAUSES, KINDS } from '../../format/causes.js'
-import { FORMAT_NAMES } from '../../format/ingress.js'
+import { FORMAT_NAMES } from '../../format/client-formats.js'
 import { FILTER_NAMES, isFiltered, type RequestFilters } from '../../format/request-filters.js'
 import { inputTime } from '../../format/time.js'
-import { Button } from '../../parts/actions/button.js'
-import { Filter, type Option } from '../../parts/forms/field.js'
-import { Search } from '../../parts/forms/search.js'
-import { Pulse } from '../../parts/states/pulse.js'
-import { setQuery, usePlace } from '../../routing/place.js'
+import { Button } from '../../components/actions/button.js'
+import { Filter, type Option } from '../../components/forms/field.js'
+import { Search } from '../../components/forms/search.js'
+import { Pulse } from '../../components/states/pulse.js'
+import { setQuery, useLocation } from '../../routing/location.js'
 import { useScope } from '../../shell/scope.js'
 
 const STATUSES = [200, 400, 401, 403, 404, 408, 413, 415, 429, 499, 500, 502, 503, 504]
@@ -145,7 +145,7 @@ const TIMES: readonly Option[] = [
 ]
 
 function TimeFilter({ filters: { fromMs, toMs } }: { readonly filters: RequestFilters }) {
-  const { query } = usePlace()
+  const { query } = useLocation()
   const since = query.get('since')
   const isCustom = since === 'custom' || (since === null && (fromMs !== '' || toMs !== ''))
   return (

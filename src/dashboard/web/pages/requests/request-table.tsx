@@ -1,8 +1,8 @@
 /** The table of requests, for the page of them and for the overview. */
 import type { RequestRow } from '../../../server/schema/schema.js'
 import { count } from '../../format/number.js'
-import { Absent, Ago, Money, Took } from '../../parts/tables/figure.js'
-import { Table, type Column } from '../../parts/tables/table.js'
+import { Absent, Ago, Money, Took } from '../../components/tables/figure.js'
+import { Table, type Column } from '../../components/tables/table.js'
 
 /** Whether it ended well, in a word that is also read aloud. */
 export function Status({ row: { status, outcome } }: { readonly row: RequestRow }) {

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import type { RequestRow } from '../../../server/schema/schema.js'
 import { call, problemOf, urlOf, type Query } from '../../api/client.js'
 import { useLive } from '../../api/live.js'
-import { usePages } from '../../api/pages.js'
+import { usePages } from '../../api/list-pages.js'
 import { saveFile } from '../../format/csv.js'
 import { plural } from '../../format/number.js'
 import {
@@ -13,12 +13,12 @@ import {
   queryOf,
   type RequestFilters,
 } from '../../format/request-filters.js'
-import { Button } from '../../parts/actions/button.js'
-import { FirstCall } from '../../parts/states/first-call.js'
-import { report } from '../../parts/states/notice.js'
-import { Empty, Failed, TableSkeleton } from '../../parts/states/states.js'
-import { More } from '../../parts/tables/more.js'
-import { setQuery, usePlace } from '../../routing/place.js'
+import { Button } from '../../components/actions/button.js'
+import { FirstCall } from '../../components/states/first-call.js'
+import { report } from '../../components/states/notices.js'
+import { Empty, Failed, TableSkeleton } from '../../components/states/states.js'
+import { More } from '../../components/tables/more.js'
+import { setQuery, useLocation } from '../../routing/location.js'
 import { useNow } from '../../shell/clock.js'
 import { Page } from '../../shell/page.js'
 import { useScope } from '../../shell/scope.js'
@@ -32,7 +32,7 @@ const STEP_MS = 300_000
 
 /** The page of requests. */
 export function RequestsPage() {
-  const { query } = usePlace()
+  const { query } = useLocation()
   const scope = useScope()
   const nowMs = Math.floor(useNow() / STEP_MS) * STEP_MS
   const filters = filtersIn(query, nowMs)

@@ -4,9 +4,9 @@ import { urlOf } from '../../api/client.js'
 import { barsOf, perText, sumsOf } from '../../format/buckets.js'
 import { CAUSE_NAMES, CAUSES } from '../../format/causes.js'
 import { count, exactCount, percent } from '../../format/number.js'
-import { Chart, type Series } from '../../parts/charts/chart.js'
-import type { Colour } from '../../parts/charts/colours.js'
-import { go, usePlace } from '../../routing/place.js'
+import { Chart, type Series } from '../../components/charts/chart.js'
+import type { Colour } from '../../components/charts/colours.js'
+import { go, useLocation } from '../../routing/location.js'
 import { useScope } from '../../shell/scope.js'
 
 const COLOURS: Readonly<Record<(typeof CAUSES)[number], Colour>> = {
@@ -27,7 +27,7 @@ interface ErrorsChartProps {
 /** A stack of four causes over time. */
 export function ErrorsChart({ usage, words }: ErrorsChartProps) {
   const account = useScope()
-  const { query } = usePlace()
+  const { query } = useLocation()
   const [model, key] = [query.get('model'), query.get('key')]
   const buckets = barsOf(usage)
   const { total, points, fromMs, toMs } = usage

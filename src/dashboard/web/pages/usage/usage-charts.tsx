@@ -3,9 +3,9 @@ import type { UsagePoint, UsageReply } from '../../../server/schema/schema.js'
 import { urlOf } from '../../api/client.js'
 import { barsOf, bucketsOf, perText, sumsOf, valuesOf, type Buckets } from '../../format/buckets.js'
 import { count, dollars, duration } from '../../format/number.js'
-import { Chart, type Pick, type Series } from '../../parts/charts/chart.js'
-import type { Colour } from '../../parts/charts/colours.js'
-import { go, usePlace } from '../../routing/place.js'
+import { Chart, type Pick, type Series } from '../../components/charts/chart.js'
+import type { Colour } from '../../components/charts/colours.js'
+import { go, useLocation } from '../../routing/location.js'
 import { useScope } from '../../shell/scope.js'
 import { ErrorsChart } from './errors-chart.js'
 
@@ -73,7 +73,7 @@ export function UsageCharts({ usage, colourOf, words }: ChartsProps) {
 /** Leads from a spike to the requests that made it, under the filters of the view. */
 function useLookAt(): Pick {
   const account = useScope()
-  const { query } = usePlace()
+  const { query } = useLocation()
   const [model, key] = [query.get('model'), query.get('key')]
   return (fromMs, toMs) => go(urlOf('/requests', { account, model, key, fromMs, toMs }))
 }

@@ -1,12 +1,12 @@
 /** The sums of the groups; a row narrows the view to it. */
 import type { UsageGroup, UsageReply } from '../../../server/schema/schema.js'
 import { duration, percent } from '../../format/number.js'
-import { Absent, Count, Money } from '../../parts/tables/figure.js'
-import { Swatch } from '../../parts/charts/chart.js'
-import type { Colour } from '../../parts/charts/colours.js'
-import { Table, type Column } from '../../parts/tables/table.js'
-import { go, setQuery } from '../../routing/place.js'
-import { IconButton } from '../../parts/actions/button.js'
+import { Absent, Count, Money } from '../../components/tables/figure.js'
+import { Swatch } from '../../components/charts/chart.js'
+import type { Colour } from '../../components/charts/colours.js'
+import { Table, type Column } from '../../components/tables/table.js'
+import { go, setQuery } from '../../routing/location.js'
+import { IconButton } from '../../components/actions/button.js'
 import { Block } from '../../shell/page.js'
 import { useScope, withScope } from '../../shell/scope.js'
 

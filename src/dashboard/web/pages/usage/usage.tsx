@@ -4,14 +4,14 @@ import { useLive, useOnTraffic } from '../../api/live.js'
 import { useResource } from '../../api/resource.js'
 import { csvOf, saveFile } from '../../format/csv.js'
 import { plural } from '../../format/number.js'
-import { Button } from '../../parts/actions/button.js'
-import { coloursOf } from '../../parts/charts/colours.js'
-import { Filter } from '../../parts/forms/field.js'
-import { FirstCall } from '../../parts/states/first-call.js'
-import { Pulse } from '../../parts/states/pulse.js'
-import { RangePicker, useRange } from '../../parts/forms/range.js'
-import { BlockSkeleton, Failed } from '../../parts/states/states.js'
-import { setQuery, usePlace } from '../../routing/place.js'
+import { Button } from '../../components/actions/button.js'
+import { coloursOf } from '../../components/charts/colours.js'
+import { Filter } from '../../components/forms/field.js'
+import { FirstCall } from '../../components/states/first-call.js'
+import { Pulse } from '../../components/states/pulse.js'
+import { RangePicker, useRange } from '../../components/forms/range.js'
+import { BlockSkeleton, Failed } from '../../components/states/states.js'
+import { setQuery, useLocation } from '../../routing/location.js'
 import { Page } from '../../shell/page.js'
 import { useScope } from '../../shell/scope.js'
 import { UsageCharts } from './usage-charts.js'
@@ -20,7 +20,7 @@ import { UsageTable } from './usage-table.js'
 /** The page of usage. */
 export function UsagePage() {
   const scope = useScope()
-  const { query } = usePlace()
+  const { query } = useLocation()
   const range = useRange('24h')
   const { by, fromMs, toMs } = range
   const group = query.get('group') === 'key' ? 'key' : 'model'

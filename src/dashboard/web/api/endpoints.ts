@@ -1,0 +1,111 @@
+/**
+ * Every call of the API by its path, with the type of its reply. The types are the server's own schemas;
+ * the server is of the same build and its tests hold each reply against them, so the page does not.
+ */
+import type {
+  AccountReply,
+  AccountsReply,
+  AuditReply,
+  ChangeAccountBody,
+  ChangeKeyBody,
+  ConfigurationReply,
+  CreateAccountBody,
+  CreatedAccountReply,
+  CreatedKeyReply,
+  CreateKeyBody,
+  DoneReply,
+  ExplainReply,
+  GenerationReply,
+  KeyReply,
+  KeysReply,
+  LimitsReply,
+  LiveReply,
+  ModelsReply,
+  OidcFinishBody,
+  OidcStartReply,
+  OperationsReply,
+  PasswordBody,
+  PlansReply,
+  ProvidersReply,
+  RequestReply,
+  RequestsReply,
+  ResetBody,
+  ResetLinkReply,
+  RollbackBody,
+  RollbackReply,
+  RotatedKeyReply,
+  SessionReply,
+  SetUpBody,
+  SignInBody,
+  SignUpBody,
+  UsageReply,
+} from '../../server/schema/schema.js'
+import { call, urlOf, type Query } from './client.js'
+
+/** What can be read, and what it answers. */
+export interface Reads {
+  '/session': SessionReply
+  '/plans': PlansReply
+  '/keys': KeysReply
+  '/limits': LimitsReply
+  '/usage': UsageReply
+  '/requests': RequestsReply
+  '/requests/{id}': RequestReply
+  '/live': LiveReply
+  '/models': ModelsReply
+  '/models/explain': ExplainReply
+  '/operations': OperationsReply
+  '/providers': ProvidersReply
+  '/configuration': ConfigurationReply
+  '/configuration/{id}': GenerationReply
+  '/accounts': AccountsReply
+  '/audit': AuditReply
+}
+
+/** What can be changed: what it takes and what it answers. */
+export interface Changes {
+  'POST /session': [SignInBody, SessionReply]
+  'DELETE /session': [undefined, DoneReply]
+  'DELETE /sessions': [undefined, DoneReply]
+  'PUT /password': [PasswordBody, SessionReply]
+  'POST /setup': [SetUpBody, SessionReply]
+  'POST /reset': [ResetBody, SessionReply]
+  'POST /sign-up': [SignUpBody, DoneReply]
+  'POST /oidc/start': [Record<string, never>, OidcStartReply]
+  'POST /oidc/finish': [OidcFinishBody, SessionReply]
+  'POST /keys': [CreateKeyBody, CreatedKeyReply]
+  'PATCH /keys/{id}': [ChangeKeyBody, KeyReply]
+  'POST /keys/{id}/rotate': [Record<string, never>, RotatedKeyReply]
+  'DELETE /keys/{id}': [undefined, KeyReply]
+  'POST /configuration/{id}/rollback': [RollbackBody, RollbackReply]
+  'POST /accounts': [CreateAccountBody, CreatedAccountReply]
+  'PATCH /accounts/{id}': [ChangeAccountBody, AccountReply]
+  'POST /accounts/{id}/reset': [Record<string, never>, ResetLinkReply]
+}
+
+interface ReadOptions {
+  readonly signal?: AbortSignal
+  /** Nobody asked for it: a refresh. */
+  readonly passive?: boolean
+}
+
+/** Reads something. */
+export async function read<P extends keyof Reads>(
+  path: P,
+  query: Query = {},
+  options: ReadOptions = {},
+): Promise<Reads[P]> {
+  const response = await call('GET', urlOf(path, query), options)
+  return (await response.json()) as Reads[P]
+}
+
+/** Changes something; `id` fills the `{id}` of its path. */
+export async function change<C extends keyof Changes>(
+  what: C,
+  body: Changes[C][0],
+  id?: string,
+): Promise<Changes[C][1]> {
+  const [method = '', path = ''] = what.split(' ')
+  const response = await call(method, urlOf(path, { id }), { body })
+  return (await response.json()) as Changes[C][1]
+}

@@ -1,0 +1,81 @@
+/**
+ * A list that comes in pages: the first is loaded with the page that shows it, the others on demand.
+ */
+import { useEffect, useRef, useState } from 'react'
+import { read, type Reads } from './endpoints.js'
+import { problemOf, urlOf, type Problem, type Query } from './client.js'
+import { useResource } from './resource.js'
+
+/** A reply that may be followed by another one. */
+interface Paged {
+  readonly next: string | null
+}
+
+/** The paths whose replies come in pages. */
+type Lists = { [P in keyof Reads]: Reads[P] extends Paged ? P : never }[keyof Reads]
+
+/** The pages so far. */
+export interface Pages<Reply> {
+  /** Null while the first is being loaded. */
+  readonly replies: readonly Reply[] | null
+  readonly problem: Problem | null
+  /** Loads the next page; null when there is none. */
+  readonly more: (() => void) | null
+  readonly isLoading: boolean
+  readonly reload: () => void
+}
+
+interface Later<Reply> {
+  /** The first page, which these follow. */
+  readonly first: Reply | null
+  readonly replies: readonly Reply[]
+  readonly problem: Problem | null
+}
+
+/**
+ * Follows a list. `isEmpty` tells a reply without items: a search that has found nothing yet goes on by itself
+ * until it has found something, or the list ends.
+ */
+export function usePages<P extends Lists>(
+  path: P,
+  query: Query,
+  isEmpty: (reply: Reads[P]) => boolean,
+  options: { readonly enabled?: boolean } = {},
+): Pages<Reads[P]> {
+  const { data, problem, stale, reload } = useResource(path, query, options)
+  const [later, setLater] = useState<Later<Reads[P]>>({ first: null, replies: [], problem: null })
+  const [isLoading, setLoading] = useState(false)
+  const shown = useRef<Reads[P] | null>(data)
+  shown.current = data
+  const own = later.first === data ? later : { replies: [], problem: null }
+  const replies = data === null ? null : [data, ...own.replies]
+  const next = replies?.at(-1)?.next ?? null
+  const load = async (): Promise<void> => {
+    setLoading(true)
+    try {
+      const reply = await read(path, { ...query, after: next })
+      // Meanwhile another list may be shown.
+      if (shown.current === data) {
+        setLater({ first: data, replies: [...own.replies, reply], problem: null })
+      }
+    } catch (error) {
+      setLater({ first: data, replies: own.replies, problem: problemOf(error) })
+    } finally {
+      setLoading(false)
+    }
+  }
+  const isSearching =
+    replies !== null && next !== null && !stale && own.problem === null && replies.every(isEmpty)
+  const place = urlOf('', { ...query, after: next })
+  useEffect(() => {
+    if (isSearching && !isLoading) void load()
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [isSearching, isLoading, place])
+  return {
+    replies: isSearching ? null : replies,
+    problem: problem ?? own.problem,
+    more: next === null || stale ? null : () => void load(),
+    isLoading,
+    reload: () => reload(),
+  }
+}

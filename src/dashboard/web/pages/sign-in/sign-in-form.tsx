@@ -1,0 +1,70 @@
+/** What the doors to the dashboard are made of: their frame, their fields, their forms. */
+import { useEffect, type ReactNode } from 'react'
+import { TextField } from '../../components/forms/field.js'
+import { Mark } from '../../shell/rail.js'
+
+interface DoorProps {
+  readonly title: string
+  readonly text?: ReactNode
+  readonly children: ReactNode
+}
+
+/** The frame of a door. */
+export function SignInFrame({ title, text, children }: DoorProps) {
+  useEffect(() => {
+    document.title = `${title} · Sluice`
+  }, [title])
+  return (
+    <main className="door">
+      <div className="door-panel">
+        <Mark />
+        <h1 className="page-title">{title}</h1>
+        {text === undefined ? null : <p className="soft">{text}</p>}
+        {children}
+      </div>
+    </main>
+  )
+}
+
+interface InputProps {
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+/** An e-mail address. */
+export function Email({ value, onChange }: InputProps) {
+  return (
+    <TextField
+      label="E-mail"
+      type="email"
+      name="email"
+      autoComplete="username"
+      required
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    />
+  )
+}
+
+interface PasswordProps extends InputProps {
+  readonly label: string
+  readonly isNew: boolean
+  readonly error?: string | undefined
+}
+
+/** A password, as password managers know it. */
+export function Password({ label, isNew, error, value, onChange }: PasswordProps) {
+  return (
+    <TextField
+      label={label}
+      error={error}
+      type="password"
+      name={isNew ? 'new-password' : 'password'}
+      autoComplete={isNew ? 'new-password' : 'current-password'}
+      required
+      {...(isNew ? { hint: 'At least 8 characters. A sentence is stronger.', minLength: 8 } : {})}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    />
+  )
+}

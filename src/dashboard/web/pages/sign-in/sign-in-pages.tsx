@@ -1,0 +1,100 @@
+/** The doors: sign in, sign up, the two one-time links, and the way back from an identity provider. */
+import { useState } from 'react'
+import { change } from '../../api/endpoints.js'
+import { Button } from '../../components/actions/button.js'
+import { ProblemLine } from '../../components/states/states.js'
+import { Link } from '../../routing/link.js'
+import { go, useLocation } from '../../routing/location.js'
+import { useSession } from '../../shell/session.js'
+import { useSubmit } from '../../components/forms/submit.js'
+import { SignInFrame, Email, Password } from './sign-in-form.js'
+import { OidcReturn, LinkPage } from './link-pages.js'
+
+/** The door that the path names; sign-in for all other paths, which are gone to afterwards. */
+export function SignInPages() {
+  const { path } = useLocation()
+  if (path === '/setup') return <LinkPage kind="setup" />
+  if (path === '/reset') return <LinkPage kind="reset" />
+  if (path === '/oidc') return <OidcReturn />
+  if (path === '/sign-up') return <SignUp />
+  return <SignIn />
+}
+
+function SignIn() {
+  const { session, adopt } = useSession()
+  const [email, setEmail] = useState('')
+  const [password, setPassword] = useState('')
+  const { busy, problem, submit } = useSubmit(async () => {
+    adopt(await change('POST /session', { email, password }))
+  })
+  return (
+    <SignInFrame title="Sign in">
+      {session.needsSetUp ? (
+        <p className="hint-box">
+          There is no administrator yet. Open the set-up link that the gateway printed when it
+          started.
+        </p>
+      ) : null}
+      <form className="form" onSubmit={submit}>
+        <Email value={email} onChange={setEmail} />
+        <Password label="Password" value={password} onChange={setPassword} isNew={false} />
+        {problem === null ? null : <ProblemLine problem={problem} />}
+        <Button type="submit" tone="primary" busy={busy}>
+          Sign in
+        </Button>
+      </form>
+      {session.oidc === null ? null : <OidcButton provider={session.oidc} />}
+      {session.signUp ? (
+        <p className="soft">
+          No account yet? <Link to="/sign-up">Sign up</Link>
+        </p>
+      ) : null}
+    </SignInFrame>
+  )
+}
+
+function OidcButton({ provider }: { readonly provider: string }) {
+  const { busy, problem, submit } = useSubmit(async () => {
+    const { url } = await change('POST /oidc/start', {})
+    window.location.assign(url)
+  })
+  return (
+    <form className="form" onSubmit={submit}>
+      <p className="or">or</p>
+      <Button type="submit" busy={busy}>
+        Sign in with {provider}
+      </Button>
+      {problem === null ? null : <ProblemLine problem={problem} />}
+    </form>
+  )
+}
+
+function SignUp() {
+  const { adopt } = useSession()
+  const [email, setEmail] = useState('')
+  const [password, setPassword] = useState('')
+  const { busy, problem, submit } = useSubmit(async () => {
+    await change('POST /sign-up', { email, password })
+    adopt(await change('POST /session', { email, password }))
+    go('/', { replace: true })
+  })
+  const told =
+    problem?.kind === 'unauthenticated'
+      ? { ...problem, message: 'An account with this e-mail exists already. Sign in instead.' }
+      : problem
+  return (
+    <SignInFrame title="Sign up" text="An account has keys, a plan and usage of its own.">
+      <form className="form" onSubmit={submit}>
+        <Email value={email} onChange={setEmail} />
+        <Password label="Password" value={password} onChange={setPassword} isNew />
+        {told === null ? null : <ProblemLine problem={told} />}
+        <Button type="submit" tone="primary" busy={busy}>
+          Sign up
+        </Button>
+      </form>
+      <p className="soft">
+        Have an account? <Link to="/">Sign in</Link>
+      </p>
+    </SignInFrame>
+  )
+}

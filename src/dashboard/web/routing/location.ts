@@ -1,0 +1,67 @@
+/**
+ * Where the reader is: the path below `/dashboard` and the query, which holds every filter and range,
+ * so that a copied address shows the same view and Back works. Knows no page.
+ */
+import { useMemo, useSyncExternalStore } from 'react'
+
+const BASE = '/dashboard'
+const listeners = new Set<() => void>()
+
+function changed(): void {
+  for (const listener of listeners) listener()
+}
+
+window.addEventListener('popstate', changed)
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+function current(): string {
+  return window.location.pathname + window.location.search
+}
+
+/** The reader's place; `path` starts with `/` and has no `/dashboard` before it. */
+export interface PageLocation {
+  readonly path: string
+  readonly query: URLSearchParams
+}
+
+/** The place as it is now; the caller is drawn again when it changes. */
+export function useLocation(): PageLocation {
+  const text = useSyncExternalStore(subscribe, current)
+  return useMemo(() => {
+    const url = new URL(text, window.location.origin)
+    const path = url.pathname.startsWith(BASE) ? url.pathname.slice(BASE.length) : url.pathname
+    return { path: path === '' ? '/' : path, query: url.searchParams }
+  }, [text])
+}
+
+/** The address of a place, for links. */
+export function address(path: string): string {
+  return BASE + path
+}
+
+/** Goes to a path of the dashboard, with its query; `replace` leaves no step for Back. */
+export function go(path: string, options: { readonly replace?: boolean } = {}): void {
+  const target = address(path)
+  if (options.replace === true) window.history.replaceState(null, '', target)
+  else window.history.pushState(null, '', target)
+  changed()
+}
+
+/** Changes members of the query and keeps the others; null takes one away. */
+export function setQuery(
+  changes: Readonly<Record<string, string | null>>,
+  options: { readonly replace?: boolean } = {},
+): void {
+  const query = new URLSearchParams(window.location.search)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === '') query.delete(name)
+    else query.set(name, value)
+  }
+  const text = query.toString()
+  const path = window.location.pathname.slice(BASE.length)
+  go(text === '' ? path : `${path}?${text}`, options)
+}

@@ -1,0 +1,213 @@
+/**
+ * K-169, K-171, and who may ask for what: every route of the table with every kind of visitor.
+ * Method: the cases are made from the table, so that a route without a test cannot be; each answer's shape is
+ * held against the schema that the page is built on.
+ */
+import t, { type Test } from 'tap'
+import type { JsonObject } from '../../../src/chat/json.js'
+import {
+  assertRoutes,
+  openRoute,
+  signedRoute,
+  type Route,
+} from '../../../src/dashboard/server/routing/route.js'
+import { dashboardRoutes } from '../../../src/dashboard/server/routing/routes.js'
+import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
+import type { Services } from '../../../src/dashboard/server/services.js'
+import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
+
+// The table itself needs nothing of what its handlers do.
+const ROUTES = dashboardRoutes({} as Services)
+
+/** A good request for each route that has a body or must have a query. */
+const BODIES: Readonly<Record<string, JsonObject>> = {
+  'POST /session': { email: 'ada@example.com', password: PASSWORD },
+  'PUT /password': { current: PASSWORD, next: 'another horse entirely' },
+  'POST /setup': { link: 'x'.repeat(43), email: 'x@example.com', password: PASSWORD },
+  'POST /reset': { link: 'x'.repeat(43), password: PASSWORD },
+  'POST /sign-up': { email: 'x@example.com', password: PASSWORD },
+  'POST /oidc/start': {},
+  'POST /oidc/finish': { query: '?code=x&state=y' },
+  'POST /keys': { name: 'k' },
+  'PATCH /keys/{id}': { name: 'k' },
+  'POST /keys/{id}/rotate': {},
+  'POST /accounts': { email: 'y@example.com', plan: 'starter' },
+  'PATCH /accounts/{id}': { plan: 'pro' },
+  'POST /accounts/{id}/reset': {},
+  'POST /configuration/{id}/rollback': { reason: 'errors doubled' },
+}
+const QUERIES: Readonly<Record<string, string>> = {
+  'GET /usage': `?by=day&fromMs=${Date.now() - 86_400_000}&toMs=${Date.now()}&group=key`,
+  'GET /models/explain': '?model=gpt-5.5',
+}
+
+/** What nobody may say of themselves, on any write. */
+const SMUGGLED = [
+  'role',
+  'plan',
+  'tenant_id',
+  'accountId',
+  'limit',
+  'spend',
+  'created_at',
+  '__proto__',
+]
+
+function nameOf({ method, path }: Route): string {
+  return `${method} ${path}`
+}
+
+function ask(browser: Browser, route: Route, id: string, more: JsonObject = {}) {
+  const name = nameOf(route)
+  const path = route.path.replace('{id}', id) + (QUERIES[name] ?? '')
+  const body = BODIES[name]
+  return browser.ask(route.method, path, body === undefined ? undefined : { ...body, ...more })
+}
+
+interface Cast extends Stage {
+  readonly owner: Browser
+  readonly other: Browser
+  readonly admin: Browser
+  /** The owner's key, and a request with it. */
+  readonly keyId: string
+  readonly requestId: string
+  readonly ownerId: string
+}
+
+async function cast(t: Test): Promise<Cast> {
+  const stage = await startStage(t)
+  const owner = await stage.signedIn('ada@example.com')
+  const other = await stage.signedIn('bob@example.com')
+  const admin = await stage.signedIn('root@example.com', 'max', 'admin')
+  const made = await owner.ask('POST', '/keys', { name: 'private' })
+  const { id: keyId, accountId: ownerId } = createdKeyReply.parse(made.json).key
+  const row = aRow(ownerId, { keyId })
+  await stage.store.ledger.settle(row)
+  return { ...stage, owner, other, admin, keyId, ownerId, requestId: row.requestId }
+}
+
+void t.test('every route says who may ask', (t) => {
+  t.ok(ROUTES.length > 25)
+  t.doesNotThrow(() => assertRoutes(ROUTES))
+  for (const route of ROUTES) {
+    const isWrite = route.method !== 'GET' && route.method !== 'DELETE'
+    t.equal(isWrite, nameOf(route) in BODIES || route.body === 'raw', nameOf(route))
+  }
+  const handle = () => ({ status: 200, json: {} })
+  const good = signedRoute('session', 'GET', '/a', { reply: null, handle })
+  const bad: [Route[], RegExp][] = [
+    [[{ ...good, credential: '' as 'open' }], /has no policy/],
+    [[{ ...good, path: 'a' }], /path/],
+    [[{ ...good, path: '/a/:id' }], /path/],
+    [[good, good], /twice/],
+    [[openRoute('POST', '/a', { reply: null, handle })], /body/],
+  ]
+  for (const [routes, says] of bad) t.throws(() => assertRoutes(routes), says)
+  t.end()
+})
+
+void t.test('nobody, somebody, and an administrator', async (t) => {
+  const stage = await cast(t)
+  for (const route of ROUTES) {
+    if (route.credential === 'open' || route.body === 'raw') continue
+    const nobody = await ask(stage.browser(), route, stage.keyId)
+    t.match([nobody.status, nobody.error['kind']], [401, 'unauthenticated'], nameOf(route))
+    if (route.credential !== 'admin') continue
+    const owner = await ask(stage.owner, route, stage.ownerId)
+    t.match([owner.status, owner.error['kind']], [403, 'forbidden'], nameOf(route))
+  }
+  t.equal((await stage.store.accountById(stage.ownerId))?.plan, 'starter', 'nothing was changed')
+})
+
+void t.test('every answer is of the shape that the page expects', async (t) => {
+  const stage = await cast(t)
+  // Last those after which the others would not be signed in, or the key not live.
+  const late = ['DELETE /keys/{id}', 'PUT /password', 'DELETE /session', 'DELETE /sessions']
+  const routes = ROUTES.filter((route) => !late.includes(nameOf(route)) && route.reply !== null)
+  const last = ROUTES.filter((route) => late.includes(nameOf(route)))
+  for (const route of [
+    ...routes,
+    ...last.sort((a, b) => late.indexOf(nameOf(a)) - late.indexOf(nameOf(b))),
+  ]) {
+    const name = nameOf(route)
+    if (['POST /setup', 'POST /reset', 'POST /sign-up', 'DELETE /sessions'].includes(name)) continue
+    // Without a provider they have nothing to answer; oidc.test.ts has one.
+    if (route.path.startsWith('/oidc/')) continue
+    // There is no earlier generation; browser-configuration.test.ts has one.
+    if (name === 'POST /configuration/{id}/rollback') continue
+    const id = route.path.startsWith('/requests') ? stage.requestId : stage.keyId
+    const isAdmin = route.credential === 'admin'
+    const adminId = route.path.startsWith('/configuration') ? '1' : stage.ownerId
+    const answer = await ask(isAdmin ? stage.admin : stage.owner, route, isAdmin ? adminId : id)
+    t.ok(answer.status < 300, `${name}: ${answer.text.slice(0, 200)}`)
+    t.ok(route.reply?.safeParse(answer.json).success, `${name} replies as its schema says`)
+    t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+    t.match(answer.headers.get('content-security-policy'), "frame-ancestors 'none'")
+    t.match(answer.headers.get('cache-control'), /no-store|no-cache/)
+  }
+})
+
+void t.test('K-169: somebody else’s thing is as little there as one that never was', async (t) => {
+  const stage = await cast(t)
+  const { keyId, requestId, ownerId, other } = stage
+  const odd = [
+    'key_0',
+    '1',
+    '00000000-0000-0000-0000-000000000000',
+    '%2A',
+    '*',
+    `${keyId},x`,
+    '[]',
+    '$ne',
+  ]
+  for (const route of ROUTES) {
+    if (!route.path.includes('{id}') || route.credential === 'admin') continue
+    const missing = await ask(other, route, 'key_aaaaaaaaaaaaaaaa')
+    t.equal(missing.status, 404, nameOf(route))
+    for (const id of [keyId, requestId, ownerId, ...odd]) {
+      const answer = await ask(other, route, encodeURI(id))
+      t.same([answer.status, answer.text], [404, missing.text], `${nameOf(route)} of ${id}`)
+    }
+  }
+  for (const account of [ownerId, 'all', 'acc_none', '*']) {
+    for (const route of ROUTES) {
+      const name = nameOf(route)
+      if (route.method !== 'GET' || route.credential !== 'session' || route.query === null) continue
+      if (name === 'GET /models/explain') continue
+      const query = QUERIES[name] ?? '?'
+      const path = `${route.path.replace('{id}', requestId)}${query}&account=${account}`
+      const answer = await other.get(path)
+      t.equal(answer.status, account === '*' ? 400 : 404, path)
+      t.notMatch(answer.text, /private|key_/)
+    }
+  }
+  const named = `/requests?account=${ownerId}&account=all`
+  t.equal((await other.get(named)).status, 400, 'and not two of them')
+  t.match((await stage.owner.get('/keys')).json, {
+    keys: [{ name: 'private', state: 'live' }],
+  })
+})
+
+void t.test('K-171: what a write does not take is refused by its name', async (t) => {
+  const stage = await cast(t)
+  for (const route of ROUTES) {
+    if (route.body === null || route.body === 'raw') continue
+    const isAdmin = route.credential === 'admin'
+    const browser = isAdmin ? stage.admin : stage.owner
+    for (const field of SMUGGLED) {
+      const body = BODIES[nameOf(route)] ?? {}
+      if (field in body && field !== '__proto__') continue
+      if (nameOf(route) === 'POST /accounts' && field === 'role') continue
+      if (nameOf(route) === 'PATCH /accounts/{id}' && field === 'plan') continue
+      const id = isAdmin ? stage.ownerId : stage.keyId
+      const path = route.path.replace('{id}', id)
+      const text = `${JSON.stringify(body).replace(/\}$/, '')}${Object.keys(body).length === 0 ? '' : ','}"${field}":1}`
+      const answer = await browser.ask(route.method, path, text)
+      t.equal(answer.status, 400, `${nameOf(route)} with ${field}`)
+      if (field !== '__proto__') t.match(answer.error['message'], `unknown field ${field}`)
+    }
+  }
+  t.match((await stage.owner.get('/session')).json, {
+    account: { role: 'owner', plan: { name: 'starter' } },
+  })
+})

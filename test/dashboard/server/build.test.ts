@@ -1,0 +1,61 @@
+/**
+ * Goal: the built page loads fast and needs no exception from a strict policy: at most 150 KB transferred at first, charts
+ * and playground later, nothing inline, nothing from another host.
+ * Method: the files that `npm run build` made are measured and read.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import t from 'tap'
+import { packageFile } from '../../../src/files/package-file.js'
+
+const FIRST_LOAD_BYTES = 150 * 1024
+const FOLDER = packageFile('dist/dashboard/web')
+
+if (!existsSync(FOLDER)) throw new Error(`${FOLDER} is missing: run npm run build first`)
+
+const html = readFileSync(join(FOLDER, 'index.html'), 'utf8')
+const assets = readdirSync(join(FOLDER, 'assets'))
+
+function gzippedBytes(name: string): number {
+  return gzipSync(readFileSync(join(FOLDER, 'assets', name))).length
+}
+
+void t.test('the first load is small', (t) => {
+  // The overview draws charts at once.
+  const first = assets.filter((name) => {
+    return html.includes(`assets/${name}`) || name.startsWith('chart-canvas')
+  })
+  const bytes = first.reduce((sum, name) => sum + gzippedBytes(name), gzipSync(html).length)
+  t.comment(
+    `first load: ${String(Math.round(bytes / 1024))} KB of page, script and styles with the charts of the overview, gzipped`,
+  )
+  t.ok(bytes > 10_000, 'the page is measured')
+  t.ok(bytes <= FIRST_LOAD_BYTES, `${String(bytes)} bytes`)
+  for (const part of ['chart-canvas', 'playground']) {
+    const script = assets.find((name) => name.startsWith(part) && name.endsWith('.js'))
+    t.ok(script !== undefined, `${part} is a file of its own`)
+    t.notOk(html.includes(part), `${part} is not in the page`)
+  }
+  t.end()
+})
+
+void t.test('nothing is inline, and nothing comes from elsewhere', (t) => {
+  t.notMatch(html, /<style|\sstyle=|\son\w+=|javascript:/i)
+  t.notMatch(html, /<script(?![^>]*\ssrc=)/)
+  const addresses = [...html.matchAll(/\s(?:src|href)="([^"]*)"/g)].map((match) => match[1])
+  t.ok(addresses.length >= 3)
+  t.strictSame(
+    addresses.filter((address) => address?.startsWith('/dashboard/') !== true),
+    [],
+  )
+  for (const name of assets.filter((name) => name.endsWith('.css'))) {
+    t.notMatch(readFileSync(join(FOLDER, 'assets', name), 'utf8'), /@import|url\(/, name)
+  }
+  t.end()
+})
+
+void t.test('a name of a file changes with what is in it', (t) => {
+  t.ok(assets.every((name) => /-[\w-]{8}\.(?:js|css)$/.test(name)))
+  t.end()
+})

@@ -1,0 +1,44 @@
+/**
+ * Goal: what waits for its turn lets everything else come between, in order, and no more waits than may.
+ * Method: the real event loop, with something else that happens in each turn of it.
+ */
+import t from 'tap'
+import { WorkQueue } from '../../../src/dashboard/server/work-queue.js'
+
+void t.test('one piece a turn, in order', async (t) => {
+  const queue = new WorkQueue()
+  const seen: string[] = []
+  const tick = (): void => {
+    seen.push('else')
+    if (seen.filter((each) => each !== 'else').length < 3) setImmediate(tick)
+  }
+  setImmediate(tick)
+  for (const name of ['a', 'b', 'c']) queue.take(() => seen.push(name))
+  t.same(seen, [], 'nothing runs at once')
+  while (!seen.includes('c')) await new Promise((resolve) => setImmediate(resolve))
+  t.same(seen.slice(0, 6), ['else', 'a', 'else', 'b', 'else', 'c'])
+})
+
+void t.test('256 wait; one more is refused and never run', async (t) => {
+  const queue = new WorkQueue()
+  let count = 0
+  const taken = Array.from({ length: 300 }, () => queue.take(() => (count += 1)))
+  t.equal(taken.filter(Boolean).length, 256)
+  while (count < 256) await new Promise((resolve) => setImmediate(resolve))
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(count, 256)
+  t.ok(
+    queue.take(() => undefined),
+    'and there is room again',
+  )
+})
+
+void t.test('a piece that fails ends nothing but itself', async (t) => {
+  const queue = new WorkQueue()
+  const failed = new Promise((resolve) => process.once('uncaughtException', resolve))
+  queue.take(() => {
+    throw new Error('as a mistake would')
+  })
+  await new Promise<void>((resolve) => queue.take(() => resolve()))
+  t.match(await failed, { message: 'as a mistake would' })
+})

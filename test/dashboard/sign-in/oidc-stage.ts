@@ -1,0 +1,40 @@
+/** A gateway with a dashboard where people sign in with a provider. Judges nothing. */
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import type { Test } from 'tap'
+import {
+  CLIENT_ID,
+  CLIENT_SECRET,
+  startProvider,
+  type ProviderSettings,
+  type TestProvider,
+} from './identity-provider.js'
+import { startStage, type Stage } from '../fixtures/stage.js'
+
+/** The gateway, and the provider that it knows. */
+export interface Scene extends Stage {
+  readonly provider: TestProvider
+  /** Puts another `dashboard` section in force; `more` is YAML of its `oidc`. */
+  configure(settings: { more?: string; issuer?: string; publicUrl?: string }): void
+}
+
+/** Starts both; `settings` are the provider's. */
+export async function scene(
+  t: Test,
+  settings: ProviderSettings = { emailInToken: false },
+): Promise<Scene> {
+  const stage = await startStage(t)
+  const { origin, gateway } = stage
+  const provider = await startProvider(t, () => `${origin}/dashboard/oidc`, settings)
+  const plain = readFileSync(gateway.configFile, 'utf8')
+  const configure: Scene['configure'] = ({ more = '', issuer, publicUrl = origin }) => {
+    writeFileSync(gateway.configFile, plain)
+    const door = `issuer: "${issuer ?? provider.issuer}", client_id: ${CLIENT_ID}, client_secret: ${CLIENT_SECRET}`
+    appendFileSync(
+      gateway.configFile,
+      `dashboard: { public_url: "${publicUrl}", oidc: { ${door}, name: Acme${more} } }\n`,
+    )
+    gateway.reload()
+  }
+  configure({})
+  return { ...stage, provider, configure }
+}

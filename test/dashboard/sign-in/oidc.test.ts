@@ -1,0 +1,195 @@
+/**
+ * Goal: who a provider vouches for is in, with one use of one sign-in in one browser; nobody else is, and
+ * whoever is refused learns nothing of accounts.
+ * Method: a real provider on this machine, browsers that go through it, the store and the log behind.
+ */
+import t from 'tap'
+import { objectOf } from '../../../src/chat/json.js'
+import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'
+import { IdentityProvider } from '../../../src/dashboard/server/sign-in/identity-provider.js'
+import { scene, type Scene } from './oidc-stage.js'
+import { CLIENT_ID, CLIENT_SECRET, startSilence, type Person } from './identity-provider.js'
+import { PASSWORD, startStage, type Answer, type Browser } from '../fixtures/stage.js'
+
+async function begin(browser: Browser): Promise<string> {
+  const started = await browser.ask('POST', '/oidc/start', {})
+  return oidcStartReply.parse(started.json).url
+}
+
+async function through(scene: Scene, browser: Browser, person: Person): Promise<Answer> {
+  scene.provider.person = person
+  const query = await scene.provider.visit(await begin(browser))
+  return browser.ask('POST', '/oidc/finish', { query })
+}
+
+const ADA: Person = { email: 'Ada@Example.com', verified: true }
+
+void t.test('whom the provider vouches for is in', async (t) => {
+  for (const emailInToken of [false, true]) {
+    const stage = await scene(t, { emailInToken })
+    const { id } = await stage.account('ada@example.com')
+    const browser = stage.browser()
+    t.equal((await browser.get('/session')).json['oidc'], 'Acme')
+
+    const started = await browser.ask('POST', '/oidc/start', {})
+    const url = new URL(oidcStartReply.parse(started.json).url)
+    t.match(Object.fromEntries(url.searchParams), {
+      response_type: 'code',
+      client_id: CLIENT_ID,
+      redirect_uri: `${stage.origin}/dashboard/oidc`,
+      scope: 'openid email',
+      code_challenge_method: 'S256',
+      code_challenge: /^[\w-]{43}$/,
+      state: /^[\w-]{43}$/,
+      nonce: /^[\w-]{43}$/,
+    })
+    const [line = ''] = started.headers.getSetCookie()
+    for (const flag of ['Path=/', 'Secure', 'HttpOnly', 'SameSite=Strict', 'Max-Age=600']) {
+      t.ok(line.startsWith('__Host-oidc=') && line.split('; ').includes(flag), flag)
+    }
+
+    browser.take('__Host-sid', 'x'.repeat(43))
+    const entered = await through(stage, browser, ADA)
+    t.equal(entered.status, 200)
+    t.match(sessionReply.parse(entered.json), { account: { id, email: 'ada@example.com' } })
+    t.not(browser.value('__Host-sid'), 'x'.repeat(43), 'the session is a new one')
+    t.equal(browser.value('__Host-oidc'), '', 'and the other cookie is gone')
+    const former = browser.value('__Host-sid')
+    await through(stage, browser, ADA)
+    const other = stage.browser()
+    other.take('__Host-sid', former)
+    t.equal((await other.get('/keys')).status, 401, 'in place of the one before')
+    t.equal((await browser.get('/keys')).status, 200)
+    const { entries } = await browserTrail(browser)
+    t.same(entries, ['session.sign-in-oidc', 'session.sign-in-oidc'])
+    t.equal((await browser.signIn('ada@example.com', PASSWORD)).status, 200, 'beside passwords')
+    t.notMatch(JSON.stringify(stage.gateway.lines), CLIENT_SECRET)
+  }
+})
+
+async function browserTrail(browser: Browser): Promise<{ entries: unknown[] }> {
+  const { json } = await browser.get('/audit')
+  const list = Array.isArray(json['entries']) ? json['entries'] : []
+  return { entries: list.map((entry) => objectOf(entry)['action']) }
+}
+
+void t.test('one use, in one browser, of what was begun there', async (t) => {
+  const stage = await scene(t)
+  await stage.account('ada@example.com')
+  const refused = async (what: string, browser: Browser, query: string) => {
+    const answer = await browser.ask('POST', '/oidc/finish', { query })
+    t.match([answer.status, answer.error['kind']], [403, 'forbidden'], what)
+    t.match(answer.error['message'], /sign in again/, what)
+    t.same(answer.headers.getSetCookie(), [], what)
+  }
+  const browser = stage.browser()
+  const query = await stage.provider.visit(await begin(browser))
+  await refused('in a browser that began nothing', stage.browser(), query)
+  const other = stage.browser()
+  await begin(other)
+  await refused('in one that began another', other, query)
+  const secret = browser.value('__Host-oidc')
+  t.equal((await browser.ask('POST', '/oidc/finish', { query })).status, 200)
+  const again = stage.browser()
+  again.take('__Host-oidc', secret)
+  await refused('once more', again, query)
+
+  const changes: [what: string, change: (params: URLSearchParams) => void][] = [
+    ['another state', (params) => params.set('state', 'x'.repeat(43))],
+    ['no state', (params) => params.delete('state')],
+    ['two states', (params) => params.append('state', 'x')],
+    ['another code', (params) => params.set('code', 'x'.repeat(43))],
+    ['another issuer', (params) => params.set('iss', 'https://evil.example')],
+    ['a refusal', (params) => (params.delete('code'), params.set('error', 'access_denied'))],
+  ]
+  for (const [what, change] of changes) {
+    const params = new URLSearchParams(await stage.provider.visit(await begin(browser)))
+    change(params)
+    await refused(what, browser, `?${params.toString()}`)
+  }
+  t.match(JSON.stringify(stage.gateway.lines), 'access_denied', 'the log has the reason')
+})
+
+void t.test('a code that another sign-in was given', async (t) => {
+  const stage = await scene(t)
+  await stage.account('ada@example.com')
+  const [mine, theirs] = [stage.browser(), stage.browser()]
+  const stolen = new URLSearchParams(await stage.provider.visit(await begin(theirs)))
+  const params = new URLSearchParams(await stage.provider.visit(await begin(mine)))
+  params.set('code', stolen.get('code') ?? '')
+  const answer = await mine.ask('POST', '/oidc/finish', { query: `?${params.toString()}` })
+  t.equal(answer.status, 403, 'has another verifier')
+})
+
+void t.test('who is refused learns nothing of accounts', async (t) => {
+  const stage = await scene(t)
+  await stage.account('ada@example.com')
+  const off = await stage.account('off@example.com')
+  await stage.store.changeAccount(off.id, { disabled: true })
+  const told = new Set<string>()
+  for (const email of ['ada@example.com', 'nobody@example.com', 'off@example.com']) {
+    const answer = await through(stage, stage.browser(), { email, verified: false })
+    t.equal(answer.status, 403)
+    t.same(answer.headers.getSetCookie(), [])
+    told.add(answer.text)
+  }
+  t.equal(told.size, 1, 'an e-mail that is not verified is not looked up')
+  t.match([...told][0], /not verified/)
+
+  const disabled = await through(stage, stage.browser(), { email: off.email, verified: true })
+  t.match([disabled.status, disabled.error['message']], [403, /disabled/])
+  const unknown = await through(stage, stage.browser(), {
+    email: 'new@example.com',
+    verified: true,
+  })
+  t.match([unknown.status, unknown.error['message']], [403, /administrator/])
+  t.equal(await stage.store.accountByEmail('new@example.com'), null)
+})
+
+void t.test('an account is made where that is configured', async (t) => {
+  const stage = await scene(t)
+  const email = 'two@example.com'
+  stage.configure({ more: ', create_accounts: true' })
+  const browser = stage.browser()
+  const entered = await through(stage, browser, { email, verified: true })
+  t.match(sessionReply.parse(entered.json), {
+    account: { email, role: 'owner', plan: { name: 'starter' }, hasPassword: false },
+  })
+  t.same((await browserTrail(browser)).entries, ['session.sign-in-oidc', 'account.sign-up'])
+  t.equal((await stage.browser().signIn(email, '')).status, 401, 'no password lets anybody in')
+  const odd = await through(stage, stage.browser(), { email: 'no address', verified: true })
+  t.equal(odd.status, 403)
+})
+
+void t.test('a provider that is down, and none at all', async (t) => {
+  const stage = await scene(t)
+  const browser = stage.browser()
+  stage.configure({ publicUrl: 'https://llm.example.com' })
+  const moved = await browser.ask('POST', '/oidc/start', {})
+  t.match([moved.status, moved.error['message']], [403, /Open https:\/\/llm\.example\.com/])
+  stage.configure({})
+  const query = await stage.provider.visit(await begin(browser))
+  stage.provider.close()
+  const unavailable = (answer: Answer, what: string) => {
+    t.match([answer.status, answer.error['kind']], [503, 'identity_unavailable'], what)
+    t.notMatch(answer.text, stage.provider.issuer)
+  }
+  unavailable(await browser.ask('POST', '/oidc/finish', { query }), 'between start and finish')
+  stage.configure({})
+  unavailable(await browser.ask('POST', '/oidc/start', {}), 'before')
+  stage.configure({ issuer: `${stage.origin}/dashboard` })
+  unavailable(await browser.ask('POST', '/oidc/start', {}), 'something else at its address')
+
+  const silence = await startSilence(t)
+  const config = { issuer: silence, clientId: 'x', clientSecret: null, name: 'x' }
+  const startedAt = performance.now()
+  await t.rejects(
+    new IdentityProvider(0.2).start({ ...config, createAccounts: false }, 'http://x/', 's'),
+    { fault: 'unavailable', message: 'OAUTH_TIMEOUT' },
+  )
+  t.ok(performance.now() - startedAt < 4_000, 'silence ends it')
+
+  const bare = await startStage(t)
+  const answer = await bare.browser().ask('POST', '/oidc/start', {})
+  t.match([answer.status, answer.error['message']], [403, /configured/])
+})

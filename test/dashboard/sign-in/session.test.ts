@@ -1,0 +1,200 @@
+/**
+ * Goal: who signs in is in, who signs out is out everywhere they say, and a guesser learns nothing.
+ * Method: browsers at a running gateway; the cookies as they were set; the store behind them.
+ */
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync, readdirSync } from 'node:fs'
+import { request, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import t from 'tap'
+import { hash } from '@node-rs/argon2'
+import { sessionReply } from '../../../src/dashboard/server/schema/schema.js'
+import { IDLE_MS, SESSION_MS, Sessions } from '../../../src/dashboard/server/sign-in/sessions.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { anAccount } from '../../store/contract/sample-records.js'
+import { PASSWORD, startStage } from '../fixtures/stage.js'
+
+void t.test('signing in and out', async (t) => {
+  const stage = await startStage(t)
+  await stage.account('ada@example.com')
+  const browser = stage.browser()
+  const before = await browser.get('/session')
+  t.match(sessionReply.parse(before.json), { account: null, csrf: null, needsSetUp: true })
+
+  const entered = await browser.signIn(' ADA@example.com ')
+  t.equal(entered.status, 200)
+  t.match(sessionReply.parse(entered.json), {
+    account: { email: 'ada@example.com', role: 'owner', liveKeys: 0, hasPassword: true },
+    needsSetUp: false,
+  })
+  t.match(entered.headers.get('cache-control'), 'no-store')
+  t.equal((await browser.get('/keys')).status, 200)
+  t.same((await browser.get('/session')).json['csrf'], entered.json['csrf'])
+
+  const stolen = stage.browser()
+  stolen.take('__Host-sid', browser.value('__Host-sid'))
+  t.equal((await stolen.get('/keys')).status, 200)
+  const left = await browser.ask('DELETE', '/session')
+  t.equal(left.status, 200)
+  t.equal(browser.value('__Host-sid'), '', 'the browser forgets it')
+  t.equal((await stolen.get('/keys')).status, 401, 'and so does the gateway')
+})
+
+void t.test('K-161: the cookie is nobody else’s, and only its digest is kept', async (t) => {
+  const stage = await startStage(t)
+  await stage.account('ada@example.com')
+  const browser = stage.browser()
+  const entered = await browser.signIn('ada@example.com')
+  for (const name of ['__Host-sid', '__Host-device']) {
+    const line = entered.headers.getSetCookie().find((each) => each.startsWith(name)) ?? ''
+    const parts = line.split('; ')
+    for (const flag of ['Path=/', 'Secure', 'HttpOnly', 'SameSite=Strict'])
+      t.ok(parts.includes(flag))
+    t.notMatch(line, /domain/i)
+    t.match(Buffer.from(browser.value(name), 'base64url'), { length: 32 }, '256 bits')
+  }
+  const secret = browser.value('__Host-sid')
+  const id = createHash('sha256').update(secret).digest('hex')
+  t.ok(await stage.store.signInTokens.find('session', id, Date.now()))
+  for (const file of readdirSync(stage.gateway.folder, { recursive: true, withFileTypes: true })) {
+    if (!file.isFile()) continue
+    t.notOk(readFileSync(join(file.parentPath, file.name)).includes(secret), file.name)
+  }
+  t.notMatch(JSON.stringify(stage.gateway.lines), secret)
+})
+
+void t.test('a session is new with each sign-in, and the old one ends', async (t) => {
+  const stage = await startStage(t)
+  const browser = await stage.signedIn('ada@example.com')
+  const planted = browser.value('__Host-sid')
+  await browser.signIn('ada@example.com')
+  t.not(browser.value('__Host-sid'), planted)
+  const other = stage.browser()
+  other.take('__Host-sid', planted)
+  t.equal((await other.get('/keys')).status, 401)
+  other.take('__Host-sid', 'x'.repeat(43))
+  await other.signIn('ada@example.com')
+  t.not(other.value('__Host-sid'), 'x'.repeat(43), 'nobody chooses a session’s secret')
+})
+
+void t.test('everywhere means everywhere', async (t) => {
+  const stage = await startStage(t)
+  const one = await stage.signedIn('ada@example.com')
+  const two = stage.browser()
+  await two.signIn('ada@example.com')
+  const bob = await stage.signedIn('bob@example.com')
+  t.equal((await one.ask('DELETE', '/sessions')).status, 200)
+  t.equal((await two.get('/keys')).status, 401)
+  t.equal((await bob.get('/keys')).status, 200, 'nobody else’s')
+})
+
+void t.test('K-165: a guesser is told the same, whatever there is', async (t) => {
+  const stage = await startStage(t)
+  await stage.account('ada@example.com')
+  const off = await stage.account('off@example.com')
+  await stage.store.changeAccount(off.id, { disabled: true })
+  const bare = await stage.account('bare@example.com')
+  await stage.store.changeAccount(bare.id, { passwordHash: '' })
+  const guesses = [
+    ['ada@example.com', 'wrong password'],
+    ['nobody@example.com', 'wrong password'],
+    ['off@example.com', 'wrong password'],
+    ['bare@example.com', ''],
+    ['bare@example.com', 'wrong password'],
+    ['not an e-mail', 'x'],
+    ['\u0000', 'x'],
+    ['ada@example.com', 'x'.repeat(1_025)],
+  ]
+  const told = new Set<string>()
+  for (const [email = '', password = ''] of guesses) {
+    const answer = await stage.browser().signIn(email, password)
+    t.equal(answer.status, 401, email)
+    t.same(answer.headers.getSetCookie(), [])
+    told.add(answer.text)
+  }
+  t.equal(told.size, 1)
+  const right = await stage.browser().signIn('off@example.com')
+  t.match([right.status, right.error['message']], [403, /disabled/], 'only its owner learns that')
+})
+
+void t.test('a disabled account is out at once', async (t) => {
+  const stage = await startStage(t)
+  const browser = await stage.signedIn('ada@example.com')
+  const account = await stage.store.accountByEmail('ada@example.com')
+  await stage.store.changeAccount(account?.id ?? '', { disabled: true })
+  t.equal((await browser.get('/keys')).status, 401)
+})
+
+void t.test('a password changes, and takes the other sessions with it', async (t) => {
+  const stage = await startStage(t)
+  const browser = await stage.signedIn('ada@example.com')
+  const other = stage.browser()
+  await other.signIn('ada@example.com')
+  const next = 'another horse entirely'
+  const wrong = await browser.ask('PUT', '/password', { current: 'not it at all', next })
+  t.match([wrong.status, wrong.error['param']], [403, 'current'])
+  for (const bad of ['short', 'iloveyou', 'x'.repeat(1_025)]) {
+    const answer = await browser.ask('PUT', '/password', { current: PASSWORD, next: bad })
+    t.match([answer.status, answer.error['param']], [400, 'password'])
+  }
+  t.equal((await browser.ask('PUT', '/password', { current: PASSWORD, next })).status, 200)
+  t.equal((await browser.get('/keys')).status, 200, 'a new session in place of the old')
+  t.equal((await other.get('/keys')).status, 401)
+  t.equal((await stage.browser().signIn('ada@example.com')).status, 401)
+  t.equal((await stage.browser().signIn('ada@example.com', next)).status, 200)
+})
+
+void t.test('a hash of less work is made anew when its password is right', async (t) => {
+  const stage = await startStage(t)
+  const { id } = await stage.account('ada@example.com')
+  const old = await hash(PASSWORD, { memoryCost: 4_096, timeCost: 1, parallelism: 1 })
+  await stage.store.changeAccount(id, { passwordHash: old })
+  await stage.browser().signIn('ada@example.com', 'wrong password')
+  t.equal((await stage.store.accountById(id))?.passwordHash, old)
+  t.equal((await stage.browser().signIn('ada@example.com')).status, 200)
+  t.match((await stage.store.accountById(id))?.passwordHash, /m=19456,t=2/)
+  t.equal((await stage.browser().signIn('ada@example.com')).status, 200)
+})
+
+void t.test('who comes over plain http from elsewhere is told why it cannot work', async (t) => {
+  const stage = await startStage(t)
+  await stage.account('ada@example.com')
+  const host = '192.0.2.9:8080'
+  // Not `fetch`, which writes the header `host` by itself.
+  const asked = request(`${stage.origin}/dashboard/api/session`, {
+    method: 'POST',
+    headers: { host, origin: `http://${host}`, 'content-type': 'application/json' },
+  })
+  asked.end(JSON.stringify({ email: 'ada@example.com', password: PASSWORD }))
+  const [response] = (await once(asked, 'response')) as [IncomingMessage]
+  t.equal(response.statusCode, 403)
+  t.match(await text(response), /plain http.*https, or localhost/)
+  t.equal(response.headers['set-cookie'], undefined)
+})
+
+void t.test('idle for half an hour, or half a day old, a session is over', async (t) => {
+  const store = await openStore(`sqlite:${join(t.testdir(), 'store')}`)
+  t.teardown(() => store.close())
+  const account = anAccount()
+  await store.createAccount(account)
+  const clock = { nowMs: 1_000_000 }
+  const sessions = new Sessions(store, () => clock.nowMs)
+  const { secret } = await sessions.open(account)
+  clock.nowMs += IDLE_MS - 1
+  t.ok(await sessions.find(secret, true), 'a page that asks by itself')
+  clock.nowMs += 1
+  t.equal(await sessions.find(secret, false), null, 'does not keep it alive')
+
+  const busy = await sessions.open(account)
+  const end = clock.nowMs + SESSION_MS
+  while (clock.nowMs + IDLE_MS / 2 < end) {
+    clock.nowMs += IDLE_MS / 2
+    t.ok(await sessions.find(busy.secret, false), 'somebody at work does')
+  }
+  t.equal((await sessions.find(busy.secret, false))?.endsAtMs, end)
+  clock.nowMs = end
+  t.equal(await sessions.find(busy.secret, false), null, 'but not for ever')
+  t.equal(await sessions.find('', false), null)
+})

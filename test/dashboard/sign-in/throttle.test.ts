@@ -1,0 +1,137 @@
+/**
+ * Goal: guessing is slow in all processes together, the owner is never locked out, and the memory for it is bounded.
+ * Method: a clock that is set by hand, and counts that two throttles share, as processes share a store.
+ */
+import t from 'tap'
+import { Throttle } from '../../../src/dashboard/server/sign-in/throttle.js'
+import { GatewayError } from '../../../src/errors.js'
+import {
+  throttleFullAtMs,
+  throttleWaitMs,
+  type ThrottledSubject,
+} from '../../../src/store/throttle.js'
+
+/** As the engines count, which the store's own tests hold them to. */
+class Counts {
+  asked = 0
+  private readonly fullAt = new Map<string, number>()
+
+  take(subjects: readonly ThrottledSubject[], nowMs: number): Promise<number[]> {
+    this.asked += 1
+    const waits = subjects.map((each) =>
+      throttleWaitMs(each, this.fullAt.get(each.name) ?? 0, nowMs),
+    )
+    if (waits.every((wait) => wait === 0)) {
+      for (const each of subjects) {
+        this.fullAt.set(each.name, throttleFullAtMs(each, this.fullAt.get(each.name) ?? 0, nowMs))
+      }
+    }
+    return Promise.resolve(waits)
+  }
+
+  forget(name: string): Promise<void> {
+    this.fullAt.delete(name)
+    return Promise.resolve()
+  }
+}
+
+function bench() {
+  const clock = { ms: 1_000_000 }
+  const counts = new Counts()
+  const [throttle, other] = [
+    new Throttle(counts, () => clock.ms),
+    new Throttle(counts, () => clock.ms),
+  ]
+  /** Seconds to wait; 0 where the attempt counts. */
+  const wait = async (
+    name: string,
+    address: string,
+    device: string | null = null,
+    at = throttle,
+  ): Promise<number> => {
+    try {
+      await at.attempt(name, address, device)
+      return 0
+    } catch (error) {
+      if (error instanceof GatewayError && error.kind === 'rate_limited') {
+        return error.wire.retryAfterSeconds ?? -1
+      }
+      throw error
+    }
+  }
+  return { clock, counts, throttle, other, wait }
+}
+
+void t.test('five guesses at an account from a network, then one in ten seconds', async (t) => {
+  const { clock, wait } = bench()
+  for (let at = 0; at < 5; at += 1) t.equal(await wait('ada', `10.1.1.${at}`), 0)
+  t.equal(await wait('ada', '10.1.1.9'), 10)
+  t.equal(await wait('ada', '::ffff:10.1.1.9'), 10, 'however the address is written')
+  clock.ms += 9_999
+  t.equal(await wait('ada', '10.1.1.9'), 1, 'a refused attempt costs nothing')
+  clock.ms += 1
+  t.equal(await wait('ada', '10.1.1.9'), 0)
+  t.equal(await wait('ada', '10.1.1.9'), 10)
+  t.equal(await wait('bob', '10.1.1.9'), 0, 'another account')
+})
+
+void t.test('nobody is locked out by somebody else’s guesses', async (t) => {
+  const { throttle, wait } = bench()
+  for (let at = 0; at < 9; at += 1) await wait('ada', '10.1.1.1')
+  t.equal(await wait('ada', '10.1.2.1'), 0, 'from another network')
+  t.equal(await wait('ada', '10.1.1.2', 'known device'), 0, 'from a device that signed in before')
+  await throttle.forgive('ada', '10.1.1.1', null)
+  t.equal(await wait('ada', '10.1.1.1'), 0, 'and a right password forgives')
+})
+
+void t.test('many accounts from one address, and all together', async (t) => {
+  const { clock, throttle, wait } = bench()
+  let first = -1
+  for (let at = 0; first === -1 && at < 100; at += 1)
+    if ((await wait(`a${at}`, '10.0.0.1')) > 0) first = at
+  t.equal(first, 50)
+  await t.rejects(throttle.step('10.0.0.1'), { message: /Too many attempts/ })
+  const six = '2001:db8:1:2'
+  for (let at = 0; at < 50; at += 1) await wait(`b${at}`, `${six}::${at}`)
+  t.ok((await wait('b', `${six}:9:9:9:9`)) > 0, 'a /64 is one customer')
+  t.equal(await wait('b', '2001:db8:1:3::1'), 0)
+  clock.ms += 60_000
+  let passed = 0
+  for (let at = 0; at < 500; at += 1)
+    if ((await wait(`c${at}`, `10.${at >> 8}.${at & 255}.1`)) === 0) passed += 1
+  t.equal(passed, 200)
+})
+
+void t.test('all processes count together', async (t) => {
+  const { clock, wait, throttle, other } = bench()
+  const waits: number[] = []
+  for (let at = 0; at < 8; at += 1) {
+    waits.push(await wait('ada', '10.1.1.1', null, at % 2 === 0 ? throttle : other))
+  }
+  t.same(waits.filter((wait) => wait === 0).length, 5, 'five in both, not in each')
+  await throttle.forgive('ada', '10.1.1.1', null)
+  clock.ms += 1_000
+  t.equal(await wait('ada', '10.1.1.1', null, other), 0, 'what one forgives the other forgets')
+})
+
+void t.test(
+  'a flood asks the store once a second, and what is remembered is bounded',
+  async (t) => {
+    const { clock, counts, throttle, wait } = bench()
+    for (let at = 0; at < 1_000; at += 1) await wait('ada', '10.1.1.1')
+    t.equal(counts.asked, 6, 'five that counted, and one that did not')
+    clock.ms += 1_000
+    await wait('ada', '10.1.1.1')
+    t.equal(counts.asked, 7)
+    const full = new Throttle({
+      take: () => Promise.resolve([60_000, 0, 0]),
+      forget: () => Promise.resolve(),
+    })
+    for (let at = 0; at < 20_010; at += 1) await wait(`x${at}`, '11.0.0.1', null, full)
+    t.equal(full.size, 20_000)
+    clock.ms += 1_000_000
+    throttle.sweep()
+    t.equal(throttle.size, 0, 'what is not repeated any more is forgotten')
+    t.ok(throttle.size < 10)
+  },
+)
