@@ -14,7 +14,7 @@ const ROOT = 'src/dashboard/web'
 const ROWS: readonly (readonly string[])[] = [
   ['format', 'routing'],
   ['api'],
-  ['parts', 'shell'],
+  ['components', 'shell'],
   ['pages'],
   ['app', 'main'],
 ]
@@ -23,8 +23,8 @@ const ROWS: readonly (readonly string[])[] = [
 const PACKAGES: Readonly<Record<string, RegExp>> = {
   react: /^/,
   'react-dom/client': /^main\.tsx$/,
-  '@base-ui/react': /^(?:parts|shell)\/|^main\.tsx$/,
-  uplot: /^parts\/charts\/chart-(?:canvas|plot)\.tsx?$/,
+  '@base-ui/react': /^(?:components|shell)\/|^main\.tsx$/,
+  uplot: /^components\/charts\/chart-(?:canvas|plot)\.tsx?$/,
 }
 
 function rowOf(path: string): number {
@@ -97,11 +97,11 @@ void t.test('every package of the page is used, and is for building only', (t) =
 void t.test('a breach of each rule is found', (t) => {
   const found = (path: string, text: string): string => breaches({ path, text }).join()
   t.match(found('pages/a.tsx', "import UPlot from 'uplot'"), /may not import/)
-  t.match(found('parts/a.tsx', "import 'left-pad'"), /no place/)
+  t.match(found('components/a.tsx', "import 'left-pad'"), /no place/)
   t.match(found('api/a.ts', "import { key } from '../../server/schema/schema.js'"), /import a type/)
   t.match(found('api/a.ts', "import type { X } from '../../session.js'"), /schemas only/)
-  t.match(found('parts/a.tsx', "import { X } from '../pages/b.js'"), /points up/)
-  t.match(found('parts/a.tsx', "import './a.css'"), /main\.tsx/)
+  t.match(found('components/a.tsx', "import { X } from '../pages/b.js'"), /points up/)
+  t.match(found('components/a.tsx', "import './a.css'"), /main\.tsx/)
   t.equal(found('api/a.ts', "import type { Key } from '../../server/schema/schema.js'"), '')
   t.end()
 })
