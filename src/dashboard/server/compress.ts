@@ -1,16 +1,16 @@
-/** Compression of replies, as far as the client accepts it. */
+/** Compresses replies with brotli or gzip if the client accepts it. */
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
-/** Smaller replies are sent as they are: head and reply fit into one packet. */
+/** Smaller replies are not compressed: head and body fit into one packet. */
 const LEAST_BYTES = 1_024
-/** Of eleven; from here on it takes more time than it saves. */
+/** Quality 5 of 11: higher qualities cost more time than they save. */
 const BROTLI_QUALITY = 5
 
 const toGzip = promisify(gzip)
 const toBrotli = promisify(brotliCompress)
 
-/** What a reply may be compressed with. */
+/** The supported encodings. */
 export type Encoding = 'br' | 'gzip'
 
 /** Whether an `accept-encoding` header allows the encoding. */
@@ -21,20 +21,20 @@ export function accepts(name: Encoding, header: string | undefined): boolean {
   })
 }
 
-/** The better one of the encodings that the header allows; null if it allows none. */
+/** The preferred encoding that the header allows (brotli before gzip); null if it allows none. */
 export function encodingFor(header: string | undefined): Encoding | null {
   if (accepts('br', header)) return 'br'
   return accepts('gzip', header) ? 'gzip' : null
 }
 
-/** A body as it is sent. */
+/** A reply's body, ready to send. */
 export interface Compressed {
   readonly body: string | Buffer
-  /** Null: as it is. */
+  /** Null: not compressed. */
   readonly encoding: Encoding | null
 }
 
-/** Compresses a text in the thread pool; a short one stays as it is. */
+/** Compresses a text in the thread pool. A short text is returned uncompressed. */
 export async function compressed(text: string, header: string | undefined): Promise<Compressed> {
   const encoding = Buffer.byteLength(text) < LEAST_BYTES ? null : encodingFor(header)
   switch (encoding) {

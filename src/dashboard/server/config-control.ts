@@ -1,6 +1,6 @@
 /**
- * What a process asks of the one that reads the configuration: how the gateway stands, which generations there are, and
- * a rollback. Questions and answers travel between processes as JSON.
+ * Requests of a worker to the process that reads the configuration: its state, its generations, and rollbacks.
+ * Requests and results travel between processes as JSON.
  */
 import type { SettingChange } from '../../config/config.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
@@ -9,9 +9,9 @@ import type { Override } from '../../config/generations/reload-outcome.js'
 /** The generations, and how the one in force relates to the files. */
 export interface GenerationList {
   readonly inForce: number
-  /** Why the content in force is not that of the files; null if it is, or if only a later change was refused. */
+  /** Why the configuration in force differs from the files; null if it does not, or if only a later change was refused. */
   readonly held: Override | null
-  /** What is wrong with the files; null if nothing is. */
+  /** The problems of the files; null if they are valid. */
   readonly problems: readonly string[] | null
   readonly waitingForRestart: readonly string[]
   /** Newest first. */
@@ -21,41 +21,41 @@ export interface GenerationList {
 /** One generation, compared with another. */
 export interface GenerationDetail {
   readonly record: GenerationRecord
-  /** Null for the oldest that is kept. */
+  /** Null for the oldest generation that is kept. */
   readonly comparedWith: number | null
-  /** What differs from `comparedWith`, secrets masked. */
+  /** The settings that differ from `comparedWith`, secrets masked. */
   readonly changes: readonly SettingChange[]
 }
 
-/** A rollback that somebody wants. */
+/** A request to put the content of an earlier generation in force. */
 export interface RollbackRequest {
   readonly generation: number
   readonly author: string
   readonly reason: string
 }
 
-/** What came of it. */
+/** The result of a rollback. */
 export type RollbackResult =
   | { readonly result: 'applied'; readonly generation: number }
   /** `unknown`: there is no such generation. `refused`: it cannot be put in force; the message has the reason. */
   | { readonly result: 'unknown' | 'refused'; readonly message: string }
 
-/** Asks the process that reads the configuration. Each answer is null if that process does not answer in time. */
+/** Access to the process that reads the configuration. Each reply is null if that process does not reply in time. */
 export interface ConfigControl {
   list(): Promise<GenerationList | null>
-  /** Compared with `from`, or with the one before it. Null also if there is no such generation. */
+  /** Compares with `from`, or with the generation before it. Also null if there is no such generation. */
   show(generation: number, from: number | null): Promise<GenerationDetail | null>
   rollBack(wish: RollbackRequest): Promise<RollbackResult | null>
 }
 
-/** A request of one process to another. */
+/** A request from one process to another. */
 export type ControlRequest =
   | { readonly type: 'gatewayStatus' }
   | { readonly type: 'generations' }
   | { readonly type: 'generation'; readonly generation: number; readonly from: number | null }
   | ({ readonly type: 'rollback' } & RollbackRequest)
 
-/** A desk that sends its questions to another process of the same program; null is no answer. */
+/** Sends each request to another process of the same program; `ask` resolves to null if it does not reply. */
 export function remoteConfigControl(
   ask: (request: ControlRequest) => Promise<unknown>,
 ): ConfigControl {

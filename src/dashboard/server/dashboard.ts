@@ -1,6 +1,6 @@
 /**
- * The dashboard of one process: its page's files and its API, under `/dashboard/`.
- * Knows no gateway: running a chat is handed in. Keeps nothing that another process would need.
+ * The dashboard of one process: the files of its page and its API, under `/dashboard/`.
+ * It keeps no state that another process would need.
  */
 import { PasswordQueue } from '../../accounts/password-queue.js'
 import type { Snapshot } from '../../config/config.js'
@@ -18,26 +18,26 @@ import type { Services } from './services.js'
 import { Sessions } from './sign-in/sessions.js'
 import { Throttle } from './sign-in/throttle.js'
 
-/** What the dashboard is given. */
+/** What the dashboard depends on. */
 export interface DashboardOptions {
   readonly store: Store
   readonly snapshot: () => Snapshot
   readonly log: Logger
   readonly version: string
-  /** Where Vite has put the page. */
+  /** The folder of the page that Vite has built. */
   readonly folder: string
   readonly chat: Services['chat']
   readonly gatewayStatus: () => Promise<GatewayStatus | null>
   readonly configControl: ConfigControl
-  /** The gateways that share the store; null if it is of one machine, or does not answer. */
+  /** The gateways that share the store; null if the store is on one machine, or does not answer. */
   readonly fleet: () => readonly FleetMember[] | null
   /** The client's address. */
   readonly addressOf: (req: HttpRequest) => string
-  /** Ms since 1970; the machine's clock where left out. */
+  /** Ms since 1970; the machine's clock by default. */
   readonly now?: () => number
 }
 
-/** How often expired sessions and links are removed; they are never good, whether removed or not. */
+/** Interval between removals of expired sessions and links. Expired ones are refused even before that. */
 const SWEEP_MS = 600_000
 
 /** Serves `/dashboard/`. */
@@ -68,7 +68,7 @@ export class Dashboard {
     })
     this.files = new StaticFiles(options.folder)
     this.sweep = setInterval(() => {
-      // A store that does not answer is told of by whoever needs it.
+      // A failing store is reported by the requests that need it.
       store.signInTokens.sweep(now()).catch(() => undefined)
       store.throttle.sweep(now()).catch(() => undefined)
       throttle.sweep()

@@ -1,29 +1,29 @@
 /**
- * How the whole gateway stands, as far as one process has to ask another for it. Small enough to be sent
- * between processes, and loads nothing.
+ * The state of all processes of the gateway, as one process reports it to another. The file imports no other code,
+ * so that every process can load it.
  */
 import type { CanaryState } from '../../routing/canary-state.js'
 
 const BREAKER_STATES = ['closed', 'half_open', 'open'] as const
 
-/** As the metric `sluice_breaker_state` counts them: 0, 1, 2. */
+/** The states that the metric `sluice_breaker_state` counts as 0, 1 and 2. */
 export type BreakerState = (typeof BREAKER_STATES)[number]
 
-/** What the process that reads the configuration knows. */
+/** The state that the process with the configuration reports. */
 export interface GatewayStatus {
-  /** Requests that are with each upstream now, all processes of this machine together. */
+  /** Requests in flight per upstream, over all processes of this machine. */
   readonly inFlight: Readonly<Record<string, number>>
-  /** The circuit breaker of each upstream, of several processes the one that is furthest from closed. */
+  /** The circuit breaker per upstream; of several processes the state furthest from closed. */
   readonly breakers: Readonly<Record<string, BreakerState>>
   /** When each breaker last opened or closed, ms since 1970; absent: closed since the start. */
   readonly breakersChangedMs: Readonly<Record<string, number>>
-  /** The last file that was not taken, if that was after the one in force was loaded. */
+  /** The last file that was refused, if that was after the generation in force was loaded. */
   readonly refused: { readonly atMs: number; readonly problems: readonly string[] } | null
   /** Targets with `abort`, over all processes of this machine. */
   readonly canaries: readonly CanaryState[]
 }
 
-/** From all processes' metrics, in Prometheus's text format, and what became of the last file. */
+/** Reads the state from the metrics of all processes, in Prometheus's text format. */
 export function gatewayStatusOf(
   metrics: string,
   refused: GatewayStatus['refused'],
@@ -57,7 +57,7 @@ function levelsOf(metrics: string, pattern: RegExp): Record<string, number> {
   return levels
 }
 
-/** Whether what another process sent is one. */
+/** Whether a message of another process is a status. */
 export function isGatewayStatus(value: unknown): value is GatewayStatus {
   return typeof value === 'object' && value !== null && 'inFlight' in value && 'refused' in value
 }

@@ -1,23 +1,23 @@
 /**
- * Pages of a list with a filter: the store is read a page at a time, up to a bound for each reply, so that a
- * search through a long list takes several replies and none of them takes long.
+ * Pages of a filtered list. Each reply reads a limited number of pages from the store, so a search of a long list takes
+ * several replies, and each of them is fast.
  */
 import type { Page, PageQuery } from '../../store/store.js'
 
-/** Pages of the store that are read for one reply. */
+/** Maximum number of store pages read per reply. */
 const MOST_READS = 20
 
-/** What a reply is to have. */
+/** The requested part of a list. */
 export interface ListQuery<Item> {
-  /** `next` of the reply before; null for the first. */
+  /** `next` of the previous reply; null for the first. */
   readonly after: string | null
   readonly limit: number
   readonly keeps: (item: Item) => boolean
 }
 
 /**
- * At most `limit` of the items that the filter keeps, the newest first. A reply may have fewer, or none, and
- * still not be the last: that is the one whose `next` is null. Rejects as `read` does.
+ * At most `limit` of the items that match the filter, newest first. A reply can have fewer items, or none, without
+ * being the last: the last has `next: null`. Rejects as `read` does.
  */
 export async function listPage<Item>(
   read: (query: PageQuery) => Promise<Page<Item>>,
@@ -29,7 +29,7 @@ export async function listPage<Item>(
     const page = await read({ order: 'newest_first', after: next, limit: limit - items.length })
     for (const item of page.items) if (keeps(item)) items.push(item)
     next = page.next
-    // The last few would take a read each; they come with the next reply.
+    // Reading on for the last few items would take one read each; the next reply has them.
     if (next === null || items.length > limit / 2) break
   }
   return { items, next }

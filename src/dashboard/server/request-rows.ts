@@ -1,10 +1,10 @@
-/** Rows of the ledger as a page, or a spreadsheet, wants them. */
+/** Ledger entries as rows of the page and of the CSV file. */
 import { causeOf } from '../../error-cause.js'
 import type { UsageRow } from '../../ledger/row.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
 
-/** The rows, each with its key's name of now. */
+/** One row per entry, each with the current name of its key. */
 export async function rowViews(
   { store }: Services,
   rows: readonly UsageRow[],
@@ -17,7 +17,7 @@ export async function rowViews(
   return rows.map((row) => rowView(row, names.get(row.keyId) ?? null))
 }
 
-/** Field by field: what a row may hold one day is not for the page by itself. */
+/** Copies member by member, so that a new member of an entry does not reach the page by accident. */
 function rowView(row: UsageRow, keyName: string | null): schema.RequestRow {
   return {
     requestId: row.requestId,
@@ -97,18 +97,18 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['cause', (row) => row.cause],
 ]
 
-/** The first line of the file. */
+/** The header line of the CSV file. */
 export function csvHead(): string {
   return `${COLUMNS.map(([title]) => title).join(',')}\r\n`
 }
 
-/** A line of the file (RFC 4180). */
+/** One line of the CSV file (RFC 4180). */
 export function csvLine(row: schema.RequestRow): string {
   return `${COLUMNS.map(([, cell]) => csvCell(cell(row))).join(',')}\r\n`
 }
 
 /**
- * A cell that no spreadsheet takes for a formula: a client chose the model's name, and an owner the key's
+ * Escapes cells that a spreadsheet would run as a formula: clients choose model names, and owners choose key names
  * (OWASP, CSV injection).
  */
 function csvCell(value: Cell): string {
@@ -118,7 +118,7 @@ function csvCell(value: Cell): string {
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain
 }
 
-/** Nine decimals, since a sum of rounded cents is wrong. */
+/** Nine decimals, since sums of rounded cents are wrong. */
 function usdText(nanoUsd: number): string {
   const digits = String(nanoUsd).padStart(10, '0')
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`

@@ -1,9 +1,9 @@
 /**
- * The headers that tell browsers what a reply of the dashboard may do. They are set once for each request,
- * before anything answers it, so that no reply goes without them.
+ * Security headers of the dashboard. They are set once per request before it is answered, so that every reply has
+ * them.
  */
 
-/** What a browser may do with any reply: neither guess its type, nor frame it, nor tell others of its address. */
+/** No content sniffing, no framing, no referrer to other sites. */
 const EVERY_REPLY = [
   ...['x-content-type-options', 'nosniff'],
   ...['x-frame-options', 'DENY'],
@@ -14,8 +14,8 @@ const EVERY_REPLY = [
 ]
 
 /**
- * Scripts, styles, pictures and requests of this origin and no other; nothing inline, nothing framed.
- * `data:` pictures are what bundlers make of small ones.
+ * Scripts, styles, pictures and requests of this origin only; no inline code, no frames.
+ * Bundlers turn small pictures into `data:` URLs.
  */
 const PAGE_POLICY = [
   "default-src 'none'",
@@ -36,7 +36,7 @@ const API = [
   ...EVERY_REPLY,
 ]
 
-/** Names and values in turn, for a reply to a path at or below `/dashboard`, without its query. */
+/** Header names and values in turn, for a reply to a path at or below `/dashboard`, without its query. */
 export function securityHeadersOf(path: string): readonly string[] {
   return path === '/dashboard/api' || path.startsWith('/dashboard/api/') ? API : PAGE
 }

@@ -1,6 +1,5 @@
 /**
- * What the handlers of the dashboard's API work with, and what several of them do.
- * Knows no route.
+ * What the handlers of the dashboard's API depend on, and functions that several of them share.
  */
 import type { Account } from '../../accounts/account.js'
 import type { PasswordQueue } from '../../accounts/password-queue.js'
@@ -20,7 +19,7 @@ import type * as schema from './schema/schema.js'
 import type { Sessions } from './sign-in/sessions.js'
 import type { Throttle } from './sign-in/throttle.js'
 
-/** What the handlers are given. */
+/** The dependencies of the handlers. */
 export interface Services {
   readonly store: Store
   readonly ledger: Pick<Ledger, 'sums' | 'entries' | 'entry' | 'keyUse' | 'lastUse' | 'limitStates'>
@@ -33,24 +32,24 @@ export interface Services {
   /** Ms since 1970. */
   readonly now: () => number
   readonly version: string
-  /** Serves the request as one of the account to a path of the data plane; its body has not been read. */
+  /** Serves the request on a path of the data plane as the account. The body must be unread. */
   readonly chat: (req: HttpRequest, res: HttpResponse, account: Account, path: string) => void
-  /** Null where nobody knows. */
+  /** Null if the state is unknown. */
   readonly gatewayStatus: () => Promise<GatewayStatus | null>
   readonly configControl: ConfigControl
-  /** The gateways that share the store; null if it is of one machine, or does not answer. */
+  /** The gateways that share the store; null if the store is on one machine, or does not answer. */
   readonly fleet: () => readonly FleetMember[] | null
 }
 
-/** What `keyId` of a usage row is for the playground. */
+/** The `keyId` of the playground's ledger entries. */
 export const PLAYGROUND = 'playground'
 
-/** How far back the figures beside keys and accounts go. */
+/** The period of the figures beside keys and accounts. */
 export const RECENT_MS = 30 * 86_400_000
 
 /**
- * Whose things a read is about: an account's id, or null for all. Only administrators may name another's;
- * for anybody else there is no such thing.
+ * The account of a read: an id, or null for all accounts. Only administrators may name another account; other users get
+ * `not_found`.
  */
 export async function scopeOf(
   { store }: Services,
@@ -65,12 +64,12 @@ export async function scopeOf(
   return other.id
 }
 
-/** Who does something, and from where. */
+/** The account and address behind an action. */
 export interface Actor extends Pick<SignedInRequest<unknown, unknown>, 'address'> {
   readonly session: { readonly account: Pick<Account, 'email'> }
 }
 
-/** The entry of the audit trail that says what was done: for the change itself to leave. */
+/** An entry of the audit trail for an action. The change itself must store it. */
 export function entryOf(
   { now }: Services,
   { session, address }: Actor,
@@ -82,7 +81,7 @@ export function entryOf(
   return { id: newRequestId(atMs), atMs, actor, address, ...what, detail }
 }
 
-/** The same for something that an account's owner did to it. */
+/** The entry for an action of an account's owner on the account. */
 export function ownEntry(
   services: Services,
   { address }: Pick<Actor, 'address'>,

@@ -1,6 +1,6 @@
 /**
- * The page's files, as Vite has built them: read once, served from memory, compressed once each.
- * Knows no API. Paths that are no file are the page's own business and get `index.html`.
+ * Serves the page that Vite has built: read once, compressed once, then served from memory.
+ * Unknown paths get `index.html`, since the page has its own routing.
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -33,13 +33,13 @@ interface StaticFile {
   readonly type: string
   readonly etag: string
   readonly bytes: Buffer
-  /** Null where it would be no smaller. */
+  /** Null if compression does not make it smaller. */
   readonly zipped: Buffer | null
-  /** Its name has a digest of its contents: it never changes. */
+  /** The name contains a digest of the content, so the file never changes. */
   readonly isImmutable: boolean
 }
 
-/** A folder's files by their path from it, with `/`. */
+/** Files by their path below the folder, with `/`. */
 type Files = ReadonlyMap<string, StaticFile>
 
 const zip = promisify(gzip)
@@ -49,12 +49,12 @@ export class StaticFiles {
   private readonly folder: string
   private loading: Promise<Files> | null = null
 
-  /** `folder` need not be there, nor stay as it is once it has been read. */
+  /** The folder may be missing, and may change after it has been read. */
   constructor(folder: string) {
     this.folder = folder
   }
 
-  /** Answers for a path below the page's own, without its leading slash. Never rejects. */
+  /** Answers a path below `/dashboard/`, without a leading slash. Never rejects. */
   async answer(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     if (req.method !== 'GET' && req.method !== 'HEAD') {
       plain(res, 405, 'This path takes GET and HEAD.\n', ['allow', 'GET, HEAD'])
@@ -83,7 +83,7 @@ export class StaticFiles {
   private async files(): Promise<Files> {
     this.loading ??= load(this.folder)
     const files = await this.loading
-    // Not built yet: look again with the next request.
+    // Not built yet: read the folder again with the next request.
     if (files.size === 0) this.loading = null
     return files
   }
@@ -99,7 +99,7 @@ async function load(folder: string): Promise<Files> {
     const name = relative(folder, path).split(sep).join('/')
     files.set(name, await fileOf(name, await readFile(path)))
   }
-  // Half a build is none.
+  // A build without index.html is incomplete and ignored.
   return files.has('index.html') ? files : new Map()
 }
 
@@ -108,7 +108,7 @@ async function fileOf(name: string, bytes: Buffer): Promise<StaticFile> {
   const zipped = COMPRESSED.has(extension) ? await zip(bytes, { level: 9 }) : null
   return {
     type: TYPES[extension] ?? 'application/octet-stream',
-    // Weak: both encodings have it.
+    // Weak, since both encodings share it.
     etag: `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
     bytes,
     zipped: zipped !== null && zipped.length < bytes.length ? zipped : null,
@@ -125,7 +125,7 @@ function plain(res: HttpResponse, status: number, text: string, more: string[] =
   sendReply(res, status, [...headers, ...more], text)
 }
 
-/** Whether the name ends as the build names files by their content: `index-Bx12Yz89.js`. */
+/** Whether the name contains the build's content hash: `index-Bx12Yz89.js`. */
 function isHashed(name: string): boolean {
   const hash = name.slice(name.indexOf('-') + 1, name.lastIndexOf('.'))
   return /^[\w-]{8,}$/.test(hash)

@@ -1,28 +1,28 @@
 /**
- * How upstreams have done in recent requests, from ledger entries. Pure.
+ * The health of upstreams, from recent ledger entries. Pure.
  *
- * A request counts for every upstream that it was attempted at: one that failed and was rescued by a fallback is a
- * failure of the first upstream, although its entry ends well.
+ * A request counts for every upstream that it was attempted at. If a fallback succeeds, the first upstream still has a
+ * failure, although the outcome of the entry is `ok`.
  */
 import { causeOf, isOutcome, type Cause } from '../../error-cause.js'
 import type { UsageRow } from '../../ledger/row.js'
 
-/** How often something happened, and when it last did (ms since 1970). */
+/** A number of events, and the time of the last one (ms since 1970). */
 export interface Happened {
   count: number
   lastAtMs: number | null
 }
 
-/** What recent requests say of an upstream. */
+/** The health of an upstream in recent requests. */
 export interface UpstreamHealth {
   /** Retries included. */
   attempts: number
   readonly failures: Record<Cause, number>
   /** Failures of the provider by kind. */
   readonly kinds: Map<string, { count: number; lastAtMs: number }>
-  /** Attempts that were repeated at this upstream after a failure. */
+  /** Retries at this upstream after a failure. */
   readonly retries: Happened
-  /** Moves to another upstream after a failure at this one. */
+  /** Fallbacks to another upstream after a failure at this one. */
   readonly fallbacks: Happened
 }
 
@@ -67,7 +67,7 @@ function newHealth(): UpstreamHealth {
   }
 }
 
-/** `upstream:outcome`, with `, ` between; entries of earlier versions have only the number of attempts. */
+/** Parses `upstream:outcome` items, separated by `, `. Entries of earlier versions have only the number of attempts. */
 function attemptsOf({ attempted, attempts, upstream, outcome }: UsageRow): Attempt[] {
   if (attempted === null) return attempts > 0 && upstream !== null ? [{ upstream, outcome }] : []
   return attempted.split(', ').map((text) => {
@@ -76,7 +76,7 @@ function attemptsOf({ attempted, attempts, upstream, outcome }: UsageRow): Attem
   })
 }
 
-/** Counts a failure; false if it is none (`ok`, or a hedge that lost). */
+/** Counts a failure. Returns false for `ok` and for a hedge that lost. */
 function fail(health: UpstreamHealth, outcome: string, atMs: number): boolean {
   const cause = isOutcome(outcome) ? causeOf(outcome) : null
   if (cause === null) return false

@@ -1,18 +1,18 @@
 /**
- * Sums of usage as a page wants them: over time, by model, by key. Pure.
+ * Sums of usage for the page: over time, by model, by key. Pure.
  */
 import { CAUSES, type Cause } from '../../error-cause.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../store/ledger.js'
 import type * as schema from './schema/schema.js'
 
-/** Groups that are shown by themselves; the rest together are `other`. */
+/** Maximum number of groups; all others are summed up as `other`. */
 export const MAX_GROUPS = 8
-/** What all groups beyond the largest are together. */
+/** The id of the group that sums up all others. */
 const OTHER = 'other'
-/** What is above the last bound is drawn as if it were this. */
+/** Values above the last bound are drawn as this value. */
 const LONGEST_MS = 60_000
 
-/** A time or a group while it is summed up. */
+/** Running sums of a period or a group. */
 interface Sum {
   requests: number
   errors: number
@@ -34,7 +34,7 @@ export function figuresOf(sums: Iterable<UsageSum>): schema.Figures {
   return figures(total)
 }
 
-/** The figures of each time that has any, in order of time. */
+/** The figures of each period that has requests, in order of time. */
 export function pointsOf(sums: Iterable<UsageSum>): schema.UsagePoint[] {
   const byStart = new Map<number, Sum>()
   for (const sum of sums) add(kept(byStart, sum.startMs), sum)
@@ -43,7 +43,7 @@ export function pointsOf(sums: Iterable<UsageSum>): schema.UsagePoint[] {
     .map(([startMs, sum]) => ({ startMs, ...figures(sum) }))
 }
 
-/** The largest groups by spend and then by requests, and all others as one. */
+/** The largest groups by spend and then by requests, and the sum of all others. */
 export function groupsOf(
   sums: readonly UsageSum[],
   nameOf: (sum: UsageSum) => string,
@@ -69,7 +69,7 @@ export function groupsOf(
   return [...shown, { id: OTHER, label: OTHER, total: figuresOf(rest), points: pointsOf(rest) }]
 }
 
-/** What is left of all keys' sums without those of some; its key is `other`. Times with nothing left are not in it. */
+/** The sums of all keys minus those of `some`, under the key `other`. Periods without requests are omitted. */
 export function restOf(all: readonly UsageSum[], some: readonly UsageSum[]): UsageSum[] {
   const nameOf = ({ startMs, model }: UsageSum): string => `${startMs} ${model}`
   const rest = new Map(all.map((sum) => [nameOf(sum), { ...sum, keyId: OTHER }]))
@@ -80,7 +80,7 @@ export function restOf(all: readonly UsageSum[], some: readonly UsageSum[]): Usa
   return [...rest.values()].filter(({ requests }) => requests > 0)
 }
 
-/** Never below nothing: the one may have been read a moment before the other. */
+/** Never below 0: the two sums may have been read at different moments. */
 function without<S extends UsageSum>(a: S, b: UsageSum): S {
   const left = (of: (sum: UsageSum) => number): number => Math.max(0, of(a) - of(b))
   return {
@@ -106,8 +106,8 @@ function without<S extends UsageSum>(a: S, b: UsageSum): S {
 }
 
 /**
- * A quantile of the times to first content, between the bounds of the count that it falls into; null where
- * nothing was counted.
+ * A quantile of the times to first content, interpolated within its bucket; null if nothing
+ * was counted.
  */
 export function quantile(counts: readonly number[], share: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0)

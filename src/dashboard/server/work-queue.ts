@@ -1,16 +1,16 @@
 /**
- * Work that gives way: one piece of it in each turn of the event loop, so that whatever else the process
- * serves comes in between, and a refusal where too much waits. Knows no request.
+ * A queue that starts one task per turn of the event loop, so that other requests of the process are served in between.
+ * A full queue refuses tasks.
  */
 
-/** Pieces that wait at most: a page asks for twenty things at once, and ten people may come together. */
+/** Maximum length of the queue: a page sends about twenty requests at once, and ten people may open one together. */
 const MAX_WAITING = 256
 
-/** WorkQueue for work, in order. */
+/** A queue of tasks, run in order. */
 export class WorkQueue {
   private readonly waiting: (() => void)[] = []
 
-  /** Runs the work when its turn has come; false, and it is never run, where too much waits. */
+  /** Queues the task. Returns false and drops it if the queue is full. */
   take(work: () => void): boolean {
     if (this.waiting.length >= MAX_WAITING) return false
     this.waiting.push(work)

@@ -2,13 +2,13 @@
 import { DEFINITIONS } from './definitions.js'
 import type { MetricSet } from './registry.js'
 
-/** More names than this are resolved anew each time, so that no caller's mistake fills the memory. */
+/** Further names are resolved on each call, so that a caller's mistake cannot exhaust memory. */
 const MAX_KEPT = 256
 
-/** Remembers what `resolve` gave for each of a closed set of names. */
+/** Caches the results of `resolve` for a closed set of names. */
 export function kept<T>(resolve: (name: string) => T): (name: string) => T {
   const held = new Map<string, T>()
-  // Most are asked for the same name over and over.
+  // Most callers use the same name repeatedly.
   let lastName: string | null = null
   let last: T
   return (name) => {
@@ -27,7 +27,7 @@ export type Families = ReturnType<typeof counters> &
   ReturnType<typeof gauges> &
   ReturnType<typeof histograms>
 
-/** Makes them in a set. */
+/** Registers all of them. */
 export function register(set: MetricSet) {
   set.droppedSeries(DEFINITIONS.seriesDropped)
   const families = { ...counters(set), ...gauges(set), ...histograms(set) }

@@ -1,7 +1,7 @@
 /** The closed sets that label values of the metrics come from. */
 import type { ErrorKind } from '../../errors.js'
 
-/** A phase of a request, in order of happening. */
+/** A phase of a request, in order. */
 export type Hop =
   | 'authenticate'
   | 'receive'
@@ -13,7 +13,7 @@ export type Hop =
   | 'relay'
   | 'settle'
 
-/** How a streamed reply ended: as it should, by the upstream, by the client, or by the gateway. */
+/** The end of a streamed reply: complete, or ended by the upstream, the client or the gateway. */
 export type StreamEnd =
   | 'complete'
   | 'truncated'
@@ -26,7 +26,7 @@ export type StreamEnd =
   | 'draining'
   | 'gateway_error'
 
-/** What became of a client's key. */
+/** The result of authenticating a key. */
 export type AuthResult =
   | 'ok'
   | 'missing'
@@ -38,18 +38,18 @@ export type AuthResult =
   | 'throttled'
   | 'store_unavailable'
 
-/** What a limit is about. */
+/** What a limit counts. */
 export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'usd_day' | 'usd_month'
 
-/** Whom a transfer waited for. undici does not report how long an upstream takes to read a request. */
+/** The peer that a transfer waited for. undici does not report how long an upstream takes to read a request. */
 export type Side = 'client'
 
-/** How a request or attempt ended. */
+/** The outcome of a request or attempt. */
 export type Outcome = 'ok' | ErrorKind
 
-/** What came of a hedge; see the metric's help. */
+/** The result of a hedge; see the metric's help. */
 export type HedgeResult = 'won' | 'lost' | 'failed' | 'denied'
 
-/** The format that a client spoke; `none` if its path is unknown. */
+/** The client's format; `none` if the path is unknown. */
 export type IngressLabel =
   'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings' | 'native' | 'none'

@@ -1,6 +1,6 @@
 /**
- * What the gateway counts, said in its own words: the rest of the code names no metric.
- * Knows no request; callers hand in durations and verdicts. Every label comes from a closed set.
+ * One method per counted event. Only this folder names metrics; callers pass durations and results.
+ * Every label value comes from a closed set.
  */
 import type { ErrorKind } from '../../errors.js'
 import { ComparisonMetrics } from './comparison-metrics.js'
@@ -23,9 +23,9 @@ import { TargetSeriesMap, type TargetSeries } from './target-series.js'
 export class Metrics {
   private readonly set: MetricSet
   private readonly families: Families
-  /** How long each phase of a request took, in seconds; by a member of its own, since a name is a search for V8. */
+  /** Duration of each phase in seconds. One member per phase: a lookup by a variable name is slower in V8. */
   readonly hops: Readonly<Record<Hop, Distribution>>
-  /** Canaries, and requests that were copied to shadow targets. */
+  /** Canaries and shadow requests. */
   readonly comparison: ComparisonMetrics
   private readonly overheadSeries: Distribution
   private readonly authSeries: (result: string) => Count
@@ -37,12 +37,12 @@ export class Metrics {
   private readonly retrySeries: (upstream: string) => (reason: string) => Count
   private readonly fallbackSeries: (from: string) => (to: string) => Count
   private readonly hedgeSeries: (upstream: string) => (result: string) => Count
-  /** Values that rise and fall with time. */
+  /** Gauges. */
   readonly levels: Levels
   private refresh: () => void = () => undefined
   private readonly targets: TargetSeriesMap
 
-  /** `processMetrics: false` leaves Node's own out; `maxLines` lowers the cap (tests). */
+  /** `processMetrics: false` omits Node's own metrics; `maxLines` lowers the cap (tests). */
   constructor(options: { processMetrics?: boolean; maxLines?: number } = {}) {
     this.set = new MetricSet(options.maxLines ?? MAX_LINES)
     this.families = register(this.set)
@@ -92,7 +92,7 @@ export class Metrics {
     return this.set.collect()
   }
 
-  /** Sets what is called before each collection, for levels that change with time. */
+  /** Sets a callback that runs before each collection and updates gauges. */
   beforeCollect(refresh: () => void): void {
     this.refresh = refresh
   }
@@ -102,22 +102,22 @@ export class Metrics {
     this.levels.refresh()
   }
 
-  /** A retry on the same target, because the attempt before ended with this error. */
+  /** A retry on the same target; `reason` is the error kind of the previous attempt. */
   retry(upstream: string, reason: ErrorKind): void {
     this.retrySeries(upstream)(reason).add()
   }
 
-  /** A move from one upstream to the next target. */
+  /** A fallback to the next target. */
   fallback(from: string, to: string): void {
     this.fallbackSeries(from)(to).add()
   }
 
-  /** What came of a hedge; `upstream` is the one it was, or would have been, sent to. */
+  /** The result of a hedge; `upstream` is its target. */
   hedge(upstream: string, result: HedgeResult): void {
     this.hedgeSeries(upstream)(result).add()
   }
 
-  /** The part of a request's time that was ours. */
+  /** The gateway's own part of a request's duration. */
   overhead(seconds: number): void {
     this.overheadSeries.observe(seconds)
   }
@@ -126,17 +126,17 @@ export class Metrics {
     this.authSeries(result).add()
   }
 
-  /** Reasoning state looked up or kept; `result` is one of the escrow's words. */
+  /** A lookup or write of reasoning state; `result` is from a closed set. */
   escrow(result: string): void {
     this.escrowSeries(result).add()
   }
 
-  /** A field that was lost; indices in its path and names that no interface has are folded. */
+  /** A field that a translation lost. Array indices and unknown names are folded. */
   loss(from: string, to: string, field: string): void {
     this.families.losses.child(from, to, fieldLabel(field)).add()
   }
 
-  /** A request that ended without a route: refused, or answered by the gateway itself. */
+  /** A request without a route: refused, or answered by the gateway itself. */
   unrouted(status: number, outcome: Outcome, ingress: IngressLabel = 'none'): void {
     this.families.requests.child(ingress, 'none', 'none', String(status), outcome).add()
   }
@@ -149,48 +149,48 @@ export class Metrics {
     this.families.configReloads.child(result).add()
   }
 
-  /** Gateways of the fleet, and how many of them have another configuration. */
+  /** Number of gateways in the fleet, and how many have another configuration. */
   fleet(members: number, differing: number): void {
     this.families.fleetMembers.child().set(members)
     this.families.fleetDisagreement.child().set(differing)
   }
 
-  /** A worker process that was replaced: it ended by itself, or did not answer and was killed. */
+  /** A replaced worker process: it exited, or did not respond and was killed. */
   workerReplaced(reason: 'ended' | 'silent'): void {
     this.families.workerRestarts.child(reason).add()
   }
 
-  /** What became of a webhook, or of a try to deliver it; `event` is its group. */
+  /** The result of a webhook or of one attempt to deliver it; `event` is its group. */
   webhook(event: string, result: string): void {
     this.families.webhooks.child(event, result).add()
   }
 
-  /** Finished spans that were exported, or not. */
+  /** Finished spans by result. */
   traceSpans(result: 'exported' | 'failed' | 'dropped', spans: number): void {
     this.families.traceSpans.child(result).add(spans)
   }
 
-  /** Log lines that the log's destination did not take in time. */
+  /** Log lines that the destination did not accept in time. */
   logLinesLost(lines: number): void {
     this.families.logLinesLost.child().add(lines)
   }
 
-  /** A request that a limit of this kind refused. */
+  /** A request that a limit refused. */
   limited(kind: LimitKind): void {
     this.limitSeries(kind).add()
   }
 
-  /** Whether this process keeps limits by itself, the store being away. */
+  /** Whether this process enforces its share of the limits alone because the store is unavailable. */
   limitsLocal(isLocal: boolean): void {
     this.families.limitsLocal.child().set(isLocal ? 1 : 0)
   }
 
-  /** 0 to 3. */
+  /** The overload level, 0 to 3. */
   overloadLevel(level: number): void {
     this.families.overloadLevel.child().set(level)
   }
 
-  /** A request was refused because of overload. */
+  /** A request refused because of overload. */
   shed(resource: 'delay' | 'heap' | 'open_files' | 'in_flight'): void {
     this.families.shed.child(resource).add()
   }
@@ -201,12 +201,12 @@ export class Metrics {
     if (failed) this.families.storeErrors.child(op).add()
   }
 
-  /** What a request cost; `model` must be an id of the catalogue or `other`. */
+  /** The cost of a request; `model` must be an id of the catalogue or `other`. */
   cost(upstream: string, model: string, nanoUsd: number): void {
     this.costSeries(upstream)(model).add(nanoUsd / 1e9)
   }
 
-  /** Rows of the ledger, or what happened to them; `kind` is one of the books' words. */
+  /** Ledger entries by token source, or by what happened to them on the way to the store; `kind` is from a closed set. */
   usageRow(kind: string, rows: number): void {
     this.rowSeries(kind).add(rows)
   }

@@ -1,7 +1,6 @@
 /**
- * A store whose look-ups and writes are timed and whose failures are counted.
- * Knows no engine. What a request waits for has a name of its own; what only the dashboard, commands and
- * timers ask shares one with its like, so that all names together stay below the metric's cap.
+ * Wraps a store to time its operations and count their failures. Operations on the path of a request have labels of
+ * their own; those of the dashboard, commands and timers share one per kind, to stay below the metric's cap.
  */
 import type { Ledger } from '../../store/ledger.js'
 import type { Store } from '../../store/store.js'
@@ -10,14 +9,14 @@ import type { Metrics } from './metrics.js'
 /** Called with each failure and the name of the operation. */
 type OnFailure = (op: string, error: unknown) => void
 
-/** The same store, observed: `sluice_store_duration_seconds{op}`, `sluice_store_errors_total{op}`. */
+/** The same store, observed by `sluice_store_duration_seconds{op}` and `sluice_store_errors_total{op}`. */
 export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailure): Store {
   const timed = <Value>(op: string, call: () => Promise<Value>): Promise<Value> => {
     const beganMs = performance.now()
     const record = (failed: boolean): void => {
       metrics.storeOperation(op, (performance.now() - beganMs) / 1000, failed)
     }
-    // Beside the caller and before it, not between: nobody waits for a promise more.
+    // Attached beside the caller's chain, so that the caller waits for no additional promise.
     const answer = call()
     answer.then(
       () => record(false),
@@ -38,19 +37,22 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
   return {
     id: store.id,
     isNew: store.isNew,
-    createAccount: (account, told) => timed('accounts', () => store.createAccount(account, told)),
+    createAccount: (account, auditEntries) =>
+      timed('accounts', () => store.createAccount(account, auditEntries)),
     accountById: (id) => timed('accounts', () => store.accountById(id)),
     accountByEmail: (email) => timed('accounts', () => store.accountByEmail(email)),
     listAccounts: (query) => timed('accounts', () => store.listAccounts(query)),
-    changeAccount: (id, edit, told) => timed('accounts', () => store.changeAccount(id, edit, told)),
-    createKey: (key, maxKeys, told) => timed('keys', () => store.createKey(key, maxKeys, told)),
+    changeAccount: (id, edit, auditEntries) =>
+      timed('accounts', () => store.changeAccount(id, edit, auditEntries)),
+    createKey: (key, maxKeys, auditEntries) =>
+      timed('keys', () => store.createKey(key, maxKeys, auditEntries)),
     listKeys: (accountId, query) => timed('keys', () => store.listKeys(accountId, query)),
     keyById: (accountId, keyId) => timed('keys', () => store.keyById(accountId, keyId)),
     countKeys: (accountId) => timed('keys', () => store.countKeys(accountId)),
-    changeKey: (accountId, keyId, edit, told) =>
-      timed('keys', () => store.changeKey(accountId, keyId, edit, told)),
-    revokeKey: (accountId, keyId, atMs, told) =>
-      timed('keys', () => store.revokeKey(accountId, keyId, atMs, told)),
+    changeKey: (accountId, keyId, edit, auditEntries) =>
+      timed('keys', () => store.changeKey(accountId, keyId, edit, auditEntries)),
+    revokeKey: (accountId, keyId, atMs, auditEntries) =>
+      timed('keys', () => store.revokeKey(accountId, keyId, atMs, auditEntries)),
     removeKeys: (accountId, keyIds, beforeMs) =>
       timed('keys', () => store.removeKeys(accountId, keyIds, beforeMs)),
     findKey: (digest) => now('find_key', () => store.findKey(digest)),
@@ -128,7 +130,7 @@ function observedHolders(
   }
 }
 
-/** A synchronous answer, counted where it fails. */
+/** Calls a synchronous operation and counts a failure. */
 function attempt<Value>(
   op: string,
   call: () => Value,

@@ -1,26 +1,26 @@
-/** The series that a request to an upstream counts in, resolved once per target of the configuration. */
+/** The series of requests to an upstream, resolved once per target of the configuration. */
 import type { Usage } from '../../chat/usage.js'
 import { MAX_MODEL_PAIRS } from './definitions.js'
 import { kept, type Families } from './families.js'
 import type { Distribution } from './histogram.js'
 import type { IngressLabel, Outcome, Side, StreamEnd } from './label-values.js'
 
-/** The series of one (route, upstream); get it once and keep it. */
+/** The series of one (route, upstream). Resolve it once and keep it. */
 export interface TargetSeries {
-  /** One more or one less request with the upstream. */
+  /** Adds 1 when a request is sent to the upstream and -1 when it ends. */
   inflight(delta: 1 | -1): void
-  /** One attempt at the upstream, and how it ended; `cancelled`: another attempt was faster. */
+  /** One attempt by its outcome; `cancelled`: another attempt was faster. */
   attempt(kind: Outcome | 'cancelled'): void
-  /** One client request of this format has ended with this status. */
+  /** One client request of this format that ended with this status. */
   finished(status: number, outcome: Outcome, ingress?: IngressLabel): void
   streamEnd(end: StreamEnd): void
   chunkGap(seconds: number): void
   backpressure(side: Side, seconds: number): void
-  /** A request is sent a second time, without the reasoning of earlier turns. */
+  /** A request is sent again without the reasoning of earlier turns. */
   reasoningDropped(): void
   /**
-   * One answered request, with what the upstream reported. `model` must be an id of the catalogue
-   * or `other`; `ttftSeconds` is null for a whole (not streamed) answer.
+   * One reply with the usage that the upstream reported. `model` must be an id of the catalogue or `other`;
+   * `ttftSeconds` is null for a whole (not streamed) reply.
    */
   served(model: string, seconds: number, ttftSeconds: number | null, usage: Usage): void
 }
@@ -86,7 +86,7 @@ export class TargetSeriesMap {
     }
   }
 
-  /** The first pairs get series of their own; later models, then later upstreams, share `other`. */
+  /** The first pairs get series of their own. Later models, then later upstreams, share `other`. */
   private model(upstream: string, model: string): ModelSeries {
     const held = this.models.get(JSON.stringify([upstream, model]))
     if (held !== undefined) return held

@@ -1,30 +1,30 @@
-/** A request's body, and its query, checked by a schema. Knows no route. */
+/** Reads the body and the query of an API request and validates them with the schema of the route. */
 import type { z } from 'zod'
 import { GatewayError } from '../../../errors.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
 import { REFUSED } from '../../../http/respond.js'
 import { parseObject } from '../../../wire/json/parse-body.js'
 
-/** The largest is a password of 1,024 bytes in JSON's longest spelling, many times over. */
+/** Maximum body size. The largest valid body is a password of 1,024 bytes in JSON's longest spelling. */
 const MAX_BYTES = 65_536
 
-/** The whole body. Rejects with `body_too_large` at the first byte over the cap, `client_gone`. */
+/** Reads the whole body. Rejects with `body_too_large` at the first byte over the limit, or with `client_gone`. */
 export function readBody(req: HttpRequest, res: HttpResponse): Promise<Buffer> {
   const length = headerOf(req, 'content-length')
   if (length !== undefined && Number(length) > MAX_BYTES) return Promise.reject(tooLarge())
   return new Promise((resolve, reject) => {
-    const pieces: Buffer[] = []
+    const chunks: Buffer[] = []
     let bytes = 0
     const refused = (error: GatewayError): void => {
       req.off('data', take).off('end', finish).pause()
       reject(error)
     }
-    const take = (piece: Buffer): void => {
-      bytes += piece.length
+    const take = (chunk: Buffer): void => {
+      bytes += chunk.length
       if (bytes > MAX_BYTES) refused(tooLarge())
-      else pieces.push(piece)
+      else chunks.push(chunk)
     }
-    const finish = (): void => resolve(Buffer.concat(pieces))
+    const finish = (): void => resolve(Buffer.concat(chunks))
     res.once(REFUSED, refused)
     res.once('close', () => {
       reject(new GatewayError('client_gone', 'The client closed the connection.'))
@@ -33,13 +33,13 @@ export function readBody(req: HttpRequest, res: HttpResponse): Promise<Buffer> {
   })
 }
 
-/** The body as the schema has it. Throws `malformed_request` naming the field. */
+/** Parses and validates the body. Throws `malformed_request` that names the field. */
 export function parseBody(bytes: Buffer, schema: z.ZodType): unknown {
   const { value } = parseObject(bytes, { maxDepth: 8, maxTokens: 5_000 })
   return parsed(schema, value, '')
 }
 
-/** The query as the schema has it; without one, no query may be there. */
+/** Parses and validates the query; with `null`, the route accepts no query. */
 export function parseQuery(url: string, schema: z.ZodType | null): unknown {
   const at = url.indexOf('?')
   const values: Record<string, string> = {}
@@ -71,7 +71,7 @@ function parsed(schema: z.ZodType, value: unknown, where: string): unknown {
   throw refused(`${what}${where}: ${issue?.message ?? 'is not valid'}`, path)
 }
 
-/** A name that somebody else chose, as far as a message needs it. */
+/** A client's field name, shortened and escaped for an error message. */
 function shown(name: string): string {
   return name.replaceAll(/[^\w.[\]-]/g, '?').slice(0, 64)
 }

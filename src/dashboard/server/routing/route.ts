@@ -1,12 +1,11 @@
 /**
- * What a route of the dashboard's API is: data, with a policy that cannot be left out.
- * Knows no path and no handler.
+ * The form of a route of the dashboard's API: data with a mandatory access policy.
  */
 import type { ZodType } from 'zod'
 import type { HttpRequest, HttpResponse } from '../../../http/message.js'
 import type { Session } from '../sign-in/sessions.js'
 
-/** Who may ask: nobody in particular, whoever is signed in, an administrator. */
+/** Required access: none, a session, or a session of an administrator. */
 export type Credential = 'open' | 'session' | 'admin'
 
 /** A request that has passed every check of its route. */
@@ -14,52 +13,52 @@ export interface ApiRequest<Query, Body> {
   readonly requestId: string
   readonly req: HttpRequest
   readonly res: HttpResponse
-  /** The `{id}` of the path; empty where it has none. */
+  /** The `{id}` of the path; empty if the path has none. */
   readonly id: string
   readonly query: Query
   readonly body: Body
   /** The client's address, behind trusted proxies too. */
   readonly address: string
-  /** The origin that the page came from; null where the request says none. */
+  /** The origin of the page; null if the request does not state it. */
   readonly origin: string | null
-  /** Who is signed in; null for nobody, on open routes only. */
+  /** The session; null only on open routes. */
   readonly session: Session | null
 }
 
-/** The same with somebody signed in. */
+/** A request with a session. */
 export interface SignedInRequest<Query, Body> extends ApiRequest<Query, Body> {
   readonly session: Session
 }
 
-/** An answer in JSON. */
+/** A JSON reply. */
 export interface Reply {
   readonly status: number
   readonly json: unknown
   /** Values of `set-cookie`. */
   readonly cookies?: readonly string[]
-  /** Where a client may hold the answer and ask whether it has changed. */
+  /** Adds an `etag`, so that the browser can revalidate its cached copy. */
   readonly etag?: boolean
 }
 
-/** The handler answers by itself. */
+/** Returned by a handler that writes the reply itself. */
 export const SELF_REPLIED = 'self_replied'
 
-/** What a handler makes of a request. */
+/** The result of a handler. */
 export type HandlerResult = Reply | typeof SELF_REPLIED
 
-/** A route, as the table has it. */
+/** A route of the table. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Under `/dashboard/api`; may have one `{id}`. */
   readonly path: string
   readonly credential: Credential
-  /** Null: it takes none. */
+  /** Null: the route has no query. */
   readonly query: ZodType | null
-  /** Null: it takes none; `raw`: the handler reads it. */
+  /** Null: the route has no body; `raw`: the handler reads it. */
   readonly body: ZodType | 'raw' | null
-  /** What a successful answer looks like; null where it is no JSON of ours. Held against it by tests. */
+  /** The schema of a successful reply, checked by tests; null if the reply is not JSON of this API. */
   readonly reply: ZodType | null
-  /** A page asks this by itself: it does not keep a session alive. */
+  /** The page polls this route; it does not extend a session. */
   readonly passive: boolean
   handle(request: ApiRequest<unknown, unknown>): Promise<HandlerResult> | HandlerResult
 }
@@ -71,7 +70,7 @@ interface Parts<Query, Body> {
   readonly passive?: boolean
 }
 
-/** A route for which nobody need be signed in. */
+/** A route without a session. */
 export function openRoute<Query = undefined, Body = undefined>(
   method: Route['method'],
   path: string,
@@ -85,7 +84,7 @@ export function openRoute<Query = undefined, Body = undefined>(
   }
 }
 
-/** A route for somebody who is signed in; with `admin`, for administrators. */
+/** A route that needs a session; with `admin`, one of an administrator. */
 export function signedRoute<Query = undefined, Body = undefined>(
   credential: 'session' | 'admin',
   method: Route['method'],
@@ -98,14 +97,14 @@ export function signedRoute<Query = undefined, Body = undefined>(
     ...shapeOf(method, path, credential, parts),
     handle: (request) => {
       const { session } = request
-      // The router has seen to it; a table that says otherwise must not let anybody in.
+      // The router checks this, too. An error in the table must not grant access.
       if (session === null) throw new Error(`${method} ${path} was reached without a session`)
       return parts.handle({ ...checked<Query, Body>(request), session })
     },
   }
 }
 
-/** Throws where a route has no policy, or one that cannot be meant; called before the first request. */
+/** Throws if a route has no policy or a contradictory one. Called before the first request. */
 export function assertRoutes(routes: readonly Route[]): void {
   const seen = new Set<string>()
   for (const route of routes) {
@@ -132,7 +131,7 @@ function shapeOf(
   return { method, path, credential, query: query ?? null, body: body ?? null, reply, passive }
 }
 
-/** Query and body are what the route's own schemas have made of them. */
+/** The schemas of the route have produced query and body. */
 function checked<Query, Body>(request: ApiRequest<unknown, unknown>): ApiRequest<Query, Body> {
   return request as ApiRequest<Query, Body>
 }

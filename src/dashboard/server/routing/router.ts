@@ -1,6 +1,5 @@
 /**
- * From a request under `/dashboard/api` to an answer: the route, who asks, whether they may, what they sent.
- * The order of the checks is the policy; `routes.ts` says which route has which. Knows no handler.
+ * Routes requests under `/dashboard/api` and checks origin, session, role, token, query and body, in this order.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../../../errors.js'
@@ -15,20 +14,20 @@ import { cookieOf, SESSION_COOKIE } from '../sign-in/cookies.js'
 import { assertRoutes, SELF_REPLIED, type HandlerResult, type Reply, type Route } from './route.js'
 import type { Session, Sessions } from '../sign-in/sessions.js'
 
-/** What the router is given. */
+/** What the router depends on. */
 export interface RouterOptions {
   readonly routes: readonly Route[]
   readonly sessions: Sessions
   readonly log: Logger
-  /** The origin that the configuration says; null: any that the request was sent to. */
+  /** The configured origin; null: any origin that the request was sent to. */
   readonly publicUrl: () => string | null
   /** The client's address. */
   readonly addressOf: (req: HttpRequest) => string
 }
 
-/** What the API is below. */
+/** The path prefix of the API. */
 const PREFIX = '/dashboard/api'
-/** An opaque id; anything else in its place is as good as an unknown one. */
+/** An opaque id; other texts are answered like an unknown id. */
 const ID = /^[A-Za-z0-9_-]{1,100}$/
 
 interface Found {
@@ -39,10 +38,10 @@ interface Found {
 /** Answers requests of the API. */
 export class ApiRouter {
   private readonly options: RouterOptions
-  /** By method and path, `{id}` as it is written. */
+  /** By method and path, with a literal `{id}`. */
   private readonly routes = new Map<string, Route>()
 
-  /** Throws where a route has no policy. */
+  /** Throws if a route has no policy. */
   constructor(options: RouterOptions) {
     assertRoutes(options.routes)
     this.options = options
@@ -66,7 +65,7 @@ export class ApiRouter {
     req: HttpRequest,
     res: HttpResponse,
   ): Promise<HandlerResult> {
-    // A HEAD is a GET whose body is not sent.
+    // HEAD is answered like GET, without the body.
     const { route, id } = this.find(req.method === 'HEAD' ? 'GET' : (req.method ?? ''), path)
     const origin = assertSameOrigin(route, req, this.options.publicUrl())
     const session = await this.sessionOf(route, req)
@@ -78,12 +77,12 @@ export class ApiRouter {
         ? undefined
         : parseBody(await readBody(req, res), route.body)
     const address = this.options.addressOf(req)
-    // A handler that writes the reply by itself still must not be cached.
+    // The reply of a raw handler must not be cached, either.
     if (route.body === 'raw') setHeaders(res, ['cache-control', 'no-store'])
     return route.handle({ requestId, req, res, id, query, body, address, origin, session })
   }
 
-  /** Throws `unknown_endpoint`, `method_not_allowed`, `not_found` for what cannot be an id. */
+  /** Throws `unknown_endpoint`, `method_not_allowed`, or `not_found` for a text that cannot be an id. */
   private find(method: string, path: string): Found {
     const plain = this.routes.get(`${method} ${path}`)
     if (plain !== undefined) return { route: plain, id: '' }
@@ -154,21 +153,20 @@ class MethodNotAllowed extends GatewayError {
   }
 }
 
-/** The path with `{id}` in the place of an id; empty where it has no such place. */
+/** The path with `{id}` in place of its id; empty for a path without one. */
 function patternOf(path: string): string {
   const parts = path.split('/')
   return parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
 }
 
-/** The error for what is not there, or is somebody else's: one and the same. */
+/** The error for an unknown object and for one of another account: the same text for both. */
 export function notFound(): GatewayError {
   return new GatewayError('not_found', 'Not found, or of another account.')
 }
 
 /**
- * A request that changes something comes from a page of ours, and says so: a form elsewhere cannot. Browsers
- * send `sec-fetch-site` over https and on this machine only, so `origin` has to do without it. Gives back
- * the origin. Throws `forbidden`.
+ * Requests that change state must come from a page of the dashboard. Browsers send `sec-fetch-site` only over https and
+ * on the same machine, so `origin` is checked, too. Returns the origin. Throws `forbidden`.
  */
 function assertSameOrigin(route: Route, req: HttpRequest, publicUrl: string | null): string | null {
   const origin = headerOf(req, 'origin') ?? null
@@ -215,7 +213,7 @@ function assertToken(req: HttpRequest, session: Session | null): void {
   }
 }
 
-/** Of one length, whatever was given. */
+/** Hashes to a fixed length, as `timingSafeEqual` requires. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
@@ -245,9 +243,9 @@ async function send(
   const headers = headersOf(requestId)
   for (const cookie of reply.cookies ?? []) headers.push('set-cookie', cookie)
   if (reply.etag === true) {
-    // Weak: all encodings have it.
+    // Weak, since all encodings share it.
     const etag = `W/"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
-    // Kept by this browser alone, and asked about each time.
+    // Only this browser caches it, and it revalidates each time.
     headers[headers.indexOf('no-store')] = 'private, no-cache'
     headers.push('etag', etag)
     if (headerOf(req, 'if-none-match') === etag) {
@@ -255,7 +253,7 @@ async function send(
       return
     }
   }
-  // A length that depends on a secret beside text of somebody else tells of the secret: those replies set a cookie,
+  // The compressed length of a secret beside text of an attacker reveals the secret. Replies with a secret set a cookie,
   // or are too short to be compressed (https://www.breachattack.com).
   const accepted = reply.cookies === undefined ? headerOf(req, 'accept-encoding') : undefined
   const { body, encoding } = await compressed(text, accepted)

@@ -1,4 +1,4 @@
-/** The route table of the dashboard's API: every path, its method, and who may ask. */
+/** The route table of the dashboard's API: every path, its method and its access policy. */
 import { accountRoutes } from '../api/accounts.js'
 import { configurationRoutes } from '../api/configuration.js'
 import { keyRoutes } from '../api/keys.js'

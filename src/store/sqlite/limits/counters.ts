@@ -1,18 +1,18 @@
 /**
  * The counters of one subject (a row of `limits`), and the arithmetic of one demand on them. The formulas are those
- * of src/limits/bucket.ts.
+ * of src/limits/limit-arithmetic.ts.
  */
 import {
-  budgetStanding,
+  budgetState,
   dayOf,
-  drained,
+  remainingUnits,
   leftOfDay,
   leftOfMonth,
   monthOf,
-  placeStanding,
-  rateStanding,
+  slotState,
+  rateState,
   UNITS,
-} from '../../../limits/bucket.js'
+} from '../../../limits/limit-arithmetic.js'
 import type { BudgetDemand, Demand, LimitState, RateDemand } from '../../ledger.js'
 import { numberIn, type Row } from '../driver.js'
 
@@ -85,7 +85,7 @@ export function startPeriod(budget: Budget, period: number): void {
 
 /** Removes the units that have flowed back since. A clock that was set back starts again from its new time. */
 export function drain(rate: Rate, perMinute: number, nowMs: number): void {
-  rate.units = drained(rate.units, nowMs - rate.atMs, perMinute)
+  rate.units = remainingUnits(rate.units, nowMs - rate.atMs, perMinute)
   rate.atMs = nowMs
 }
 
@@ -124,10 +124,10 @@ export function stateOf(
     case 'requests':
     case 'tokens': {
       const units = unitsOf(counters[demand.kind], demand, nowMs) + more * UNITS
-      return rateStanding(units, demand.perMinute, demand.cost)
+      return rateState(units, demand.perMinute, demand.cost)
     }
     case 'concurrent':
-      return placeStanding(counters.slots + more, demand.limit)
+      return slotState(counters.slots + more, demand.limit)
     case 'usd_day':
     case 'usd_month': {
       const { limitNanoUsd, costNanoUsd } = demand
@@ -135,7 +135,7 @@ export function stateOf(
       const leftMs = demand.kind === 'usd_day' ? leftOfDay(nowMs) : leftOfMonth(nowMs)
       const isOver = periodOf(demand.kind, nowMs) > budget.period
       const [spent, reserved] = isOver ? [0, 0] : [budget.spent, budget.reserved]
-      return budgetStanding(spent + more, reserved, limitNanoUsd, costNanoUsd, leftMs)
+      return budgetState(spent + more, reserved, limitNanoUsd, costNanoUsd, leftMs)
     }
     default:
       return demand satisfies never
@@ -143,7 +143,7 @@ export function stateOf(
 }
 
 function unitsOf({ units, atMs }: Rate, { perMinute }: RateDemand, nowMs: number): number {
-  return drained(units, nowMs - atMs, perMinute)
+  return remainingUnits(units, nowMs - atMs, perMinute)
 }
 
 /** The amount that a demand takes: requests, tokens, slots or nano-dollars. */

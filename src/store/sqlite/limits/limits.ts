@@ -4,7 +4,7 @@
  * so that limits hold across processes.
  */
 import type { UsageRow } from '../../../ledger/row.js'
-import { dayOf, monthOf, UNITS } from '../../../limits/bucket.js'
+import { dayOf, monthOf, UNITS } from '../../../limits/limit-arithmetic.js'
 import type { BudgetDemand, BudgetSpent, Demand, LimitState, Raise } from '../../ledger.js'
 import { chargedNanoUsd } from '../../records/count-usage.js'
 import { textIn } from '../driver.js'
