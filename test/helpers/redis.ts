@@ -6,12 +6,12 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
+import { freePort } from './free-port.js'
 
 /** Also for a sentinel that was kept from its processor for 2 s, and does nothing for 30 s more. */
 const DEADLINE_MS = 90_000
@@ -225,15 +225,4 @@ function ending(t: Test, server: RedisServer): RedisServer {
     await server.kill()
   })
   return server
-}
-
-/** A port of the loopback that nobody has at the moment. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
 }
