@@ -1,6 +1,5 @@
 /**
- * Pages that list cases, each with the test that shows it or the reason why it cannot arise: their tables.
- * Knows no page and no case.
+ * Reads the tables of pages that list cases, each with its test or the reason why it cannot arise.
  */
 
 /** One line of such a table. */
@@ -8,11 +7,11 @@ export interface Row {
   readonly id: string
   readonly what: string
   readonly here: string
-  /** Where the test is; `—` where there is none. */
+  /** The file of the test; `—` if there is none. */
   readonly shownBy: string
 }
 
-/** The rows of a page's table; `id` is what its first column looks like. */
+/** The rows of a page's table; `id` is the pattern of its first column. */
 export function rowsOf(page: string, id: string): Row[] {
   const line = new RegExp(`^\\| *(${id}) *\\| *(.*?) *\\| *(.*?) *\\| *(.*?) *\\|$`, 'gm')
   return [...page.matchAll(line)].map(([, name = '', what = '', here = '', shownBy = '']) => {
@@ -20,7 +19,7 @@ export function rowsOf(page: string, id: string): Row[] {
   })
 }
 
-/** What is not there once, and what has neither a test nor a reason. */
+/** Ids that are missing or duplicated, and rows without a test and a reason. */
 export function gaps(rows: readonly Row[], ids: readonly string[]): string[] {
   const found: string[] = []
   for (const id of ids) {

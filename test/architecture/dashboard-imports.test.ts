@@ -1,6 +1,6 @@
 /**
- * Goal: the dashboard's page is a program of its own that knows of the server nothing but its schemas, as types.
- * Method: the import lines of its files are held against the tables; each rule is also fed a line that breaks it.
+ * Goal: the dashboard's web page is a separate program that imports from the server only its schemas, as types.
+ * Method: the import lines of its files are compared with the tables; a line that breaks each rule is reported.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { filesBelow, importsOf, type Source } from './source-tree.js'
 
 const ROOT = 'src/dashboard/web'
 
-/** A folder imports of those above it only, save types. */
+/** A folder imports values only from folders above it. */
 const ROWS: readonly (readonly string[])[] = [
   ['format', 'routing'],
   ['api'],
@@ -19,7 +19,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['app', 'main'],
 ]
 
-/** What comes from the registry, all of it bundled, none of it needed when the gateway runs. */
+/** Packages of the page; all are bundled, none is needed when the gateway runs. */
 const PACKAGES: Readonly<Record<string, RegExp>> = {
   react: /^/,
   'react-dom/client': /^main\.tsx$/,
@@ -62,8 +62,8 @@ function breach(
   }
   if (target.startsWith('..')) {
     if (target !== '../server/schema/schema.ts')
-      return 'of the server the page knows the schemas only'
-    return isType ? undefined : 'the checker would be part of what a browser loads: import a type'
+      return 'the page imports only the schemas of the server'
+    return isType ? undefined : 'the browser would load the schema library: import a type'
   }
   if (target.endsWith('.css')) return from === 'main.tsx' ? undefined : 'styles come with main.tsx'
   if (isType) return undefined
@@ -83,7 +83,7 @@ void t.test('every import of the page follows the tables', (t) => {
   t.end()
 })
 
-void t.test('every package of the page is used, and is for building only', (t) => {
+void t.test('every package of the page is used and is a development dependency', (t) => {
   const used = new Set(sources.flatMap(importsOf).map(({ target }) => packageOf(target)))
   const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))
   const building = isObject(manifest) ? objectOf(manifest['devDependencies']) : {}

@@ -1,14 +1,14 @@
 /**
- * Goal: every edge case of `docs/reference/edge-cases.md` has the test that the page names, or says why it cannot
- * arise; no case is left out, and no test is missing from the page.
- * Method: the page's table against the titles in `test/edge-cases`; each rule is also fed a breach.
+ * Goal: every edge case of `docs/reference/edge-cases.md` has the test that the page names, or the reason why it cannot
+ * arise; no number and no test is missing from the page.
+ * Method: compares the page's table with the titles in `test/edge-cases`; a breach of each rule is reported.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { gaps, rowsOf, type Row } from './case-tables.js'
 import { filesBelow, type Source } from './source-tree.js'
 
-/** How many cases there are: the page is complete or wrong. */
+/** Number of cases. */
 const CASES = Array.from({ length: 70 }, (_, at) => String(at + 1))
 
 interface Title {
@@ -39,12 +39,12 @@ function breaches(rows: readonly Row[], titles: readonly Title[]): string[] {
   }
   for (const { id, comment } of titles) {
     if (!rows.some((row) => row.id === id)) found.push(`${id}: not on the page`)
-    if (comment === '') found.push(`${id}: says not where it comes from`)
+    if (comment === '') found.push(`${id}: has no comment that cites its source`)
   }
   return found
 }
 
-void t.test('every case has its test, or the reason why there is none', (t) => {
+void t.test('every case has its test or a reason', (t) => {
   const rows = rowsOf(readFileSync('docs/reference/edge-cases.md', 'utf8'), '\\d+')
   const titles = filesBelow('test', '.ts')
     .filter(({ path }) => path.startsWith('edge-cases/'))
@@ -71,6 +71,6 @@ void t.test('a breach of each rule is found', (t) => {
     /7: no test and no reason\n7: has a test/,
   )
   const bare = titlesOf({ path: 'edge-cases/a.test.ts', text: text.replace('  // Here.\n', '') })
-  t.match(found(good, bare), /1: says not where it comes from/)
+  t.match(found(good, bare), /1: has no comment that cites its source/)
   t.end()
 })

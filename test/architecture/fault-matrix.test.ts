@@ -1,12 +1,12 @@
 /**
- * Goal: every fault of the configuration (group I) and of the process (group J) that the design lists is a test, which
- * a reader finds by the fault's id.
- * Method: the ids are looked for at the beginning of the names of tests.
+ * Goal: every fault of the configuration (group I) and of the process (group J) that the design lists has a test whose name
+ * begins with the fault's id.
+ * Method: searches the names of all tests.
  */
 import t from 'tap'
 import { filesBelow, withoutComments } from './source-tree.js'
 
-/** What each id stands for. */
+/** The fault of each id. */
 const FAULTS: Readonly<Record<string, string>> = {
   'I-133': 'a valid reload while streams run',
   'I-134': 'an upstream removed, a key rotated, a limit lowered, a port changed',

@@ -1,7 +1,6 @@
 /**
- * Goal: every generated file is what the code would generate now, and says on its first line that it
- * is generated.
- * Method: each is made again and compared with the one in the tree.
+ * Goal: every generated file is up to date and has a first line that marks it as generated.
+ * Method: generates each file and compares it with the one in the tree.
  */
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
@@ -11,7 +10,7 @@ for (const { path, make } of GENERATED) {
   void t.test(`${path} is current`, async (t) => {
     const text = await readFile(path, 'utf8')
     t.equal(text, await make(), `run 'npm run generate' and commit ${path}`)
-    t.match(text.split('\n')[0], /[Gg]enerated .*do not edit/, 'the first line says so')
+    t.match(text.split('\n')[0], /[Gg]enerated .*do not edit/, 'the first line marks it')
   })
 }
 
@@ -30,7 +29,7 @@ void t.test('the README stays short', async (t) => {
   t.ok(lines <= 150, `README.md has ${lines} lines, at most 150 are allowed`)
 })
 
-void t.test('LICENSE is the text that package.json names', async (t) => {
+void t.test('LICENSE is the licence that package.json names', async (t) => {
   const { license } = JSON.parse(await readFile('package.json', 'utf8')) as { license: string }
   t.match(await readFile('LICENSE', 'utf8'), `${license} License`)
 })

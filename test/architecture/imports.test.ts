@@ -1,7 +1,7 @@
 /**
- * Goal: arrows only point down. Who may import whom is written here as data and nowhere else.
- * Method: the import lines of every file in `src` are held against the tables; each rule is also fed a
- * small tree that breaks it, so that a rule which finds nothing is known to look.
+ * Goal: modules import only modules of lower layers. The tables here are the only place with these rules.
+ * Method: compares the import lines of every file in `src` with the tables; a small tree that breaks each rule is
+ * reported.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -44,7 +44,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['documentation', 'main'],
 ]
 
-/** The row whose modules are siblings: of each other they import types. */
+/** The row whose modules are siblings: they import only types from each other. */
 const SIBLINGS = ROWS[4] ?? []
 
 /** The few values that cross between siblings, each with its reason. */
@@ -57,25 +57,25 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
   'store/sqlite/limits/counters.ts → limits/limit-arithmetic.ts': 'the same, for one row of limits',
   'store/migrate/read-parts.ts → limits/limit-arithmetic.ts':
-    'which day or month is running is one arithmetic, for counting and for moving the counts',
+    'the current day or month is computed by one function, for counting and for migration',
   'store/redis/limits/counter-slices.ts → limits/limit-arithmetic.ts':
-    'how a limit stands is the same arithmetic, whoever tells of it',
+    'the state of a limit is computed by the same arithmetic in Redis and here',
   'ledger/spool-line.ts → store/records/write-entry.ts':
-    'a row has one text, in the store and on its way to it',
+    'an entry has one text form, in the spool and in the store',
   'ledger/spool-line.ts → store/records/read-entry.ts': 'the same, for reading',
   'store/records/read-entry.ts → ledger/row.ts':
-    'what a row of an earlier version has in place of its explanation stands with the row',
+    'the default explanation of entries of earlier versions is defined with the entry',
   'config/load.ts → http/tls-files.ts':
-    'which certificate files the listener takes is one check, for the file and for the listener',
+    'the configuration and the listener check certificate files with one function',
   'config/upstreams/resolve-upstream.ts → upstreams/private-addresses.ts':
-    'which networks are private is one list, for what may be plain http and for where a name may lead',
+    'one list of private networks, for plain HTTP and for resolved addresses',
   'config/resolve.ts → store/redis/connection/address.ts':
-    'what an address of a store may look like is one fact for checking the file and for opening',
+    'the address of a store is parsed by one function, for checking the file and for opening',
 }
 
-/** Modules of the lower rows which a module may not import all the same. */
+/** Modules of lower rows that a module may not import. */
 const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
-  // Two readings of a provider's page find more mistakes than one.
+  // Two independent readings of a provider's page find misreadings.
   emulator: ['dialects'],
   accounts: ['dialects', 'emulator'],
   auth: ['dialects', 'emulator'],
@@ -150,7 +150,7 @@ function breach(from: string, used: Import): string | undefined {
   if (FORBIDDEN[own]?.includes(other) === true) return `${own} never imports ${other}`
   if (rowOf(own) > rowOf(other)) {
     return own === 'config' && other === 'dialects' && !used.isType
-      ? 'config knows dialects by name only: import a type'
+      ? 'config uses dialects by name only: import a type'
       : undefined
   }
   if (rowOf(own) < rowOf(other)) return 'the arrow points up'
@@ -163,7 +163,7 @@ function dialectBreach(from: string, target: string): string | undefined {
   const [own, other] = [dialectOf(from), dialectOf(target)]
   if (own === undefined || own === other) return undefined
   if (other === undefined) {
-    return target === 'dialects/dialect.ts' ? undefined : 'a dialect does not know the others'
+    return target === 'dialects/dialect.ts' ? undefined : 'a dialect does not import the list'
   }
   return 'a dialect never imports another one'
 }
@@ -188,7 +188,7 @@ function breaches(sources: readonly Source[]): string[] {
   return [...found, ...cycles(sources)]
 }
 
-/** Every import that closes a circle of files, types included. */
+/** Every import that closes a cycle of files, types included. */
 function cycles(sources: readonly Source[]): string[] {
   const graph = new Map(
     sources.map((source) => [
@@ -211,7 +211,7 @@ function cycles(sources: readonly Source[]): string[] {
   return found
 }
 
-/** The dashboard's page is a program of its own, with tables of its own: `page.test.ts`. */
+/** The dashboard's web page is a separate program with its own tables: `dashboard-imports.test.ts`. */
 const sources = filesBelow('src', '.ts').filter(({ path }) => !path.startsWith('dashboard/web/'))
 
 void t.test('every import of the tree follows the tables', (t) => {
@@ -231,7 +231,7 @@ void t.test('every import names a file of the tree', (t) => {
   t.end()
 })
 
-void t.test('no line of the tables is left over', (t) => {
+void t.test('every line of the tables is used', (t) => {
   const lines = sources.flatMap((source) =>
     importsOf(source).map((used) => ({ ...used, from: source.path })),
   )
@@ -255,97 +255,97 @@ void t.test('no line of the tables is left over', (t) => {
   t.end()
 })
 
-const BROKEN: readonly { name: string; files: Record<string, string>; says: RegExp }[] = [
+const BROKEN: readonly { name: string; files: Record<string, string>; reports: RegExp }[] = [
   {
     name: 'an arrow up',
     files: { 'wire/a.ts': "import { x } from '../gateway/b.js'" },
-    says: /a\.ts:1 imports gateway\/b\.ts: the arrow points up/,
+    reports: /a\.ts:1 imports gateway\/b\.ts: the arrow points up/,
   },
   {
     name: 'an arrow up for a type',
     files: { 'chat/a.ts': "import type { X } from '../wire/b.js'" },
-    says: /points up/,
+    reports: /points up/,
   },
   {
     name: 'an arrow up over several lines',
     files: { 'wire/a.ts': "\nimport {\n  x,\n  type Y,\n} from '../process/ops-listener.js'" },
-    says: /a\.ts:2 .*points up/,
+    reports: /a\.ts:2 .*points up/,
   },
   {
     name: 'a re-export',
     files: { 'wire/a.ts': "export * from '../observe/log/log.js'" },
-    says: /points up/,
+    reports: /points up/,
   },
   {
     name: 'a dynamic import',
     files: { 'wire/a.ts': "const x = await import('../observe/log/log.js')" },
-    says: /points up/,
+    reports: /points up/,
   },
   {
     name: 'a dynamic import of no fixed name',
     files: { 'wire/a.ts': 'const x = await import(name)' },
-    says: /imports \?/,
+    reports: /imports \?/,
   },
   {
     name: 'one dialect in another',
     files: { 'dialects/gemini/a.ts': "import type { X } from '../anthropic/wire.js'" },
-    says: /never imports another/,
+    reports: /never imports another/,
   },
   {
     name: 'the list of dialects in a dialect',
     files: { 'dialects/gemini/a.ts': "import { egressOf } from '../index.js'" },
-    says: /does not know the others/,
+    reports: /does not import the list/,
   },
   {
     name: 'a value of a sibling',
     files: { 'store/a.ts': "import { type X, y } from '../accounts/b.js'" },
-    says: /no values/,
+    reports: /no values/,
   },
   {
     name: 'a dialect’s value in the configuration',
     files: { 'config/a.ts': "import { DIALECTS } from '../dialects/index.js'" },
-    says: /by name only/,
+    reports: /by name only/,
   },
   {
     name: 'the gateway in the dashboard',
     files: { 'dashboard/a.ts': "import type { X } from '../gateway/b.js'" },
-    says: /neighbours/,
+    reports: /neighbours/,
   },
   {
     name: 'a codec in the emulator',
     files: { 'emulator/a.ts': "import { anthropic } from '../dialects/anthropic/index.js'" },
-    says: /emulator never imports/,
+    reports: /emulator never imports/,
   },
   {
     name: 'pino elsewhere',
     files: { 'gateway/a.ts': "import { pino } from 'pino'" },
-    says: /may not import this package/,
+    reports: /may not import this package/,
   },
   {
-    name: 'a package nobody decided on',
+    name: 'an unlisted package',
     files: { 'log.ts': "import 'left-pad'" },
-    says: /no place in the table/,
+    reports: /no place in the table/,
   },
   {
-    name: 'a folder nobody decided on',
+    name: 'an unlisted folder',
     files: { 'misc/a.ts': "import { x } from '../errors.js'" },
-    says: /in no row/,
+    reports: /in no row/,
   },
   {
-    name: 'a circle of types',
+    name: 'a cycle of types',
     files: {
       'chat/a.ts': "import type { B } from './b.js'",
       'chat/b.ts': "import type { C } from './c.js'",
       'chat/c.ts': "import type { A } from './a.js'",
     },
-    says: /cycle: chat\/a\.ts → chat\/b\.ts → chat\/c\.ts → chat\/a\.ts/,
+    reports: /cycle: chat\/a\.ts → chat\/b\.ts → chat\/c\.ts → chat\/a\.ts/,
   },
 ]
 
 void t.test('a breach of each rule is found', (t) => {
-  for (const { name, files, says } of BROKEN) {
+  for (const { name, files, reports } of BROKEN) {
     const tree = Object.entries(files).map(([path, text]) => ({ path, text }))
-    t.match(breaches(tree).join('\n'), says, name)
+    t.match(breaches(tree).join('\n'), reports, name)
   }
   const clean = { path: 'store/a.ts', text: "import type { X } from '../accounts/account.js'" }
   t.strictSame(breaches([clean]), [], 'and what is allowed is not')

@@ -1,7 +1,6 @@
 /**
- * Goal: no page sends its reader nowhere, and every page of decisions is in their list.
- * Method: the relative links of every page, and the pages and source files that pages and comments name, are
- * looked up in the tree.
+ * Goal: every link and file name in the documentation exists, and every decision is in the list.
+ * Method: looks up the relative links of every page, and the pages and source files that pages and comments name.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -15,14 +14,14 @@ const pages = [
   ),
 ]
 
-/** Targets of links that are not addresses of the web. */
+/** Targets of relative links. */
 function relativeLinks(text: string): string[] {
   return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
     .map((match) => match[1] ?? '')
     .filter((target) => !/^[a-z]+:/.test(target))
 }
 
-/** The anchor that a heading gets, as GitHub makes it. */
+/** The anchors of a page's headings, as GitHub creates them. */
 function anchors(text: string): string[] {
   return [...text.matchAll(/^#+ (.*)$/gm)].map((match) =>
     (match[1] ?? '')
@@ -32,7 +31,7 @@ function anchors(text: string): string[] {
   )
 }
 
-function deadLinks(page: string, text: string): string[] {
+function brokenLinks(page: string, text: string): string[] {
   return relativeLinks(text).filter((target) => {
     const [path = '', anchor] = target.split('#')
     const file = path === '' ? page : join(dirname(page), path)
@@ -42,23 +41,23 @@ function deadLinks(page: string, text: string): string[] {
 }
 
 /** Files that a page names in backquotes, from the root, from `src` or from its own folder. */
-function lostFiles(text: string, folder: string): string[] {
+function missingFiles(text: string, folder: string): string[] {
   return [...text.matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|md|yaml|json))`/g)]
     .map((match) => match[1] ?? '')
     .filter((path) => !['', 'src', folder].some((folder) => existsSync(join(folder, path))))
 }
 
 for (const page of pages) {
-  void t.test(`${page} names only what is there`, (t) => {
+  void t.test(`${page} names only existing files`, (t) => {
     const text = readFileSync(page, 'utf8')
-    t.strictSame(deadLinks(page, text), [], 'links')
-    t.strictSame(lostFiles(text, dirname(page)), [], 'files')
+    t.strictSame(brokenLinks(page, text), [], 'links')
+    t.strictSame(missingFiles(text, dirname(page)), [], 'files')
     t.notMatch(text, /^[\s>\\]*(?:[<>] ?){7}|^\s*\\?={7}$/m, 'no mark of a merge')
     t.end()
   })
 }
 
-void t.test('the comments of the code name only pages that are there', (t) => {
+void t.test('the comments of the code name only existing pages', (t) => {
   const names = new Set(pages.map((page) => basename(page)))
   const lost = ['src', 'test'].flatMap((folder) =>
     filesBelow(folder, '.ts')
@@ -81,12 +80,12 @@ void t.test('the list of decisions has every page, in order', (t) => {
   t.end()
 })
 
-void t.test('a link that leads nowhere is found', (t) => {
+void t.test('a broken link is found', (t) => {
   const page = 'docs/x.md'
-  t.strictSame(deadLinks(page, 'see [a](no-such-page.md)'), ['no-such-page.md'])
-  t.strictSame(deadLinks(page, 'see [a](../README.md#no-such-heading)').length, 1)
-  t.strictSame(deadLinks(page, 'see [a](../README.md#comparison), [b](https://example.com)'), [])
-  t.strictSame(lostFiles('in `gateway/no-such.ts` and `gateway/phases/relay.ts`', 'docs'), [
+  t.strictSame(brokenLinks(page, 'see [a](no-such-page.md)'), ['no-such-page.md'])
+  t.strictSame(brokenLinks(page, 'see [a](../README.md#no-such-heading)').length, 1)
+  t.strictSame(brokenLinks(page, 'see [a](../README.md#comparison), [b](https://example.com)'), [])
+  t.strictSame(missingFiles('in `gateway/no-such.ts` and `gateway/phases/relay.ts`', 'docs'), [
     'gateway/no-such.ts',
   ])
   t.end()

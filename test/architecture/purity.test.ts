@@ -1,7 +1,7 @@
 /**
- * Goal: the pure set is told, it does not ask: no clock, chance, timer, environment, log or metric, and
- * of Node only Buffer and StringDecoder.
- * Method: imports and forbidden names are searched in its files; each rule is also fed a line that breaks it.
+ * Goal: pure modules use no clock, randomness, timer, environment, log or metric, and of Node only Buffer and
+ * StringDecoder.
+ * Method: searches imports and forbidden names in their files; a line that breaks each rule is reported.
  */
 import t from 'tap'
 import { filesBelow, importsOf, withoutComments, type Source } from './source-tree.js'
@@ -44,22 +44,22 @@ function breaches(source: Source): string[] {
     )
     .map(({ line, target }) => `${source.path}:${String(line)} imports ${target}`)
   const lines = withoutComments(source.text).split('\n')
-  const asked = lines.flatMap((text, index) =>
+  const named = lines.flatMap((text, index) =>
     FORBIDDEN.filter((name) => name.test(text)).map(
       (name) => `${source.path}:${String(index + 1)} has ${name.source}`,
     ),
   )
-  return [...impure, ...asked]
+  return [...impure, ...named]
 }
 
 const pure = filesBelow('src', '.ts').filter(({ path }) => isPure(path))
 
-void t.test('the pure set asks nothing of the world', (t) => {
+void t.test('pure modules have no forbidden import or name', (t) => {
   t.strictSame(pure.flatMap(breaches), [])
   t.end()
 })
 
-void t.test('every pattern of the pure set finds a file', (t) => {
+void t.test('every pattern of pure modules finds a file', (t) => {
   for (const pattern of PURE) {
     t.ok(
       pure.some(({ path }) => pattern.test(path)),
@@ -69,7 +69,7 @@ void t.test('every pattern of the pure set finds a file', (t) => {
   t.end()
 })
 
-void t.test('what is not pure is found', (t) => {
+void t.test('an impure module is found', (t) => {
   const broken = [
     'const now = Date.now()',
     'const now = new Date()',
@@ -95,9 +95,9 @@ void t.test('what is not pure is found', (t) => {
   t.end()
 })
 
-void t.test('comments, types and what is allowed pass', (t) => {
+void t.test('comments, types and allowed names pass', (t) => {
   const fine = [
-    '// Date.now() is asked by the caller.',
+    '// The caller uses Date.now().',
     '/** Never `Math.random()`. */',
     ' * process.env is not read here.',
     'const at = 1 // not Date.now()',

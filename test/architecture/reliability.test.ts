@@ -1,12 +1,12 @@
 /**
  * Goal: every row of the fault matrix of the design (upstream faults D, connections and retries E, slow clients F, overload G)
  * has a test whose name begins with its id.
- * Method: the ids in the titles of all tests against the rows below; each rule is also fed a breach.
+ * Method: compares the ids in the titles of all tests with the rows below.
  */
 import t from 'tap'
 import { filesBelow } from './source-tree.js'
 
-/** Each row, in short. Numbers have gaps: they are names. */
+/** A short text for each row. Numbers have gaps. */
 const ROWS: Readonly<Record<string, string>> = {
   'D-60': 'a stream reset or cut within an event, a chunk or its length',
   'D-61': 'the end of the connection after the finish, before the terminator',

@@ -1,6 +1,5 @@
 /**
- * The source tree as text: its files, and what each one imports, read from the import lines.
- * Knows no rule; the tests beside it do. A parser is not needed: prettier writes every import alike.
+ * Reads the source tree: files and their imports. A parser is not needed, because prettier formats every import alike.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -16,7 +15,7 @@ export interface Import {
   /** A path below the same folder with `.ts`, or the name of a package or of a module of Node. */
   readonly target: string
   readonly isPackage: boolean
-  /** Nothing of it is left at run time. */
+  /** Only types are imported. */
   readonly isType: boolean
   readonly line: number
 }
@@ -35,7 +34,7 @@ export function filesBelow(folder: string, extension: string): Source[] {
 const STATIC = /^(?:import|export)\s+(type\s)?\s*(?:([\w*{][^;'"]*?)\s+from\s+)?'([^']+)'/gm
 const DYNAMIC = /\bimport\(\s*(?:'([^']*)')?|\brequire\(\s*'([^']+)'/g
 
-/** What the file imports, in order of the lines; a dynamic import of no fixed name has the target `?`. */
+/** Imports of the file, in order; a dynamic import of a computed name has the target `?`. */
 export function importsOf({ path, text }: Source): Import[] {
   const found: Import[] = []
   const add = (specifier: string, isType: boolean, at: number): void => {
@@ -64,7 +63,7 @@ function namesOnlyTypes(clause: string | undefined): boolean {
   return names.length > 0 && names.every((name) => name.startsWith('type '))
 }
 
-/** The text with every comment blanked; lines keep their numbers. */
+/** The text with comments replaced by blanks; lines keep their numbers. */
 export function withoutComments(text: string): string {
   return text
     .split('\n')

@@ -1,13 +1,13 @@
 /**
- * Goal: every case of `docs/reference/store-cases.md` has the test that the page names, or says why it cannot arise.
- * Method: the page's table against the texts of the tests; each rule is also fed a breach.
+ * Goal: every case of `docs/reference/store-cases.md` has the test that the page names, or a reason.
+ * Method: compares the page's table with the texts of the tests; a breach of each rule is reported.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { gaps, rowsOf, type Row } from './case-tables.js'
 import { filesBelow, type Source } from './source-tree.js'
 
-/** Of the store (H), and of limits and accounting (L); the numbers are names, and have gaps. */
+/** Ids of the store (H), and of limits and accounting (L). Numbers have gaps. */
 const CASES = [
   ...[113, 114, 115, 116, 117, 118, 119, 120, 121, 122, 123, 124, 125, 126, 127].map(
     (number) => `H-${number}`,
@@ -27,7 +27,7 @@ function breaches(rows: readonly Row[], tests: readonly Source[]): string[] {
   return found
 }
 
-void t.test('every case has its test, or the reason why there is none', (t) => {
+void t.test('every case has its test or a reason', (t) => {
   const rows = rowsOf(readFileSync('docs/reference/store-cases.md', 'utf8'), '[HL]-\\d+')
   t.strictSame(breaches(rows, filesBelow('test', '.ts')), [])
   t.end()

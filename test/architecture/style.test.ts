@@ -1,13 +1,13 @@
 /**
- * Goal: the rules of style that lint does not know: the cap on a file's length, names of folders, no default
- * exports, and a doc comment on everything that is exported.
- * Method: the text of every file; each rule is also fed a file that breaks it.
+ * Goal: the rules of style that ESLint does not check: length of files, names of folders, no default exports, and a
+ * doc comment on every export.
+ * Method: reads every file; a file that breaks each rule is reported.
  */
 import t from 'tap'
 import { filesBelow, type Source } from './source-tree.js'
 
 const MAX_LINES = 400
-/** Names that say nothing about the domain, so anything ends up in them. */
+/** Names without a subject, which attract unrelated files. */
 const NO_FOLDERS = ['utils', 'helpers', 'common', 'lib', 'core', 'types', 'services']
 
 const DECLARES =
@@ -23,14 +23,14 @@ function breaches({ path, text }: Source): string[] {
   }
   if (/[A-Z_]/.test(path)) found.push(`${path}: not kebab-case`)
   if (!text.startsWith('/**') && !text.startsWith('#!'))
-    found.push(`${path}: says not what it is for`)
+    found.push(`${path}: has no header comment`)
   const documented = new Set<string>()
   lines.forEach((line, index) => {
     const where = `${path}:${String(index + 1)}`
     if (/^export default\b|\bas default\b/.test(line)) found.push(`${where}: a default export`)
     const name = DECLARES.exec(line)?.[1]
     if (name === undefined) return
-    // The further signatures of an overload stand under the first one's comment.
+    // One comment documents all signatures of an overload.
     if (lines[index - 1]?.endsWith('*/') === true) documented.add(name)
     if (!documented.has(name)) found.push(`${where}: ${name} has no doc comment`)
   })
@@ -45,7 +45,7 @@ void t.test('every source file keeps the rules of style', (t) => {
 })
 
 void t.test('a breach of each rule is found', (t) => {
-  const head = '/** What it is for. */\n'
+  const head = '/** The purpose. */\n'
   const found = (text: string, path = 'chat/x.ts'): string =>
     breaches({ path, text: head + text }).join('\n')
   t.equal(found('x\n'.repeat(399)), '', '400 lines may be')
@@ -59,8 +59,8 @@ void t.test('a breach of each rule is found', (t) => {
   t.match(found('\nexport interface I {}'), /I has no doc comment/)
   t.match(found('\nexport type T = 1'), /T has no doc comment/)
   t.match(found('\nexport class C {}'), /C has no doc comment/)
-  t.equal(found('/** Says. */\nexport const x = 1'), '')
-  t.equal(found('/** Says. */\nexport function f(a: 1): 1\nexport function f(a: 2): 2'), '')
-  t.match(breaches({ path: 'chat/x.ts', text: 'const x = 1' }).join(), /says not what it is for/)
+  t.equal(found('/** Text. */\nexport const x = 1'), '')
+  t.equal(found('/** Text. */\nexport function f(a: 1): 1\nexport function f(a: 2): 2'), '')
+  t.match(breaches({ path: 'chat/x.ts', text: 'const x = 1' }).join(), /has no header comment/)
   t.end()
 })

@@ -288,7 +288,7 @@ function withSnippets(file: string, page: string): string {
   return JSON.stringify({ ...base, upstreams: own, routes: distinct })
 }
 
-/** Pages whose commands a test of their own runs, and blocks that say so. */
+/** Pages whose commands another test runs. */
 const ELSEWHERE = ['docs/tutorial.md']
 
 void t.test('the commands of each page run', { timeout: 300_000 }, async (t) => {

@@ -32,7 +32,7 @@ export function question(
 export interface Seen {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly ended: 'fin' | 'reset' | 'patience'
+  readonly ended: 'fin' | 'reset' | 'timeout'
   /** The HTTP body came whole: by its length, or with its last chunk. */
   readonly whole: boolean
   readonly body: string
@@ -127,7 +127,7 @@ export function checkFailed(t: Test, seen: Seen, name: string, kinds: readonly s
   if (typeof error.message !== 'string' || error.message === '') problems.push('no message')
   if (seen.status === 200 && seen.whole) problems.push('the last chunk came')
   if (seen.status !== 200 && (!seen.whole || error.code !== seen.status)) problems.push('status')
-  if (seen.ended === 'patience') problems.push('never ended')
+  if (seen.ended === 'timeout') problems.push('never ended')
   const found = `${seen.status} ${seen.ended} ${seen.body.slice(-300)}`
   t.same(problems, [], problems.length === 0 ? name : `${name}: ${found}`)
 }

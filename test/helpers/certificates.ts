@@ -18,7 +18,7 @@ export function newAuthority(folder: string, name: string): Pair {
   return pair
 }
 
-/** A certificate of the authority, for 127.0.0.1 or another name, valid for so many days. */
+/** A certificate of the authority for 127.0.0.1 or another name, valid for `days`. */
 export function newPair(
   folder: string,
   name: string,

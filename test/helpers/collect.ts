@@ -1,28 +1,28 @@
 /**
- * Reads what came over the wire, for tests that look at bytes: raw exchanges and server-sent events.
- * Knows no provider. The reader of events here is for well-formed streams only, on purpose simple.
+ * Reads raw HTTP exchanges and server-sent events, for tests that check bytes. The reader of events is simple on
+ * purpose and accepts only well-formed streams.
  */
 import { connect } from 'node:net'
 import { once } from 'node:events'
 
-/** What a raw connection received until it ended. */
+/** The bytes that a raw connection received until it ended. */
 export interface RawReply {
   /** Everything, head included. */
   readonly bytes: Buffer
   readonly head: string
   /** After the head, chunk framing included. */
   readonly body: Buffer
-  /** How the connection ended: an orderly FIN, a reset, or our own patience. */
-  readonly ended: 'fin' | 'reset' | 'patience'
+  /** How the connection ended: an orderly FIN, a reset, or the time limit of the test. */
+  readonly ended: 'fin' | 'reset' | 'timeout'
 }
 
-/** Sends a POST over a plain socket and returns every byte that came back within `patience` ms. */
+/** Sends a POST over a plain socket and returns every byte that arrives within `limitMs`. */
 export async function rawPost(
   port: number,
   path: string,
   headers: Readonly<Record<string, string>>,
   body: string,
-  patience = 2000,
+  limitMs = 2000,
 ): Promise<RawReply> {
   const socket = connect(port, '127.0.0.1')
   const chunks: Buffer[] = []
@@ -40,9 +40,9 @@ export async function rawPost(
   }).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`)
   const timer = setTimeout(() => {
-    ended = 'patience'
+    ended = 'timeout'
     socket.destroy()
-  }, patience)
+  }, limitMs)
   await once(socket, 'close').catch(() => undefined)
   clearTimeout(timer)
   const bytes = Buffer.concat(chunks)
@@ -51,7 +51,7 @@ export async function rawPost(
   return { bytes, head: bytes.subarray(0, at).toString('latin1'), body: bytes.subarray(at), ended }
 }
 
-/** The chunks of a chunked body, and whether the last one said that it was the last. */
+/** The chunks of a chunked body, and whether the final chunk arrived. */
 export function chunksOf(body: Buffer): { chunks: Buffer[]; complete: boolean } {
   const chunks: Buffer[] = []
   let at = 0
@@ -74,12 +74,12 @@ export function chunksOf(body: Buffer): { chunks: Buffer[]; complete: boolean } 
 
 /** One event of a well-formed stream. */
 export interface Event {
-  /** `''` where it has none. */
+  /** `''` if it has none. */
   readonly name: string
   readonly data: string
 }
 
-/** The events of a well-formed stream, comments left out. */
+/** The events of a well-formed stream, without comments. */
 export function eventsOf(text: string): Event[] {
   return text
     .split(/\r\n\r\n|\n\n/)

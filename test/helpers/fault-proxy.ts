@@ -1,16 +1,15 @@
 /**
- * A TCP proxy in front of a server, whose faults a test chooses while connections are open.
- * Knows of Redis only how to count the commands that arrive, for answering them with an error.
+ * A TCP proxy in front of a Redis server, whose faults a test chooses while connections are open. It counts the
+ * commands that arrive, so that it can answer each with an error.
  */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
 /**
- * `pass`: nothing is wrong. `delay`: each answer comes so much later. `hole`: nothing arrives and
- * nothing is answered, until the fault is over, as when packets are lost and sent again. `refuse`: connections are reset, old ones and new ones. `cut`: each command
- * resets its connection. `garbage`: each command is answered with bytes that are no answer. `error`:
- * each command is answered with this error.
+ * `pass`: no fault. `delay`: each reply is late. `hole`: nothing passes in either direction until the fault ends, as with
+ * lost packets. `refuse`: existing and new connections are reset. `cut`: each command resets its connection. `garbage`:
+ * each command gets bytes that are not a reply. `error`: each command gets this error.
  */
 export type Fault =
   | { readonly kind: 'pass' | 'hole' | 'refuse' | 'cut' | 'garbage' }
@@ -20,7 +19,7 @@ export type Fault =
 /** A running proxy. */
 export interface FaultProxy {
   readonly port: number
-  /** What is wrong from now on. */
+  /** The fault from now on. */
   set(fault: Fault): void
   /** Resets every open connection. */
   cutAll(): void
@@ -86,7 +85,7 @@ export async function startFaultProxy(t: Test, target: number): Promise<FaultPro
   }
 }
 
-/** Good for commands without line breaks in their arguments, as those of look-ups are. */
+/** Counts commands whose arguments have no line breaks. */
 function commandsIn(chunk: Buffer): number {
   return chunk.toString('latin1').match(/(?:^|\r\n)\*\d+\r\n/g)?.length ?? 0
 }

@@ -1,6 +1,6 @@
 /**
- * Recorded provider traffic for tests: found beside the project where it exists, never inside it.
- * Knows no format; without recordings every lookup is empty and tests skip loudly.
+ * Recorded provider traffic for tests, in a folder beside the project. Without recordings every lookup is empty and
+ * tests are skipped with a message.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -22,17 +22,17 @@ export interface Recording {
   readonly status: number
   readonly response_headers: Readonly<Record<string, string>>
   readonly response_body: string
-  /** `raw`: byte for byte as it came; `reserialized-json`: key order and spacing are lost. */
+  /** `raw`: the original bytes; `reserialized-json`: key order and spacing are lost. */
   readonly response_body_form: string
 }
 
-/** Which recordings are wanted; a missing field takes all. */
+/** Filters recordings; a missing field accepts all. */
 export interface RecordingFilter {
   readonly provider: string
   readonly api?: string
   readonly stream?: boolean
   readonly status?: number
-  /** Only bodies byte for byte as they came. */
+  /** Only bodies with their original bytes. */
   readonly raw?: boolean
 }
 
@@ -47,7 +47,7 @@ export function fixturesFolder(): string | null {
 
 const loaded = new Map<string, readonly Recording[]>()
 
-/** The recordings that fit, in the order of their names; empty where there are none at all. */
+/** The matching recordings, in the order of their names. */
 export function fixtures(filter: RecordingFilter): Recording[] {
   const folder = fixturesFolder()
   if (folder === null) {
@@ -74,7 +74,7 @@ export function* recordings(folder: string): Generator<{ name: string; recording
   }
 }
 
-/** For `t.test(name, skipWithoutFixtures(), …)`: says why a test did not run. */
+/** For `t.test(name, skipWithoutFixtures(), …)`: the reason why a test is skipped. */
 export function skipWithoutFixtures(): { skip?: string } {
   return fixturesFolder() === null
     ? { skip: 'no recorded traffic here; set SLUICE_FIXTURES to its folder' }

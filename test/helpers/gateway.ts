@@ -20,7 +20,7 @@ import { createLogger } from '../../src/observe/log/log.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
 import { openStore } from '../../src/store/open-store.js'
 
-/** What a test may say about its gateway; the rest is as in the demo. */
+/** Options of a test's gateway; the rest is as in the demo. */
 export interface GatewaySettings {
   /** Base URLs of the three upstreams; an emulator is started for those that are missing. */
   readonly upstreams?: { openai?: string; anthropic?: string; gemini?: string }
@@ -33,7 +33,7 @@ export interface GatewaySettings {
   /** Keys of `server:` besides host and port, `max_body_bytes: 1000` for instance. */
   readonly server?: string
   readonly plan?: PlanName
-  /** Instead of an embedded one. */
+  /** Instead of a SQLite store. */
   readonly store?: string
 }
 
@@ -43,7 +43,7 @@ export interface TestGateway {
   readonly port: number
   /** The API's base URL, for SDKs. */
   readonly baseUrl: string
-  /** A good key. */
+  /** A valid key. */
   readonly secret: string
   readonly emulator: Emulator
   readonly plane: DataPlane
@@ -52,17 +52,17 @@ export interface TestGateway {
   readonly lines: readonly Record<string, unknown>[]
   readonly configFile: string
   readonly folder: string
-  /** Loads the configuration file as it is now and puts it in force. */
+  /** Loads the current configuration file and applies it. */
   reload(): Snapshot
-  /** `fetch` of an API path with the good key and a JSON body. */
+  /** `fetch` of an API path with the valid key and a JSON body. */
   chat(body: unknown, init?: RequestInit): Promise<Response>
 }
 
-/** Starts a gateway and, where none is given, an emulator behind it; both end with the test. */
+/** Starts a gateway and, if no upstream is given, an emulator behind it; both end with the test. */
 export async function startGateway(t: Test, settings: GatewaySettings = {}): Promise<TestGateway> {
   const emulator = await startEmulator({ models: 'any' })
   t.teardown(() => emulator.close())
-  // A test may start several; a test's folder is emptied whenever it is asked for.
+  // A test may start several gateways, and each call of `testdir` empties the folder.
   if (!existsSync(t.testdirName)) t.testdir()
   const folder = mkdtempSync(join(t.testdirName, 'gateway-'))
   const configFile = join(folder, 'gateway.yaml')
@@ -116,8 +116,8 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
 }
 
 /**
- * The test gateway's file: the upstreams and routes of the specification, and one model that is asked over
- * OpenAI's Responses whatever it could do elsewhere.
+ * The test gateway's file: the upstreams and routes of the specification, and one model that always uses OpenAI's
+ * Responses.
  */
 export function configText(emulator: Emulator, settings: GatewaySettings): string {
   const { upstreams = {}, upstreamOptions, more = '', routes = '', server } = settings
@@ -152,7 +152,7 @@ ${more}
 `
 }
 
-/** Opened with its first question: few tests ask, and it watches files. */
+/** Opened at first use, because it watches files and few tests need it. */
 function lazyDesk(t: Test, file: string): ConfigControl {
   let opening: Promise<ConfigControl> | null = null
   const desk = (): Promise<ConfigControl> => {

@@ -1,11 +1,11 @@
 /**
- * The ledger of a test's gateway, read beside it as any other process would.
+ * The ledger of a test's gateway, read by another connection to its store.
  */
 import { loadConfig } from '../../src/config/load.js'
 import type { UsageRow } from '../../src/ledger/row.js'
 import { openStore } from '../../src/store/open-store.js'
 
-/** Every row so far, oldest first. */
+/** Every entry so far, oldest first. */
 export async function rowsOf(gateway: { configFile: string }): Promise<UsageRow[]> {
   const loaded = loadConfig(gateway.configFile, process.env)
   if (!loaded.ok) throw new Error('the gateway’s file does not load')

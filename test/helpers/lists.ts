@@ -1,4 +1,4 @@
-/** Whole lists of a store, for tests that look at all of one. */
+/** Reads all pages of a store's lists. */
 import type { Account, ApiKey } from '../../src/accounts/account.js'
 import { everyAccount, everyKey } from '../../src/store/list-all.js'
 import type { Store } from '../../src/store/store.js'

@@ -1,6 +1,5 @@
 /**
  * Finds and runs a real Prometheus (Debian's package `prometheus`) for a test.
- * Knows no metric.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,7 +9,7 @@ import type { Test } from 'tap'
 
 const PROGRAM = '/usr/bin/prometheus'
 
-/** What to say where the program is missing; false where it is there. Under CI it must be there. */
+/** The reason to skip a test if the program is missing, otherwise false. In CI it is required. */
 export function prometheusMissing(): string | false {
   if (existsSync(PROGRAM)) return false
   const message = `${PROGRAM} is missing: apt-get install -y prometheus`
@@ -22,7 +21,7 @@ export function prometheusMissing(): string | false {
 /** A running Prometheus. */
 export interface Prometheus {
   readonly origin: string
-  /** The samples of an instant query; throws with Prometheus's own words where it refuses. */
+  /** The samples of an instant query; throws Prometheus's error message if it is refused. */
   query(expression: string): Promise<unknown[]>
   /** The rules that it has loaded, each with its health and last error. */
   rules(): Promise<{ name: string; health: string; lastError?: string }[]>
@@ -33,7 +32,7 @@ export async function startPrometheus(
   t: Test,
   options: { scrapes: number; ruleFiles: string[] },
 ): Promise<Prometheus> {
-  // A test's folder is emptied whenever it is asked for.
+  // Each call of `testdir` empties the folder.
   if (!existsSync(t.testdirName)) t.testdir()
   const folder = mkdtempSync(join(t.testdirName, 'prometheus-'))
   const config = {
@@ -43,7 +42,7 @@ export async function startPrometheus(
       { job_name: 'sluice', static_configs: [{ targets: [`127.0.0.1:${options.scrapes}`] }] },
     ],
   }
-  // YAML takes JSON as it is.
+  // JSON is valid YAML.
   writeFileSync(join(folder, 'prometheus.yaml'), JSON.stringify(config))
   const child = spawn(
     PROGRAM,
@@ -86,7 +85,7 @@ export async function startPrometheus(
   }
 }
 
-/** It listens before it has read its store, and answers queries with 503 until then. */
+/** Prometheus listens before it has read its store, and answers queries with 503 until then. */
 async function untilReady(origin: string): Promise<void> {
   const giveUpAt = Date.now() + 120_000
   while (Date.now() < giveUpAt) {
@@ -108,7 +107,7 @@ function isSuccess(answer: unknown): answer is { status: 'success'; data: unknow
   )
 }
 
-/** The port that the log names once it is listening; throws with the log where it ends first. */
+/** The port that the log names once it is listening; throws with the log if it exits first. */
 async function portFrom(stderr: NodeJS.ReadableStream, exited: Promise<unknown>): Promise<number> {
   let log = ''
   const listening = new Promise<number>((resolve) => {

@@ -1,6 +1,5 @@
 /**
- * An upstream that keeps the very bytes it got and answers what a test says.
- * Knows no format.
+ * An upstream that records the exact bytes of requests and sends the replies that a test chooses.
  */
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { buffer } from 'node:stream/consumers'
@@ -13,12 +12,12 @@ export interface Arrived {
   readonly body: Buffer
 }
 
-/** What the upstream answers: a status, a content type, and pieces that are written one after the other. */
+/** A reply of the upstream: a status, a content type, and chunks that are written in sequence. */
 export interface Canned {
   readonly status?: number
   readonly type: string
-  readonly pieces: readonly (string | Buffer)[]
-  /** The connection is cut after the last piece. */
+  readonly chunks: readonly (string | Buffer)[]
+  /** Closes the connection after the last chunk. */
   readonly cut?: true
 }
 
@@ -26,7 +25,7 @@ export interface Canned {
 export interface RawUpstream {
   readonly origin: string
   readonly requests: Arrived[]
-  /** What is answered from now on. */
+  /** The replies from now on. */
   answer: (request: Arrived) => Canned
 }
 
@@ -40,11 +39,11 @@ export async function startRawUpstream(
     void buffer(req).then(async (body) => {
       const arrived = { url: req.url ?? '', headers: req.headers, body }
       requests.push(arrived)
-      const { status = 200, type, pieces, cut } = upstream.answer(arrived)
+      const { status = 200, type, chunks, cut } = upstream.answer(arrived)
       res.writeHead(status, { 'content-type': type })
-      for (const piece of pieces) {
-        await new Promise((resolve) => res.write(piece, resolve))
-        if (pieces.length > 1 || cut === true)
+      for (const chunk of chunks) {
+        await new Promise((resolve) => res.write(chunk, resolve))
+        if (chunks.length > 1 || cut === true)
           await new Promise((resolve) => setTimeout(resolve, 5))
       }
       if (cut === true) res.destroy()

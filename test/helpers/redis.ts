@@ -1,22 +1,22 @@
 /**
  * Starts real Redis servers (Debian's package `redis-server`) on free ports of the loopback: one, a
- * Cluster of three and three, or a primary with a replica under three sentinels.
- * Knows nothing of the gateway. Folders are temporary, and every process ends with the test.
+ * Cluster of three primaries with replicas, or a primary with a replica under three sentinels.
+ * Folders are temporary, and every process ends with the test.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
+import { freePort } from './free-port.js'
 
-/** Also for a sentinel that was kept from its processor for 2 s, and does nothing for 30 s more. */
+/** Long enough for a sentinel that did not run for 2 s and then waits for another 30 s. */
 const DEADLINE_MS = 90_000
 
-/** What to say where the program is missing; false where it is there. Under CI it must be there. */
+/** The reason to skip a test if the program is missing, otherwise false. In CI it is required. */
 export function redisMissing(): string | false {
   const folders = (process.env['PATH'] ?? '').split(delimiter)
   if (folders.some((folder) => existsSync(join(folder, 'redis-server')))) return false
@@ -30,7 +30,7 @@ export function redisMissing(): string | false {
 export class RedisServer {
   readonly port: number
   private readonly args: readonly string[]
-  /** Where its files are. */
+  /** The folder of its files. */
   private readonly folder: string
   private child: ChildProcess | null = null
 
@@ -45,13 +45,13 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}/${db}`
   }
 
-  /** Starts it; resolves when it answers. */
+  /** Starts it; resolves when it replies. */
   async start(): Promise<void> {
     this.child = spawn('redis-server', this.args, { stdio: 'ignore' })
     await until(async () => (await this.ask('ping')) === 'PONG', `redis at ${this.port}`)
   }
 
-  /** One command on a connection of its own. */
+  /** Runs one command on a separate connection. */
   async ask(command: string, ...args: (string | number)[]): Promise<unknown> {
     const client = new Redis(this.port, '127.0.0.1', {
       retryStrategy: null,
@@ -67,7 +67,7 @@ export class RedisServer {
     }
   }
 
-  /** Frozen: its connections stay open and nothing is answered. */
+  /** Suspended: its connections stay open and it sends no reply. */
   freeze(): void {
     this.child?.kill('SIGSTOP')
   }
@@ -76,7 +76,7 @@ export class RedisServer {
     this.child?.kill('SIGCONT')
   }
 
-  /** What it has written is put aside, while it does not run; the answer puts it back. */
+  /** Moves its files away while it is stopped; the returned function restores them. */
   forget(): () => void {
     const [files, aside] = [join(this.folder, 'appendonlydir'), join(this.folder, 'aside')]
     renameSync(files, aside)
@@ -96,7 +96,7 @@ export class RedisServer {
   }
 }
 
-/** One server, with an append-only file unless `args` say otherwise, and many databases. */
+/** One server with an append-only file, unless `args` disable it, and many databases. */
 export async function startRedis(t: Test, args: readonly string[] = []): Promise<RedisServer> {
   const server = await newServer(t, ['--databases', '1000', ...args])
   await server.start()
@@ -104,25 +104,25 @@ export async function startRedis(t: Test, args: readonly string[] = []): Promise
 }
 
 /**
- * From a test to the address of a database of the server that nobody has used; patient, since a machine
- * that runs many tests keeps a server waiting for its processor.
+ * Returns the address of an unused database of the server on each call. The timeout is long, because a machine
+ * that runs many tests delays the server.
  */
 export function freshDatabases(server: RedisServer): () => string {
   let last = 0
   return () => `${server.url((last += 1))}?timeout_ms=2000`
 }
 
-/** How long nodes of a Cluster wait for one that a busy machine holds up; then they take it for dead. */
-const PATIENT_MS = 20_000
+/** How long nodes of a Cluster wait for a node before they replace it. */
+const NODE_TIMEOUT_MS = 20_000
 
-/** Three primaries, each with a replica; nobody is replaced before `giveUpAfter`. */
+/** Three primaries, each with a replica; no node is replaced before `giveUpAfter`. */
 export async function startRedisCluster(
   t: Test,
 ): Promise<{ url: string; servers: readonly RedisServer[] }> {
   const servers: RedisServer[] = []
   for (let at = 0; at < 6; at += 1) {
     const bus = await freePort()
-    const cluster = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(PATIENT_MS)]
+    const cluster = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)]
     const quick = ['--cluster-port', String(bus), '--repl-diskless-sync-delay', '0']
     servers.push(await newServer(t, [...cluster, ...quick]))
   }
@@ -146,8 +146,11 @@ export async function startRedisCluster(
   return { url: `redis+cluster://${nodes.join(',')}`, servers }
 }
 
-/** From now on a node of a Cluster that is silent for so long is replaced; without `ms`, hardly any is. */
-export async function giveUpAfter(servers: readonly RedisServer[], ms = PATIENT_MS): Promise<void> {
+/** Sets the silence after which a node of a Cluster is replaced; without `ms`, almost never. */
+export async function giveUpAfter(
+  servers: readonly RedisServer[],
+  ms = NODE_TIMEOUT_MS,
+): Promise<void> {
   for (const server of servers) await server.ask('config', 'set', 'cluster-node-timeout', ms)
 }
 
@@ -169,7 +172,7 @@ export async function startSentinels(
         'bind 127.0.0.1',
         `dir ${folder}`,
         `sentinel monitor mymaster 127.0.0.1 ${primary.port} 2`,
-        `sentinel down-after-milliseconds mymaster ${PATIENT_MS}`,
+        `sentinel down-after-milliseconds mymaster ${NODE_TIMEOUT_MS}`,
         'sentinel failover-timeout mymaster 3000',
         '',
       ].join('\n'),
@@ -185,7 +188,7 @@ export async function startSentinels(
     return /master_link_status:up/.test(String(await replica.ask('info', 'replication')))
   }, 'the replica')
   const hosts = sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')
-  // One after the other: those that stand for election at the same moment share the votes, and try again 6 s later.
+  // Different times: sentinels that become candidates at the same moment split the votes and retry after 6 s.
   const giveUp = async (ms: number): Promise<void> => {
     const set = ['set', 'mymaster', 'down-after-milliseconds']
     for (const [at, each] of sentinels.entries()) await each.ask('sentinel', ...set, ms * (1 + at))
@@ -193,7 +196,7 @@ export async function startSentinels(
   return { url: `redis+sentinel://${hosts}/mymaster`, primary, giveUp }
 }
 
-/** Asks again and again; throws where it does not become true within 90 s. */
+/** Repeats `question` until it is true; throws after 90 s. */
 export async function until(question: () => Promise<boolean>, of: string): Promise<void> {
   const deadline = performance.now() + DEADLINE_MS
   for (;;) {
@@ -210,7 +213,7 @@ async function newServer(t: Test, args: readonly string[]): Promise<RedisServer>
   return ending(t, new RedisServer(port, [...base, '--appendonly', 'yes', ...args]))
 }
 
-/** Not the test's own directory: asking for that a second time empties it. */
+/** Not the test's own directory, since each call of `testdir` empties it. */
 function newFolder(t: Test): string {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-redis-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -225,15 +228,4 @@ function ending(t: Test, server: RedisServer): RedisServer {
     await server.kill()
   })
   return server
-}
-
-/** A port of the loopback that nobody has at the moment. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
 }

@@ -1,10 +1,10 @@
 /**
- * Bodies of requests that have come through the listener, for handlers in tests.
+ * Reads request bodies in handlers of tests.
  */
 import type { HttpRequest } from '../../src/http/message.js'
 
-/** Calls back with the body once it is whole. */
+/** Calls `done` with the whole body. */
 export function bodyOf(req: HttpRequest, done: (body: Buffer) => void): void {
-  const pieces: Buffer[] = []
-  req.on('data', (piece: Buffer) => pieces.push(piece)).on('end', () => done(Buffer.concat(pieces)))
+  const chunks: Buffer[] = []
+  req.on('data', (chunk: Buffer) => chunks.push(chunk)).on('end', () => done(Buffer.concat(chunks)))
 }

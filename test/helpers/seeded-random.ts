@@ -1,6 +1,6 @@
-/** Chance that is the same on every run, so that a failure can be run again (mulberry32). */
+/** Random numbers that are the same on every run, so that a failure can be reproduced (mulberry32). */
 
-/** Numbers from 0 to 1, 1 not among them. */
+/** Numbers from 0 to 1, without 1. */
 export function dice(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,13 +1,12 @@
 /**
- * Measures what something took, for an upper limit, on a machine that has other work: time in which this
- * process was not run is the machine's and does not count, so a limit need not be generous to be safe.
- * Knows nothing of what is measured.
+ * Measures the duration of a step on a busy machine. Time in which this process did not run is not counted, so that an
+ * upper limit can be tight.
  */
 const TICK_MS = 5
-/** What lies between two ticks beyond this, the machine took. */
+/** Time between two ticks above this limit is not counted. */
 const MOST_MS = 2 * TICK_MS
 
-/** Starts; what it returns stops it and tells the milliseconds, never more than have gone by. */
+/** Starts the watch; the returned function stops it and returns the milliseconds. */
 export function stopwatch(): () => number {
   let countedMs = 0
   let lastMs = performance.now()

@@ -1,6 +1,5 @@
 /**
- * A scripted upstream for one test: an emulator that ends with it.
- * Knows no format; see `src/emulator/server.ts` for what can be scripted.
+ * A scripted upstream for one test: an emulator that ends with it. `src/emulator/server.ts` describes the scripts.
  */
 import { startEmulator } from '../../src/emulator/server.js'
 import type { EmulatorOptions } from '../../src/emulator/handler.js'
@@ -16,7 +15,7 @@ export async function startUpstream(
   return emulator
 }
 
-/** Resolves once `done` holds, looked at after every turn of the event loop; rejects after `ms`. */
+/** Resolves when `done` is true, checked after every turn of the event loop; rejects after `ms`. */
 export async function until(done: () => boolean, ms = 20_000): Promise<void> {
   const end = Date.now() + ms
   while (!done()) {

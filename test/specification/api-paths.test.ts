@@ -1,6 +1,6 @@
 /**
- * Goal: S10, every API path begins with /v1, and there are no others.
- * Method: paths near the real ones, with and without a key.
+ * Goal: every API path begins with /v1, and there are no others.
+ * Method: paths similar to the real ones, with and without a key.
  */
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
@@ -43,12 +43,12 @@ void t.test('S10: the same paths without /v1, or with another version, are 404',
   t.equal(gateway.emulator.ledger.length, 0)
 })
 
-void t.test('S10: a query changes nothing', async (t) => {
+void t.test('S10: a query string is ignored', async (t) => {
   const gateway = await startGateway(t)
   t.equal((await get(gateway, '/v1/models?limit=1')).status, 200)
 })
 
-void t.test('S10: a known path with another method is 405 and says which', async (t) => {
+void t.test('S10: a known path with another method is 405 and names the right one', async (t) => {
   const gateway = await startGateway(t)
   const headers = { authorization: `Bearer ${gateway.secret}` }
   for (const method of ['GET', 'PUT', 'DELETE', 'PATCH']) {
@@ -60,7 +60,7 @@ void t.test('S10: a known path with another method is 405 and says which', async
   }
 })
 
-void t.test('S10: an unknown path is 404 before the key is judged', async (t) => {
+void t.test('S10: an unknown path is 404 before the key is checked', async (t) => {
   const { origin } = await startGateway(t)
   t.equal((await fetch(`${origin}/v1/models`)).status, 401)
   for (const path of ['/v1/nothing', '/anything', '/']) {

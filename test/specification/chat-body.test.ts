@@ -1,7 +1,7 @@
 /**
- * Goal: S1, the body: what is no good JSON object within the limits is refused with the right status,
- * and what is just within them passes.
- * Method: exact bytes over `fetch` and, where the framing matters, over a plain socket.
+ * Goal: a chat body that is not a valid JSON object within the limits is refused with the right status, and one at the
+ * limits passes.
+ * Method: sends exact bytes with `fetch`, or over a plain socket if the framing is tested.
  */
 import t from 'tap'
 import { gzipSync } from 'node:zlib'
@@ -11,7 +11,7 @@ import { ask, body, chunkOf, post } from './exchange.js'
 
 const GOOD = JSON.stringify(body())
 
-/** A good body of exactly so many bytes. */
+/** A valid body of exactly `bytes` bytes. */
 function sized(bytes: number): Buffer {
   const empty = JSON.stringify(body({ user: '' }))
   return Buffer.from(JSON.stringify(body({ user: 'x'.repeat(bytes - empty.length) })))
@@ -28,7 +28,7 @@ async function refused(t: Test, gateway: TestGateway, bytes: string | Buffer, wh
 
 const CAP = 10_000
 
-void t.test('S1: a body at the cap passes, one byte more is 413, however it is sent', async (t) => {
+void t.test('S1: a body at the cap passes, one byte more is 413, in every framing', async (t) => {
   const gateway = await startGateway(t, { server: `max_body_bytes: ${CAP}` })
   for (const [bytes, status] of [
     [CAP - 1, 200],
@@ -49,14 +49,14 @@ void t.test('S1: a body at the cap passes, one byte more is 413, however it is s
   }
 })
 
-void t.test('S1: a length that is over the cap is refused before the body comes', async (t) => {
+void t.test('S1: a length that is over the cap is refused before the body arrives', async (t) => {
   const gateway = await startGateway(t, { server: `max_body_bytes: ${CAP}` })
   const { status, text } = await post(gateway, { 'content-length': '10000000000' }, [])
   t.equal(status, 413)
   t.match(text, /larger than 10000 bytes/)
 })
 
-void t.test('S1: only application/json, as it is', async (t) => {
+void t.test('S1: only application/json is accepted', async (t) => {
   const gateway = await startGateway(t)
   for (const type of [
     'text/plain',
@@ -97,7 +97,7 @@ void t.test('S1: only application/json, as it is', async (t) => {
   t.equal(identity.status, 200)
 })
 
-void t.test('S1: what is no JSON object', async (t) => {
+void t.test('S1: a body that is not a JSON object is refused', async (t) => {
   const gateway = await startGateway(t)
   for (const text of ['', ' ', '{', 'null', '7', '"x"', '[]', `[${GOOD}]`, `${GOOD}x`, "{'a':1}"]) {
     await refused(t, gateway, text, /./)
@@ -107,7 +107,7 @@ void t.test('S1: what is no JSON object', async (t) => {
   t.equal(gateway.emulator.ledger.length, 0)
 })
 
-void t.test('S1: bytes that are not UTF-8', async (t) => {
+void t.test('S1: bytes that are not UTF-8 are refused', async (t) => {
   const gateway = await startGateway(t)
   const [before = '', after = ''] = GOOD.split('Name')
   for (const bytes of [
@@ -124,7 +124,7 @@ void t.test('S1: bytes that are not UTF-8', async (t) => {
   await refused(t, gateway, Buffer.from(`\uFEFF${GOOD}`), /./)
 })
 
-void t.test('S1: a key twice in one object, at any depth', async (t) => {
+void t.test('S1: a duplicate member is refused at any depth', async (t) => {
   const gateway = await startGateway(t)
   const inside = (members: string): string => `${GOOD.slice(0, -1)},${members}}`
   await refused(t, gateway, inside('"model":"claude-opus-5"'), /model/)
@@ -159,7 +159,7 @@ void t.test(
     for (const text of ['1.0', '-0', '1e0', '0.70']) {
       t.equal((await ask(gateway, withNumber('temperature', text))).status, 200, text)
     }
-    // Numbers beyond 2^53 reach an upstream of the same dialect digit for digit.
+    // Numbers beyond 2^53 reach an upstream of the same dialect with every digit.
     t.equal((await ask(gateway, withNumber('x', '12345678901234567890'))).status, 200)
     const [last] = gateway.emulator.ledger.slice(-1)
     t.ok(last?.bodyBytes !== undefined && last.bodyBytes >= GOOD.length + 24, 'digit for digit')
@@ -175,7 +175,7 @@ void t.test('S1: large but legal: a message of megabytes, a thousand images', as
   t.equal((await ask(gateway, body({ messages: [{ role: 'user', content: images }] }))).status, 200)
 })
 
-void t.test('S1: a body cannot choose where it goes, on whatever level it tries', async (t) => {
+void t.test('S1: no field of a body chooses the upstream', async (t) => {
   const gateway = await startGateway(t)
   const nested = body({
     extra_body: { base_url: 'http://127.0.0.1:1/' },

@@ -1,6 +1,5 @@
 /**
- * What the tests of the specification share: one request, its answer taken apart, and tables of them.
- * Knows the client's format and no provider.
+ * Sends one request of the client's format and parses the reply, for the tests of the specification.
  */
 import { connect } from 'node:net'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
@@ -13,7 +12,7 @@ export const FAMILIES = [
   { family: 'google', model: 'gemini-2.5-flash', upstream: 'google' },
 ] as const
 
-/** A small good request with members replaced; `undefined` takes one away. */
+/** A small valid request with members replaced; `undefined` removes one. */
 export function body(members: Record<string, JsonValue | undefined> = {}): JsonObject {
   const whole: Record<string, JsonValue | undefined> = {
     model: 'gpt-4o-mini',
@@ -23,18 +22,18 @@ export function body(members: Record<string, JsonValue | undefined> = {}): JsonO
   return objectOf(JSON.parse(JSON.stringify(whole)))
 }
 
-/** An answer that has been read. */
+/** A parsed reply. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** Empty where the text is no JSON object. */
+  /** Empty if the text is not a JSON object. */
   readonly json: JsonObject
-  /** `error` of the body; empty where there is none. */
+  /** `error` of the body; empty if there is none. */
   readonly error: JsonObject
 }
 
-/** Reads the whole answer. */
+/** Reads the whole reply. */
 export async function read(response: Response): Promise<Answer> {
   const text = await response.text()
   const json = objectIn(text)
@@ -42,12 +41,12 @@ export async function read(response: Response): Promise<Answer> {
   return { status, headers, text, json, error: objectOf(json.error) }
 }
 
-/** Asks for a chat completion. */
+/** Sends a chat completion request. */
 export async function ask(gateway: TestGateway, request: unknown, init?: RequestInit) {
   return read(await gateway.chat(request, init))
 }
 
-/** Gets a path with the good key. */
+/** Gets a path with the valid key. */
 export async function get(gateway: TestGateway, path: string): Promise<Answer> {
   const headers = { authorization: `Bearer ${gateway.secret}` }
   return read(await fetch(`${gateway.origin}${path}`, { headers }))
@@ -62,18 +61,18 @@ function objectIn(text: string): JsonObject {
   }
 }
 
-/** A POST of exact bytes with exact headers; answers with status and body as they came. */
+/** Sends exact bytes with exact headers; resolves with the raw status and body. */
 export function post(
   gateway: TestGateway,
   headers: Readonly<Record<string, string>>,
-  pieces: readonly (string | Buffer)[],
+  chunks: readonly (string | Buffer)[],
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const socket = connect(gateway.port, '127.0.0.1')
     const got: Buffer[] = []
     socket.on('data', (chunk) => got.push(chunk))
     socket.on('error', reject)
-    socket.setTimeout(10_000, () => socket.destroy(new Error('no answer in ten seconds')))
+    socket.setTimeout(10_000, () => socket.destroy(new Error('no reply within 10 s')))
     socket.on('close', () => {
       const text = Buffer.concat(got).toString('utf8')
       const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0)
@@ -88,7 +87,7 @@ export function post(
     }
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
     socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${lines.join('')}\r\n`)
-    for (const piece of pieces) socket.write(piece)
+    for (const chunk of chunks) socket.write(chunk)
   })
 }
 

@@ -1,6 +1,6 @@
 /**
- * Goal: the response headers of the contract, on answers of every kind, and what is said of losses.
- * Method: a running gateway over all three families; successes, streams, refusals and failures.
+ * Goal: replies of every kind have the documented headers, and losses are reported.
+ * Method: successes, streams, refusals and failures of a running gateway over all three families.
  */
 import t from 'tap'
 import { send } from '../faults/front-door/raw-client.js'
@@ -11,7 +11,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{1
 const TIMING = /^auth;dur=[\d.]+, route;dur=[\d.]+, limit;dur=[\d.]+, upstream;dur=[\d.]+$/
 
 for (const { family, model, upstream } of FAMILIES) {
-  void t.test(`${family}: what every answer of an upstream carries`, async (t) => {
+  void t.test(`${family}: headers of every reply of an upstream`, async (t) => {
     const gateway = await startGateway(t)
     const seen = new Set<string | null>()
     for (const stream of [false, true]) {
@@ -34,7 +34,7 @@ for (const { family, model, upstream } of FAMILIES) {
     t.equal(seen.size, 2)
   })
 
-  void t.test(`${family}: an upstream that fails is named, and whose request it was`, async (t) => {
+  void t.test(`${family}: a failed upstream and its request are named`, async (t) => {
     const gateway = await startGateway(t)
     gateway.emulator.script({ fault: { kind: 'status', code: 500 }, times: 1 })
     const failed = await ask(gateway, body({ model }))
@@ -67,7 +67,7 @@ void t.test('a refusal has an id and a generation, and no upstream', async (t) =
   }
 })
 
-void t.test('what the front door turns away has an id too, and a line of the log', async (t) => {
+void t.test('a request that the listener refuses has an id and a log line', async (t) => {
   const gateway = await startGateway(t)
   const head = 'POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\n'
   const known = `Authorization: Bearer ${gateway.secret}\r\nContent-Type: application/json\r\n`
@@ -96,7 +96,7 @@ void t.test('what the front door turns away has an id too, and a line of the log
   t.equal(seen.size, 4)
 })
 
-void t.test('a reload is another generation, on every answer after it', async (t) => {
+void t.test('after a reload every reply has the new generation', async (t) => {
   const gateway = await startGateway(t)
   t.equal((await get(gateway, '/v1/models')).headers.get('x-sluice-generation'), '1')
   gateway.reload()
@@ -104,7 +104,7 @@ void t.test('a reload is another generation, on every answer after it', async (t
   t.equal((await ask(gateway, body())).headers.get('x-sluice-generation'), '2')
 })
 
-void t.test('what the other dialect has no word for is told', async (t) => {
+void t.test('a field that the other dialect lacks is reported', async (t) => {
   const gateway = await startGateway(t)
   const members = { logit_bias: { '5': 1 } }
   const kept = await ask(gateway, body(members))
@@ -132,7 +132,7 @@ void t.test('on_loss: reject: a 400 that names the field, and no request upstrea
   t.equal((await ask(gateway, body({ logit_bias: { '5': 1 } }))).status, 200)
 })
 
-void t.test('a field that nobody knows is told in characters that a header can hold', async (t) => {
+void t.test('an unknown field is reported in characters that a header allows', async (t) => {
   const gateway = await startGateway(t)
   for (const name of ['ключ', 'a\r\nb: c', 'x'.repeat(8_000), '', 'a, b', '\u0000']) {
     for (const model of ['claude-haiku-4-5', 'gemini-2.5-flash']) {

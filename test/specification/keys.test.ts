@@ -1,5 +1,5 @@
 /**
- * Goal: S7, keys: made with a name, shown once, revocable, and rotation without a gap.
+ * Goal: keys have a name, are shown once, can be revoked, and can be rotated without a failed request.
  * Method: the program `sluice keys` beside a running gateway on the same store.
  */
 import t from 'tap'
@@ -39,7 +39,7 @@ async function within(ms: number, done: () => Promise<boolean>): Promise<boolean
   return false
 }
 
-void t.test('S7: sk_ and letters and digits, shown once and kept nowhere', async (t) => {
+void t.test('S7: sk_ and letters and digits, shown once and not stored', async (t) => {
   const gateway = await startGateway(t)
   const made = await keys(gateway, 'create', '--name', 'ci, of the web team')
   t.equal(made.status, 0)
@@ -66,7 +66,7 @@ void t.test('S7: a name is needed', async (t) => {
   t.not((await keys(gateway, 'create', '--name', ' ')).status, 0)
 })
 
-void t.test('S7: a revoked key is 401 within a second; the others stay good', async (t) => {
+void t.test('S7: a revoked key is 401 within a second; the others keep working', async (t) => {
   const gateway = await startGateway(t)
   const secret = (await keys(gateway, 'create', '--name', 'old')).out.trim()
   t.equal(await statusWith(gateway, secret), 200)

@@ -1,7 +1,7 @@
 /**
- * Goal: what a translation loses, asked or answered, is told where it can be: header, metric, log.
- * Method: a running gateway over all families; requests with what a provider lacks, scripted replies with
- * what the client's format lacks, whole and streamed.
+ * Goal: fields that translation loses in a request or a reply are reported in header, metric and log.
+ * Method: a running gateway over all families; requests with fields that a provider lacks, and scripted replies with
+ * fields that the client's format lacks, whole and streamed.
  */
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
@@ -50,7 +50,7 @@ void t.test('names that a client chose never become a label', async (t) => {
   ])
 })
 
-void t.test('the header is bounded whatever is sent', async (t) => {
+void t.test('the header is bounded for any request', async (t) => {
   const gateway = await startGateway(t)
   const many = Object.fromEntries(
     Array.from({ length: 500 }, (_, at) => [`f${at}${'x'.repeat(70)}`, 1]),
@@ -68,8 +68,11 @@ void t.test('on_loss: reject names every field and the dialects that take them',
   t.match(error, { kind: 'untranslatable', param: 'frequency_penalty' })
   t.match(error['message'], /frequency_penalty, seed/)
   t.match(error['message'], /takes them: openai-chat, (?:openai-responses, )?gemini/)
-  const nobody = body({ model: 'claude-haiku-4-5', seed: 7, client_field: 1 })
-  t.match((await ask(gateway, nobody)).error['message'], /seed, client_field.*no dialect takes all/)
+  const unknown = body({ model: 'claude-haiku-4-5', seed: 7, client_field: 1 })
+  t.match(
+    (await ask(gateway, unknown)).error['message'],
+    /seed, client_field.*no dialect takes all/,
+  )
   t.equal(gateway.emulator.ledger.length, 0, 'nothing went upstream')
   t.same(await series(gateway), [
     labels('openai-chat', 'anthropic', 'frequency_penalty', 1),
@@ -78,7 +81,7 @@ void t.test('on_loss: reject names every field and the dialects that take them',
   ])
 })
 
-/** A reply of Claude's with a search at its side, a cited document and a stop sequence. */
+/** A reply of Claude with a search, a cited document and a stop sequence. */
 const BLOCKS: JsonObject[] = [
   { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'x' } },
   { type: 'web_search_tool_result', tool_use_id: 's1', content: [] },
@@ -123,7 +126,7 @@ const LOST_REPLY = [
 ]
 
 for (const stream of [false, true]) {
-  void t.test(`what a reply says in vain is told, stream: ${stream}`, async (t) => {
+  void t.test(`lost parts of a reply are reported, stream: ${stream}`, async (t) => {
     const gateway = await startGateway(t)
     gateway.emulator.replay({
       status: 200,
@@ -133,7 +136,7 @@ for (const stream of [false, true]) {
     const answer = await ask(gateway, body({ model: 'claude-haiku-4-5', stream }))
     t.match(answer.text, /Blue\./)
     const header = answer.headers.get('x-sluice-lost')
-    t.equal(header, stream ? null : LOST_REPLY.join(', '), 'of a stream the head is gone')
+    t.equal(header, stream ? null : LOST_REPLY.join(', '), 'the head of a stream was already sent')
     t.match(gateway.lines.at(-1), { lost_in_reply: LOST_REPLY.join(',') })
     t.same(
       await series(gateway),

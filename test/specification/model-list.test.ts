@@ -1,6 +1,6 @@
 /**
- * Goal: S4, the list of models and each of its entries.
- * Method: both paths on a running gateway with the catalogue that is shipped.
+ * Goal: the list of models and each of its entries follow the format.
+ * Method: both paths on a running gateway with the shipped catalogue.
  */
 import t from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../src/chat/json.js'

@@ -1,7 +1,6 @@
 /**
- * Goal: prompts, answers and keys are in no log line, metric or error body, however a request ends.
- * Method: words that appear nowhere else, through successes and every kind of failure; then all that
- * the gateway said is searched for them.
+ * Goal: prompts, replies and keys are in no log line, metric or error body, however a request ends.
+ * Method: sends unique words through successes and every kind of failure, then searches all output of the gateway.
  */
 import t from 'tap'
 import { newSecret } from '../../src/accounts/key-secret.js'
@@ -47,7 +46,7 @@ function asked(model: string, stream: boolean) {
   })
 }
 
-void t.test('nothing of a conversation and no key is in what the gateway says', async (t) => {
+void t.test('no log line, metric or error has a part of a conversation or a key', async (t) => {
   const gateway = await startGateway(t, {
     upstreamOptions: `headers: { x-extra: ${PROVIDER_KEY} }`,
   })
@@ -65,7 +64,7 @@ void t.test('nothing of a conversation and no key is in what the gateway says', 
         const text = await response.text().catch(() => '')
         note(response.status, text)
       }
-      // A provider that repeats what it was sent, key and all.
+      // A provider that repeats the request with its key.
       const echo = { error: { message: `bad key ${PROVIDER_KEY} for it`, type: 'x', code: 1 } }
       gateway.emulator.replay({
         status: 401,
@@ -104,7 +103,7 @@ void t.test('nothing of a conversation and no key is in what the gateway says', 
   }
 })
 
-void t.test('nothing of an answer is in what the gateway says', async (t) => {
+void t.test('no log line, metric or error has a part of a reply', async (t) => {
   const gateway = await startGateway(t)
   const chunk = (delta: object, finish: string | null): string =>
     `data: ${JSON.stringify({ id: 'c', model: 'gpt-4o', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`

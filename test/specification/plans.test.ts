@@ -1,6 +1,6 @@
 /**
- * Goal: S8, plans: what each costs and how many keys it allows.
- * Method: the configuration that is shipped, and accounts on a real store.
+ * Goal: the price of each plan and the number of its keys.
+ * Method: the shipped configuration, and accounts in a real store.
  */
 import t from 'tap'
 import { join } from 'node:path'
@@ -51,7 +51,7 @@ for (const [plan, limit] of [
   })
 }
 
-void t.test('S8: twenty at once on a plan of five: five are made', async (t) => {
+void t.test('S8: 20 at once on a plan of 5: 5 are created', async (t) => {
   const { store, account: owner } = await account(t, 'starter')
   const tries = Array.from({ length: 20 }, (_, at) => createKey(store, plans, owner, `key ${at}`))
   const made = (await Promise.allSettled(tries)).filter(({ status }) => status === 'fulfilled')
@@ -64,7 +64,7 @@ void t.test('S8: max has no limit', async (t) => {
   t.equal((await allKeys(store, owner.id)).length, 60)
 })
 
-void t.test('S8: a larger plan makes room, a smaller one takes no key away', async (t) => {
+void t.test('S8: a larger plan allows more keys, a smaller one removes none', async (t) => {
   const { store, account: owner } = await account(t, 'starter')
   for (let at = 0; at < 5; at += 1) await createKey(store, plans, owner, `key ${at}`)
   await setPlan(store, owner.id, 'pro')

@@ -1,6 +1,6 @@
 /**
- * Goal: S3, the stream, byte for byte of one shape whoever answers.
- * Method: the raw text of streams of all three provider families, by the lines of the rule.
+ * Goal: a stream has the same shape with every provider.
+ * Method: checks the raw text of streams of all three provider families line by line.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { ask, body, FAMILIES } from './exchange.js'
 
 const TOOL = { type: 'function', function: { name: 'tide', parameters: { type: 'object' } } }
 
-/** The same answer twice: streamed and whole. */
+/** The same reply, streamed and whole. */
 const TRANSCRIPTS = {
   openai: {
     stream: 'openai-chat/plain-text.stream.sse',
@@ -91,10 +91,10 @@ for (const { family, model } of FAMILIES) {
     t.ok(joined.length > 10)
   })
 
-  void t.test(`S3: ${family}: usage comes if it is asked for, and only then`, async (t) => {
+  void t.test(`S3: ${family}: usage is sent only on request`, async (t) => {
     const gateway = await startGateway(t)
-    const asked = { model, stream: true, stream_options: { include_usage: true } }
-    const chunks = chunksOf(t, (await ask(gateway, body(asked))).text)
+    const members = { model, stream: true, stream_options: { include_usage: true } }
+    const chunks = chunksOf(t, (await ask(gateway, body(members))).text)
     const last = chunks.pop()
     t.same(last?.choices, [])
     t.ok(Number(objectOf(last?.usage).total_tokens) > 0)
@@ -109,19 +109,19 @@ for (const { family, model } of FAMILIES) {
 
   void t.test(`S3: ${family}: a call of a tool, streamed`, async (t) => {
     const gateway = await startGateway(t)
-    const asked = { model, stream: true, tools: [TOOL], tool_choice: 'required' }
-    const chunks = chunksOf(t, (await ask(gateway, body(asked))).text)
-    const pieces = chunks.flatMap((chunk) => arrayOf(deltaOf(chunk).tool_calls).map(objectOf))
-    t.match(pieces[0], { index: 0, id: /./, type: 'function', function: { name: 'tide' } })
-    const text = pieces
+    const members = { model, stream: true, tools: [TOOL], tool_choice: 'required' }
+    const chunks = chunksOf(t, (await ask(gateway, body(members))).text)
+    const fragments = chunks.flatMap((chunk) => arrayOf(deltaOf(chunk).tool_calls).map(objectOf))
+    t.match(fragments[0], { index: 0, id: /./, type: 'function', function: { name: 'tide' } })
+    const text = fragments
       .filter(({ index }) => index === 0)
-      .map((piece) => stringOf(objectOf(piece.function).arguments) ?? '')
+      .map((fragment) => stringOf(objectOf(fragment.function).arguments) ?? '')
       .join('')
     t.doesNotThrow(() => void JSON.parse(text))
     t.match(chunks.at(-1), { choices: [{ finish_reason: 'tool_calls' }] })
   })
 
-  void t.test(`S3: ${family}: a stream that fails says so and is cut, never ended`, async (t) => {
+  void t.test(`S3: ${family}: a failed stream has an error event and no terminator`, async (t) => {
     const gateway = await startGateway(t)
     const messages = [{ role: 'user', content: 'Go on. [[words: 60]]' }]
     gateway.emulator.script({ fault: { kind: 'cut', event: 12, mode: 'eof' }, times: 1 })
@@ -130,8 +130,8 @@ for (const { family, model } of FAMILIES) {
     let text = ''
     const decoder = new TextDecoder()
     const read = async (): Promise<void> => {
-      for await (const piece of response.body ?? []) {
-        text += decoder.decode(piece as Uint8Array, { stream: true })
+      for await (const chunk of response.body ?? []) {
+        text += decoder.decode(chunk as Uint8Array, { stream: true })
       }
     }
     await t.rejects(read(), 'the connection is cut')

@@ -1,6 +1,6 @@
 /**
- * Goal: S2, the whole reply, byte for byte of one shape whoever answers.
- * Method: all three provider families behind a running gateway; keys, types and reasons compared.
+ * Goal: a whole reply has the same shape with every provider.
+ * Method: compares members, types and reasons of all three provider families.
  */
 import t from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../src/chat/json.js'
@@ -32,7 +32,7 @@ for (const { family, model } of FAMILIES) {
     t.equal(Number(prompt) + Number(completion), total)
   })
 
-  void t.test(`S2: ${family}: the reason is the client’s word`, async (t) => {
+  void t.test(`S2: ${family}: the finish reason is that of the client’s format`, async (t) => {
     const gateway = await startGateway(t)
     const reasonOf = async (members: Parameters<typeof body>[0]): Promise<unknown> => {
       const { json } = await ask(gateway, body({ model, ...members }))
@@ -59,7 +59,7 @@ for (const { family, model } of FAMILIES) {
   })
 }
 
-void t.test('S2: content_filter, from each provider’s own word', async (t) => {
+void t.test('S2: content_filter, from each provider’s own reason', async (t) => {
   const gateway = await startGateway(t)
   const reply = (value: object) => ({
     status: 200,
@@ -99,7 +99,7 @@ void t.test('S2: content_filter, from each provider’s own word', async (t) => 
   }
 })
 
-void t.test('S2: a 200 that holds no answer is a 502 and never an empty success', async (t) => {
+void t.test('S2: a 200 without a reply is a 502', async (t) => {
   const gateway = await startGateway(t)
   for (const { model } of FAMILIES) {
     for (const text of ['{}', '{"choices":[]}', '{"choices":"x","content":7}', '[]', 'null', '']) {

@@ -4,10 +4,10 @@
  * Method: the real program, two workers and requests of two client formats; then the command as an operator runs it.
  */
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { isObject, objectOf, type JsonObject } from '../../../src/chat/json.js'
+import { freePort } from '../../helpers/free-port.js'
 import { fileText, startServe, until } from '../../process/program.js'
 import { sluice } from '../session.js'
 
@@ -15,14 +15,6 @@ const opsPort = await freePort()
 const served = await startServe(t, { opsPort })
 const folder = join(served.file, '..')
 const SECRET_WORDS = 'the rain in Spain'
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
 
 /** A file beside the gateway's, with other routes. */
 function newFile(name: string, routes: readonly string[], more = ''): string {

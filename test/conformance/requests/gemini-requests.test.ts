@@ -29,8 +29,8 @@ const REPLY = {
 t.setTimeout(120_000)
 const google = await startRawUpstream(t, ({ url }) =>
   url.includes('alt=sse')
-    ? { type: 'text/event-stream', pieces: [`data: ${JSON.stringify(REPLY)}\r\n\r\n`] }
-    : { type: 'application/json', pieces: [JSON.stringify(REPLY)] },
+    ? { type: 'text/event-stream', chunks: [`data: ${JSON.stringify(REPLY)}\r\n\r\n`] }
+    : { type: 'application/json', chunks: [JSON.stringify(REPLY)] },
 )
 const gateway = await startGateway(t, { upstreams: { gemini: `${google.origin}/v1beta` } })
 const { emulator } = gateway

@@ -13,7 +13,7 @@ const CHUNKS = [
   'data: {"candidates": [{"content": {"parts": [{"text": "Gr\u00fc\u00dfe "}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 5,"totalTokenCount": 5},"modelVersion": "gemini-x","responseId": "r1"}\r\n\r\n',
   'data: {"candidates": [{"content": {"parts": [{"text": "\ud83d\udc0b"}],"role": "model"},"finishReason": "STOP","index": 0}],"usageMetadata": {"promptTokenCount": 5,"candidatesTokenCount": 7,"totalTokenCount": 12},"modelVersion": "gemini-x","responseId": "r1"}\r\n\r\n',
 ]
-const STREAM: Canned = { type: 'text/event-stream', pieces: CHUNKS }
+const STREAM: Canned = { type: 'text/event-stream', chunks: CHUNKS }
 const BODY = { contents: [{ parts: [{ text: 'Hello' }] }] }
 
 interface Scene {
@@ -74,7 +74,7 @@ void t.test('an upstream’s error before the stream keeps its message', async (
   const { post } = await scene(t, {
     status: 400,
     type: 'application/json',
-    pieces: [JSON.stringify({ error })],
+    chunks: [JSON.stringify({ error })],
   })
   for (const path of [GENERATE, STREAMING, `${STREAMING}?alt=sse`]) {
     const response = await post(path)
@@ -91,7 +91,7 @@ function broken(url: string, key: string): Promise<{ text: string; whole: boolea
     const headers = { 'x-goog-api-key': key, 'content-type': 'application/json' }
     const req = httpRequest(url, { method: 'POST', headers }, (res) => {
       let text = ''
-      res.setEncoding('utf8').on('data', (piece: string) => (text += piece))
+      res.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
       res.on('error', () => undefined)
       res.on('close', () => resolve({ text, whole: res.complete }))
     })
@@ -103,7 +103,7 @@ function broken(url: string, key: string): Promise<{ text: string; whole: boolea
 void t.test(
   'a stream that breaks off ends in an error, the array without its bracket',
   async (t) => {
-    const { gateway } = await scene(t, { ...STREAM, pieces: CHUNKS.slice(0, 1), cut: true })
+    const { gateway } = await scene(t, { ...STREAM, chunks: CHUNKS.slice(0, 1), cut: true })
     const array = await broken(`${gateway.origin}${STREAMING}`, gateway.secret)
     t.equal(array.whole, false)
     t.notOk(array.text.trimEnd().endsWith(']'))
@@ -121,7 +121,7 @@ void t.test('reasoning state of another provider’s model does not reach Google
   const reply = { candidates: [{ content: { parts: [{ text: 'Yes' }] }, finishReason: 'STOP' }] }
   const { gateway, google, post } = await scene(t, {
     type: 'application/json',
-    pieces: [JSON.stringify(reply)],
+    chunks: [JSON.stringify(reply)],
   })
   const tools = [{ functionDeclarations: [{ name: 'get_time' }] }]
   const generationConfig = { thinkingConfig: { thinkingLevel: 'high', includeThoughts: true } }
@@ -168,8 +168,8 @@ void t.test('reasoning state of another provider’s model does not reach Google
 
 void t.test('a body that names another model, and settings in both spellings', async (t) => {
   const reply = { candidates: [{ content: { parts: [{ text: 'Yes' }] }, finishReason: 'STOP' }] }
-  const pieces = [JSON.stringify(reply)]
-  const { google, post } = await scene(t, { type: 'application/json', pieces })
+  const chunks = [JSON.stringify(reply)]
+  const { google, post } = await scene(t, { type: 'application/json', chunks })
   t.equal((await post(GENERATE, { model: 'models/gemini-other', ...BODY })).status, 200)
   t.same(JSON.parse(google.requests.at(-1)?.body.toString() ?? ''), BODY, 'the path decides')
   const twice = await post(GENERATE, {
@@ -182,7 +182,7 @@ void t.test('a body that names another model, and settings in both spellings', a
 
 void t.test('a count passes to Google, with the model that the path names', async (t) => {
   const reply = '{"totalTokens": 9,"promptTokensDetails": []}'
-  const { google, post } = await scene(t, { type: 'application/json', pieces: [reply] })
+  const { google, post } = await scene(t, { type: 'application/json', chunks: [reply] })
   const path = GENERATE.replace('generateContent', 'countTokens')
   const plain = await post(path)
   t.same(await plain.json(), { totalTokens: 9 })

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { freePort } from '../../helpers/redis.js'
+import { freePort } from '../../helpers/free-port.js'
 import { fileText, makeKey, run, startServe, until, type Served } from '../program.js'
 
 /** A reply that takes about 1.5 s. */

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
-import { freePort } from '../../helpers/redis.js'
+import { freePort } from '../../helpers/free-port.js'
 import { alive, fileText, get, hasAllWorkers, MAIN, prepare, until } from '../program.js'
 
 /** A pipe holds 64 KiB and a socket some more; each line has about 400 bytes. */
