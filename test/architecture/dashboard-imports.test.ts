@@ -99,7 +99,7 @@ void t.test('a breach of each rule is found', (t) => {
   t.match(found('pages/a.tsx', "import UPlot from 'uplot'"), /may not import/)
   t.match(found('components/a.tsx', "import 'left-pad'"), /no place/)
   t.match(found('api/a.ts', "import { key } from '../../server/schema/schema.js'"), /import a type/)
-  t.match(found('api/a.ts', "import type { X } from '../../session.js'"), /schemas only/)
+  t.match(found('api/a.ts', "import type { X } from '../../session.js'"), /only the schemas/)
   t.match(found('components/a.tsx', "import { X } from '../pages/b.js'"), /points up/)
   t.match(found('components/a.tsx', "import './a.css'"), /main\.tsx/)
   t.equal(found('api/a.ts', "import type { Key } from '../../server/schema/schema.js'"), '')

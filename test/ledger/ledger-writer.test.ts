@@ -140,15 +140,15 @@ void t.test('what an outage spent comes to the budgets with its row', async (t) 
   const budget = { subject: 'key:k', shared: false, limitNanoUsd: 100, costNanoUsd: 7 }
   const demands = [{ ...budget, kind: 'usd_day' }] as const
   await ledgerWriter.settle(aRow('a'), { demands, takenFrom: 'nothing' })
-  t.same(ledger.limitDemands.get('a'), { demands, taken: 'nothing' })
+  t.same(ledger.limitDemands.get('a'), { demands, takenFrom: 'nothing' })
   ledger.mode = 'refuses'
   for (const taken of ['nothing', 'slice', 'reserved'] as const) {
     await ledgerWriter.settle(aRow(taken), { demands, takenFrom: taken })
   }
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 4)
-  t.same(ledger.limitDemands.get('nothing'), { demands, taken: 'nothing' })
-  t.same(ledger.limitDemands.get('slice'), { demands, taken: 'slice' })
+  t.same(ledger.limitDemands.get('nothing'), { demands, takenFrom: 'nothing' })
+  t.same(ledger.limitDemands.get('slice'), { demands, takenFrom: 'slice' })
   t.equal(ledger.limitDemands.get('reserved'), undefined, 'its reservation is what counts')
 })
 

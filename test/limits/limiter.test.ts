@@ -156,7 +156,7 @@ void t.test('what a slice lets in is reserved once it runs on', async (t) => {
   const limitReservation = await scene.admit('r1', BUDGET)
   t.match(limitReservation, { taken: 'slice', looks: 0 })
   if (limitReservation === null) return
-  t.same(storeReservationOf(limitReservation), { demands: [BUDGET], taken: 'slice' })
+  t.same(storeReservationOf(limitReservation), { demands: [BUDGET], takenFrom: 'slice' })
   await scene.limiter.renew()
   t.same(scene.renewed, [], 'there is nothing to renew yet')
   scene.limiter.noteRunning()
