@@ -112,7 +112,9 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],
   pino: [/^observe\/log\/(?:log|sink)\.ts$/],
   'prom-client': [/^observe\/metrics\//],
-  undici: [/^upstreams\/(?:guarded-connector|dispatcher|media-fetcher|pool|pooled-request|upstreams)\.ts$/],
+  undici: [
+    /^upstreams\/(?:guarded-connector|dispatcher|media-fetcher|pool|pooled-request|upstreams)\.ts$/,
+  ],
   yaml: [/^config\/yaml\.ts$/, /^documentation\/openapi\.ts$/],
   zod: [
     /^cli\/restart\.ts$/,
