@@ -56,6 +56,10 @@ export async function runBackup(
     terminal.err(`sluice: the folder '${dirname(file)}' does not exist; create it first`)
     return 1
   }
+  if (existsSync(file)) {
+    terminal.err(`sluice: the file '${file}' exists already; choose another name or remove it first`)
+    return 1
+  }
   return reporting(terminal, async () => {
     const { bytes, accounts, keys, entries } = await backupSqlite(path, file, (copied, all) =>
       terminal.err(`sluice: ${megabytes(copied)} of about ${megabytes(all)} copied so far`),
