@@ -19,8 +19,11 @@ const CHECKED = [
   'src/dialects/anthropic',
   'src/dialects/gemini',
   'src/main.ts',
+  'test/dialects/anthropic',
+  'test/dialects/gemini',
   'test/examples',
   'test/helpers',
+  'test/native',
   'test/specification',
   'test/transcripts',
 ]
