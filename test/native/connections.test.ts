@@ -1,7 +1,7 @@
 /**
- * Goal: native access reaches its upstream as the configuration says (TLS, proxy), within the limits of the key and
- * of the listener.
- * Method: a whole gateway over providers on real sockets, a proxy that opens tunnels, and certificates made for the test.
+ * Goal: native access connects to its upstream as configured (TLS, proxy), within the limits of the key and of the
+ * listener.
+ * Method: a gateway in front of providers on real sockets, a proxy that opens tunnels, and generated certificates.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -34,12 +34,12 @@ async function listen(t: Test, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-async function startProxy(t: Test): Promise<{ url: string; asked: string[]; fail: () => void }> {
-  const asked: string[] = []
+async function startProxy(t: Test): Promise<{ url: string; requests: string[]; fail: () => void }> {
+  const requests: string[] = []
   let isFailing = false
   const server = createServer()
   server.on('connect', (req, socket: Socket) => {
-    asked.push(`${req.url ?? ''} ${req.headers['proxy-authorization'] ?? ''}`)
+    requests.push(`${req.url ?? ''} ${req.headers['proxy-authorization'] ?? ''}`)
     socket.on('error', () => undefined)
     if (isFailing) {
       socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
@@ -54,7 +54,7 @@ async function startProxy(t: Test): Promise<{ url: string; asked: string[]; fail
     socket.on('close', () => upstream.destroy())
   })
   const port = await listen(t, server)
-  return { url: `http://user:p%40ss@127.0.0.1:${port}`, asked, fail: () => (isFailing = true) }
+  return { url: `http://user:p%40ss@127.0.0.1:${port}`, requests, fail: () => (isFailing = true) }
 }
 
 interface Secured {
@@ -64,7 +64,7 @@ interface Secured {
   readonly names: (string | false)[]
 }
 
-/** A provider that asks for a client certificate, and whose own is for `api.internal`. */
+/** A provider that requires a client certificate and has a certificate for `api.internal`. */
 async function startSecured(t: Test): Promise<Secured> {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'ca')
@@ -103,7 +103,7 @@ async function greeting(gateway: TestGateway): Promise<string> {
   return message.toString()
 }
 
-/** The status of a WebSocket's refusal. */
+/** The HTTP status with which a WebSocket is refused. */
 async function refusal(gateway: TestGateway): Promise<number> {
   const [, reply] = (await once(openSocket(gateway), 'unexpected-response')) as [
     unknown,
@@ -112,7 +112,7 @@ async function refusal(gateway: TestGateway): Promise<number> {
   return reply.statusCode
 }
 
-void t.test('a WebSocket to an upstream that cannot be reached: 502', async (t) => {
+void t.test('a WebSocket to an unreachable upstream is answered 502', async (t) => {
   const port = await listen(
     t,
     createServer().on('connection', (socket: Socket) => socket.destroy()),
@@ -126,7 +126,7 @@ void t.test('a WebSocket to an upstream that cannot be reached: 502', async (t) 
   }
 })
 
-void t.test('the TLS options of the upstream, without and with a proxy', async (t) => {
+void t.test('the TLS options of the upstream apply without and with a proxy', async (t) => {
   const { baseUrl, ca, client, names } = await startSecured(t)
   const proxy = await startProxy(t)
   const tls = `tls: { ca: ${ca}, cert: ${client.cert}, key: ${client.key}, server_name: api.internal }`
@@ -142,15 +142,15 @@ void t.test('the TLS options of the upstream, without and with a proxy', async (
     t.equal((await files(strict)).status, 502, "the certificate's name is checked")
   }
   const basic = Buffer.from('user:p@ss').toString('base64')
-  t.equal(proxy.asked[0], `${new URL(baseUrl).host} Basic ${basic}`)
+  t.equal(proxy.requests[0], `${new URL(baseUrl).host} Basic ${basic}`)
 })
 
-void t.test('requests and WebSockets go through the proxy, and never around it', async (t) => {
+void t.test('requests and WebSockets use the proxy and do not bypass it', async (t) => {
   const proxy = await startProxy(t)
   const { gateway, provider, get } = await openStage(t, { proxy: proxy.url })
   t.equal((await get('/v1/files')).status, 200)
   t.equal((await get('/v1/files')).status, 200)
-  t.equal(proxy.asked.length, 1, 'the connection is used again')
+  t.equal(proxy.requests.length, 1, 'the connection is reused')
   t.match(await greeting(gateway), /session.created/)
   t.notMatch(JSON.stringify(provider.seen), 'proxy-authorization')
   const failing = await startProxy(t)
@@ -160,11 +160,11 @@ void t.test('requests and WebSockets go through the proxy, and never around it',
   t.equal(refused.status, 502)
   t.match(await refused.text(), /upstream_unreachable/)
   t.equal(await refusal(second.gateway), 502)
-  t.equal(failing.asked.length, 2)
+  t.equal(failing.requests.length, 2)
   t.equal(second.provider.seen.length, 0)
 })
 
-void t.test('the proxy of the environment', async (t) => {
+void t.test('proxy: env uses the proxy of the environment', async (t) => {
   const { baseUrl, ca, client } = await startSecured(t)
   const proxy = await startProxy(t)
   const tls = `tls: { ca: ${ca}, cert: ${client.cert}, key: ${client.key}, server_name: api.internal }`
@@ -175,21 +175,21 @@ void t.test('the proxy of the environment', async (t) => {
   process.env['http_proxy'] = proxy.url
   const through = await startGateway(t, { upstreams: { openai } })
   t.equal((await files(through)).status, 200)
-  t.equal(proxy.asked.length, 1, 'also for https, if there is no HTTPS_PROXY')
+  t.equal(proxy.requests.length, 1, 'also for https, if there is no HTTPS_PROXY')
   const { host } = new URL(baseUrl)
   for (const exceptions of ['127.0.0.1', host, '*']) {
     process.env['no_proxy'] = exceptions
     const around = await startGateway(t, { upstreams: { openai } })
     t.equal((await files(around)).status, 200)
-    t.equal(proxy.asked.length, 1, `NO_PROXY=${exceptions}`)
+    t.equal(proxy.requests.length, 1, `NO_PROXY=${exceptions}`)
   }
   process.env['no_proxy'] = `127.0.0.1:1`
   process.env['http_proxy'] = 'no url'
   const wrong = await startGateway(t, { upstreams: { openai } })
-  t.equal((await files(wrong)).status, 502, 'never around a proxy whose address is wrong')
+  t.equal((await files(wrong)).status, 502, 'a proxy with a wrong address is not bypassed')
 })
 
-void t.test('a proxy that does not answer: connect_ms', async (t) => {
+void t.test('a proxy that does not reply is limited by connect_ms', async (t) => {
   const port = await listen(
     t,
     createServer().on('connect', () => undefined),
@@ -202,7 +202,7 @@ void t.test('a proxy that does not answer: connect_ms', async (t) => {
   t.ok(status === 502 || status === 504, String(status))
 })
 
-void t.test('limits of requests per minute', async (t) => {
+void t.test('requests_per_minute limits requests and WebSockets', async (t) => {
   const { gateway, get } = await openStage(t, {
     more: 'limits: [{ scope: key, requests_per_minute: 2 }]',
   })
@@ -253,7 +253,7 @@ void t.test('open WebSockets count in server.max_connections', async (t) => {
   const { gateway, provider } = await openStage(t, { server: 'max_connections: 2' })
   const held = [openSocket(gateway), openSocket(gateway)]
   await Promise.all(held.map((socket) => once(socket, 'message')))
-  const answer = async (): Promise<string> => {
+  const statusLine = async (): Promise<string> => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.on('error', () => undefined)
     socket.end('GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
@@ -262,9 +262,9 @@ void t.test('open WebSockets count in server.max_connections', async (t) => {
     await once(socket, 'close')
     return text.split('\r\n')[0] ?? ''
   }
-  t.equal(await answer(), 'HTTP/1.1 503 Service Unavailable')
+  t.equal(await statusLine(), 'HTTP/1.1 503 Service Unavailable')
   held[0]?.close()
   await eventually(() => provider.sockets.size === 1 && gateway.lines.length > 0, 'one is closed')
-  t.match(await answer(), /^HTTP\/1\.1 (?!503)/)
+  t.match(await statusLine(), /^HTTP\/1\.1 (?!503)/)
   held[1]?.terminate()
 })

@@ -1,7 +1,7 @@
 /**
- * Goal: native access keeps the gateway's promises: nothing unlisted, no credential across, limits, bounded memory,
- * and a prompt end when either side leaves.
- * Method: a whole gateway, a provider on a real socket, and clients that misbehave.
+ * Goal: native access serves only listed paths, replaces credentials, enforces limits, bounds its memory, and ends
+ * promptly when the client or the upstream closes.
+ * Method: a gateway, a provider on a real socket, and clients that misbehave.
  */
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { allKeys } from '../helpers/lists.js'
 import { BIG_BYTES } from './provider.js'
 import { openStage, type Stage } from './stage.js'
 
-/** The reply to bytes on a fresh connection, to its end. */
+/** Sends bytes on a new connection and returns everything until its end. */
 async function raw(port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   socket.write(text)
@@ -33,16 +33,16 @@ function openSocket({ gateway }: Stage, path = '/v1/realtime'): WebSocket {
   return new WebSocket(url, ['realtime'], { headers })
 }
 
-void t.test('what is not listed is 404, and no spelling of a path gets further', async (t) => {
+void t.test('a path that is not listed is answered 404 in any spelling', async (t) => {
   const { gateway, provider, get } = await openStage(t)
   for (const path of ['/v1/models', '/v1/files/', '/v1', '', '/v1/files%2f..%2fadmin']) {
     const { status } = await get(path)
     t.ok(status === 404 || status === 400, `${path}: ${status}`)
   }
   t.equal((await get('/v1/files', { method: 'PUT' })).status, 404)
-  const other = `${gateway.origin}/native/nobody/v1/files`
+  const other = `${gateway.origin}/native/unknown/v1/files`
   t.equal((await fetch(other, { headers: { 'x-api-key': gateway.secret } })).status, 404)
-  t.equal((await fetch(other)).status, 401, 'the key comes first')
+  t.equal((await fetch(other)).status, 401, 'the key is checked first')
   const head = `authorization: Bearer ${gateway.secret}\r\nhost: a\r\nconnection: close\r\n\r\n`
   for (const target of [
     '/native/openai/v1/files/../admin',
@@ -60,7 +60,7 @@ void t.test('what is not listed is 404, and no spelling of a path gets further',
   t.equal(provider.seen.length, 0)
 })
 
-void t.test('the credential is replaced, and nothing secret crosses', async (t) => {
+void t.test('the credential is replaced, and no secret is passed on', async (t) => {
   const { gateway, provider, get } = await openStage(t)
   for (const header of ['x-api-key', 'x-goog-api-key']) {
     const url = `${gateway.origin}/native/openai/v1/files?limit=2&key=${gateway.secret}`
@@ -96,7 +96,7 @@ void t.test('the credential is replaced, and nothing secret crosses', async (t) 
   )
 })
 
-void t.test('a reply with an error status passes as it is', async (t) => {
+void t.test('a reply with an error status passes unchanged', async (t) => {
   const { gateway, get } = await openStage(t)
   const reply = await get('/v1/nothing')
   t.equal(reply.status, 404)
@@ -105,21 +105,21 @@ void t.test('a reply with an error status passes as it is', async (t) => {
   t.match(await rowsOf(gateway), [{ status: 404, outcome: 'upstream_rejected', costNanoUsd: 0 }])
 })
 
-/** A body that counts what is taken of it. */
+/** A body of `BIG_BYTES`, and a count of the bytes that have been read from it. */
 function counted(): { body: Readable; taken: () => number } {
-  const piece = Buffer.alloc(65_536, 'y')
-  let pieces = 0
+  const chunk = Buffer.alloc(65_536, 'y')
+  let chunks = 0
   const body = new Readable({
     read() {
-      if (pieces * piece.length >= BIG_BYTES) {
+      if (chunks * chunk.length >= BIG_BYTES) {
         this.push(null)
         return
       }
-      pieces += 1
-      this.push(piece)
+      chunks += 1
+      this.push(chunk)
     },
   })
-  return { body, taken: () => pieces * piece.length }
+  return { body, taken: () => chunks * chunk.length }
 }
 
 void t.test('large bodies stream in both directions', async (t) => {
@@ -134,7 +134,7 @@ void t.test('large bodies stream in both directions', async (t) => {
   t.equal(bytes, BIG_BYTES)
 })
 
-void t.test('an upstream that does not read holds the client back', async (t) => {
+void t.test('an upstream that does not read pauses the client', async (t) => {
   const { provider, get } = await openStage(t, {
     server: `max_body_bytes: ${BIG_BYTES + 1}`,
   })
@@ -145,27 +145,30 @@ void t.test('an upstream that does not read holds the client back', async (t) =>
   const reply = get('/v1/unread', request)
   let last = -1
   await eventually(() => {
-    const stands = provider.seen.length > 0 && taken() > 0 && taken() === last
+    const isPaused = provider.seen.length > 0 && taken() > 0 && taken() === last
     last = taken()
-    return stands
-  }, 'the client stands')
+    return isPaused
+  }, 'the client is paused')
   t.ok(last < BIG_BYTES / 2, `${last} bytes`)
   leave.abort()
   await t.rejects(reply)
 })
 
-void t.test('a body above max_body_bytes is 413, announced or not', async (t) => {
-  const { provider, get } = await openStage(t, { server: 'max_body_bytes: 100000' })
-  t.equal((await get('/v1/sink', { method: 'POST', body: Buffer.alloc(100_001) })).status, 413)
-  t.equal(provider.seen.length, 0, 'refused before it is sent')
-  const body = Readable.toWeb(Readable.from([Buffer.alloc(60_000), Buffer.alloc(60_000)]))
-  const reply = await get('/v1/sink', { method: 'POST', body, duplex: 'half' })
-  t.equal(reply.status, 413)
-  t.ok(provider.receivedBytes() <= 100_000)
-  t.equal((await get('/v1/sink', { method: 'POST', body: Buffer.alloc(100_000) })).status, 200)
-})
+void t.test(
+  'a body above max_body_bytes is answered 413, with and without content-length',
+  async (t) => {
+    const { provider, get } = await openStage(t, { server: 'max_body_bytes: 100000' })
+    t.equal((await get('/v1/sink', { method: 'POST', body: Buffer.alloc(100_001) })).status, 413)
+    t.equal(provider.seen.length, 0, 'refused before it is sent')
+    const body = Readable.toWeb(Readable.from([Buffer.alloc(60_000), Buffer.alloc(60_000)]))
+    const reply = await get('/v1/sink', { method: 'POST', body, duplex: 'half' })
+    t.equal(reply.status, 413)
+    t.ok(provider.receivedBytes() <= 100_000)
+    t.equal((await get('/v1/sink', { method: 'POST', body: Buffer.alloc(100_000) })).status, 200)
+  },
+)
 
-void t.test('a body that the method does not announce never reaches the upstream', async (t) => {
+void t.test('the body of a GET or DELETE is refused and does not reach the upstream', async (t) => {
   const { gateway, provider } = await openStage(t)
   const smuggled = 'GET /v1/denied HTTP/1.1\r\nhost: a\r\n\r\n'
   for (const method of ['GET', 'DELETE']) {
@@ -189,10 +192,10 @@ void t.test(
     socket.pause()
     let last = -1
     await eventually(() => {
-      const stands = provider.writtenBytes() > 0 && provider.writtenBytes() === last
+      const isPaused = provider.writtenBytes() > 0 && provider.writtenBytes() === last
       last = provider.writtenBytes()
-      return stands
-    }, 'the upstream stands')
+      return isPaused
+    }, 'the upstream is paused')
     t.ok(last < BIG_BYTES / 2, `${last} bytes`)
     socket.destroy()
     await eventually(() => provider.aborted() === 1, 'the upstream request ends')
@@ -201,21 +204,24 @@ void t.test(
   },
 )
 
-void t.test('an upstream that fails: 502, 504, or a broken reply', async (t) => {
-  const { gateway, get } = await openStage(t, {
-    options: ', timeouts: { connect_ms: 500, first_byte_ms: 300 }',
-  })
-  t.equal((await get('/v1/silent')).status, 504)
-  const half = await get('/v1/half')
-  t.equal(half.status, 200)
-  await t.rejects(half.text(), 'cut, not ended')
-  await eventually(() => gateway.lines.length > 1, 'the lines')
-  t.match(gateway.lines[1], { outcome: 'upstream_truncated' })
-  const dead = await openStage(t, { options: ', timeouts: { connect_ms: 500 }' })
-  t.equal((await dead.get('/v1/files')).status, 200)
-})
+void t.test(
+  'an upstream that fails is answered 502 or 504, or its reply is truncated',
+  async (t) => {
+    const { gateway, get } = await openStage(t, {
+      options: ', timeouts: { connect_ms: 500, first_byte_ms: 300 }',
+    })
+    t.equal((await get('/v1/silent')).status, 504)
+    const half = await get('/v1/half')
+    t.equal(half.status, 200)
+    await t.rejects(half.text(), 'truncated')
+    await eventually(() => gateway.lines.length > 1, 'the lines')
+    t.match(gateway.lines[1], { outcome: 'upstream_truncated' })
+    const other = await openStage(t, { options: ', timeouts: { connect_ms: 500 }' })
+    t.equal((await other.get('/v1/files')).status, 200)
+  },
+)
 
-void t.test('limits hold, and native_usd_per_request counts against budgets', async (t) => {
+void t.test('limits apply, and native_usd_per_request counts toward budgets', async (t) => {
   const limited = await openStage(t, {
     options: ', native_usd_per_request: 0.4',
     more: 'limits: [{ for: key, usd_per_day: 1 }]'.replace('for: key', 'scope: key'),
@@ -233,7 +239,7 @@ void t.test('limits hold, and native_usd_per_request counts against budgets', as
   t.equal((await unpriced.get('/v1/files')).status, 403)
 })
 
-void t.test('a WebSocket holds a place of a concurrency limit until it closes', async (t) => {
+void t.test('a WebSocket uses a slot of a concurrency limit until it closes', async (t) => {
   const stage = await openStage(t, { more: 'limits: [{ scope: key, concurrent: 1 }]' })
   const socket = openSocket(stage)
   await once(socket, 'message')
@@ -243,26 +249,29 @@ void t.test('a WebSocket holds a place of a concurrency limit until it closes', 
   t.equal((await stage.get('/v1/files')).status, 200)
 })
 
-void t.test('a WebSocket carries no credential and outlives the stall timeout', async (t) => {
-  const stage = await openStage(t, { server: 'client_stall_ms: 1000' })
-  const socket = openSocket(stage)
-  const greeted = once(socket, 'message')
-  const [upgraded] = (await once(socket, 'upgrade')) as [{ headers: Record<string, string> }]
-  t.match(upgraded.headers['x-request-id'], /./)
-  await greeted
-  const seen = stage.provider.seen[0]
-  t.equal(seen?.headers.authorization, 'Bearer emulated')
-  t.equal(seen?.headers.cookie, undefined)
-  await new Promise((resolve) => setTimeout(resolve, 2500))
-  const big = Buffer.alloc(1_000_000, 7)
-  socket.send(big)
-  const [echo] = (await once(socket, 'message')) as [Buffer]
-  t.ok(echo.equals(big), 'idle, and still open')
-  for (const client of stage.provider.sockets) client.terminate()
-  await once(socket, 'close')
-  await eventually(() => stage.gateway.lines.length > 0, 'the line')
-  t.match(await rowsOf(stage.gateway), [{ status: 101 }])
-})
+void t.test(
+  'a WebSocket passes no credential and is not subject to the stall timeout',
+  async (t) => {
+    const stage = await openStage(t, { server: 'client_stall_ms: 1000' })
+    const socket = openSocket(stage)
+    const greeted = once(socket, 'message')
+    const [upgraded] = (await once(socket, 'upgrade')) as [{ headers: Record<string, string> }]
+    t.match(upgraded.headers['x-request-id'], /./)
+    await greeted
+    const seen = stage.provider.seen[0]
+    t.equal(seen?.headers.authorization, 'Bearer emulated')
+    t.equal(seen?.headers.cookie, undefined)
+    await new Promise((resolve) => setTimeout(resolve, 2500))
+    const big = Buffer.alloc(1_000_000, 7)
+    socket.send(big)
+    const [echo] = (await once(socket, 'message')) as [Buffer]
+    t.ok(echo.equals(big), 'the idle WebSocket is open')
+    for (const client of stage.provider.sockets) client.terminate()
+    await once(socket, 'close')
+    await eventually(() => stage.gateway.lines.length > 0, 'the line')
+    t.match(await rowsOf(stage.gateway), [{ status: 101 }])
+  },
+)
 
 void t.test('a revoked key closes its WebSocket within a second', async (t) => {
   const stage = await openStage(t)
@@ -278,7 +287,7 @@ void t.test('a revoked key closes its WebSocket within a second', async (t) => {
   await closed
   t.ok(performance.now() - beganMs < 1000, `${Math.round(performance.now() - beganMs)} ms`)
   await store.close()
-  await eventually(() => stage.provider.sockets.size === 0, 'the upstream too')
+  await eventually(() => stage.provider.sockets.size === 0, 'the upstream WebSocket is closed')
   await eventually(() => gateway.lines.length > 0, 'the line')
   t.match(gateway.lines.at(-1), { outcome: 'unauthenticated', status: 101 })
 })
@@ -332,18 +341,21 @@ void t.test('refused upgrades get one error and a closed connection', async (t) 
   t.match(gateway.lines.at(-1), { status: 502, outcome: 'upstream_denied', upstream_status: 401 })
 })
 
-void t.test('several API keys take turns, and one that the provider refuses rests', async (t) => {
-  const { gateway, provider, get } = await openStage(t)
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(gateway.configFile, text.replace('api_key: emulated', 'api_keys: [k-one, k-two]'))
-  gateway.reload()
-  const keys = (): (string | undefined)[] =>
-    provider.seen.map(({ headers }) => headers.authorization)
-  await get('/v1/files')
-  await get('/v1/files')
-  t.same(new Set(keys()), new Set(['Bearer k-one', 'Bearer k-two']))
-  await get('/v1/denied')
-  const refused = keys().at(-1)
-  for (let at = 0; at < 4; at += 1) await get('/v1/files')
-  t.notOk(keys().slice(-4).includes(refused))
-})
+void t.test(
+  'several API keys are used in turn, and one that the provider rejects rests',
+  async (t) => {
+    const { gateway, provider, get } = await openStage(t)
+    const text = readFileSync(gateway.configFile, 'utf8')
+    writeFileSync(gateway.configFile, text.replace('api_key: emulated', 'api_keys: [k-one, k-two]'))
+    gateway.reload()
+    const keys = (): (string | undefined)[] =>
+      provider.seen.map(({ headers }) => headers.authorization)
+    await get('/v1/files')
+    await get('/v1/files')
+    t.same(new Set(keys()), new Set(['Bearer k-one', 'Bearer k-two']))
+    await get('/v1/denied')
+    const refused = keys().at(-1)
+    for (let at = 0; at < 4; at += 1) await get('/v1/files')
+    t.notOk(keys().slice(-4).includes(refused))
+  },
+)

@@ -1,4 +1,7 @@
-/** Goal: no spelling of a path reaches what no rule opens. Method: the pure functions, with hostile paths. */
+/**
+ * Goal: no spelling of a path reaches an endpoint that no rule opens.
+ * Method: the pure functions, with hostile paths.
+ */
 import t from 'tap'
 import { headersForClient, headersForUpstream } from '../../src/gateway/native/filter-headers.js'
 import { isOpen, nativePathOf, nativeUrl } from '../../src/gateway/native/native-path.js'
@@ -6,7 +9,7 @@ import { usageIn } from '../../src/gateway/native/body-streams.js'
 
 const segments = (path: string): readonly string[] => nativePathOf(path)?.segments ?? []
 
-void t.test('paths are normalised, and ambiguous ones refused', (t) => {
+void t.test('paths are normalized, and ambiguous ones are refused', (t) => {
   t.strictSame(nativePathOf('/native/openai/v1/files'), {
     upstream: 'openai',
     segments: ['v1', 'files'],
@@ -33,7 +36,7 @@ void t.test('paths are normalised, and ambiguous ones refused', (t) => {
   t.end()
 })
 
-void t.test('* stands for one or more segments', (t) => {
+void t.test('* matches one or more segments', (t) => {
   const open = (pattern: string, path: string): boolean =>
     isOpen([{ method: 'GET', segments: pattern.split('/') }], 'GET', path.split('/'))
   t.ok(open('v1/files/*', 'v1/files/a'))
@@ -53,27 +56,30 @@ void t.test('* stands for one or more segments', (t) => {
   t.end()
 })
 
-void t.test('the version of base_url is not doubled, and no credential stays in the query', (t) => {
-  const to = (baseUrl: string, path: string, query = '', own = {}): string =>
-    nativeUrl({ baseUrl, query: own }, path.split('/'), query).href
-  t.equal(to('https://a.com/v1', 'v1/files'), 'https://a.com/v1/files')
-  t.equal(to('https://a.com/x/v1', 'v1/files'), 'https://a.com/x/v1/files')
-  t.equal(to('https://a.com/v1beta', 'v1alpha/files'), 'https://a.com/v1alpha/files')
-  t.equal(to('https://a.com/v1', 'files'), 'https://a.com/v1/files')
-  t.equal(to('https://a.com', 'v1/models/x:embed'), 'https://a.com/v1/models/x:embed')
-  t.equal(to('https://a.com/v1', 'v1/a?b#c'), 'https://a.com/v1/a%3Fb%23c')
-  t.equal(
-    to('https://a.com/v1', 'v1/f', 'a=1&key=s&%6bey=s&KEY=s&access_token=s&b=2'),
-    'https://a.com/v1/f?a=1&b=2',
-  )
-  t.equal(
-    to('https://a.com', 'f', 'api-version=x&a=1', { 'api-version': '1' }),
-    'https://a.com/f?a=1&api-version=1',
-  )
-  t.end()
-})
+void t.test(
+  'the version of base_url is not repeated, and credentials are removed from the query',
+  (t) => {
+    const to = (baseUrl: string, path: string, query = '', own = {}): string =>
+      nativeUrl({ baseUrl, query: own }, path.split('/'), query).href
+    t.equal(to('https://a.com/v1', 'v1/files'), 'https://a.com/v1/files')
+    t.equal(to('https://a.com/x/v1', 'v1/files'), 'https://a.com/x/v1/files')
+    t.equal(to('https://a.com/v1beta', 'v1alpha/files'), 'https://a.com/v1alpha/files')
+    t.equal(to('https://a.com/v1', 'files'), 'https://a.com/v1/files')
+    t.equal(to('https://a.com', 'v1/models/x:embed'), 'https://a.com/v1/models/x:embed')
+    t.equal(to('https://a.com/v1', 'v1/a?b#c'), 'https://a.com/v1/a%3Fb%23c')
+    t.equal(
+      to('https://a.com/v1', 'v1/f', 'a=1&key=s&%6bey=s&KEY=s&access_token=s&b=2'),
+      'https://a.com/v1/f?a=1&b=2',
+    )
+    t.equal(
+      to('https://a.com', 'f', 'api-version=x&a=1', { 'api-version': '1' }),
+      'https://a.com/f?a=1&api-version=1',
+    )
+    t.end()
+  },
+)
 
-void t.test('credentials, cookies and hop-by-hop headers do not cross', (t) => {
+void t.test('credentials, cookies and hop-by-hop headers are removed', (t) => {
   const secret = {
     authorization: 's',
     cookie: 's',
@@ -117,7 +123,7 @@ void t.test('credentials, cookies and hop-by-hop headers do not cross', (t) => {
   t.end()
 })
 
-void t.test('usage is found in the words of each provider', (t) => {
+void t.test("usage is read in each provider's format", (t) => {
   t.strictSame(usageIn('{"usage":{"prompt_tokens":3,"total_tokens":3}}'), { input: 3, output: 0 })
   t.strictSame(usageIn('{"usage":{"input_tokens":3,"output_tokens":4}}'), { input: 3, output: 4 })
   t.strictSame(usageIn('{"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4}}'), {

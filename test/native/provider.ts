@@ -1,6 +1,6 @@
 /**
- * A provider's own endpoints for tests of native access: files, audio and realtime, as OpenAI has them, and a few
- * paths that misbehave. It keeps the head of every request.
+ * A provider for tests of native access: files, audio and realtime endpoints like OpenAI's, and paths that misbehave.
+ * It records the head of every request.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -17,7 +17,7 @@ export interface Seen {
 
 /** A running provider. */
 export interface Provider {
-  /** With the version, for `base_url`. */
+  /** The value for `base_url`, with the version. */
   readonly baseUrl: string
   readonly seen: Seen[]
   /** Bytes of request bodies that have arrived. */
@@ -33,7 +33,7 @@ export interface Provider {
 /** `API_KEY` of the configuration. */
 export const UPSTREAM_KEY = 'sk-of-the-upstream'
 export const BIG_BYTES = 200 * 1024 * 1024
-const PIECE = Buffer.alloc(65_536, 'x')
+const CHUNK = Buffer.alloc(65_536, 'x')
 
 /** Listens on a free port until the test ends. */
 export async function startProvider(t: Test): Promise<Provider> {
@@ -161,8 +161,8 @@ async function misbehave(
     case '/v1/big':
       res.writeHead(200, { 'content-type': 'application/octet-stream' })
       while (counts.written < BIG_BYTES && !res.destroyed) {
-        counts.written += PIECE.length
-        if (res.write(PIECE)) continue
+        counts.written += CHUNK.length
+        if (res.write(CHUNK)) continue
         await new Promise<void>((resolve) => {
           const go = (): void => {
             res.off('drain', go).off('close', go)

@@ -1,6 +1,6 @@
 /**
- * Goal: the OpenAI SDK works through native access as it does with OpenAI itself.
- * Method: the real SDK over a whole gateway, and a provider that has the endpoints.
+ * Goal: the OpenAI SDK works through native access like with OpenAI itself.
+ * Method: the real SDK, a gateway, and a provider with the endpoints.
  */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -22,7 +22,7 @@ void t.test('files: create, list, retrieve, content, delete', async (t) => {
   t.equal((await client.files.list()).data.length, 1)
   t.equal((await client.files.retrieve('file-1')).filename, 'notes.jsonl')
   const content = await (await client.files.content('file-1')).text()
-  t.match(content, /\{"a":1\}/, 'the form arrived as it was sent')
+  t.match(content, /\{"a":1\}/, 'the form arrives unchanged')
   t.equal((await client.files.delete('file-1')).deleted, true)
   t.strictSame(
     provider.seen.map(({ method, url }) => `${method} ${url}`),
@@ -49,10 +49,13 @@ void t.test('audio: transcriptions with usage, speech as bytes', async (t) => {
   const baseURL = `${gateway.origin}/native/openai/v1`
   const client = new OpenAI({ apiKey: gateway.secret, baseURL, maxRetries: 0 })
   const file = await toFile(Buffer.alloc(100_000, 1), 'speech.mp3')
-  const heard = await client.audio.transcriptions.create({ file, model: 'gpt-4o-transcribe' })
-  t.equal(heard.text, 'hello')
-  const spoken = await client.audio.speech.create({ input: 'hi', model: 'tts-1', voice: 'alloy' })
-  t.strictSame(Buffer.from(await spoken.arrayBuffer()), Buffer.from([0xff, 0xfb, 0x90, 0x64]))
+  const transcription = await client.audio.transcriptions.create({
+    file,
+    model: 'gpt-4o-transcribe',
+  })
+  t.equal(transcription.text, 'hello')
+  const speech = await client.audio.speech.create({ input: 'hi', model: 'tts-1', voice: 'alloy' })
+  t.strictSame(Buffer.from(await speech.arrayBuffer()), Buffer.from([0xff, 0xfb, 0x90, 0x64]))
   const [first, second] = await rowsOf(gateway)
   t.match(first, { source: 'reported', usage: { input: 14, output: 45 }, upstream: 'openai' })
   t.match(second, { source: 'none', usage: {}, costNanoUsd: null })

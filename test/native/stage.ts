@@ -1,21 +1,21 @@
-/** A gateway in front of a provider whose endpoints it opens, for tests of native access. */
+/** Starts a gateway and a provider whose endpoints it opens, for tests of native access. */
 import type { Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { startProvider, UPSTREAM_KEY, type Provider } from './provider.js'
 
-/** What `get` takes of `fetch`. */
+/** The options of `fetch` that `get` accepts. */
 export type StageInit = Omit<RequestInit, 'headers'>
 
-/** Both, and a `fetch` of a native path with the good key. */
+/** The gateway, the provider, and a `fetch` of a native path with a valid key. */
 export interface Stage {
   readonly gateway: TestGateway
   readonly provider: Provider
   readonly get: (path: string, init?: StageInit) => Promise<Response>
 }
 
-/** More of the configuration. */
+/** Additions to the configuration. */
 export interface StageOptions {
-  /** Keys of the upstream, each behind a comma. */
+  /** YAML members of the upstream, each preceded by a comma. */
   readonly options?: string
   readonly more?: string
   readonly proxy?: string
@@ -24,7 +24,7 @@ export interface StageOptions {
 
 const OPEN = `['POST /v1/files', 'GET /v1/files', 'GET /v1/files/*', 'DELETE /v1/files/*', 'POST /v1/audio/*', 'GET /v1/realtime', 'POST /v1/sink', 'POST /v1/unread', 'GET /v1/silent', 'GET /v1/denied', 'GET /v1/half', 'GET /v1/big', 'GET /v1/other', 'GET /v1/nothing']`
 
-/** Both end with the test. */
+/** Starts both; they stop at the end of the test. */
 export async function openStage(
   t: Test,
   { options = '', more = '', proxy = 'none', server }: StageOptions = {},

@@ -1,34 +1,20 @@
 /**
- * What the tests of this dialect share: requests and facts to start from, frames in, events out.
- * Every decoder here runs behind the production grammar; a breach of it fails the test that saw it.
+ * Requests, model facts and decoder runs for the tests of the Anthropic codecs.
  */
-import type { ChatEvent } from '../../../src/chat/event.js'
-import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
-import { Grammar } from '../../../src/chat/grammar.js'
+import type { Reply } from '../../../src/chat/reply/fold.js'
 import type { JsonObject } from '../../../src/chat/json.js'
 import type { ModelFacts } from '../../../src/chat/model.js'
 import type { ChatRequest, Message } from '../../../src/chat/request.js'
 import { anthropic } from '../../../src/dialects/anthropic/index.js'
 import type { Egress } from '../../../src/dialects/dialect.js'
-import type { WireError } from '../../../src/errors.js'
+import { collectEvents, type Decoded } from '../collect-events.js'
+import type { Frame } from '../sse-frames.js'
 
 if (anthropic.egress === null) throw new Error('the dialect has an egress')
 
 export const egress: Egress = anthropic.egress
 
-export interface Frame {
-  name: string
-  data: string
-}
-
-/** What came out of a decoder, and what the grammar said to it. */
-export interface Heard {
-  events: ChatEvent[]
-  reply: Reply | null
-  error: WireError | null
-  breach: string | null
-}
-
+/** A request with one user message and the members of `over`. */
 export function request(over: Partial<ChatRequest> = {}): ChatRequest {
   return {
     model: 'claude-test',
@@ -41,12 +27,12 @@ export function request(over: Partial<ChatRequest> = {}): ChatRequest {
   }
 }
 
-/** A model of the newest generation unless told otherwise. */
+/** Facts of a model of the newest generation, with the members of `over`. */
 export function facts(over: Partial<ModelFacts> = {}): ModelFacts {
   return { id: 'claude-test', family: 'anthropic', createdAtSeconds: 0, ...over }
 }
 
-/** A model that takes sampling, forced tools, budgets and prefill, like the 4.5 generation. */
+/** Facts of the 4.5 generation, which accepts sampling, forced tools, budgets and prefill. */
 export const OLDER: Partial<ModelFacts> = {
   maxOutputTokens: 64_000,
   thinkingTypes: ['enabled', 'disabled'],
@@ -62,7 +48,7 @@ export interface Encoded {
   lost: string[]
 }
 
-/** The body for a request, and what was reported as lost: `path: why`. */
+/** The encoded body, and the losses as `path: why`. */
 export function encode(over: Partial<ChatRequest>, model: Partial<ModelFacts> = {}): Encoded {
   const lost: string[] = []
   const body = egress.encodeRequest(request(over), facts(model), {
@@ -71,6 +57,7 @@ export function encode(over: Partial<ChatRequest>, model: Partial<ModelFacts> = 
   return { body, lost }
 }
 
+/** A user message with this text. */
 export function user(index: number, text: string): Message {
   return { role: 'user', index, parts: [{ type: 'text', text }] }
 }
@@ -84,40 +71,28 @@ export function assistant(index: number, text: string, ...calls: string[]): Mess
   return { role: 'assistant', index, parts: [{ type: 'text', text }], toolCalls }
 }
 
+/** A tool message with this text. */
 export function result(index: number, callId: string, text: string): Message {
   return { role: 'tool', index, callId, parts: [{ type: 'text', text }] }
 }
 
-/** Frames of a stream of named events with LF framing, as Anthropic sends them. */
-export function framesOf(sse: string): Frame[] {
-  const frames: Frame[] = []
-  for (const block of sse.replaceAll('\r\n', '\n').split('\n\n')) {
-    let name = ''
-    const data: string[] = []
-    for (const line of block.split('\n')) {
-      if (line.startsWith('event:')) name = line.slice(6).trim()
-      if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''))
-    }
-    if (data.length > 0) frames.push({ name, data: data.join('\n') })
-  }
-  return frames
-}
-
+/** A frame with this payload. */
 export function frame(payload: JsonObject): Frame {
   return { name: str(payload.type), data: JSON.stringify(payload) }
 }
 
-/** Runs frames through a new decoder behind the grammar, then ends it. */
-export function hearStream(frames: readonly Frame[], over: Partial<ChatRequest> = {}): Heard {
-  return hear((sink) => {
+/** Decodes these frames as a whole stream. */
+export function decodeStream(frames: readonly Frame[], over: Partial<ChatRequest> = {}): Decoded {
+  return collectEvents((sink) => {
     const decoder = egress.newDecoder(request(over), sink)
     for (const { name, data } of frames) decoder.frame(name, data)
     decoder.end()
   })
 }
 
-export function hearReply(body: JsonObject, over: Partial<ChatRequest> = {}): Heard {
-  return hear((sink) => egress.decodeReply(body, request(over), sink))
+/** Decodes a whole body. */
+export function decodeReply(body: JsonObject, over: Partial<ChatRequest> = {}): Decoded {
+  return collectEvents((sink) => egress.decodeReply(body, request(over), sink))
 }
 
 /** The text of all blocks of a kind, joined. */
@@ -128,20 +103,7 @@ export function textOf(
   return (reply?.blocks ?? []).map((block) => (block.type === kind ? block.text : '')).join('')
 }
 
-function hear(run: (sink: { event(event: ChatEvent): void }) => void): Heard {
-  const events: ChatEvent[] = []
-  const fold = new Fold()
-  const grammar = new Grammar({
-    event: (event) => {
-      events.push(event)
-      fold.event(event)
-    },
-  })
-  run(grammar)
-  return { events, reply: fold.reply(), error: fold.error, breach: grammar.breach }
-}
-
-/** A string as it is, anything else as nothing. */
+/** The value if it is a string, else an empty string. */
 export function str(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

@@ -1,27 +1,16 @@
 /**
- * Goal: no stream, however cut or corrupted, makes the decoder throw, break the grammar or hang open;
- * and a message is rendered from the messages up to it, never from later ones.
- * Method: every truncation of every transcript, 20,000 seeded corruptions, random conversations cut
- * at every turn.
+ * Goal: for any truncated or corrupted stream the decoder does not throw, follows the grammar and ends; and the
+ * encoding of a message does not depend on later messages.
+ * Method: every truncation of every transcript, 20,000 seeded corruptions, random conversations truncated at every turn.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { arrayOf, objectOf, type JsonValue } from '../../../src/chat/json.js'
 import type { Message } from '../../../src/chat/request.js'
-import {
-  assistant,
-  encode,
-  framesOf,
-  hearReply,
-  hearStream,
-  OLDER,
-  result,
-  str,
-  user,
-  type Frame,
-  type Heard,
-} from './driver.js'
+import { framesOf, type Frame } from '../sse-frames.js'
+import type { Decoded } from '../collect-events.js'
+import { assistant, encode, decodeReply, decodeStream, OLDER, result, str, user } from './driver.js'
 
 const folder = join(process.cwd(), 'test/transcripts/anthropic')
 const streams = readdirSync(folder)
@@ -42,33 +31,38 @@ function dice(seed: number): (n: number) => number {
   }
 }
 
-function endings(heard: Heard): number {
-  return heard.events.filter((event) => event.type === 'finish' || event.type === 'error').length
+function endings(decoded: Decoded): number {
+  return decoded.events.filter((event) => event.type === 'finish' || event.type === 'error').length
 }
 
-function sound(heard: Heard): boolean {
-  const last = heard.events.at(-1)?.type
-  return heard.breach === null && endings(heard) === 1 && (last === 'finish' || last === 'error')
+function isSound(decoded: Decoded): boolean {
+  const last = decoded.events.at(-1)?.type
+  return (
+    decoded.breach === null && endings(decoded) === 1 && (last === 'finish' || last === 'error')
+  )
 }
 
-void t.test('every truncation ends exactly once, and as an error unless it was complete', (t) => {
-  let cuts = 0
-  for (const frames of streams) {
-    for (let length = 0; length <= frames.length; length++) {
-      const heard = hearStream(frames.slice(0, length))
-      cuts += 1
-      const reasoned = frames.slice(0, length).some(({ name }) => name === 'message_delta')
-      t.ok(sound(heard), `${length} of ${frames.length}`)
-      t.equal(heard.reply !== null, reasoned)
+void t.test(
+  'every truncation ends exactly once, with an error unless the reply was complete',
+  (t) => {
+    let cuts = 0
+    for (const frames of streams) {
+      for (let length = 0; length <= frames.length; length++) {
+        const decoded = decodeStream(frames.slice(0, length))
+        cuts += 1
+        const reasoned = frames.slice(0, length).some(({ name }) => name === 'message_delta')
+        t.ok(isSound(decoded), `${length} of ${frames.length}`)
+        t.equal(decoded.reply !== null, reasoned)
+      }
     }
-  }
-  t.comment(`${cuts} truncations`)
-  t.end()
-})
+    t.comment(`${cuts} truncations`)
+    t.end()
+  },
+)
 
 const SWAPS = ['0', '1', '-1', '"x"', 'null', '{}', '[]', '"text"', '"tool_use"', 'true']
 
-/** One stream damaged in one to four ways: frames lost, doubled, swapped, mixed in, or edited. */
+/** A stream with one to four faults: frames lost, duplicated, swapped, inserted or edited. */
 function corrupt(roll: (n: number) => number): Frame[] {
   const frames = [...(streams[roll(streams.length)] ?? [])]
   for (let i = roll(4); i >= 0; i--) {
@@ -114,25 +108,25 @@ function corrupt(roll: (n: number) => number): Frame[] {
   return frames
 }
 
-void t.test('20,000 corrupted streams: never a throw, always in grammar, always one end', (t) => {
+void t.test('20,000 corrupted streams do not throw, follow the grammar and end once', (t) => {
   let [finished, failed, broken] = [0, 0, 0]
   for (let seed = 1; seed <= 20_000; seed++) {
     const frames = corrupt(dice(seed))
-    const heard = hearStream(frames)
-    if (!sound(heard)) {
+    const decoded = decodeStream(frames)
+    if (!isSound(decoded)) {
       broken += 1
-      if (broken < 5) t.fail(`seed ${seed}: ${heard.breach ?? 'no end'}`)
+      if (broken < 5) t.fail(`seed ${seed}: ${decoded.breach ?? 'no end'}`)
     }
-    if (heard.reply === null) failed += 1
+    if (decoded.reply === null) failed += 1
     else finished += 1
   }
   t.comment(`${finished} finished, ${failed} failed`)
   t.equal(broken, 0)
-  t.ok(finished > 1000 && failed > 1000, 'both ends were seen')
+  t.ok(finished > 1000 && failed > 1000, 'both kinds of end occurred')
   t.end()
 })
 
-/** The same reply with one value somewhere replaced. */
+/** The reply with one value replaced. */
 function damaged(value: JsonValue, roll: (n: number) => number): JsonValue {
   if (roll(12) === 0) return JSON.parse(SWAPS[roll(SWAPS.length)] ?? 'null') as JsonValue
   if (Array.isArray(value)) return value.map((one) => damaged(one, roll))
@@ -150,7 +144,7 @@ void t.test(
       const body = objectOf(
         damaged(objectOf(JSON.parse(replies[roll(replies.length)] ?? '{}')), roll),
       )
-      if (!sound(hearReply(body))) broken += 1
+      if (!isSound(decodeReply(body))) broken += 1
     }
     t.equal(broken, 0)
     t.end()
@@ -158,8 +152,8 @@ void t.test(
 )
 
 /**
- * A random conversation in turns. A turn with calls holds its results, so a cut between turns is legal;
- * a final assistant turn is trimmed at its end, so none ends in a space.
+ * A random conversation in turns. A turn with calls includes their results, so the conversation may be truncated between
+ * turns. No turn ends in a space, because the encoder trims a final assistant turn.
  */
 function turns(roll: (n: number) => number): Message[][] {
   const made: Message[][] = []
@@ -182,7 +176,7 @@ function turns(roll: (n: number) => number): Message[][] {
   return made
 }
 
-void t.test('a message is rendered from the messages up to it', (t) => {
+void t.test('the encoding of a message does not depend on later messages', (t) => {
   let compared = 0
   for (let seed = 1; seed <= 500; seed++) {
     const all = turns(dice(seed))
@@ -196,12 +190,12 @@ void t.test('a message is rendered from the messages up to it', (t) => {
       const { body } = encode({ messages, tools }, model)
       t.same(body.system, whole.system)
       const part = JSON.stringify(body.messages)
-      // The last turn may still grow, as turns of one role are merged; its content must not change.
+      // The last turn may get more blocks, because turns of one role are merged; its own blocks must not change.
       if (!text.startsWith(part.slice(0, -3))) t.fail(`seed ${seed}, cut ${cut}`)
       compared += 1
     }
     const again = encode({ messages: [...all.flat(), user(999, 'end')], tools }, model).body
-    t.equal(JSON.stringify(again), JSON.stringify(whole), 'the same request, the same bytes')
+    t.equal(JSON.stringify(again), JSON.stringify(whole), 'equal requests give equal bytes')
   }
   t.comment(`${compared} prefixes`)
   t.end()

@@ -1,15 +1,17 @@
 /**
- * Goal: real answers of the Messages API, whole and streamed, decode to what they say.
- * Method: every recording is read a second time by a naive extraction that shares no code with the
- * decoder; text, thinking, tool calls, citations, stop reason and usage must be the same.
+ * Goal: recorded replies of the Messages API, whole and streamed, are decoded completely.
+ * Method: a naive extraction that shares no code with the decoder reads every recording; text, thinking, tool calls,
+ * citations, stop reason and usage must be equal.
  */
 import t from 'tap'
 import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, isObject, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
-import { egress, framesOf, hearReply, hearStream, request, str, type Heard } from './driver.js'
+import { framesOf } from '../sse-frames.js'
+import type { Decoded } from '../collect-events.js'
+import { egress, decodeReply, decodeStream, request, str } from './driver.js'
 
-/** Recordings that do not fit the plain rule, each with its reason. */
+/** Recordings whose usage differs from the top-level counts, each with the reason. */
 const EXCEPTIONS: Record<string, string> = {
   'anthropic/test_anthropic__test_anthropic_compaction_end_to_end.1.json':
     'usage: the top level leaves out the compaction itself; its iterations hold all',
@@ -29,7 +31,7 @@ interface Naive {
   usage: JsonObject
 }
 
-/** Whole: the message as it stands. Streamed: the same message pieced together. */
+/** The message of a whole reply, or the message assembled from a stream. */
 function message(body: string, stream: boolean): JsonObject {
   if (!stream) return objectOf(JSON.parse(body) as unknown)
   const whole: JsonObject = {}
@@ -122,7 +124,7 @@ function seen(reply: Reply): Omit<Naive, 'stop' | 'usage'> {
   return found
 }
 
-/** The counts by the plain rule, or over the iterations where told so. */
+/** The top-level counts, or the sums over the iterations. */
 function counts(usage: JsonObject, iterations: boolean): Record<string, unknown> {
   const parts = iterations ? arrayOf(usage.iterations).map(objectOf) : [usage]
   const sum = (...names: string[]): number | undefined => {
@@ -153,7 +155,7 @@ const REASONS: Record<string, string> = {
 
 const folder = fixturesFolder()
 
-void t.test('every recorded answer says what it says', { skip: folder === null }, (t) => {
+void t.test('every recorded reply is decoded completely', { skip: folder === null }, (t) => {
   const used = new Set<string>()
   const tally = { whole: 0, streamed: 0, failed: 0, calls: 0, citations: 0, opaque: 0, frames: 0 }
   for (const { name, recording } of recordings(folder ?? '')) {
@@ -170,33 +172,33 @@ void t.test('every recorded answer says what it says', { skip: folder === null }
     const frames = stream ? framesOf(body) : []
     tally[stream ? 'streamed' : 'whole'] += 1
     tally.frames += frames.length
-    const heard: Heard = stream ? hearStream(frames) : hearReply(message(body, false))
+    const decoded: Decoded = stream ? decodeStream(frames) : decodeReply(message(body, false))
     const expected = naive(body, stream)
-    if (heard.reply === null) {
-      t.fail(`${name}: ${heard.error?.message ?? 'no reply'}`)
+    if (decoded.reply === null) {
+      t.fail(`${name}: ${decoded.error?.message ?? 'no reply'}`)
       continue
     }
     const { stop, usage, ...content } = expected
-    const found = seen(heard.reply)
+    const found = seen(decoded.reply)
     t.same(found, content, name)
-    t.equal(heard.breach, null)
-    t.equal(heard.reply.raw, stop)
-    t.equal(heard.reply.reason, REASONS[str(stop)])
+    t.equal(decoded.breach, null)
+    t.equal(decoded.reply.raw, stop)
+    t.equal(decoded.reply.reason, REASONS[str(stop)])
     if (name in EXCEPTIONS) used.add(name)
-    t.same(heard.reply.usage, counts(usage, name in EXCEPTIONS), `${name}: usage`)
+    t.same(decoded.reply.usage, counts(usage, name in EXCEPTIONS), `${name}: usage`)
     tally.calls += found.calls.length
     tally.citations += found.cited.length
     tally.opaque += found.opaque.length
   }
   t.comment(JSON.stringify(tally))
   for (const [name, why] of Object.entries(EXCEPTIONS)) t.comment(`exception: ${name}: ${why}`)
-  t.same([...used].sort(), Object.keys(EXCEPTIONS).sort(), 'every exception is still one')
+  t.same([...used].sort(), Object.keys(EXCEPTIONS).sort(), 'every exception still applies')
   t.ok(tally.whole + tally.streamed >= 239, 'all recordings were read')
   t.end()
 })
 
 void t.test(
-  'a stream and the whole reply of the same answer are one',
+  'a stream and its whole reply decode to the same reply',
   { skip: folder === null },
   (t) => {
     let compared = 0
@@ -206,16 +208,16 @@ void t.test(
       const body = str(recording.response_body)
       const fold = new Fold()
       egress.decodeReply(message(body, true), request(), fold)
-      t.same(comparable(fold.reply()), comparable(hearStream(framesOf(body)).reply), name)
+      t.same(comparable(fold.reply()), comparable(decodeStream(framesOf(body)).reply), name)
       compared += 1
     }
-    t.comment(`${compared} streams compared with the same answer as a whole`)
+    t.comment(`${compared} streams compared with the same reply as a whole`)
     t.ok(compared > 0)
     t.end()
   },
 )
 
-/** Arguments as values: a stream keeps the upstream's spacing. */
+/** The reply with parsed arguments, because a stream keeps the upstream's spacing. */
 function comparable(reply: Reply | null): unknown {
   if (reply === null) return null
   const blocks = reply.blocks.map((block) => {

@@ -1,9 +1,8 @@
-/**
- * Frames of a Messages stream, to build streams from in any order.
- * Says nothing of what a decoder should make of them.
- */
+/** Builders for the frames of a Messages stream. */
 import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
-import { frame, hearStream, type Frame, type Heard } from './driver.js'
+import type { Decoded } from '../collect-events.js'
+import type { Frame } from '../sse-frames.js'
+import { decodeStream, frame } from './driver.js'
 
 export const BEGIN = frame({
   type: 'message_start',
@@ -31,7 +30,7 @@ export function stop(index: number): Frame {
   return frame({ type: 'content_block_stop', index })
 }
 
-export function because(
+export function messageDelta(
   stop_reason: string | null,
   more: JsonObject = {},
   usage?: JsonValue,
@@ -51,10 +50,11 @@ export const tool = (id: string, name = 'look', input: JsonObject = {}): JsonObj
   input,
 })
 
-export function kinds(heard: Heard): string[] {
-  return heard.events.map((event) => event.type)
+export function eventTypes({ events }: Decoded): string[] {
+  return events.map((event) => event.type)
 }
 
-export function run(...frames: Frame[]): Heard {
-  return hearStream([BEGIN, ...frames])
+/** Decodes a stream of `message_start` and these frames. */
+export function run(...frames: Frame[]): Decoded {
+  return decodeStream([BEGIN, ...frames])
 }

@@ -1,20 +1,16 @@
 /**
- * What the Gemini tests share: a smallest request, model facts, and a run of the decoder through the
- * grammar. Not a test itself.
+ * Requests, model facts and decoder runs for the tests of the Gemini codecs.
  */
-import type { ChatEvent } from '../../../src/chat/event.js'
-import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
-import { Grammar } from '../../../src/chat/grammar.js'
 import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
 import type { ModelFacts } from '../../../src/chat/model.js'
 import type { ChatRequest } from '../../../src/chat/request.js'
-import { GatewayError, type WireError } from '../../../src/errors.js'
-import { decodeReply } from '../../../src/dialects/gemini/upstream/decode-reply.js'
-import { encodeRequest } from '../../../src/dialects/gemini/upstream/encode-request.js'
-import { GeminiDecoder } from '../../../src/dialects/gemini/upstream/decode-stream.js'
+import { egress } from '../../../src/dialects/gemini/index.js'
+import { decodeReply as decodeBody } from '../../../src/dialects/gemini/upstream/decode-reply.js'
+import type { WireError } from '../../../src/errors.js'
+import { collectEvents, refusalOf, type Decoded } from '../collect-events.js'
 
-/** A request that says "Hi", with whatever the test adds. */
-export function ask(more: Partial<ChatRequest> = {}): ChatRequest {
+/** A request with one user message and the members of `more`. */
+export function chatRequest(more: Partial<ChatRequest> = {}): ChatRequest {
   return {
     model: 'gemini-3.5-flash',
     messages: [{ role: 'user', index: 0, parts: [{ type: 'text', text: 'Hi' }] }],
@@ -64,59 +60,21 @@ export function encode(
   model: ModelFacts = facts(),
 ): { body: JsonObject; losses: string[] } {
   const losses: string[] = []
-  const body = encodeRequest(ask({ model: model.id, ...more }), model, {
+  const body = egress.encodeRequest(chatRequest({ model: model.id, ...more }), model, {
     drop: (path, why) => losses.push(`${path}:${why}`),
   })
   return { body, losses }
 }
 
-/** The error that encoding ends in; fails the test's expectations with a plain object otherwise. */
-export function encodeFailure(
-  more: Partial<ChatRequest>,
-  model: ModelFacts = facts(),
-): Partial<WireError> {
-  try {
-    encode(more, model)
-  } catch (error) {
-    if (error instanceof GatewayError) return error.wire
-    throw error
-  }
-  return {}
+/** The error with which encoding fails. Throws if it does not fail. */
+export function encodeFailure(more: Partial<ChatRequest>, model: ModelFacts = facts()): WireError {
+  return refusalOf(() => encode(more, model))
 }
 
-/** What a decoder said: the events as they came and what they add up to. */
-export interface Decoded {
-  events: ChatEvent[]
-  breach: string | null
-  reply: Reply | null
-  error: WireError | null
-  usage: Reply['usage']
-}
-
-/** Runs something that emits events through the grammar and the fold. */
-export function listen(run: (sink: { event(event: ChatEvent): void }) => void): Decoded {
-  const events: ChatEvent[] = []
-  const fold = new Fold()
-  const grammar = new Grammar({
-    event: (event) => {
-      events.push(event)
-      fold.event(event)
-    },
-  })
-  run(grammar)
-  return {
-    events,
-    breach: grammar.breach,
-    reply: fold.reply(),
-    error: fold.error,
-    usage: fold.partialUsage(),
-  }
-}
-
-/** Decodes these chunks as a stream. A string is a frame's text as it is. */
-export function decodeStream(chunks: (JsonValue | string)[], request = ask()): Decoded {
-  return listen((sink) => {
-    const decoder = new GeminiDecoder(request, sink)
+/** Decodes these chunks as a stream. A string is the data of a frame. */
+export function decodeStream(chunks: (JsonValue | string)[], request = chatRequest()): Decoded {
+  return collectEvents((sink) => {
+    const decoder = egress.newDecoder(request, sink)
     for (const chunk of chunks) {
       decoder.frame('', typeof chunk === 'string' ? chunk : JSON.stringify(chunk))
     }
@@ -125,9 +83,9 @@ export function decodeStream(chunks: (JsonValue | string)[], request = ask()): D
 }
 
 /** Decodes a whole body. */
-export function decodeWhole(body: JsonValue, request = ask()): Decoded {
-  return listen((sink) => {
-    decodeReply(body, request, sink)
+export function decodeReply(body: JsonValue, request = chatRequest()): Decoded {
+  return collectEvents((sink) => {
+    decodeBody(body, request, sink)
   })
 }
 

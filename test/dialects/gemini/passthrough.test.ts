@@ -1,6 +1,6 @@
 /**
- * Goal: what passes between a Gemini client and a Gemini upstream is watched rightly and changed as little as can be.
- * Method: frames by hand through the watcher, bodies by hand through the edits.
+ * Goal: traffic between a Gemini client and a Gemini upstream is watched correctly, and only the necessary bytes change.
+ * Method: hand-written frames and bodies.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
@@ -9,7 +9,7 @@ import { sealEnvelope } from '../../../src/dialects/gemini/client/reply/thinking
 import { edits } from '../../../src/dialects/gemini/passthrough/edit-request.js'
 import { GeminiTap, tapReply } from '../../../src/dialects/gemini/passthrough/watch-stream.js'
 
-/** As the framer of streams that pass gives them: bytes, read as Latin-1. */
+/** The data of a frame as the framer of passing streams delivers it: bytes decoded as Latin-1. */
 function fed(...chunks: readonly unknown[]): { tap: GeminiTap; passes: boolean[] } {
   const tap = new GeminiTap()
   const passes = chunks.map((chunk) => {
@@ -31,7 +31,7 @@ function chunk(parts: JsonObject[], more: JsonObject = {}, output = 1): JsonObje
   }
 }
 
-void t.test('text, counts and the end', (t) => {
+void t.test('text, usage and the end of a stream', (t) => {
   const { tap, passes } = fed(
     chunk([{ text: '' }]),
     chunk([{ text: 'Grüße' }], {}, 2),
@@ -50,11 +50,11 @@ void t.test('text, counts and the end', (t) => {
   t.equal(tap.outputSize.bytes, 7 + 3 + 4, 'bytes, not characters')
   t.ok(tap.frame('', JSON.stringify(chunk([{ text: '' }], { finishReason: 'MAX_TOKENS' }, 9))))
   t.match(tap, { isFinished: true, reason: 'length', usage: { output: 9 } })
-  t.equal(fed(chunk([{ text: '' }])).tap.hasContent, false, 'an empty text is no content')
+  t.equal(fed(chunk([{ text: '' }])).tap.hasContent, false, 'an empty text is not content')
   t.end()
 })
 
-void t.test('calls end with STOP, several candidates each with a reason', (t) => {
+void t.test('a stream is finished when every candidate has a reason; calls end with STOP', (t) => {
   const functionCall = { name: 'a', args: { b: 1 } }
   const { tap } = fed(chunk([{ functionCall }], { finishReason: 'STOP' }))
   t.match(tap, { reason: 'tool-use', outputSize: { calls: 1, bytes: 8 } })
@@ -68,7 +68,7 @@ void t.test('calls end with STOP, several candidates each with a reason', (t) =>
   t.end()
 })
 
-void t.test('a blocked prompt, an error and what is broken', (t) => {
+void t.test('a blocked prompt, an error and malformed frames', (t) => {
   const blocked = fed({ promptFeedback: { blockReason: 'SAFETY' } })
   t.match(blocked.tap, { isFinished: true, reason: 'filter', hasContent: true, error: null })
   const error = { code: 503, message: 'Überlastet', status: 'UNAVAILABLE' }
@@ -123,7 +123,7 @@ void t.test('edits: a model in the body, and state of other providers', (t) => {
     },
     { role: 'model', parts: [{ text: '', thoughtSignature: foreign }] },
   ]
-  const said = (signature: JsonObject): unknown => [
+  const expected = (signature: JsonObject): unknown => [
     [
       'contents',
       [
@@ -133,7 +133,7 @@ void t.test('edits: a model in the body, and state of other providers', (t) => {
     ],
   ]
   const standIn = { thoughtSignature: 'skip_thought_signature_validator' }
-  t.same(made({ contents }), { out: said(standIn), lost: ['contents.thoughtSignature'] })
-  t.same(made({ contents }, old).out, said({}), 'models that check none get none')
+  t.same(made({ contents }), { out: expected(standIn), lost: ['contents.thoughtSignature'] })
+  t.same(made({ contents }, old).out, expected({}), 'models that check no signatures get none')
   t.end()
 })

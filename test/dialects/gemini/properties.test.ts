@@ -1,5 +1,5 @@
 /**
- * Goal: whatever an upstream sends or stops sending, the decoder ends exactly once and in order.
+ * Goal: for any truncated or corrupted stream the decoder ends exactly once and follows the grammar.
  * Method: every prefix of the transcripts' frames, and 20,000 seeded corruptions of them.
  */
 import { readdirSync, readFileSync } from 'node:fs'
@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { GeminiDecoder } from '../../../src/dialects/gemini/upstream/decode-stream.js'
 import { dice } from '../../helpers/seeded-random.js'
-import { ask, decodeStream, listen, type Decoded } from './driver.js'
+import { collectEvents, type Decoded } from '../collect-events.js'
+import { chatRequest, decodeStream } from './driver.js'
 
 const FOLDER = join(process.cwd(), 'test/transcripts/gemini')
 
@@ -36,7 +37,7 @@ void t.test('every prefix of every transcript ends in exactly one finish or erro
   t.end()
 })
 
-void t.test('every cut inside the last frame is an error, never an end', (t) => {
+void t.test('every truncation inside the last frame is an error', (t) => {
   for (const frames of TRANSCRIPTS) {
     const last = frames.at(-1) ?? ''
     for (let at = 1; at < last.length; at += 1) {
@@ -50,7 +51,7 @@ void t.test('every cut inside the last frame is an error, never an end', (t) => 
 
 const JUNK = ['null', '[]', '{}', '0', '-1', '"x"', 'true', '1e400', '[[{}]]', '"STOP"', '{"a":']
 
-/** One frame, spoilt in one of the ways that wires and proxies have. */
+/** A frame with one fault, as networks and proxies cause them. */
 function corrupt(frame: string, random: () => number): string {
   const at = Math.floor(random() * (frame.length + 1))
   const more = at + 1 + Math.floor(random() * 20)
@@ -62,7 +63,7 @@ function corrupt(frame: string, random: () => number): string {
     case 2:
       return frame.slice(0, at) + String.fromCharCode(random() * 0xffff) + frame.slice(at + 1)
     case 3: {
-      // A value of the wrong type in a place where JSON stays JSON.
+      // A value of the wrong type; the frame stays valid JSON.
       const junk = JUNK[Math.floor(random() * JUNK.length)] ?? 'null'
       const values = [...frame.matchAll(/: ("[^"]*"|\d+|\{\}|\[\])/g)]
       const hit = values[Math.floor(random() * values.length)]
@@ -79,7 +80,7 @@ function corrupt(frame: string, random: () => number): string {
   }
 }
 
-void t.test('20,000 corruptions never throw and stay in the grammar', (t) => {
+void t.test('20,000 corrupted streams do not throw and follow the grammar', (t) => {
   const random = dice(20_261_120)
   const tally = { finish: 0, error: 0 }
   for (let run = 0; run < 20_000; run += 1) {
@@ -88,8 +89,8 @@ void t.test('20,000 corruptions never throw and stay in the grammar', (t) => {
       const at = Math.floor(random() * frames.length)
       frames[at] = corrupt(frames[at] ?? '', random)
     }
-    const decoded = listen((sink) => {
-      const decoder = new GeminiDecoder(ask(), sink)
+    const decoded = collectEvents((sink) => {
+      const decoder = new GeminiDecoder(chatRequest(), sink)
       for (const frame of frames) decoder.frame('', frame)
       decoder.end()
       decoder.frame('', '{"candidates":[{"content":{"parts":[{"text":"late"}]}}]}')
@@ -99,6 +100,6 @@ void t.test('20,000 corruptions never throw and stay in the grammar', (t) => {
     tally[decoded.error === null ? 'finish' : 'error'] += 1
   }
   t.comment(`finished ${tally.finish}, failed ${tally.error}`)
-  t.ok(tally.finish > 1000 && tally.error > 1000, 'both ends are reached')
+  t.ok(tally.finish > 1000 && tally.error > 1000, 'both kinds of end occurred')
   t.end()
 })

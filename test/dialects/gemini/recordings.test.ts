@@ -1,7 +1,7 @@
 /**
- * Goal: every recorded answer of Gemini and Vertex decodes to what is plainly in it.
- * Method: each recording goes through the real framer (cut into odd pieces) and decoder; text, calls,
- * finish and usage are compared with a naive reading of the JSON that shares no code with the decoder.
+ * Goal: recorded replies of Gemini and Vertex are decoded completely.
+ * Method: the framer, with chunks of odd sizes, and the decoder read each recording; text, calls, finish reason and
+ * usage are compared with a naive extraction that shares no code with the decoder.
  */
 import t, { type Test } from 'tap'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
@@ -9,9 +9,10 @@ import { isObject, type JsonObject } from '../../../src/chat/json.js'
 import { decodeError } from '../../../src/dialects/gemini/upstream/decode-error.js'
 import { GeminiDecoder } from '../../../src/dialects/gemini/upstream/decode-stream.js'
 import { SseFramer } from '../../../src/wire/frames/sse.js'
-import { ask, decodeWhole, listen, type Decoded } from './driver.js'
+import { collectEvents, type Decoded } from '../collect-events.js'
+import { chatRequest, decodeReply } from './driver.js'
 
-/** Recordings whose answer is a failure although the status was 200: calls of undeclared tools. */
+/** Recordings that are failures although the status was 200: calls of undeclared tools. */
 const FAILED: Readonly<Record<string, string>> = {
   UNEXPECTED_TOOL_CALL: 'upstream_failed',
 }
@@ -26,7 +27,7 @@ interface Naive {
   blocked: boolean
 }
 
-/** The chunks as the recording holds them, however they were delimited. */
+/** The chunks of a recording, in any of its stream formats. */
 function chunksOf(body: string): JsonObject[] {
   const trimmed = body.trim()
   const texts = trimmed.startsWith('data:')
@@ -94,7 +95,7 @@ function expectedUsage({ counts, kinds }: Naive): Record<string, number> {
   const { promptTokenCount: prompt, candidatesTokenCount: candidates } = counts
   const { thoughtsTokenCount: thoughts, cachedContentTokenCount: cached } = counts
   if (prompt !== undefined) usage['input'] = prompt + (counts['toolUsePromptTokenCount'] ?? 0)
-  // One recording has output counts and no prompt count: what is not reported stays unknown.
+  // One recording has output counts and no prompt count, which stays unknown.
   if ((prompt ?? candidates) !== undefined) usage['output'] = (candidates ?? 0) + (thoughts ?? 0)
   if (cached !== undefined) usage['cacheRead'] = cached
   if (thoughts !== undefined) usage['reasoning'] = thoughts
@@ -102,7 +103,7 @@ function expectedUsage({ counts, kinds }: Naive): Record<string, number> {
     if (counted.every(({ modality }) => modality === 'TEXT')) continue
     for (const { modality, tokenCount } of counted) {
       const name = NAMES.get(modality)
-      // Zero is left out.
+      // Zero is omitted.
       if (name !== undefined && typeof tokenCount === 'number') usage[side + name] = tokenCount
     }
   }
@@ -111,14 +112,14 @@ function expectedUsage({ counts, kinds }: Naive): Record<string, number> {
 
 function decode(body: string): Decoded {
   if (!body.startsWith('data:')) {
-    return listen((sink) => {
-      const decoder = new GeminiDecoder(ask(), sink)
+    return collectEvents((sink) => {
+      const decoder = new GeminiDecoder(chatRequest(), sink)
       decoder.frame('', body)
       decoder.end()
     })
   }
-  return listen((sink) => {
-    const decoder = new GeminiDecoder(ask(), sink)
+  return collectEvents((sink) => {
+    const decoder = new GeminiDecoder(chatRequest(), sink)
     const framer = new SseFramer(decoder)
     const bytes = Buffer.from(body)
     for (let at = 0; at < bytes.length; at += 7) framer.write(bytes.subarray(at, at + 7))
@@ -153,12 +154,12 @@ function check(t: Test, name: string, body: string): string {
   t.equal(decoded.reply?.reason, expectedReason(naive), `${name}: reason`)
   t.strictSame(decoded.usage, expectedUsage(naive), `${name}: usage`)
   if (chunks.length === 1) {
-    t.strictSame(decodeWhole(chunks[0] ?? null).reply, decoded.reply, `${name}: whole = stream`)
+    t.strictSame(decodeReply(chunks[0] ?? null).reply, decoded.reply, `${name}: whole = stream`)
   }
   return decoded.reply?.reason ?? 'none'
 }
 
-void t.test('every recording decodes to what is in it', (t) => {
+void t.test('every recorded reply is decoded completely', (t) => {
   const folder = fixturesFolder()
   if (folder === null) {
     t.comment('No recordings on this machine: nothing was checked.')
@@ -183,7 +184,7 @@ void t.test('every recording decodes to what is in it', (t) => {
     }
     const error = decodeError(status, {}, body)
     t.equal(error.kind, status === 404 ? 'unknown_model' : 'upstream_rejected', `${name}: error`)
-    t.not(error.message, '', `${name}: says why`)
+    t.not(error.message, '', `${name}: has a message`)
     count(`error ${status}`)
   }
   for (const [what, times] of tally) t.comment(`${what}: ${times}`)

@@ -1,7 +1,7 @@
 /**
- * Goal: each rule of a Messages request, at its limits and beyond, names the field it is about; and what passes means
- * the same in the canon.
- * Method: one row per rule with values that pass and values that fail.
+ * Goal: each rule of a Messages request accepts values within its limits, names the field of others, and decodes valid
+ * requests to canonical ones.
+ * Method: one row per rule with valid and invalid values.
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
@@ -33,9 +33,9 @@ const call = (id: string): JsonObject => ({ type: 'tool_use', id, name: 'f', inp
 const result = (id: string): JsonObject => ({ type: 'tool_result', tool_use_id: id, content: 'r' })
 const turns = (...contents: JsonObject[][]): JsonValue[] =>
   contents.map((content, at) => ({ role: at % 2 === 0 ? 'user' : 'assistant', content }))
-const text = (said: string): JsonObject => ({ type: 'text', text: said })
+const text = (value: string): JsonObject => ({ type: 'text', text: value })
 
-/** Members of a request that is refused, and the path that the refusal names. */
+/** Members of an invalid request, and the path that the error names. */
 const BAD: readonly (readonly [param: string, members: JsonObject])[] = [
   ['model', { model: 1 }],
   ['max_tokens', { max_tokens: null }],
@@ -124,7 +124,7 @@ const BAD: readonly (readonly [param: string, members: JsonObject])[] = [
   ['Max_Tokens', { Max_Tokens: 1_000_000 }],
 ]
 
-void t.test('what breaks a rule is refused by its path', (t) => {
+void t.test('an invalid field is refused with its path', (t) => {
   for (const [param, members] of BAD) {
     const error = refusal(members)
     t.equal(error.kind, 'malformed_request', param)
@@ -136,7 +136,7 @@ void t.test('what breaks a rule is refused by its path', (t) => {
   t.end()
 })
 
-void t.test('null is absent for every field that is not required', (t) => {
+void t.test('null is the same as absent for every optional field', (t) => {
   const names = 'system stream temperature top_p top_k stop_sequences tools tool_choice thinking'
   const more = 'output_config metadata service_tier speed container mcp_servers cache_control'
   const nulls = Object.fromEntries(`${names} ${more}`.split(' ').map((name) => [name, null]))
@@ -170,7 +170,7 @@ void t.test(
   },
 )
 
-void t.test('budgets and efforts for thinking mean an effort', (t) => {
+void t.test('thinking budgets and efforts are decoded to a reasoning effort', (t) => {
   const enabled = (budget_tokens: number): JsonObject => ({
     thinking: { type: 'enabled', budget_tokens },
   })
@@ -191,14 +191,14 @@ void t.test('budgets and efforts for thinking mean an effort', (t) => {
   t.end()
 })
 
-void t.test('a long id of an end user becomes one that every provider takes', (t) => {
+void t.test('a long user id is replaced by a hash that every provider accepts', (t) => {
   t.equal(decode({ metadata: { user_id: 'user-1' } }).userId, 'user-1')
   const { userId } = decode({ metadata: { user_id: 'x'.repeat(300) } })
   t.match(userId, /^[0-9a-f]{64}$/)
   t.end()
 })
 
-void t.test('what only Anthropic takes is noted', (t) => {
+void t.test('fields that only Anthropic upstreams accept are recorded', (t) => {
   const { native = [] } = decode(
     {
       tools: [TOOL, { type: 'web_search_20250305', name: 'web_search' }],

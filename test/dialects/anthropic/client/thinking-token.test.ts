@@ -1,4 +1,4 @@
-/** Goal: a token brings back exactly the state that it was made of, and none after any change. */
+/** Goal: a token restores exactly the state that it was made of, and none after any change. */
 import t from 'tap'
 import {
   isThinkingToken,
@@ -8,7 +8,7 @@ import {
 
 const STATES = ['', 'x', 'rs_1:c2VhbGVk+/=', 'with.dots.in.it', 'é\u{1F600}', 'a'.repeat(10_000)]
 
-void t.test('what was sealed comes back', (t) => {
+void t.test('a token restores its state', (t) => {
   for (const origin of ['openai-chat', 'openai-responses', 'gemini']) {
     for (const state of STATES) {
       const token = sealThinking(origin, state)
@@ -19,7 +19,7 @@ void t.test('what was sealed comes back', (t) => {
   t.end()
 })
 
-void t.test('a token with one character changed, or cut, holds nothing', (t) => {
+void t.test('a changed or truncated token restores nothing', (t) => {
   const token = sealThinking('gemini', 'c2lnbmF0dXJl')
   for (let at = 'sluice1.'.length; at < token.length; at += 1) {
     const other = token[at] === 'A' ? 'B' : 'A'
@@ -33,7 +33,7 @@ void t.test('a token with one character changed, or cut, holds nothing', (t) => 
   t.end()
 })
 
-void t.test("a signature of Anthropic's is none", (t) => {
+void t.test("Anthropic's signature is not a token", (t) => {
   t.notOk(isThinkingToken('EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pk'))
   t.notOk(isThinkingToken(''))
   t.end()

@@ -1,6 +1,6 @@
 /**
- * Goal: what goes back to Anthropic after a pause is what it said, whole or streamed, to the letter.
- * Method: recorded pairs of a paused answer and the request that went on with it, and answers by hand.
+ * Goal: after a pause, Anthropic receives its content back unchanged, whole or streamed.
+ * Method: recorded pairs of a paused reply and the request that continued it, and hand-written replies.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../../src/chat/event.js'
@@ -22,10 +22,10 @@ function next(body: JsonObject, resume: JsonObject): JsonObject {
   return continuation.next(body, resume)
 }
 
-/** What the paused answer's `finish` holds. */
-function resumeOf(say: (sink: { event(event: ChatEvent): void }) => void): JsonObject {
+/** The `resume` member of the paused reply's `finish`. */
+function resumeOf(run: (sink: { event(event: ChatEvent): void }) => void): JsonObject {
   let resume: JsonObject | undefined
-  say({
+  run({
     event: (event) => {
       if (event.type === 'finish') resume = event.resume
     },
@@ -34,7 +34,7 @@ function resumeOf(say: (sink: { event(event: ChatEvent): void }) => void): JsonO
   return resume
 }
 
-function heard(stream: boolean, body: string): JsonObject {
+function decoded(stream: boolean, body: string): JsonObject {
   return resumeOf((sink) => {
     if (!stream) return egress.decodeReply(objectOf(JSON.parse(body)), request(), sink)
     const decoder = egress.newDecoder(request(), sink, true)
@@ -45,39 +45,43 @@ function heard(stream: boolean, body: string): JsonObject {
   })
 }
 
-/** The recorded requests have no nulls and empty lists, and plainer punctuation than the answer. */
+/** Removes nulls, empty lists and punctuation, in which the recorded requests differ from the replies. */
 function bare(value: JsonValue | undefined): JsonValue {
   if (typeof value === 'string') return value.replace(/[^A-Za-z0-9]/g, '')
   if (Array.isArray(value)) return value.map(bare)
   if (!isObject(value)) return value ?? null
-  const kept = Object.entries(value).filter(
+  const members = Object.entries(value).filter(
     ([, it]) => it !== null && it !== undefined && !(Array.isArray(it) && it.length === 0),
   )
-  return Object.fromEntries(kept.map(([key, it]) => [key, bare(it)]))
+  return Object.fromEntries(members.map(([key, it]) => [key, bare(it)]))
 }
 
-void t.test('recorded pauses go on as their recorder’s client did', skipWithoutFixtures(), (t) => {
-  const all = fixtures({ provider: 'anthropic', api: 'messages', status: 200 })
-  const paused = all.filter(({ response_body }) => response_body.includes('"pause_turn"'))
-  for (const { name, stream, request_body, response_body } of paused) {
-    const after = all.find((it) => it.name === name.replace(/\.1$/, '.2'))
-    if (after === undefined) continue
-    const made = next(objectOf(request_body), heard(stream, response_body))
-    const said = objectOf(arrayOf(made.messages).at(-1))
-    const wanted = objectOf(arrayOf(objectOf(after.request_body).messages).at(-1))
-    t.equal(said.role, 'assistant')
-    const types = (message: JsonObject): unknown[] =>
-      arrayOf(message.content).map((block) => objectOf(block).type)
-    t.same(types(said), types(wanted), name)
-    for (const [at, block] of arrayOf(said.content).entries()) {
-      t.match(bare(block), bare(arrayOf(wanted.content)[at]), `${name}, block ${at}`)
+void t.test(
+  'recorded pauses are continued like in the recorded request',
+  skipWithoutFixtures(),
+  (t) => {
+    const all = fixtures({ provider: 'anthropic', api: 'messages', status: 200 })
+    const paused = all.filter(({ response_body }) => response_body.includes('"pause_turn"'))
+    for (const { name, stream, request_body, response_body } of paused) {
+      const after = all.find((it) => it.name === name.replace(/\.1$/, '.2'))
+      if (after === undefined) continue
+      const made = next(objectOf(request_body), decoded(stream, response_body))
+      const sent = objectOf(arrayOf(made.messages).at(-1))
+      const wanted = objectOf(arrayOf(objectOf(after.request_body).messages).at(-1))
+      t.equal(sent.role, 'assistant')
+      const types = (message: JsonObject): unknown[] =>
+        arrayOf(message.content).map((block) => objectOf(block).type)
+      t.same(types(sent), types(wanted), name)
+      for (const [at, block] of arrayOf(sent.content).entries()) {
+        t.match(bare(block), bare(arrayOf(wanted.content)[at]), `${name}, block ${at}`)
+      }
     }
-  }
-  t.ok(paused.length > 0)
-  t.end()
-})
+    t.ok(paused.length > 0)
+    t.end()
+  },
+)
 
-void t.test('only bodies with tools of Anthropic’s own can pause', (t) => {
+void t.test("only bodies with Anthropic's server tools can pause", (t) => {
   const may = (body: JsonObject): boolean => continuation?.mayPause(body) ?? false
   t.equal(may({}), false)
   t.equal(may({ tools: [{ name: 'f', input_schema: {} }] }), false)
@@ -87,7 +91,7 @@ void t.test('only bodies with tools of Anthropic’s own can pause', (t) => {
   t.end()
 })
 
-void t.test('a stream’s blocks go back as a whole message has them', (t) => {
+void t.test("a stream's blocks are sent back like those of a whole message", (t) => {
   const citation = { type: 'web_search_result_location', url: 'u', encrypted_index: 'e' }
   const events: [number, JsonObject, JsonObject[]][] = [
     [
@@ -131,7 +135,7 @@ void t.test('a stream’s blocks go back as a whole message has them', (t) => {
   frames.push({ type: 'message_delta', delta }, { type: 'message_stop' })
   const text = frames.map((it) => `data: ${JSON.stringify(it)}\n\n`).join('')
   const body = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
-  t.same(next(body, heard(true, text)), {
+  t.same(next(body, decoded(true, text)), {
     messages: [
       { role: 'user', content: 'Hi' },
       {

@@ -1,11 +1,11 @@
 /**
- * Goal: whatever order a stream arrives in, what it says comes out once, in order, and ends.
- * Method: streams built frame by frame, one disorder each, behind the production grammar.
+ * Goal: the content of a disordered stream is emitted once, in order, and the reply ends.
+ * Method: streams built frame by frame, each with one disorder, behind the production grammar.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
 import {
-  because,
+  messageDelta,
   BEGIN,
   delta,
   END,
@@ -17,11 +17,12 @@ import {
   TEXT,
   tool,
 } from '../stream-frames.js'
-import { frame, hearStream, textOf, type Frame } from '../driver.js'
+import type { Frame } from '../../sse-frames.js'
+import { frame, decodeStream, textOf } from '../driver.js'
 
-void t.test('padding, pings, comments and unknown events change nothing', (t) => {
+void t.test('padding, pings, comments and unknown events are ignored', (t) => {
   const ping = { name: 'ping', data: '{"type": "ping"}' }
-  const heard = run(
+  const decoded = run(
     ping,
     start(0, TEXT),
     ping,
@@ -37,19 +38,22 @@ void t.test('padding, pings, comments and unknown events change nothing', (t) =>
     stop(1),
     stop(0),
     stop(7),
-    because('end_turn'),
+    messageDelta('end_turn'),
     { name: '', data: '[DONE]' },
     END,
     { name: '', data: '[DONE]' },
     text(0, 'late'),
   )
-  t.equal(textOf(heard.reply), 'x')
-  t.match(heard.reply?.blocks, [{ type: 'text' }, { type: 'opaque', block: { type: 'hologram' } }])
+  t.equal(textOf(decoded.reply), 'x')
+  t.match(decoded.reply?.blocks, [
+    { type: 'text' },
+    { type: 'opaque', block: { type: 'hologram' } },
+  ])
   t.end()
 })
 
-void t.test('an event without a type is known by its name', (t) => {
-  const heard = hearStream([
+void t.test('an event without a type is recognized by its name', (t) => {
+  const decoded = decodeStream([
     { name: 'message_start', data: '{"message":{"id":"m","model":"x"}}' },
     {
       name: 'content_block_start',
@@ -58,25 +62,32 @@ void t.test('an event without a type is known by its name', (t) => {
     { name: 'message_delta', data: '{"delta":{"stop_reason":"end_turn"}}' },
     { name: 'message_stop', data: '{}' },
   ])
-  t.equal(textOf(heard.reply), 'hi')
+  t.equal(textOf(decoded.reply), 'hi')
   t.end()
 })
 
-void t.test('blocks without an index follow one another', (t) => {
+void t.test('blocks without an index are decoded in sequence', (t) => {
   const block = (content_block: JsonObject): Frame =>
     frame({ type: 'content_block_start', content_block })
-  const piece = (text: string): Frame =>
+  const fragment = (text: string): Frame =>
     frame({ type: 'content_block_delta', delta: { type: 'text_delta', text } })
-  const heard = run(block(TEXT), piece('a'), block(TEXT), piece('b'), because('end_turn'), END)
+  const decoded = run(
+    block(TEXT),
+    fragment('a'),
+    block(TEXT),
+    fragment('b'),
+    messageDelta('end_turn'),
+    END,
+  )
   t.same(
-    heard.reply?.blocks.map((one) => one.type === 'text' && one.text),
+    decoded.reply?.blocks.map((one) => one.type === 'text' && one.text),
     ['a', 'b'],
   )
   t.end()
 })
 
-void t.test('interleaved blocks come out one after the other, whole', (t) => {
-  const heard = run(
+void t.test('interleaved blocks are emitted whole, in sequence', (t) => {
+  const decoded = run(
     start(0, tool('a')),
     start(1, tool('b')),
     start(2, TEXT),
@@ -90,12 +101,12 @@ void t.test('interleaved blocks come out one after the other, whole', (t) => {
     stop(0),
     text(2, '!'),
     stop(2),
-    because('tool_use'),
+    messageDelta('tool_use'),
     END,
   )
-  t.equal(heard.breach, null)
+  t.equal(decoded.breach, null)
   t.same(
-    heard.reply?.blocks.map((one) =>
+    decoded.reply?.blocks.map((one) =>
       one.type === 'tool' ? one.json : one.type === 'text' && one.text,
     ),
     ['{"a":1}', '{"b":1}', 'and more!'],
@@ -103,18 +114,18 @@ void t.test('interleaved blocks come out one after the other, whole', (t) => {
   t.end()
 })
 
-void t.test('a block nobody stopped is closed', (t) => {
-  const heard = run(
+void t.test('a block without a stop is closed at the end of the message', (t) => {
+  const decoded = run(
     start(0, TEXT),
     text(0, 'a'),
     start(1, tool('b')),
     input(1, '{}'),
-    because('tool_use'),
+    messageDelta('tool_use'),
     END,
   )
-  t.equal(heard.breach, null)
+  t.equal(decoded.breach, null)
   t.same(
-    heard.reply?.blocks.map((one) => one.type),
+    decoded.reply?.blocks.map((one) => one.type),
     ['text', 'tool'],
   )
   const reused = run(
@@ -122,7 +133,7 @@ void t.test('a block nobody stopped is closed', (t) => {
     text(0, 'a'),
     start(0, TEXT),
     text(0, 'b'),
-    because('end_turn'),
+    messageDelta('end_turn'),
     END,
   )
   t.same(
@@ -132,20 +143,20 @@ void t.test('a block nobody stopped is closed', (t) => {
   t.end()
 })
 
-void t.test('text without a start begins a block; tool input without one is malformed', (t) => {
-  const heard = run(
+void t.test('text without a start opens a block; tool input without a start is malformed', (t) => {
+  const decoded = run(
     text(0, 'a'),
     text(0, 'b'),
     stop(0),
     delta(1, { type: 'thinking_delta', thinking: 'hm' }),
     delta(1, { type: 'signature_delta', signature: 'sig' }),
     text(9, ''),
-    delta(5, { type: 'signature_delta', signature: 'nobody' }),
+    delta(5, { type: 'signature_delta', signature: 'none' }),
     delta(5, { type: 'citations_delta', citation: { url: 'https://x.test' } }),
-    because('end_turn'),
+    messageDelta('end_turn'),
     END,
   )
-  t.same(heard.reply?.blocks, [
+  t.same(decoded.reply?.blocks, [
     { type: 'text', text: 'ab', citations: [] },
     { type: 'thinking', text: 'hm', signature: 'sig' },
   ])
@@ -167,24 +178,28 @@ void t.test('an error event ends the stream with its kind', (t) => {
     ['constructor', 'upstream_failed'],
   ]
   for (const [type, kind] of expected) {
-    const heard = run(
+    const decoded = run(
       start(0, TEXT),
       text(0, 'x'),
       error(type),
       text(0, 'y'),
-      because('end_turn'),
+      messageDelta('end_turn'),
       END,
     )
-    t.equal(heard.error?.kind, kind, type)
-    t.equal(heard.events.at(-1)?.type, 'error')
+    t.equal(decoded.error?.kind, kind, type)
+    t.equal(decoded.events.at(-1)?.type, 'error')
   }
-  t.equal(hearStream([error('overloaded_error')]).error?.kind, 'upstream_busy', 'before the start')
+  t.equal(
+    decodeStream([error('overloaded_error')]).error?.kind,
+    'upstream_busy',
+    'before the start',
+  )
   t.equal(run({ name: 'error', data: 'upstream gone' }).error?.kind, 'upstream_failed')
   t.equal(run({ name: '', data: '{"error":{"message":"x"}}' }).error?.kind, 'upstream_failed')
   t.end()
 })
 
-void t.test('what breaks the format is malformed', (t) => {
+void t.test('a frame that violates the format is malformed', (t) => {
   const broken: Frame[][] = [
     [BEGIN, { name: 'content_block_delta', data: '{"type":"content_block_delta","ind' }],
     [BEGIN, { name: '', data: '[]' }],
@@ -193,37 +208,54 @@ void t.test('what breaks the format is malformed', (t) => {
     [BEGIN, frame({ type: 'content_block_delta', index: 0, delta: 'x' })],
     [start(0, TEXT)],
     [text(0, 'x')],
-    [because('end_turn')],
+    [messageDelta('end_turn')],
     [END],
   ]
   for (const frames of broken) {
-    const heard = hearStream([...frames, because('end_turn'), END])
-    t.equal(heard.error?.kind, 'upstream_malformed', JSON.stringify(frames.at(-1)))
-    t.equal(heard.breach, null)
+    const decoded = decodeStream([...frames, messageDelta('end_turn'), END])
+    t.equal(decoded.error?.kind, 'upstream_malformed', JSON.stringify(frames.at(-1)))
+    t.equal(decoded.breach, null)
   }
   t.end()
 })
 
-void t.test('a second message_start starts over before content, and is an error after it', (t) => {
-  const second = frame({
-    type: 'message_start',
-    message: { id: 'msg_2', usage: { output_tokens: 2 } },
-  })
-  const early = hearStream([BEGIN, second, start(0, TEXT), text(0, 'x'), because('end_turn'), END])
-  t.equal(early.breach, null)
-  t.equal(textOf(early.reply), 'x')
-  t.equal(early.reply?.usage.output, 5)
-  const counts = early.events.filter((event) => event.type === 'usage')
-  t.same(counts.at(-1)?.usage, { output: 5 }, 'counts of the first start are forgotten')
-  const late = hearStream([BEGIN, start(0, TEXT), second, text(0, 'x'), because('end_turn'), END])
-  t.equal(late.error?.kind, 'upstream_malformed')
-  t.end()
-})
+void t.test(
+  'a second message_start resets the counts before content and is an error after it',
+  (t) => {
+    const second = frame({
+      type: 'message_start',
+      message: { id: 'msg_2', usage: { output_tokens: 2 } },
+    })
+    const early = decodeStream([
+      BEGIN,
+      second,
+      start(0, TEXT),
+      text(0, 'x'),
+      messageDelta('end_turn'),
+      END,
+    ])
+    t.equal(early.breach, null)
+    t.equal(textOf(early.reply), 'x')
+    t.equal(early.reply?.usage.output, 5)
+    const counts = early.events.filter((event) => event.type === 'usage')
+    t.same(counts.at(-1)?.usage, { output: 5 }, 'counts of the first start are dropped')
+    const late = decodeStream([
+      BEGIN,
+      start(0, TEXT),
+      second,
+      text(0, 'x'),
+      messageDelta('end_turn'),
+      END,
+    ])
+    t.equal(late.error?.kind, 'upstream_malformed')
+    t.end()
+  },
+)
 
-void t.test('tool input too deep to write down again is malformed, not an exception', (t) => {
+void t.test('tool input that is nested too deeply is malformed and does not throw', (t) => {
   const deep = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`
   const data = `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"b","input":${deep}}}`
-  const heard = run({ name: 'content_block_start', data }, stop(0), because('tool_use'), END)
-  t.equal(heard.error?.kind, 'upstream_malformed')
+  const decoded = run({ name: 'content_block_start', data }, stop(0), messageDelta('tool_use'), END)
+  t.equal(decoded.error?.kind, 'upstream_malformed')
   t.end()
 })

@@ -1,11 +1,11 @@
 /**
- * Goal: each failure of the upstream becomes the right kind, with a pause where one is asked for.
- * Method: statuses, types, headers and bodies of every sort, JSON, HTML and empty.
+ * Goal: each error of the upstream has the right kind, and the delay that the upstream requests.
+ * Method: statuses, types, headers, and JSON, HTML and empty bodies.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import t from 'tap'
 import type { WireError } from '../../../../src/errors.js'
-import { egress, hearReply } from '../driver.js'
+import { egress, decodeReply } from '../driver.js'
 
 function decode(
   status: number,
@@ -17,7 +17,7 @@ function decode(
 }
 
 void t.test('each status has its kind', (t) => {
-  const kinds: [number, string][] = [
+  const eventTypes: [number, string][] = [
     [400, 'upstream_rejected'],
     [401, 'upstream_denied'],
     [402, 'upstream_busy'],
@@ -35,7 +35,7 @@ void t.test('each status has its kind', (t) => {
     [529, 'upstream_busy'],
     [302, 'upstream_failed'],
   ]
-  for (const [status, kind] of kinds) {
+  for (const [status, kind] of eventTypes) {
     const wire = decode(status, { type: 'some_error', message: 'Because.' })
     t.equal(wire.kind, kind, String(status))
     t.equal(wire.upstreamCode, 'some_error')
@@ -50,7 +50,7 @@ void t.test('each status has its kind', (t) => {
   t.end()
 })
 
-void t.test('the upstream’s reason is passed on, but not about the gateway’s own key', (t) => {
+void t.test("the upstream's message is passed on, except about the gateway's own key", (t) => {
   t.equal(
     decode(400, { type: 'invalid_request_error', message: 'messages: too few' }).message,
     'messages: too few',
@@ -63,7 +63,7 @@ void t.test('the upstream’s reason is passed on, but not about the gateway’s
   t.end()
 })
 
-void t.test('a spent account is busy, and another try is pointless', (t) => {
+void t.test('a reached spending limit is upstream_busy and not retryable', (t) => {
   const codes = ['enforced_spend_limit_reached', 'contract_spend_limit_reached']
   for (const error_code of codes) {
     const error = { type: 'rate_limit_error', message: 'm', details: { error_code } }
@@ -72,7 +72,7 @@ void t.test('a spent account is busy, and another try is pointless', (t) => {
     t.equal(wire.retryAfterSeconds, undefined)
   }
   t.match(decode(402, ''), { kind: 'upstream_busy', retryable: false })
-  t.match(hearReply({ type: 'error', error: { type: 'billing_error' } }).error, {
+  t.match(decodeReply({ type: 'error', error: { type: 'billing_error' } }).error, {
     retryable: false,
   })
   const ramp = {
@@ -86,7 +86,7 @@ void t.test('a spent account is busy, and another try is pointless', (t) => {
   t.end()
 })
 
-void t.test('retry-after is seconds, rounded up and capped; nonsense is left out', (t) => {
+void t.test('retry-after is in seconds, rounded up and capped; invalid values are ignored', (t) => {
   const after = (headers: IncomingHttpHeaders): number | undefined =>
     decode(429, '', headers).retryAfterSeconds
   t.equal(after({ 'retry-after': '1.2' }), 2)
@@ -101,17 +101,17 @@ void t.test('retry-after is seconds, rounded up and capped; nonsense is left out
   t.end()
 })
 
-void t.test('a whole reply that is an error, or no reply at all, is an error', (t) => {
+void t.test('a whole reply that is an error or has no content is an error', (t) => {
   const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }
-  t.match(hearReply(overloaded).error, { kind: 'upstream_busy', message: 'Busy' })
-  t.equal(hearReply({}).error?.kind, 'upstream_malformed')
-  t.equal(hearReply({ content: 'x' }).error?.kind, 'upstream_malformed')
-  t.equal(hearReply({ content: [1] }).error?.kind, 'upstream_malformed')
-  t.same(hearReply({ content: [], stop_reason: 'end_turn' }).reply?.blocks, [])
+  t.match(decodeReply(overloaded).error, { kind: 'upstream_busy', message: 'Busy' })
+  t.equal(decodeReply({}).error?.kind, 'upstream_malformed')
+  t.equal(decodeReply({ content: 'x' }).error?.kind, 'upstream_malformed')
+  t.equal(decodeReply({ content: [1] }).error?.kind, 'upstream_malformed')
+  t.same(decodeReply({ content: [], stop_reason: 'end_turn' }).reply?.blocks, [])
   t.end()
 })
 
-void t.test('too long a conversation is known by the whole message, never by a part of it', (t) => {
+void t.test('a context overflow is recognized by the whole message, not by a part of it', (t) => {
   const kind = (message: string): string =>
     decode(400, { type: 'invalid_request_error', message }).kind
   t.equal(kind('prompt is too long: 210345 tokens > 200000 maximum'), 'context_too_long')
@@ -128,7 +128,7 @@ void t.test('too long a conversation is known by the whole message, never by a p
   t.end()
 })
 
-void t.test('a limit that is used up says by itself when it opens again', (t) => {
+void t.test('an exhausted rate limit has the delay until its reset', (t) => {
   const headers = {
     date: 'Fri, 20 Nov 2026 12:00:00 GMT',
     'anthropic-ratelimit-requests-remaining': '12',

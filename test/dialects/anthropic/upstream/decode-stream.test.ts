@@ -1,17 +1,17 @@
 /**
- * Goal: each kind of block, stop reason and count of a stream becomes its canonical event.
+ * Goal: each kind of block, stop reason and count of a stream is decoded to its canonical event.
  * Method: well-formed streams built frame by frame, behind the production grammar.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../../src/chat/event.js'
 import type { ChatRequest } from '../../../../src/chat/request.js'
 import {
-  because,
+  messageDelta,
   BEGIN,
   delta,
   END,
   input,
-  kinds,
+  eventTypes,
   run,
   start,
   stop,
@@ -19,21 +19,21 @@ import {
   TEXT,
   tool,
 } from '../stream-frames.js'
-import { frame, hearReply, hearStream, textOf } from '../driver.js'
+import { frame, decodeReply, decodeStream, textOf } from '../driver.js'
 
 const custom: Partial<ChatRequest> = { tools: [{ name: 'shell', custom: {} }] }
 
-void t.test('text comes out as it came in', (t) => {
-  const heard = run(
+void t.test('text is emitted unchanged', (t) => {
+  const decoded = run(
     start(0, TEXT),
     text(0, 'a'),
     text(0, ''),
     text(0, 'b'),
     stop(0),
-    because('end_turn'),
+    messageDelta('end_turn'),
     END,
   )
-  t.same(kinds(heard), [
+  t.same(eventTypes(decoded), [
     'start',
     'usage',
     'text-start',
@@ -43,14 +43,14 @@ void t.test('text comes out as it came in', (t) => {
     'usage',
     'finish',
   ])
-  t.equal(textOf(heard.reply), 'ab')
-  t.equal(heard.reply?.id, 'msg_1')
-  t.equal(heard.reply?.model, 'claude-x')
+  t.equal(textOf(decoded.reply), 'ab')
+  t.equal(decoded.reply?.id, 'msg_1')
+  t.equal(decoded.reply?.model, 'claude-x')
   t.end()
 })
 
-void t.test('tool input comes from the fragments, else from the start, else is {}', (t) => {
-  const heard = run(
+void t.test('tool input is that of the fragments, else of the start, else {}', (t) => {
+  const decoded = run(
     start(0, tool('a')),
     input(0, ''),
     stop(0),
@@ -62,72 +62,75 @@ void t.test('tool input comes from the fragments, else from the start, else is {
     stop(2),
     start(3, { type: 'tool_use', id: 'd', name: 'look' }),
     stop(3),
-    because('tool_use'),
+    messageDelta('tool_use'),
     END,
   )
-  const calls = heard.reply?.blocks.map((one) => one.type === 'tool' && one.json)
+  const calls = decoded.reply?.blocks.map((one) => one.type === 'tool' && one.json)
   t.same(calls, ['{}', '{"far":true}', '{"n": 12345678901234567890}', '{}'])
-  t.equal(heard.reply?.reason, 'tool-use')
+  t.equal(decoded.reply?.reason, 'tool-use')
   t.end()
 })
 
-void t.test('a call without an id gets one, a call without a name is malformed', (t) => {
-  const named = run(start(0, { type: 'tool_use', name: 'look' }), because('tool_use'), END)
+void t.test('a call without an id gets one; a call without a name is malformed', (t) => {
+  const named = run(start(0, { type: 'tool_use', name: 'look' }), messageDelta('tool_use'), END)
   t.match(named.reply?.blocks[0], { type: 'tool', id: 'toolu_0' })
-  const nameless = run(start(0, { type: 'tool_use', id: 'x' }), because('tool_use'), END)
+  const nameless = run(start(0, { type: 'tool_use', id: 'x' }), messageDelta('tool_use'), END)
   t.equal(nameless.error?.kind, 'upstream_malformed')
   t.end()
 })
 
-void t.test('thinking keeps its signature, also alone, and redacted thinking its data', (t) => {
-  const heard = run(
-    start(0, { type: 'thinking', thinking: '', signature: '' }),
-    delta(0, { type: 'thinking_delta', thinking: 'so' }),
-    delta(0, { type: 'signature_delta', signature: 's1' }),
-    stop(0),
-    start(1, { type: 'thinking', thinking: '' }),
-    delta(1, { type: 'signature_delta', signature: 's2' }),
-    stop(1),
-    start(2, { type: 'redacted_thinking', data: 'opaque==' }),
-    stop(2),
-    because('end_turn'),
-    END,
-  )
-  t.same(heard.reply?.blocks, [
-    { type: 'thinking', text: 'so', signature: 's1' },
-    { type: 'thinking', text: '', signature: 's2' },
-    { type: 'thinking', text: '', redacted: 'opaque==' },
-  ])
-  t.end()
-})
+void t.test(
+  'thinking keeps its signature, also without text; redacted thinking keeps its data',
+  (t) => {
+    const decoded = run(
+      start(0, { type: 'thinking', thinking: '', signature: '' }),
+      delta(0, { type: 'thinking_delta', thinking: 'so' }),
+      delta(0, { type: 'signature_delta', signature: 's1' }),
+      stop(0),
+      start(1, { type: 'thinking', thinking: '' }),
+      delta(1, { type: 'signature_delta', signature: 's2' }),
+      stop(1),
+      start(2, { type: 'redacted_thinking', data: 'opaque==' }),
+      stop(2),
+      messageDelta('end_turn'),
+      END,
+    )
+    t.same(decoded.reply?.blocks, [
+      { type: 'thinking', text: 'so', signature: 's1' },
+      { type: 'thinking', text: '', signature: 's2' },
+      { type: 'thinking', text: '', redacted: 'opaque==' },
+    ])
+    t.end()
+  },
+)
 
-void t.test('citations belong to the block they came in and cover it', (t) => {
+void t.test('citations cover their whole block', (t) => {
   const cite = {
     type: 'web_search_result_location',
     url: 'https://a.test/',
     title: 'A',
     cited_text: 'q',
   }
-  const heard = run(
+  const decoded = run(
     start(0, { ...TEXT, citations: [] }),
     delta(0, { type: 'citations_delta', citation: cite }),
     delta(0, { type: 'citations_delta', citation: { type: 'page_location', document_title: 'D' } }),
     text(0, 'four'),
     stop(0),
-    because('end_turn'),
+    messageDelta('end_turn'),
     END,
   )
   const citations = [
     { start: 0, end: 4, url: 'https://a.test/', title: 'A', citedText: 'q' },
     { start: 0, end: 4, title: 'D' },
   ]
-  t.same(heard.reply?.blocks, [{ type: 'text', text: 'four', citations }])
+  t.same(decoded.reply?.blocks, [{ type: 'text', text: 'four', citations }])
   t.end()
 })
 
-void t.test('server tools and their results come out whole', (t) => {
+void t.test('server tools and their results are emitted whole', (t) => {
   const result = { type: 'web_search_tool_result', tool_use_id: 's1', content: [] }
-  const heard = run(
+  const decoded = run(
     start(0, { type: 'server_tool_use', id: 's1', name: 'web_search', input: {} }),
     input(0, ''),
     input(0, '{"query":"tides"}'),
@@ -140,7 +143,7 @@ void t.test('server tools and their results come out whole', (t) => {
     start(3, TEXT),
     text(3, 'done'),
     stop(3),
-    because('pause_turn'),
+    messageDelta('pause_turn'),
     END,
   )
   const search = {
@@ -149,17 +152,17 @@ void t.test('server tools and their results come out whole', (t) => {
     name: 'web_search',
     input: { query: 'tides' },
   }
-  t.same(heard.reply?.blocks, [
+  t.same(decoded.reply?.blocks, [
     { type: 'opaque', provider: 'anthropic', block: search },
     { type: 'opaque', provider: 'anthropic', block: result },
     { type: 'opaque', provider: 'anthropic', block: { type: 'compaction', content: 'summary' } },
     { type: 'text', text: 'done', citations: [] },
   ])
-  t.equal(heard.reply?.reason, 'pause')
+  t.equal(decoded.reply?.reason, 'pause')
   t.end()
 })
 
-void t.test('usage is cumulative: later counts replace earlier ones and are never added', (t) => {
+void t.test('usage is cumulative: later counts replace earlier ones', (t) => {
   const begin = frame({
     type: 'message_start',
     message: {
@@ -173,29 +176,29 @@ void t.test('usage is cumulative: later counts replace earlier ones and are neve
   })
   const last = { input_tokens: 61, cache_read_input_tokens: null, output_tokens: 20 }
   const usage = { ...last, output_tokens_details: { thinking_tokens: 9 } }
-  const heard = hearStream([
+  const decoded = decodeStream([
     begin,
-    because(null, {}, { output_tokens: 3 }),
-    because('end_turn', {}, usage),
+    messageDelta(null, {}, { output_tokens: 3 }),
+    messageDelta('end_turn', {}, usage),
     END,
   ])
-  t.same(heard.reply?.usage, {
+  t.same(decoded.reply?.usage, {
     input: 168,
     output: 20,
     cacheRead: 100,
     cacheWrite: 7,
     reasoning: 9,
   })
-  const silent = hearStream([
+  const silent = decodeStream([
     frame({ type: 'message_start', message: { usage: { input_tokens: -1, output_tokens: 'x' } } }),
-    because('end_turn', {}, 'none'),
+    messageDelta('end_turn', {}, 'none'),
     END,
   ])
   t.same(silent.reply?.usage, {})
   t.end()
 })
 
-void t.test('each stop reason has its canonical word, and the upstream’s own is kept', (t) => {
+void t.test("each stop reason has a canonical one, and the upstream's own is kept", (t) => {
   const words: [string | null, string][] = [
     ['end_turn', 'stop'],
     ['stop_sequence', 'stop'],
@@ -208,27 +211,28 @@ void t.test('each stop reason has its canonical word, and the upstream’s own i
     ['news', 'other'],
     [null, 'other'],
   ]
-  for (const [raw, reason] of words) t.match(run(because(raw), END).events.at(-1), { reason, raw })
-  const called = run(start(0, tool('a')), stop(0), because('end_turn'), END)
-  t.equal(called.reply?.reason, 'tool-use', 'a call is a call')
-  const matched = run(because('stop_sequence', { stop_sequence: 'END' }), END)
+  for (const [raw, reason] of words)
+    t.match(run(messageDelta(raw), END).events.at(-1), { reason, raw })
+  const called = run(start(0, tool('a')), stop(0), messageDelta('end_turn'), END)
+  t.equal(called.reply?.reason, 'tool-use', 'a call with end_turn')
+  const matched = run(messageDelta('stop_sequence', { stop_sequence: 'END' }), END)
   t.equal(matched.reply?.stopSequence, 'END')
   t.end()
 })
 
-void t.test('a refusal carries its explanation, where there is one', (t) => {
-  const heard = run(
+void t.test('a refusal has its explanation, if there is one', (t) => {
+  const decoded = run(
     start(0, TEXT),
     text(0, 'Well'),
     stop(0),
-    because('refusal', { stop_details: { type: 'refusal', explanation: 'Not this.' } }),
+    messageDelta('refusal', { stop_details: { type: 'refusal', explanation: 'Not this.' } }),
     END,
   )
-  t.same(heard.reply?.blocks, [
+  t.same(decoded.reply?.blocks, [
     { type: 'text', text: 'Well', citations: [] },
     { type: 'refusal', text: 'Not this.' },
   ])
-  t.same(run(because('refusal', { stop_details: null }), END).reply?.blocks, [])
+  t.same(run(messageDelta('refusal', { stop_details: null }), END).reply?.blocks, [])
   t.end()
 })
 
@@ -237,48 +241,48 @@ void t.test(
   (t) => {
     const late = run(
       start(0, TEXT),
-      because('end_turn'),
+      messageDelta('end_turn'),
       text(0, 'x'),
-      because('end_turn', {}, { output_tokens: 9 }),
+      messageDelta('end_turn', {}, { output_tokens: 9 }),
       END,
     )
     t.equal(textOf(late.reply), 'x')
     t.equal(late.reply?.usage.output, 9)
-    t.equal(run(start(0, TEXT), text(0, 'x'), because('end_turn')).reply?.reason, 'stop')
+    t.equal(run(start(0, TEXT), text(0, 'x'), messageDelta('end_turn')).reply?.reason, 'stop')
     t.equal(run(start(0, TEXT), text(0, 'x')).error?.kind, 'upstream_truncated')
-    t.equal(run(because(null)).error?.kind, 'upstream_truncated')
-    t.equal(hearStream([]).error?.kind, 'upstream_truncated')
+    t.equal(run(messageDelta(null)).error?.kind, 'upstream_truncated')
+    t.equal(decodeStream([]).error?.kind, 'upstream_truncated')
     t.end()
   },
 )
 
-void t.test('a custom tool’s input is unwrapped', (t) => {
-  const heard = (...pieces: string[]): ChatEvent[] =>
-    hearStream(
+void t.test("a custom tool's input is unwrapped", (t) => {
+  const decoded = (...fragments: string[]): ChatEvent[] =>
+    decodeStream(
       [
         BEGIN,
         start(0, tool('c', 'shell')),
-        ...pieces.map((piece) => input(0, piece)),
+        ...fragments.map((fragment) => input(0, fragment)),
         stop(0),
-        because('tool_use'),
+        messageDelta('tool_use'),
         END,
       ],
       custom,
     ).events.filter((event) => event.type.startsWith('tool'))
   const call = { type: 'tool-start', index: 0, id: 'c', name: 'shell', custom: true } as const
   const end = { type: 'tool-end', index: 0 } as const
-  t.same(heard('{"inp', 'ut":"ls \\"a\\""}'), [
+  t.same(decoded('{"inp', 'ut":"ls \\"a\\""}'), [
     call,
     { type: 'tool-delta', index: 0, json: 'ls "a"' },
     end,
   ])
-  t.same(heard('{"other":1}'), [call, { type: 'tool-delta', index: 0, json: '{"other":1}' }, end])
-  t.same(heard('{"input":'), [call, { type: 'tool-delta', index: 0, json: '{"input":' }, end])
-  t.same(heard(''), [call, end])
+  t.same(decoded('{"other":1}'), [call, { type: 'tool-delta', index: 0, json: '{"other":1}' }, end])
+  t.same(decoded('{"input":'), [call, { type: 'tool-delta', index: 0, json: '{"input":' }, end])
+  t.same(decoded(''), [call, end])
   t.end()
 })
 
-void t.test('the answer that a synthetic tool carries comes out as text', (t) => {
+void t.test('the arguments of the synthetic tool are emitted as text', (t) => {
   const wanted: Partial<ChatRequest> = {
     responseFormat: { type: 'json-schema', name: 'n', schema: {} },
     tools: [{ name: 'json_response' }],
@@ -289,13 +293,13 @@ void t.test('the answer that a synthetic tool carries comes out as text', (t) =>
     input(0, '{"a"'),
     input(0, ':1}'),
     stop(0),
-    because('tool_use'),
+    messageDelta('tool_use'),
     END,
   ]
-  const heard = hearStream(frames, wanted)
-  t.equal(textOf(heard.reply), '{"a":1}')
-  t.equal(heard.reply?.reason, 'stop')
+  const decoded = decodeStream(frames, wanted)
+  t.equal(textOf(decoded.reply), '{"a":1}')
+  t.equal(decoded.reply?.reason, 'stop')
   const body = { content: [tool('j', 'json_response_', { a: 1 })], stop_reason: 'tool_use' }
-  t.equal(textOf(hearReply(body, wanted).reply), '{"a":1}')
+  t.equal(textOf(decodeReply(body, wanted).reply), '{"a":1}')
   t.end()
 })

@@ -1,19 +1,11 @@
 /**
- * Goal: thinking that is bound to another conversation is left out on a second try, and only that.
- * Method: the API's refusal, and others, held against bodies with and without thinking of their own.
+ * Goal: a request that is rejected for thinking bound to another conversation is retried without such thinking.
+ * Method: the API's error, and others, for bodies with and without a thinking configuration.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
-import { anthropic } from '../../../../src/dialects/anthropic/index.js'
-import type { Dialect, Egress } from '../../../../src/dialects/dialect.js'
 import type { WireError } from '../../../../src/errors.js'
-
-const egress = sideOf(anthropic)
-
-function sideOf({ egress }: Dialect): Egress {
-  if (egress === null) throw new Error('anthropic has lost a side')
-  return egress
-}
+import { egress } from '../driver.js'
 
 const dropReasoning = (body: JsonObject, error: WireError): JsonObject | null =>
   egress.dropReasoning?.(body, error) ?? null
@@ -31,7 +23,7 @@ const BOUND = refusal(
 const block_binding = { prefix_mismatch_behavior: 'drop_block' }
 const BODY: JsonObject = { model: 'm', max_tokens: 9, messages: [] }
 
-void t.test('the API is asked to leave such blocks out, whatever thinking was asked for', (t) => {
+void t.test('the retry requests drop_block with every thinking configuration', (t) => {
   for (const thinking of [
     { type: 'adaptive', display: 'summarized' },
     { type: 'enabled', budget_tokens: 1024 },
@@ -47,7 +39,7 @@ void t.test('the API is asked to leave such blocks out, whatever thinking was as
   t.end()
 })
 
-void t.test('once, and for no other refusal', (t) => {
+void t.test('there is one retry, and none for other errors', (t) => {
   const once = dropReasoning(BODY, BOUND)
   t.equal(dropReasoning(once ?? {}, BOUND), null)
   for (const other of [

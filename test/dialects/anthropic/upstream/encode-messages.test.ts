@@ -1,5 +1,5 @@
 /**
- * Goal: a conversation is rendered as the API wants it, with nothing lost, moved or empty.
+ * Goal: a conversation is encoded by the rules of the API, without lost, moved or empty content.
  * Method: one rule of the specification per test, against the whole `messages` member.
  */
 import t from 'tap'
@@ -29,13 +29,13 @@ function param(messages: Message[], model: Partial<ModelFacts> = {}): string | u
   return undefined
 }
 
-/** The blocks of one user message with these parts. */
+/** The encoded blocks of one user message with these parts. */
 function parts(...parts: UserPart[]): JsonValue | undefined {
   const [message] = rendered([{ role: 'user', index: 0, parts }]) as JsonObject[]
   return message?.content
 }
 
-void t.test('leading instructions are the system member, later ones stay where they are', (t) => {
+void t.test('leading instructions are the system member; later ones keep their position', (t) => {
   const messages: Message[] = [
     system(0, 'one', ' ', 'two'),
     { ...system(1, 'three'), role: 'developer' } as Message,
@@ -69,7 +69,7 @@ void t.test('turns of one role are one message', (t) => {
   t.end()
 })
 
-void t.test('results of a turn stand together and first, in the order of the calls', (t) => {
+void t.test('the results of a turn are first, in the order of the calls', (t) => {
   const messages = [
     user(0, 'q'),
     assistant(1, 'so', 'c1:look:{"n":1}', 'c2:look:'),
@@ -99,7 +99,7 @@ void t.test('results of a turn stand together and first, in the order of the cal
   t.end()
 })
 
-void t.test('arguments that are no object are kept as they were', (t) => {
+void t.test('arguments that are not an object are kept unchanged', (t) => {
   const input = (args: string): unknown => {
     const turn = [user(0, 'q'), assistant(1, '', `c:look:${args}`), result(2, 'c', 'r')]
     const message = (rendered(turn) as JsonObject[])[1]
@@ -112,7 +112,7 @@ void t.test('arguments that are no object are kept as they were', (t) => {
   t.end()
 })
 
-void t.test('a custom tool’s call is wrapped', (t) => {
+void t.test('a call of a custom tool is wrapped', (t) => {
   const call = { id: 'c', name: 'shell', arguments: 'ls "a"', custom: true }
   const turn: Message = { role: 'assistant', index: 1, parts: [], toolCalls: [call] }
   t.match(rendered([user(0, 'q'), turn, result(2, 'c', 'r')]), [
@@ -123,27 +123,30 @@ void t.test('a custom tool’s call is wrapped', (t) => {
   t.end()
 })
 
-void t.test('ids are made fit, the same in call and result, different where they differed', (t) => {
-  const messages = [
-    user(0, 'q'),
-    assistant(1, '', 'functions.look/0:look:{}'.replace('/', '-'), 'a b:look:{}', 'a.b:look:{}'),
-    result(2, 'functions.look-0', 'r'),
-    result(3, 'a b', 'r'),
-    result(4, 'a.b', 'r'),
-  ]
-  const [, calls, results] = rendered(messages) as { content: JsonObject[] }[]
-  const ids = calls?.content.map((block) => str(block.id)) ?? []
-  t.equal(new Set(ids).size, 3)
-  for (const id of ids) t.match(id, /^[a-zA-Z0-9_-]+$/)
-  t.same(
-    results?.content.map((block) => block.tool_use_id),
-    ids,
-  )
-  t.end()
-})
+void t.test(
+  'invalid ids are replaced, equally in call and result; different ids stay different',
+  (t) => {
+    const messages = [
+      user(0, 'q'),
+      assistant(1, '', 'functions.look/0:look:{}'.replace('/', '-'), 'a b:look:{}', 'a.b:look:{}'),
+      result(2, 'functions.look-0', 'r'),
+      result(3, 'a b', 'r'),
+      result(4, 'a.b', 'r'),
+    ]
+    const [, calls, results] = rendered(messages) as { content: JsonObject[] }[]
+    const ids = calls?.content.map((block) => str(block.id)) ?? []
+    t.equal(new Set(ids).size, 3)
+    for (const id of ids) t.match(id, /^[a-zA-Z0-9_-]+$/)
+    t.same(
+      results?.content.map((block) => block.tool_use_id),
+      ids,
+    )
+    t.end()
+  },
+)
 
 void t.test(
-  'thinking of this provider stays where it stood, of others it is dropped and reported',
+  'thinking of Anthropic keeps its position; that of others is dropped and reported',
   (t) => {
     const history: AssistantPart[] = [
       { type: 'thinking', text: '', signature: 's==', origin: 'anthropic' },
@@ -162,8 +165,8 @@ void t.test(
       { role: 'assistant', index: 1, parts, toolCalls: [] },
       user(2, 'r'),
     ]
-    const kept = encode({ messages: turn(history) })
-    t.match(kept.body.messages, [
+    const encoded = encode({ messages: turn(history) })
+    t.match(encoded.body.messages, [
       {},
       {
         content: [
@@ -174,7 +177,7 @@ void t.test(
       },
       {},
     ])
-    t.same(kept.lost, [])
+    t.same(encoded.lost, [])
     const lost = encode({ messages: turn(foreign) })
     t.match(lost.body.messages, [{}, { content: [{ type: 'server_tool_use', id: 's' }] }, {}])
     t.equal(lost.lost.filter((one) => one === 'messages.reasoning: no-equivalent').length, 3)
@@ -183,7 +186,7 @@ void t.test(
   },
 )
 
-void t.test('in a tool loop without its thinking, a budget is switched off', (t) => {
+void t.test('thinking with a budget is disabled in a tool loop without its thinking', (t) => {
   const loop = [user(0, 'q'), assistant(1, '', 'c:look:{}'), result(2, 'c', 'r')]
   const { body, lost } = encode(
     { messages: loop, tools: [{ name: 'look' }], reasoningEffort: 'low' },
@@ -195,12 +198,12 @@ void t.test('in a tool loop without its thinking, a budget is switched off', (t)
   const own = encode({ messages: loop, tools: [{ name: 'look' }], rest: { thinking } }, OLDER)
   t.same(own.body.thinking, { type: 'disabled' })
   t.same(own.lost, ['thinking: approximated'])
-  const begun = encode({ messages: loop.slice(0, 1), rest: { thinking } }, OLDER)
-  t.same([begun.body.thinking, begun.lost], [thinking, []])
+  const first = encode({ messages: loop.slice(0, 1), rest: { thinking } }, OLDER)
+  t.same([first.body.thinking, first.lost], [thinking, []])
   t.end()
 })
 
-void t.test('nothing empty is sent', (t) => {
+void t.test('empty content is not sent', (t) => {
   t.equal(param([user(0, 'a'), user(1, ' \n')]), 'messages[1].content')
   t.equal(param([]), 'messages')
   t.equal(param([system(0, 'only')]), 'messages')
@@ -214,7 +217,7 @@ void t.test('nothing empty is sent', (t) => {
 })
 
 void t.test(
-  'an assistant may not begin, and may end only where the model goes on from there',
+  'an assistant message must not be first, and may be last only if the model continues it',
   (t) => {
     t.equal(param([assistant(3, 'hi'), user(4, 'q')]), 'messages[3]')
     const prefill = [user(0, 'q'), assistant(1, 'The answer is  ')]
@@ -243,7 +246,7 @@ function inline(type: 'image' | 'file', mediaType: string, data: string): UserPa
   return { type, source: { kind: 'base64', mediaType, data } }
 }
 
-void t.test('images are what their bytes are; files are documents', (t) => {
+void t.test('images have the type of their bytes; files are documents', (t) => {
   const png = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } }
   t.same(parts(inline('image', 'image/jpeg', PNG)), [png])
   t.same(parts(inline('file', 'application/octet-stream', PNG)), [png])
@@ -269,18 +272,18 @@ void t.test('images are what their bytes are; files are documents', (t) => {
   t.end()
 })
 
-void t.test('audio that another model spoke is refused, not dropped', (t) => {
-  const spoken: AssistantPart = {
+void t.test('audio that another model generated is refused', (t) => {
+  const audio: AssistantPart = {
     type: 'opaque',
     provider: 'openai-chat',
     block: { type: 'audio', id: 'audio_1' },
   }
-  const turn: Message = { role: 'assistant', index: 1, parts: [spoken], toolCalls: [] }
+  const turn: Message = { role: 'assistant', index: 1, parts: [audio], toolCalls: [] }
   t.equal(param([user(0, 'q'), turn, user(2, 'and?')]), 'messages[1].audio')
   t.end()
 })
 
-void t.test('media that cannot be sent is refused by its path', (t) => {
+void t.test('unsupported media is refused with its path', (t) => {
   const heic = Buffer.from('\0\0\0\x18ftypheic').toString('base64')
   const bad: UserPart[] = [
     inline('image', 'image/png', heic),
@@ -304,7 +307,7 @@ void t.test('media that cannot be sent is refused by its path', (t) => {
   t.end()
 })
 
-void t.test('an image in a tool’s result stays in the result', (t) => {
+void t.test('an image in a tool result stays in the result', (t) => {
   const shown: Message = {
     role: 'tool',
     index: 2,

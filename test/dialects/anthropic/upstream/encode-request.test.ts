@@ -1,6 +1,6 @@
 /**
- * Goal: every field of a request is mapped, reported, left out or refused as the specification says.
- * Method: one field at a time, on a model of the newest generation and on an older one.
+ * Goal: every field of a request is encoded, reported, ignored or refused as specified.
+ * Method: one field at a time, for a model of the newest generation and an older one.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../../src/chat/json.js'
@@ -9,7 +9,7 @@ import type { ChatRequest, ToolChoice } from '../../../../src/chat/request.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { egress, encode, facts, OLDER, user } from '../driver.js'
 
-/** The field that the refusal names, for a request that must be refused. */
+/** The field that the error of an untranslatable request names. */
 function refusal(over: Partial<ChatRequest>, model: Partial<ModelFacts> = {}): string | undefined {
   try {
     encode(over, model)
@@ -26,7 +26,7 @@ function rest(field: string, value: JsonValue): string[] {
   return encode({ rest: { [field]: value } }).lost
 }
 
-void t.test('the least request', (t) => {
+void t.test('a minimal request', (t) => {
   const { body, lost } = encode({})
   t.same(body, {
     model: 'claude-test',
@@ -54,7 +54,7 @@ void t.test('target, credential, edits and version', (t) => {
   t.end()
 })
 
-void t.test('max_tokens: asked, known, clamped or unknown', (t) => {
+void t.test('max_tokens: requested, of the model, clamped or unknown', (t) => {
   t.equal(encode({ maxOutputTokens: 9 }).body.max_tokens, 9)
   t.equal(encode({}, { maxOutputTokens: 128_000 }).body.max_tokens, 128_000)
   const clamped = encode({ maxOutputTokens: 500_000 }, { maxOutputTokens: 64_000 })
@@ -63,7 +63,7 @@ void t.test('max_tokens: asked, known, clamped or unknown', (t) => {
   t.end()
 })
 
-void t.test('sampling goes only where the model takes it, one parameter at most', (t) => {
+void t.test('at most one sampling parameter is sent, and only to models that accept it', (t) => {
   const sampled = (over: Partial<ChatRequest>, model: Partial<ModelFacts>): unknown[] => {
     const { body, lost } = encode(over, model)
     return [body.temperature, body.top_p, lost]
@@ -78,9 +78,9 @@ void t.test('sampling goes only where the model takes it, one parameter at most'
   t.same(sampled({ topP: 0.5 }, OLDER), [none, 0.5, []])
   t.same(sampled({ temperature: 1, topP: 0.5 }, OLDER), [none, 0.5, []])
   t.same(sampled({ temperature: 0.3, topP: 0.5 }, OLDER), [0.3, none, ['top_p: no-equivalent']])
-  const unsaid = { ...OLDER }
-  delete unsaid.thinkingDefault
-  t.same(sampled({ temperature: 0.3 }, unsaid), [none, none, ['temperature: no-equivalent']])
+  const unset = { ...OLDER }
+  delete unset.thinkingDefault
+  t.same(sampled({ temperature: 0.3 }, unset), [none, none, ['temperature: no-equivalent']])
   const thinking: Partial<ChatRequest> = { temperature: 0.3, reasoningEffort: 'low' }
   t.same(sampled(thinking, OLDER), [none, none, ['temperature: no-equivalent']])
   t.same(sampled({ temperature: 0.3, reasoningEffort: 'none' }, OLDER), [0.3, none, []])
@@ -137,7 +137,7 @@ void t.test('reasoning effort as a budget stays below max_tokens', (t) => {
   t.end()
 })
 
-void t.test('a client’s own thinking object goes as it is, unless an effort is given', (t) => {
+void t.test("a client's own thinking object is sent unchanged unless an effort is set", (t) => {
   const thinking = { type: 'enabled', budget_tokens: 2000, display: 'omitted' }
   t.same(encode({ rest: { thinking } }).body.thinking, thinking)
   const both = encode({ rest: { thinking }, reasoningEffort: 'low' })
@@ -153,7 +153,7 @@ void t.test('stop sequences', (t) => {
   t.end()
 })
 
-void t.test('the end user’s id is sent, hashed where it looks like a person', (t) => {
+void t.test("the end user's id is sent, hashed if it may be personal data", (t) => {
   const id = (userId: string): unknown => objectOf(encode({ userId }).body.metadata).user_id
   t.equal(id('account-7'), 'account-7')
   for (const personal of [
@@ -185,7 +185,7 @@ function wanted(schema: JsonObject): Partial<ChatRequest> {
   return { responseFormat: { type: 'json-schema', name: 'answer', schema } }
 }
 
-void t.test('a JSON schema is asked for natively where it can be', (t) => {
+void t.test('a JSON schema is requested natively if possible', (t) => {
   const { body, lost } = encode({ ...wanted(NUMBER), reasoningEffort: 'low' })
   const schema = { ...NUMBER, additionalProperties: false }
   t.same(body.output_config, { effort: 'low', format: { type: 'json_schema', schema } })
@@ -193,7 +193,7 @@ void t.test('a JSON schema is asked for natively where it can be', (t) => {
   t.end()
 })
 
-void t.test('a schema beyond the API becomes a forced tool, or is refused', (t) => {
+void t.test('a schema that the API cannot enforce becomes a forced tool or is refused', (t) => {
   const { body } = encode(wanted(OPEN), OLDER)
   t.equal(body.output_config, undefined)
   t.match(body.tools, [{ name: 'json_response', input_schema: OPEN }])
@@ -220,7 +220,7 @@ void t.test('a schema beyond the API becomes a forced tool, or is refused', (t) 
   t.end()
 })
 
-void t.test('where one of the client’s tools must be called, its call is the answer', (t) => {
+void t.test("a forced call of the client's tool replaces the response format", (t) => {
   const tools = [{ name: 'f' }]
   const choices: ToolChoice[] = [
     { mode: 'required' },
@@ -235,7 +235,7 @@ void t.test('where one of the client’s tools must be called, its call is the a
   t.end()
 })
 
-void t.test('JSON mode is asked for in words and reported', (t) => {
+void t.test('JSON mode becomes an instruction and is reported', (t) => {
   const messages = [
     { role: 'system' as const, index: 0, parts: [{ type: 'text' as const, text: 'S' }] },
     user(1, 'q'),
@@ -251,7 +251,7 @@ void t.test('JSON mode is asked for in words and reported', (t) => {
   t.end()
 })
 
-void t.test('what may be dropped is reported, what does not matter is not', (t) => {
+void t.test('dropped fields are reported unless they do not affect the reply', (t) => {
   const reported: Partial<ChatRequest>[] = [
     { frequencyPenalty: 0.1 },
     { presencePenalty: -1 },
@@ -286,7 +286,7 @@ void t.test('what may be dropped is reported, what does not matter is not', (t) 
   t.end()
 })
 
-void t.test('what must not be dropped is refused by name', (t) => {
+void t.test('fields that must not be dropped are refused by name', (t) => {
   t.equal(refusal({ candidates: 2 }), 'n')
   t.equal(refusal({ logprobs: true }), 'logprobs')
   t.equal(refusal({ topLogprobs: 3 }), 'top_logprobs')
@@ -301,7 +301,7 @@ void t.test('what must not be dropped is refused by name', (t) => {
   t.end()
 })
 
-void t.test('cache marks go with their blocks, the last four', (t) => {
+void t.test('the last four cache marks are sent with their blocks', (t) => {
   const marked = Array.from({ length: 6 }, (_, i) => ({
     type: 'text' as const,
     text: `t${i}`,

@@ -1,5 +1,5 @@
 /**
- * Goal: a schema is made fit for the API by relaxing it, and what cannot be made fit is named.
+ * Goal: a schema is relaxed to the subset that the API enforces, or the problem is named.
  * Method: one keyword at a time, then cycles, deep nesting and definitions shared many times over.
  */
 import t from 'tap'
@@ -14,36 +14,39 @@ function strict(property: JsonObject, more: JsonObject = {}): JsonObject {
   return (properties as Record<string, JsonObject>).p ?? {}
 }
 
-void t.test('objects are closed, oneOf is anyOf, and the rest becomes words', (t) => {
-  t.same(strict({ type: 'string', format: 'email' }), { type: 'string', format: 'email' })
-  t.same(strict({ type: 'string', format: 'ssn' }), {
-    type: 'string',
-    description: 'Must satisfy format: "ssn".',
-  })
-  t.same(strict({ type: 'integer', minimum: 1, multipleOf: 2, description: 'N.' }), {
-    type: 'integer',
-    description: 'N.\nMust satisfy minimum: 1, multipleOf: 2.',
-  })
-  t.same(strict({ oneOf: [{ type: 'string', pattern: '^a' }, { type: 'null' }] }), {
-    anyOf: [{ type: 'string', description: 'Must satisfy pattern: "^a".' }, { type: 'null' }],
-  })
-  t.same(
-    strict({ type: 'object', properties: { type: { const: 1 } }, additionalProperties: true }),
-    {
-      type: 'object',
-      properties: { type: { const: 1 } },
-      additionalProperties: false,
-    },
-  )
-  t.same(strict({ type: 'array', items: { enum: ['a'] }, minItems: 1 }), {
-    type: 'array',
-    items: { enum: ['a'] },
-    description: 'Must satisfy minItems: 1.',
-  })
-  t.end()
-})
+void t.test(
+  'objects are closed, oneOf is anyOf, and other keywords are in the description',
+  (t) => {
+    t.same(strict({ type: 'string', format: 'email' }), { type: 'string', format: 'email' })
+    t.same(strict({ type: 'string', format: 'ssn' }), {
+      type: 'string',
+      description: 'Must satisfy format: "ssn".',
+    })
+    t.same(strict({ type: 'integer', minimum: 1, multipleOf: 2, description: 'N.' }), {
+      type: 'integer',
+      description: 'N.\nMust satisfy minimum: 1, multipleOf: 2.',
+    })
+    t.same(strict({ oneOf: [{ type: 'string', pattern: '^a' }, { type: 'null' }] }), {
+      anyOf: [{ type: 'string', description: 'Must satisfy pattern: "^a".' }, { type: 'null' }],
+    })
+    t.same(
+      strict({ type: 'object', properties: { type: { const: 1 } }, additionalProperties: true }),
+      {
+        type: 'object',
+        properties: { type: { const: 1 } },
+        additionalProperties: false,
+      },
+    )
+    t.same(strict({ type: 'array', items: { enum: ['a'] }, minItems: 1 }), {
+      type: 'array',
+      items: { enum: ['a'] },
+      description: 'Must satisfy minItems: 1.',
+    })
+    t.end()
+  },
+)
 
-void t.test('what cannot be expressed is named', (t) => {
+void t.test('a keyword that cannot be expressed is named', (t) => {
   const map = { type: 'object', additionalProperties: { type: 'string' } }
   t.same(strict(map), { problem: 'properties.p.additionalProperties must be false' })
   t.same(strict({ type: 'object' }), { problem: 'properties.p.additionalProperties must be false' })
@@ -89,7 +92,7 @@ void t.test('variants at the root are merged into one object', (t) => {
   t.end()
 })
 
-void t.test('an answer’s root is a closed object, however it is written', (t) => {
+void t.test("the root of a reply's schema is a closed object", (t) => {
   const a = { type: 'object', properties: { x: { type: 'string' } }, required: ['x'] }
   const b = { type: 'object', properties: { y: { type: 'string' } }, required: ['y'] }
   const closed = { type: 'object', additionalProperties: false }
@@ -107,7 +110,7 @@ void t.test('an answer’s root is a closed object, however it is written', (t) 
   t.end()
 })
 
-void t.test('an object that may hold anything is said to be one', (t) => {
+void t.test('an object without properties gets the type object', (t) => {
   for (const schema of [
     {},
     { description: 'what you like' },
@@ -118,7 +121,7 @@ void t.test('an object that may hold anything is said to be one', (t) => {
   t.end()
 })
 
-void t.test('cycles, depth and shared definitions cost little and never throw', (t) => {
+void t.test('cycles, depth and shared definitions cost linear time and do not throw', (t) => {
   let deep: JsonObject = { type: 'string' }
   for (let i = 0; i < 3000; i++) deep = { type: 'object', properties: { a: deep } }
   t.match(strictSchema(deep), { problem: /too deeply/ })

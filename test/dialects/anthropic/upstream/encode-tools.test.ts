@@ -1,6 +1,6 @@
 /**
- * Goal: tools and the choice among them keep their meaning, on models that can be forced and on others.
- * Method: each form of tool and of choice, against the members of the body.
+ * Goal: tools and the tool choice keep their meaning, for models that accept a forced choice and for others.
+ * Method: each form of tool and choice, compared with the members of the body.
  */
 import t from 'tap'
 import { arrayOf, objectOf } from '../../../../src/chat/json.js'
@@ -26,7 +26,7 @@ function chosen(
   return [body.tool_choice, names.join(''), lost.length]
 }
 
-void t.test('tools keep their order, and always have an object for a schema', (t) => {
+void t.test('tools keep their order and always have an object schema', (t) => {
   const { body } = encode({
     tools: [
       A,
@@ -49,7 +49,7 @@ void t.test('tools keep their order, and always have an object for a schema', (t
   t.end()
 })
 
-void t.test('every choice on a model that can be forced', (t) => {
+void t.test('every choice for a model that accepts a forced choice', (t) => {
   t.same(chosen({ mode: 'auto' }, OLDER), [undefined, 'ab', 0])
   t.same(chosen({ mode: 'none' }, OLDER), [{ type: 'none' }, 'ab', 0])
   t.same(chosen({ mode: 'required' }, OLDER), [{ type: 'any' }, 'ab', 0])
@@ -67,12 +67,12 @@ void t.test('every choice on a model that can be forced', (t) => {
   t.end()
 })
 
-void t.test('no tool allowed is no tool at all', (t) => {
+void t.test('a choice without allowed tools sends no tools', (t) => {
   t.same(chosen({ mode: 'allowed', required: true, names: [] }, OLDER), [undefined, '', 0])
   t.end()
 })
 
-void t.test('a forced choice is relaxed and reported where it cannot be made', (t) => {
+void t.test('a forced choice that the model rejects is relaxed and reported', (t) => {
   t.same(chosen({ mode: 'required' }, {}), [undefined, 'ab', 1])
   t.same(chosen({ mode: 'named', name: 'b' }, {}), [undefined, 'b', 1])
   t.same(chosen({ mode: 'allowed', required: true, names: ['a'] }, {}), [undefined, 'a', 1])
@@ -86,7 +86,7 @@ void t.test('a forced choice is relaxed and reported where it cannot be made', (
   t.end()
 })
 
-void t.test('one call at a time', (t) => {
+void t.test('parallel_tool_calls: false allows one call', (t) => {
   const single = { parallelToolCalls: false }
   const flag = { disable_parallel_tool_use: true }
   t.same(chosen({ mode: 'auto' }, OLDER, single)[0], { type: 'auto', ...flag })
@@ -97,7 +97,7 @@ void t.test('one call at a time', (t) => {
   t.end()
 })
 
-void t.test('a strict tool stays strict where its schema allows', (t) => {
+void t.test('a strict tool stays strict if its schema allows it', (t) => {
   const closed = {
     type: 'object',
     properties: { n: { type: 'integer', minimum: 0 } },
@@ -119,7 +119,7 @@ void t.test('a strict tool stays strict where its schema allows', (t) => {
   t.end()
 })
 
-void t.test('a custom tool is a function of one text; a grammar is refused', (t) => {
+void t.test('a custom tool is a function with one string; a grammar is refused', (t) => {
   const input_schema = {
     type: 'object',
     properties: { input: { type: 'string' } },
@@ -138,7 +138,7 @@ void t.test('a custom tool is a function of one text; a grammar is refused', (t)
   t.end()
 })
 
-void t.test('calls in the history have definitions, in order of first use', (t) => {
+void t.test('calls in the history get definitions, in the order of their first use', (t) => {
   const messages = [
     user(0, 'q'),
     assistant(1, '', 'c1:zeta:{}', 'c2:alpha:{}'),

@@ -1,6 +1,6 @@
 /**
- * Goal: a body is written as the serialiser writes it, whatever is in it, and its bytes are counted.
- * Method: bodies of turns and of everything that turns may hold, compared with `stringifyExact`.
+ * Goal: any body is serialized to the bytes of `stringifyExact`, and its bytes are counted.
+ * Method: seeded bodies with every kind of content, compared with `stringifyExact`.
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
@@ -19,12 +19,12 @@ const TEXTS = [
   'x'.repeat(600),
 ]
 
-void t.test('seeded bodies are written as the serialiser writes them', (t) => {
+void t.test('seeded bodies are serialized like by stringifyExact', (t) => {
   const roll = dice(41)
   const pick = <T>(items: readonly T[]): T | undefined => items[Math.floor(roll() * items.length)]
   const text = (): string => pick(TEXTS) ?? ''
   const block = (): JsonValue => {
-    const kinds: JsonValue[] = [
+    const eventTypes: JsonValue[] = [
       { type: 'text', text: text() },
       { type: 'text', text: text(), cache_control: { type: 'ephemeral' } },
       { text: text(), type: 'text' },
@@ -42,11 +42,11 @@ void t.test('seeded bodies are written as the serialiser writes them', (t) => {
       null,
       text(),
     ]
-    return roll() < 0.6 ? (kinds[0] ?? null) : (pick(kinds) ?? null)
+    return roll() < 0.6 ? (eventTypes[0] ?? null) : (pick(eventTypes) ?? null)
   }
   const blocks = (): JsonValue[] => Array.from({ length: Math.floor(roll() * 4) }, block)
   const message = (): JsonValue => {
-    const kinds: JsonValue[] = [
+    const eventTypes: JsonValue[] = [
       { role: 'user', content: blocks() },
       { role: text(), content: blocks() },
       { role: 'user', content: text() },
@@ -55,7 +55,7 @@ void t.test('seeded bodies are written as the serialiser writes them', (t) => {
       { role: 'user' },
       null,
     ]
-    return roll() < 0.6 ? (kinds[0] ?? null) : (pick(kinds) ?? null)
+    return roll() < 0.6 ? (eventTypes[0] ?? null) : (pick(eventTypes) ?? null)
   }
   for (let round = 0; round < 1_000; round += 1) {
     const body: JsonObject = {}
@@ -74,7 +74,7 @@ void t.test('seeded bodies are written as the serialiser writes them', (t) => {
   t.end()
 })
 
-void t.test('a text that looks like a marked number stays a text', (t) => {
+void t.test('a text that looks like an exact number stays a text', (t) => {
   const text = '\uFDD012345678901234567890'
   const body = { messages: [{ role: 'user', content: [{ type: 'text', text }] }] }
   t.same(JSON.parse(write(body).text), body)

@@ -1,34 +1,15 @@
 /**
- * Goal: contents become the canon's turns: media, calls with their results, signatures of any provider.
- * Method: contents by hand with the turns that must come out.
+ * Goal: contents are decoded to messages: media, calls with their results, signatures of any provider.
+ * Method: hand-written contents with the expected messages.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
+import type { JsonObject } from '../../../../src/chat/json.js'
 import type { ChatRequest } from '../../../../src/chat/request.js'
-import { decodeRequest } from '../../../../src/dialects/gemini/client/decode-request.js'
 import { sealEnvelope } from '../../../../src/dialects/gemini/client/reply/thinking-token.js'
-
-const AT = { operation: 'chat', model: 'm', stream: false } as const
-const HELLO: JsonObject = { parts: [{ text: 'Hello' }] }
-
-function decoded(more: JsonObject, contents: JsonValue = [HELLO]): ChatRequest {
-  return decodeRequest({ contents, ...more }, AT)
-}
+import { call, decoded, HELLO, modelContent, result } from './requests.js'
 
 function configured(generationConfig: JsonObject): ChatRequest {
   return decoded({ generationConfig })
-}
-
-function said(...parts: JsonObject[]): JsonObject {
-  return { role: 'model', parts }
-}
-
-function call(name: string, more: JsonObject = {}): JsonObject {
-  return { functionCall: { name, ...more } }
-}
-
-function result(name: string, response: JsonObject, more: JsonObject = {}): JsonObject {
-  return { functionResponse: { name, response, ...more } }
 }
 
 void t.test('media of each kind', (t) => {
@@ -66,9 +47,9 @@ void t.test('calls and results are paired by id, or by name and order', (t) => {
         if (message.role === 'assistant') return message.toolCalls.map(({ id, name }) => [id, name])
         return message.role === 'tool' ? [message.callId, message.parts] : message.role
       })
-  const text = (said: string): unknown[] => [{ type: 'text', text: said }]
+  const text = (value: string): unknown[] => [{ type: 'text', text: value }]
   t.same(
-    pairs(said(call('a'), call('b'), call('a')), {
+    pairs(modelContent(call('a'), call('b'), call('a')), {
       role: 'function',
       parts: [result('a', { output: '1' }), result('a', { output: '3' }), result('b', { x: 2 })],
     }),
@@ -84,7 +65,7 @@ void t.test('calls and results are paired by id, or by name and order', (t) => {
     ],
   )
   t.same(
-    pairs(said(call('a', { id: 'x' })), said(call('a', { id: 'y' })), {
+    pairs(modelContent(call('a', { id: 'x' })), modelContent(call('a', { id: 'y' })), {
       parts: [
         result('a', { output: 'y' }, { id: 'y' }),
         result('a', { error: 'bad' }, { id: 'x' }),
@@ -105,7 +86,7 @@ void t.test('calls and results are paired by id, or by name and order', (t) => {
   t.end()
 })
 
-void t.test('what the model said, with its signatures', (t) => {
+void t.test('parts of the model keep their signatures', (t) => {
   const own = 'AAAAgoogle'
   const foreign = sealEnvelope({ origin: 'anthropic', thoughts: [{ signature: 'sig' }] })
   const carrier = sealEnvelope({
@@ -114,10 +95,10 @@ void t.test('what the model said, with its signatures', (t) => {
     callId: 'toolu_1',
   })
   const assistant = (...parts: JsonObject[]): unknown => {
-    const answers = parts.flatMap(({ functionCall }) =>
+    const results = parts.flatMap(({ functionCall }) =>
       functionCall === undefined ? [] : [result('a', {})],
     )
-    return decoded({}, [HELLO, said(...parts), { parts: answers }]).messages[1]
+    return decoded({}, [HELLO, modelContent(...parts), { parts: results }]).messages[1]
   }
   t.match(
     assistant(

@@ -1,6 +1,6 @@
 /**
- * Goal: each field of a generateContent request is checked, named in its error, and mapped to the canon.
- * Method: tables of bodies with what must come out, and of broken ones with the path that must be named.
+ * Goal: each field of a generateContent request is checked, named in its error, and decoded to its canonical form.
+ * Method: tables of valid bodies with the expected requests, and of invalid bodies with the expected path.
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
@@ -11,31 +11,13 @@ import {
 } from '../../../../src/dialects/gemini/client/decode-request.js'
 import { outputEdit } from '../../../../src/dialects/gemini/passthrough/limit-output.js'
 import { GatewayError } from '../../../../src/errors.js'
-
-const AT = { operation: 'chat', model: 'm', stream: false } as const
-const HELLO: JsonObject = { parts: [{ text: 'Hello' }] }
-
-function decoded(more: JsonObject, contents: JsonValue = [HELLO]): ChatRequest {
-  return decodeRequest({ contents, ...more }, AT)
-}
+import { call, decoded, ENDPOINT, HELLO, modelContent, result } from './requests.js'
 
 function configured(generationConfig: JsonObject): ChatRequest {
   return decoded({ generationConfig })
 }
 
-function said(...parts: JsonObject[]): JsonObject {
-  return { role: 'model', parts }
-}
-
-function call(name: string, more: JsonObject = {}): JsonObject {
-  return { functionCall: { name, ...more } }
-}
-
-function result(name: string, response: JsonObject, more: JsonObject = {}): JsonObject {
-  return { functionResponse: { name, response, ...more } }
-}
-
-void t.test('the least that a request holds', (t) => {
+void t.test('a minimal request', (t) => {
   t.match(decoded({}), {
     model: 'm',
     stream: false,
@@ -45,11 +27,11 @@ void t.test('the least that a request holds', (t) => {
     tools: [],
     rest: {},
   })
-  t.match(decodeRequest({ contents: HELLO }, { ...AT, stream: true }), {
+  t.match(decodeRequest({ contents: HELLO }, { ...ENDPOINT, stream: true }), {
     stream: true,
     includeUsage: true,
   })
-  t.equal(decodeRequest({ contents: ['Hello'] }, { ...AT, model: 'models/x' }).model, 'x')
+  t.equal(decodeRequest({ contents: ['Hello'] }, { ...ENDPOINT, model: 'models/x' }).model, 'x')
   t.match(decoded({}, [{ parts: { text: 'One' } }]).messages, [{ parts: [{ text: 'One' }] }])
   t.end()
 })
@@ -73,7 +55,7 @@ void t.test('a system instruction as text, parts or content', (t) => {
   t.end()
 })
 
-void t.test('settings, in both spellings', (t) => {
+void t.test('generationConfig in both spellings', (t) => {
   const camel = {
     temperature: 0.5,
     topP: 0.9,
@@ -120,7 +102,7 @@ void t.test('settings, in both spellings', (t) => {
   }
   t.match(configured(camel), want)
   t.match(decoded({ generation_config: snake }), want)
-  t.equal(configured(camel).native, undefined, 'nothing is only Google’s')
+  t.equal(configured(camel).native, undefined, 'no field is native')
   t.end()
 })
 
@@ -140,7 +122,7 @@ void t.test('thinking budgets as efforts', (t) => {
   t.end()
 })
 
-void t.test('the form of the answer', (t) => {
+void t.test('response formats', (t) => {
   const schema = { type: 'OBJECT', properties: { a: { type: 'STRING', nullable: true } } }
   const json = { type: 'object', properties: { a: { type: ['string', 'null'] } } }
   const responseMimeType = 'application/json'
@@ -174,7 +156,7 @@ void t.test('the form of the answer', (t) => {
   t.end()
 })
 
-void t.test('what only Google does is reported or refused elsewhere', (t) => {
+void t.test('fields that only Gemini upstreams accept are recorded as lost or refused', (t) => {
   const native = (body: JsonObject): unknown =>
     decoded(body).native?.map(({ path, refusal }) => [path, refusal !== undefined])
   const block = { category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_LOW_AND_ABOVE' }
@@ -191,7 +173,7 @@ void t.test('what only Google does is reported or refused elsewhere', (t) => {
   t.end()
 })
 
-void t.test('tools and the choice among them', (t) => {
+void t.test('tools and the tool choice', (t) => {
   const parameters = { type: 'OBJECT', properties: { a: { type: 'INTEGER', minimum: 1 } } }
   const functionDeclarations = [
     { name: 'one', description: 'First', parameters },
@@ -233,7 +215,7 @@ void t.test('tools and the choice among them', (t) => {
   t.end()
 })
 
-void t.test('what is broken is named by its path', (t) => {
+void t.test('an invalid field is refused with its path', (t) => {
   const bad: [JsonObject, string][] = [
     [{ contents: [] }, 'contents'],
     [{ contents: [{ role: 'system', parts: [{ text: 'x' }] }] }, 'contents[0].role'],
@@ -249,10 +231,10 @@ void t.test('what is broken is named by its path', (t) => {
       'contents[0].parts[0].inlineData.data',
     ],
     [{ contents: [{ parts: [call('a')] }] }, 'contents[0].parts[0]'],
-    [{ contents: [HELLO, said(call('a'))] }, 'contents[1].parts[0].functionCall'],
-    [{ contents: [HELLO, said(call(''))] }, 'contents[1].parts[0].functionCall.name'],
+    [{ contents: [HELLO, modelContent(call('a'))] }, 'contents[1].parts[0].functionCall'],
+    [{ contents: [HELLO, modelContent(call(''))] }, 'contents[1].parts[0].functionCall.name'],
     [
-      { contents: [HELLO, said(call('a', { id: 'x' }), call('a', { id: 'x' }))] },
+      { contents: [HELLO, modelContent(call('a', { id: 'x' }), call('a', { id: 'x' }))] },
       'contents[1].parts[1].functionCall.id',
     ],
     [{ contents: [{ parts: [result('a', {})] }] }, 'contents[0].parts[0].functionResponse'],
@@ -316,7 +298,7 @@ void t.test('what is broken is named by its path', (t) => {
   ]
   for (const [body, path] of all) {
     try {
-      decodeRequest(body, AT)
+      decodeRequest(body, ENDPOINT)
       t.fail(`${path} was taken: ${JSON.stringify(body)}`)
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
@@ -328,7 +310,7 @@ void t.test('what is broken is named by its path', (t) => {
   t.end()
 })
 
-void t.test('a limit for the answer keeps the spelling of the settings', (t) => {
+void t.test('an output limit keeps the spelling of generationConfig', (t) => {
   const limited = (body: JsonObject): unknown => {
     const { key, json } = outputEdit(body, 3)
     return { [key]: JSON.parse(String(json)) as unknown }

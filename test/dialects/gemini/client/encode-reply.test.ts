@@ -1,7 +1,6 @@
 /**
- * Goal: whole replies and streams say the same in Google's words, reasoning state of other providers' models included.
- * Method: answers by hand through both encoders; what they say is read back by the decoder of requests where it is
- * state, and by plain reading elsewhere.
+ * Goal: whole replies and streams have the same content, including reasoning state of other providers' models.
+ * Method: hand-written replies through both encoders; the request decoder reads the reasoning state back.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../../src/chat/event.js'
@@ -28,7 +27,7 @@ function seedOf(origin: DialectName): Seed {
 interface Both {
   readonly whole: JsonObject
   readonly chunks: readonly JsonObject[]
-  /** The parts of either, those of the stream joined as a client's SDK keeps them. */
+  /** The parts of the whole reply; `streamed` has those of the stream, joined like in a client's SDK. */
   readonly parts: readonly JsonObject[]
   readonly streamed: readonly JsonObject[]
 }
@@ -66,7 +65,7 @@ function candidateOf(chunk: JsonObject | undefined): JsonObject {
   return objectOf(arrayOf(chunk?.['candidates'])[0])
 }
 
-/** The turn that a client would send back. */
+/** The turn that a client sends back. */
 function turnOf(parts: readonly JsonObject[]): unknown {
   const calls = parts.flatMap(({ functionCall }) =>
     functionCall === undefined ? [] : [functionCall],
@@ -86,10 +85,10 @@ function turnOf(parts: readonly JsonObject[]): unknown {
 const START: ChatEvent = { type: 'start', id: 'x', model: 'y' }
 const STOP: ChatEvent = { type: 'finish', reason: 'stop', raw: 'stop' }
 
-function text(index: number, ...pieces: string[]): ChatEvent[] {
+function text(index: number, ...fragments: string[]): ChatEvent[] {
   return [
     { type: 'text-start', index },
-    ...pieces.map((piece): ChatEvent => ({ type: 'text-delta', index, text: piece })),
+    ...fragments.map((fragment): ChatEvent => ({ type: 'text-delta', index, text: fragment })),
     { type: 'text-end', index },
   ]
 }
@@ -102,10 +101,10 @@ function call(index: number, json: string): ChatEvent[] {
   ]
 }
 
-function thought(index: number, signature: string, ...pieces: string[]): ChatEvent[] {
+function thought(index: number, signature: string, ...fragments: string[]): ChatEvent[] {
   return [
     { type: 'thinking-start', index },
-    ...pieces.map((piece): ChatEvent => ({ type: 'thinking-delta', index, text: piece })),
+    ...fragments.map((fragment): ChatEvent => ({ type: 'thinking-delta', index, text: fragment })),
     { type: 'thinking-end', index, signature },
   ]
 }
@@ -136,7 +135,7 @@ void t.test('text, counts and reason', (t) => {
   t.end()
 })
 
-void t.test('calls are whole, whatever their arguments are', (t) => {
+void t.test('calls are sent whole with any arguments', (t) => {
   const cases: [string, unknown][] = [
     ['', {}],
     [' ', {}],
@@ -155,11 +154,11 @@ void t.test('calls are whole, whatever their arguments are', (t) => {
   t.ok(chunks.length > 0)
   const encoder = ingress.newEncoder(requestFor(false), seedOf('openai-chat'))
   for (const event of [START, ...call(0, '{"id":12345678901234567890}')]) encoder.event(event)
-  t.match(encoder.take(), /"id":12345678901234567890/, 'all digits')
+  t.match(encoder.take(), /"id":12345678901234567890/, 'integers keep all digits')
   t.end()
 })
 
-void t.test('reasoning state comes back as it was, shown or not', (t) => {
+void t.test('reasoning state is restored unchanged, whether the text is shown or not', (t) => {
   const events = [
     START,
     ...thought(0, 'sig', 'First ', 'second.'),
@@ -202,7 +201,7 @@ void t.test('reasoning state comes back as it was, shown or not', (t) => {
   t.end()
 })
 
-void t.test('Google’s own signatures go out as they are', (t) => {
+void t.test("Google's own signatures are sent unchanged", (t) => {
   const { parts, streamed } = both(
     [START, ...thought(0, 'own', 'a', 'b'), ...text(1, 'Hi'), STOP],
     'gemini',
@@ -215,7 +214,7 @@ void t.test('Google’s own signatures go out as they are', (t) => {
   t.end()
 })
 
-void t.test('ends of every kind', (t) => {
+void t.test('every finish reason', (t) => {
   const ends: [Partial<Extract<ChatEvent, { type: 'finish' }>>, DialectName, string][] = [
     [{ reason: 'length', raw: 'max_tokens' }, 'anthropic', 'MAX_TOKENS'],
     [{ reason: 'filter', raw: 'refusal' }, 'anthropic', 'SAFETY'],
@@ -239,11 +238,11 @@ void t.test('ends of every kind', (t) => {
     { type: 'refusal-delta', index: 0, text: 'No.' },
     { type: 'refusal-end', index: 0 },
   ]
-  const said = both([START, ...refusal, STOP], 'openai-chat')
-  t.equal(said.parts[0]?.['text'], 'No.')
-  t.equal(said.streamed[0]?.['text'], 'No.')
-  t.equal(candidateOf(said.whole)['finishReason'], 'SAFETY', 'a refusal is marked as one')
-  t.equal(candidateOf(said.chunks.at(-1))['finishReason'], 'SAFETY')
+  const refused = both([START, ...refusal, STOP], 'openai-chat')
+  t.equal(refused.parts[0]?.['text'], 'No.')
+  t.equal(refused.streamed[0]?.['text'], 'No.')
+  t.equal(candidateOf(refused.whole)['finishReason'], 'SAFETY', 'a refusal has the reason SAFETY')
+  t.equal(candidateOf(refused.chunks.at(-1))['finishReason'], 'SAFETY')
   const filtered = both(
     [START, ...refusal, { type: 'finish', reason: 'filter', raw: 'x' }],
     'anthropic',
@@ -253,7 +252,7 @@ void t.test('ends of every kind', (t) => {
   t.end()
 })
 
-void t.test('sources, tokens and pictures', (t) => {
+void t.test('sources, log probabilities and images', (t) => {
   const citation = { url: 'https://example.com', title: 'Ex', citedText: 'ö', start: 1, end: 2 }
   const tokens = [
     { token: 'aö', logprob: -0.5, bytes: null, top: [{ token: 'b', logprob: -1, bytes: null }] },
@@ -266,7 +265,7 @@ void t.test('sources, tokens and pictures', (t) => {
       { type: 'text-delta', index: 0, text: 'aö' },
       { type: 'text-end', index: 0 },
       { type: 'citation', index: 0, citation },
-      { type: 'citation', index: 0, citation: { title: 'Book', citedText: 'a' } },
+      { type: 'citation', index: 0, citation: { title: 'Novel', citedText: 'a' } },
       { type: 'image', index: 1, url: 'data:image/png;base64,aGk=' },
       STOP,
     ],
@@ -275,7 +274,7 @@ void t.test('sources, tokens and pictures', (t) => {
   const grounding = {
     groundingChunks: [
       { web: { uri: 'https://example.com', title: 'Ex' } },
-      { retrievedContext: { title: 'Book', text: 'a' } },
+      { retrievedContext: { title: 'Novel', text: 'a' } },
     ],
     groundingSupports: [
       { segment: { startIndex: 1, endIndex: 3, text: 'ö' }, groundingChunkIndices: [0] },
@@ -294,7 +293,7 @@ void t.test('sources, tokens and pictures', (t) => {
   t.end()
 })
 
-void t.test('errors of every kind', (t) => {
+void t.test('every error kind', (t) => {
   const statuses: Partial<Record<number, string>> = {
     400: 'INVALID_ARGUMENT',
     401: 'UNAUTHENTICATED',

@@ -1,5 +1,5 @@
 /**
- * Goal: Google's errors become the right kind, with a safe message and the wait they ask for.
+ * Goal: Google's errors have the right kind, a safe message and the requested delay.
  * Method: a table of statuses and payloads.
  */
 import t from 'tap'
@@ -42,7 +42,7 @@ void t.test('the status decides the kind', (t) => {
   t.end()
 })
 
-void t.test('our own bad key is not the client’s, and is not talked about', (t) => {
+void t.test("an error about the gateway's own key is not passed to the client", (t) => {
   const details = [
     { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID' },
   ]
@@ -53,7 +53,7 @@ void t.test('our own bad key is not the client’s, and is not talked about', (t
   t.end()
 })
 
-void t.test('the wait: RetryInfo first, then the header, at most an hour', (t) => {
+void t.test('the delay is that of RetryInfo, else of the header, at most an hour', (t) => {
   const busy = (delay: string | null, headers = {}): number | undefined => {
     const details = delay === null ? [] : [{ '@type': 'RetryInfo', retryDelay: delay }]
     return decodeError(429, headers, payload({ message: 'm', details })).retryAfterSeconds
@@ -72,20 +72,20 @@ void t.test('the wait: RetryInfo first, then the header, at most an hour', (t) =
   t.end()
 })
 
-void t.test('a daily quota is not worth another try', (t) => {
+void t.test('an exhausted daily quota is not retryable', (t) => {
   const details = [
     { violations: [{ quotaId: 'GenerateRequestsPerDayPerProjectPerModel-FreeTier' }] },
     { retryDelay: '20s' },
   ]
   const error = decodeError(429, { 'retry-after': '20' }, payload({ message: 'quota', details }))
   t.match(error, { kind: 'upstream_busy', retryable: false })
-  t.equal(error.retryAfterSeconds, undefined, 'a wait of seconds would be untrue')
+  t.equal(error.retryAfterSeconds, undefined, 'a delay of seconds would be wrong')
   const minute = [{ violations: [{ quotaId: 'GenerateRequestsPerMinute' }] }]
   t.equal(decodeError(429, {}, payload({ details: minute })).retryable, undefined)
   t.end()
 })
 
-void t.test('arrays, HTML, nonsense and emptiness', (t) => {
+void t.test('arrays, HTML, invalid and empty bodies', (t) => {
   const inner = { code: 503, message: 'overloaded', status: 'UNAVAILABLE' }
   t.match(decodeError(503, {}, JSON.stringify([{ error: inner }])), { message: 'overloaded' })
   for (const body of [
@@ -106,7 +106,7 @@ void t.test('arrays, HTML, nonsense and emptiness', (t) => {
   t.end()
 })
 
-void t.test('inside a stream the payload’s own code decides', (t) => {
+void t.test("inside a stream the payload's code determines the kind", (t) => {
   t.equal(decodeStreamError({ code: 429 }).kind, 'upstream_busy')
   t.equal(decodeStreamError({ status: 'UNAUTHENTICATED' }).kind, 'upstream_denied')
   t.equal(decodeStreamError({ code: 7, status: 'NOT_FOUND' }).kind, 'unknown_model')
@@ -149,18 +149,18 @@ void t.test('messages carry no credentials and are bounded', (t) => {
   t.end()
 })
 
-void t.test('too long a conversation is known by the whole message, never by a part of it', (t) => {
+void t.test('a context overflow is recognized by the whole message, not by a part of it', (t) => {
   const kind = (message: string, status = 400): string =>
     decodeError(status, {}, payload({ code: status, message, status: 'INVALID_ARGUMENT' })).kind
-  const said =
+  const message =
     'The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).'
-  t.equal(kind(said), 'context_too_long')
+  t.equal(kind(message), 'context_too_long')
   t.equal(
     kind('The input token count exceeds the maximum number of tokens allowed (1048576).'),
     'context_too_long',
   )
-  t.equal(kind(`Function name is too long: "${said}"`), 'upstream_rejected')
+  t.equal(kind(`Function name is too long: "${message}"`), 'upstream_rejected')
   t.equal(kind('The description exceeds the maximum number of tokens'), 'upstream_rejected')
-  t.equal(kind(said, 500), 'upstream_failed', 'only of a request that was refused')
+  t.equal(kind(message, 500), 'upstream_failed', 'only for a rejected request')
   t.end()
 })

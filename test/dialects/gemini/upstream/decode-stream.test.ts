@@ -1,11 +1,12 @@
 /**
- * Goal: the decoder turns any order and shape of chunks that Gemini uses into canonical events.
+ * Goal: the decoder accepts any order and shape of chunks that Gemini uses.
  * Method: one example per rule of the stream format, through the grammar.
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
 import type { Tool } from '../../../../src/chat/request.js'
-import { ask, chunk, decodeStream, decodeWhole, type Decoded } from '../driver.js'
+import type { Decoded } from '../../collect-events.js'
+import { chatRequest, chunk, decodeStream, decodeReply } from '../driver.js'
 
 const STOP = { finishReason: 'STOP' }
 
@@ -25,7 +26,7 @@ function toolsOf(decoded: Decoded): { id: string; name: string; json: string }[]
   })
 }
 
-void t.test('a whole reply and any split of its parts fold to the same reply', (t) => {
+void t.test('a whole reply and any split of its parts give the same reply', (t) => {
   const parts: JsonValue[] = [
     { text: 'Think', thought: true },
     { text: 'ing', thought: true, thoughtSignature: 's1' },
@@ -39,7 +40,7 @@ void t.test('a whole reply and any split of its parts fold to the same reply', (
     { text: 'D' },
     { inlineData: { mimeType: 'image/png', data: 'AAAA' } },
   ]
-  const whole = decodeWhole(chunk(parts, STOP))
+  const whole = decodeReply(chunk(parts, STOP))
   t.equal(whole.breach, null)
   t.strictSame(
     whole.reply?.blocks.map((block) => block.type),
@@ -75,7 +76,7 @@ void t.test('a signature alone is kept as an empty text block', (t) => {
   t.end()
 })
 
-void t.test('missing candidates, content, parts and index are absorbed', (t) => {
+void t.test('missing candidates, content, parts and index are tolerated', (t) => {
   const decoded = decodeStream([
     { usageMetadata: { promptTokenCount: 3 } },
     { candidates: [] },
@@ -90,44 +91,51 @@ void t.test('missing candidates, content, parts and index are absorbed', (t) => 
   t.end()
 })
 
-void t.test('calls: ids are given ones where fit and new, else made and unique', (t) => {
-  const long = 'x'.repeat(41)
-  const request = ask({
-    messages: [
-      { role: 'user', index: 0, parts: [{ type: 'text', text: 'q' }] },
-      {
-        role: 'assistant',
-        index: 1,
-        parts: [],
-        toolCalls: [
-          { id: 'old1', name: 'f', arguments: '{}' },
-          { id: 'call_reply1_4', name: 'f', arguments: '{}' },
-        ],
-      },
-    ],
-  })
-  const parts = ['a1', 'a1', 'old1', long, 'no good', undefined].map((id) => call('f', {}, id))
-  const ids = toolsOf(decodeStream([chunk(parts, STOP)], request)).map(({ id }) => id)
-  t.strictSame(ids, [
-    'a1',
-    'call_reply1_1',
-    'call_reply1_2',
-    'call_reply1_3',
-    'call_reply1_4_1',
-    'call_reply1_5',
-  ])
-  const other = toolsOf(decodeStream([chunk(parts, STOP, { responseId: 'reply2' })], request))
-  t.equal(other[1]?.id, 'call_reply2_1', 'another reply, another id')
-  const wild = chunk(parts, STOP, { responseId: `${'é/'.repeat(40)}end` })
-  for (const { id } of toolsOf(decodeStream([wild], request))) {
-    t.match(id, /^[A-Za-z0-9_-]{1,40}$/)
-  }
-  const none = chunk([call('f')], STOP, { responseId: null })
-  t.equal(toolsOf(decodeStream([none], request))[0]?.id, 'call_m2_0', 'no reply id: turn and place')
-  t.end()
-})
+void t.test(
+  "calls have the upstream's ids if they are valid and unique, else generated ones",
+  (t) => {
+    const long = 'x'.repeat(41)
+    const request = chatRequest({
+      messages: [
+        { role: 'user', index: 0, parts: [{ type: 'text', text: 'q' }] },
+        {
+          role: 'assistant',
+          index: 1,
+          parts: [],
+          toolCalls: [
+            { id: 'old1', name: 'f', arguments: '{}' },
+            { id: 'call_reply1_4', name: 'f', arguments: '{}' },
+          ],
+        },
+      ],
+    })
+    const parts = ['a1', 'a1', 'old1', long, 'no good', undefined].map((id) => call('f', {}, id))
+    const ids = toolsOf(decodeStream([chunk(parts, STOP)], request)).map(({ id }) => id)
+    t.strictSame(ids, [
+      'a1',
+      'call_reply1_1',
+      'call_reply1_2',
+      'call_reply1_3',
+      'call_reply1_4_1',
+      'call_reply1_5',
+    ])
+    const other = toolsOf(decodeStream([chunk(parts, STOP, { responseId: 'reply2' })], request))
+    t.equal(other[1]?.id, 'call_reply2_1', 'ids differ between replies')
+    const wild = chunk(parts, STOP, { responseId: `${'é/'.repeat(40)}end` })
+    for (const { id } of toolsOf(decodeStream([wild], request))) {
+      t.match(id, /^[A-Za-z0-9_-]{1,40}$/)
+    }
+    const none = chunk([call('f')], STOP, { responseId: null })
+    t.equal(
+      toolsOf(decodeStream([none], request))[0]?.id,
+      'call_m2_0',
+      'without a reply id: turn and index',
+    )
+    t.end()
+  },
+)
 
-void t.test('calls: arguments are whole, {} where missing; STOP becomes tool-use', (t) => {
+void t.test('missing arguments of calls are {}; STOP becomes tool-use', (t) => {
   const decoded = decodeStream([
     chunk([call('f'), call('f', { a: [1, 'ü'] })]),
     chunk([{ text: '' }], STOP),
@@ -140,42 +148,39 @@ void t.test('calls: arguments are whole, {} where missing; STOP becomes tool-use
   t.end()
 })
 
-void t.test(
-  'calls: prefixed names and custom tools are given back as the client knows them',
-  (t) => {
-    const tools: Tool[] = [{ name: '1st' }, { name: '_1st' }, { name: 'sql', custom: {} }]
-    const parts = [
-      call('__1st'),
-      call('_1st'),
-      call('sql', { input: 'SELECT 1' }),
-      call('sql', { q: 1 }),
-    ]
-    const decoded = decodeStream([chunk(parts, STOP)], ask({ tools }))
-    t.match(decoded.reply?.blocks, [
-      { name: '1st' },
-      { name: '_1st' },
-      { name: 'sql', custom: true, json: 'SELECT 1' },
-      { name: 'sql', custom: true, json: '{"q":1}' },
-    ])
-    t.end()
-  },
-)
+void t.test("calls have the client's names and forms of tools", (t) => {
+  const tools: Tool[] = [{ name: '1st' }, { name: '_1st' }, { name: 'sql', custom: {} }]
+  const parts = [
+    call('__1st'),
+    call('_1st'),
+    call('sql', { input: 'SELECT 1' }),
+    call('sql', { q: 1 }),
+  ]
+  const decoded = decodeStream([chunk(parts, STOP)], chatRequest({ tools }))
+  t.match(decoded.reply?.blocks, [
+    { name: '1st' },
+    { name: '_1st' },
+    { name: 'sql', custom: true, json: 'SELECT 1' },
+    { name: 'sql', custom: true, json: '{"q":1}' },
+  ])
+  t.end()
+})
 
-void t.test('the synthetic JSON tool becomes text and no call', (t) => {
-  const request = ask({
+void t.test('a call of the synthetic JSON tool becomes text', (t) => {
+  const request = chatRequest({
     tools: [{ name: 'f' }],
     responseFormat: { type: 'json-schema', name: 'n', schema: { type: 'object' } },
   })
   const parts = [call('json_response', { a: 1 }), call('json_response', { a: 2 })]
   const decoded = decodeStream([chunk(parts, STOP)], request)
   t.match(decoded.reply, { reason: 'stop', blocks: [{ type: 'text', text: '{"a":1}' }] })
-  t.equal(decoded.reply?.blocks.length, 1, 'a second answer is left out')
+  t.equal(decoded.reply?.blocks.length, 1, 'a second call is ignored')
   const real = decodeStream([chunk([call('f')], STOP)], request)
-  t.equal(real.reply?.reason, 'tool-use', 'other calls pass')
+  t.equal(real.reply?.reason, 'tool-use', 'other calls stay calls')
   t.end()
 })
 
-void t.test('a call that is not whole is malformed', (t) => {
+void t.test('a partial call is malformed', (t) => {
   const broken: JsonValue[] = [
     { functionCall: {} },
     { functionCall: { name: '' } },
@@ -186,7 +191,7 @@ void t.test('a call that is not whole is malformed', (t) => {
     t.equal(decodeStream([chunk([part], STOP)]).error?.kind, 'upstream_malformed')
   }
   const deep = `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}}]}}]}`
-  t.equal(decodeStream([deep]).error?.kind, 'upstream_malformed', 'arguments too deep to write')
+  t.equal(decodeStream([deep]).error?.kind, 'upstream_malformed', 'arguments nested too deeply')
   t.end()
 })
 
@@ -229,7 +234,7 @@ void t.test('finish reasons', (t) => {
   t.end()
 })
 
-void t.test('a failed answer says why, without keys', (t) => {
+void t.test('a failed reply has its reason, without keys', (t) => {
   const more = {
     finishReason: 'MALFORMED_FUNCTION_CALL',
     finishMessage: 'Bad call with AIzaSyA1234567890abcdef',
@@ -239,21 +244,24 @@ void t.test('a failed answer says why, without keys', (t) => {
   t.end()
 })
 
-void t.test('a blocked prompt is a filtered answer with a refusal where one is given', (t) => {
-  const silent = decodeStream([{ promptFeedback: { blockReason: 'SAFETY' } }])
-  t.match(silent.reply, { reason: 'filter', raw: 'SAFETY', blocks: [] })
-  const words = decodeStream([
-    { promptFeedback: { blockReason: 'OTHER', blockReasonMessage: 'Not this.' } },
-  ])
-  t.match(words.reply, { reason: 'filter', blocks: [{ type: 'refusal', text: 'Not this.' }] })
-  const partial = decodeStream([
-    chunk([{ text: 'part' }], { finishReason: 'SAFETY', finishMessage: 'Cut off.' }),
-  ])
-  t.match(partial.reply?.blocks, [{ text: 'part' }, { type: 'refusal', text: 'Cut off.' }])
-  t.end()
-})
+void t.test(
+  'a blocked prompt is a filtered reply, with a refusal if the upstream sends a message',
+  (t) => {
+    const silent = decodeStream([{ promptFeedback: { blockReason: 'SAFETY' } }])
+    t.match(silent.reply, { reason: 'filter', raw: 'SAFETY', blocks: [] })
+    const words = decodeStream([
+      { promptFeedback: { blockReason: 'OTHER', blockReasonMessage: 'Not this.' } },
+    ])
+    t.match(words.reply, { reason: 'filter', blocks: [{ type: 'refusal', text: 'Not this.' }] })
+    const partial = decodeStream([
+      chunk([{ text: 'part' }], { finishReason: 'SAFETY', finishMessage: 'Cut off.' }),
+    ])
+    t.match(partial.reply?.blocks, [{ text: 'part' }, { type: 'refusal', text: 'Cut off.' }])
+    t.end()
+  },
+)
 
-void t.test('the end without a reason is truncation, with usage so far', (t) => {
+void t.test('an end without a finish reason is truncation, with the usage so far', (t) => {
   const decoded = decodeStream([
     chunk(
       [{ text: 'half' }],
@@ -271,7 +279,7 @@ void t.test('the end without a reason is truncation, with usage so far', (t) => 
   t.end()
 })
 
-void t.test('an error inside the stream ends it and nothing follows', (t) => {
+void t.test('an error inside the stream ends it', (t) => {
   const decoded = decodeStream([
     chunk([{ text: 'a' }]),
     { error: { code: 429, message: 'slow down', status: 'RESOURCE_EXHAUSTED' } },
@@ -283,18 +291,18 @@ void t.test('an error inside the stream ends it and nothing follows', (t) => {
   const array = decodeStream(['[{"error":{"code":500,"status":"INTERNAL"}}]'])
   t.equal(array.error?.kind, 'upstream_failed', 'the array form')
   const unnamed = decodeStream([{ error: { status: 'DEADLINE_EXCEEDED' } }])
-  t.equal(unnamed.error?.kind, 'upstream_timeout', 'by status where there is no code')
+  t.equal(unnamed.error?.kind, 'upstream_timeout', 'by status without a code')
   t.end()
 })
 
 void t.test('the JSON array form of a stream decodes as one frame or as a whole body', (t) => {
   const array = [chunk([{ text: 'a' }]), chunk([{ text: 'b' }], STOP)]
   t.equal(decodeStream([JSON.stringify(array)]).reply?.reason, 'stop')
-  t.strictSame(decodeWhole(array).reply, decodeStream(array).reply)
+  t.strictSame(decodeReply(array).reply, decodeStream(array).reply)
   t.end()
 })
 
-void t.test('usage: the last value of each field, by inclusion rules', (t) => {
+void t.test('usage has the last value of each count', (t) => {
   const decoded = decodeStream([
     chunk([{ text: 'a' }], {}, { usageMetadata: { promptTokenCount: 55, thoughtsTokenCount: 9 } }),
     chunk([{ text: 'b' }], STOP, {
@@ -308,17 +316,17 @@ void t.test('usage: the last value of each field, by inclusion rules', (t) => {
     }),
   ])
   t.strictSame(decoded.usage, { input: 260, output: 29, cacheRead: 100, reasoning: 9 })
-  const zero = decodeWhole(
+  const zero = decodeReply(
     chunk([], STOP, { usageMetadata: { promptTokenCount: 14, totalTokenCount: 14 } }),
   )
-  t.strictSame(zero.usage, { input: 14, output: 0 }, 'a count of zero is left out by Gemini')
-  t.strictSame(decodeWhole(chunk([], STOP)).usage, {}, 'nothing reported is not zero')
+  t.strictSame(zero.usage, { input: 14, output: 0 }, 'Gemini omits counts of zero')
+  t.strictSame(decodeReply(chunk([], STOP)).usage, {}, 'nothing reported is not zero')
   const junk = { usageMetadata: { promptTokenCount: -1, candidatesTokenCount: 'x' } }
-  t.strictSame(decodeWhole(chunk([], STOP, junk)).usage, {}, 'junk is not a count')
+  t.strictSame(decodeReply(chunk([], STOP, junk)).usage, {}, 'invalid values are not counts')
   t.end()
 })
 
-void t.test('frames that are no chunk', (t) => {
+void t.test('frames that are not chunks', (t) => {
   for (const frame of ['{', 'null', '7', '"x"', '[1]', '<html>']) {
     t.equal(decodeStream([frame]).error?.kind, 'upstream_malformed', frame)
   }
@@ -327,7 +335,7 @@ void t.test('frames that are no chunk', (t) => {
   t.end()
 })
 
-void t.test('the model that answered is named, not the one asked for', (t) => {
+void t.test('the reply has the model that replied, not the requested one', (t) => {
   const decoded = decodeStream([chunk([], STOP, { modelVersion: 'gemini-3.8-flash' })])
   t.equal(decoded.reply?.model, 'gemini-3.8-flash')
   const unnamed = decodeStream([chunk([], STOP, { modelVersion: null })])
@@ -372,14 +380,14 @@ void t.test('grounding becomes citations with UTF-16 offsets', (t) => {
     ],
   })
   t.strictSame(
-    decodeWhole(chunk(parts, { ...STOP, groundingMetadata })).reply,
+    decodeReply(chunk(parts, { ...STOP, groundingMetadata })).reply,
     decoded.reply,
     'whole = stream',
   )
   t.end()
 })
 
-void t.test('sources that are named after their text was over are cited all the same', (t) => {
+void t.test('sources that arrive after the end of their text are cited', (t) => {
   const support = (text: string, at: number): JsonObject => {
     return {
       segment: { startIndex: at, endIndex: at + text.length, text },

@@ -1,5 +1,5 @@
 /**
- * Goal: a conversation is rendered as Gemini takes it, and a longer one only adds to what was sent.
+ * Goal: a conversation is encoded by the rules of the API, and a longer one keeps the prefix of a shorter one.
  * Method: one conversation per rule of the format; prefixes of a long one.
  */
 import t from 'tap'
@@ -9,7 +9,7 @@ import { encode, encodeFailure, facts, oldFacts } from '../driver.js'
 
 const SKIP = 'skip_thought_signature_validator'
 
-/** Messages without their places, which follow from the order. */
+/** Messages without `index`, which follows from their order. */
 type Draft = Message extends infer M ? (M extends Message ? Omit<M, 'index'> : never) : never
 
 function talk(...drafts: Draft[]): Message[] {
@@ -36,7 +36,7 @@ function contents(messages: Message[], model = facts()): JsonObject[] {
   return encode({ messages }, model).body.contents as JsonObject[]
 }
 
-void t.test('leading system text is the system instruction; later text stays in place', (t) => {
+void t.test('leading system text is the system instruction; later text keeps its position', (t) => {
   const { body } = encode({
     messages: talk(
       { role: 'system', parts: [{ type: 'text', text: 'one' }] },
@@ -56,7 +56,7 @@ void t.test('leading system text is the system instruction; later text stays in 
   t.end()
 })
 
-void t.test('gemma has no system instruction: its first user turn begins with it', (t) => {
+void t.test('system text for gemma is the start of the first user turn', (t) => {
   const messages = talk({ role: 'system', parts: [{ type: 'text', text: 's' }] }, user('a'))
   const gemma = { callSignatures: false, systemInstruction: false }
   const { body } = encode({ messages }, { ...oldFacts(), ...gemma })
@@ -65,7 +65,7 @@ void t.test('gemma has no system instruction: its first user turn begins with it
   t.end()
 })
 
-void t.test('same roles merge, empty texts and empty turns vanish', (t) => {
+void t.test('turns of one role are merged; empty texts and turns are omitted', (t) => {
   const messages = talk(
     user('a', ''),
     { role: 'assistant', parts: [{ type: 'text', text: '' }], toolCalls: [] },
@@ -77,7 +77,7 @@ void t.test('same roles merge, empty texts and empty turns vanish', (t) => {
   t.end()
 })
 
-void t.test('results follow their calls: same order, same count, one user turn', (t) => {
+void t.test('the results of a turn are one user turn, in the order of the calls', (t) => {
   const messages = talk(
     user('q'),
     {
@@ -134,15 +134,18 @@ void t.test('arguments and results are always objects', (t) => {
   t.end()
 })
 
-void t.test('a lost signature has a stand-in on the first call of a step, on 3+ only', (t) => {
-  const messages = talk(user('q'), calls(call('a'), call('b')), result('a', ''), result('b', ''))
-  t.match(contents(messages)[1], { parts: [{ thoughtSignature: SKIP }, {}] })
-  t.equal(JSON.stringify(contents(messages)).split(SKIP).length, 2, 'once')
-  t.notMatch(JSON.stringify(contents(messages, oldFacts())), new RegExp(SKIP))
-  t.end()
-})
+void t.test(
+  'a lost signature of the first call of a step is replaced by a placeholder, on 3+ only',
+  (t) => {
+    const messages = talk(user('q'), calls(call('a'), call('b')), result('a', ''), result('b', ''))
+    t.match(contents(messages)[1], { parts: [{ thoughtSignature: SKIP }, {}] })
+    t.equal(JSON.stringify(contents(messages)).split(SKIP).length, 2, 'once')
+    t.notMatch(JSON.stringify(contents(messages, oldFacts())), new RegExp(SKIP))
+    t.end()
+  },
+)
 
-void t.test('reasoning state of Gemini is replayed, that of others left out', (t) => {
+void t.test('reasoning state of Gemini is sent back; that of others is dropped', (t) => {
   const thinking = { type: 'thinking', text: 'hm' } as const
   const messages = talk(user('q'), {
     role: 'assistant',
@@ -172,19 +175,19 @@ void t.test('reasoning state of Gemini is replayed, that of others left out', (t
     'messages.opaque:no-equivalent',
   ])
   const block = { type: 'audio', id: 'audio_1' }
-  const spoken = talk(user('q'), {
+  const audio = talk(user('q'), {
     role: 'assistant',
     parts: [{ type: 'opaque', provider: 'openai-chat', block }],
     toolCalls: [],
   })
-  t.match(encodeFailure({ messages: spoken }), {
+  t.match(encodeFailure({ messages: audio }), {
     kind: 'untranslatable',
     param: 'messages[1].audio',
   })
   t.end()
 })
 
-void t.test('pictures, files and sound go inline', (t) => {
+void t.test('images, files and audio are sent inline', (t) => {
   const blob = (mediaType: string): { kind: 'base64'; mediaType: string; data: string } => {
     return { kind: 'base64', mediaType, data: 'AA==' }
   }
@@ -203,7 +206,7 @@ void t.test('pictures, files and sound go inline', (t) => {
   t.end()
 })
 
-void t.test('media is what its bytes are, whatever its type says', (t) => {
+void t.test('media has the type of its bytes, not the declared type', (t) => {
   const png = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1').toString('base64')
   const source = { kind: 'base64', mediaType: 'image/jpeg', data: png } as const
   const inlineData = { mimeType: 'image/png', data: png }
@@ -215,7 +218,7 @@ void t.test('media is what its bytes are, whatever its type says', (t) => {
   t.end()
 })
 
-void t.test('an address of Google’s own goes as it is', (t) => {
+void t.test('a URL that Gemini reads is sent unchanged', (t) => {
   for (const url of [
     'https://generativelanguage.googleapis.com/v1beta/files/abc-123',
     'https://www.youtube.com/watch?v=9hE5-98ZeCg',
@@ -231,7 +234,7 @@ void t.test('an address of Google’s own goes as it is', (t) => {
   t.end()
 })
 
-void t.test('what would have to be fetched or converted is refused, naming the part', (t) => {
+void t.test('media that would have to be fetched or converted is refused with its path', (t) => {
   const parts: UserPart[] = [
     { type: 'image', source: { kind: 'url', url: 'https://a.example/x.png' } },
     { type: 'image', source: { kind: 'url', url: 'https://youtu.be.example/x' } },
@@ -243,13 +246,13 @@ void t.test('what would have to be fetched or converted is refused, naming the p
   for (const part of parts) {
     const error = encodeFailure({ messages: talk(user('q'), { role: 'user', parts: [part] }) })
     t.match(error, { kind: 'untranslatable', param: 'messages[1].content' })
-    t.match(error.message, /^messages\[1\]\.content: .*(?:Send|Convert|takes)/, 'says what to do')
-    t.notMatch(error.message, /example|127/, 'the URL stays out')
+    t.match(error.message, /^messages\[1\]\.content: .*(?:Send|Convert)/, 'states what to do')
+    t.notMatch(error.message, /example|127/, 'the URL is not in the message')
   }
   t.end()
 })
 
-void t.test('pictures in results: inside the response on 3+, beside it before', (t) => {
+void t.test('images in results are inside the response on 3+, after it on older models', (t) => {
   const inlineData = { mimeType: 'image/png', data: 'AA==' }
   const image: UserPart = {
     type: 'image',
@@ -271,7 +274,7 @@ void t.test('pictures in results: inside the response on 3+, beside it before', 
   t.end()
 })
 
-void t.test('system text between calls and results waits for the results', (t) => {
+void t.test('system text between calls and results is sent after the results', (t) => {
   const messages = talk(
     user('q'),
     calls(call('a')),
@@ -282,7 +285,7 @@ void t.test('system text between calls and results waits for the results', (t) =
   t.end()
 })
 
-void t.test('histories that Gemini cannot have are refused', (t) => {
+void t.test('histories that Gemini does not accept are refused', (t) => {
   const hello: Draft = {
     role: 'assistant',
     parts: [{ type: 'text', text: 'hello' }],
@@ -309,7 +312,7 @@ void t.test('histories that Gemini cannot have are refused', (t) => {
   t.end()
 })
 
-void t.test('what message i becomes depends on messages 0..i alone', (t) => {
+void t.test('the encoding of a message does not depend on later messages', (t) => {
   const step = (name: string): Draft[] => [
     user(`ask ${name}`),
     {

@@ -1,5 +1,5 @@
 /**
- * Goal: a schema reaches Gemini with keywords it knows, and allows at least what it allowed before.
+ * Goal: a schema for Gemini has only supported keywords and allows at least the values of the original.
  * Method: one schema per keyword that is changed, cycles, depth, and the schemas of the recordings.
  */
 import t from 'tap'
@@ -14,7 +14,7 @@ const KNOWN = new Set(
   ).split(' '),
 )
 
-/** Every keyword used in a schema, names of properties and definitions aside. */
+/** Every keyword of a schema, without the names of properties and definitions. */
 function keywords(schema: JsonValue | undefined, found = new Set<string>()): Set<string> {
   if (!isObject(schema)) return found
   for (const [key, value] of Object.entries(schema)) {
@@ -98,7 +98,7 @@ const TABLE: [string, JsonObject, JsonObject][] = [
     { properties: {}, additionalProperties: false },
     { properties: {}, additionalProperties: false },
   ],
-  ['closed but for patterns', { patternProperties: { '^x': {} }, additionalProperties: false }, {}],
+  ['closed with patterns', { patternProperties: { '^x': {} }, additionalProperties: false }, {}],
   ['open map', { additionalProperties: { const: 1 } }, { additionalProperties: { enum: [1] } }],
   ['foreign reference', { $ref: 'https://x/y' }, {}],
   ['dangling reference', { $ref: '#/$defs/no' }, {}],
@@ -136,7 +136,7 @@ const TABLE: [string, JsonObject, JsonObject][] = [
   ],
 ]
 
-void t.test('keyword by keyword', (t) => {
+void t.test('each keyword is copied, relaxed or dropped', (t) => {
   for (const [name, schema, expected] of TABLE) {
     const before = JSON.stringify(schema)
     t.strictSame(relaxSchema(schema), expected, name)
@@ -150,7 +150,7 @@ void t.test('keyword by keyword', (t) => {
   t.end()
 })
 
-void t.test('a cycle passes through optional properties only', (t) => {
+void t.test('the properties of a cycle are optional', (t) => {
   const node = { type: 'object', properties: { next: { $ref: '#/$defs/Node' }, id: {} } }
   t.strictSame(
     relaxSchema({ $ref: '#/$defs/Node', $defs: { Node: { ...node, required: ['next', 'id'] } } }),
@@ -185,7 +185,7 @@ void t.test('a cycle passes through optional properties only', (t) => {
         B: { properties: { list: { type: 'array', items: { $ref: '#/$defs/A' } } } },
       },
     },
-    'a cycle over two definitions; the way into it stays required',
+    'a cycle of two definitions; the property that leads to it stays required',
   )
   t.strictSame(relaxSchema({ properties: { me: { $ref: '#' } }, required: ['me'] }), {
     properties: { me: { $ref: '#' } },
@@ -198,10 +198,10 @@ void t.test('a cycle passes through optional properties only', (t) => {
   t.end()
 })
 
-void t.test('depth and odd names do no harm', (t) => {
+void t.test('deep schemas and unusual names are accepted', (t) => {
   let deep: JsonObject = { type: 'string' }
   for (let level = 0; level < 3000; level += 1) deep = { type: 'array', items: deep }
-  t.ok(JSON.stringify(relaxSchema(deep)).length < 3000, 'cut where it is too deep')
+  t.ok(JSON.stringify(relaxSchema(deep)).length < 3000, 'truncated at the maximum depth')
   let joined: JsonObject = { type: 'string' }
   for (let level = 0; level < 3000; level += 1) joined = { allOf: [joined, {}] }
   t.doesNotThrow(() => relaxSchema(joined))

@@ -1,6 +1,6 @@
 /**
- * Goal: a request goes to the model's own path and nowhere else, with the key in a header.
- * Method: legal and hostile model ids; the public face of the dialect.
+ * Goal: a request is sent to the model's own path only, with the key in a header.
+ * Method: valid and hostile model ids.
  */
 import t from 'tap'
 import { gemini } from '../../../../src/dialects/gemini/index.js'
@@ -8,7 +8,7 @@ import { GatewayError, type WireError } from '../../../../src/errors.js'
 
 const egress = gemini.egress
 
-/** The error that a model id is refused with, or null. */
+/** The error for a model id; null if it is accepted. */
 function refusal(model: string): WireError | null {
   try {
     egress?.target(model, true)
@@ -34,7 +34,7 @@ void t.test('paths', (t) => {
   t.end()
 })
 
-void t.test('a model id cannot leave its place in the path', (t) => {
+void t.test('a model id is one segment of the path', (t) => {
   const hostile = [
     '',
     '.',
@@ -59,11 +59,11 @@ void t.test('a model id cannot leave its place in the path', (t) => {
     '/models/a%3AgenerateContent:generateContent',
   )
   t.doesNotThrow(() => egress?.target('a'.repeat(128), true))
-  t.notMatch(refusal('secret/../path')?.message, /secret/, 'not echoed')
+  t.notMatch(refusal('secret/../path')?.message, /secret/, 'the message does not repeat the id')
   t.end()
 })
 
-void t.test('what the dialect offers', (t) => {
+void t.test('the dialect has both sides', (t) => {
   t.equal(gemini.name, 'gemini')
   t.strictSame(egress?.credential('k'), { 'x-goog-api-key': 'k' })
   t.strictSame(egress?.headers({}), {})
