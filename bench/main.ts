@@ -1,13 +1,12 @@
 /**
- * `npm run bench`: picks the suites, prints what they found, keeps or checks the baseline.
- * Knows no measurement.
+ * `npm run bench`: runs the chosen suites, prints their figures, and writes or checks the baseline.
  */
 import { parseArgs } from 'node:util'
 import { shown, type Figure, type Pace, type SuiteResult } from './report/figures.js'
 import { stamp, type Stamp } from './processes/machine.js'
 import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './report/baseline.js'
 
-/** Suites by name, loaded when asked for. */
+/** Suites by name, loaded when they are chosen. */
 const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<SuiteResult>>>> = {
   codec: async () => (await import('./suites/codec.js')).runCodec,
   hedge: async () => (await import('./suites/hedge.js')).runHedge,
@@ -20,7 +19,7 @@ const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<Suit
   splice: async () => (await import('./suites/splice.js')).runSplice,
   start: async () => (await import('./suites/start.js')).runStart,
 }
-/** What `all` runs: the suites whose ratios need nothing that this machine may not have. */
+/** The suites of `all`: those whose ratios need no program that may be missing. */
 const ALL = ['codec', 'ledger', 'load', 'relay', 'splice']
 
 const HELP = `Usage: npm run bench -- SUITE... [OPTIONS]
@@ -60,9 +59,9 @@ Example:
   npm run bench -- load --rounds 5 --seconds 4
   npm run bench -- splice start --commit 924e320
 `
-/** The longest that all suites together may take; the first build of peers written in Rust takes an hour. */
+/** Time limit of all suites together; the first build of gateways in Rust takes an hour. */
 const MAX_MINUTES = 120
-/** The load average above which something else was running. */
+/** The load average above which the machine counts as busy. */
 const CALM = 0.5
 
 function count(text: string | undefined, option: string): number | null {

@@ -1,24 +1,24 @@
 /**
- * The hostile clients, a process of their own: `node attack.js '{"port":…}'`. So many at a time, each with one class
- * after the other; tells the process that started it what came of each class.
+ * The process of the hostile clients: `node attack.js '{"port":…}'`. Each connection runs the classes in sequence; the
+ * results of each class are sent to the parent process.
  */
 import { CLASSES } from './classes.js'
 import type { Target } from './wire.js'
 
-/** What the process is started with. */
+/** The settings of the process. */
 export interface AttackSettings extends Target {
   readonly classes: readonly string[]
   readonly connections: number
   readonly seconds: number
 }
 
-/** What came of one class. */
+/** The results of one class. */
 export interface ClassReport {
   readonly name: string
   shots: number
-  /** How often each word came. */
+  /** The number of each result. */
   readonly words: Record<string, number>
-  /** The longest shot, from its first byte to its end. */
+  /** The longest request, from its first byte to its end. */
   worstMs: number
 }
 

@@ -1,10 +1,10 @@
 /**
- * Hostile bodies at the size caps: each is valid HTTP, most are valid JSON, all are meant to cost far more than they
- * weigh. Made once, since making them costs more than sending them.
+ * Hostile bodies at the size limits: each is valid HTTP, most are valid JSON, all are designed to cost much more than
+ * their size. They are built once, since building them costs more than sending them.
  */
 import type { JsonValue } from '../../src/chat/json.js'
 
-/** Models of three upstreams, so that every encoder meets every body. */
+/** Models of three upstreams, so that every encoder gets every body. */
 const MODELS = ['gpt-5.4-mini', 'claude-sonnet-4-5', 'gemini-2.5-flash']
 const MEBIBYTE = 2 ** 20
 /** Just below the cap of 32 MiB. */
@@ -15,7 +15,7 @@ type Json = Record<string, JsonValue>
 /** The bodies of one class, sent in turn. */
 export type Bodies = readonly Buffer[]
 
-/** All classes of bodies, by name, made at the first use of each. */
+/** All classes of bodies by name, built at first use. */
 export const BODIES: Readonly<Record<string, () => Bodies>> = {
   'escaped-quotes': () => perModel((model) => toolResult(model, unterminated())),
   'chained-refs': () => perModel((model) => withSchema(model, chainedRefs(16_000))),
@@ -53,7 +53,7 @@ function toolResult(model: string, content: string): Json {
   })
 }
 
-/** JSON that breaks off in a string of escaped quotes, after an integer that no double holds. */
+/** JSON that ends in a string of escaped quotes, after an integer beyond double precision. */
 function unterminated(): string {
   return `{"id":12345678901234567890,"text":"${'\\"'.repeat(80_000)}`
 }
@@ -134,7 +134,7 @@ function multibyte(model: string): Buffer {
   return Buffer.from(JSON.stringify(chat(model, { messages: [{ role: 'user', content }] })))
 }
 
-/** Bodies that are not what they say: each must be refused with 400 at once. */
+/** Bodies that do not match their headers: each must be refused with 400 at once. */
 function junkValues(): Bodies {
   return [
     '',

@@ -1,17 +1,17 @@
 /**
- * The classes of hostile requests. One shot of a class takes at most a few seconds and answers with a short word:
- * a status, `closed`, `no answer`. A word that starts with `!` is a hole.
+ * The classes of hostile requests. One run of a class takes at most a few seconds and returns a short result: a status,
+ * `closed`, `no answer`. A result that starts with `!` is a vulnerability.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BODIES, type Bodies } from './bodies.js'
 import { connect, drip, post, send, type Target } from './wire.js'
 
-/** One shot; `turn` counts the shots of the class. */
+/** One run; `turn` counts the runs of the class. */
 export type Shot = (target: Target, turn: number) => Promise<string>
 
 const SLOW_MS = 3_000
 const QUIET_MS = 300
-/** The request that a smuggler hides in the body of another. */
+/** The request that is hidden in the body of another. */
 const HIDDEN = 'GET /v1/models HTTP/1.1\r\nhost: gateway\r\n\r\n'
 
 /** Every class by name. */
@@ -36,7 +36,7 @@ function shotOf(make: () => Bodies): Shot {
   }
 }
 
-/** 200 requests in one write, each with a key of its own. */
+/** 200 requests in one write, each with a different key. */
 async function wrongKeys(target: Target, turn: number): Promise<string> {
   const body = '{"model":"gpt-5.4-mini","messages":[{"role":"user","content":"Hi."}]}'
   const requests = Array.from({ length: 200 }, (_, at) => post(`sk-wrong-${turn}-${at}`, body))
@@ -54,7 +54,7 @@ async function headerFlood(target: Target, turn: number): Promise<string> {
   return send(target, post(target.secret, '{}', floods[turn % floods.length]))
 }
 
-/** Ambiguous framing. More than one answer is a hole, unless the second is a refusal. */
+/** Ambiguous framing. More than one reply is a vulnerability, unless the second is a refusal. */
 async function smuggling(target: Target, turn: number): Promise<string> {
   const { secret } = target
   const start = `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${secret}\r\ncontent-type: application/json\r\n`
@@ -115,7 +115,7 @@ async function longHost(target: Target): Promise<string> {
   return found === '200' ? '!accepted a host of 10 KB' : found
 }
 
-/** Long streams whose bytes nobody reads. */
+/** Long streams that the client does not read. */
 async function neverReading(target: Target): Promise<string> {
   const content = '[[words: 50000]]'
   const body = { model: 'gpt-5.4-mini', stream: true, messages: [{ role: 'user', content }] }
@@ -144,7 +144,7 @@ async function connectionChurn(target: Target): Promise<string> {
   })
 }
 
-/** Names that would each become a label, a cache entry or a log line. */
+/** Names that could each become a label, a cache entry or a log line. */
 async function junkModelsAndPaths(target: Target, turn: number): Promise<string> {
   const name = `m-${turn}-${Math.random().toString(36).slice(2)}`
   const body = JSON.stringify({ model: name, messages: [{ role: 'user', content: 'Hi.' }] })
@@ -160,7 +160,7 @@ async function junkModelsAndPaths(target: Target, turn: number): Promise<string>
   return [...new Set(answers)].join('+')
 }
 
-/** So many at a time, and the words that came. */
+/** Runs `count` at a time and returns their results. */
 async function many(count: number, one: (at: number) => Promise<string>): Promise<string> {
   const words = await Promise.all(Array.from({ length: count }, (_, at) => one(at)))
   return [...new Set(words)].sort().join('+')

@@ -1,10 +1,9 @@
 /**
- * Ordinary clients beside the hostile ones: so many requests a second at fixed times, every fifth a stream, each
- * checked to its end.
+ * Ordinary clients beside the hostile ones: a fixed rate of requests, every fifth a stream, each checked to its end.
  */
 import { Agent, request } from 'node:http'
 
-/** What came of the requests of one phase. */
+/** Results of the requests of one phase. */
 export interface Ordinary {
   readonly sent: number
   readonly failed: number
@@ -15,7 +14,7 @@ export interface Ordinary {
   readonly worstMs: number
 }
 
-const PATIENCE_MS = 15_000
+const REPLY_LIMIT_MS = 15_000
 const MAX_FAILURES = 5
 const WORDS = 'The harbour wakes before the town does.'
 
@@ -40,7 +39,7 @@ export class OrdinaryLoad {
     this.timer = setInterval(() => this.tick(), this.everyMs)
   }
 
-  /** What came since the last call; waits for the answers of all that was sent before. */
+  /** Results since the last call; waits for the replies to all requests that were sent before. */
   async take(): Promise<Ordinary> {
     await Promise.all(this.waiting)
     const { sent, failed, failures } = this
@@ -54,14 +53,14 @@ export class OrdinaryLoad {
     return { sent, failed, failures, p50Ms: at(0.5), p99Ms: at(0.99), worstMs: at(1) }
   }
 
-  /** Sends no more, and resolves when the last answer is in. */
+  /** Stops sending, and resolves after the last reply. */
   async end(): Promise<void> {
     clearInterval(this.timer)
     await Promise.all(this.waiting)
     this.agent.destroy()
   }
 
-  /** A late timer makes up for what it missed: latency counts from when a request was due. */
+  /** A late timer sends the missed requests: latency counts from the scheduled time. */
   private tick(): void {
     for (const now = performance.now(); this.due <= now; this.due += this.everyMs) {
       const promise = this.one(this.due, this.sent++ % 5 === 0).finally(() =>
@@ -81,7 +80,7 @@ export class OrdinaryLoad {
     if (this.failures.length < MAX_FAILURES) this.failures.push(fault)
   }
 
-  /** Null for a whole answer, else what is wrong with it. */
+  /** Null for a complete reply, otherwise its fault. */
   private ask(stream: boolean): Promise<string | null> {
     const messages = [{ role: 'user', content: `[[words: 20]] ${WORDS}` }]
     const body = JSON.stringify({ model: 'gpt-4o-mini', stream, messages })
@@ -98,7 +97,9 @@ export class OrdinaryLoad {
           authorization: `Bearer ${this.secret}`,
         },
       })
-      req.setTimeout(PATIENCE_MS, () => req.destroy(new Error(`no answer in ${PATIENCE_MS} ms`)))
+      req.setTimeout(REPLY_LIMIT_MS, () =>
+        req.destroy(new Error(`no answer in ${REPLY_LIMIT_MS} ms`)),
+      )
       req.once('error', reject)
       req.once('response', (res) => {
         let text = ''

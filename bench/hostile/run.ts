@@ -1,6 +1,6 @@
 /**
- * Ordinary requests beside hostile ones, against the real program with two workers: a quiet phase, each class by
- * itself, all classes mixed, and a wait for the memory to come back. Judges nothing.
+ * Ordinary requests beside hostile ones, sent to the real program with two workers: a phase without hostile requests,
+ * each class alone, all classes together, and a wait until memory is released.
  */
 import { fileURLToPath } from 'node:url'
 import { once } from 'node:events'
@@ -13,11 +13,11 @@ import type { Tree } from '../processes/builds.js'
 import type { AttackSettings, ClassReport } from './attack.js'
 import { OrdinaryLoad, type Ordinary } from './ordinary.js'
 
-/** How long and how hard. */
+/** Duration and number of connections. */
 export interface HostilePlan {
   readonly tree: Tree
   readonly classes: readonly string[]
-  /** Ordinary requests alone, before and as the yardstick. */
+  /** Ordinary requests alone: the reference. */
   readonly quietSeconds: number
   /** Each class alone; 0 leaves that phase out. */
   readonly soloSeconds: number
@@ -25,7 +25,7 @@ export interface HostilePlan {
   readonly mixedSeconds: number
   readonly connections: number
   readonly ordinaryPerSecond: number
-  /** The longest wait for the memory to come back. */
+  /** The longest wait until memory is released. */
   readonly recoverySeconds: number
 }
 
@@ -49,7 +49,7 @@ export interface HostileResult {
   readonly solo: ReadonlyMap<string, HostilePhase>
   readonly mixed: HostilePhase
   readonly peakMegabytes: number
-  /** After the wait, or as soon as it is within a fifth of the quiet phase. */
+  /** After the wait, or when memory is within a fifth of the first phase. */
   readonly afterMegabytes: number
   readonly workersBefore: readonly number[]
   readonly workersAfter: readonly number[]
@@ -64,7 +64,7 @@ const SAMPLE_MS = 250
 const RECOVERED = 1.2
 const MEBIBYTE = 2 ** 20
 
-/** Runs the plan. Rejects if the gateway does not start, or if the hostile clients themselves fail. */
+/** Runs the plan. Rejects if the gateway does not start or the hostile clients fail. */
 export async function runPlan(children: Children, plan: HostilePlan): Promise<HostileResult> {
   const ordinaryUpstream = await startEmulator(children, plan.tree)
   const hostileUpstream = await startEmulator(children, plan.tree)
@@ -171,7 +171,7 @@ class Run {
     return { ordinary, loopMs, workersLost, residentMegabytes: memory.read() }
   }
 
-  /** Ordinary requests go on meanwhile, since garbage is only collected when there is work. */
+  /** Ordinary requests continue, since garbage is collected only under load. */
   private async recovered(goalMegabytes: number): Promise<number> {
     const until = performance.now() + this.plan.recoverySeconds * 1000
     while (performance.now() < until && this.memory.read() > goalMegabytes) await sleep(SAMPLE_MS)
@@ -202,7 +202,7 @@ class Memory {
       this.last = residentBytes(this.gateway.pids()) / MEBIBYTE
       this.peakMegabytes = Math.max(this.peakMegabytes, this.last)
     } catch {
-      // A worker ended while it was read; the phase reports that.
+      // A worker exited during the read; the phase reports it.
     }
     return this.last
   }

@@ -1,17 +1,17 @@
-/** One hostile connection: raw bytes out, and a short word for what came back. */
+/** One hostile connection: sends raw bytes and returns a short result. */
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Where hostile clients connect to, and as whom. */
+/** The address and the key of hostile clients. */
 export interface Target {
   readonly port: number
-  /** The address that they come from, so that throttling by address does not meet ordinary clients. */
+  /** Their own address, so that throttling by address does not affect ordinary clients. */
   readonly from: string
   readonly secret: string
 }
 
-/** How long a hostile client waits for an answer. */
-const PATIENCE_MS = 20_000
+/** How long a hostile client waits for a reply. */
+const REPLY_LIMIT_MS = 20_000
 
 /** Opens a connection; errors after that only close it. Null if it was refused. */
 export async function connect({ port, from }: Target): Promise<Socket | null> {
@@ -22,7 +22,7 @@ export async function connect({ port, from }: Target): Promise<Socket | null> {
   })
 }
 
-/** Sends the bytes on a connection of their own: the status of each answer until it closes or falls silent. */
+/** Sends the bytes on a new connection and returns the status of each reply until it closes or is silent. */
 export async function send(target: Target, bytes: Buffer | string, quietMs = 0): Promise<string> {
   const socket = await connect(target)
   if (socket === null) return 'refused'
@@ -34,8 +34,8 @@ export async function send(target: Target, bytes: Buffer | string, quietMs = 0):
 }
 
 /**
- * The statuses that come, joined by `+`. Ends when the connection closes, after the first whole head if `quietMs`
- * is 0, and otherwise when nothing has come for so long.
+ * The statuses of the replies, joined by `+`. Ends when the connection closes, after the first whole head if `quietMs`
+ * is 0, otherwise after `quietMs` of silence.
  */
 export function statuses(socket: Socket, quietMs: number): Promise<string> {
   return new Promise((resolve) => {
@@ -45,7 +45,7 @@ export function statuses(socket: Socket, quietMs: number): Promise<string> {
       const found = [...text.matchAll(/(?:^|\n|\})HTTP\/1\.1 (\d{3})/g)].map(([, code]) => code)
       resolve(found.length === 0 ? word : found.join('+'))
     }
-    let timer = setTimeout(() => end('no answer'), PATIENCE_MS)
+    let timer = setTimeout(() => end('no answer'), REPLY_LIMIT_MS)
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString('latin1').slice(0, 100_000)
       if (quietMs === 0 && text.includes('\r\n\r\n')) return end('')
@@ -66,7 +66,7 @@ export function post(secret: string, body: Buffer | string, headers = ''): Buffe
   return Buffer.concat([Buffer.from(head), bytes])
 }
 
-/** Writes a text a few bytes at a time, until it is written, the connection closes or the time is up. */
+/** Writes a text a few bytes at a time until it is written, the connection closes or the time is over. */
 export async function drip(
   socket: Socket,
   text: string,

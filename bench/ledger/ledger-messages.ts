@@ -1,36 +1,35 @@
 /**
- * What the ledger's bench asks of its processes, and what they answer: one message each way for a round.
- * Knows no store.
+ * The messages between the ledger benchmark and its processes: one in each direction for a round.
  */
 import type { ChildProcess } from 'node:child_process'
 import { isObject, numberOf, objectOf, stringOf } from '../../src/chat/json.js'
 
 /** One round of one process. */
 export interface LedgerOrder {
-  /** A store that nobody has used; `none` measures what the load itself costs. */
+  /** An unused store; `none` measures the cost of the load itself. */
   readonly url: string
   readonly seconds: number
 }
 
-/** What one process of a round measured. */
+/** The measurements of one process in a round. */
 export interface LedgerLoad {
   readonly operations: number
   readonly seconds: number
   /** User and system time of all threads. */
   readonly cpuMicroseconds: number
   readonly admitMs: { readonly p50: number; readonly p99: number }
-  /** How long the event loop was held up: 99.9 % of the time at most, and the longest. */
+  /** Delays of the event loop: the 99.9th percentile and the maximum. */
   readonly loopMs: { readonly p999: number; readonly most: number }
 }
 
-/** In a process of the bench: runs what is ordered, and ends with whoever orders. */
+/** In a process of the benchmark: runs the rounds that the parent orders, and exits with it. */
 export function obey(run: (order: LedgerOrder) => Promise<LedgerLoad>): void {
   process.on('message', (message: unknown) => {
     void run(readOrder(message)).then((load) => process.send?.(load))
   })
 }
 
-/** Orders a round of a process. Rejects where it ends without having measured. */
+/** Starts a round in a process. Rejects if it exits without a result. */
 export function order(child: ChildProcess, what: LedgerOrder): Promise<LedgerLoad> {
   return new Promise((resolve, reject) => {
     const onExit = (code: number | null): void =>

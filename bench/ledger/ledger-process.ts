@@ -1,7 +1,7 @@
 /**
- * One process of the ledger's bench: requests that are admitted and settled as fast as the ledger lets
- * them, so many at a time. Runs a round for each order, over a store that it opens and closes, and answers with
- * what it measured; ends when nobody is left to order.
+ * One process of the ledger benchmark: admits and settles requests as fast as the ledger allows, a fixed number at a
+ * time. It runs one round per message, on a store that it opens and closes, sends its measurements, and exits with its
+ * parent.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -15,21 +15,21 @@ import { obey, type LedgerLoad, type LedgerOrder } from './ledger-messages.js'
 const ACCOUNTS = 1_000
 const KEYS = 10_000
 const MODELS = ['gpt-5.4', 'gpt-5.4-mini', 'claude-opus-4-6', 'gemini-3.5-flash']
-/** Made beforehand, as the gateway has a key's names and limits ready. */
+/** Built in advance, as the gateway has the names and limits of a key in memory. */
 const ACCOUNT_NAMES = Array.from({ length: ACCOUNTS }, (_, at) => `acc_${padded(at)}`)
 const KEY_NAMES = Array.from({ length: KEYS }, (_, at) => `key_${padded(at)}`)
 const DEMANDS = KEY_NAMES.map(demandsOf)
-/** Few keys, asked for all the time, and the same without a limit on places: what an engine may set aside of beforehand. */
+/** A few busy keys, and the same without a concurrency limit: cases for slices. */
 const HOT_KEYS = 16
 const HOT_DEMANDS = DEMANDS.map((all) => all.filter(({ kind }) => kind !== 'concurrent'))
-/** Before the measurement of a round: the file gets its first pages. */
+/** Before a round is measured: the file gets its first pages. */
 const BEFORE_MS = 500
 
 const [atOnce = '1', what = 'limited'] = process.argv.slice(2)
 const isHot = what === 'hot' || what === 'places'
 let made = 0
 
-/** What a round asks, and has counted so far. */
+/** The order of a round and its counts so far. */
 interface Round {
   readonly ledger: Pick<Ledger, 'admit' | 'settle' | 'append' | 'releaseSlots'>
   readonly endsAtMs: number
@@ -38,20 +38,20 @@ interface Round {
   measuring: boolean
 }
 
-/** A ledger that costs nothing where the url is `none`. */
+/** A ledger without cost if the URL is `none`. */
 async function opened(url: string) {
   if (url === 'none') return nothing()
   const store = await openStore(url)
   return { ledger: store.ledger, close: () => store.close() }
 }
 
-/** A request that nothing limits: its row alone. */
+/** A request without limits: only its entry. */
 async function unlimited(round: Round): Promise<void> {
   while (performance.now() < round.endsAtMs) {
     const { unsettled } = nextAdmission()
     const beganMs = performance.now()
     await round.ledger.append(unsettled)
-    // No gateway writes rows faster than its loop goes round; the tables could not follow for long.
+    // A gateway writes at most one batch of entries per turn of its event loop.
     await nextTurn()
     if (!round.measuring) continue
     round.latencies.push(performance.now() - beganMs)
@@ -59,7 +59,7 @@ async function unlimited(round: Round): Promise<void> {
   }
 }
 
-/** What the load itself costs: every answer at the next turn of the loop, and nothing done for it. */
+/** The cost of the load itself: every call resolves in the next turn of the event loop, without work. */
 function nothing(): {
   ledger: Pick<Ledger, 'admit' | 'settle' | 'append' | 'releaseSlots'>
   close: () => Promise<void>
@@ -76,7 +76,7 @@ function padded(number: number): string {
   return String(number).padStart(20, '0')
 }
 
-/** As the gateway makes them: objects that were made otherwise are slower to read. */
+/** Built as in the gateway: objects of another shape are slower to read. */
 function demandsOf(keyId: string): Demand[] {
   const [subject, shared, limitNanoUsd, costNanoUsd] = [`key:${keyId}`, false, 1e15, 5_000_000]
   return [
@@ -164,7 +164,7 @@ async function run({ url, seconds }: LedgerOrder): Promise<LedgerLoad> {
   await Promise.all(clients)
   const endedMs = performance.now()
   delay.disable()
-  // What was put off is part of the cost.
+  // Deferred work is part of the cost.
   await close()
   const { user, system } = process.cpuUsage(before)
   const sorted = round.latencies.sort((a, b) => a - b)
@@ -178,7 +178,7 @@ async function run({ url, seconds }: LedgerOrder): Promise<LedgerLoad> {
   }
 }
 
-// As a worker begins.
+// As at the start of a worker.
 settleStrings()
 settleGlobals()
 obey(run)

@@ -1,6 +1,6 @@
 /**
- * A closed loop of 32 keep-alive connections on one core: wrk, or the built-in generator without it.
- * Knows no peer; counts replies and refuses a run in which one was not a 200.
+ * A closed loop of 32 keep-alive connections on one core, with wrk or the built-in generator. A run in which a reply is
+ * not a 200 fails.
  */
 import { writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
@@ -11,15 +11,15 @@ import type { Children } from '../processes/children.js'
 import { CORES, cpuMicroseconds, findProgram } from '../processes/machine.js'
 import { postBytes, ReplyReader } from './raw-http.js'
 
-/** What is asked, over and over. */
-export interface Ask {
+/** The request that is repeated. */
+export interface LoadRequest {
   readonly port: number
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** Which processes a run is charged to, and how much load it is. */
+/** The measured processes and the amount of load. */
 export interface Load {
   /** The process under test, or all processes of it. */
   readonly pids: number | readonly number[]
@@ -43,19 +43,23 @@ export interface Run {
 const CONNECTIONS = 32
 
 /** Runs the load. Rejects if a reply was not a 200 or a socket failed. */
-export async function closedLoop(children: Children, ask: Ask, load: Load): Promise<Run> {
-  const command = commandFor(children, ask, load)
+export async function closedLoop(
+  children: Children,
+  request: LoadRequest,
+  load: Load,
+): Promise<Run> {
+  const command = commandFor(children, request, load)
   const cpuBefore = cpuMicroseconds(load.pids)
   const text = await outputOf(children, command)
   const cpu = cpuMicroseconds(load.pids) - cpuBefore
   const last = text.trim().split('\n').at(-1) ?? ''
-  if (!last.startsWith('{')) throw new Error(`the load generator said: ${text.trim()}`)
+  if (!last.startsWith('{')) throw new Error(`the load generator printed: ${text.trim()}`)
   const found = objectOf(JSON.parse(last) as unknown)
   const replies = Number(found.replies)
   const elapsed = Number(found.seconds)
   const failures = Number(found.failures)
   if (failures > 0 || replies === 0) {
-    throw new Error(`${failures} of ${replies} exchanges failed on port ${ask.port}`)
+    throw new Error(`${failures} of ${replies} exchanges failed on port ${request.port}`)
   }
   return {
     replies,
@@ -67,36 +71,38 @@ export async function closedLoop(children: Children, ask: Ask, load: Load): Prom
   }
 }
 
-/** One exchange on a connection of its own: the status and everything that came. */
-export function askOnce(ask: Ask): Promise<{ status: number; text: string }> {
+/** One request on a new connection: its status and all received text. */
+export function sendOnce(request: LoadRequest): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
-    const socket = createConnection(ask.port, '127.0.0.1')
+    const socket = createConnection(request.port, '127.0.0.1')
     const reader = new ReplyReader((status, text) => {
       socket.destroy()
       resolve({ status, text })
     })
     socket.on('data', (bytes) => reader.write(bytes))
     socket.once('error', reject)
-    socket.once('end', () => reject(new Error(`port ${ask.port} closed without an answer`)))
-    socket.setTimeout(10_000, () => reject(new Error(`port ${ask.port} did not answer in 10 s`)))
-    socket.write(postBytes(ask.path, ask.headers, ask.body))
+    socket.once('end', () => reject(new Error(`port ${request.port} closed without a reply`)))
+    socket.setTimeout(10_000, () =>
+      reject(new Error(`port ${request.port} did not reply within 10 s`)),
+    )
+    socket.write(postBytes(request.path, request.headers, request.body))
   })
 }
 
-function commandFor(children: Children, ask: Ask, load: Load): string[] {
+function commandFor(children: Children, request: LoadRequest, load: Load): string[] {
   const { seconds, connections = CONNECTIONS } = load
   const wrk = findProgram('wrk')
   if (wrk === null) {
     const own = fileURLToPath(new URL('closed-loop-process.js', import.meta.url))
-    return [process.execPath, own, JSON.stringify({ ...ask, connections, seconds })]
+    return [process.execPath, own, JSON.stringify({ ...request, connections, seconds })]
   }
   const script = join(children.folder, 'wrk.lua')
-  writeFileSync(script, luaOf(ask), { mode: 0o600 })
-  const url = `http://127.0.0.1:${ask.port}${ask.path}`
+  writeFileSync(script, luaOf(request), { mode: 0o600 })
+  const url = `http://127.0.0.1:${request.port}${request.path}`
   return [wrk, '-t1', '--timeout', '30s', `-c${connections}`, `-d${seconds}s`, '-s', script, url]
 }
 
-function luaOf({ headers, body }: Ask): string {
+function luaOf({ headers, body }: LoadRequest): string {
   const lines = Object.entries(headers).map(
     ([name, value]) => `wrk.headers[ [==[${name}]==] ] = [==[${value}]==]`,
   )

@@ -1,6 +1,6 @@
 /**
- * The clients of the paced bench, a process of its own: `node paced-streams-process.js '{"port":…,…}'`.
- * Opens streams on plain sockets and counts fragments, so that nothing is lost unnoticed.
+ * The process of the paced clients: `node paced-streams-process.js '{"port":…,…}'`. Opens streams on plain sockets and
+ * counts fragments, so that a loss is detected.
  */
 import { createConnection } from 'node:net'
 import { isObject, objectOf } from '../../src/chat/json.js'
@@ -12,7 +12,7 @@ const WAVE = 20
 const WAVE_MS = 20
 const LAST = '\r\n0\r\n\r\n'
 
-/** Counts the marker in one stream, across the cuts of its bytes. */
+/** Counts the marker in one stream, also across chunks. */
 class Counter {
   fragments = 0
   private carry = ''

@@ -1,6 +1,6 @@
 /**
- * As much of HTTP/1.1 as the bench's own clients and providers need, on well-formed input.
- * Knows no bench; a real parser would cost more than what is measured.
+ * The part of HTTP/1.1 that the clients and providers of the benchmark need, for well-formed input. A complete parser
+ * would cost more than the measured work.
  */
 import { isObject, type JsonObject } from '../../src/chat/json.js'
 
@@ -8,9 +8,8 @@ const HEAD_END = '\r\n\r\n'
 const LAST_CHUNK = '0\r\n\r\n'
 
 /**
- * Cuts the bytes of a keep-alive connection into requests with a length or in chunks, whose framing stays in the
- * body. A request
- * like the one before it, in one piece, is not read again: under load nearly all of them are.
+ * Splits the bytes of a keep-alive connection into requests with a length or in chunks, whose framing stays in the
+ * body. A request that equals the one before it and arrives in one chunk is not parsed again: under load nearly all do.
  */
 export class RequestReader {
   private text = ''
@@ -45,7 +44,7 @@ export class RequestReader {
   }
 }
 
-/** Cuts the bytes of a connection into answers, with a length or in chunks. */
+/** Splits the bytes of a connection into replies, with a length or in chunks. */
 export class ReplyReader {
   private text = ''
   private readonly onReply: (status: number, text: string) => void
@@ -78,7 +77,7 @@ function isChunked(head: string): boolean {
   return /^transfer-encoding: *chunked/im.test(head)
 }
 
-/** Behind the last chunk; -1 while it has not come. */
+/** The position after the last chunk; -1 until it has arrived. */
 function chunksEnd(text: string, from: number): number {
   const last = text.startsWith(LAST_CHUNK, from)
     ? from
@@ -111,14 +110,14 @@ function fieldsOf(json: string): JsonObject {
   return value
 }
 
-/** A number of the settings that a process of the bench was started with. */
+/** A number of the settings of a process of the benchmark. */
 export function numberField(json: string, name: string): number {
   const value = fieldsOf(json)[name]
   if (typeof value !== 'number') throw new Error(`the setting '${name}' must be a number`)
   return value
 }
 
-/** A text of the settings that a process of the bench was started with. */
+/** A text of the settings of a process of the benchmark. */
 export function textField(json: string, name: string): string {
   const value = fieldsOf(json)[name]
   if (typeof value !== 'string') throw new Error(`the setting '${name}' must be a text`)

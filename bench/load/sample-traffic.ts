@@ -1,19 +1,19 @@
 /**
- * What is asked and answered in every bench: one question, one answer, in each provider's shape.
- * Knows no socket. Made up; the sizes are those of the design's own measurements.
+ * The request and reply of every benchmark, in each provider's format. Invented; the sizes are those of the design's
+ * measurements.
  */
 
-/** 600 bytes of ASCII, the text of every whole answer. */
+/** 600 bytes of ASCII, the text of every whole reply. */
 export const ANSWER =
   'The harbour wakes before the town does. A bell rings twice, the fog lifts from the outer ' +
   'wall, and the boats pass the lantern on their way to the open water. By noon the ' +
-  'quay is full of crates, ropes and gulls, and somebody is always looking for a knot that ' +
+  'quay is full of crates, ropes and gulls, and a sailor is always looking for a knot that ' +
   'holds. In the evening the tide returns, slowly at first, then all at once, and it carries ' +
   'the last of them home under a pale sky. The keeper writes down the hour, the wind and the ' +
-  'number of masts, closes the book, and turns the lamp so that it looks out over the bay. ' +
-  'Nothing more is asked of him until the bell rings again, and that is well.'
+  'number of masts, closes the page, and turns the lamp so that it looks out over the bay. ' +
+  'He can rest beside the stove until the bell rings again, and that is well.'
 
-/** Stands exactly once in the text of each fragment of a stream, and nowhere else. */
+/** Occurs once in the text of each fragment of a stream. */
 export const MARKER = 'harbour'
 
 /** The text of one fragment: about three tokens. */
@@ -23,13 +23,13 @@ export function fragmentText(index: number): string {
 
 export type Shape = 'anthropic' | 'openai'
 
-/** The path at which an upstream of that shape answers. */
+/** The path of an upstream of that shape. */
 export const PATHS: Readonly<Record<Shape, string>> = {
   anthropic: '/v1/messages',
   openai: '/v1/chat/completions',
 }
 
-/** The model that the gateway is asked for, to reach an upstream of that shape. */
+/** The model that selects an upstream of that shape. */
 export const MODELS: Readonly<Record<Shape, string>> = {
   anthropic: 'claude-sonnet-4-5',
   openai: 'gpt-4o-mini',
@@ -55,7 +55,7 @@ export function question(shape: Shape, stream: boolean): string {
   })
 }
 
-/** What a long prompt is made of: ASCII text, or text in which every second character takes several bytes. */
+/** The text of a long prompt: ASCII, or with several bytes in every second character. */
 export type Script = 'ascii' | 'unicode'
 
 const PARAGRAPHS: Readonly<Record<Script, string>> = {

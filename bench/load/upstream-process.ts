@@ -1,7 +1,6 @@
 /**
- * The provider of the stream benches, a process of its own: `node upstream-process.js '{"port":…,…}'`.
- * Writes pre-rendered bytes to plain sockets and reads no more of a request than it must, so that it
- * costs as little as a provider in C would.
+ * The process of the provider of streams: `node upstream-process.js '{"port":…,…}'`. Writes prepared bytes to plain
+ * sockets and reads as little of a request as possible, so that it costs as little as a provider in C.
  */
 import { createServer, type Socket } from 'node:net'
 import { PATHS, streamFrames, wholeReply, type Shape } from './sample-traffic.js'
@@ -23,14 +22,14 @@ interface Rendered {
   readonly closing: Buffer
 }
 
-/** A stream that is under way, and the next fragment it is owed. */
+/** A running stream and its next fragment. */
 interface Stream {
   readonly socket: Socket
   readonly rendered: Rendered
   next: number
 }
 
-/** How often the paced streams are looked at; each is written to once in `everyMs`. */
+/** Interval of the timer; each stream gets one fragment in `everyMs`. */
 const TICK_MS = 2
 const HEAD =
   'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'

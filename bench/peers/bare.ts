@@ -1,13 +1,13 @@
 /**
- * The least that a proxy in Node can do: node:http in front, undici's `dispatch` behind, nothing read.
- * A process of its own; what the gateway costs above this is the gateway's own doing.
+ * The minimal proxy in Node: node:http in front, undici's `dispatch` behind, nothing parsed. It runs as a separate
+ * process; the difference to the gateway is the cost of the gateway's own work.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import { Pool, type Dispatcher } from 'undici'
 import { numberField } from '../load/raw-http.js'
 
-/** Passes one answer on: a stream chunk by chunk, anything else as a whole. */
+/** Forwards one reply: a stream chunk by chunk, others whole. */
 class PassOn implements Dispatcher.DispatchHandler {
   private readonly res: ServerResponse
   private readonly chunks: Buffer[] = []

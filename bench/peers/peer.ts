@@ -1,6 +1,6 @@
 /**
- * Other gateways as a bench runs them: what each is, how it is installed, how it is started.
- * All are installed below one folder, by version, and never by a bench that was not asked to.
+ * Other gateways: how each is installed and started. All are installed below one folder, by version, and only with
+ * `--install`.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { packageFile } from '../../src/files/package-file.js'
 import type { Children, Started } from '../processes/children.js'
 
-/** Where a peer listens and where it finds its upstream. */
+/** The port of a gateway and the address of its upstream. */
 export interface Place {
   readonly children: Children
   readonly core: number
@@ -16,14 +16,14 @@ export interface Place {
   readonly upstreamPort: number
 }
 
-/** A peer that has been started. */
+/** A running gateway. */
 export interface StartedPeer {
   readonly started: Started
   /** The port that it chose itself, if it does not take one. */
   readonly port?: number
   /** The path of chat completions, without a query. */
   readonly path: string
-  /** What it calls the model that the upstream calls `gpt-4o-mini`. */
+  /** Its name for the model that the upstream calls `gpt-4o-mini`. */
   readonly model: string
   readonly headers: Readonly<Record<string, string>>
 }
@@ -34,7 +34,7 @@ export interface PeerKind {
   readonly version: string
   /** A file that exists once it is installed. */
   readonly installedFile: string
-  /** The commands that install it, run one after the other in `PEERS`. */
+  /** The commands that install it, run in sequence in `PEERS`. */
   readonly install: readonly (readonly string[])[]
   start(place: Place): Promise<StartedPeer>
 }
@@ -42,17 +42,17 @@ export interface PeerKind {
 /** The folder of installed peers: `SLUICE_BENCH_PEERS`, else `build/bench-peers`. */
 export const PEERS = process.env['SLUICE_BENCH_PEERS'] ?? packageFile(join('build', 'bench-peers'))
 
-/** The key that clients send to peers that want one. */
+/** The key that clients send to gateways that need one. */
 export const CLIENT_KEY = 'sk-bench'
 /** A start that takes longer has failed; LiteLLM takes 20 s on one core. */
 export const START_MS = 90_000
 
-/** Where a file of an installed peer is. */
+/** The path of a file of an installed gateway. */
 export function peerFile(...parts: readonly string[]): string {
   return join(PEERS, ...parts)
 }
 
-/** What a crate's program is called once `cargo install` has built it. */
+/** The path of a program that `cargo install` has built. */
 export function crate(name: string, version: string): Pick<PeerKind, 'installedFile' | 'install'> {
   const root = peerFile(`${name}-${version}`)
   return {
@@ -61,7 +61,7 @@ export function crate(name: string, version: string): Pick<PeerKind, 'installedF
   }
 }
 
-/** A Python package in an environment of its own. */
+/** A Python package in a virtual environment. */
 export function wheel(
   folder: string,
   requirement: string,
@@ -77,7 +77,7 @@ export function wheel(
   }
 }
 
-/** Whether it can be started. */
+/** True if it is installed. */
 export function isInstalled({ installedFile }: PeerKind): boolean {
   return existsSync(installedFile)
 }

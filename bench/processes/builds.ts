@@ -1,5 +1,5 @@
 /**
- * The builds of Sluice that a bench can run: this one, and an older commit beside it as a peer.
+ * The builds of Sluice that a benchmark can run: this one and an older commit.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, statSync } from 'node:fs'
@@ -12,7 +12,7 @@ export interface Tree {
   readonly name: string
   /** The program's entry. */
   readonly main: string
-  /** What `store:` is in a configuration of this tree, relative to the file. */
+  /** The value of `store:` in a configuration of this tree, relative to the file. */
   readonly store: string
   /** The catalogue of models that belongs to it. */
   readonly models: string

@@ -1,6 +1,6 @@
 /**
- * The processes and the folder of one suite: whatever happens, none of them outlives it.
- * Knows no peer; ends only what it started, by id.
+ * The processes and the temporary folder of one suite. None of them outlives the suite; only processes that it started
+ * are ended, by id.
  */
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,7 +23,7 @@ export interface Started {
 }
 
 export class Children {
-  /** A folder of this suite's own; removed at the end. */
+  /** The temporary folder of the suite; removed at the end. */
   readonly folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
   private readonly running = new Map<ChildProcess, string>()
   private readonly onExit = (): void => this.kill()
@@ -78,7 +78,7 @@ function endQuietly(pid: number): void {
   }
 }
 
-/** The worker of a primary that has just been started. Rejects where none appears. */
+/** The worker of a new primary. Rejects if none appears. */
 export async function workerOf({ process: child, pid }: Started): Promise<number> {
   const until = performance.now() + LISTEN_MS
   while (performance.now() < until && child.exitCode === null) {
@@ -103,7 +103,7 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-/** Resolves when the port takes connections; rejects where its process ends or takes too long. */
+/** Resolves when the port accepts connections; rejects if its process exits or takes too long. */
 export async function listening(
   port: number,
   { process: child }: Started,

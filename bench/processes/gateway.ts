@@ -1,6 +1,6 @@
 /**
- * The gateway as a bench runs it: `sluice serve` from a build, everything on.
- * Key authentication against the embedded store, routing, translation, metrics, one log line per exchange to a file.
+ * Starts the gateway for a benchmark: `sluice serve` from a build with every feature on: key authentication against
+ * SQLite, routing, translation, metrics, and one log line per request to a file.
  */
 import { execFileSync } from 'node:child_process'
 import {
@@ -23,7 +23,7 @@ export interface RunningGateway {
   readonly opsPort: number
   /** The process that serves requests: the first worker, or the only process. */
   readonly pid: number
-  /** All processes of the gateway, the one that was started first. */
+  /** All processes of the gateway, the primary first. */
   pids(): number[]
   readonly secret: string
   /** From the start of the program until `/readyz` answered 200. */
@@ -32,7 +32,7 @@ export interface RunningGateway {
   takeLogLines(): number
 }
 
-/** What differs from one worker of this tree's build on `core`. */
+/** Differences from one worker of this tree's build on `core`. */
 export interface GatewaySettings {
   readonly tree?: Tree
   readonly workers?: number
@@ -45,7 +45,7 @@ export interface GatewaySettings {
 /** How long it may take until every worker is ready. */
 const READY_MS = 20_000
 
-/** Starts the gateway over a provider that answers at that port in both shapes. */
+/** Starts the gateway with a provider at that port that replies in both shapes. */
 export async function startGateway(
   children: Children,
   core: number | null,
@@ -88,7 +88,7 @@ export async function startGateway(
   }
 }
 
-/** Resolves when every worker takes requests. */
+/** Resolves when every worker is ready. */
 async function ready(opsPort: number): Promise<void> {
   const until = performance.now() + READY_MS
   while (performance.now() < until) {

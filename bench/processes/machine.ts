@@ -1,13 +1,13 @@
 /**
- * The machine under the bench: which programs it has, which core a process gets, what CPU time it took.
- * Knows no peer. Linux only, since CPU time is read from /proc.
+ * The machine: installed programs, the core of each process, and its CPU time. Linux only, since CPU time is read from
+ * /proc.
  */
 import { execFileSync } from 'node:child_process'
 import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { delimiter, join } from 'node:path'
 
-/** Where and when numbers were taken. */
+/** Machine and time of a measurement. */
 export interface Stamp {
   readonly date: string
   readonly commit: string
@@ -32,7 +32,7 @@ const TICK_MICROSECONDS = 10_000
 /** The core of the process under test, and the one that everything else shares. */
 export const CORES = { tested: 0, rest: 1 } as const
 
-/** The program's path, or null where this machine has none. */
+/** The program's path, or null if it is not installed. */
 export function findProgram(name: keyof typeof PACKAGES): string | null {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), ...SYSTEM_FOLDERS]
   for (const folder of folders) {
@@ -47,7 +47,7 @@ export function findProgram(name: keyof typeof PACKAGES): string | null {
   return null
 }
 
-/** A sentence for each program that is missing and what the bench does without it. */
+/** A sentence for each missing program and its consequence. */
 export function missingPrograms(): string[] {
   const without = {
     nginx: 'there is no peer to compare with, so no ratios',
@@ -65,7 +65,7 @@ export function missingPrograms(): string[] {
   return missing
 }
 
-/** The command line that runs the program on one core, or the same one where that cannot be had. */
+/** The command line that runs the program on one core, or unchanged if `taskset` is missing. */
 export function pinned(core: number, command: readonly string[]): string[] {
   const taskset = findProgram('taskset')
   if (taskset === null || availableParallelism() < 2) return [...command]
@@ -119,7 +119,7 @@ export function processTree(root: number): number[] {
   return found
 }
 
-/** The one child of a process: the worker of a primary. Null where it has none yet. */
+/** The only child of a process: the worker of a primary. Null if it has none yet. */
 export function childOf(parent: number): number | null {
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue
@@ -138,7 +138,7 @@ function statFields(pid: number): string[] {
   return text.slice(text.lastIndexOf(')') + 2).split(' ')
 }
 
-/** What stands beside every table of numbers. */
+/** The line above every table of figures. */
 export function stamp(): Stamp {
   const [cpu] = cpus()
   return {

@@ -1,6 +1,5 @@
 /**
- * nginx twice: as the yardstick (`proxy_pass` without parsing, one worker) and as a provider of
- * static answers that costs next to nothing. Knows no gateway.
+ * nginx as the reference proxy (`proxy_pass` without parsing, one worker) and as a provider of static replies.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,13 +22,13 @@ export function startAnswers(
 ): Promise<Nginx> {
   const locations = (Object.keys(PATHS) as Shape[]).map((shape) => {
     const reply = wholeReply(shape)
-    if (/['$\\]/.test(reply)) throw new Error('an nginx string cannot hold the reply as it is')
+    if (/['$\\]/.test(reply)) throw new Error('an nginx string cannot contain this reply')
     return `location = ${PATHS[shape]} { default_type application/json; return 200 '${reply}'; }`
   })
   return start(children, nginx, core, port, '', locations.join('\n'))
 }
 
-/** Starts nginx as a proxy of the port; `buffering` off is how one sets it up for streams. */
+/** Starts nginx as a proxy of the port; `buffering` off is the setting for streams. */
 export function startProxy(
   children: Children,
   nginx: string,
@@ -61,7 +60,7 @@ async function start(
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
     .map((name) => `${name}_temp_path ${folder}/${name};`)
     .join(' ')
-  // Started by root it would give up its rights, and could then not use the folder.
+  // Started by root, nginx would drop its privileges and could not use the folder.
   const user = process.getuid?.() === 0 ? 'user root;' : ''
   const file = join(folder, 'nginx.conf')
   writeFileSync(

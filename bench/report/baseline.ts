@@ -1,6 +1,6 @@
 /**
- * The last numbers: `bench/baseline.json` for the machine, the table in `bench/README.md` for people.
- * Compares ratios only, since absolute times belong to the machine they were taken on.
+ * The last figures: `bench/baseline.json` for programs, the table in `bench/README.md` for people. Only ratios are
+ * compared, since absolute times depend on the machine.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import {
@@ -30,13 +30,13 @@ const TOLERANCE = 0.15
 const START = '<!-- figures: written by `npm run bench -- all --write` -->'
 const END = '<!-- /figures -->'
 
-/** The records that were written last; empty where there is no file. */
+/** The last records; empty if there is no file. */
 export function readBaseline(): unknown {
   const path = packageFile('bench/baseline.json')
   return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as unknown) : []
 }
 
-/** What is worse than the baseline by more than the tolerance, or has nothing to be compared with. */
+/** Ratios that are worse than the baseline by more than the tolerance, or that the baseline lacks. */
 export function breaches(records: readonly SuiteRecord[], baseline: unknown): string[] {
   const known = new Map(knownRatios(baseline).map(({ name, median }) => [name, median]))
   const found: string[] = []
@@ -50,7 +50,7 @@ export function breaches(records: readonly SuiteRecord[], baseline: unknown): st
         continue
       }
       const worse = better === 'higher' ? before / median - 1 : median / before - 1
-      // A negated comparison, so that a ratio that is no number fails.
+      // Negated, so that NaN fails.
       if (!(worse <= TOLERANCE)) {
         const share = Number.isFinite(worse) ? `${Math.round(worse * 100)} %` : 'beyond measure'
         found.push(`${name} is ${shown(median)}, was ${shown(before)}: worse by ${share}`)
@@ -70,7 +70,7 @@ function knownRatios(baseline: unknown): Known[] {
   )
 }
 
-/** Replaces these suites in the baseline and the table, and keeps the others as they are. */
+/** Replaces these suites in the baseline and the table, and keeps the others unchanged. */
 export function writeBaseline(records: readonly SuiteRecord[]): void {
   const ran = new Set(records.map(({ suite }) => suite))
   const kept = arrayOf(readBaseline()).filter(
@@ -86,14 +86,14 @@ export function writeBaseline(records: readonly SuiteRecord[]): void {
   const path = packageFile('bench/README.md')
   const text = readFileSync(path, 'utf8')
   const [start, end] = [text.indexOf(START), text.indexOf(END)]
-  if (start < 0 || end < start) throw new Error(`${path} has lost the markers of its table`)
+  if (start < 0 || end < start) throw new Error(`${path} has no markers of its table`)
   const table = all.map(sectionOf).join('\n')
   writeFileSync(path, `${text.slice(0, start)}${START}\n\n${table}\n${text.slice(end)}`)
 }
 
 /**
- * A record as it is kept: four significant digits, since more would be noise that changes in every
- * commit, the remarks as lines of one text, which has one way of being formatted, and the name of a chart.
+ * The stored form of a record: four significant digits, since more would change with every run, the remarks as lines
+ * of one text, and the name of a chart.
  */
 function rounded(record: SuiteRecord): object {
   const cut = (value: number): number => Number(value.toPrecision(4))
@@ -123,7 +123,7 @@ function sectionOf(record: JsonObject): string {
   ].join('\n')
 }
 
-/** A text of a record, or `?` where it has none. */
+/** A text of a record, or `?` if it is missing. */
 function textIn(record: JsonObject, name: keyof SuiteRecord): string {
   return stringOf(record[name]) ?? '?'
 }
@@ -134,7 +134,7 @@ function cellsOf(each: JsonObject): string[] {
   return [text('name'), number('median'), number('low'), number('high'), text('unit'), text('goal')]
 }
 
-/** A Markdown table as prettier would write it: padded, numbers to the right. */
+/** A Markdown table as Prettier formats it: padded, numbers to the right. */
 function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const isNumber = (column: number): boolean => column >= 1 && column <= 3
   const widths = head.map((title, column) =>

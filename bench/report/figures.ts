@@ -1,6 +1,5 @@
 /**
- * What a bench measured: medians with their spread, and the ratios that are compared over time.
- * Knows no suite and no file.
+ * The results of a benchmark: medians with their range, and ratios that are compared over time.
  */
 
 /** One number of a suite. */
@@ -13,18 +12,18 @@ export interface Figure {
   readonly low: number
   readonly high: number
   readonly rounds: number
-  /** Set for a ratio that `--check` compares with the baseline: which way is good. */
+  /** Set for a ratio that `--check` compares with the baseline: the better direction. */
   readonly better?: 'higher' | 'lower'
-  /** What the design asks for, in words. */
+  /** The goal of the design, as text. */
   readonly goal?: string
 }
 
-/** What one suite found. */
+/** The results of one suite. */
 export interface SuiteResult {
   readonly figures: readonly Figure[]
-  /** What was missing, lost or doubtful, one sentence each. Printed, never swallowed. */
+  /** Missing programs, losses and doubts, one sentence each; always printed. */
   readonly remarks: readonly string[]
-  /** Promises that did not hold, one sentence each; any of them makes the bench exit 1. */
+  /** Failed requirements, one sentence each; any of them makes the benchmark exit 1. */
   readonly failures?: readonly string[]
   /** A picture of the figures; `--write` puts it beside the table. */
   readonly chart?: Chart
@@ -36,22 +35,22 @@ export interface Chart {
   readonly svg: string
 }
 
-/** The length of a run, as the command line gave it; null where it did not. */
+/** The length of a run from the command line; null if it is not set. */
 export interface Pace {
   /** Seconds of one round of one peer; the codec, which needs no other process, has its own. */
   readonly seconds: number | null
   readonly rounds: number | null
   /** Concurrent streams of `relay` and `peers`. */
   readonly streams: number | null
-  /** An older commit of Sluice, or the folder of a build, to measure by turns with this one. */
+  /** An older commit of Sluice, or the folder of a build, to measure alternating with this one. */
   readonly commit: string | null
-  /** Which peers `peers` measures; all where it is null. */
+  /** Which peers `peers` measures; all if it is null. */
   readonly only: readonly string[] | null
   /** Installs missing peers first. */
   readonly install: boolean
 }
 
-/** The middle of the samples; the mean of the middle two where their number is even. */
+/** The median of the samples. */
 export function medianOf(samples: readonly number[]): number {
   const sorted = [...samples].sort((a, b) => a - b)
   const half = Math.floor(sorted.length / 2)
@@ -77,12 +76,12 @@ export function figure(
   }
 }
 
-/** Sample by sample, one divided by the other: peers of the same round share its noise. */
+/** Ratios sample by sample, because programs of the same round share its noise. */
 export function ratios(above: readonly number[], below: readonly number[]): number[] {
   return above.map((value, index) => value / (below[index] ?? Number.NaN))
 }
 
-/** A number with as many digits as it is worth. */
+/** A number with its significant digits. */
 export function shown(value: number): string {
   if (!Number.isFinite(value)) return '-'
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en-US')

@@ -19,7 +19,7 @@ const SHARES = [1, 0.1, 0.01, 0.001]
 /** Points of a curve. */
 const STEPS = 200
 
-/** A complete SVG file. Times outside 10 ms to 5 s and shares below 0.1 % lie on the edge of the chart. */
+/** A complete SVG file. Times outside 10 ms to 5 s and shares below 0.1 % are on the edge of the chart. */
 export function tailChart(title: string, curves: readonly Curve[]): string {
   const lines = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">`,

@@ -1,13 +1,11 @@
 /**
- * The codec alone, in this process: ns per frame for each upstream dialect to a chat completions
- * client, from the project's own transcripts, one frame per chunk. Knows no socket.
+ * The codecs alone, in this process: ns per frame for each upstream dialect to a chat completions client, from the
+ * project's transcripts, one frame per chunk.
  */
 import { readFileSync } from 'node:fs'
-import type { ChatEvent } from '../../src/chat/event.js'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
-import type { ModelFacts } from '../../src/chat/model.js'
+import { isObject } from '../../src/chat/json.js'
 import type { ChatRequest } from '../../src/chat/request.js'
-import type { DialectName, Egress, Endpoint } from '../../src/dialects/dialect.js'
+import type { DialectName, Egress } from '../../src/dialects/dialect.js'
 import { egressOf, ingressOf } from '../../src/dialects/index.js'
 import { PassthroughStream } from '../../src/gateway/streams/passthrough-transform.js'
 import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'
@@ -15,106 +13,22 @@ import { packageFile } from '../../src/files/package-file.js'
 import { parseObject } from '../../src/wire/json/parse-body.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 import { MODELS, question } from '../load/sample-traffic.js'
+import { ENCODERS, EVENTS, FACTS, SEED, SOURCES, TEXT_FRAMES, type Source } from './codec-inputs.js'
 import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
 
-/** A dialect, the transcript that stands for it, and which of its frames are text. */
-interface Source {
-  readonly dialect: DialectName
-  readonly transcript: string
-  readonly isText: (data: JsonObject) => boolean
-}
-
-/** Something to repeat, and how many frames (or calls) one repetition is. */
+/** A measured function, and the number of frames (or calls) of one repetition. */
 interface Case {
   readonly name: string
   readonly unit: string
   readonly run: () => unknown
-  /** What a nanosecond count of one repetition is turned into. */
+  /** Converts the nanoseconds of one repetition to the unit. */
   readonly toUnit: (nanoseconds: number) => number
 }
 
-/** The frames of one measured stream: a reply of about 600 tokens. */
-const TEXT_FRAMES = 200
 const ROUND_NANOSECONDS = 200_000_000n
-const SOURCES: readonly Source[] = [
-  {
-    dialect: 'anthropic',
-    transcript: 'anthropic/text',
-    isText: (data) => data.type === 'content_block_delta',
-  },
-  {
-    dialect: 'gemini',
-    transcript: 'gemini/text',
-    isText: (data) => objectOf(arrayOf(data.candidates)[0]).finishReason === undefined,
-  },
-  {
-    dialect: 'openai-chat',
-    transcript: 'openai-chat/plain-text',
-    isText: (data) => {
-      const { content } = objectOf(objectOf(arrayOf(data.choices)[0]).delta)
-      return (stringOf(content) ?? '') !== ''
-    },
-  },
-  {
-    dialect: 'openai-responses',
-    transcript: 'openai-responses/text',
-    isText: (data) => data.type === 'response.output_text.delta',
-  },
-]
-/** Where results go, so that no compiler may leave the work out. */
+/** Results go here, so that the compiler cannot remove the work. */
 export let kept: unknown = null
 
-const FACTS: Readonly<Partial<Record<DialectName, ModelFacts>>> = {
-  anthropic: {
-    id: MODELS.anthropic,
-    family: 'anthropic',
-    createdAtSeconds: 0,
-    maxOutputTokens: 64_000,
-  },
-  gemini: { id: 'gemini-3.5-flash', family: 'google', createdAtSeconds: 0 },
-  'openai-chat': { id: MODELS.openai, family: 'openai', createdAtSeconds: 0 },
-  'openai-responses': { id: 'gpt-5-pro', family: 'openai', createdAtSeconds: 0 },
-}
-const SEED = { id: 'chatcmpl-bench', createdAtSeconds: 1_700_000_000, model: 'measured' }
-/** The client formats, with a request for a stream. */
-const ENCODERS: readonly { dialect: DialectName; body: JsonObject; endpoint: Endpoint }[] = [
-  {
-    dialect: 'openai-chat',
-    body: { model: 'measured', stream: true, messages: [{ role: 'user', content: 'Hello' }] },
-    endpoint: { operation: 'chat' },
-  },
-  {
-    dialect: 'openai-responses',
-    body: { model: 'measured', stream: true, input: 'Hello' },
-    endpoint: { operation: 'chat' },
-  },
-  {
-    dialect: 'anthropic',
-    body: {
-      model: 'measured',
-      stream: true,
-      max_tokens: 256,
-      messages: [{ role: 'user', content: 'Hello' }],
-    },
-    endpoint: { operation: 'chat' },
-  },
-  {
-    dialect: 'gemini',
-    body: { contents: [{ parts: [{ text: 'Hello' }] }] },
-    endpoint: { operation: 'chat', model: SEED.model, stream: true },
-  },
-]
-/** An answer of so many pieces as a real one has. */
-const EVENTS: readonly ChatEvent[] = [
-  { type: 'start', id: 'up', model: 'measured' },
-  { type: 'text-start', index: 0 },
-  ...Array.from({ length: TEXT_FRAMES }, (_, at): ChatEvent => {
-    return { type: 'text-delta', index: 0, text: at % 7 === 0 ? ' "lamp",' : ' harbour' }
-  }),
-  { type: 'text-end', index: 0 },
-  { type: 'usage', usage: { input: 10, output: TEXT_FRAMES } },
-  { type: 'finish', reason: 'stop', raw: 'stop' },
-]
 const IGNORE = { frame: () => undefined }
 const PARSE = {
   frame: (_: string, data: string): void => {
@@ -122,7 +36,7 @@ const PARSE = {
   },
 }
 
-/** Measures in this process. Rejects where a stream does not come out complete. */
+/** Measures in this process. Rejects if a stream is not complete. */
 export function runCodec(pace: Pace): Promise<SuiteResult> {
   const rounds = pace.rounds ?? 7
   const figures: Figure[] = []
@@ -178,7 +92,7 @@ function perFrame(chunks: readonly Buffer[]): (nanoseconds: number) => number {
   return (nanoseconds) => nanoseconds / chunks.length
 }
 
-/** What it costs to write a text piece by piece for a client of each format. */
+/** The cost of writing a text fragment by fragment for a client of each format. */
 function encoderCases(): Case[] {
   return ENCODERS.map(({ dialect, body, endpoint }): Case => {
     const ingress = ingressOf(dialect)
@@ -198,7 +112,7 @@ function encoderCases(): Case[] {
   })
 }
 
-/** The same dialect on both sides: only watched. */
+/** The same dialect on both sides: only the tap. */
 function tapCases(): Case[] {
   return [tapCase('openai-chat'), tapCase('openai-responses')]
 }
@@ -218,7 +132,7 @@ function tapCase(dialect: DialectName): Case {
   return { name: `codec.${dialect}.tap`, unit: 'ns/frame', toUnit: perFrame(chunks), run: pass }
 }
 
-/** A client's request: checked and decoded, then said in each dialect. */
+/** A client's request: checked, decoded, and encoded for each dialect. */
 function requestCases(): Case[] {
   const ingress = ingressOf('openai-chat')
   const endpoint = { operation: 'chat' } as const
@@ -255,7 +169,7 @@ const LOSSES = { drop: () => undefined }
 
 /** The one-pass check of a body before it is parsed: a long prompt, and a conversation of 1,000 turns. */
 function scannerCases(): Case[] {
-  const turn = { role: 'user', content: 'The tide is late today, is it not? "Yes," she said.\n' }
+  const turn = { role: 'user', content: 'The tide is late today, is it not? "Yes, it is."\n' }
   const prompts = {
     long_prompt: [{ role: 'user', content: 'The lamp turns, and the bay is lit. '.repeat(30_000) }],
     many_turns: Array.from({ length: 1000 }, () => turn),
@@ -273,7 +187,7 @@ function scannerCases(): Case[] {
 
 function egressFor(dialect: DialectName): Egress {
   const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`no upstream speaks ${dialect}`)
+  if (egress === null) throw new Error(`no upstream of dialect ${dialect}`)
   return egress
 }
 
@@ -282,7 +196,7 @@ function streamRequest(): ChatRequest {
   return ingressOf('openai-chat').decodeRequest(body, { operation: 'chat' })
 }
 
-/** The transcript, its text frames repeated until they are as many as a real reply has; one per chunk. */
+/** The transcript, with its text frames repeated up to the number of a real reply; one per chunk. */
 function chunksOf({ transcript, isText }: Source): Buffer[] {
   const text = readFileSync(packageFile(`test/transcripts/${transcript}.stream.sse`), 'utf8')
   const blocks = text.match(/[^]+?(?:\r\n\r\n|\n\n)/g) ?? []
@@ -311,7 +225,7 @@ function measure(cases: readonly Case[], rounds: number): number[][] {
   return samples
 }
 
-/** Nanoseconds of one call, over as many as fit into a round. */
+/** Nanoseconds of one call, averaged over a round. */
 function timeOf(run: () => unknown): number {
   const from = process.hrtime.bigint()
   const until = from + ROUND_NANOSECONDS

@@ -1,6 +1,6 @@
 /**
  * Hedging against a bimodal provider: a few replies take 2 s to their first content, the others 30 ms. The same load
- * goes by turns to a route without and a route with `hedge`, and the two distributions are drawn.
+ * goes alternately to a route without and a route with `hedge`, and both distributions are drawn.
  */
 import { once } from 'node:events'
 import { Agent, request, type IncomingMessage } from 'node:http'
@@ -18,7 +18,7 @@ import {
 import { startGateway, type RunningGateway } from '../processes/gateway.js'
 import { tailChart } from '../report/tail-chart.js'
 
-/** Of the requests that a provider receives: 1.5 %. */
+/** One slow reply in so many: 1.5 %. */
 const SLOW_EVERY = 67
 const SLOW_MS = 2000
 const FAST_MS = 30
@@ -26,7 +26,7 @@ const AFTER_MS = 150
 const EXTRA_SPEND = 0.02
 const PER_SECOND = 100
 const WARM_UP_SECONDS = 5
-/** Usage is settled shortly after the end of a reply, that of a cancelled one included. */
+/** Usage is settled shortly after the end of a reply, cancelled ones included. */
 const SETTLE_MS = 500
 
 const ROUTES = ['plain', 'hedged'] as const
@@ -71,7 +71,7 @@ export async function runHedge(pace: Pace): Promise<SuiteResult> {
   }
 }
 
-/** A provider that is slow at fixed numbers of its requests, so that every turn has as many slow replies. */
+/** A provider that is slow at fixed positions, so that every turn has the same number of slow replies. */
 async function startProvider(): Promise<Provider> {
   const emulator = await startEmulator({ ledger: 0 })
   const provider = { emulator, received: 0 }
@@ -98,7 +98,7 @@ ${upstreams.join('')}routes:
 `
 }
 
-/** The clients of one gateway and what its providers and its metrics count. */
+/** The clients of one gateway, and the counts of its providers and metrics. */
 class Bench {
   private readonly gateway: RunningGateway
   private readonly agent: Agent
@@ -110,7 +110,7 @@ class Bench {
     this.providers = providers
   }
 
-  /** Sends requests at fixed times, whether or not the ones before have been answered. */
+  /** Sends requests at fixed times, without waiting for earlier replies. */
   async turn(route: Route, seconds: number): Promise<Turn> {
     const receivedBefore = this.received()
     const spentBefore = await this.spentUsd()

@@ -1,6 +1,6 @@
 /**
  * 200 ordinary requests a second beside 8 hostile connections: no ordinary request fails, p99 stays within four times
- * that of the quiet phase, no worker dies and memory comes back. Says which class breaks what.
+ * that of the first phase, no worker exits and memory is released. Reports the class that breaks a requirement.
  */
 import { Children } from '../processes/children.js'
 import { figure, shown, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
@@ -11,7 +11,7 @@ import { thisTree, treeOf } from '../processes/builds.js'
 const SECONDS = 60
 const CONNECTIONS = 8
 const ORDINARY_PER_SECOND = 200
-/** Of the event loop; every class is held to it by itself. */
+/** Limit of the event loop delay for each class. */
 const MAX_LOOP_MS = 50
 const MAX_P99_RATIO = 4
 const MAX_MEMORY_RATIO = 1.2
@@ -72,13 +72,15 @@ function lost(phases: readonly Phase[]): number {
   return phases.reduce((sum, { workersLost }) => sum + workersLost, 0)
 }
 
-/** One line for each class by itself, one for each of the mixed phase, and what failed. */
+/** One line for each class alone, one for each of the mixed phase, and failures. */
 function remarksOf({ quiet, solo, mixed, workersBefore, workersAfter }: HostileResult): string[] {
   const remarks: string[] = []
   for (const [name, phase] of solo) {
-    remarks.push(`${isBad(phase) ? 'BREAKS' : 'holds '} ${name}: ${told(phase)}`)
+    remarks.push(`${isBad(phase) ? 'BREAKS' : 'holds '} ${name}: ${describePhase(phase)}`)
   }
-  remarks.push(`quiet: p99 ${shown(quiet.ordinary.p99Ms)} ms; mixed: ${told(mixed)}`)
+  remarks.push(
+    `without hostile requests: p99 ${shown(quiet.ordinary.p99Ms)} ms; mixed: ${describePhase(mixed)}`,
+  )
   for (const { name, shots, words, worstMs } of mixed.classes) {
     remarks.push(`mixed ${name}: ${shots} shots, ${countsOf(words)}; worst ${shown(worstMs)} ms`)
   }
@@ -99,7 +101,13 @@ function isBad(phase: HostilePhase): boolean {
   return hole || ordinary.failed > 0 || workersLost > 0 || (loopMs ?? 0) > MAX_LOOP_MS
 }
 
-function told({ ordinary, loopMs, workersLost, residentMegabytes, classes }: HostilePhase): string {
+function describePhase({
+  ordinary,
+  loopMs,
+  workersLost,
+  residentMegabytes,
+  classes,
+}: HostilePhase): string {
   const [report] = classes
   const shots = classes.length === 1 && report !== undefined ? `${countsOf(report.words)}; ` : ''
   const worst = Math.max(...classes.map(({ worstMs }) => worstMs))
@@ -116,7 +124,7 @@ function countsOf(words: Readonly<Record<string, number>>): string {
     .join(', ')
 }
 
-/** The promises that did not hold. */
+/** Failed requirements. */
 function breaches(result: HostileResult): string[] {
   const { quiet, solo, mixed, afterMegabytes } = result
   const found: string[] = []
@@ -134,7 +142,7 @@ function breaches(result: HostileResult): string[] {
     }
   }
   const ratio = mixed.ordinary.p99Ms / quiet.ordinary.p99Ms
-  // Negated, so that a ratio that is no number is a breach.
+  // Negated, so that NaN is a failure.
   if (!(ratio <= MAX_P99_RATIO))
     found.push(`mixed: p99 is ${shown(ratio)} × that of the quiet phase`)
   const memory = afterMegabytes / quiet.residentMegabytes

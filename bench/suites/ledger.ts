@@ -1,7 +1,7 @@
 /**
  * Ledgers under load: admissions and settlements of 10,000 keys, five limits each, one and many at a time,
- * in one, two and four processes at one store; the embedded one, and that of a Redis of its own, which is also
- * asked for few keys all the time. Knows no gateway.
+ * in one, two and four processes on one store: SQLite, and a Redis server of the benchmark, which is also measured with
+ * a few busy keys.
  */
 import type { ChildProcess } from 'node:child_process'
 import { rmSync } from 'node:fs'
@@ -16,17 +16,17 @@ import { CORES, findProgram } from '../processes/machine.js'
 const LOAD = fileURLToPath(new URL('../ledger/ledger-process.js', import.meta.url))
 const ROUNDS = 3
 const SECONDS = 5
-/** Until V8 has compiled what a process does all the time; the last burst of it was over after 14 to 20 s. */
+/** Time until V8 has compiled the measured code: 14 to 20 s. */
 const WARM_UP_SECONDS = 20
 
-/** How many processes, and how many requests at a time in each. */
+/** The number of processes, and of requests in flight in each. */
 interface Case {
   readonly name: string
-  /** The embedded ledger, that of Redis, or the load alone. */
+  /** SQLite, Redis, or the load alone. */
   readonly at: 'ledger' | 'redis' | 'none'
   /**
-   * Requests that nothing limits, of which only a row is kept; or sixteen keys in place of 10,000, without a
-   * limit on places, and with one.
+   * Requests without limits, which leave only an entry; or sixteen keys instead of 10,000, without and with a
+   * concurrency limit.
    */
   readonly what?: 'unlimited' | 'hot' | 'places'
   readonly processes: number
@@ -49,12 +49,12 @@ const CASES: readonly Case[] = [
   { name: 'redis_hot_four', at: 'redis', processes: 4, atOnce: 16, what: 'hot' },
 ]
 
-/** Those of which it is told what a process costs that has just been started. */
+/** Cases for which the cost of a new process is reported. */
 const COLD: ReadonlySet<string> = new Set(['load', 'redis_load'])
-/** Those whose cost the product has a goal for. */
+/** Cases with a goal. */
 const GOALS: ReadonlySet<string> = new Set(['load', 'unlimited'])
 
-/** Measures in processes of its own; rejects where one of them fails. */
+/** Measures in separate processes; rejects if one of them fails. */
 export async function runLedger(pace: Pace): Promise<SuiteResult> {
   const rounds = pace.rounds ?? ROUNDS
   const seconds = pace.seconds ?? SECONDS
@@ -80,7 +80,7 @@ export async function runLedger(pace: Pace): Promise<SuiteResult> {
   } finally {
     await children.close()
   }
-  // What the load itself takes is not the ledger's.
+  // The cost of the load itself is subtracted.
   const own = (found.get('nothing') ?? []).map(cpuOf)
   const cpu = (name: string) =>
     (found.get(name) ?? []).map((load, at) => cpuOf(load) - (own[at] ?? 0))
@@ -129,7 +129,7 @@ function startLoads(children: Children, { processes, atOnce, what }: Case): Chil
   })
 }
 
-/** The url of a store that nobody has used. */
+/** The URL of an unused store. */
 function storeOf(children: Children, { at }: Case, redis: NewDatabase | null): string {
   const store = join(children.folder, 'store')
   rmSync(store, { recursive: true, force: true })
@@ -137,7 +137,7 @@ function storeOf(children: Children, { at }: Case, redis: NewDatabase | null): s
   return { ledger: `sqlite:${join(store, 'sluice.db')}`, none: 'none' }[at]
 }
 
-/** All processes of a case at one store; counts are added, of times the worst stands. */
+/** All processes of a case on one store: counts are added, times are the worst. */
 async function runCase(
   processes: readonly ChildProcess[],
   url: string,
@@ -159,10 +159,10 @@ async function runCase(
   }))
 }
 
-/** The address of a database that nobody has used. */
+/** The address of an unused database. */
 type NewDatabase = () => string
 
-/** As it is told to be run: with a log that is on the disk every second. */
+/** As documented: with an append-only file that is synced every second. */
 async function startRedis(children: Children): Promise<NewDatabase> {
   const [port = 0] = await freePorts(1)
   const args = ['--port', String(port), '--databases', '1000', '--appendonly', 'yes']

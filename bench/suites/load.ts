@@ -5,26 +5,25 @@
 import { fileURLToPath } from 'node:url'
 import { ANSWER, MARKER, PATHS, question, type Shape } from '../load/sample-traffic.js'
 import { Children, freePorts, listening } from '../processes/children.js'
-import { askOnce, closedLoop, type Ask, type Run } from '../load/closed-loop.js'
+import { sendOnce, closedLoop, type LoadRequest, type Run } from '../load/closed-loop.js'
 import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
 import { startGateway, type RunningGateway } from '../processes/gateway.js'
 import { CORES, findProgram, missingPrograms } from '../processes/machine.js'
 import { startAnswers, startProxy } from '../processes/nginx.js'
 
-/** One process under test, and what it is asked. */
+/** One process under test, and its request. */
 interface Peer {
   readonly name: 'nginx' | 'bare' | 'translated' | 'same'
   readonly pid: number
-  readonly ask: Ask
+  readonly request: LoadRequest
 }
 
-/** What is sent: whole replies, or streams whose fragments come at once. */
+/** The load: whole replies, or streams whose fragments arrive at once. */
 type Kind = 'whole' | 'burst'
 
 const FRAGMENTS = 50
 /**
- * Until V8 has compiled what the gateway does all the time. For about 20 s it goes on compiling, with a burst of
- * it 12 to 17 s into the load.
+ * Time until V8 has compiled the gateway's code: about 20 s, with a burst of compilation after 12 to 17 s.
  */
 export const WARM_UP_SECONDS = 28
 const GOALS: Readonly<Record<string, string>> = {
@@ -34,7 +33,7 @@ const GOALS: Readonly<Record<string, string>> = {
   'burst.cpu': '≤ 5.0',
 }
 
-/** Runs both kinds. Rejects where an exchange failed or an answer was not the provider's. */
+/** Runs both kinds. Rejects if a request fails or a reply is not the provider's. */
 export async function runLoad(pace: Pace): Promise<SuiteResult> {
   const seconds = pace.seconds ?? 4
   const rounds = pace.rounds ?? 5
@@ -71,7 +70,7 @@ async function startPeers(
     })
   }
   const stream = kind === 'burst'
-  const direct = (port: number): Ask => ({
+  const direct = (port: number): LoadRequest => ({
     port,
     path: PATHS.anthropic,
     headers: {},
@@ -88,20 +87,20 @@ async function startPeers(
       upstreamPort,
       buffering,
     )
-    peers.push({ name: 'nginx', pid, ask: direct(proxyPort) })
+    peers.push({ name: 'nginx', pid, request: direct(proxyPort) })
   }
   const gateway = await startGateway(children, CORES.tested, upstreamPort)
   const { pid } = gateway
-  peers.push({ name: 'translated', pid, ask: gatewayAsk(gateway, 'anthropic', stream) })
-  peers.push({ name: 'same', pid, ask: gatewayAsk(gateway, 'openai', stream) })
+  peers.push({ name: 'translated', pid, request: gatewayRequest(gateway, 'anthropic', stream) })
+  peers.push({ name: 'same', pid, request: gatewayRequest(gateway, 'openai', stream) })
   const bare = await startNode(children, CORES.tested, '../peers/bare.js', barePort, {
     upstreamPort,
   })
-  peers.push({ name: 'bare', pid: bare, ask: direct(barePort) })
+  peers.push({ name: 'bare', pid: bare, request: direct(barePort) })
   return { peers, gateway }
 }
 
-/** Starts a process of the bench's own and waits until it listens. */
+/** Starts a process of the benchmark and waits until it listens. */
 export async function startNode(
   children: Children,
   core: number,
@@ -116,8 +115,12 @@ export async function startNode(
   return started.pid
 }
 
-/** What a client asks the gateway, for an upstream of that shape. */
-export function gatewayAsk(gateway: RunningGateway, shape: Shape, stream: boolean): Ask {
+/** A client's request to the gateway for an upstream of that shape. */
+export function gatewayRequest(
+  gateway: RunningGateway,
+  shape: Shape,
+  stream: boolean,
+): LoadRequest {
   return {
     port: gateway.port,
     path: '/v1/chat/completions',
@@ -126,16 +129,16 @@ export function gatewayAsk(gateway: RunningGateway, shape: Shape, stream: boolea
   }
 }
 
-/** A fast wrong answer is no result: each peer must give the provider's text before it is measured. */
+/** Each program must return the provider's text before it is measured. */
 async function checkAnswer(peer: Peer, kind: Kind): Promise<void> {
-  const { status, text } = await askOnce(peer.ask)
+  const { status, text } = await sendOnce(peer.request)
   const found =
     kind === 'whole' ? text.includes(ANSWER) : text.split(MARKER).length - 1 === FRAGMENTS
   if (status === 200 && found) return
   throw new Error(`${peer.name} answered ${status} without the whole text: ${text.slice(0, 400)}`)
 }
 
-/** What peers in Node cost while they are cold. */
+/** The cost of new Node processes. */
 async function warmUp(
   children: Children,
   peers: readonly Peer[],
@@ -143,15 +146,15 @@ async function warmUp(
   seconds: number,
 ): Promise<Figure[]> {
   const figures: Figure[] = []
-  for (const { name, ask, pid } of peers) {
-    const cold = await closedLoop(children, ask, { pids: pid, seconds })
+  for (const { name, request, pid } of peers) {
+    const cold = await closedLoop(children, request, { pids: pid, seconds })
     if (name === 'nginx') continue
-    // `same` is asked of the process that `translated` has warmed up.
+    // `same` uses the process that `translated` has warmed up.
     if (name !== 'same') {
       figures.push(figure(`load.${kind}.${name}.cold_cpu`, 'µs/reply', [cold.cpuMicrosecondsEach]))
     }
     const warmUp = Math.max(1, WARM_UP_SECONDS - seconds)
-    await closedLoop(children, ask, { pids: pid, seconds: warmUp })
+    await closedLoop(children, request, { pids: pid, seconds: warmUp })
   }
   return figures
 }
@@ -165,9 +168,9 @@ async function runRounds(
 ): Promise<Map<Peer['name'], Run[]>> {
   const runs = new Map<Peer['name'], Run[]>(peers.map(({ name }) => [name, []]))
   for (let round = 0; round < rounds; round++) {
-    for (const { name, ask, pid } of peers) {
+    for (const { name, request, pid } of peers) {
       gateway.takeLogLines()
-      const run = await closedLoop(children, ask, { pids: pid, seconds })
+      const run = await closedLoop(children, request, { pids: pid, seconds })
       runs.get(name)?.push(run)
       const lines = gateway.takeLogLines()
       if (pid === gateway.pid && lines < run.replies * 0.95) {
@@ -197,15 +200,17 @@ function figuresOf(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>):
   for (const name of ['translated', 'same', 'bare'] as const) {
     const at = `load.${kind}.${name}`
     const replies = ratios(rate(name), rate('nginx'))
-    figures.push(figure(`${at}.replies_ratio`, '× nginx', replies, judged(kind, name, 'replies')))
+    figures.push(
+      figure(`${at}.replies_ratio`, '× nginx', replies, checkedRatio(kind, name, 'replies')),
+    )
     const costs = ratios(cpu(name), cpu('nginx'))
-    figures.push(figure(`${at}.cpu_ratio`, '× nginx', costs, judged(kind, name, 'cpu')))
+    figures.push(figure(`${at}.cpu_ratio`, '× nginx', costs, checkedRatio(kind, name, 'cpu')))
   }
   return figures
 }
 
-/** Which ratios are held against the baseline and the goal. */
-function judged(
+/** The ratios that are compared with the baseline and the goal. */
+function checkedRatio(
   kind: Kind,
   name: Peer['name'],
   what: 'replies' | 'cpu',
@@ -216,7 +221,7 @@ function judged(
   return goal === undefined ? { better } : { better, goal }
 }
 
-/** A peer that was not saturated was held back by the other core; its replies/s say less than its cost. */
+/** A program that did not saturate its core was limited by the other core: its cost is more reliable than its rate. */
 function doubts(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>): string[] {
   const remarks: string[] = []
   for (const [name, samples] of runs) {

@@ -1,10 +1,10 @@
 /**
- * Other gateways by turns with this one, chat completions on both sides: CPU of a whole reply, of a fragment of a
- * paced stream and of a request with a prompt of 1 MB. A peer that is missing or fails is reported.
+ * Other gateways alternating with this one, chat completions on both sides: CPU time of a whole reply, of a fragment of
+ * a paced stream and of a request with a prompt of 1 MB. A gateway that is missing or fails is reported.
  */
 import { ANSWER, longQuestion, MARKER, MODELS, PATHS, question } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'
-import { askOnce, closedLoop, type Ask } from '../load/closed-loop.js'
+import { sendOnce, closedLoop, type LoadRequest } from '../load/closed-loop.js'
 import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
 import { startGateway } from '../processes/gateway.js'
 import { startNode, WARM_UP_SECONDS } from './load.js'
@@ -21,7 +21,7 @@ import { LONG_PROMPT_BYTES, LONG_PROMPT_CONNECTIONS } from './splice.js'
 import { thisTree, treeOf, type Tree } from '../processes/builds.js'
 
 const KINDS: readonly PeerKind[] = [CRABLLM, NOVEUM, TENSORZERO, PORTKEY, LITELLM]
-/** What is sent to each peer. */
+/** The workloads. */
 const WORKLOADS = ['whole', 'paced', 'long_prompt'] as const
 type Workload = (typeof WORKLOADS)[number]
 /** The busiest core is the peer's own; 100 streams are 5,000 fragments a second. */
@@ -43,8 +43,8 @@ interface Peer {
   readonly name: string
   readonly isWarm: boolean
   readonly model: string
-  /** What is asked, without the body. */
-  readonly to: Omit<Ask, 'body'>
+  /** The request without its body. */
+  readonly to: Omit<LoadRequest, 'body'>
   readonly pids: readonly number[]
 }
 
@@ -77,7 +77,7 @@ export async function runPeers(pace: Pace): Promise<SuiteResult> {
   return { figures, remarks }
 }
 
-/** nginx for whole replies; a process that keeps the pace for streams. */
+/** nginx for whole replies; a paced process for streams. */
 async function startUpstream(
   children: Children,
   workload: Workload,
@@ -134,7 +134,7 @@ class Starter {
     return peers
   }
 
-  /** Those that start; a remark for each that does not. */
+  /** The gateways that start; a remark for each that does not. */
   async others(kinds: readonly PeerKind[], remarks: string[]): Promise<Peer[]> {
     const peers: Peer[] = []
     for (const kind of kinds) {
@@ -153,7 +153,7 @@ class Starter {
   }
 }
 
-/** Rounds of every peer in turn. A peer that fails is left out from then on, with a remark. */
+/** Rounds of every gateway in turn. One that fails is omitted from then on, with a remark. */
 async function alternate(
   children: Children,
   workload: Workload,
@@ -197,7 +197,7 @@ async function alternate(
   return samples
 }
 
-function askOf({ to, model }: Peer, workload: Workload): Ask {
+function requestOf({ to, model }: Peer, workload: Workload): LoadRequest {
   const body =
     workload === 'long_prompt'
       ? longQuestion('ascii', LONG_PROMPT_BYTES)
@@ -206,13 +206,13 @@ function askOf({ to, model }: Peer, workload: Workload): Ask {
 }
 
 async function check(peer: Peer, workload: Workload): Promise<void> {
-  const { status, text } = await askOnce(askOf(peer, workload))
+  const { status, text } = await sendOnce(requestOf(peer, workload))
   const isWhole = workload === 'paced' ? text.includes(MARKER) : text.includes(ANSWER)
   if (status === 200 && isWhole) return
   throw new Error(`answered ${status} without the whole text: ${text.slice(0, 300)}`)
 }
 
-/** What all peers of a workload are given. */
+/** The settings of all gateways of a workload. */
 interface Load {
   readonly children: Children
   readonly workload: Workload
@@ -223,13 +223,13 @@ interface Load {
 /** CPU microseconds of all processes of the peer for each reply, fragment or request. */
 async function sample(load: Load, peer: Peer, seconds: number): Promise<number> {
   const { children, workload, shape } = load
-  const ask = askOf(peer, workload)
+  const request = requestOf(peer, workload)
   const { name, pids } = peer
   if (workload === 'paced') {
-    return (await measure(children, { name, pids, ask }, shape)).cpuMicrosecondsEach
+    return (await measure(children, { name, pids, request }, shape)).cpuMicrosecondsEach
   }
   const connections = workload === 'long_prompt' ? LONG_PROMPT_CONNECTIONS : 32
-  return (await closedLoop(children, ask, { pids, seconds, connections })).cpuMicrosecondsEach
+  return (await closedLoop(children, request, { pids, seconds, connections })).cpuMicrosecondsEach
 }
 
 function figuresOf(workload: Workload, samples: Samples): Figure[] {

@@ -1,6 +1,6 @@
 /**
- * Paced streams: 400 of them, one fragment every 20 ms, and what each fragment costs in CPU time.
- * The honest case, since every fragment is a chunk, a read and a write of its own; nginx in the same run.
+ * 400 paced streams with one fragment every 20 ms: the CPU time of a fragment. Every fragment is a chunk, a read and a
+ * write of its own; nginx runs in the same run.
  */
 import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { numberOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import { PATHS, question } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'
-import type { Ask } from '../load/closed-loop.js'
+import type { LoadRequest } from '../load/closed-loop.js'
 import {
   figure,
   medianOf,
@@ -19,27 +19,27 @@ import {
   type SuiteResult,
 } from '../report/figures.js'
 import { startGateway } from '../processes/gateway.js'
-import { gatewayAsk, startNode } from './load.js'
+import { gatewayRequest, startNode } from './load.js'
 import { CORES, cpuMicroseconds, findProgram, missingPrograms } from '../processes/machine.js'
 import { startProxy } from '../processes/nginx.js'
 
-/** One process under test, and what it is asked. */
+/** One process under test, and its request. */
 interface Peer {
   readonly name: 'nginx' | 'bare' | 'translated' | 'same'
   readonly pid: number
-  readonly ask: Ask
+  readonly request: LoadRequest
 }
 
 /** One round of one peer. */
 export interface Round {
   readonly cpuMicrosecondsEach: number
-  /** Fragments per second that reached the clients, as a share of those that were due. */
+  /** Fragments per second that reached the clients, as a share of the pace. */
   readonly kept: number
-  /** Fragments that a client got with one read; above 1 they had been waiting for each other. */
+  /** Fragments in one read of a client; above 1 they waited for each other. */
   readonly together: number
 }
 
-/** How many streams of how many fragments, and how long of it is measured. */
+/** The number of streams and fragments, and the measured time. */
 export interface Shape {
   readonly streams: number
   readonly fragments: number
@@ -47,14 +47,14 @@ export interface Shape {
 }
 
 export const EVERY_MS = 20
-/** After the last stream has opened, before the measuring begins. */
+/** Time between the opening of the last stream and the measurement. */
 const SETTLE_MS = 700
-/** Streams open in waves of 20 per 20 ms; they must all be open while it is measured. */
+/** Streams open in waves of 20 per 20 ms; all must be open during the measurement. */
 const OPEN_PER_SECOND = 1000
-/** How long a message from the clients may be waited for, above the length of the streams. */
-const PATIENCE_MS = 20_000
+/** Time limit for a message from the clients, in addition to the length of the streams. */
+const MESSAGE_LIMIT_MS = 20_000
 
-/** Runs all peers, alternating. Rejects where a stream lost a fragment or its end. */
+/** Runs all programs, alternating. Rejects if a stream lost a fragment or its end. */
 export async function runRelay(pace: Pace): Promise<SuiteResult> {
   const seconds = pace.seconds ?? 5
   const streams = pace.streams ?? 400
@@ -77,7 +77,7 @@ export async function runRelay(pace: Pace): Promise<SuiteResult> {
   }
 }
 
-/** Streams long enough to be all open for so many seconds. */
+/** Streams that are long enough to be all open for `seconds`. */
 export function shapeOf(streams: number, seconds: number): Shape {
   const lengthMs = (streams / OPEN_PER_SECOND) * 1000 + SETTLE_MS + seconds * 1000 + 700
   return { streams, seconds, fragments: Math.ceil(lengthMs / EVERY_MS) }
@@ -88,43 +88,43 @@ async function startPeers(children: Children, fragments: number): Promise<Peer[]
   const plan = { fragments, everyMs: EVERY_MS }
   await startNode(children, CORES.rest, '../load/upstream-process.js', upstreamPort, plan)
   const body = question('anthropic', true)
-  const direct = (port: number): Ask => ({ port, path: PATHS.anthropic, headers: {}, body })
+  const direct = (port: number): LoadRequest => ({ port, path: PATHS.anthropic, headers: {}, body })
   const peers: Peer[] = []
   const nginx = findProgram('nginx')
   if (nginx !== null) {
     const { tested } = CORES
     const proxy = await startProxy(children, nginx, tested, proxyPort, upstreamPort, 'off')
-    peers.push({ name: 'nginx', pid: proxy.pid, ask: direct(proxyPort) })
+    peers.push({ name: 'nginx', pid: proxy.pid, request: direct(proxyPort) })
   }
   const gateway = await startGateway(children, CORES.tested, upstreamPort)
   const { pid } = gateway
-  peers.push({ name: 'translated', pid, ask: gatewayAsk(gateway, 'anthropic', true) })
-  peers.push({ name: 'same', pid, ask: gatewayAsk(gateway, 'openai', true) })
+  peers.push({ name: 'translated', pid, request: gatewayRequest(gateway, 'anthropic', true) })
+  peers.push({ name: 'same', pid, request: gatewayRequest(gateway, 'openai', true) })
   const bare = await startNode(children, CORES.tested, '../peers/bare.js', barePort, {
     upstreamPort,
   })
-  peers.push({ name: 'bare', pid: bare, ask: direct(barePort) })
+  peers.push({ name: 'bare', pid: bare, request: direct(barePort) })
   return peers
 }
 
 /** One round: the CPU time of these processes for each fragment. Rejects if a stream lost a part or its end. */
 export async function measure(
   children: Children,
-  peer: { readonly name: string; readonly pids: readonly number[]; readonly ask: Ask },
+  peer: { readonly name: string; readonly pids: readonly number[]; readonly request: LoadRequest },
   shape: Shape,
 ): Promise<Round> {
   const { streams, fragments, seconds } = shape
   const path = fileURLToPath(new URL('../load/paced-streams-process.js', import.meta.url))
-  const settings = JSON.stringify({ ...peer.ask, streams, fragments })
+  const settings = JSON.stringify({ ...peer.request, streams, fragments })
   const { process: clients } = children.start(
     CORES.rest,
     [process.execPath, path, settings],
     ['ignore', 'inherit', 'inherit', 'ipc'],
   )
-  const patienceMs = fragments * EVERY_MS + PATIENCE_MS
-  const done = message(clients, 'done', patienceMs)
-  const open = message(clients, 'open', patienceMs)
-  // Whichever is not waited for in the end may fail unheard; the other one tells.
+  const limitMs = fragments * EVERY_MS + MESSAGE_LIMIT_MS
+  const done = message(clients, 'done', limitMs)
+  const open = message(clients, 'open', limitMs)
+  // A failure of the message that is not awaited is ignored; the other one reports it.
   for (const each of [done, open]) each.catch(() => undefined)
   // Streams that fail at once end the wait for all to open.
   await Promise.race([open, done])
@@ -150,16 +150,16 @@ function now(): number {
   return performance.now()
 }
 
-/** What the clients have got so far. */
+/** The counts of the clients so far. */
 async function count(clients: ChildProcess): Promise<{ fragments: number; reads: number }> {
-  const answer = message(clients, 'count', PATIENCE_MS)
+  const answer = message(clients, 'count', MESSAGE_LIMIT_MS)
   clients.send('count')
   const { total, reads } = await answer
   return { fragments: numberOf(total) ?? Number.NaN, reads: numberOf(reads) ?? Number.NaN }
 }
 
-/** The next message of that type. Rejects where the process ends first or takes too long. */
-function message(clients: ChildProcess, type: string, patienceMs: number): Promise<JsonObject> {
+/** The next message of that type. Rejects if the process exits first or takes too long. */
+function message(clients: ChildProcess, type: string, limitMs: number): Promise<JsonObject> {
   return new Promise((resolve, reject) => {
     const settle = (): void => {
       clearTimeout(timer)
@@ -177,8 +177,8 @@ function message(clients: ChildProcess, type: string, patienceMs: number): Promi
     }
     const timer = setTimeout(() => {
       settle()
-      reject(new Error(`the clients did not say '${type}' in ${patienceMs} ms`))
-    }, patienceMs)
+      reject(new Error(`the clients did not send '${type}' within ${limitMs} ms`))
+    }, limitMs)
     clients.on('message', onMessage)
     clients.once('exit', onExit)
   })
@@ -205,7 +205,7 @@ function figuresOf(rounds: ReadonlyMap<Peer['name'], readonly Round[]>): Figure[
   return figures
 }
 
-/** Fragments that come late come together, and then cost less than they should. */
+/** Late fragments arrive together and cost less than they should. */
 function doubts(rounds: ReadonlyMap<Peer['name'], readonly Round[]>): string[] {
   const remarks: string[] = []
   for (const [name, samples] of rounds) {

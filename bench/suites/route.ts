@@ -1,13 +1,13 @@
 /**
- * What targets, fallback and retries cost when nothing fails: whole replies through a route with one target, by turns
- * with a route that has all of them, in the same process.
+ * The cost of targets, fallback and retries without failures: whole replies through a route with one target,
+ * alternating with a route that has all of them, in the same process.
  */
 import { ANSWER, MODELS } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'
-import { askOnce, closedLoop, type Ask, type Run } from '../load/closed-loop.js'
+import { sendOnce, closedLoop, type LoadRequest, type Run } from '../load/closed-loop.js'
 import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
 import { startGateway, type RunningGateway } from '../processes/gateway.js'
-import { gatewayAsk, startNode, WARM_UP_SECONDS } from './load.js'
+import { gatewayRequest, startNode, WARM_UP_SECONDS } from './load.js'
 import { CORES, findProgram } from '../processes/machine.js'
 import { startAnswers } from '../processes/nginx.js'
 
@@ -16,7 +16,7 @@ type Route = (typeof ROUTES)[number]
 
 const GOAL = '≤ 1.02'
 
-/** Rejects if an exchange failed or an answer was not the provider's. */
+/** Rejects if a request fails or a reply is not the provider's. */
 export async function runRoute(pace: Pace): Promise<SuiteResult> {
   const seconds = pace.seconds ?? 4
   const children = new Children()
@@ -27,9 +27,9 @@ export async function runRoute(pace: Pace): Promise<SuiteResult> {
     const gateway = await startGateway(children, CORES.tested, upstreamPort, { upstreams })
     const runs: Record<Route, Run[]> = { one: [], full: [] }
     const measure = (route: Route, length: number): Promise<Run> =>
-      closedLoop(children, askOf(gateway, route), { pids: gateway.pid, seconds: length })
+      closedLoop(children, requestOf(gateway, route), { pids: gateway.pid, seconds: length })
     for (const route of ROUTES) {
-      const { status, text } = await askOnce(askOf(gateway, route))
+      const { status, text } = await sendOnce(requestOf(gateway, route))
       if (status !== 200 || !text.includes(ANSWER)) {
         throw new Error(`route ${route} answered ${status}: ${text.slice(0, 400)}`)
       }
@@ -37,7 +37,7 @@ export async function runRoute(pace: Pace): Promise<SuiteResult> {
     const warmUp = Math.min(WARM_UP_SECONDS, seconds * 7) / ROUTES.length
     for (const route of ROUTES) await measure(route, Math.ceil(warmUp))
     for (let round = 0; round < (pace.rounds ?? 7); round++) {
-      // Each route goes first in every second round, so that a drift of the machine adds to neither.
+      // Each route goes first in every second round, so that a drift of the machine affects both.
       const turns = round % 2 === 0 ? ROUTES : ROUTES.toReversed()
       for (const route of turns) runs[route].push(await measure(route, seconds))
     }
@@ -78,9 +78,9 @@ routes:
 `
 }
 
-function askOf(gateway: RunningGateway, route: Route): Ask {
-  const ask = gatewayAsk(gateway, 'openai', false)
-  return { ...ask, body: ask.body.replace(MODELS.openai, `bench-${route}`) }
+function requestOf(gateway: RunningGateway, route: Route): LoadRequest {
+  const request = gatewayRequest(gateway, 'openai', false)
+  return { ...request, body: request.body.replace(MODELS.openai, `bench-${route}`) }
 }
 
 function figuresOf(runs: Readonly<Record<Route, readonly Run[]>>): Figure[] {

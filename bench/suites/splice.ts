@@ -1,10 +1,10 @@
 /**
- * Prompts of 1 MB, chat completions on both sides: CPU of a request against nginx and an older commit.
- * The gateway changes a few bytes of such a body at most, so this is what receiving and checking it costs.
+ * Prompts of 1 MB, chat completions on both sides: CPU time of a request compared with nginx and an older commit.
+ * The gateway changes at most a few bytes of such a body, so this is the cost of receiving and checking it.
  */
 import { ANSWER, longQuestion, MODELS, PATHS, type Script } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'
-import { askOnce, closedLoop, type Ask, type Run } from '../load/closed-loop.js'
+import { sendOnce, closedLoop, type LoadRequest, type Run } from '../load/closed-loop.js'
 import {
   figure,
   medianOf,
@@ -77,18 +77,18 @@ async function startPeers(children: Children, commit: string | null): Promise<Pe
   return peers
 }
 
-function askOf({ port, headers }: Peer, script: Script): Ask {
+function requestOf({ port, headers }: Peer, script: Script): LoadRequest {
   return { port, headers, path: PATHS.openai, body: longQuestion(script, LONG_PROMPT_BYTES) }
 }
 
 function load(children: Children, peer: Peer, script: Script, seconds: number): Promise<Run> {
   const { pids } = peer
   const connections = LONG_PROMPT_CONNECTIONS
-  return closedLoop(children, askOf(peer, script), { pids, seconds, connections })
+  return closedLoop(children, requestOf(peer, script), { pids, seconds, connections })
 }
 
 async function check(peer: Peer, script: Script): Promise<void> {
-  const { status, text } = await askOnce(askOf(peer, script))
+  const { status, text } = await sendOnce(requestOf(peer, script))
   if (status === 200 && text.includes(ANSWER)) return
   throw new Error(`${peer.name} answered ${status} (model ${MODELS.openai}): ${text.slice(0, 400)}`)
 }

@@ -1,5 +1,5 @@
 /**
- * Start-up time and idle memory of `sluice serve` with one worker: this build, by turns with an older one.
+ * Start-up time and idle memory of `sluice serve` with one worker: this build, alternating with an older one.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Children, freePorts } from '../processes/children.js'
@@ -13,7 +13,7 @@ interface Sample {
   readonly idleMegabytes: number
 }
 
-/** Idle before its memory is read: what starting needed has been collected by then. */
+/** Idle time before memory is read, so that garbage of the start has been collected. */
 const IDLE_SECONDS = 10
 
 /** `--seconds` is how long each gateway idles before its memory is read. */

@@ -1,6 +1,6 @@
 /**
- * How far the token estimates are off: every recording whose upstream counted, estimated again.
- * `npm run build:test && node build/bench/suites/tokens.js`. Says nothing about speed.
+ * The error of token estimates: every recording with reported usage is estimated.
+ * `npm run build:test && node build/bench/suites/tokens.js`.
  */
 import {
   arrayOf,
@@ -27,7 +27,7 @@ const FAMILY: Readonly<Record<Case['format'], ModelFamily>> = {
   gemini: 'google',
 }
 
-/** Estimated over counted; 1 is right. */
+/** Estimated divided by reported; 1 is exact. */
 interface Sample {
   readonly ratio: number
   readonly counted: number
@@ -42,11 +42,11 @@ function note(row: string, estimated: number, counted: number): void {
   list.push({ ratio: estimated / counted, counted, estimated })
 }
 
-/** Of fewer tokens than this nothing can be learned: one more or less is the whole error. */
+/** Recordings with fewer tokens are skipped: one token would be most of the error. */
 const LEAST = 30
 
-/** Keys whose values are names and state, not words. */
-const NOT_SAID = new Set([
+/** Members whose values are names and state, not text. */
+const NOT_TEXT = new Set([
   'type',
   'role',
   'id',
@@ -64,7 +64,7 @@ const STATE = /^(signature|thoughtSignature|thought_signature|encrypted_content)
 const MEDIA = /^(image|document|image_url|input_image|input_file|file|input_audio|audio)$/
 const MEDIA_KEYS = ['inlineData', 'inline_data', 'fileData', 'file_data']
 
-/** Adds what is said below a node. */
+/** Adds the text below a node. */
 function weigh(node: JsonValue | undefined, bulk: PromptSize): void {
   if (typeof node === 'string') bulk.textBytes += Buffer.byteLength(node)
   else if (Array.isArray(node)) for (const each of node) weigh(each, bulk)
@@ -79,14 +79,14 @@ function weigh(node: JsonValue | undefined, bulk: PromptSize): void {
     }
     for (const [key, value] of Object.entries(node)) {
       if (STATE.test(key) && typeof value === 'string') bulk.fileBytes += value.length
-      if (NOT_SAID.has(key)) continue
+      if (NOT_TEXT.has(key)) continue
       if (key === 'input' || key === 'args') bulk.textBytes += jsonBytes(value ?? null)
       else weigh(value, bulk)
     }
   }
 }
 
-/** A recorded request, whatever it is spelled in; null where it is more than words and functions. */
+/** The size of a recorded request of any format; null if it has more than text and functions. */
 function bulkOfBody(body: JsonObject): PromptSize | null {
   const bulk = emptyPromptSize()
   const turns = body['messages'] ?? body['contents'] ?? body['input'] ?? null
@@ -112,7 +112,7 @@ function bulkOfBody(body: JsonObject): PromptSize | null {
   return bulk
 }
 
-/** Anything else is the vendor's own, and what it says to the model about it nobody knows. */
+/** Other tools are the vendor's own, with an unknown number of tokens. */
 function isFunction(tool: JsonObject): boolean {
   const type = tool['type'] ?? 'function'
   return type === 'function' || type === 'custom'
@@ -134,14 +134,14 @@ for (const one of cases()) {
   }
   const calls = gist.calls.length
   const args = gist.calls.map(({ name, args: value }) => name + JSON.stringify(value)).join('')
-  // What was thought and not shown cannot be counted; of Claude it is never said how much that was.
+  // Hidden reasoning cannot be estimated, and Claude does not report its length.
   if (gist.thinking !== '' || recording.request_body['thinking'] !== undefined) continue
   if (completion - reasoning < LEAST) continue
-  const said = { bytes: Buffer.byteLength(gist.text + args), calls }
-  if (said.bytes === 0) continue
+  const reply = { bytes: Buffer.byteLength(gist.text + args), calls }
+  if (reply.bytes === 0) continue
   note(
     `${vendor} answer, ${calls > 0 ? 'calls' : 'words'}`,
-    outputTokens(said, family),
+    outputTokens(reply, family),
     completion - reasoning,
   )
 }
