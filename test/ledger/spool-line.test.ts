@@ -19,10 +19,10 @@ const RATE: Demand = { kind: 'requests', subject: 'key:k', shared: false, perMin
 
 void t.test('budgets are told, rates are not', (t) => {
   const row = aRow('a')
-  for (const taken of ['slice', 'nothing'] as const) {
+  for (const takenFrom of ['slice', 'nothing'] as const) {
     const line = writeSpoolLine({
       row,
-      reservation: { takenFrom: takenFrom, demands: [RATE, DAY] },
+      reservation: { takenFrom, demands: [RATE, DAY] },
     })
     t.notMatch(line, '\n', 'one line')
     t.same(readSpoolLine(line), { row, reservation: { takenFrom, demands: [DAY] } })
