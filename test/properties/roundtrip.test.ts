@@ -12,7 +12,8 @@ import { Fold, type Reply } from '../../src/chat/reply/fold.js'
 import { Grammar } from '../../src/chat/grammar.js'
 import { objectOf } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
-import { finishReason, finishReasonOut } from '../../src/dialects/openai-chat/shared/names.js'
+import { encodeFinishReason } from '../../src/dialects/openai-chat/client/reply/map-stop-reason.js'
+import { finishReason } from '../../src/dialects/openai-chat/upstream/reply/map-stop-reason.js'
 import { streamReply, translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 import { legalStream } from './legal-streams.js'
@@ -63,7 +64,7 @@ function decoded(bytes: Buffer, dialect: DialectName): Reply {
 /** The answer as chat completions can say it: its own id and model, and its words for the reason. */
 function sayable(reply: Reply): Reply {
   const tools = reply.blocks.some(({ type }) => type === 'tool')
-  const raw = finishReasonOut(reply.reason, tools, false)
+  const raw = encodeFinishReason(reply.reason, tools, false)
   const reason = tools && raw === 'stop' ? 'tool-use' : finishReason(raw)
   // How long a cache keeps what was written to it only the ledger asks.
   const usage = { ...reply.usage }

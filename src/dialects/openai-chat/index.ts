@@ -1,36 +1,34 @@
-/**
- * OpenAI's chat completions, both as what clients speak and as what upstreams speak.
- * Only puts the parts together; every rule is in the file named for it.
- */
+/** The dialect of OpenAI's chat completions, for clients and for upstreams. */
 import { decodeError } from '../../wire/openai/decode-error.js'
 import { modelOf, streamOf } from '../../wire/openai/fields.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { ChoicesOfReply } from './upstream/reply/decode-choices.js'
-import { ChunkDecoder, decodeReply } from './upstream/decode-stream.js'
+import { decodeReply } from './upstream/decode-reply.js'
+import { ChunkDecoder } from './upstream/decode-stream.js'
 import { edits } from './passthrough/edit-request.js'
 import { encodeRequest } from './upstream/encode-request.js'
-import { encodeError, encodeStreamError } from './shared/errors.js'
+import { encodeError, encodeStreamError } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { decodeRequest } from './client/decode-request.js'
 import { ChunkEncoder } from './client/encode-stream.js'
 import { ChunkTap, tapReply } from './passthrough/watch-stream.js'
 import { lossOf } from './client/reply/reply-losses.js'
 
-/** How clients speak it. */
+/** The codec for clients. */
 export const ingress: Ingress = {
-  // A comment is legal for every client of server-sent events and invisible to the SDKs.
+  // Clients of server-sent events ignore comments.
   envelope: { idPrefix: 'chatcmpl-', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
   decodeRequest: (body) => decodeRequest(body),
   encodeReply,
   encodeChoices,
-  newEncoder: (request, seed, place) => new ChunkEncoder(request, seed, place),
+  newEncoder: (request, seed, position) => new ChunkEncoder(request, seed, position),
   lossOf: lossOf,
   encodeError,
   encodeStreamError,
 }
 
-/** How upstreams speak it. */
+/** The codec for upstreams. */
 export const egress: Egress = {
   framing: 'sse',
   target: (_model, stream) => ({
@@ -44,7 +42,7 @@ export const egress: Egress = {
   decodeReply,
   newDecoder: (request, sink) => new ChunkDecoder(request, sink),
   newChoices: (request, sinks) => new ChoicesOfReply(request, sinks),
-  // Chunks of several choices come by turns, and other formats have one reply after the other.
+  // An upstream sends the chunks of several choices interleaved; encoders of other formats need whole choices in sequence.
   wholeOnly: ({ candidates = 1 }) => candidates > 1,
   continuation: null,
   newTap: (request) => new ChunkTap(request),

@@ -1,7 +1,4 @@
-/**
- * What OpenAI has besides chats, embeddings and legacy completions, on both sides.
- * Only puts the parts together; every rule is in the file named for it.
- */
+/** The codecs of OpenAI's embeddings and legacy completions, for clients and for upstreams. */
 import type { Egress, Ingress, FormatCodecs } from '../dialect.js'
 import {
   decodeEmbeddings,
@@ -32,7 +29,7 @@ const completionsIngress: Ingress = {
   decodeRequest: (body) => decodeCompletion(body),
   encodeReply,
   encodeChoices,
-  newEncoder: (request, seed, place) => new CompletionEncoder(request, seed, place),
+  newEncoder: (request, seed, position) => new CompletionEncoder(request, seed, position),
   lossOf: lossOf,
 }
 

@@ -1,15 +1,40 @@
-/**
- * OpenAI's Responses, both as what clients speak and as what upstreams speak.
- * Only puts the parts together; every rule is in the file named for it.
- */
+/** The dialect of OpenAI's Responses, for clients and for upstreams. */
+import type { JsonObject } from '../../chat/json.js'
 import { decodeError } from '../../wire/openai/decode-error.js'
-import type { Dialect, Egress } from '../dialect.js'
-import { ingress } from './client/ingress.js'
-import { tokenCounter } from './upstream/count-tokens.js'
+import { modelOf, streamOf } from '../../wire/openai/fields.js'
+import type { Dialect, Egress, Ingress } from '../dialect.js'
+import { decodeRequest } from './client/decode-request.js'
+import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
+import { encodeReply } from './client/encode-reply.js'
+import { EventEncoder } from './client/encode-stream.js'
+import { lossOf } from './client/reply/reply-losses.js'
+import { storage } from './client/request/stored-responses.js'
 import { edits } from './passthrough/edit-request.js'
-import { encodeRequest, streamsWhole } from './upstream/encode-request.js'
-import { decodeReply, EventDecoder } from './upstream/decode-stream.js'
 import { EventTap, tapReply } from './passthrough/watch-stream.js'
+import { tokenCounter } from './upstream/count-tokens.js'
+import { decodeReply } from './upstream/decode-reply.js'
+import { EventDecoder } from './upstream/decode-stream.js'
+import { encodeRequest, streamsWhole } from './upstream/encode-request.js'
+
+const ingress: Ingress = {
+  // Clients of server-sent events ignore comments.
+  envelope: { idPrefix: 'resp_', heartbeat: ': keep-alive\n\n', idHeader: null },
+  peek: (body: JsonObject) => ({ model: modelOf(body), stream: streamOf(body) }),
+  decodeRequest: (body) => decodeRequest(body),
+  encodeReply,
+  // The format has one choice per request.
+  encodeChoices: ([first], request, seed) => {
+    if (first === undefined) throw new Error('A reply without a choice cannot be encoded')
+    return encodeReply(first.reply, request, seed)
+  },
+  newEncoder: (request, seed) => new EventEncoder(request, seed),
+  outputEdit: (_body, tokens) => ({ key: 'max_output_tokens', json: String(tokens) }),
+  lossOf,
+  fieldName,
+  encodeError,
+  encodeStreamError,
+  storage,
+}
 
 const egress: Egress = {
   framing: 'sse',

@@ -8,7 +8,8 @@ import type { ChatEvent, FinishReason } from '../../../src/chat/event.js'
 import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
 import type { ModelFacts } from '../../../src/chat/model.js'
 import type { ChatRequest, Message, Tool, ToolCall, UserPart } from '../../../src/chat/request.js'
-import { finishReason, finishReasonOut } from '../../../src/dialects/openai-chat/shared/names.js'
+import { encodeFinishReason } from '../../../src/dialects/openai-chat/client/reply/map-stop-reason.js'
+import { finishReason } from '../../../src/dialects/openai-chat/upstream/reply/map-stop-reason.js'
 import {
   chunk,
   decode,
@@ -219,7 +220,7 @@ void t.test('1,000 random answers survive encoding and decoding, streamed and wh
     const reply = folded(events)
     for (const block of reply.blocks) if (block.type === 'tool') block.json ||= '{}'
     const tools = reply.blocks.some(({ type }) => type === 'tool')
-    const raw = finishReasonOut(reply.reason, tools, false)
+    const raw = encodeFinishReason(reply.reason, tools, false)
     const expected = {
       ...reply,
       id: SEED.id,

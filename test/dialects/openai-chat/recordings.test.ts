@@ -8,7 +8,7 @@ import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/chat/
 import type { ChatRequest } from '../../../src/chat/request.js'
 import type { Reply } from '../../../src/chat/reply/fold.js'
 import { GatewayError } from '../../../src/errors.js'
-import { finishReason } from '../../../src/dialects/openai-chat/shared/names.js'
+import { finishReason } from '../../../src/dialects/openai-chat/upstream/reply/map-stop-reason.js'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
 import {
   decode,

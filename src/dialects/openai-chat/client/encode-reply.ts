@@ -1,6 +1,5 @@
 /**
- * Writes a whole reply as a `chat.completion`.
- * Knows no upstream: it sees only the folded answer.
+ * Encodes a whole reply as a `chat.completion`.
  *
  * Source: OpenAI API reference, "The chat completion object", read 2026-11-20.
  */
@@ -12,14 +11,16 @@ import type { ChatRequest } from '../../../chat/request.js'
 import { TextSizer, type SizedText } from '../../../wire/frames/sized-text.js'
 import type { Choice, Seed } from '../../dialect.js'
 import { Details, signatureOut } from '../shared/reasoning.js'
-import { finishReasonOut, logprobsOut, usageText } from '../shared/names.js'
+import { encodeLogprobs } from './reply/encode-logprobs.js'
+import { encodeUsage } from './reply/encode-usage.js'
+import { encodeFinishReason } from './reply/map-stop-reason.js'
 
-/** The body of a finished answer; `seed` gives its id, time and model. */
+/** The body of a finished reply; `seed` has its id, time and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
   return encodeChoices([{ index: 0, reply }], request, seed)
 }
 
-/** The body of several answers to one request. */
+/** The body of a reply with several choices. */
 export function encodeChoices(
   choices: readonly Choice[],
   request: ChatRequest,
@@ -34,11 +35,11 @@ export function encodeChoices(
   }
   const tier = serviceTier === undefined ? '' : `,"service_tier":${sizer.quoted(serviceTier)}`
   return sizer.whole(
-    `{"id":"${seed.id}","object":"chat.completion","created":${seed.createdAtSeconds},"model":${sizer.name(seed.model)},"choices":[${texts}],"usage":${usageText(usage)}${tier}}`,
+    `{"id":"${seed.id}","object":"chat.completion","created":${seed.createdAtSeconds},"model":${sizer.name(seed.model)},"choices":[${texts}],"usage":${encodeUsage(usage)}${tier}}`,
   )
 }
 
-/** Put together here: `JSON.stringify` takes twice as long. */
+/** The text is put together without `JSON.stringify`, which takes twice as long. */
 function choiceOut(
   { index, reply }: Choice,
   request: ChatRequest,
@@ -56,20 +57,20 @@ function choiceOut(
   const logprobs =
     tokens.length === 0
       ? NO_LOGPROBS
-      : `},"logprobs":${sizer.part(JSON.stringify(logprobsOut(tokens)))},"finish_reason":"`
+      : `},"logprobs":${sizer.part(JSON.stringify(encodeLogprobs(tokens)))},"finish_reason":"`
   const members = membersOf(reply, legacy, seed.origin, sizer)
-  const reason = finishReasonOut(reply.reason, tools, legacy)
+  const reason = encodeFinishReason(reply.reason, tools, legacy)
   const beginning = index === 0 ? FIRST : `{"index":${index}${MESSAGE}`
   return `${beginning}${members}${logprobs}${reason}"}`
 }
 
-// As much as can stand in one constant: each part of a text costs (docs/decisions/0037).
+// Long constants, because each part of a concatenated text costs time (docs/decisions/0037).
 const MESSAGE = ',"message":{"role":"assistant","content":'
 const FIRST = `{"index":0${MESSAGE}`
 const NO_REFUSAL = ',"refusal":null'
 const NO_LOGPROBS = '},"logprobs":null,"finish_reason":"'
 
-/** The message from its content on, without the brace at its end. */
+/** The text of the message from its content on, without the closing brace. */
 function membersOf(
   reply: Reply,
   legacy: boolean,
@@ -86,7 +87,7 @@ function membersOf(
   let thinking = ''
   let signature: string | undefined
   for (const block of reply.blocks) {
-    // The legacy form has no id that a call's state could name.
+    // The legacy form has no call ids, which the details of a call's state refer to.
     if (details !== null && !(legacy && block.type === 'tool')) state.push(...details.take(block))
     switch (block.type) {
       case 'text': {
@@ -114,12 +115,11 @@ function membersOf(
         block satisfies never
     }
   }
-  const silent = calls.length > 0 || refusal !== null || reply.reason === 'filter'
-  const empty = silent ? null : ''
-  const content = text === null || text === '' ? empty : text
-  const said = content === null ? 'null' : sizer.quoted(content)
-  const refused = refusal === null ? NO_REFUSAL : `,"refusal":${sizer.quoted(refusal)}`
-  let members = said + refused
+  const mayBeNull = calls.length > 0 || refusal !== null || reply.reason === 'filter'
+  const content = text === null || text === '' ? (mayBeNull ? null : '') : text
+  const contentJson = content === null ? 'null' : sizer.quoted(content)
+  const refusalJson = refusal === null ? NO_REFUSAL : `,"refusal":${sizer.quoted(refusal)}`
+  let members = contentJson + refusalJson
   const add = (member: string, value: JsonValue): void => {
     members += `,"${member}":${sizer.part(JSON.stringify(value))}`
   }
@@ -148,19 +148,19 @@ function toolCall(block: ToolBlock): JsonObject {
   return call
 }
 
-/** A call without arguments is an empty object; clients parse the text. */
+/** `{}` for a call without arguments, because clients parse the text. */
 function argumentsOf(block: ToolBlock): string {
   return block.json.trim() === '' ? '{}' : block.json
 }
 
-/** A picture of an answer, as OpenRouter has them beside the content; OpenAI's chat has none. */
+/** An image in OpenRouter's form, beside the content. OpenAI's chat completions has no images in replies. */
 export function imageOut(url: string, index: number): JsonObject {
   return { type: 'image_url', index, image_url: { url } }
 }
 
 /**
- * A citation as a `url_citation`, or nothing where it has no address.
- * `offset` is the length of the message's text before the cited block.
+ * A citation as a `url_citation`; empty if it has no URL. `offset` is the length of the message's text before the cited
+ * block, in UTF-16 units.
  */
 export function annotation(citation: Citation, offset: number): JsonObject[] {
   if (citation.url === undefined) return []

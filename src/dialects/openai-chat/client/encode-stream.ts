@@ -1,6 +1,5 @@
 /**
- * Writes canonical events as chat-completions chunks.
- * Assumes order: the grammar stands before it. Knows no upstream.
+ * Encodes canonical events as chat-completions chunks. The events must be in the order that `chat/grammar.ts` enforces.
  *
  * Source: OpenAI API reference, "Chat completion chunk", read 2026-11-20.
  */
@@ -10,65 +9,67 @@ import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import { TextFrames } from '../../../wire/frames/text-frames.js'
 import type { ChoicePosition, Seed, StreamEncoder } from '../../dialect.js'
-import { encodeStreamError } from '../shared/errors.js'
 import { Details, signatureOut } from '../shared/reasoning.js'
+import { encodeStreamError } from './encode-error.js'
 import { annotation, imageOut } from './encode-reply.js'
-import { finishReasonOut, logprobsOut, usageText } from '../shared/names.js'
+import { encodeLogprobs } from './reply/encode-logprobs.js'
+import { encodeUsage } from './reply/encode-usage.js'
+import { encodeFinishReason } from './reply/map-stop-reason.js'
 
-/** What stands after a text; as constants, they are in one piece. */
+/** The end of a chunk after its text. */
 const AFTER = '"},"finish_reason":null}]}\n\n'
 const AFTER_WITH_USAGE = '"},"finish_reason":null}],"usage":null}\n\n'
 
-/** A member of the delta that holds words. */
-type Words = 'content' | 'refusal' | 'reasoning_content'
+/** A member of the delta that holds text. */
+type TextMember = 'content' | 'refusal' | 'reasoning_content'
 
-/** The place of an only answer. */
-const ALONE: ChoicePosition = { index: 0, isLast: true }
+const ONLY_CHOICE: ChoicePosition = { index: 0, isLast: true }
 
-/** The chunks of one stream: everything that stays the same is written once, at the start. */
+/** Encodes one stream. The unchanging parts of chunks are built once. */
 export class ChunkEncoder implements StreamEncoder {
   private readonly frames = new TextFrames()
-  /** A chunk up to its choices, and up to its choice's delta. */
+  /** A chunk up to its choices, and a chunk up to the delta of its choice. */
   private readonly head: string
   private readonly start: string
   private readonly tail: string
-  /** What stands after the text of a chunk that has one, as nearly all have; its text is that of `member`. */
+  /** The end of a chunk whose delta is one text, as in nearly all chunks. */
   private readonly after: string
-  private member: Words | null = null
+  /** The member of the latest text. */
+  private member: TextMember | null = null
   private readonly legacy: boolean
   private readonly includeUsage: boolean
   private readonly isLast: boolean
   private usage: Usage = {}
   private tools = 0
   private images = 0
-  /** The open call is one of several in the legacy form, which has room for one. */
+  /** The open call is left out: the legacy form has one call at most. */
   private muted = false
   private custom = false
   private argumentsSent = false
-  /** The open call's signature went out with its name. */
+  /** The signature of the open call was sent with its name. */
   private signed = false
   /** UTF-16 units of text before each text block, for the offsets of annotations. */
   private readonly starts = new Map<number, number>()
   private textLength = 0
-  /** Null where the upstream's reasoning state has no form of its own. */
+  /** Null if the reasoning state of the upstream's dialect has no `reasoning_details`. */
   private readonly details: Details | null
-  /** The open thought: its detail goes out whole, once it is over. */
+  /** The text of the open thinking block, whose detail is sent when the block ends. */
   private thought = ''
   private redacted: string | undefined
   private callId = ''
-  /** Tokens whose text is about to come, as a member of the choice. */
-  private likely = ''
+  /** The `logprobs` member for the next text; empty if there is none. */
+  private logprobs = ''
 
-  /** `place`: where the answer stands among several; what ends the stream comes after the last. */
-  constructor(request: ChatRequest, seed: Seed, place: ChoicePosition = ALONE) {
-    this.isLast = place.isLast
+  /** `position`: the position among several choices; the end of the stream follows the last one. */
+  constructor(request: ChatRequest, seed: Seed, position: ChoicePosition = ONLY_CHOICE) {
+    this.isLast = position.isLast
     this.legacy = request.legacyFunctions === true
     this.includeUsage = request.includeUsage
     this.details = Details.of(seed.origin)
     this.head =
       `data: {"id":"${seed.id}","object":"chat.completion.chunk",` +
       `"created":${seed.createdAtSeconds},"model":${JSON.stringify(seed.model)},"choices":[`
-    this.start = `${this.head}{"index":${place.index},"delta":`
+    this.start = `${this.head}{"index":${position.index},"delta":`
     this.tail = request.includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
     this.after = request.includeUsage ? AFTER_WITH_USAGE : AFTER
   }
@@ -86,24 +87,24 @@ export class ChunkEncoder implements StreamEncoder {
         return
       case 'text-delta':
         this.textLength += event.text.length
-        if (this.likely !== '' && event.text !== '') return this.likelyText(event.text)
-        return this.words('content', event.text)
+        if (this.logprobs !== '' && event.text !== '') return this.textWithLogprobs(event.text)
+        return this.text('content', event.text)
       case 'refusal-delta':
-        return this.words('refusal', event.text)
+        return this.text('refusal', event.text)
       case 'thinking-start':
         this.thought = ''
         this.redacted = event.redacted
         return
       case 'thinking-delta':
         if (this.details !== null) this.thought += event.text
-        return this.words('reasoning_content', event.text)
+        return this.text('reasoning_content', event.text)
       case 'citation':
         for (const note of annotation(event.citation, this.starts.get(event.index) ?? 0)) {
           this.delta(`{"annotations":[${JSON.stringify(note)}]}`)
         }
         return
       case 'logprobs':
-        this.likely = `,"logprobs":${JSON.stringify(logprobsOut(event.tokens))}`
+        this.logprobs = `,"logprobs":${JSON.stringify(encodeLogprobs(event.tokens))}`
         return
       case 'tool-start':
         return this.toolStart(event)
@@ -133,22 +134,18 @@ export class ChunkEncoder implements StreamEncoder {
     }
   }
 
-  private delta(delta: string): void {
-    this.piece(delta, '')
+  /** A chunk; `choiceMembers` are the members of the choice beside its delta. */
+  private delta(delta: string, choiceMembers = ''): void {
+    this.put(`${this.start}${delta}${choiceMembers},"finish_reason":null}${this.tail}`)
   }
 
-  /** A text with the tokens it is made of. */
-  private likelyText(text: string): void {
-    this.piece(text === '' ? '{}' : `{"content":${JSON.stringify(text)}}`, this.likely)
-    this.likely = ''
+  private textWithLogprobs(text: string): void {
+    this.delta(text === '' ? '{}' : `{"content":${JSON.stringify(text)}}`, this.logprobs)
+    this.logprobs = ''
   }
 
-  private piece(delta: string, beside: string): void {
-    this.put(`${this.start}${delta}${beside},"finish_reason":null}${this.tail}`)
-  }
-
-  /** Empty strings say nothing and are not sent. */
-  private words(member: Words, text: string): void {
+  /** A chunk with a text. Empty texts are not sent. */
+  private text(member: TextMember, text: string): void {
     if (text === '') return
     if (member !== this.member) {
       this.member = member
@@ -173,7 +170,7 @@ export class ChunkEncoder implements StreamEncoder {
     const inner = this.custom
       ? `"type":"custom","custom":{"name":${name},"input":""}`
       : `"type":"function","function":{"name":${name},"arguments":""}`
-    // Clients of Google's own compatible endpoint look for the signature beside the name, and only there.
+    // Clients of Google's OpenAI-compatible endpoint read the signature beside the name only.
     this.signed = event.signature !== undefined
     const state = event.signature === undefined ? '' : `,${extraContent(event.signature)}`
     this.call(`"id":${JSON.stringify(event.id)},${inner}${state}`)
@@ -181,7 +178,7 @@ export class ChunkEncoder implements StreamEncoder {
 
   private toolDelta(json: string): void {
     if (json === '' || this.muted) return
-    // White space is no argument; `{}` after it still makes valid JSON.
+    // Arguments of white space alone count as empty: `{}` is sent after them, which is valid JSON.
     this.argumentsSent ||= json.trim() !== ''
     const fragment = JSON.stringify(json)
     if (this.legacy) return this.delta(`{"function_call":{"arguments":${fragment}}}`)
@@ -198,7 +195,7 @@ export class ChunkEncoder implements StreamEncoder {
       if (state !== '') this.delta(`{${state}}`)
       return
     }
-    // Strict clients refuse a call's chunk without its member.
+    // Strict clients refuse a chunk of a call that lacks the member of the call's type.
     const empty = `"${this.custom ? 'custom' : 'function'}":{}`
     const call = `{"index":${this.tools - 1},${empty},${extraContent(signature)}}`
     this.delta(`{"tool_calls":[${call}]${state === '' ? '' : `,${state}`}}`)
@@ -213,31 +210,31 @@ export class ChunkEncoder implements StreamEncoder {
   }
 
   private textEnd(signature: string | undefined): void {
-    if (this.likely !== '') this.likelyText('')
+    if (this.logprobs !== '') this.textWithLogprobs('')
     if (signature === undefined) return
     const state = this.stateOf({ type: 'text', text: '', citations: [], signature })
     this.delta(`{${extraContent(signature)}${state === '' ? '' : `,${state}`}}`)
   }
 
-  /** The member that holds a block's reasoning state; empty where it has none. */
+  /** The member with a block's reasoning state; empty if the block has none. */
   private stateOf(block: ReplyBlock): string {
     const details = this.details?.take(block) ?? []
     return details.length === 0 ? '' : `"reasoning_details":${JSON.stringify(details)}`
   }
 
-  /** The index counts the calls of the stream, never the blocks of the upstream. */
+  /** A chunk of the open call. Its index counts the calls of the stream, not the blocks. */
   private call(members: string): void {
     this.delta(`{"tool_calls":[{"index":${this.tools - 1},${members}}]}`)
   }
 
   private finish({ reason, serviceTier }: Extract<ChatEvent, { type: 'finish' }>): void {
-    const word = finishReasonOut(reason, this.tools > 0, this.legacy)
-    // Known at the end only: most upstreams say it there.
+    const word = encodeFinishReason(reason, this.tools > 0, this.legacy)
+    // Most upstreams report the tier at the end of the stream.
     const tier = serviceTier === undefined ? '' : `,"service_tier":${JSON.stringify(serviceTier)}`
     this.put(`${this.start}{},"finish_reason":"${word}"}]${tier}${this.tail.slice(1)}`)
     if (!this.isLast) return
     if (this.includeUsage) {
-      this.put(`${this.head}]${tier},"usage":${usageText(this.usage)}}\n\n`)
+      this.put(`${this.head}]${tier},"usage":${encodeUsage(this.usage)}}\n\n`)
     }
     this.put('data: [DONE]\n\n')
   }

@@ -1,12 +1,12 @@
 /**
- * The model list of OpenAI's API, which has no pages.
+ * The model list in OpenAI's format, which has no pages.
  *
  * Source: OpenAI API reference, "Models", read 2026-11-20.
  */
 import type { ModelFacts } from '../../../chat/model.js'
 import type { ModelPages } from '../../dialect.js'
 
-/** `GET /v1/models` and `GET /v1/models/{id}` as OpenAI's clients read them. */
+/** Replies to `GET /v1/models` and `GET /v1/models/{id}`. */
 export const openaiModels: ModelPages = {
   list: (models) => JSON.stringify({ object: 'list', data: models.map(entryOf) }),
   one: (model) => JSON.stringify(entryOf(model)),

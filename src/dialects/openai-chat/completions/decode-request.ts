@@ -1,6 +1,6 @@
 /**
- * Reads a request of OpenAI's legacy completions as a chat with one user message, and says which of its fields need an
- * upstream that has the endpoint.
+ * Decodes a request of OpenAI's legacy completions as a chat with one user message. Fields that require an upstream with
+ * the same endpoint become native fields.
  *
  * Source: OpenAI API reference, "Create completion", and the SDK's types, read 2026-11-20.
  */
@@ -12,17 +12,18 @@ import { decodeRequest } from '../client/decode-request.js'
 const MAX_PROMPTS = 2048
 const MAX_TOKEN_ID = 2 ** 31
 
-/** What a chat has no form for, and why a reply without it would be wrong. */
-const NO_CHAT = 'The upstream of this model has only chats, which take'
+/** The start of the errors about fields that chats cannot express. */
+const CHAT_ONLY =
+  'The upstream of this model has no completions endpoint. Its chat endpoint accepts'
 
-/** Reads a whole request. Throws `malformed_request` naming the field that breaks a rule. */
+/** Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeCompletion(body: JsonObject): ChatRequest {
   const { prompt, echo, best_of: best, suffix, logprobs, ...chat } = body
   if (chat['messages'] !== undefined)
-    refuse('messages', 'is not a field of completions: send prompt')
+    refuse('messages', 'is not a field of completions. Send prompt')
   const { texts, tokenIds } = promptOf(prompt)
   const isPlain = tokenIds === 0 && texts.length === 1 && texts[0] !== ''
-  // The rules of all other fields are those of chats.
+  // All other fields have the rules of chats.
   const request = decodeRequest({ ...chat, messages: [{ role: 'user', content: 'prompt' }] })
   request.messages = [
     { role: 'user', index: 0, parts: texts.map((text) => ({ type: 'text', text })) },
@@ -30,13 +31,13 @@ export function decodeCompletion(body: JsonObject): ChatRequest {
   const native: NativeField[] = []
   if (!isPlain) {
     const rule = tokenIds > 0 ? 'text and no token ids' : 'one prompt that is not empty'
-    native.push({ path: 'prompt', refusal: `${NO_CHAT} ${rule}: send one string as prompt.` })
+    native.push({ path: 'prompt', refusal: `${CHAT_ONLY} ${rule}. Send one string as prompt.` })
   }
   if (given(echo) && boolean(echo, 'echo')) {
-    native.push({ path: 'echo', refusal: `${NO_CHAT} no echo: leave it out.` })
+    native.push({ path: 'echo', refusal: `${CHAT_ONLY} no echo. Leave it out.` })
   }
   if (given(suffix) && string(suffix, 'suffix') !== '') {
-    native.push({ path: 'suffix', refusal: `${NO_CHAT} no suffix: leave it out.` })
+    native.push({ path: 'suffix', refusal: `${CHAT_ONLY} no suffix. Leave it out.` })
   }
   if (given(best) && integer(best, 'best_of', 1, 20) > 1) native.push({ path: 'best_of' })
   if (given(logprobs) && integer(logprobs, 'logprobs', 0, 5) >= 0) native.push({ path: 'logprobs' })
@@ -49,7 +50,7 @@ export function decodeCompletion(body: JsonObject): ChatRequest {
   }
 }
 
-/** One text or many, or the token ids of one or many, which are counted. */
+/** The texts of the prompts, and the number of token ids in prompts of token ids. */
 function promptOf(prompt: JsonValue | undefined): { texts: string[]; tokenIds: number } {
   if (!given(prompt)) return { texts: [''], tokenIds: 0 }
   if (typeof prompt === 'string') return { texts: [prompt], tokenIds: 0 }

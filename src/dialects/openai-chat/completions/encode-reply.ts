@@ -1,5 +1,5 @@
 /**
- * Writes answers as OpenAI's legacy completions, whole and streamed.
+ * Encodes replies as OpenAI's legacy completions, whole and streamed.
  *
  * Source: OpenAI API reference, "The completion object", read 2026-11-20.
  */
@@ -9,15 +9,16 @@ import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import { sizedText, type SizedText } from '../../../wire/frames/sized-text.js'
 import type { Choice, ChoicePosition, Seed, StreamEncoder } from '../../dialect.js'
-import { encodeStreamError } from '../shared/errors.js'
-import { finishReasonOut, usageText } from '../shared/names.js'
+import { encodeStreamError } from '../client/encode-error.js'
+import { encodeUsage } from '../client/reply/encode-usage.js'
+import { encodeFinishReason } from '../client/reply/map-stop-reason.js'
 
-/** The body of a finished answer. */
+/** The body of a finished reply. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
   return encodeChoices([{ index: 0, reply }], request, seed)
 }
 
-/** The body of several answers to one prompt. */
+/** The body of a reply with several choices. */
 export function encodeChoices(
   choices: readonly Choice[],
   _request: ChatRequest,
@@ -27,29 +28,29 @@ export function encodeChoices(
     const texts = reply.blocks.map((block) =>
       block.type === 'text' || block.type === 'refusal' ? block.text : '',
     )
-    return choiceOut(index, texts.join(''), finishReasonOut(reply.reason, false, false))
+    return choiceOut(index, texts.join(''), encodeFinishReason(reply.reason, false, false))
   })
-  const usage = usageText(choices[0]?.reply.usage ?? {})
+  const usage = encodeUsage(choices[0]?.reply.usage ?? {})
   return sizedText(`${headOf(seed)}"choices":[${written.join(',')}],"usage":${usage}}`)
 }
 
-/** The chunks of one stream. */
+/** Encodes one stream. */
 export class CompletionEncoder implements StreamEncoder {
   private out = ''
   private usage: Usage = {}
   private readonly head: string
   private readonly includeUsage: boolean
-  private readonly place: ChoicePosition
+  private readonly position: ChoicePosition
 
-  /** `place`: where the answer stands among several; what ends the stream comes after the last. */
+  /** `position`: the position among several choices; the end of the stream follows the last one. */
   constructor(
     request: ChatRequest,
     seed: Seed,
-    place: ChoicePosition = { index: 0, isLast: true },
+    position: ChoicePosition = { index: 0, isLast: true },
   ) {
     this.head = `data: ${headOf(seed)}`
     this.includeUsage = request.includeUsage
-    this.place = place
+    this.position = position
   }
 
   take(): string {
@@ -68,10 +69,10 @@ export class CompletionEncoder implements StreamEncoder {
         this.usage = mergeUsage(this.usage, event.usage)
         return
       case 'finish':
-        this.choice('', finishReasonOut(event.reason, false, false))
-        if (!this.place.isLast) return
+        this.choice('', encodeFinishReason(event.reason, false, false))
+        if (!this.position.isLast) return
         if (this.includeUsage) {
-          this.out += `${this.head}"choices":[],"usage":${usageText(this.usage)}}\n\n`
+          this.out += `${this.head}"choices":[],"usage":${encodeUsage(this.usage)}}\n\n`
         }
         this.out += 'data: [DONE]\n\n'
         return
@@ -84,11 +85,11 @@ export class CompletionEncoder implements StreamEncoder {
 
   private choice(text: string, reason: string | null): void {
     const usage = this.includeUsage ? ',"usage":null' : ''
-    this.out += `${this.head}"choices":[${choiceOut(this.place.index, text, reason)}]${usage}}\n\n`
+    this.out += `${this.head}"choices":[${choiceOut(this.position.index, text, reason)}]${usage}}\n\n`
   }
 }
 
-/** What this format has no words for; chats asked for by it have no tools. */
+/** The path of the part of an event that is lost; null if nothing is lost. Requests of this format have no tools. */
 export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'thinking-start':

@@ -1,16 +1,18 @@
 /**
- * OpenAI's legacy completions as upstreams speak them: replies are read as the chat completions that they resemble.
+ * OpenAI's legacy completions at upstreams. Replies and chunks are converted to those of chat completions, which they
+ * resemble, and decoded as such.
  */
 import type { EventSink } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import type { Edit } from '../../../wire/json/splice.js'
 import type { Losses, StreamDecoder, StreamTap, TapRequest, TapResult } from '../../dialect.js'
-import { ChunkDecoder, decodeReply } from '../upstream/decode-stream.js'
+import { decodeReply } from '../upstream/decode-reply.js'
+import { ChunkDecoder } from '../upstream/decode-stream.js'
 import { tapReply, ChunkTap } from '../passthrough/watch-stream.js'
 import { withheldEdits } from '../../../wire/withheld-fields.js'
 
-/** What must change in a client's own body: the model's name, and that a stream ends with its usage. */
+/** Edits of a client's own body: the model's name, and a stream that ends with its usage. */
 export function completionEdits(body: JsonObject, model: string, losses: Losses): Edit[] {
   const edits: Edit[] = []
   for (const key in body) if (body[key] === null) edits.push({ key, json: null })
@@ -33,7 +35,7 @@ function asChat(body: JsonObject): JsonObject {
   return isObject(usage) ? { ...others, choices, usage } : { ...others, choices }
 }
 
-/** Reads a whole reply. */
+/** Decodes a whole reply. */
 export function decodeCompletionReply(
   body: JsonObject,
   request: ChatRequest,
@@ -42,12 +44,12 @@ export function decodeCompletionReply(
   decodeReply(asChat(body), request, sink)
 }
 
-/** Usage, reason, failure and model of a whole reply that passes through. */
+/** Usage, finish reason, error and model of a whole reply that passes through. */
 export function tapCompletion(body: JsonObject): TapResult {
   return tapReply(asChat(body))
 }
 
-/** Reads a stream. */
+/** Decodes a stream. */
 export class CompletionDecoder implements StreamDecoder {
   private readonly chat: ChunkDecoder
 
@@ -64,12 +66,12 @@ export class CompletionDecoder implements StreamDecoder {
   }
 }
 
-/** Watches a stream that passes through: as a stream of chat completions is watched. */
+/** Watches a stream that passes through. */
 export function newCompletionTap(request: TapRequest): StreamTap {
   return new ChunkTap(request, chatFrame)
 }
 
-/** A frame, whose text is bytes read as Latin-1, as one of a chat; the frame itself if it is no object. */
+/** A frame of a completion as one of a chat; the frame itself if it is not an object. The text is bytes read as Latin-1. */
 function chatFrame(data: string): string {
   try {
     const value: unknown = JSON.parse(data)

@@ -1,5 +1,5 @@
 /**
- * OpenAI's embeddings, both as what clients speak and as what upstreams speak.
+ * OpenAI's embeddings, for clients and for upstreams.
  *
  * Source: OpenAI API reference, "Create embeddings", and the SDK's types, read 2026-11-20.
  */
@@ -20,17 +20,17 @@ import { modelOf } from '../../../wire/openai/fields.js'
 import type { Edit } from '../../../wire/json/splice.js'
 import { vectorAt, vectorText, type Outline } from '../../../wire/vectors.js'
 import type { Losses, Seed, VectorReader } from '../../dialect.js'
-import { failure } from '../upstream/decode-stream.js'
-import { usageOf } from '../shared/names.js'
+import { errorIn } from '../upstream/decode-error.js'
+import { usageOf } from '../upstream/reply/decode-usage.js'
 import { withheldEdits } from '../../../wire/withheld-fields.js'
 
-/** The most that OpenAI takes at once. */
+/** OpenAI's limit. */
 const MAX_INPUTS = 2048
-/** The largest vectors of any vendor have 4,096 numbers. */
+/** Far above the largest vectors of any vendor, which have 4,096 numbers. */
 const MAX_DIMENSIONS = 65_536
 const MAX_TOKEN_ID = 2 ** 31
 
-/** Reads a request. Throws `malformed_request` naming the field that breaks a rule. */
+/** Decodes a request. Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeEmbeddings(body: JsonObject): ChatRequest {
   const inputs = inputsOf(body['input'])
   const { dimensions, encoding_format: form, user } = body
@@ -67,7 +67,7 @@ export function decodeEmbeddings(body: JsonObject): ChatRequest {
 
 const KNOWN = new Set(['model', 'input', 'encoding_format', 'dimensions', 'user', 'stream'])
 
-/** One text or many, or the token ids of one or many. */
+/** One text, several texts, or the token ids of one or several texts. */
 function inputsOf(input: JsonValue | undefined): EmbeddingInput[] {
   if (typeof input === 'string') return [text(input, 'input', Number.MAX_SAFE_INTEGER)]
   if (!Array.isArray(input))
@@ -88,7 +88,7 @@ function tokenIds(ids: readonly JsonValue[], path: string): number[] {
   return ids.map((id, at) => integer(id, `${path}[${at}]`, 0, MAX_TOKEN_ID))
 }
 
-/** The body for an upstream of the format, for a client of another. */
+/** The body for an upstream of this format from a request of another format. */
 export function encodeEmbeddings(request: ChatRequest, losses: Losses): JsonObject {
   for (const key of Object.keys(request.rest)) losses.drop(key, 'no-equivalent')
   const { inputs = [], dimensions } = request.embedding ?? {}
@@ -100,7 +100,7 @@ export function encodeEmbeddings(request: ChatRequest, losses: Losses): JsonObje
   }
 }
 
-/** What must change in a client's own body: the model's name, and what would choose another destination. */
+/** Edits of a client's own body: the model's name, and fields that choose another model or provider. */
 export function embeddingEdits(body: JsonObject, model: string, losses: Losses): Edit[] {
   const edits: Edit[] = []
   for (const key in body) if (body[key] === null) edits.push({ key, json: null })
@@ -109,9 +109,9 @@ export function embeddingEdits(body: JsonObject, model: string, losses: Losses):
   return edits
 }
 
-/** Reads a reply of an upstream; an upstream's error inside a 200 is one, and null is not of this format. */
+/** Decodes a reply: an error if the upstream sent one with status 200, null if the body is not of this format. */
 export const readVectors: VectorReader = ({ body, arrays }: Outline) => {
-  const error = failure(body)
+  const error = errorIn(body)
   if (error !== null) return error
   const data = body['data']
   if (!Array.isArray(data)) return null

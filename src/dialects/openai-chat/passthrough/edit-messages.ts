@@ -1,14 +1,13 @@
 /**
- * Messages and tools of a client's own body as OpenAI's models take them.
- * A conversation that began with another provider brings that one's marks, reasoning and long ids
- * along; OpenAI answers 400 to each. A member without any is not written again.
+ * Removes from messages and tools of a client's own body the members that OpenAI answers with 400: cache markers,
+ * reasoning and long call ids of a conversation that began with another provider.
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'
 import { longTextOf } from '../../../chat/long-text.js'
 import { wireCallId } from '../../../wire/openai/names.js'
 import { MAX_CALL_ID } from '../shared/names.js'
 
-/** Members of a message, part, call or tool that other providers know and OpenAI does not. */
+/** Members of messages, parts, calls and tools that other providers accept and OpenAI refuses. */
 const FOREIGN: readonly string[] = [
   'cache_control',
   'extra_content',
@@ -18,13 +17,10 @@ const FOREIGN: readonly string[] = [
   'thinking_blocks',
 ]
 
-/** What older models of OpenAI's do not know either. */
+/** The same for models without explicit cache breakpoints. */
 const FOREIGN_AND_MARKS: readonly string[] = [...FOREIGN, 'prompt_cache_breakpoint']
 
-/**
- * The messages without what is foreign; null where nothing is. `marks` says whether the model knows
- * OpenAI's own cache breakpoints.
- */
+/** The messages without foreign members; null if there are none. `marks`: the model accepts OpenAI's cache breakpoints. */
 export function forwardedMessages(
   value: JsonValue | undefined,
   marks: boolean,
@@ -33,7 +29,7 @@ export function forwardedMessages(
   return changed(arrayOf(value), (item) => message(item, foreign))
 }
 
-/** Members that hold what a model thought, or the state that its provider signed. */
+/** Members with reasoning, or with the reasoning state that a provider signed. */
 const REASONING = [
   'extra_content',
   'reasoning',
@@ -42,7 +38,7 @@ const REASONING = [
   'thinking_blocks',
 ]
 
-/** Whether an earlier turn has reasoning of another provider, which `passedMessages` leaves out. */
+/** Whether a message has reasoning, which `forwardedMessages` removes. */
 export function hasReasoning(value: JsonValue | undefined): boolean {
   const holds = (item: JsonValue): boolean =>
     isObject(item) && REASONING.some((key) => !isNothing(item[key]))
@@ -61,8 +57,8 @@ function isNothing(value: JsonValue | undefined): boolean {
 }
 
 /**
- * The tools without what is foreign; null where nothing is. Written again by way of doubles: an
- * integer beyond 2^53 in a schema that stands beside such a mark loses its last digits.
+ * The tools without foreign members; null if there are none. Changed tools are serialised again: an integer beyond 2^53 in
+ * the schema of such a tool loses its last digits.
  */
 export function forwardedTools(value: JsonValue | undefined): JsonValue[] | null {
   return changed(arrayOf(value), (tool) => {
@@ -93,26 +89,26 @@ function call(item: JsonObject): JsonObject | null {
     : { ...(rest ?? item), id: wireCallId(id, MAX_CALL_ID) }
 }
 
-/** The parts without Mistral's thinking, which stands among them; null where nothing changes. */
+/** The parts without foreign members and without Mistral's thinking parts; null if nothing changes. */
 function contentOf(value: JsonValue | undefined, foreign: readonly string[]): JsonValue[] | null {
   const parts = arrayOf(value)
   const clean = (part: JsonObject): JsonObject | null => own(part, foreign)
   if (!parts.some(isThinking)) return changed(parts, clean)
-  const said = parts.filter((part) => !isThinking(part))
-  return changed(said, clean) ?? said
+  const kept = parts.filter((part) => !isThinking(part))
+  return changed(kept, clean) ?? kept
 }
 
 function isThinking(part: JsonValue): boolean {
   return isObject(part) && part['type'] === 'thinking'
 }
 
-/** The object without foreign members; null where it has none. */
+/** The object without foreign members; null if it has none. */
 function own(item: JsonObject, foreign = FOREIGN): JsonObject | null {
   if (!foreign.some((key) => item[key] !== undefined)) return null
   return Object.fromEntries(Object.entries(item).filter(([key]) => !foreign.includes(key)))
 }
 
-/** The list with each item changed; null where none was. */
+/** The list with the changed items; null if no item changes. */
 function changed(
   list: readonly JsonValue[],
   change: (item: JsonObject) => JsonObject | null,

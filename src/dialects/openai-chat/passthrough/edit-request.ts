@@ -1,7 +1,6 @@
 /**
- * What must change in a client's own body before it passes to an upstream of the same format.
- * Everything else passes as the bytes that it is. Only what the catalogue knows to be a model of
- * OpenAI's own is held to OpenAI's rules: others of the format take what their makers please.
+ * Edits of a client's own body for an upstream of the same format; all other bytes are forwarded unchanged. OpenAI's rules
+ * apply only to models that the catalogue lists as OpenAI's.
  */
 import { EFFORTS } from '../../../chat/effort.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../../chat/json.js'
@@ -13,20 +12,20 @@ import { effortFor, isDefault, SAMPLING, takes, takesStop } from '../shared/mode
 import { withheldEdits } from '../../../wire/withheld-fields.js'
 import { hasReasoning, forwardedMessages, forwardedTools } from './edit-messages.js'
 
-/** Fields of other formats that OpenAI answers 400 to. */
+/** Fields of other formats that OpenAI answers with 400. */
 const FOREIGN = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extra_content']
 
 /**
- * The model's name for this upstream, usage at the end of a stream, nothing that is null, and for a
- * model of OpenAI's own no field that it refuses. Throws `GatewayError(untranslatable)` for what it
- * refuses and must not be dropped.
+ * Sets the upstream's name of the model, requests usage at the end of a stream, and removes nulls and, for OpenAI's own
+ * models, fields that the model refuses. Throws `GatewayError(untranslatable)` for a refused field that changes the
+ * meaning of the request.
  */
 export function edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[] {
   const out: Edit[] = []
   const put = (key: string, value: JsonValue): void => {
     out.push({ key, json: JSON.stringify(value) })
   }
-  // Absent by the format's own rules; some upstreams of the format take that less well.
+  // The format defines null as absent, and some upstreams refuse it.
   for (const key in body) if (body[key] === null) out.push({ key, json: null })
   out.push(...withheldEdits(body, (path) => losses.drop(path, 'no-equivalent')))
   if (body['model'] !== model) put('model', model)
@@ -60,8 +59,8 @@ type Drop = (key: string) => void
 type Put = (key: string, value: JsonValue) => void
 
 /**
- * `max_completion_tokens` wins over `max_tokens`, as in the request that was admitted. Reasoning models
- * refuse `max_tokens`; its successor means the same to them.
+ * `max_completion_tokens` takes precedence over `max_tokens`, as in the request that was admitted. Reasoning models refuse
+ * `max_tokens`, which is renamed for them.
  */
 function limitEdit(body: JsonObject, facts: ModelFacts, drop: Drop, put: Put): void {
   const limit = body['max_tokens']
@@ -73,14 +72,14 @@ function limitEdit(body: JsonObject, facts: ModelFacts, drop: Drop, put: Put): v
   if (!isBoth) put('max_completion_tokens', limit)
 }
 
-/** Upstreams of which nothing is known may read either field, so both carry the limit that was admitted. */
+/** An upstream that the catalogue does not list may read either field, so both get the limit that was admitted. */
 function sameLimit(body: JsonObject, put: Put): void {
   const limit = body['max_completion_tokens']
   if (typeof limit !== 'number' || typeof body['max_tokens'] !== 'number') return
   if (body['max_tokens'] !== limit) put('max_tokens', limit)
 }
 
-/** Makes the effort one that the model has; returns it. */
+/** Sets an effort that the model supports; returns it. */
 function effortEdit(
   body: JsonObject,
   facts: ModelFacts,
@@ -124,7 +123,7 @@ function dropRefused(
   }
 }
 
-/** A reasoning object that says no more than the flat field does. */
+/** Whether the field is a reasoning object with an effort only, which the flat field expresses. */
 function isEffortAlone(field: string, value: JsonValue): boolean {
   return field === 'reasoning' && isObject(value) && Object.keys(value).join() === 'effort'
 }

@@ -1,18 +1,16 @@
-/**
- * How many bytes of words a frame or a reply holds, for when nobody counts its tokens.
- */
+/** Counts the bytes of text in frames and replies, for replies without usage. */
 import type { JsonValue } from '../../../chat/json.js'
 import { stringBytes as bytesAfter } from '../../../wire/frames/string-bytes.js'
 
-/** The members of a message or delta that hold words, up to the value's first quote. */
-const WORDS = /"(?:content|arguments|reasoning_content|reasoning|refusal|input)"\s*:\s*"/g
+/** The members of a message or delta that hold text, up to the value's first quote. */
+const TEXT_MEMBERS = /"(?:content|arguments|reasoning_content|reasoning|refusal|input)"\s*:\s*"/g
 
-/** Of JSON text as Latin-1, from a place on; 0 where that is none. */
+/** The bytes of text in JSON that is bytes read as Latin-1, from an offset on; 0 for a negative offset. */
 export function textBytes(data: string, from: number): number {
-  return bytesAfter(data, from, WORDS)
+  return bytesAfter(data, from, TEXT_MEMBERS)
 }
 
-/** The same of a whole reply's choices; they are written out again, so only where they have to be. */
+/** The same for the choices of a whole reply. Serialises them, so it is called only for a reply without usage. */
 export function replyTextBytes(choices: JsonValue): number {
   return textBytes(Buffer.from(JSON.stringify(choices)).toString('latin1'), 0)
 }

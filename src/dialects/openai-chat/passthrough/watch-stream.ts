@@ -1,6 +1,6 @@
 /**
- * Watches a stream that passes through untouched: usage, reason, failure, first content.
- * Parses only the frames that are unlike those before them; an ordinary delta costs a few comparisons.
+ * Watches a stream that passes through unchanged: usage, finish reason, error, first content. Only frames that differ in
+ * shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
  */
 import type { FinishReason } from '../../../chat/event.js'
 import {
@@ -16,28 +16,32 @@ import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import { mergeUsage, reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
+import { parseLatin1 } from '../../../wire/frames/parse-latin1.js'
+import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapRequest, TapResult } from '../../dialect.js'
-import { choiceOf, failure } from '../upstream/decode-stream.js'
-import { GAVE_UP, MALFORMED, TRUNCATED } from '../shared/errors.js'
-import { finishReason, SLOT, usageOf } from '../shared/names.js'
+import { errorIn, GAVE_UP } from '../upstream/decode-error.js'
+import { choiceOf } from '../upstream/decode-stream.js'
+import { usageOf } from '../upstream/reply/decode-usage.js'
+import { finishReason } from '../upstream/reply/map-stop-reason.js'
+import { FRAME_SLOTS } from '../shared/names.js'
 import { textBytes, replyTextBytes } from './text-bytes.js'
 
-/** A quote inside a JSON string has a backslash before it, so what is found is a member. */
-const UNASKED = /,\s*"usage"\s*:\s*null/g
+/** A quote inside a JSON string has a backslash before it, so every match is a member. */
+const NULL_USAGE = /,\s*"usage"\s*:\s*null/g
 
-/** What is known of ordinary frames of one shape. */
-interface Ordinary {
-  /** What of them is not the client's. */
-  readonly trim: string
-  /** They say how many tokens there were so far. */
-  readonly counts: boolean
+/** Facts of ordinary frames of one shape. */
+interface OrdinaryFrame {
+  /** The part of the frame that only the gateway requested. */
+  readonly excess: string
+  /** The frames contain usage so far. */
+  readonly hasUsage: boolean
 }
 
 const DELTA = '"delta"'
 
 /**
- * One stream's watcher. `complete` is true after `[DONE]`; until then a reason is not the end,
- * because usage follows it (reliability D-61 leaves an end of file after a reason to the caller).
+ * Watches one stream. `isComplete` is true after `[DONE]`. A finish reason alone is not the end, because usage follows it;
+ * the caller decides about an end of file after a reason (reliability D-61).
  */
 export class ChunkTap implements StreamTap {
   usage: Usage = {}
@@ -51,19 +55,19 @@ export class ChunkTap implements StreamTap {
   excess = ''
   missingFrame = ''
   readonly terminator = 'data: [DONE]\n\n'
-  /** Answers, by their index, and whether each has its reason. */
-  private readonly answers = new Map<number, boolean>()
-  private readonly shapes = new FrameShapes<Ordinary>(SLOT)
-  /** Where the last frame had its delta, and most have theirs: a search takes longer than a look. */
+  /** Whether each choice has a finish reason, by the index of the choice. */
+  private readonly choices = new Map<number, boolean>()
+  private readonly shapes = new FrameShapes<OrdinaryFrame>(FRAME_SLOTS)
+  /** The offset of the delta in the last frame, at which most frames have theirs. */
   private deltaAt = -1
-  /** A call has begun: the reason of an answer that ends without one. */
+  /** A call has begun, which is the finish reason of a stream that ends without one. */
   private sawCall = false
-  /** The first chunk: a chunk that the upstream left out is like it. */
+  /** The first chunk, the model of a chunk that the upstream omitted. */
   private firstChunk: JsonObject | null = null
   private readonly includeUsage: boolean
   private readonly asChat: ((data: string) => string) | null
 
-  /** `asChat` makes a frame of another format one of this; such a stream gets no chunk that its upstream left out. */
+  /** `asChat` converts a frame of another format; such a stream gets no chunk that its upstream omitted. */
   constructor(request: TapRequest, asChat: ((data: string) => string) | null = null) {
     this.includeUsage = request.includeUsage
     this.asChat = asChat
@@ -71,7 +75,7 @@ export class ChunkTap implements StreamTap {
 
   get isFinished(): boolean {
     if (this.reason === null) return false
-    for (const hasReason of this.answers.values()) if (!hasReason) return false
+    for (const hasReason of this.choices.values()) if (!hasReason) return false
     return true
   }
 
@@ -82,28 +86,30 @@ export class ChunkTap implements StreamTap {
     this.outputSize.bytes += textBytes(data, this.deltaAt)
     if (this.hasContent) {
       const known = this.shapes.find(data)
-      if (known !== null && this.isRead(known, data)) return true
+      if (known !== null && this.takeKnown(known, data)) return true
     }
     if (data === '[DONE]' || data.trim() === '[DONE]') return this.endOfStream()
-    const chunk = parse(data)
+    const chunk = parseLatin1(data)
     if (chunk === null) {
-      this.error = { ...MALFORMED }
+      this.error = { ...MALFORMED_REPLY }
       return false
     }
-    this.excess = this.includeUsage ? '' : unasked(data, chunk)
+    this.excess = this.includeUsage ? '' : nullUsageIn(data, chunk)
     if (!this.watch(chunk)) return false
-    if (isOrdinary(chunk)) this.shapes.add(data, { trim: this.excess, counts: hasCounts(chunk) })
+    if (isOrdinary(chunk)) {
+      this.shapes.add(data, { excess: this.excess, hasUsage: hasUsage(chunk) })
+    }
     return true
   }
 
-  /** Of a frame like one before it only the counts are read, where there are any. */
-  private isRead({ trim, counts }: Ordinary, data: string): boolean {
-    if (counts) {
+  /** Reads the usage of a frame with a known shape, if it has any. False if the frame must be parsed. */
+  private takeKnown(frame: OrdinaryFrame, data: string): boolean {
+    if (frame.hasUsage) {
       const chunk = this.shapes.value(data)
       if (chunk === null) return false
       this.count(chunk)
     }
-    this.excess = trim
+    this.excess = frame.excess
     return true
   }
 
@@ -112,9 +118,9 @@ export class ChunkTap implements StreamTap {
       this.isComplete = true
       return true
     }
-    // As in the decoder: after content it is an end, before any the reply was cut.
+    // As in the decoder: `[DONE]` ends a reply with content, and truncates one without.
     if (!this.hasContent) {
-      this.error = { ...TRUNCATED }
+      this.error = { ...TRUNCATED_REPLY }
       return false
     }
     this.reason = this.sawCall ? 'tool-use' : 'stop'
@@ -124,10 +130,10 @@ export class ChunkTap implements StreamTap {
     return true
   }
 
-  /** The chunk with the reason that the upstream left out, for each of its answers; the bytes read as Latin-1. */
+  /** The chunk with the finish reasons that the upstream omitted, as bytes read as Latin-1. */
   private lastChunk(reason: string): string {
     const { id = '', created = 0, model = '' } = this.firstChunk ?? {}
-    const choices = [...this.answers.keys()].map((index) => {
+    const choices = [...this.choices.keys()].map((index) => {
       return { index, delta: {}, finish_reason: reason }
     })
     const chunk = { id, object: 'chat.completion.chunk', created, model, choices }
@@ -140,7 +146,7 @@ export class ChunkTap implements StreamTap {
     this.tier ??= stringOf(chunk['service_tier']) ?? null
     this.count(chunk)
     const choices = arrayOf(chunk['choices'])
-    this.error = failure(chunk) ?? (choices.some(gaveUp) ? { ...GAVE_UP } : null)
+    this.error = errorIn(chunk) ?? (choices.some(hasErrorReason) ? { ...GAVE_UP } : null)
     if (this.error !== null) return false
     for (const choice of choices) this.choice(objectOf(choice))
     return this.includeUsage || choices.length > 0 || !isObject(chunk['usage'])
@@ -158,18 +164,18 @@ export class ChunkTap implements StreamTap {
     const reason = choice['finish_reason']
     const hasReason = typeof reason === 'string' && reason !== ''
     const index = numberOf(choice['index']) ?? 0
-    this.answers.set(index, hasReason || this.answers.get(index) === true)
+    this.choices.set(index, hasReason || this.choices.get(index) === true)
     if (!hasReason) return
     this.hasContent = true
     this.reason ??= finishReason(reason)
   }
 }
 
-function gaveUp(choice: JsonValue): boolean {
+function hasErrorReason(choice: JsonValue): boolean {
   return objectOf(choice)['finish_reason'] === 'error'
 }
 
-/** Usage, reason, failure and model of a whole reply. */
+/** Usage, finish reason, error and model of a whole reply. */
 export function tapReply(body: JsonObject): TapResult {
   const choice = choiceOf(body)
   const usage = usageOf(body['usage'])
@@ -180,7 +186,7 @@ export function tapReply(body: JsonObject): TapResult {
       ? NO_OUTPUT
       : { bytes: replyTextBytes(body['choices'] ?? null), calls: 0 },
     reason: reason === undefined || reason === '' ? null : finishReason(reason),
-    error: failure(body) ?? (choice === null ? { ...MALFORMED } : null),
+    error: errorIn(body) ?? (choice === null ? { ...MALFORMED_REPLY } : null),
     model: nameOf(body),
     tier: stringOf(body['service_tier']) ?? null,
   }
@@ -191,7 +197,7 @@ function nameOf(body: JsonObject): string | null {
   return model === undefined || model === '' ? null : model
 }
 
-/** True where a delta says something: anything but a role and empty or null members. */
+/** Whether a delta has a member beside the role that is neither empty nor null. */
 function hasContent(delta: JsonObject): boolean {
   for (const key of Object.keys(delta)) {
     const value = delta[key]
@@ -201,7 +207,7 @@ function hasContent(delta: JsonObject): boolean {
   return false
 }
 
-/** True for a chunk without a reason, of those that hold no error. */
+/** Whether a chunk without an error has no finish reason. */
 function isOrdinary(chunk: JsonObject): boolean {
   return arrayOf(chunk['choices']).every((choice) => {
     const reason = objectOf(choice)['finish_reason']
@@ -209,24 +215,14 @@ function isOrdinary(chunk: JsonObject): boolean {
   })
 }
 
-function hasCounts(chunk: JsonObject): boolean {
+function hasUsage(chunk: JsonObject): boolean {
   return isObject(chunk['usage']) || isObject(chunk['x_groq'])
 }
 
-/** The empty usage that only the gateway asked for, as it stands in the frame. */
-function unasked(data: string, chunk: JsonObject): string {
+/** The text of `"usage":null`, which only the gateway requested; empty if there is none. */
+function nullUsageIn(data: string, chunk: JsonObject): string {
   if (chunk['usage'] !== null) return ''
-  const found = data.match(UNASKED)
-  // Where there are more, one of them is inside another member.
+  const found = data.match(NULL_USAGE)
+  // Of several matches, some are inside another member.
   return found?.length === 1 ? found[0] : ''
-}
-
-/** The frame is bytes read as Latin-1; what is shown to anyone must be read as UTF-8. */
-function parse(data: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(data, 'latin1').toString('utf8'))
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
 }

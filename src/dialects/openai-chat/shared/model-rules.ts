@@ -1,6 +1,6 @@
 /**
- * What OpenAI's models refuse, by the facts of the catalogue.
- * One set of rules for a body that is written here and for a client's own that passes.
+ * Fields and values that OpenAI's models refuse, by the facts of the catalogue. The rules apply to bodies that the gateway
+ * encodes and to bodies that pass through.
  *
  * Source: OpenAI API reference, "Reasoning models", and the errors that it answers, read 2026-11-20.
  */
@@ -11,48 +11,48 @@ import type { ReasoningEffort } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
 import type { Losses } from '../../dialect.js'
 
-/** What the client said of reasoning, and whether the request has tools. */
+/** The effort that the client requests, and whether the request has tools. */
 export interface RequestedEffort {
   effort: ReasoningEffort | undefined
   tools: boolean
 }
 
 /**
- * The `reasoning_effort` to send: the one asked for, or the nearest lower that the model has; below
- * all of them, its lowest. Undefined where none is to be sent. Throws `GatewayError(untranslatable)`
- * where the model takes tools on this endpoint only without reasoning, and reasoning was asked for.
+ * The `reasoning_effort` to send: the requested one, or the next lower that the model supports, or its lowest. Undefined if
+ * none is sent. Throws `GatewayError(untranslatable)` if the model accepts tools on this endpoint only without reasoning,
+ * and the client requests reasoning.
  */
 export function effortFor(
-  asked: RequestedEffort,
+  requested: RequestedEffort,
   model: ModelFacts,
   losses: Losses,
 ): string | undefined {
-  const effort = nearest(asked, model)
-  const differs = effort !== asked.effort
+  const effort = nearest(requested, model)
+  const differs = effort !== requested.effort
   if (differs && effort === undefined) {
-    if (asked.effort !== 'none') losses.drop('reasoning_effort', 'no-equivalent')
+    if (requested.effort !== 'none') losses.drop('reasoning_effort', 'no-equivalent')
   } else if (differs) losses.drop('reasoning_effort', 'approximated')
   return effort
 }
 
 function nearest({ effort, tools }: RequestedEffort, model: ModelFacts): string | undefined {
   if (model.reasoning === false) return undefined
-  // Such models refuse function tools on this endpoint unless reasoning is off.
+  // These models refuse function tools on this endpoint unless reasoning is off.
   if (model.chatToolsWithReasoning === false && tools && effort !== 'none') {
     if (effort === undefined && model.reasoningEfforts?.includes('none') === true) return 'none'
     throw new GatewayError(
       'untranslatable',
-      `tools: ${model.id} takes tools on this upstream only with reasoning_effort "none"`,
+      `tools: ${model.id} accepts tools on this upstream only with reasoning_effort "none"`,
       { param: 'tools' },
     )
   }
   return effort === undefined ? undefined : nearestEffort(effort, model.reasoningEfforts)
 }
 
-/** Taken only where the model does not reason at this effort, if at all. */
-const FREE: ReadonlySet<string> = new Set(['temperature', 'top_p', 'logprobs'])
-/** Taken by no model that can reason. */
-const PLAIN: ReadonlySet<string> = new Set([
+/** Accepted if the model does not reason at the effort of the request. */
+const WITHOUT_REASONING: ReadonlySet<string> = new Set(['temperature', 'top_p', 'logprobs'])
+/** Refused by every model that can reason. */
+const NON_REASONING_MODELS: ReadonlySet<string> = new Set([
   'frequency_penalty',
   'presence_penalty',
   'logit_bias',
@@ -60,15 +60,15 @@ const PLAIN: ReadonlySet<string> = new Set([
 ])
 
 /** The fields that some models refuse. */
-export const SAMPLING: readonly string[] = [...FREE, ...PLAIN]
+export const SAMPLING: readonly string[] = [...WITHOUT_REASONING, ...NON_REASONING_MODELS]
 
-/** Whether the model takes the field at this effort. */
+/** Whether the model accepts the field at this effort. */
 export function takes(field: string, model: ModelFacts, effort: string | undefined): boolean {
-  if (PLAIN.has(field)) return model.reasoning !== true
-  return !FREE.has(field) || takesSampling(model, effort)
+  if (NON_REASONING_MODELS.has(field)) return model.reasoning !== true
+  return !WITHOUT_REASONING.has(field) || takesSampling(model, effort)
 }
 
-/** True for the value that the model uses anyway, which is no loss. */
+/** Whether the value is the model's default, so that omitting it is not a loss. */
 export function isDefault(field: string, value: unknown): boolean {
   if (field === 'temperature' || field === 'top_p') return value === 1
   if (field === 'logit_bias') return isObject(value) && Object.keys(value).length === 0
@@ -76,8 +76,8 @@ export function isDefault(field: string, value: unknown): boolean {
 }
 
 /**
- * Whether `stop` goes to the model, which may refuse even one that says nothing. Throws
- * `GatewayError(untranslatable)` for stop sequences that it does not take.
+ * Whether to send `stop`; some models refuse even an empty one. Throws `GatewayError(untranslatable)` for stop sequences
+ * that the model does not accept.
  */
 export function takesStop(stop: unknown, model: ModelFacts): boolean {
   if (model.stop !== false) return true
@@ -85,7 +85,7 @@ export function takesStop(stop: unknown, model: ModelFacts): boolean {
   if (isNone) return false
   throw new GatewayError(
     'untranslatable',
-    `stop: ${model.id} takes no stop sequences. Leave it out, or ask for a model that does.`,
+    `stop: ${model.id} accepts no stop sequences. Leave it out, or choose a model that does.`,
     { param: 'stop' },
   )
 }

@@ -1,6 +1,6 @@
 /**
- * Reasoning state in the words of this format: what clients see of it, and what they may send back.
- * Knows no upstream but by the name of its state. Signatures are opaque: nothing here reads one.
+ * Reasoning state in the members that chat clients use for it: encoding for replies, decoding from messages. Signatures are
+ * opaque.
  *
  * Sources: OpenRouter, "Reasoning tokens" (`reasoning_details`); LiteLLM, "Thinking" (`thinking_blocks`);
  * Google, "OpenAI compatibility" (`extra_content`), all read 2026-11-20.
@@ -10,14 +10,14 @@ import { type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
 import type { AssistantPart, ThinkingPart, ToolCall } from '../../../chat/request.js'
 import { array, given, object, string } from '../../../wire/json/check-fields.js'
 
-/** The `format` of a detail, by the dialect whose state it is. */
+/** The `format` of a detail, by the dialect of the reasoning state. */
 const FORMATS: Readonly<Record<string, string>> = {
   anthropic: 'anthropic-claude-v1',
   gemini: 'google-gemini-v1',
   'openai-responses': 'openai-responses-v1',
 }
 
-/** The state that a message brought back. */
+/** The reasoning state in a client's message. */
 export interface ReasoningState {
   thoughts: ThinkingPart[]
   /** Signatures of calls, by the call's id. */
@@ -26,10 +26,10 @@ export interface ReasoningState {
   texts: string[]
 }
 
-/** A message holds no more blocks than this. */
+/** Limit for the details of one message. */
 const MAX_DETAILS = 4_096
 
-/** Numbers the details of one answer; null where the upstream's state has no form of its own. */
+/** Encodes the `reasoning_details` of one reply, numbered from 0. */
 export class Details {
   private readonly origin: string
   private readonly format: string
@@ -40,21 +40,21 @@ export class Details {
     this.format = format
   }
 
-  /** `origin` is the dialect of the upstream. */
+  /** `origin` is the dialect of the upstream. Null if its reasoning state has no `format` of its own. */
   static of(origin: string | undefined): Details | null {
     const format = origin === undefined ? undefined : FORMATS[origin]
     return origin === undefined || format === undefined ? null : new Details(origin, format)
   }
 
-  /** The details of a block that is complete; empty where it has no reasoning state. */
+  /** The details of a complete block; empty if it has no reasoning state. */
   take(block: ReplyBlock): JsonObject[] {
     switch (block.type) {
       case 'thinking':
         return this.thinking(block.text, block.signature, block.redacted)
       case 'text':
-        return block.signature === undefined ? [] : [this.sealed(block.signature)]
+        return block.signature === undefined ? [] : [this.encrypted(block.signature)]
       case 'tool':
-        return block.signature === undefined ? [] : [this.sealed(block.signature, block.id)]
+        return block.signature === undefined ? [] : [this.encrypted(block.signature, block.id)]
       default:
         return []
     }
@@ -68,14 +68,14 @@ export class Details {
     if (this.origin === 'openai-responses') {
       const summary = text === '' ? [] : [this.detail({ type: 'reasoning.summary', summary: text })]
       const data = redacted ?? signature
-      return data === undefined ? summary : [...summary, this.sealed(data)]
+      return data === undefined ? summary : [...summary, this.encrypted(data)]
     }
-    if (redacted !== undefined) return [this.sealed(redacted)]
-    const said = { type: 'reasoning.text', text }
-    return [this.detail(signature === undefined ? said : { ...said, signature })]
+    if (redacted !== undefined) return [this.encrypted(redacted)]
+    const detail = { type: 'reasoning.text', text }
+    return [this.detail(signature === undefined ? detail : { ...detail, signature })]
   }
 
-  private sealed(data: string, id?: string): JsonObject {
+  private encrypted(data: string, id?: string): JsonObject {
     const named = id === undefined ? {} : { id }
     return this.detail({ type: 'reasoning.encrypted', data, ...named })
   }
@@ -85,7 +85,7 @@ export class Details {
   }
 }
 
-/** Where Google's own compatible endpoint puts the state of a call, and of a message's text. */
+/** The `extra_content` of a call or a text, as Google's OpenAI-compatible endpoint sends it. */
 export function signatureOut(signature: string): JsonObject {
   return { google: { thought_signature: signature } }
 }
@@ -98,8 +98,8 @@ export function thoughtSignature(item: JsonObject): string | undefined {
 }
 
 /**
- * What a message brings back: `reasoning_details`, else `thinking_blocks`, else plain text, which is
- * never taken for signed thinking. Google's signatures are beside all of them.
+ * The reasoning state of a message: `reasoning_details`, else `thinking_blocks`, else unsigned text. Google's signatures in
+ * `extra_content` are read in addition.
  */
 export function decodeReasoning(item: JsonObject, path: string): ReasoningState {
   const state: ReasoningState = { thoughts: [], calls: new Map(), texts: [] }
@@ -140,14 +140,14 @@ function thought(detail: JsonObject, origin: string, data: string | undefined): 
 }
 
 /**
- * The summary and the sealed text of one reasoning item are two details, one after the other. Other
- * gateways give the item's id beside them; ours has it in its state.
+ * Adds a detail of a Responses reasoning item, whose summary and encrypted content are two details in sequence. Other
+ * gateways send the item's id as a member; this gateway has it in the state.
  */
 function addItem(thoughts: ThinkingPart[], detail: JsonObject): void {
   const { signature, text } = thought(detail, '', undefined)
   const id = stringOf(detail['id'])
-  const sealed = stringOf(detail['data']) ?? signature
-  const data = sealed === undefined || id === undefined ? sealed : `${id}:${sealed}`
+  const encrypted = stringOf(detail['data']) ?? signature
+  const data = encrypted === undefined || id === undefined ? encrypted : `${id}:${encrypted}`
   const last = thoughts.at(-1)
   if (data === undefined || last?.origin !== 'openai-responses' || last.signature !== undefined) {
     const part: ThinkingPart = { type: 'thinking', text, origin: 'openai-responses' }
@@ -155,7 +155,7 @@ function addItem(thoughts: ThinkingPart[], detail: JsonObject): void {
   } else last.signature = data
 }
 
-/** LiteLLM hands out Anthropic's blocks as they are. */
+/** Anthropic's thinking blocks, which LiteLLM passes to clients unchanged. */
 function decodeBlocks(item: JsonObject, path: string, state: ReasoningState): void {
   const origin = 'anthropic'
   for (const [at, value] of array(item['thinking_blocks'], path, MAX_DETAILS).entries()) {
@@ -169,17 +169,20 @@ function decodeBlocks(item: JsonObject, path: string, state: ReasoningState): vo
   }
 }
 
-/** DeepSeek says `reasoning_content`, Groq `reasoning`. */
+/** Unsigned reasoning: `reasoning_content` (DeepSeek) or `reasoning` (Groq). */
 function plainThoughts(item: JsonObject, path: string): ThinkingPart[] {
   for (const key of ['reasoning_content', 'reasoning']) {
     if (!given(item[key])) continue
-    const said = string(item[key], `${path}.${key}`)
-    return said === '' ? [] : [{ type: 'thinking', text: said, origin: 'openai-chat' }]
+    const text = string(item[key], `${path}.${key}`)
+    return text === '' ? [] : [{ type: 'thinking', text, origin: 'openai-chat' }]
   }
   return []
 }
 
-/** Puts the signatures where they belong. The last one is that of the message's last text, empty or not. */
+/**
+ * Attaches the signatures to calls and parts. The last text signature belongs to the last text part; the others get empty
+ * text parts before it.
+ */
 export function sign(state: ReasoningState, parts: AssistantPart[], calls: ToolCall[]): void {
   for (const call of calls) {
     const signature = state.calls.get(call.id)
@@ -196,7 +199,7 @@ export function sign(state: ReasoningState, parts: AssistantPart[], calls: ToolC
   } else parts.push(...carriers, carrier(last))
 }
 
-/** A signature that came on an empty text. */
+/** An empty text with a signature. */
 function carrier(signature: string): AssistantPart {
   return { type: 'text', text: '', signature }
 }

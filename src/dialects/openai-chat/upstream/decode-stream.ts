@@ -1,10 +1,10 @@
 /**
- * Reads what an upstream answers, whole or in chunks, whatever disorder it is in.
- * Emits a grammatical stream for any input; knows no client dialect.
+ * Decodes the chunks of a stream, and a whole reply as one chunk. Emits a grammatical event stream for any input, however
+ * disordered. Only the first choice is decoded.
  *
- * Rules: finish waits for `[DONE]` or the end, because usage comes after `finish_reason`; an end after
- * `finish_reason` is complete without `[DONE]`, and so is `[DONE]` after content without a `finish_reason`
- * (OpenRouter's streams from Novita). An end without either is a truncated reply. Only the first choice is read.
+ * The `finish` event waits for `[DONE]` or the end of the stream, because usage follows `finish_reason`. The end of the
+ * stream after `finish_reason` completes a reply without `[DONE]`, and so does `[DONE]` after content without a
+ * `finish_reason` (OpenRouter's streams from Novita). An end with neither is a truncated reply.
  */
 import type { Citation, EventSink, FinishReason } from '../../../chat/event.js'
 import {
@@ -18,17 +18,19 @@ import {
 } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import type { WireError } from '../../../errors.js'
-import { decodeErrorPayload } from '../../../wire/openai/decode-error.js'
 import { clientNames } from '../../../wire/openai/names.js'
+import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../../wire/reply-faults.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { Blocks } from './reply/decode-blocks.js'
-import { GAVE_UP, MALFORMED, TRUNCATED } from '../shared/errors.js'
+import { FRAME_SLOTS } from '../shared/names.js'
 import { thoughtSignature } from '../shared/reasoning.js'
-import { finishReason, SLOT, usageOf } from '../shared/names.js'
+import { errorIn, GAVE_UP } from './decode-error.js'
+import { usageOf } from './reply/decode-usage.js'
+import { finishReason } from './reply/map-stop-reason.js'
 
-/** What a delta or message may hold that is read here, or says nothing to a client (Groq's `channel`). */
-const READ = new Set([
+/** Members of a delta or message that are decoded here or have no meaning for clients (Groq's `channel`). */
+const KNOWN_MEMBERS = new Set([
   'annotations',
   'channel',
   'content',
@@ -42,8 +44,8 @@ const READ = new Set([
   'tool_calls',
 ])
 
-/** More kinds of members that nobody here knows than any vendor has. */
-const MAX_STRANGERS = 16
+/** Limit for the names of unknown members that are reported; no vendor has that many. */
+const MAX_UNKNOWN_MEMBERS = 16
 
 /** Decodes one stream. */
 export class ChunkDecoder implements StreamDecoder {
@@ -54,13 +56,13 @@ export class ChunkDecoder implements StreamDecoder {
   private started = false
   private ended = false
   private raw: string | null = null
-  /** The answer ended without a reason. */
-  private isUnnamed = false
+  /** The stream ended without a finish reason. */
+  private lacksReason = false
   private usage: JsonValue | undefined
   private tier: string | undefined
-  /** Members with something in them that the canon has no place for. */
-  private strangers: Set<string> | null = null
-  private readonly shapes = new FrameShapes<true>(SLOT)
+  /** Names of non-empty members that have no canonical event. */
+  private unknownMembers: Set<string> | null = null
+  private readonly shapes = new FrameShapes<true>(FRAME_SLOTS)
 
   constructor(request: ChatRequest, sink: EventSink) {
     this.sink = sink
@@ -76,11 +78,11 @@ export class ChunkDecoder implements StreamDecoder {
     try {
       chunk = JSON.parse(data)
     } catch {
-      return this.fail(MALFORMED)
+      return this.fail(MALFORMED_REPLY)
     }
-    if (!isObject(chunk)) return this.fail(MALFORMED)
+    if (!isObject(chunk)) return this.fail(MALFORMED_REPLY)
     this.chunk(chunk)
-    // From the first choice on nothing of a chunk is kept.
+    // Chunks before the first choice set id and model, which must not be read from a known shape.
     if (this.started) this.shapes.add(data, true)
   }
 
@@ -90,11 +92,11 @@ export class ChunkDecoder implements StreamDecoder {
 
   /** A whole reply is one chunk whose choice has a `message` and a reason. */
   whole(body: JsonObject): void {
-    if (failure(body) === null && choiceOf(body) === null) {
-      return this.fail(MALFORMED)
+    if (errorIn(body) === null && choiceOf(body) === null) {
+      return this.fail(MALFORMED_REPLY)
     }
     this.chunk(body)
-    // Valid JSON cannot be cut short, so a missing reason is only a missing word.
+    // Valid JSON is never truncated, so a whole reply without a finish reason is complete.
     if (this.raw === null) this.raw = ''
     if (!this.ended) this.finish()
   }
@@ -104,22 +106,22 @@ export class ChunkDecoder implements StreamDecoder {
     if (this.model === '') this.model = stringOf(chunk['model']) ?? ''
     if (this.tier === undefined) this.tier = stringOf(chunk['service_tier'])
     this.count(chunk)
-    const error = failure(chunk)
+    const error = errorIn(chunk)
     if (error !== null) return this.fail(error)
     const choice = choiceOf(chunk)
     if (choice === null) return
     this.start()
-    // What comes after the reason is not part of the answer.
+    // Content after the finish reason is not part of the reply.
     if (this.raw !== null) return
     const whole = !isObject(choice['delta'])
     if (!this.delta(objectOf(choice[whole ? 'message' : 'delta']), whole)) {
-      return this.fail(MALFORMED)
+      return this.fail(MALFORMED_REPLY)
     }
     const reason = choice['finish_reason']
     if (typeof reason === 'string' && reason !== '') this.raw = reason
   }
 
-  /** Usage goes out as soon as it is known, so that a stream that breaks off is still priced. */
+  /** Emits usage as soon as it arrives, so that a truncated stream is still priced. */
   private count(chunk: JsonObject): void {
     const usage = chunk['usage'] ?? objectOf(chunk['x_groq'])['usage']
     if (!isObject(usage)) return
@@ -134,24 +136,26 @@ export class ChunkDecoder implements StreamDecoder {
     if (this.usage !== undefined) this.sink.event({ type: 'usage', usage: usageOf(this.usage) })
   }
 
-  /** False where the delta cannot be understood. */
+  /** False if the delta is malformed. */
   private delta(delta: JsonObject, whole: boolean): boolean {
     const { blocks } = this
     const { content } = delta
-    // Most pieces are text and nothing else.
-    for (const key in delta) if (key !== 'content' && !READ.has(key)) this.meet(key, delta[key])
+    // Most deltas have `content` only.
+    for (const key in delta) {
+      if (key !== 'content' && !KNOWN_MEMBERS.has(key)) this.noteUnknown(key, delta[key])
+    }
     const thought = stringOf(delta['reasoning_content']) ?? stringOf(delta['reasoning']) ?? ''
-    let ok = blocks.words('thinking', thought)
+    let ok = blocks.text('thinking', thought)
     ok &&= this.content(content)
     for (const item of arrayOf(delta['annotations'])) {
       const citation = citationOf(item)
       if (citation !== null) blocks.cite(citation)
     }
     for (const item of arrayOf(delta['images'])) ok &&= this.image(item)
-    ok &&= blocks.words('refusal', stringOf(delta['refusal']) ?? '')
+    ok &&= blocks.text('refusal', stringOf(delta['refusal']) ?? '')
     const calls = arrayOf(delta['tool_calls'])
     for (const [at, item] of calls.entries()) {
-      ok &&= isObject(item) && this.call(item, whole ? at : placeOf(item, calls, this.blocks.calls))
+      ok &&= isObject(item) && this.call(item, whole ? at : indexOf(item, calls, this.blocks.calls))
     }
     const legacy = delta['function_call']
     return ok && (isObject(legacy) ? this.call({ function: legacy }, 0) : true)
@@ -159,25 +163,25 @@ export class ChunkDecoder implements StreamDecoder {
 
   /** A string, or Mistral's list of text and thinking parts (recorded). */
   private content(value: JsonValue | undefined): boolean {
-    if (typeof value === 'string') return this.blocks.words('text', value)
+    if (typeof value === 'string') return this.blocks.text('text', value)
     return arrayOf(value).every((item) => {
       const part = objectOf(item)
-      if (part['type'] === 'text') return this.blocks.words('text', stringOf(part['text']) ?? '')
+      if (part['type'] === 'text') return this.blocks.text('text', stringOf(part['text']) ?? '')
       if (part['type'] !== 'thinking') {
-        this.meet(stringOf(part['type']) ?? 'content', part)
+        this.noteUnknown(stringOf(part['type']) ?? 'content', part)
         return true
       }
       const thinking = part['thinking']
-      const said =
+      const thought =
         stringOf(thinking) ??
         arrayOf(thinking)
           .map((it) => stringOf(objectOf(it)['text']) ?? '')
           .join('')
-      return this.blocks.words('thinking', said)
+      return this.blocks.text('thinking', thought)
     })
   }
 
-  /** A picture beside the content (OpenRouter). */
+  /** An image beside the content (OpenRouter). */
   private image(item: JsonValue): boolean {
     const url = stringOf(objectOf(objectOf(item)['image_url'])['url']) ?? ''
     return url === '' || this.blocks.image(url)
@@ -187,7 +191,7 @@ export class ChunkDecoder implements StreamDecoder {
     const custom = isObject(item['custom'])
     const inner = objectOf(custom ? item['custom'] : item['function'])
     const text = inner[custom ? 'input' : 'arguments']
-    const piece = {
+    const fragment = {
       index,
       id: stringOf(item['id']) ?? '',
       name: stringOf(inner['name']) ?? '',
@@ -195,43 +199,36 @@ export class ChunkDecoder implements StreamDecoder {
       custom,
     }
     const signature = thoughtSignature(item)
-    return this.blocks.call(signature === undefined ? piece : { ...piece, signature })
+    return this.blocks.call(signature === undefined ? fragment : { ...fragment, signature })
   }
 
-  private meet(name: string, value: JsonValue | undefined): void {
+  private noteUnknown(name: string, value: JsonValue | undefined): void {
     if (value === undefined || value === null || value === '') return
     if (typeof value === 'object' && Object.keys(value).length === 0) return
-    this.strangers ??= new Set()
-    if (this.strangers.size < MAX_STRANGERS) this.strangers.add(name)
+    this.unknownMembers ??= new Set()
+    if (this.unknownMembers.size < MAX_UNKNOWN_MEMBERS) this.unknownMembers.add(name)
   }
 
-  /** The format's own end. Without a reason before it the answer is whole all the same, if there is one. */
+  /** `[DONE]`. After content it completes the reply even without a finish reason. */
   private terminator(): void {
-    if (this.raw === null && this.blocks.began) {
+    if (this.raw === null && this.blocks.hasBlocks) {
       this.raw = ''
-      this.isUnnamed = true
+      this.lacksReason = true
     }
     this.finish()
   }
 
   private finish(): void {
-    if (this.raw === null) {
-      return this.fail(TRUNCATED)
-    }
-    if (this.raw === 'error') {
-      return this.fail(GAVE_UP)
-    }
-    if (!this.blocks.finish()) {
-      return this.fail(MALFORMED)
-    }
+    if (this.raw === null) return this.fail(TRUNCATED_REPLY)
+    if (this.raw === 'error') return this.fail(GAVE_UP)
+    if (!this.blocks.finish()) return this.fail(MALFORMED_REPLY)
     this.ended = true
-    // Handed on by name alone, so that their loss is reported.
-    for (const type of this.strangers ?? []) {
+    // An event with the name alone, so that encoders report the loss.
+    for (const type of this.unknownMembers ?? []) {
       const index = this.blocks.next()
       this.sink.event({ type: 'opaque', index, provider: 'openai-chat', block: { type } })
     }
-    // No word for it is the word for an ordinary end.
-    let reason: FinishReason = this.isUnnamed ? 'stop' : finishReason(this.raw)
+    let reason: FinishReason = this.lacksReason ? 'stop' : finishReason(this.raw)
     if (reason === 'stop' && this.blocks.calls > 0) reason = 'tool-use'
     const raw = this.raw === '' ? null : this.raw
     const { tier } = this
@@ -249,19 +246,7 @@ export class ChunkDecoder implements StreamDecoder {
   }
 }
 
-/** Decodes a whole reply. Never throws; emits the same events that a stream of it would. */
-export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void {
-  new ChunkDecoder(request, sink).whole(body)
-}
-
-/** The failure that a 200 carries, alone or beside its choices, or null. */
-export function failure(chunk: JsonObject): WireError | null {
-  const error = chunk['error'] ?? objectOf(arrayOf(chunk['choices'])[0])['error']
-  if (error === undefined || error === null || error === false || error === '') return null
-  return decodeErrorPayload(error)
-}
-
-/** The first choice: the one at place 0, or one that has no usable place. */
+/** The first choice: the one with index 0, or without a valid index. */
 export function choiceOf(chunk: JsonObject): JsonObject | null {
   for (const item of arrayOf(chunk['choices'])) {
     if (!isObject(item)) continue
@@ -272,10 +257,10 @@ export function choiceOf(chunk: JsonObject): JsonObject | null {
 }
 
 /**
- * The place of a streamed piece as the upstream counts; null where it gives none (or -1). Several
- * calls in one list with neither a place nor an id are told apart by having a name each.
+ * The upstream's index of the call of a fragment; null if it sends none (or -1). Several calls in one list that have a name
+ * but neither an index nor an id get negative indexes, because each is a call of its own.
  */
-function placeOf(item: JsonObject, siblings: readonly JsonValue[], calls: number): number | null {
+function indexOf(item: JsonObject, siblings: readonly JsonValue[], calls: number): number | null {
   const index = numberOf(item['index'])
   if (index !== undefined && index >= 0) return index
   const named = stringOf(objectOf(item['function'])['name']) ?? ''

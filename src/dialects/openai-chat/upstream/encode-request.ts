@@ -1,20 +1,21 @@
 /**
- * Writes a canonical request as a chat-completions body.
- * Knows the model's facts and no client dialect; what cannot be said is a loss or a refusal.
+ * Encodes a canonical request as a chat-completions body. A field that the format cannot express is reported as a loss, or
+ * refused if the reply would be wrong without it.
  *
  * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
  */
 import type { JsonObject, JsonValue } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
-import type { ChatRequest, ResponseFormat, Tool, ToolChoice } from '../../../chat/request.js'
+import type { ChatRequest, ResponseFormat, Tool } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
 import { wireName } from '../../../wire/openai/names.js'
+import { encodeChoice } from '../../../wire/openai/tool-fields.js'
 import type { Losses } from '../../dialect.js'
 import { encodeMessages } from './request/encode-messages.js'
 import { effortFor, isDefault, takes, takesStop } from '../shared/model-rules.js'
 import { SERVICE_TIERS } from '../shared/names.js'
 
-/** Fields of this format that the canon keeps by name; others belong to some other format. */
+/** Fields of this format in `request.rest`. Other fields there belong to other formats. */
 const OWN = new Set([
   'audio',
   'metadata',
@@ -28,7 +29,7 @@ const OWN = new Set([
   'web_search_options',
 ])
 
-/** The body for an upstream that speaks this format. */
+/** The body for an upstream of this format. Throws `GatewayError(untranslatable)`; reports to `losses`. */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
   const body: JsonObject = {
     model: request.model,
@@ -49,7 +50,12 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
 function encodeTools(request: ChatRequest, body: JsonObject): void {
   if (request.tools.length > 0) body['tools'] = request.tools.map(encodeTool)
   const { toolChoice, tools, parallelToolCalls } = request
-  if (toolChoice !== undefined) body['tool_choice'] = encodeToolChoice(toolChoice, tools)
+  if (toolChoice !== undefined) {
+    body['tool_choice'] = encodeChoice(toolChoice, tools, {
+      named: (type, name) => ({ type, [type]: { name } }),
+      allowed: (mode, named) => ({ type: 'allowed_tools', allowed_tools: { mode, tools: named } }),
+    })
+  }
   if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
 }
 
@@ -65,45 +71,19 @@ function encodeTool(tool: Tool): JsonObject {
   return { type: 'function', function: inner }
 }
 
-function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): string | JsonObject {
-  const customs = new Set(tools.filter((tool) => tool.custom !== undefined).map(({ name }) => name))
-  const named = (name: string): JsonObject => {
-    const custom = customs.has(name)
-    const type = custom ? 'custom' : 'function'
-    return { type, [type]: { name: wireName(name) } }
-  }
-  switch (choice.mode) {
-    case 'auto':
-    case 'none':
-    case 'required':
-      return choice.mode
-    case 'named':
-      return named(choice.name)
-    case 'allowed': {
-      const mode = choice.required ? 'required' : 'auto'
-      return {
-        type: 'allowed_tools',
-        allowed_tools: { mode, tools: choice.names.map(named) },
-      }
-    }
-    default:
-      return choice satisfies never
-  }
-}
-
 function encodeEffort(
   { reasoningEffort, tools }: ChatRequest,
   model: ModelFacts,
   body: JsonObject,
   losses: Losses,
 ): string | undefined {
-  const asked = { effort: reasoningEffort, tools: tools.length > 0 }
-  const effort = effortFor(asked, model, losses)
+  const requested = { effort: reasoningEffort, tools: tools.length > 0 }
+  const effort = effortFor(requested, model, losses)
   if (effort !== undefined) body['reasoning_effort'] = effort
   return effort
 }
 
-/** Sampling parameters, where the model takes them. */
+/** Sampling parameters, if the model accepts them. */
 function encodeSampling(
   request: ChatRequest,
   model: ModelFacts,
@@ -132,7 +112,7 @@ function encodeSampling(
 
 function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject): void {
   const limit = request.maxOutputTokens
-  // OpenAI's own models take the new name and some refuse the old; others know only the old.
+  // Some of OpenAI's models refuse the old name; other vendors accept only the old name.
   const key = model.family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
   if (limit !== undefined) body[key] = limit
   if (takesStop(request.stop, model) && request.stop !== undefined) {
@@ -145,14 +125,14 @@ function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject)
   if (request.userId !== undefined) body['user'] = request.userId
 }
 
-/** OpenAI's own models take no more; other upstreams of the format may. */
+/** OpenAI's limit; other upstreams of the format may accept more. */
 const MAX_STOP = 4
 
 function stopOf(stop: string[], { family }: ModelFacts): string[] {
   if (family !== 'openai' || stop.length <= MAX_STOP) return stop
   throw new GatewayError(
     'untranslatable',
-    `stop: this upstream takes at most ${MAX_STOP} stop sequences. Send fewer, or choose another model.`,
+    `stop: this upstream accepts at most ${MAX_STOP} stop sequences. Send fewer, or choose another model.`,
     { param: 'stop' },
   )
 }

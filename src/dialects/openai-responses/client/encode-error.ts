@@ -1,18 +1,13 @@
 /**
- * Errors as clients of the Responses format get them: before a stream, and as its last event.
+ * Errors for clients of Responses: before a reply, and as the last event of a stream.
  *
  * Source: OpenAI API reference, "Error codes" and "response.failed", read 2026-11-20.
  */
-import { type ErrorKind, rowOf, type WireError } from '../../../errors.js'
+import { rowOf, type WireError } from '../../../errors.js'
 import { errorBody } from '../../../wire/error-body.js'
+import { withErrorName } from '../../../wire/openai/error-names.js'
 
-/** The format's own names for what apps look for in a message. */
-const WORDS: Readonly<Partial<Record<ErrorKind, string>>> = {
-  context_too_long: 'context_length_exceeded: ',
-  unknown_model: 'model_not_found: ',
-}
-
-/** What the fields of the canon are called here. */
+/** The names of canonical fields in this format. */
 const NAMES: readonly (readonly [RegExp, string])[] = [
   [/^messages(?=\[|$|\.)/, 'input'],
   [/^max_completion_tokens\b/, 'max_output_tokens'],
@@ -21,39 +16,46 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/^verbosity\b/, 'text.verbosity'],
 ]
 
-/** The path of a field as this format has it. */
+/** The path of a canonical field in this format. */
 export function fieldName(path: string): string {
   for (const [pattern, name] of NAMES) if (pattern.test(path)) return path.replace(pattern, name)
   return path
 }
 
-/** The error in the words of this format. */
-export function spelled(error: WireError): WireError {
-  const { kind, param } = error
-  const prefix = WORDS[kind] ?? ''
-  const message = error.message.startsWith(prefix) ? error.message : prefix + error.message
-  if (param === undefined) return { ...error, message }
+/** The error with OpenAI's name for its kind and with the field names of this format. */
+export function withFieldNames(error: WireError): WireError {
+  const named = withErrorName(error)
+  const { message, param } = named
+  if (param === undefined) return named
   const own = fieldName(param)
-  // Messages begin with the field that they are about.
-  const named = message.startsWith(param) ? own + message.slice(param.length) : message
-  return { ...error, message: named, param: own }
+  // Messages about a field begin with its path.
+  const renamed = message.startsWith(param) ? own + message.slice(param.length) : message
+  return { ...named, message: renamed, param: own }
 }
 
-/** Status and body for a client. */
+/** HTTP status and JSON body. */
 export function encodeError(error: WireError): { status: number; body: string } {
-  return { status: rowOf(error.kind).status, body: errorBody(spelled(error)) }
+  return { status: rowOf(error.kind).status, body: errorBody(withFieldNames(error)) }
 }
 
-/** The event that ends a stream of which nothing else is known. */
-export function encodeStreamError(error: WireError): string {
-  const { kind, message } = spelled(error)
+/** `error` of a failed response. */
+export function responseError({ kind, message }: WireError): {
+  code: string
+  message: string
+  kind: string
+} {
   const code = kind === 'upstream_busy' ? 'rate_limit_exceeded' : 'server_error'
-  const response = {
-    object: 'response',
-    status: 'failed',
-    error: { code, message, kind },
-    output: [],
-  }
-  const event = { type: 'response.failed', sequence_number: 0, response }
+  return { code, message, kind }
+}
+
+/** The `response.failed` event of a stream whose response object is unknown. */
+export function encodeStreamError(error: WireError): string {
+  return failedEvent({ object: 'response', output: [] }, error, 0)
+}
+
+/** The `response.failed` event: `response` with the error, in the words of this format. */
+export function failedEvent(response: object, error: WireError, sequenceNumber: number): string {
+  const failed = { ...response, status: 'failed', error: responseError(withFieldNames(error)) }
+  const event = { type: 'response.failed', sequence_number: sequenceNumber, response: failed }
   return `event: response.failed\ndata: ${JSON.stringify(event)}\n\n`
 }

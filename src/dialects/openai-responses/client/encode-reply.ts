@@ -1,19 +1,15 @@
-/**
- * Writes a whole reply as a response object.
- * Knows no upstream: it sees only the folded answer.
- */
+/** Encodes a whole reply as a response object. */
 import type { Reply, ReplyBlock } from '../../../chat/reply/fold.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { writeReasoningToken } from '../../../wire/reasoning-token.js'
 import { sizedText, type SizedText } from '../../../wire/frames/sized-text.js'
 import type { Seed } from '../../dialect.js'
 import { ORIGIN } from '../shared/reasoning-state.js'
+import { encodeCitation } from './reply/encode-citations.js'
 import {
-  annotationOf,
   callItem,
   imageItem,
   itemId,
-  logprobsOut,
   messageItem,
   namedCall,
   reasoningItem,
@@ -21,19 +17,21 @@ import {
   textPart,
   type ItemPrefix,
 } from './reply/encode-content.js'
-import { ResponseObject, statusOf } from './reply/response-object.js'
+import { encodeLogprobs } from './reply/encode-logprobs.js'
+import { encodeStatus } from './reply/map-stop-reason.js'
+import { ResponseObject } from './reply/response-object.js'
 
-/** The body of a finished answer; `seed` gives its id, time and model. */
+/** The body of a finished reply; `seed` has its id, time and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
   const { reason, usage, serviceTier } = reply
   const items = new Items(request, seed)
   for (const block of reply.blocks) items.add(block)
-  items.endMessage(statusOf(reason))
-  const ended = { reason, usage, serviceTier }
-  return sizedText(new ResponseObject(request, seed).ended(items.texts, ended))
+  items.endMessage(encodeStatus(reason))
+  const ending = { reason, usage, serviceTier }
+  return sizedText(new ResponseObject(request, seed).ended(items.texts, ending))
 }
 
-/** The items of one reply. Texts and refusals that stand side by side are one message. */
+/** The items of one reply. Adjacent texts and refusals are one message. */
 class Items {
   readonly texts: string[] = []
   private parts: string[] = []
@@ -47,10 +45,10 @@ class Items {
 
   add(block: ReplyBlock): void {
     if (block.type === 'text') {
-      const notes = block.citations.flatMap((each) => annotationOf(each) ?? [])
-      const tokens = block.logprobs === undefined ? '[]' : logprobsOut(block.logprobs)
-      this.parts.push(textPart(block.text, `[${notes.join(',')}]`, tokens))
-      if (block.signature !== undefined) this.carry(block.signature, 'text')
+      const annotations = block.citations.flatMap((each) => encodeCitation(each) ?? [])
+      const tokens = block.logprobs === undefined ? '[]' : encodeLogprobs(block.logprobs)
+      this.parts.push(textPart(block.text, `[${annotations.join(',')}]`, tokens))
+      if (block.signature !== undefined) this.addState(block.signature, 'text')
       return
     }
     if (block.type === 'refusal') {
@@ -81,7 +79,7 @@ class Items {
         const json = custom ? block.json : argumentsOf(block.json)
         const call = namedCall(this.request, { callId: block.id, name: block.name, json, custom })
         this.texts.push(callItem(this.id(custom ? 'ctc' : 'fc'), call, 'completed'))
-        if (block.signature !== undefined) this.carry(block.signature, { call: block.id })
+        if (block.signature !== undefined) this.addState(block.signature, { call: block.id })
         return
       }
       case 'image': {
@@ -97,8 +95,8 @@ class Items {
     }
   }
 
-  /** The state of a call or of a text is an item of its own. */
-  private carry(signature: string, of: 'text' | { call: string }): void {
+  /** Adds the signature of a call or a text, if the client requests it, as a reasoning item of its own. */
+  private addState(signature: string, of: 'text' | { call: string }): void {
     const { origin } = this.seed
     if (this.request.includeReasoningState !== true || origin === undefined) return
     this.endMessage('completed')
@@ -111,7 +109,7 @@ class Items {
   }
 }
 
-/** The state of a thought; undefined if it has none, or the client did not ask for it. */
+/** The state of a thinking block as a token; undefined if it has none or the client does not request it. */
 export function stateToken(
   request: ChatRequest,
   origin: string | undefined,
@@ -126,7 +124,7 @@ export function stateToken(
   })
 }
 
-/** A call without arguments is an empty object; clients parse the text. */
+/** `{}` for a call without arguments, because clients parse the text. */
 export function argumentsOf(json: string): string {
   return json.trim() === '' ? '{}' : json
 }

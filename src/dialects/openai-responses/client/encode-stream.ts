@@ -1,12 +1,10 @@
 /**
- * Writes canonical events as the events of a streamed response.
- * Assumes order: the grammar stands before it. Each event has the next `sequence_number`, and the output of the last
- * event is what the events before it told. A message stays open while texts follow each other, since each is a part of it.
+ * Encodes canonical events as the events of a streamed response. The events must be in the order that `chat/grammar.ts`
+ * enforces. The output in the last event equals the items of the events before it.
  *
  * Source: OpenAI API reference, "Responses: streaming events", and recordings, read 2026-11-20.
  */
 import type { ChatEvent } from '../../../chat/event.js'
-import type { TokenLogprob } from '../../../chat/reply/logprobs.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
@@ -14,105 +12,94 @@ import { quote } from '../../../wire/json/quote.js'
 import { writeReasoningToken } from '../../../wire/reasoning-token.js'
 import type { Seed, StreamEncoder } from '../../dialect.js'
 import { ORIGIN } from '../shared/reasoning-state.js'
-import { spelled } from './encode-error.js'
+import { withFieldNames } from './encode-error.js'
+import { argumentsOf, stateToken } from './encode-reply.js'
 import {
-  annotationOf,
   callItem,
   imageItem,
-  itemId,
-  logprobsOut,
   namedCall,
   reasoningItem,
   summaryPart,
-  type ItemPrefix,
 } from './reply/encode-content.js'
-import { argumentsOf, stateToken } from './encode-reply.js'
-import { MessagePart, StreamedMessage } from './reply/streamed-message.js'
-import { ResponseObject, statusOf } from './reply/response-object.js'
+import { encodeStatus } from './reply/map-stop-reason.js'
+import { MessageWriter } from './reply/message-writer.js'
+import { OutputWriter } from './reply/output-writer.js'
+import { ResponseObject } from './reply/response-object.js'
 
 type Finish = Extract<ChatEvent, { type: 'finish' }>
 type ToolStart = Extract<ChatEvent, { type: 'tool-start' }>
 
-/** A call or a thought that is being told. */
-interface Open {
+/** The open call or reasoning item. */
+interface OpenItem {
   readonly id: string
-  readonly pieces: string[]
-  /** What begins each of its events with a piece, up to the sequence number. */
-  readonly delta: string
+  readonly fragments: string[]
+  /** The start of its delta events, up to the sequence number. */
+  readonly deltaStart: string
   readonly tool: ToolStart | null
   readonly redacted: string | undefined
 }
 
-/** Writes one stream. */
+/** Encodes one stream. */
 export class EventEncoder implements StreamEncoder {
-  /** The response object of the last event, as JSON text; null before it. */
+  /** The response object of the last event as JSON text; null before it. */
   response: string | null = null
-  private out = ''
-  private sequence = 0
   private readonly request: ChatRequest
   private readonly seed: Seed
   private readonly object: ResponseObject
-  /** The items that are complete, as JSON texts or as messages, which may still be cited from. */
-  private readonly items: (string | StreamedMessage)[] = []
-  private message: StreamedMessage | null = null
-  /** The part that is being told, and what begins each of its events with a piece. */
-  private part: MessagePart | null = null
-  private delta = ''
-  private tokens = ''
-  private open: Open | null = null
-  /** Texts by the index of their block, for citations. */
-  private readonly texts = new Map<number, { message: StreamedMessage; part: MessagePart }>()
+  private readonly output: OutputWriter
+  private readonly messages: MessageWriter
+  private open: OpenItem | null = null
   private usage: Usage = {}
 
   constructor(request: ChatRequest, seed: Seed) {
     this.request = request
     this.seed = seed
     this.object = new ResponseObject(request, seed)
+    this.output = new OutputWriter(seed.id)
+    this.messages = new MessageWriter(this.output)
   }
 
   take(): string {
-    const { out } = this
-    this.out = ''
-    return out
+    return this.output.take()
   }
 
   event(event: ChatEvent): void {
     switch (event.type) {
       case 'start':
-        this.put('response.created', `"response":${this.object.begun()}`)
-        this.put('response.in_progress', `"response":${this.object.begun()}`)
+        this.output.put('response.created', `"response":${this.object.inProgress()}`)
+        this.output.put('response.in_progress', `"response":${this.object.inProgress()}`)
         return
       case 'text-start':
-        return this.startPart('text', event.index)
+        return this.messages.startPart('text', event.index)
       case 'refusal-start':
-        return this.startPart('refusal', event.index)
+        return this.messages.startPart('refusal', event.index)
       case 'text-delta':
       case 'refusal-delta':
-        return this.say(event.text)
+        return this.messages.append(event.text)
       case 'text-end':
-        return this.endText(event.signature)
+        return this.addState('text', event.signature)
       case 'refusal-end':
         return
       case 'thinking-start':
         return this.startThinking(event.redacted)
       case 'thinking-delta':
-        return this.think(event.text)
+        return this.appendThinking(event.text)
       case 'thinking-end':
         return this.endThinking(event.signature)
       case 'tool-start':
         return this.startCall(event)
       case 'tool-delta':
-        return this.callOn(event.json)
+        return this.appendArguments(event.json)
       case 'tool-end':
         return this.endCall(event.signature)
       case 'citation':
-        return this.cite(event)
+        return this.messages.cite(event.index, event.citation)
       case 'logprobs':
-        return this.weigh(event.tokens)
+        return this.messages.addLogprobs(event.tokens)
       case 'image':
-        return this.show(event.url)
+        return this.addImage(event.url)
       case 'opaque':
-        if (event.provider === ORIGIN) this.whole(JSON.stringify(event.block))
+        if (event.provider === ORIGIN) this.wholeItem(JSON.stringify(event.block))
         return
       case 'usage':
         this.usage = mergeUsage(this.usage, event.usage)
@@ -120,163 +107,76 @@ export class EventEncoder implements StreamEncoder {
       case 'finish':
         return this.finish(event)
       case 'error':
-        this.out += this.failed(event.error)
-        return
+        return this.output.put('response.failed', this.failedMembers(event.error))
       default:
         event satisfies never
     }
   }
 
   failed(error: WireError): string {
-    const before = this.out.length
-    const response = this.object.failed(this.output(), this.usage, spelled(error))
-    this.put('response.failed', `"response":${response}`)
-    const event = this.out.slice(before)
-    this.out = this.out.slice(0, before)
-    return event
+    return this.output.event('response.failed', this.failedMembers(error))
   }
 
-  /** An event; `members` is what it has beside its type and number. */
-  private put(type: string, members: string): void {
-    const number = this.sequence++
-    this.out += `event: ${type}\ndata: {"type":"${type}","sequence_number":${number},${members}}\n\n`
-  }
-
-  private id(prefix: ItemPrefix): string {
-    return itemId(prefix, this.seed.id, this.items.length)
-  }
-
-  private output(): string[] {
-    return this.items.map((item) => (typeof item === 'string' ? item : item.json()))
-  }
-
-  private startPart(kind: 'text' | 'refusal', index: number): void {
-    this.endPart()
-    if (this.message === null) {
-      this.message = new StreamedMessage(this.id('msg'), this.items.length)
-      this.put('response.output_item.added', this.item(this.message.json()))
-    }
-    const { message } = this
-    const part = new MessagePart(kind, message.parts.length)
-    message.parts.push(part)
-    this.part = part
-    if (kind === 'text') this.texts.set(index, { message, part })
-    this.put('response.content_part.added', `${placeOf(message, part)},"part":${part.json()}`)
-    const type = kind === 'text' ? 'response.output_text.delta' : 'response.refusal.delta'
-    this.delta = `event: ${type}\ndata: {"type":"${type}",${placeOf(message, part)},"sequence_number":`
-    this.tokens = kind === 'text' ? ',"logprobs":[]}\n\n' : '}\n\n'
-  }
-
-  /** Empty strings say nothing and are not sent. */
-  private say(text: string): void {
-    if (text === '' || this.part === null) return
-    this.part.say(text)
-    this.out += `${this.delta}${this.sequence++},"delta":${quote(text)}${this.tokens}`
-    if (this.part.tokens.length > 0) this.tokens = ',"logprobs":[]}\n\n'
-  }
-
-  /** The tokens go out with the text that comes next. */
-  private weigh(tokens: readonly TokenLogprob[]): void {
-    if (this.part === null) return
-    this.part.tokens.push(...tokens)
-    this.tokens = `,"logprobs":${logprobsOut(tokens)}}\n\n`
-  }
-
-  private cite({ index, citation }: Extract<ChatEvent, { type: 'citation' }>): void {
-    const note = annotationOf(citation)
-    const text = this.texts.get(index)
-    if (note === null || text === undefined) return
-    const { message, part } = text
-    const at = `${placeOf(message, part)},"annotation_index":${part.notes.length}`
-    part.notes.push(note)
-    this.put('response.output_text.annotation.added', `${at},"annotation":${note}`)
-  }
-
-  private endText(signature: string | undefined): void {
-    const { origin } = this.seed
-    if (signature === undefined || origin === undefined) return
-    if (this.request.includeReasoningState !== true) return
-    this.endMessage('completed')
-    this.carry(writeReasoningToken({ origin, signature, of: 'text' }))
-  }
-
-  private endPart(): void {
-    const { message, part } = this
-    if (message === null || part === null) return
-    this.part = null
-    const place = placeOf(message, part)
-    const said = quote(part.text)
-    if (part.kind === 'refusal') this.put('response.refusal.done', `${place},"refusal":${said}`)
-    else {
-      const members = `${place},"logprobs":${part.logprobs()},"text":${said}`
-      this.put('response.output_text.done', members)
-    }
-    this.put('response.content_part.done', `${place},"part":${part.json()}`)
-  }
-
-  private endMessage(status: string): void {
-    this.endPart()
-    const { message } = this
-    if (message === null) return
-    this.message = null
-    message.status = status
-    this.put('response.output_item.done', this.item(message.json()))
-    this.items.push(message)
+  private failedMembers(error: WireError): string {
+    const response = this.object.failed(this.output.texts(), this.usage, withFieldNames(error))
+    return `"response":${response}`
   }
 
   private startThinking(redacted: string | undefined): void {
-    this.endMessage('completed')
-    const id = this.id('rs')
-    this.put('response.output_item.added', this.item(reasoningItem(id, '', undefined)))
+    this.messages.end('completed')
+    const id = this.output.id('rs')
+    this.output.addItem(reasoningItem(id, '', undefined))
     const type = 'response.reasoning_summary_text.delta'
-    const delta = `event: ${type}\ndata: {"type":"${type}",${this.summaryPlace(id)},"sequence_number":`
-    this.open = { id, pieces: [], delta, tool: null, redacted }
+    const deltaStart = this.output.deltaStart(type, this.summaryPosition(id))
+    this.open = { id, fragments: [], deltaStart, tool: null, redacted }
   }
 
-  private think(text: string): void {
+  private appendThinking(text: string): void {
     const { open } = this
     if (text === '' || open === null) return
-    if (open.pieces.length === 0) {
-      const members = `${this.summaryPlace(open.id)},"part":${summaryPart('')}`
-      this.put('response.reasoning_summary_part.added', members)
+    if (open.fragments.length === 0) {
+      const members = `${this.summaryPosition(open.id)},"part":${summaryPart('')}`
+      this.output.put('response.reasoning_summary_part.added', members)
     }
-    open.pieces.push(text)
-    this.out += `${open.delta}${this.sequence++},"delta":${quote(text)}}\n\n`
+    open.fragments.push(text)
+    this.output.putDelta(open.deltaStart, text)
   }
 
   private endThinking(signature: string | undefined): void {
     const { open } = this
     if (open === null) return
     this.open = null
-    const said = open.pieces.join('')
-    if (said !== '') {
-      const place = this.summaryPlace(open.id)
-      this.put('response.reasoning_summary_text.done', `${place},"text":${quote(said)}`)
-      this.put('response.reasoning_summary_part.done', `${place},"part":${summaryPart(said)}`)
+    const text = open.fragments.join('')
+    if (text !== '') {
+      const position = this.summaryPosition(open.id)
+      const done = `${position},"text":${quote(text)}`
+      this.output.put('response.reasoning_summary_text.done', done)
+      const part = `${position},"part":${summaryPart(text)}`
+      this.output.put('response.reasoning_summary_part.done', part)
     }
     const state = { signature, redacted: open.redacted }
     const token = stateToken(this.request, this.seed.origin, state)
-    this.done(reasoningItem(open.id, said, token))
+    this.output.endItem(reasoningItem(open.id, text, token))
   }
 
   private startCall(tool: ToolStart): void {
-    this.endMessage('completed')
+    this.messages.end('completed')
     const custom = tool.custom === true
-    const id = this.id(custom ? 'ctc' : 'fc')
+    const id = this.output.id(custom ? 'ctc' : 'fc')
     const call = namedCall(this.request, { callId: tool.id, name: tool.name, json: '', custom })
-    this.put('response.output_item.added', this.item(callItem(id, call, 'in_progress')))
+    this.output.addItem(callItem(id, call, 'in_progress'))
     const type = custom
       ? 'response.custom_tool_call_input.delta'
       : 'response.function_call_arguments.delta'
-    const delta = `event: ${type}\ndata: {"type":"${type}",${this.itemPlace(id)},"sequence_number":`
-    this.open = { id, pieces: [], delta, tool, redacted: undefined }
+    const deltaStart = this.output.deltaStart(type, this.output.itemPosition(id))
+    this.open = { id, fragments: [], deltaStart, tool, redacted: undefined }
   }
 
-  private callOn(json: string): void {
+  private appendArguments(json: string): void {
     const { open } = this
     if (json === '' || open === null) return
-    open.pieces.push(json)
-    this.out += `${open.delta}${this.sequence++},"delta":${quote(json)}}\n\n`
+    open.fragments.push(json)
+    this.output.putDelta(open.deltaStart, json)
   }
 
   private endCall(signature: string | undefined): void {
@@ -284,67 +184,51 @@ export class EventEncoder implements StreamEncoder {
     const tool = open?.tool ?? null
     if (open === null || tool === null) return
     const custom = tool.custom === true
-    const said = open.pieces.join('')
-    // White space is no argument; `{}` after it still makes valid JSON.
-    if (!custom && said.trim() === '') this.callOn('{}')
-    const json = custom ? said : argumentsOf(said)
+    const text = open.fragments.join('')
+    // Arguments of white space alone count as empty: `{}` is sent after them, which is valid JSON.
+    if (!custom && text.trim() === '') this.appendArguments('{}')
+    const json = custom ? text : argumentsOf(text)
     this.open = null
     const [type, key] = custom
       ? ['response.custom_tool_call_input.done', 'input']
       : ['response.function_call_arguments.done', 'arguments']
     const call = namedCall(this.request, { callId: tool.id, name: tool.name, json, custom })
     const name = custom ? '' : `,"name":${quote(call.name)}`
-    this.put(type, `${this.itemPlace(open.id)},"${key}":${quote(json)}${name}`)
-    this.done(callItem(open.id, call, 'completed'))
+    this.output.put(type, `${this.output.itemPosition(open.id)},"${key}":${quote(json)}${name}`)
+    this.output.endItem(callItem(open.id, call, 'completed'))
+    this.addState({ call: tool.id }, signature)
+  }
+
+  private addImage(url: string): void {
+    this.messages.end('completed')
+    const item = imageItem(this.output.id('ig'), url)
+    if (item !== null) this.wholeItem(item)
+  }
+
+  /** Adds the signature of a call or a text, if the client requests it, as a reasoning item of its own. */
+  private addState(of: 'text' | { call: string }, signature: string | undefined): void {
     const { origin } = this.seed
     if (signature === undefined || origin === undefined) return
     if (this.request.includeReasoningState !== true) return
-    this.carry(writeReasoningToken({ origin, signature, of: { call: tool.id } }))
+    this.messages.end('completed')
+    const token = writeReasoningToken({ origin, signature, of })
+    this.wholeItem(reasoningItem(this.output.id('rs'), '', token))
   }
 
-  private show(url: string): void {
-    this.endMessage('completed')
-    const item = imageItem(this.id('ig'), url)
-    if (item !== null) this.whole(item)
-  }
-
-  /** The state of a call or of a text is an item of its own. */
-  private carry(token: string): void {
-    this.whole(reasoningItem(this.id('rs'), '', token))
-  }
-
-  /** An item that comes all at once. */
-  private whole(item: string): void {
-    this.endMessage('completed')
-    this.put('response.output_item.added', this.item(item))
-    this.done(item)
-  }
-
-  private done(item: string): void {
-    this.put('response.output_item.done', this.item(item))
-    this.items.push(item)
+  private wholeItem(json: string): void {
+    this.messages.end('completed')
+    this.output.wholeItem(json)
   }
 
   private finish({ reason, serviceTier }: Finish): void {
-    const status = statusOf(reason)
-    this.endMessage(status)
-    this.response = this.object.ended(this.output(), { reason, usage: this.usage, serviceTier })
-    this.put(`response.${status}`, `"response":${this.response}`)
+    const status = encodeStatus(reason)
+    this.messages.end(status)
+    const ending = { reason, usage: this.usage, serviceTier }
+    this.response = this.object.ended(this.output.texts(), ending)
+    this.output.put(`response.${status}`, `"response":${this.response}`)
   }
 
-  private item(json: string): string {
-    return `"output_index":${this.items.length},"item":${json}`
+  private summaryPosition(id: string): string {
+    return `${this.output.itemPosition(id)},"summary_index":0`
   }
-
-  private itemPlace(id: string): string {
-    return `"item_id":"${id}","output_index":${this.items.length}`
-  }
-
-  private summaryPlace(id: string): string {
-    return `${this.itemPlace(id)},"summary_index":0`
-  }
-}
-
-function placeOf({ id, place }: StreamedMessage, part: MessagePart): string {
-  return `"item_id":"${id}","output_index":${place},"content_index":${part.place}`
 }

@@ -1,7 +1,4 @@
-/**
- * What must change in a client's own body before it passes to an upstream of the same format.
- * Everything else passes as the bytes that it is.
- */
+/** Edits of a client's own body for an upstream of the same format; all other bytes are forwarded unchanged. */
 import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
 import { isReasoningToken, readReasoningToken } from '../../../wire/reasoning-token.js'
@@ -12,25 +9,28 @@ import type { Losses } from '../../dialect.js'
 import { isOwnItemId } from '../client/reply/encode-content.js'
 import { ORIGIN, reasoningItem } from '../shared/reasoning-state.js'
 
-/** The model's name for this upstream, items as upstreams know them, and no field that would choose another model. */
+/**
+ * Sets the upstream's name of the model, removes fields that choose another model or provider, and converts items that only
+ * the gateway understands.
+ */
 export function edits(body: JsonObject, model: string, _facts: ModelFacts, losses: Losses): Edit[] {
   const drop = (path: string): void => losses.drop(path, 'no-equivalent')
   const out = withheldEdits(body, drop, RESPONSES_FIELDS)
   if (body['model'] !== model) out.push({ key: 'model', json: JSON.stringify(model) })
-  const input = passedInput(body['input'], losses)
+  const input = forwardedInput(body['input'], losses)
   if (input !== null) out.push(largeEdit('input', input))
   return out
 }
 
-/** The items without what only a gateway understands: its ids, and the state of other makers' reasoning. */
-function passedInput(input: JsonValue | undefined, losses: Losses): JsonValue[] | null {
+/** The items without ids of the gateway and without reasoning state of other dialects; null if nothing changes. */
+function forwardedInput(input: JsonValue | undefined, losses: Losses): JsonValue[] | null {
   const items = arrayOf(input)
-  if (!items.some(isOurs)) return null
+  if (!items.some(isFromGateway)) return null
   return items.flatMap((item): JsonValue[] => {
     if (!isObject(item)) return [item]
-    const sealed = stringOf(item['encrypted_content']) ?? ''
-    if (!isReasoningToken(sealed)) return ownItem(item)
-    const state = readReasoningToken(sealed)
+    const encrypted = stringOf(item['encrypted_content']) ?? ''
+    if (!isReasoningToken(encrypted)) return withoutOwnId(item)
+    const state = readReasoningToken(encrypted)
     const own = state === null ? null : reasoningItem({ type: 'thinking', text: '', ...state })
     if (own !== null && state?.origin === ORIGIN) {
       return [{ ...own, summary: item['summary'] ?? [] }]
@@ -40,7 +40,7 @@ function passedInput(input: JsonValue | undefined, losses: Losses): JsonValue[] 
   })
 }
 
-function isOurs(item: JsonValue): boolean {
+function isFromGateway(item: JsonValue): boolean {
   if (!isObject(item)) return false
   return (
     isReasoningToken(stringOf(item['encrypted_content']) ?? '') ||
@@ -48,8 +48,8 @@ function isOurs(item: JsonValue): boolean {
   )
 }
 
-/** The item without an id of ours. Reasoning without its state is nothing to an upstream that did not do it. */
-function ownItem(item: JsonObject): JsonObject[] {
+/** The item without an id of the gateway; empty for reasoning without state, which upstreams cannot use. */
+function withoutOwnId(item: JsonObject): JsonObject[] {
   const { id, ...rest } = item
   if (!isOwnItemId(stringOf(id) ?? '')) return [item]
   return item['type'] === 'reasoning' ? [] : [rest]

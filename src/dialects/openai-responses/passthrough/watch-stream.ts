@@ -1,6 +1,6 @@
 /**
- * Watches a streamed response that passes through untouched: usage, ending, failure, first content.
- * Parses only the events that are unlike those before them; an ordinary delta costs a few comparisons.
+ * Watches a streamed response that passes through unchanged: usage, finish reason, error, first content. Only events that
+ * differ in shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
  */
 import type { FinishReason } from '../../../chat/event.js'
 import {
@@ -16,14 +16,18 @@ import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import { mergeUsage, reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
+import { parseLatin1 } from '../../../wire/frames/parse-latin1.js'
+import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapRequest, TapResult } from '../../dialect.js'
-import { eventError, failureOf, MALFORMED, TRUNCATED } from '../upstream/decode-error.js'
-import { endingOf, usageOf } from '../shared/names.js'
+import { failedEvent } from '../client/encode-error.js'
+import { errorOfEvent, errorOfResponse } from '../upstream/decode-error.js'
+import { usageOf } from '../upstream/reply/decode-usage.js'
+import { endingOf } from '../upstream/reply/map-stop-reason.js'
 
-/** What differs from one delta to the next: what it says, its padding, and numbers. */
-const SLOT = /"(?:(?:delta|obfuscation|item_id)"\s*:\s*"|\w+"\s*:\s*(?=[-\d]))/g
+/** The values that differ between similar deltas: text, padding and numbers. */
+const FRAME_SLOTS = /"(?:(?:delta|obfuscation|item_id)"\s*:\s*"|\w+"\s*:\s*(?=[-\d]))/g
 
-/** One stream's watcher. `complete` is true after the last event of a response that did not fail. */
+/** Watches one stream. `isComplete` is true after the last event of a response that did not fail. */
 export class EventTap implements StreamTap {
   usage: Usage = {}
   reason: FinishReason | null = null
@@ -36,9 +40,9 @@ export class EventTap implements StreamTap {
   readonly excess = ''
   readonly missingFrame = ''
   readonly terminator = ''
-  private readonly shapes = new FrameShapes<true>(SLOT)
+  private readonly shapes = new FrameShapes<true>(FRAME_SLOTS)
   private readonly onWhole: TapRequest['onWhole']
-  /** The response as the first event shows it. */
+  /** The response object of the first event. */
   private first: JsonObject | null = null
   private sequence = -1
 
@@ -46,7 +50,7 @@ export class EventTap implements StreamTap {
     this.onWhole = request.onWhole
   }
 
-  /** Nothing but the last event ends a response. */
+  /** Only the last event ends a response. */
   get isFinished(): boolean {
     return this.isComplete
   }
@@ -60,12 +64,12 @@ export class EventTap implements StreamTap {
       }
     }
     if (data === '[DONE]' || data.trim() === '[DONE]') {
-      this.error = { ...TRUNCATED }
+      this.error = { ...TRUNCATED_REPLY }
       return false
     }
-    const event = parse(data)
+    const event = parseLatin1(data)
     if (event === null) {
-      this.error = { ...MALFORMED }
+      this.error = { ...MALFORMED_REPLY }
       return false
     }
     const type = stringOf(event['type']) ?? name
@@ -75,27 +79,17 @@ export class EventTap implements StreamTap {
   }
 
   failed(error: WireError): string {
-    const { kind, message } = error
-    const code = kind === 'upstream_busy' ? 'rate_limit_exceeded' : 'server_error'
-    const response = {
-      object: 'response',
-      output: [],
-      ...this.first,
-      status: 'failed',
-      error: { code, message, kind },
-    }
-    const event = { type: 'response.failed', sequence_number: this.sequence + 1, response }
-    return `event: response.failed\ndata: ${JSON.stringify(event)}\n\n`
+    return failedEvent({ object: 'response', output: [], ...this.first }, error, this.sequence + 1)
   }
 
-  /** False for an event that tells of a failure: the gateway tells of it in its own words. */
+  /** False for an event that reports a failure, which the gateway reports in an event of its own. */
   private watch(type: string, event: JsonObject): boolean {
     const response = objectOf(event['response'])
-    this.note(response)
-    if (type === 'error') this.error = eventError(event)
+    this.takeResponse(response)
+    if (type === 'error') this.error = errorOfEvent(event)
     else if (type === 'response.failed' || type === 'response.cancelled') {
-      this.error = failureOf(response)
-    } else if (isObject(event['error'])) this.error = eventError(event)
+      this.error = errorOfResponse(response)
+    } else if (isObject(event['error'])) this.error = errorOfEvent(event)
     if (this.error !== null) return false
     this.sequence = numberOf(event['sequence_number']) ?? this.sequence
     if (type === 'response.completed' || type === 'response.incomplete') {
@@ -109,7 +103,7 @@ export class EventTap implements StreamTap {
   private end(response: JsonObject, isIncomplete: boolean): boolean {
     const { status } = response
     if (status === 'failed' || status === 'cancelled') {
-      this.error = failureOf(response)
+      this.error = errorOfResponse(response)
       return false
     }
     const calls = callsIn(response)
@@ -120,7 +114,7 @@ export class EventTap implements StreamTap {
     return true
   }
 
-  private note(response: JsonObject): void {
+  private takeResponse(response: JsonObject): void {
     if (isObject(response['usage'])) this.usage = mergeUsage(this.usage, usageOf(response['usage']))
     this.model ??= nameOf(response)
     this.tier = stringOf(response['service_tier']) ?? this.tier
@@ -128,15 +122,15 @@ export class EventTap implements StreamTap {
   }
 
   private delta(event: JsonObject): void {
-    const said = stringOf(event['delta']) ?? ''
+    const delta = stringOf(event['delta']) ?? ''
     this.sequence = numberOf(event['sequence_number']) ?? this.sequence
-    if (said === '') return
+    if (delta === '') return
     this.hasContent = true
-    // Frames are bytes read as Latin-1, so a length is one in bytes, save for what was parsed as UTF-8.
-    this.outputSize.bytes += said.length
+    // Frames of a known shape are bytes read as Latin-1, whose length is in bytes. Parsed frames are counted in characters.
+    this.outputSize.bytes += delta.length
   }
 
-  /** A call, and what a tool of OpenAI's does, is content; a message and reasoning are so once they say something. */
+  /** Calls and items of hosted tools are content when they begin; messages and reasoning when they have text. */
   private item(type: string, item: JsonObject): void {
     const kind = stringOf(item['type']) ?? ''
     const isAdded = type === 'response.output_item.added'
@@ -146,18 +140,19 @@ export class EventTap implements StreamTap {
   }
 }
 
-/** Usage, ending, failure and model of a whole response. */
+/** Usage, finish reason, error and model of a whole response. */
 export function tapReply(body: JsonObject): TapResult {
   const { status, error } = body
   const usage = usageOf(body['usage'])
   const isIncomplete = status === 'incomplete'
   let problem: WireError | null = null
-  if (isObject(error) || status === 'failed' || status === 'cancelled') problem = failureOf(body)
-  else if (status === 'in_progress' || status === 'queued') problem = { ...TRUNCATED }
-  else if (!Array.isArray(body['output'])) problem = { ...MALFORMED }
+  if (isObject(error) || status === 'failed' || status === 'cancelled') {
+    problem = errorOfResponse(body)
+  } else if (status === 'in_progress' || status === 'queued') problem = { ...TRUNCATED_REPLY }
+  else if (!Array.isArray(body['output'])) problem = { ...MALFORMED_REPLY }
   return {
     usage,
-    outputSize: reportsOutput(usage) ? NO_OUTPUT : saidIn(body),
+    outputSize: reportsOutput(usage) ? NO_OUTPUT : outputSizeIn(body),
     reason: problem === null ? endingOf(body, isIncomplete, callsIn(body)).reason : null,
     error: problem,
     model: nameOf(body),
@@ -177,8 +172,8 @@ function kindOf(item: JsonValue): string {
   return stringOf(objectOf(item)['type']) ?? ''
 }
 
-/** About as many bytes as the output says. */
-function saidIn(response: JsonObject): { bytes: number; calls: number } {
+/** An estimate: the bytes of the serialised output. */
+function outputSizeIn(response: JsonObject): { bytes: number; calls: number } {
   const bytes = Buffer.byteLength(JSON.stringify(response['output'] ?? null))
   return { bytes, calls: callsIn(response) }
 }
@@ -186,14 +181,4 @@ function saidIn(response: JsonObject): { bytes: number; calls: number } {
 function nameOf(response: JsonObject): string | null {
   const model = stringOf(response['model'])
   return model === undefined || model === '' ? null : model
-}
-
-/** The frame is bytes read as Latin-1; what is shown to anyone must be read as UTF-8. */
-function parse(data: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(data, 'latin1').toString('utf8'))
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
 }

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../../chat/json.js'
 import { tokenCount } from '../../../chat/usage.js'
 import type { TokenCounter } from '../../dialect.js'
 
-/** The members of a request that the endpoint takes. */
+/** The members of a request that the endpoint accepts. */
 const COUNTED = [
   'model',
   'input',

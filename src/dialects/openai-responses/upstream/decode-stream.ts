@@ -1,9 +1,9 @@
 /**
- * Reads the events of a streamed response, and a whole response as its own last event.
- * Emits a grammatical stream for any input; knows no client dialect.
+ * Decodes the events of a streamed response, and a whole response as its own last event. Emits a grammatical event stream
+ * for any input.
  *
- * Rules: only `response.completed`, `.incomplete`, `.failed` and `error` end a response; the format has no
- * `[DONE]`, though copies of it send one; an end before its last event is a truncated reply.
+ * Only `response.completed`, `.incomplete`, `.failed` and `error` end a response. The format has no `[DONE]`, which some
+ * other vendors send. An end without a last event is a truncated reply.
  *
  * Source: OpenAI API reference, "Responses: streaming events", and recordings, read 2026-11-20.
  */
@@ -20,18 +20,21 @@ import type { ChatRequest } from '../../../chat/request.js'
 import type { WireError } from '../../../errors.js'
 import { clientNames } from '../../../wire/openai/names.js'
 import type { StreamDecoder } from '../../dialect.js'
+import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../../wire/reply-faults.js'
+import { SERVED_TIERS } from '../shared/names.js'
+import { errorOfEvent, errorOfResponse } from './decode-error.js'
 import { Blocks } from './reply/decode-blocks.js'
-import { eventError, failureOf, MALFORMED, TRUNCATED } from './decode-error.js'
-import { Items, type Piece, type Place } from './reply/decode-items.js'
+import { Items, type Fragment, type ItemKey } from './reply/decode-items.js'
 import { logprobsOf } from './reply/decode-logprobs.js'
-import { endingOf, SERVED_TIERS, usageOf } from '../shared/names.js'
+import { usageOf } from './reply/decode-usage.js'
+import { endingOf } from './reply/map-stop-reason.js'
 
 /** Decodes one stream. */
 export class EventDecoder implements StreamDecoder {
   private readonly sink: EventSink
   private readonly blocks: Blocks
-  /** The tokens of the texts were asked for. */
-  private readonly weighs: boolean
+  /** The request asks for token probabilities. */
+  private readonly withLogprobs: boolean
   private readonly items: Items
   private id = ''
   private started = false
@@ -39,42 +42,42 @@ export class EventDecoder implements StreamDecoder {
 
   constructor(request: ChatRequest, sink: EventSink) {
     this.sink = sink
-    this.weighs = request.logprobs === true
+    this.withLogprobs = request.logprobs === true
     this.blocks = new Blocks(sink, clientNames(request.tools), () => this.id)
     this.items = new Items(this.blocks, request.logprobs === true)
   }
 
   frame(name: string, data: string): void {
     if (this.ended) return
-    if (data === '[DONE]' || data.trim() === '[DONE]') return this.fail(TRUNCATED)
+    if (data === '[DONE]' || data.trim() === '[DONE]') return this.fail(TRUNCATED_REPLY)
     let event: unknown
     try {
       event = JSON.parse(data)
     } catch {
-      return this.fail(MALFORMED)
+      return this.fail(MALFORMED_REPLY)
     }
-    if (!isObject(event)) return this.fail(MALFORMED)
+    if (!isObject(event)) return this.fail(MALFORMED_REPLY)
     this.take(stringOf(event['type']) ?? name, event)
   }
 
   end(): void {
-    this.fail(TRUNCATED)
+    this.fail(TRUNCATED_REPLY)
   }
 
-  /** A whole response: what its last event would have held. */
+  /** A whole response, which has the content of a last event. */
   whole(body: JsonObject): void {
     const { status, error } = body
     if (isObject(error) || status === 'failed' || status === 'cancelled') {
-      return this.fail(failureOf(body))
+      return this.fail(errorOfResponse(body))
     }
-    if (status === 'in_progress' || status === 'queued') return this.fail(TRUNCATED)
-    if (!Array.isArray(body['output'])) return this.fail(MALFORMED)
+    if (status === 'in_progress' || status === 'queued') return this.fail(TRUNCATED_REPLY)
+    if (!Array.isArray(body['output'])) return this.fail(MALFORMED_REPLY)
     this.conclude(body, status === 'incomplete')
   }
 
   private take(type: string, event: JsonObject): void {
-    const piece = PIECES.get(type)
-    if (piece !== undefined) return this.piece(piece, event)
+    const textEvent = TEXT_EVENTS.get(type)
+    if (textEvent !== undefined) return this.text(textEvent, event)
     switch (type) {
       case 'response.created':
       case 'response.queued':
@@ -85,42 +88,42 @@ export class EventDecoder implements StreamDecoder {
         return this.item(type === 'response.output_item.done', event)
       case 'response.output_text.annotation.added':
         this.start({})
-        return this.items.cite(placeOf(event), count(event['content_index']), event['annotation'])
+        return this.items.cite(keyOf(event), count(event['content_index']), event['annotation'])
       case 'response.completed':
       case 'response.incomplete':
         return this.last(objectOf(event['response']), type === 'response.incomplete')
       case 'response.failed':
       case 'response.cancelled':
-        return this.fail(failureOf(objectOf(event['response'])), event['response'])
+        return this.fail(errorOfResponse(objectOf(event['response'])), event['response'])
       case 'error':
-        return this.fail(eventError(event))
+        return this.fail(errorOfEvent(event))
       default:
-        // An event nobody knows means nothing, save where it can only be a failure.
-        if (isObject(event['error'])) this.fail(eventError(event))
+        // Unknown events are ignored unless they contain an error.
+        if (isObject(event['error'])) this.fail(errorOfEvent(event))
     }
   }
 
-  private piece(piece: PieceEvent, event: JsonObject): void {
-    const text = stringOf(event[piece.text])
+  private text({ kind, member, indexMember, isWhole }: TextEvent, event: JsonObject): void {
+    const text = stringOf(event[member])
     if (text === undefined || text === '') return
     this.start({})
-    const at = count(event[piece.at])
-    const said: Piece =
-      this.weighs && piece.kind === 'text'
-        ? { kind: piece.kind, at, text, tokens: logprobsOf(event['logprobs']) }
-        : { kind: piece.kind, at, text }
-    if (piece.whole) this.items.settlePiece(placeOf(event), said)
-    else this.items.piece(placeOf(event), said)
-    if (this.items.overflow) this.fail(MALFORMED)
+    const at = count(event[indexMember])
+    const fragment: Fragment =
+      this.withLogprobs && kind === 'text'
+        ? { kind, at, text, tokens: logprobsOf(event['logprobs']) }
+        : { kind, at, text }
+    if (isWhole) this.items.completePart(keyOf(event), fragment)
+    else this.items.addFragment(keyOf(event), fragment)
+    if (this.items.overflow) this.fail(MALFORMED_REPLY)
   }
 
   private item(done: boolean, event: JsonObject): void {
     const item = objectOf(event['item'])
-    const place = numberOf(event['output_index']) ?? stringOf(item['id']) ?? null
+    const key = numberOf(event['output_index']) ?? stringOf(item['id']) ?? null
     this.start({})
-    if (done) this.items.done(place, item)
-    else this.items.add(place, item)
-    if (this.items.overflow) this.fail(MALFORMED)
+    if (done) this.items.done(key, item)
+    else this.items.add(key, item)
+    if (this.items.overflow) this.fail(MALFORMED_REPLY)
   }
 
   private start(response: JsonObject): void {
@@ -132,7 +135,7 @@ export class EventDecoder implements StreamDecoder {
     this.count(response)
   }
 
-  /** Usage goes out as soon as it is known, so that a response that breaks off is still priced. */
+  /** Emits usage as soon as it arrives, so that a truncated response is still priced. */
   private count(response: JsonObject): void {
     const { usage } = response
     if (isObject(usage)) this.sink.event({ type: 'usage', usage: usageOf(usage) })
@@ -141,7 +144,7 @@ export class EventDecoder implements StreamDecoder {
   private last(response: JsonObject, incomplete: boolean): void {
     const { status } = response
     if (status === 'failed' || status === 'cancelled') {
-      return this.fail(failureOf(response), response)
+      return this.fail(errorOfResponse(response), response)
     }
     this.conclude(response, incomplete || status === 'incomplete')
   }
@@ -149,7 +152,7 @@ export class EventDecoder implements StreamDecoder {
   private conclude(response: JsonObject, incomplete: boolean): void {
     this.start(response)
     this.items.reconcile(arrayOf(response['output']))
-    if (!this.items.finish()) return this.fail(MALFORMED)
+    if (!this.items.finish()) return this.fail(MALFORMED_REPLY)
     this.ended = true
     const { reason, raw } = endingOf(response, incomplete, this.blocks.calls)
     const tier = stringOf(response['service_tier'])
@@ -160,7 +163,7 @@ export class EventDecoder implements StreamDecoder {
     )
   }
 
-  /** `response` is the failed one, which may say what it has cost. */
+  /** `response` is the failed response, which may contain usage. */
   private fail(error: WireError, response?: unknown): void {
     if (this.ended) return
     this.ended = true
@@ -169,45 +172,41 @@ export class EventDecoder implements StreamDecoder {
   }
 }
 
-/** Decodes a whole response. Never throws; emits the same events that a stream of it would. */
-export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void {
-  new EventDecoder(request, sink).whole(body)
+/** An event that contains text of an item. */
+interface TextEvent {
+  readonly kind: Fragment['kind']
+  /** The member with the text. */
+  readonly member: string
+  /** The member with the index of the part in the item. */
+  readonly indexMember: string
+  /** The text is the whole text of the part. */
+  readonly isWhole: boolean
 }
 
-/** Where an event that brings words has them. */
-interface PieceEvent {
-  readonly kind: Piece['kind']
-  /** The member that holds the words. */
-  readonly text: string
-  /** The member that says which part of the item they are of. */
-  readonly at: string
-  /** Whether they are the whole of the part. */
-  readonly whole: boolean
-}
-
-const PIECES: ReadonlyMap<string, PieceEvent> = new Map([
-  ...pieces('text', 'response.output_text', 'text', 'content_index'),
-  ...pieces('refusal', 'response.refusal', 'refusal', 'content_index'),
-  ...pieces('arguments', 'response.function_call_arguments', 'arguments', ''),
-  ...pieces('arguments', 'response.custom_tool_call_input', 'input', ''),
-  ...pieces('summary', 'response.reasoning_summary_text', 'text', 'summary_index'),
-  ...pieces('reasoning', 'response.reasoning_text', 'text', 'content_index'),
+const TEXT_EVENTS: ReadonlyMap<string, TextEvent> = new Map([
+  ...textEvents('text', 'response.output_text', 'text', 'content_index'),
+  ...textEvents('refusal', 'response.refusal', 'refusal', 'content_index'),
+  ...textEvents('arguments', 'response.function_call_arguments', 'arguments', ''),
+  ...textEvents('arguments', 'response.custom_tool_call_input', 'input', ''),
+  ...textEvents('summary', 'response.reasoning_summary_text', 'text', 'summary_index'),
+  ...textEvents('reasoning', 'response.reasoning_text', 'text', 'content_index'),
 ])
 
-function pieces(
-  kind: Piece['kind'],
+/** The delta and done events of a kind; `wholeMember` is the member of the done event with the whole text. */
+function textEvents(
+  kind: Fragment['kind'],
   event: string,
-  whole: string,
-  at: string,
-): [string, PieceEvent][] {
+  wholeMember: string,
+  indexMember: string,
+): [string, TextEvent][] {
   return [
-    [`${event}.delta`, { kind, text: 'delta', at, whole: false }],
-    [`${event}.done`, { kind, text: whole, at, whole: true }],
+    [`${event}.delta`, { kind, member: 'delta', indexMember, isWhole: false }],
+    [`${event}.done`, { kind, member: wholeMember, indexMember, isWhole: true }],
   ]
 }
 
-/** Where an event's item is; by its number, since some upstreams give it another id each time. */
-function placeOf(event: JsonObject): Place {
+/** The key of an event's item: its index, because some upstreams send another id in each event. */
+function keyOf(event: JsonObject): ItemKey {
   return numberOf(event['output_index']) ?? stringOf(event['item_id']) ?? null
 }
 

@@ -1,6 +1,6 @@
 /**
- * Writes a canonical request as the body of `POST /responses`.
- * Deterministic; knows the model's facts and no client dialect. What cannot be said is a loss or a refusal.
+ * Encodes a canonical request as the body of `POST /responses`. A field that the format cannot express is reported as a
+ * loss, or refused if the reply would be wrong without it.
  *
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
@@ -10,7 +10,7 @@ import { type ModelFacts, takesSampling } from '../../../chat/model.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
 import type { Losses } from '../../dialect.js'
-import { encodeInput, knowsBreakpoints } from './request/encode-messages.js'
+import { acceptsBreakpoints, encodeInput } from './request/encode-messages.js'
 import {
   encodeFormat,
   encodeTool,
@@ -19,7 +19,7 @@ import {
 } from './request/encode-tools.js'
 import { MIN_OUTPUT_TOKENS, SERVICE_TIERS } from '../shared/names.js'
 
-/** Fields that the canon keeps by name and that this format spells alike. */
+/** Fields in `request.rest` that have the same name in this format. */
 const SAME = new Set([
   'metadata',
   'moderation',
@@ -29,19 +29,19 @@ const SAME = new Set([
   'truncation',
 ])
 
-/** Fields that are read elsewhere in this file, or change nothing about the answer. */
+/** Fields that are encoded elsewhere in this file, or do not change the reply. */
 const SILENT = new Set(['cache_control', 'prediction', 'reasoning', 'store', 'web_search_options'])
 
-/** The members of a `reasoning` object beside the effort. */
+/** The members of `reasoning` beside the effort. */
 const REASONING = new Set(['context', 'mode', 'summary'])
 
-/** Throws `GatewayError(untranslatable)` for what must not be dropped; reports to `losses` what may. */
+/** The body. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports others to `losses`. */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
-  refuseShapes(request)
+  refuseUnsupported(request)
   const body: JsonObject = {
     model: request.model,
     input: encodeInput(request.messages, model, losses),
-    // The format stores what is not told otherwise; chat completions does not.
+    // OpenAI stores responses by default, but not chat completions.
     store: request.rest['store'] === true,
   }
   if (request.stream) body['stream'] = true
@@ -53,21 +53,23 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   return body
 }
 
-/** What has no words here and would change the answer if it were left out. */
-function refuseShapes(request: ChatRequest): void {
+/** Refuses fields that the format does not have and that change the reply. */
+function refuseUnsupported(request: ChatRequest): void {
   if ((request.stop ?? []).some((text) => text !== '')) {
-    throw refused('stop', 'it knows no stop strings. Leave it out')
+    throw refused('stop', 'which has no stop sequences. Leave it out')
   }
-  if ((request.candidates ?? 1) > 1) throw refused('n', 'it gives one answer. Send n requests')
+  if ((request.candidates ?? 1) > 1) {
+    throw refused('n', 'which returns one choice. Send n requests')
+  }
   const { audio, modalities } = request.rest
-  if (audio !== undefined) throw refused('audio', 'it does not speak. Ask for an audio model')
+  if (audio !== undefined) throw refused('audio', 'which has no audio. Choose an audio model')
   if (Array.isArray(modalities) && modalities.includes('audio')) {
-    throw refused('modalities', 'it does not speak. Ask for an audio model')
+    throw refused('modalities', 'which has no audio. Choose an audio model')
   }
 }
 
 function refused(param: string, why: string): GatewayError {
-  const message = `${param}: this model is asked through OpenAI’s Responses, and ${why}.`
+  const message = `${param}: the upstream serves this model through OpenAI's Responses API, ${why}.`
   return new GatewayError('untranslatable', message, { param })
 }
 
@@ -81,17 +83,19 @@ function encodeTools(request: ChatRequest, body: JsonObject): void {
   if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
 }
 
-/** How much to think, and that what was thought comes back sealed, for the next turn. */
+/** The effort, and a request for the encrypted reasoning, which the next turn sends back. */
 function encodeReasoning(
   request: ChatRequest,
   model: ModelFacts,
   body: JsonObject,
   losses: Losses,
 ): void {
-  const { reasoningEffort: asked, rest } = request
-  // Models that do not think refuse the field: "Encrypted content is not supported".
+  const { reasoningEffort: requested, rest } = request
+  // Models without reasoning refuse `include`: "Encrypted content is not supported".
   if (model.reasoning === false) {
-    if (asked !== undefined && asked !== 'none') losses.drop('reasoning_effort', 'no-equivalent')
+    if (requested !== undefined && requested !== 'none') {
+      losses.drop('reasoning_effort', 'no-equivalent')
+    }
     if (rest['reasoning'] !== undefined) losses.drop('reasoning', 'no-equivalent')
     return
   }
@@ -101,57 +105,57 @@ function encodeReasoning(
     if (REASONING.has(key)) reasoning[key] = value
     else if (key !== 'effort') losses.drop(`reasoning.${key}`, 'no-equivalent')
   }
-  if (asked !== undefined) {
-    const effort = nearestEffort(asked, model.reasoningEfforts)
-    if (effort !== asked) losses.drop('reasoning_effort', 'approximated')
+  if (requested !== undefined) {
+    const effort = nearestEffort(requested, model.reasoningEfforts)
+    if (effort !== requested) losses.drop('reasoning_effort', 'approximated')
     reasoning['effort'] = effort
   }
   if (Object.keys(reasoning).length > 0) body['reasoning'] = reasoning
 }
 
-/** Sampling parameters, where the model takes them; penalties and seeds it never does here. */
+/** Sampling parameters, if the model accepts them. The format has no penalties and no seed. */
 function encodeSampling(
   request: ChatRequest,
   model: ModelFacts,
   body: JsonObject,
   losses: Losses,
 ): void {
-  const free = takesSampling(model, objectOf(body['reasoning'])['effort'])
+  const accepted = takesSampling(model, objectOf(body['reasoning'])['effort'])
   const put = (key: string, value: number | undefined): void => {
     if (value === undefined) return
-    if (free) body[key] = value
-    // The value that the model uses anyway is no loss.
+    if (accepted) body[key] = value
+    // The default value is not a loss.
     else if (value !== 1) losses.drop(key, 'no-equivalent')
   }
   put('temperature', request.temperature)
   put('top_p', request.topP)
   if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
-  encodeLogprobs(request, free, body, losses)
+  encodeLogprobs(request, accepted, body, losses)
   if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
   if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
   if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
 }
 
-/** A model that thinks tells none; what it is not asked for is no more than lost. */
+/** Token probabilities, which models do not return while they reason. `accepted`: the model accepts sampling parameters. */
 function encodeLogprobs(
   { logprobs, topLogprobs = 0 }: ChatRequest,
-  free: boolean,
+  accepted: boolean,
   body: JsonObject,
   losses: Losses,
 ): void {
-  const asked = logprobs === true && free
-  if (logprobs === true && !free) losses.drop('logprobs', 'no-equivalent')
-  if (topLogprobs > 0 && !asked) losses.drop('top_logprobs', 'no-equivalent')
-  if (!asked) return
+  const isSent = logprobs === true && accepted
+  if (logprobs === true && !accepted) losses.drop('logprobs', 'no-equivalent')
+  if (topLogprobs > 0 && !isSent) losses.drop('top_logprobs', 'no-equivalent')
+  if (!isSent) return
   body['include'] = [...arrayOf(body['include']), 'message.output_text.logprobs']
   if (topLogprobs > 0) body['top_logprobs'] = topLogprobs
 }
 
 function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): void {
-  const { maxOutputTokens: most, responseFormat, verbosity, userId, serviceTier } = request
-  if (most !== undefined) {
-    body['max_output_tokens'] = Math.max(most, MIN_OUTPUT_TOKENS)
-    if (most < MIN_OUTPUT_TOKENS) losses.drop('max_completion_tokens', 'approximated')
+  const { maxOutputTokens: limit, responseFormat, verbosity, userId, serviceTier } = request
+  if (limit !== undefined) {
+    body['max_output_tokens'] = Math.max(limit, MIN_OUTPUT_TOKENS)
+    if (limit < MIN_OUTPUT_TOKENS) losses.drop('max_completion_tokens', 'approximated')
   }
   const text: JsonObject = {}
   if (responseFormat !== undefined) text['format'] = encodeFormat(responseFormat)
@@ -176,16 +180,16 @@ function encodeRest(
   }
 }
 
-/** What can be left out without changing the answer. */
+/** Whether the field can be omitted without changing the reply. */
 function isHarmless(key: string, value: JsonValue, model: ModelFacts): boolean {
-  if (key === 'prompt_cache_options' && !knowsBreakpoints(model)) return true
+  if (key === 'prompt_cache_options' && !acceptsBreakpoints(model)) return true
   if (key === 'logit_bias') return Object.keys(objectOf(value)).length === 0
   if (key === 'prompt_cache_retention') return model.promptCacheRetention === false
-  // What asks for sound was refused.
+  // Modalities with audio are refused before.
   return key === 'modalities' || SILENT.has(key)
 }
 
-/** A model that reasons says nothing for minutes, and a silent connection is cut on its way. */
+/** A reasoning model may send nothing for minutes, and proxies between close silent connections. */
 export function streamsWhole(_request: ChatRequest, model: ModelFacts): boolean {
   return model.reasoning !== false
 }

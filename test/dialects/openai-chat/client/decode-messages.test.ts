@@ -196,7 +196,7 @@ void t.test('what breaks a part is named', (t) => {
   const details = 'must be one of auto, low, high, original'
   refused(t, image({ url: PNG, detail: 'x' }), `${at}.image_url.detail`, details)
   const audio = (value: JsonValue): JsonValue[] => user({ type: 'input_audio', input_audio: value })
-  refused(t, audio({ format: 'wav' }), `${at}.input_audio.data`, 'must be a string')
+  refused(t, audio({ format: 'wav' }), `${at}.input_audio.data`, 'must be a non-empty string')
   refused(
     t,
     audio({ data: '', format: 'wav' }),
@@ -251,7 +251,7 @@ void t.test('a call without exactly one result is refused', (t) => {
   refused(t, [HI, calls('a'), result('z')], 'messages[2].tool_call_id', orphan)
   const early = 'must follow an assistant message with tool_calls'
   refused(t, [HI, result('a')], 'messages[1]', early)
-  const same = 'must differ from the other calls’ ids'
+  const same = "must differ from the other calls' ids"
   refused(t, [HI, calls('a', 'a'), result('a')], 'messages[1].tool_calls[1].id', same)
   t.end()
 })
@@ -291,7 +291,7 @@ void t.test('the legacy form is read as calls with ids that never change', (t) =
   const missing = 'must be followed by a function message with its result'
   refused(t, [HI, made], 'messages[1].function_call', missing)
   const stranger = [HI, made, { role: 'function', name: 'g', content: 'R' }]
-  const none = 'names no function call that waits for a result'
+  const none = 'must name a function call without a result'
   refused(t, stranger, 'messages[2].name', none)
   t.end()
 })

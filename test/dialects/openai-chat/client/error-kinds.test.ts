@@ -8,7 +8,7 @@ import { ERRORS, type ErrorKind } from '../../../../src/errors.js'
 import {
   encodeError,
   encodeStreamError,
-} from '../../../../src/dialects/openai-chat/shared/errors.js'
+} from '../../../../src/dialects/openai-chat/client/encode-error.js'
 
 const TOLD = new Map<string, [status: number, type: string]>([
   ['malformed_request', [400, 'invalid_request_error']],

@@ -1,20 +1,17 @@
-/**
- * What an answer may hold that a chat completion has no words for.
- * Reports and changes nothing; `encode-stream.ts` and `encode-reply.ts` write what can be said.
- */
+/** Parts of replies that chat completions cannot express. */
 import type { ChatEvent } from '../../../../chat/event.js'
 import { type JsonObject, stringOf } from '../../../../chat/json.js'
 
-/** The path of what is lost of an event; null for all that is said whole. */
+/** The path of the part of an event that is lost, such as `reply.citations`; null if nothing is lost. */
 export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'opaque':
       return `reply.${kindOf(event.block)}`
     case 'citation':
-      // Only a source with an address is an `url_citation`.
+      // A `url_citation` requires a URL.
       return event.citation.url === undefined ? 'reply.citations' : null
     case 'finish':
-      // The word is `stop` for these, and which sequence stopped the model is never told.
+      // These become `stop`. The format has no member for the matched stop sequence.
       if (event.reason === 'pause' || event.reason === 'other') return 'reply.finish_reason'
       return event.stopSequence === undefined ? null : 'reply.stop_sequence'
     default:
@@ -22,7 +19,7 @@ export function lossOf(event: ChatEvent): string | null {
   }
 }
 
-/** What its provider calls a block: its type, or the one key that says what it is (Gemini). */
+/** The provider's name for a block: its type, or its only key (Gemini). */
 function kindOf(block: JsonObject): string {
   return stringOf(block['type']) ?? Object.keys(block)[0] ?? 'opaque'
 }

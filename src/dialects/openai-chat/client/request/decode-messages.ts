@@ -1,6 +1,6 @@
 /**
- * Reads `messages`: checks every turn, and that every call has exactly one answer.
- * Knows no upstream: system messages stay where they are and arguments stay as they were written.
+ * Decodes `messages` and checks that every tool call has exactly one result. System messages keep their position and
+ * arguments their text.
  */
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import type { AssistantPart, Message, ToolCall } from '../../../../chat/request.js'
@@ -15,28 +15,29 @@ import {
   text,
 } from '../../../../wire/json/check-fields.js'
 import { toolName } from '../../../../wire/openai/names.js'
-import { assistantParts, contentOf, textParts, userParts } from './decode-content.js'
+import { contentOf } from '../../../../wire/openai/content-parts.js'
+import { assistantParts, textParts, userParts } from './decode-content.js'
 import { decodeReasoning, sign, thoughtSignature } from '../../shared/reasoning.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
-/** Longer conversations do not fit any model's window. */
+/** Longer conversations do not fit any model's context window. */
 const MAX_MESSAGES = 10_000
 const MAX_CALLS = 1_024
 const MAX_ID = 512
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
 
-/** The calls that still wait for their results, and the results so far. */
+/** An assistant turn with tool calls, and the results received for them. */
 interface Turn {
   path: string
   calls: ToolCall[]
   ids: Set<string>
-  answers: Map<string, ToolMessage>
-  /** Set where the call came as the legacy `function_call`. */
+  results: Map<string, ToolMessage>
+  /** The call is a legacy `function_call`. */
   legacy: boolean
 }
 
-/** Reads `messages`; results of one turn come out in the order of their calls. */
+/** Decodes `messages`; the results of a turn are returned in the order of its calls. */
 export function decodeMessages(value: JsonValue | undefined): Message[] {
   if (!Array.isArray(value) || value.length === 0) refuse('messages', 'must be a non-empty array')
   array(value, 'messages', MAX_MESSAGES)
@@ -49,27 +50,27 @@ export function decodeMessages(value: JsonValue | undefined): Message[] {
     if (given(item['name']) && role !== 'function') text(item['name'], `${path}.name`, 256)
     if (role === 'tool' || role === 'function') {
       if (turn === null) refuse(path, 'must follow an assistant message with tool_calls')
-      answer(turn, toolMessage(item, path, index, role, turn), path)
+      addResult(turn, toolMessage(item, path, index, role, turn), path)
       continue
     }
-    if (turn !== null) out.push(...answersOf(turn))
+    if (turn !== null) out.push(...resultsOf(turn))
     turn = null
-    const message = said(item, path, index, role)
+    const message = roleMessage(item, path, index, role)
     if (message === null) continue
     out.push(message)
     if (message.role === 'assistant' && message.toolCalls.length > 0) {
       const legacy = !given(item['tool_calls'])
       const ids = new Set(message.toolCalls.map((call) => call.id))
-      turn = { path, calls: message.toolCalls, ids, answers: new Map(), legacy }
+      turn = { path, calls: message.toolCalls, ids, results: new Map(), legacy }
     }
   }
-  if (turn !== null) out.push(...answersOf(turn))
+  if (turn !== null) out.push(...resultsOf(turn))
   if (out.length === 0) refuse('messages', 'must have at least one message with content')
   return out
 }
 
-/** One message of a speaker; null for an assistant or system message with nothing in it. */
-function said(
+/** A message that is not a tool result; null for an assistant or system message without content. */
+function roleMessage(
   item: JsonObject,
   path: string,
   index: number,
@@ -79,12 +80,12 @@ function said(
   switch (role) {
     case 'system':
     case 'developer': {
-      const parts = textParts(contentOf(item), at)
+      const parts = textParts(contentOf(item, 'content'), at)
       messageMark(item, path, parts)
       return parts.length === 0 ? null : { role, index, parts }
     }
     case 'user': {
-      const parts = userParts(contentOf(item), at)
+      const parts = userParts(contentOf(item, 'content'), at)
       if (parts.length === 0) refuse(at, 'must not be empty')
       messageMark(item, path, parts)
       return { role, index, parts }
@@ -96,7 +97,7 @@ function said(
   }
 }
 
-/** A `cache_control` on a message with string content belongs to its only part. */
+/** A `cache_control` on a message applies to its last text part. */
 function messageMark(item: JsonObject, path: string, parts: Message['parts']): void {
   const cache = cacheMark(item, path)
   const last = parts.at(-1)
@@ -115,7 +116,7 @@ function assistant(item: JsonObject, path: string, index: number): Message | nul
   }
   const state = decodeReasoning(item, path)
   const parts: AssistantPart[] = state.thoughts
-  const content = contentOf(item)
+  const content = contentOf(item, 'content')
   if (given(content)) parts.push(...assistantParts(content, `${path}.content`))
   const other = otherContent(item, path)
   if (other !== null) parts.push(other)
@@ -131,12 +132,12 @@ function assistant(item: JsonObject, path: string, index: number): Message | nul
 function distinct(calls: readonly ToolCall[], path: string): void {
   const ids = new Set<string>()
   for (const [at, { id }] of calls.entries()) {
-    if (ids.has(id)) refuse(`${path}.tool_calls[${at}].id`, 'must differ from the other calls’ ids')
+    if (ids.has(id)) refuse(`${path}.tool_calls[${at}].id`, "must differ from the other calls' ids")
     ids.add(id)
   }
 }
 
-/** What stands beside `content`: an earlier refusal, or audio that only OpenAI can play back. */
+/** Members beside `content`: a refusal, or audio that only OpenAI can refer to. */
 function otherContent(item: JsonObject, path: string): AssistantPart | null {
   if (given(item['refusal'])) {
     const refusal = string(item['refusal'], `${path}.refusal`)
@@ -150,7 +151,7 @@ function otherContent(item: JsonObject, path: string): AssistantPart | null {
 function toolCall(value: JsonValue, path: string): ToolCall {
   const item = object(value, path)
   const id = text(item['id'], `${path}.id`, MAX_ID)
-  // Mistral and Google's compatible endpoint leave the type out (recorded).
+  // Mistral and Google's OpenAI-compatible endpoint omit the type (recorded).
   const type = given(item['type'])
     ? oneOf(item['type'], `${path}.type`, ['function', 'custom'])
     : 'function'
@@ -166,7 +167,7 @@ function toolCall(value: JsonValue, path: string): ToolCall {
   return call
 }
 
-/** The legacy form has no ids; the place of the message makes one that stays the same on every turn. */
+/** The legacy form has no ids. The id is made of the message's index, which is the same on every later turn. */
 function functionCall(value: JsonValue | undefined, path: string, index: number): ToolCall {
   const item = object(value, path)
   const name = toolName(item['name'], `${path}.name`)
@@ -181,11 +182,11 @@ function toolMessage(
   turn: Turn,
 ): ToolMessage {
   const callId = role === 'tool' ? toolCallId(item, path) : callNamed(item, path, turn)
-  // A function that returned nothing is `content: null` in the legacy form.
+  // In the legacy form, a function without a result has `content: null`.
   const parts =
     role === 'function' && item['content'] === null
       ? []
-      : userParts(contentOf(item), `${path}.content`)
+      : userParts(contentOf(item, 'content'), `${path}.content`)
   const message: ToolMessage = { role: 'tool', index, callId, parts }
   const cache = cacheMark(item, path)
   if (cache !== undefined) message.cache = cache
@@ -198,23 +199,23 @@ function toolCallId(item: JsonObject, path: string): string {
 
 function callNamed(item: JsonObject, path: string, turn: Turn): string {
   const name = toolName(item['name'], `${path}.name`)
-  const call = turn.calls.find((it) => it.name === name && !turn.answers.has(it.id))
-  return call?.id ?? refuse(`${path}.name`, 'names no function call that waits for a result')
+  const call = turn.calls.find((it) => it.name === name && !turn.results.has(it.id))
+  return call?.id ?? refuse(`${path}.name`, 'must name a function call without a result')
 }
 
-function answer(turn: Turn, message: ToolMessage, path: string): void {
+function addResult(turn: Turn, message: ToolMessage, path: string): void {
   const at = `${path}.tool_call_id`
   if (!turn.ids.has(message.callId)) {
     refuse(at, 'matches no call of the assistant message before it')
   }
-  if (turn.answers.has(message.callId)) refuse(at, 'already has a result')
-  turn.answers.set(message.callId, message)
+  if (turn.results.has(message.callId)) refuse(at, 'already has a result')
+  turn.results.set(message.callId, message)
 }
 
-/** The results in the order of the calls; a call without one is the client's mistake. */
-function answersOf(turn: Turn): ToolMessage[] {
+/** The results in the order of the calls. Throws `malformed_request` for a call without a result. */
+function resultsOf(turn: Turn): ToolMessage[] {
   return turn.calls.map((call, at) => {
-    const message = turn.answers.get(call.id)
+    const message = turn.results.get(call.id)
     if (message !== undefined) return message
     const path = turn.legacy ? `${turn.path}.function_call` : `${turn.path}.tool_calls[${at}]`
     const role = turn.legacy ? 'function' : 'tool'

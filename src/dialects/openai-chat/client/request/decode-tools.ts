@@ -1,69 +1,48 @@
-/**
- * Reads `tools`, `tool_choice`, their legacy forms, and `response_format`.
- * Knows nothing of messages.
- */
+/** Decodes `tools`, `tool_choice`, their legacy forms, and `response_format`. */
 import { type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import type { ResponseFormat, Tool, ToolChoice } from '../../../../chat/request.js'
 import { cacheMark } from '../../../../wire/cache-mark.js'
-import {
-  array,
-  boolean,
-  finiteObject,
-  given,
-  object,
-  oneOf,
-  refuse,
-  string,
-} from '../../../../wire/json/check-fields.js'
+import { array, given, object, oneOf, refuse } from '../../../../wire/json/check-fields.js'
 import { toolName } from '../../../../wire/openai/names.js'
+import {
+  decodeFormat,
+  decodeFunctionTool,
+  decodeNamedTool,
+  formatType,
+  MAX_TOOLS,
+  namesInChoice,
+} from '../../../../wire/openai/tool-fields.js'
 
-/** OpenAI stops at 128; more is allowed here because other upstreams do. */
-const MAX_TOOLS = 1_024
-
-/** Reads `tools`. */
+/** Decodes `tools`. Throws `malformed_request` naming the tool that breaks a rule. */
 export function decodeTools(value: JsonValue | undefined): Tool[] {
   return array(value, 'tools', MAX_TOOLS).map((item, at) => decodeTool(item, `tools[${at}]`))
 }
 
-/** Reads the legacy `functions`. */
+/** Decodes the legacy `functions`. */
 export function decodeFunctions(value: JsonValue | undefined): Tool[] {
   return array(value, 'functions', MAX_TOOLS).map((item, at) => {
     const path = `functions[${at}]`
-    return decodeFunction(object(item, path), path)
+    return decodeFunctionTool(object(item, path), path)
   })
 }
 
 function decodeTool(value: JsonValue, path: string): Tool {
   const item = object(value, path)
-  // Mistral's clients leave the type out (recorded).
+  // Mistral's clients omit the type (recorded).
   const type = given(item['type'])
     ? oneOf(item['type'], `${path}.type`, ['function', 'custom'])
     : 'function'
   const inner = `${path}.${type}`
   const body = object(item[type], inner)
-  const tool = type === 'function' ? decodeFunction(body, inner) : decodeCustom(body, inner)
+  const tool = type === 'function' ? decodeFunctionTool(body, inner) : decodeCustom(body, inner)
   const cache = cacheMark(item, path)
   if (cache !== undefined) tool.cache = cache
   return tool
 }
 
-function decodeFunction(body: JsonObject, path: string): Tool {
-  const tool: Tool = { name: toolName(body['name'], `${path}.name`) }
-  if (given(body['description'])) {
-    tool.description = string(body['description'], `${path}.description`)
-  }
-  if (given(body['parameters'])) {
-    tool.parameters = finiteObject(body['parameters'], `${path}.parameters`)
-  }
-  if (given(body['strict'])) tool.strict = boolean(body['strict'], `${path}.strict`)
-  return tool
-}
-
 function decodeCustom(body: JsonObject, path: string): Tool {
-  const tool: Tool = { name: toolName(body['name'], `${path}.name`), custom: {} }
-  if (given(body['description'])) {
-    tool.description = string(body['description'], `${path}.description`)
-  }
+  const tool = decodeNamedTool(body, path)
+  tool.custom = {}
   if (given(body['format'])) {
     const format = object(body['format'], `${path}.format`)
     oneOf(format['type'], `${path}.format.type`, ['text', 'grammar'])
@@ -72,13 +51,13 @@ function decodeCustom(body: JsonObject, path: string): Tool {
   return tool
 }
 
-/** Reads `tool_choice`; a choice that forces a call needs tools, a named one needs that tool. */
+/** Decodes `tool_choice`. A choice that forces a call requires tools; a choice by name requires that tool. */
 export function decodeToolChoice(value: JsonValue, tools: readonly Tool[]): ToolChoice {
   const choice = readToolChoice(value)
   if (choice.mode === 'auto' || choice.mode === 'none') return choice
   if (tools.length === 0) refuse('tool_choice', 'needs at least one tool in tools')
   const known = new Set(tools.map((tool) => tool.name))
-  for (const name of choice.mode === 'named' ? [choice.name] : namesOf(choice)) {
+  for (const name of namesInChoice(choice)) {
     if (!known.has(name)) {
       refuse('tool_choice', `names ${JSON.stringify(name)}, which is not in tools`)
     }
@@ -86,14 +65,10 @@ export function decodeToolChoice(value: JsonValue, tools: readonly Tool[]): Tool
   return choice
 }
 
-function namesOf(choice: ToolChoice): readonly string[] {
-  return choice.mode === 'allowed' ? choice.names : []
-}
-
 function readToolChoice(value: JsonValue): ToolChoice {
   if (typeof value === 'string') {
     const mode = oneOf(value, 'tool_choice', ['auto', 'none', 'required', 'any'])
-    // Mistral's word for it; its own clients send it (recorded).
+    // Mistral's clients send `any` for `required` (recorded).
     return { mode: mode === 'any' ? 'required' : mode }
   }
   const item = object(value, 'tool_choice')
@@ -114,7 +89,7 @@ function readToolChoice(value: JsonValue): ToolChoice {
   return { mode: 'allowed', required: mode === 'required', names }
 }
 
-/** Reads the legacy `function_call`. */
+/** Decodes the legacy `function_call`. */
 export function decodeFunctionCall(value: JsonValue, tools: readonly Tool[]): ToolChoice {
   if (typeof value === 'string') {
     return { mode: oneOf(value, 'function_call', ['auto', 'none']) }
@@ -126,22 +101,10 @@ export function decodeFunctionCall(value: JsonValue, tools: readonly Tool[]): To
   return { mode: 'named', name }
 }
 
-/** Reads `response_format`. */
+/** Decodes `response_format`. */
 export function decodeResponseFormat(value: JsonValue): ResponseFormat {
   const item = object(value, 'response_format')
-  const type = oneOf(item['type'], 'response_format.type', ['text', 'json_object', 'json_schema'])
-  if (type === 'text') return { type }
-  if (type === 'json_object') return { type: 'json-object' }
+  const type = formatType(item['type'], 'response_format.type')
   const path = 'response_format.json_schema'
-  const inner = object(item['json_schema'], path)
-  const format: ResponseFormat = {
-    type: 'json-schema',
-    name: toolName(inner['name'], `${path}.name`),
-    schema: given(inner['schema']) ? finiteObject(inner['schema'], `${path}.schema`) : {},
-  }
-  if (given(inner['description'])) {
-    format.description = string(inner['description'], `${path}.description`)
-  }
-  if (given(inner['strict'])) format.strict = boolean(inner['strict'], `${path}.strict`)
-  return format
+  return decodeFormat(type, () => object(item['json_schema'], path), path)
 }

@@ -1,21 +1,21 @@
 /**
- * Puts what arrives in any order into blocks that never overlap.
- * Knows nothing of JSON frames: it is told of text, thoughts, refusals and pieces of calls.
+ * Orders text, reasoning, refusals, images and fragments of calls, which arrive in any order, into blocks that never
+ * overlap.
  *
- * Blocks queue in the order in which they began. Only the first is open and passes its pieces on at
- * once; the others keep theirs until it is complete. Text is complete as soon as anything else has
- * begun; a call when its arguments are a whole JSON value, or at the end of the reply.
+ * Blocks queue in the order in which they begin. Only the first block is open: its fragments are emitted at once, those of
+ * the others are kept until it is complete. A text is complete when another block begins, a call when its arguments are a
+ * whole JSON value or the reply ends.
  */
 import type { Citation, EventSink } from '../../../../chat/event.js'
 import { JsonCompletion } from '../../../../wire/json/scan/json-completion.js'
 import { CallIds } from '../../../../wire/openai/names.js'
 
-type WordKind = 'text' | 'refusal' | 'thinking'
+type TextKind = 'text' | 'refusal' | 'thinking'
 
-interface WordBlock {
-  kind: WordKind
-  pieces: string[]
-  /** Citations and their texts stay in the order in which they came: after all text so far. */
+interface TextBlock {
+  kind: TextKind
+  fragments: string[]
+  /** Citations that are not emitted yet; they follow all text so far. */
   citations: Citation[]
   /** UTF-16 units of text in the reply before this block. */
   offset: number
@@ -26,11 +26,11 @@ interface CallBlock {
   id: string
   name: string
   custom: boolean
-  pieces: string[]
-  /** All arguments so far, to see whether they are complete. */
+  fragments: string[]
+  /** All arguments so far. */
   json: string
-  /** Tells when they are complete. */
-  end: JsonCompletion
+  /** Detects that the arguments are complete. */
+  completion: JsonCompletion
   signature?: string
 }
 
@@ -39,11 +39,11 @@ interface ImageBlock {
   url: string
 }
 
-type Block = WordBlock | CallBlock | ImageBlock
+type Block = TextBlock | CallBlock | ImageBlock
 
-/** One piece of a call, with whatever the upstream said of it. */
-export interface CallPiece {
-  /** The call's place as the upstream counts, where it is a usable number. */
+/** One fragment of a call. Members that the upstream did not send are empty. */
+export interface CallFragment {
+  /** The upstream's index of the call; null if it sent none. */
   index: number | null
   id: string
   name: string
@@ -52,21 +52,21 @@ export interface CallPiece {
   signature?: string
 }
 
-/** An upstream that opens more calls than this in one reply is broken. */
+/** Limit for the blocks of one reply; a reply with more is malformed. */
 const MAX_BLOCKS = 4_096
 
 /** Emits blocks in order; `finish` closes what is open. */
 export class Blocks {
-  /** Calls that have begun or wait. */
+  /** Calls so far, those in the queue included. */
   calls = 0
   private readonly sink: EventSink
   private readonly nameOf: (name: string) => string
   private readonly replyId: () => string
   private readonly queue: Block[] = []
-  private readonly places = new Map<number, CallBlock>()
-  private readonly ids = new Map<string, CallBlock>()
+  private readonly callsByIndex = new Map<number, CallBlock>()
+  private readonly callsById = new Map<string, CallBlock>()
   private readonly callIds = new CallIds()
-  /** Citations that came while no text was open. */
+  /** Citations that arrived while no text was open. */
   private readonly early: Citation[] = []
   private latest: CallBlock | null = null
   private index = -1
@@ -74,104 +74,104 @@ export class Blocks {
   private total = 0
   private textLength = 0
 
-  /** `nameOf` turns a tool's wire name into the client's; `replyId` seeds ids that never came. */
+  /** `nameOf` maps a tool's wire name to the client's; `replyId` is the seed of ids that the upstream omits. */
   constructor(sink: EventSink, nameOf: (name: string) => string, replyId: () => string) {
     this.sink = sink
     this.nameOf = nameOf
     this.replyId = replyId
   }
 
-  /** Whether anything of an answer has come. */
-  get began(): boolean {
+  /** Whether any block has begun. */
+  get hasBlocks(): boolean {
     return this.total > 0
   }
 
-  /** Adds text, a refusal or a thought. False where the reply has too many blocks. */
-  words(kind: WordKind, text: string): boolean {
+  /** Adds text, a refusal or reasoning. False if the reply has too many blocks. */
+  text(kind: TextKind, text: string): boolean {
     if (text === '') return true
     let block = this.queue.at(-1)
     if (block === undefined || block.kind !== kind) {
-      block = { kind, pieces: [], citations: [], offset: this.textLength }
+      block = { kind, fragments: [], citations: [], offset: this.textLength }
       if (!this.push(block)) return false
       if (kind === 'text') this.citeEarly(block)
     }
     if (kind === 'text') this.textLength += text.length
-    block.pieces.push(text)
+    block.fragments.push(text)
     this.advance()
     return true
   }
 
-  /** Cites a source for the open text block, or for the next one: OpenRouter names them beforehand. */
+  /** Adds a citation to the open text block, or else to the next one: OpenRouter sends citations before the text. */
   cite(citation: Citation): void {
     const block = this.queue.at(-1)
     if (block === undefined || block.kind !== 'text') {
       if (this.early.length < MAX_BLOCKS) this.early.push(citation)
       return
     }
-    this.place(citation, block)
+    this.addCitation(citation, block)
     this.advance()
   }
 
-  private citeEarly(block: WordBlock): void {
-    for (const citation of this.early) this.place(citation, block)
+  private citeEarly(block: TextBlock): void {
+    for (const citation of this.early) this.addCitation(citation, block)
     this.early.length = 0
   }
 
-  /** Offsets of the message become offsets of the block. */
-  private place(citation: Citation, block: WordBlock): void {
+  /** Converts offsets in the message to offsets in the block. */
+  private addCitation(citation: Citation, block: TextBlock): void {
     const { start, end } = citation
     if (start !== undefined) citation.start = Math.max(0, start - block.offset)
     if (end !== undefined) citation.end = Math.max(0, end - block.offset)
     block.citations.push(citation)
   }
 
-  /** Adds a picture, which is a block of its own. False where the reply has too many blocks. */
+  /** Adds an image, which is a block of its own. False if the reply has too many blocks. */
   image(url: string): boolean {
     if (!this.push({ kind: 'image', url })) return false
     this.advance()
     return true
   }
 
-  /** Adds a piece of a call. False where the reply has too many blocks. */
-  call(piece: CallPiece): boolean {
-    let block = this.find(piece)
+  /** Adds a fragment of a call. False if the reply has too many blocks. */
+  call(fragment: CallFragment): boolean {
+    let block = this.find(fragment)
     if (block === null) {
       block = {
         kind: 'tool',
         id: '',
         name: '',
-        custom: piece.custom,
-        pieces: [],
+        custom: fragment.custom,
+        fragments: [],
         json: '',
-        end: new JsonCompletion(),
+        completion: new JsonCompletion(),
       }
       if (!this.push(block)) return false
       this.calls += 1
-      if (piece.index !== null) this.places.set(piece.index, block)
+      if (fragment.index !== null) this.callsByIndex.set(fragment.index, block)
     }
     this.latest = block
-    if (block.id === '' && piece.id !== '') {
-      block.id = piece.id
-      this.ids.set(piece.id, block)
+    if (block.id === '' && fragment.id !== '') {
+      block.id = fragment.id
+      this.callsById.set(fragment.id, block)
     }
-    if (block.name === '') block.name = piece.name
-    if (piece.signature !== undefined) block.signature = piece.signature
-    if (piece.json !== '') {
-      block.json += piece.json
-      block.end.add(piece.json)
-      block.pieces.push(piece.json)
+    if (block.name === '') block.name = fragment.name
+    if (fragment.signature !== undefined) block.signature = fragment.signature
+    if (fragment.json !== '') {
+      block.json += fragment.json
+      block.completion.add(fragment.json)
+      block.fragments.push(fragment.json)
     }
     this.advance()
     return true
   }
 
-  /** The place of a block that is none of these, after all that there are; only once all are closed. */
+  /** The index of a further block that the caller emits itself. Call it after `finish` only. */
   next(): number {
     this.index += 1
     return this.index
   }
 
-  /** Closes everything; false where a call never got a name. */
+  /** Closes all blocks. False if a call has no name. */
   finish(): boolean {
     for (let head = this.queue[0]; head !== undefined; head = this.queue[0]) {
       if (head.kind === 'tool' && head.name === '') {
@@ -181,7 +181,7 @@ export class Blocks {
         continue
       }
       if (head.kind === 'image') {
-        this.show(head)
+        this.emitImage(head)
         continue
       }
       this.flush(head)
@@ -190,17 +190,18 @@ export class Blocks {
     return true
   }
 
-  /** The block a piece belongs to: by place, by id, or the newest where it has neither. */
-  private find(piece: CallPiece): CallBlock | null {
-    const { index, id } = piece
+  /** The call that a fragment continues, by index, by id, or else the latest; null if it begins a call. */
+  private find(fragment: CallFragment): CallBlock | null {
+    const { index, id } = fragment
     if (index !== null) {
-      const placed = this.places.get(index)
-      if (placed !== undefined) return another(placed, piece) ? null : placed
-      // A new place with neither id nor name continues the newest call.
-      return piece.name === '' ? ((id === '' ? this.latest : this.ids.get(id)) ?? null) : null
+      const known = this.callsByIndex.get(index)
+      if (known !== undefined) return beginsCall(known, fragment) ? null : known
+      // A new index with neither id nor name continues the latest call.
+      if (fragment.name !== '') return null
+      return (id === '' ? this.latest : this.callsById.get(id)) ?? null
     }
-    if (id !== '') return this.ids.get(id) ?? null
-    return this.latest !== null && another(this.latest, piece) ? null : this.latest
+    if (id !== '') return this.callsById.get(id) ?? null
+    return this.latest !== null && beginsCall(this.latest, fragment) ? null : this.latest
   }
 
   private push(block: Block): boolean {
@@ -210,43 +211,43 @@ export class Blocks {
     return true
   }
 
-  /** Passes on what the first block has, and moves on while it is complete and another waits. */
+  /** Emits the fragments of the first block, and closes it if it is complete and another block follows. */
   private advance(): void {
     for (let head = this.queue[0]; head !== undefined; head = this.queue[0]) {
       if (head.kind === 'image') {
-        this.show(head)
+        this.emitImage(head)
         continue
       }
-      // A call that waits for its id or name is not begun with an invented one before its time.
+      // A call without its id or name starts only when neither can follow any more.
       if (head.kind === 'tool' && !this.open && (head.name === '' || head.id === '')) {
-        if (head.name === '' || this.queue.length === 1 || !complete(head)) return
+        if (head.name === '' || this.queue.length === 1 || !isComplete(head)) return
       }
       this.flush(head)
-      if (this.queue.length === 1 || !complete(head)) return
+      if (this.queue.length === 1 || !isComplete(head)) return
       this.close(head)
     }
   }
 
-  private show(block: ImageBlock): void {
+  private emitImage(block: ImageBlock): void {
     this.index += 1
     this.sink.event({ type: 'image', index: this.index, url: block.url })
     this.queue.shift()
   }
 
-  private flush(block: WordBlock | CallBlock): void {
+  private flush(block: TextBlock | CallBlock): void {
     if (!this.open) this.start(block)
     const { index } = this
-    for (const piece of block.pieces) {
-      if (block.kind === 'tool') this.sink.event({ type: 'tool-delta', index, json: piece })
-      else this.sink.event({ type: `${block.kind}-delta`, index, text: piece })
+    for (const fragment of block.fragments) {
+      if (block.kind === 'tool') this.sink.event({ type: 'tool-delta', index, json: fragment })
+      else this.sink.event({ type: `${block.kind}-delta`, index, text: fragment })
     }
-    block.pieces.length = 0
+    block.fragments.length = 0
     if (block.kind !== 'text') return
     for (const citation of block.citations) this.sink.event({ type: 'citation', index, citation })
     block.citations.length = 0
   }
 
-  private start(block: WordBlock | CallBlock): void {
+  private start(block: TextBlock | CallBlock): void {
     this.open = true
     this.index += 1
     const { index } = this
@@ -260,7 +261,7 @@ export class Blocks {
     )
   }
 
-  private close(block: WordBlock | CallBlock): void {
+  private close(block: TextBlock | CallBlock): void {
     const { index } = this
     if (block.kind === 'tool' && block.signature !== undefined) {
       this.sink.event({ type: 'tool-end', index, signature: block.signature })
@@ -271,17 +272,17 @@ export class Blocks {
 }
 
 /**
- * True where a piece at a known place begins another call: it brings another id together with a
- * name, or a name and arguments where the call so far has no id and is complete.
+ * Whether a fragment with the index of a known call begins another call: it has a name and another id, or it has a name and
+ * no id, and the known call is complete.
  */
-function another(block: CallBlock, piece: CallPiece): boolean {
-  if (piece.name === '' || block.name === '') return false
-  if (piece.id !== '') return block.id !== '' && piece.id !== block.id
-  return (piece.name !== block.name || piece.json !== '') && complete(block)
+function beginsCall(block: CallBlock, fragment: CallFragment): boolean {
+  if (fragment.name === '' || block.name === '') return false
+  if (fragment.id !== '') return block.id !== '' && fragment.id !== block.id
+  return (fragment.name !== block.name || fragment.json !== '') && isComplete(block)
 }
 
-function complete(block: WordBlock | CallBlock): boolean {
+function isComplete(block: TextBlock | CallBlock): boolean {
   if (block.kind !== 'tool') return true
-  // Free text may always go on.
-  return !block.custom && block.end.isComplete(block.json)
+  // The free text of a custom tool has no detectable end.
+  return !block.custom && block.completion.isComplete(block.json)
 }

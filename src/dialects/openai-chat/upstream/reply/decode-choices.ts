@@ -1,5 +1,5 @@
 /**
- * Several choices of one reply, each read by a decoder of its own, for clients of other formats. A chat client gets the
+ * Decodes several choices of one reply, each with a decoder of its own, for clients of other formats. Chat clients get the
  * upstream's own bytes.
  */
 import type { EventSink } from '../../../../chat/event.js'
@@ -14,7 +14,7 @@ import type { ChatRequest } from '../../../../chat/request.js'
 import type { ChoicesDecoder } from '../../../dialect.js'
 import { ChunkDecoder } from '../decode-stream.js'
 
-/** One sink for each choice; all of them get the counts, which are those of all together. */
+/** One sink for each choice. Every sink gets the usage, which counts all choices together. */
 export class ChoicesOfReply implements ChoicesDecoder {
   private readonly decoders: readonly ChunkDecoder[]
 
@@ -23,7 +23,7 @@ export class ChoicesOfReply implements ChoicesDecoder {
   }
 
   take(body: JsonValue): void {
-    if (Array.isArray(body)) for (const piece of body) this.frame('', JSON.stringify(piece))
+    if (Array.isArray(body)) for (const chunk of body) this.frame('', JSON.stringify(chunk))
     else
       for (const [at, each] of this.decoders.entries()) each.whole(onlyChoice(objectOf(body), at))
   }
@@ -40,15 +40,15 @@ export class ChoicesOfReply implements ChoicesDecoder {
   }
 }
 
-/** The chunk with one of its choices, as its first. */
-function onlyChoice(chunk: JsonObject, place: number): JsonObject {
+/** The chunk with one of its choices, which gets the index 0. */
+function onlyChoice(chunk: JsonObject, position: number): JsonObject {
   const choices = arrayOf(chunk['choices'])
     .map(objectOf)
-    .filter(({ index }) => (index ?? 0) === place)
+    .filter(({ index }) => (index ?? 0) === position)
   return { ...chunk, choices: choices.map((choice) => ({ ...choice, index: 0 })) }
 }
 
-/** Null for what is no JSON object: `[DONE]`, or broken. */
+/** Null for `[DONE]` and malformed frames. */
 function parsed(data: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(data)

@@ -1,7 +1,4 @@
-/**
- * Writes canonical turns as `messages`.
- * Knows no client dialect; what the format has no words for is a loss or a refusal.
- */
+/** Encodes canonical turns as `messages`. Content that the format cannot express is reported as a loss, or refused. */
 import type { JsonObject } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
 import type {
@@ -19,23 +16,23 @@ import type { Losses } from '../../../dialect.js'
 import { signatureOut } from '../../shared/reasoning.js'
 import { MAX_CALL_ID } from '../../shared/names.js'
 
-/** All turns. What a tool showed rather than said follows its turn's results as a user message. */
+/** All turns. Images and files of tool results follow the results of the turn as a user message. */
 export function encodeMessages(
   messages: readonly Message[],
   model: ModelFacts,
   losses: Losses,
 ): JsonObject[] {
   const out: JsonObject[] = []
-  let shown: JsonObject[] = []
+  let media: JsonObject[] = []
   for (const message of messages) {
-    if (message.role !== 'tool' && shown.length > 0) {
-      out.push({ role: 'user', content: shown })
-      shown = []
+    if (message.role !== 'tool' && media.length > 0) {
+      out.push({ role: 'user', content: media })
+      media = []
     }
-    if (message.role === 'tool') shown.push(...encodeResult(message, out, losses))
+    if (message.role === 'tool') media.push(...encodeResult(message, out, losses))
     else out.push(encodeMessage(message, model, losses))
   }
-  if (shown.length > 0) out.push({ role: 'user', content: shown })
+  if (media.length > 0) out.push({ role: 'user', content: media })
   return out
 }
 
@@ -59,7 +56,7 @@ function encodeMessage(
   }
 }
 
-/** One text part is written as a string, which every upstream of this format takes. */
+/** A single text part becomes a string, which every upstream of this format accepts. */
 function content(parts: readonly UserPart[], index: number, losses: Losses): string | JsonObject[] {
   const [first] = parts
   if (first === undefined) return ''
@@ -92,7 +89,7 @@ function address(source: MediaSource, path: string, what: string): string {
   if (source.kind === 'url') return source.url
   throw new GatewayError(
     'untranslatable',
-    `${path}: this upstream cannot be given ${what} by file id; send the data or a URL`,
+    `${path}: this upstream does not accept ${what} by file id. Send the data or a URL`,
     { param: path },
   )
 }
@@ -103,7 +100,7 @@ function file(part: FilePart, index: number, losses: Losses): JsonObject {
   if (source.kind === 'file-id' && source.origin === undefined) {
     return { type: 'file', file: { file_id: source.id, ...name } }
   }
-  // This endpoint takes PDF only; text can be said as text.
+  // The endpoint accepts PDF files only, so a text file becomes a text part.
   if (source.kind === 'base64' && source.mediaType.startsWith('text/')) {
     losses.drop('messages.file', 'approximated')
     return { type: 'text', text: Buffer.from(source.data, 'base64').toString('utf8') }
@@ -145,26 +142,26 @@ function encodeCall(call: ToolCall, model: ModelFacts, losses: Losses): JsonObje
       ? { id, type: 'custom', custom: { name, input: call.arguments } }
       : { id, type: 'function', function: { name, arguments: call.arguments } }
   if (call.signature === undefined) return out
-  // Known to be OpenAI's own, which refuses members that it does not know.
+  // Models with `endpoints` in the catalogue are OpenAI's, which refuses unknown members.
   if (model.endpoints === undefined) out['extra_content'] = signatureOut(call.signature)
   else losses.drop('messages.thinking', 'no-equivalent')
   return out
 }
 
-/** Writes a result's text and returns what a tool message has no room for. */
+/** Encodes the text of a result; returns its other parts, which a tool message cannot hold. */
 function encodeResult(
   message: Extract<Message, { role: 'tool' }>,
   out: JsonObject[],
   losses: Losses,
 ): JsonObject[] {
-  const said = message.parts.filter((part) => part.type === 'text')
-  const shown = message.parts.filter((part) => part.type !== 'text')
+  const texts = message.parts.filter((part) => part.type === 'text')
+  const media = message.parts.filter((part) => part.type !== 'text')
   if (message.isError === true) losses.drop('messages.is_error', 'no-equivalent')
-  if (shown.length > 0) losses.drop('messages.tool_content', 'approximated')
+  if (media.length > 0) losses.drop('messages.tool_content', 'approximated')
   out.push({
     role: 'tool',
     tool_call_id: wireCallId(message.callId, MAX_CALL_ID),
-    content: content(said, message.index, losses),
+    content: content(texts, message.index, losses),
   })
-  return shown.map((part) => encodePart(part, message.index, losses))
+  return media.map((part) => encodePart(part, message.index, losses))
 }

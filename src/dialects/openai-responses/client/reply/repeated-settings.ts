@@ -1,13 +1,13 @@
 /**
- * The settings of a request that its reply repeats, as OpenAI's do.
- * Bounded: a reply does not repeat instructions, tools or schemas of more than 64 KiB.
+ * The settings of a request that its response repeats. Instructions, tools and schemas are repeated up to 64 KiB in total;
+ * a larger setting is replaced by its default.
  */
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import { longTextOf } from '../../../../chat/long-text.js'
 
 const MAX_UNITS = 65_536
 
-/** Member and what stands for it if the request does not have it. */
+/** Repeated members, with the value for a request without the member. */
 const DEFAULTS: readonly (readonly [key: string, value: JsonValue])[] = [
   ['instructions', null],
   ['max_output_tokens', null],
@@ -30,28 +30,28 @@ const DEFAULTS: readonly (readonly [key: string, value: JsonValue])[] = [
   ['user', null],
 ]
 
-/** What a reply to this body repeats. */
+/** The repeated members of a response to this body. */
 export function repeatedOf(body: JsonObject): JsonObject {
   const repeated: JsonObject = { background: false }
-  let room = MAX_UNITS
+  let remaining = MAX_UNITS
   for (const [key, standard] of DEFAULTS) {
     const value = longTextOf(body, key) === null ? (body[key] ?? standard) : standard
-    const left = room - unitsIn(value, room)
-    repeated[key] = left < 0 ? standard : value
-    if (left >= 0) room = left
+    const after = remaining - unitsIn(value, remaining)
+    repeated[key] = after < 0 ? standard : value
+    if (after >= 0) remaining = after
   }
   return repeated
 }
 
-/** Characters of all strings and names; stops counting beyond `most`. */
-function unitsIn(value: JsonValue, most: number): number {
+/** UTF-16 units of all strings and names. Counting stops beyond `limit`. */
+function unitsIn(value: JsonValue, limit: number): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 1
   let units = 1
   for (const key of Object.keys(value)) {
     const member: JsonValue | undefined = Array.isArray(value) ? value[Number(key)] : value[key]
-    units += key.length + (member === undefined ? 0 : unitsIn(member, most - units))
-    if (units > most) break
+    units += key.length + (member === undefined ? 0 : unitsIn(member, limit - units))
+    if (units > limit) break
   }
   return units
 }

@@ -1,12 +1,10 @@
-/**
- * What of an answer the Responses format has no words for.
- */
+/** Parts of replies that Responses cannot express. */
 import type { ChatEvent } from '../../../../chat/event.js'
 import { type JsonObject, stringOf } from '../../../../chat/json.js'
 import { ORIGIN } from '../../shared/reasoning-state.js'
 import { imageData } from './encode-content.js'
 
-/** The path, `reply.` and a field, of what cannot be said of an event; null for all that is said whole. */
+/** The path of the part of an event that is lost, such as `reply.citations`; null if nothing is lost. */
 export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'opaque':
@@ -23,7 +21,7 @@ export function lossOf(event: ChatEvent): string | null {
   }
 }
 
-/** What its provider calls a block: its type, or the one key that says what it is (Gemini). */
+/** The provider's name for a block: its type, or its only key (Gemini). */
 function kindOf(block: JsonObject): string {
   return stringOf(block['type']) ?? Object.keys(block)[0] ?? 'opaque'
 }

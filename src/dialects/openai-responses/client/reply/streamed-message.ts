@@ -1,56 +1,57 @@
-/**
- * A message of the model while it is streamed: its parts, and what each says.
- */
+/** A message of a streamed response, with its parts so far. */
 import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
-import { logprobsOut, messageItem, refusalPart, textPart } from './encode-content.js'
+import { messageItem, refusalPart, textPart } from './encode-content.js'
+import { encodeLogprobs } from './encode-logprobs.js'
 
 /** A text or a refusal of the message. */
 export class MessagePart {
   readonly kind: 'text' | 'refusal'
-  /** Its place in the message. */
-  readonly place: number
+  /** The index of the part in the message. */
+  readonly index: number
   /** The citations so far, as JSON texts. */
-  readonly notes: string[] = []
+  readonly annotations: string[] = []
   readonly tokens: TokenLogprob[] = []
-  private readonly pieces: string[] = []
+  private readonly fragments: string[] = []
 
-  constructor(kind: 'text' | 'refusal', place: number) {
+  constructor(kind: 'text' | 'refusal', index: number) {
     this.kind = kind
-    this.place = place
+    this.index = index
   }
 
-  say(piece: string): void {
-    this.pieces.push(piece)
+  append(text: string): void {
+    this.fragments.push(text)
   }
 
   get text(): string {
-    if (this.pieces.length > 1) this.pieces.splice(0, this.pieces.length, this.pieces.join(''))
-    return this.pieces[0] ?? ''
+    if (this.fragments.length > 1) {
+      this.fragments.splice(0, this.fragments.length, this.fragments.join(''))
+    }
+    return this.fragments[0] ?? ''
   }
 
   /** The part as JSON text. */
   json(): string {
     if (this.kind === 'refusal') return refusalPart(this.text)
-    return textPart(this.text, `[${this.notes.join(',')}]`, this.logprobs())
+    return textPart(this.text, `[${this.annotations.join(',')}]`, this.logprobs())
   }
 
-  /** Its tokens as JSON text. */
+  /** The tokens as JSON text. */
   logprobs(): string {
-    return this.tokens.length === 0 ? '[]' : logprobsOut(this.tokens)
+    return this.tokens.length === 0 ? '[]' : encodeLogprobs(this.tokens)
   }
 }
 
 /** The message. */
 export class StreamedMessage {
   readonly id: string
-  /** Its place in the output. */
-  readonly place: number
+  /** The index of the message in the output. */
+  readonly index: number
   readonly parts: MessagePart[] = []
   status = 'in_progress'
 
-  constructor(id: string, place: number) {
+  constructor(id: string, index: number) {
     this.id = id
-    this.place = place
+    this.index = index
   }
 
   /** The message as JSON text. */

@@ -1,47 +1,33 @@
 /**
- * Reads what stands inside an input item: text, images, files and audio.
- * Knows no turns; the caller decides who may say what.
+ * Decodes the content of an input item: text, images, files and audio. The caller chooses the parts that a role may hold.
  *
  * Source: OpenAI API reference, "Create a model response", `input`, read 2026-11-20.
  */
-import type { JsonObject, JsonValue } from '../../../../chat/json.js'
-import { LongText, longTextOf, longTextPart } from '../../../../chat/long-text.js'
+import type { JsonObject } from '../../../../chat/json.js'
 import type { FilePart, ImagePart, TextPart, UserPart } from '../../../../chat/request.js'
-import { cacheMark } from '../../../../wire/cache-mark.js'
+import { withCacheMark } from '../../../../wire/cache-mark.js'
+import { given, oneOf, refuse, string, text } from '../../../../wire/json/check-fields.js'
+import { mediaSource } from '../../../../wire/media-source.js'
 import {
-  array,
-  given,
-  object,
-  oneOf,
-  refuse,
-  string,
-  text,
-} from '../../../../wire/json/check-fields.js'
-import { mediaSource, standardBase64 } from '../../../../wire/media-source.js'
+  decodeAudioPart,
+  decodeParts,
+  decodeTextPart,
+  type Content,
+} from '../../../../wire/openai/content-parts.js'
 
-/** More than the 1,500 images and pages that any provider takes in one request. */
-const MAX_PARTS = 4_096
 const MAX_ID = 512
 
-/** The value of a member that may be a long text, which is not decoded. */
-export type Content = JsonValue | LongText | undefined
-
-/** A member of an item. */
-export function contentOf(item: JsonObject, key: string): Content {
-  return longTextOf(item, key) ?? item[key]
-}
-
-/** Text only: what system and developer messages hold. Empty text is dropped. */
+/** The text parts of a system or developer message. Empty text is dropped. */
 export function textParts(value: Content, path: string): TextPart[] {
-  return partsOf(value, path, (item, at) => {
+  return decodeParts(value, path, (item, at) => {
     oneOf(item['type'], `${at}.type`, ['input_text'])
-    return textPart(item, 'text', at)
+    return decodeTextPart(item, 'text', at)
   })
 }
 
-/** What a user or a tool may send. Empty text is dropped. */
+/** The parts of a user message or a tool result. Empty text is dropped. */
 export function userParts(value: Content, path: string): UserPart[] {
-  return partsOf<UserPart>(value, path, (item, at) => {
+  return decodeParts<UserPart>(value, path, (item, at) => {
     const type = oneOf(item['type'], `${at}.type`, [
       'input_text',
       'input_image',
@@ -50,59 +36,25 @@ export function userParts(value: Content, path: string): UserPart[] {
     ])
     switch (type) {
       case 'input_text':
-        return textPart(item, 'text', at)
+        return decodeTextPart(item, 'text', at)
       case 'input_image':
-        return marked(imagePart(item, at), item, at)
+        return withCacheMark(imagePart(item, at), item, at)
       case 'input_file':
-        return marked(filePart(item, at), item, at)
+        return withCacheMark(filePart(item, at), item, at)
       case 'input_audio':
-        return audioPart(item, at)
+        return decodeAudioPart(item, at)
       default:
         return type satisfies never
     }
   })
 }
 
-/** What a model said: text and refusals, which are text to the next turn. */
+/** The parts of an assistant message: text, and refusals (text for the next turn). */
 export function assistantParts(value: Content, path: string): TextPart[] {
-  return partsOf(value, path, (item, at) => {
+  return decodeParts<TextPart>(value, path, (item, at) => {
     const type = oneOf(item['type'], `${at}.type`, ['output_text', 'refusal', 'input_text', 'text'])
-    return textPart(item, type === 'refusal' ? 'refusal' : 'text', at)
+    return decodeTextPart(item, type === 'refusal' ? 'refusal' : 'text', at)
   })
-}
-
-function partsOf<T extends UserPart>(
-  value: Content,
-  path: string,
-  read: (item: JsonObject, path: string) => T | TextPart,
-): (T | TextPart)[] {
-  if (value instanceof LongText) return [longTextPart(value)]
-  if (typeof value === 'string') return value === '' ? [] : [{ type: 'text', text: value }]
-  if (!Array.isArray(value)) return refuse(path, 'must be a string or an array of parts')
-  const out: (T | TextPart)[] = []
-  array(value, path, MAX_PARTS).forEach((item, at) => {
-    const where = `${path}[${at}]`
-    const part = read(object(item, where), where)
-    const isEmpty = part.type === 'text' && part.textBytes === undefined && part.text === ''
-    if (!isEmpty) out.push(part)
-  })
-  return out
-}
-
-function textPart(item: JsonObject, key: string, path: string): TextPart {
-  const long = longTextOf(item, key)
-  if (long !== null) return marked(longTextPart(long), item, path)
-  return marked({ type: 'text', text: string(item[key], `${path}.${key}`) }, item, path)
-}
-
-function marked<T extends TextPart | ImagePart | FilePart>(
-  part: T,
-  item: JsonObject,
-  path: string,
-): T {
-  const cache = cacheMark(item, path)
-  if (cache !== undefined) part.cache = cache
-  return part
 }
 
 function imagePart(item: JsonObject, path: string): ImagePart {
@@ -132,12 +84,4 @@ function fileSource(item: JsonObject, path: string): FilePart['source'] {
   if (given(url)) return mediaSource(string(url, `${path}.file_url`), `${path}.file_url`)
   if (!given(data)) refuse(path, 'must have file_data, file_url or file_id')
   return mediaSource(string(data, `${path}.file_data`), `${path}.file_data`)
-}
-
-function audioPart(item: JsonObject, path: string): UserPart {
-  const at = `${path}.input_audio`
-  const inner = object(item['input_audio'], at)
-  const data = text(inner['data'], `${at}.data`, Number.POSITIVE_INFINITY)
-  const format = oneOf(inner['format'], `${at}.format`, ['wav', 'mp3'])
-  return { type: 'audio', format, data: standardBase64(data) }
 }

@@ -1,7 +1,7 @@
 /**
- * Reads `input`: items become turns, and every call gets its one result.
- * Knows no upstream. Items of one turn of the model (reasoning, messages, calls) stand one after the other; results may
- * stand anywhere behind their calls, and go where the canon has them: behind the turn, in the order of its calls.
+ * Decodes `input`: items become turns, and every call must have one result. The items of a model's turn (reasoning,
+ * messages, calls) follow each other; a result may come anywhere after its call, and is moved behind the turn, in the order
+ * of the turn's calls.
  *
  * Source: OpenAI API reference, "Create a model response", `input`, read 2026-11-20.
  */
@@ -18,26 +18,27 @@ import {
 } from '../../../../wire/json/check-fields.js'
 import { toolName } from '../../../../wire/openai/names.js'
 import { readReasoningToken } from '../../../../wire/reasoning-token.js'
+import { contentOf } from '../../../../wire/openai/content-parts.js'
 import { ORIGIN, stateOf } from '../../shared/reasoning-state.js'
-import { assistantParts, contentOf, textParts, userParts } from './decode-content.js'
+import { assistantParts, textParts, userParts } from './decode-content.js'
 import { joinedName } from './decode-tools.js'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
-/** Longer conversations do not fit any model's window. */
+/** Longer conversations do not fit any model's context window. */
 const MAX_ITEMS = 10_000
 const MAX_ID = 512
 const MAX_TYPE = 64
 const ROLES = ['user', 'assistant', 'system', 'developer'] as const
 
-/** How the items are to be read. */
+/** Context of the items. */
 export interface InputOptions {
-  /** Items before those of the client, which are not counted in paths. */
+  /** Items before those of the client; the paths in errors do not count them. */
   readonly historyItems: number
-  /** Part of the conversation is not in these items: calls and results may be without each other. */
+  /** Part of the conversation is not in these items: a call may lack its result, and a result its call. */
   readonly isPartial: boolean
-  /** The tools that are in a namespace, by their joined name. */
+  /** The tools in a namespace, by their joined name. */
   readonly namespaces: ChatRequest['namespaces']
 }
 
@@ -45,7 +46,7 @@ export interface InputOptions {
 interface Turn {
   readonly message: AssistantMessage
   readonly results: Map<string, ToolMessage>
-  /** Where each call stands, for the refusal of a call without a result. */
+  /** The path of each call, for the error about a call without a result. */
   readonly paths: Map<string, string>
 }
 
@@ -59,8 +60,8 @@ export function decodeInput(value: JsonValue[], options: InputOptions): Message[
 
 class Conversation {
   private readonly options: InputOptions
-  private readonly said: (Message | Turn)[] = []
-  /** The turn that goes on with the next item of the model. */
+  private readonly turns: (Message | Turn)[] = []
+  /** The model's turn that the next item of the model belongs to. */
   private turn: Turn | null = null
   private readonly calls = new Map<string, { readonly turn: Turn; readonly call: ToolCall }>()
   private index = 0
@@ -87,20 +88,20 @@ class Conversation {
         return this.addResult(item, path)
       case 'item_reference':
         if (this.options.isPartial) return undefined
-        return refuse(path, 'refers to an item that is not known here')
+        return refuse(path, 'refers to an unknown item. Send the whole item')
       default:
-        // What OpenAI's own tools did or were told: only OpenAI's models understand it.
+        // Items of OpenAI's hosted tools, which only OpenAI accepts.
         this.open().message.parts.push({ type: 'opaque', provider: ORIGIN, block: item })
     }
   }
 
   messages(): Message[] {
-    return this.said.flatMap((each) => ('role' in each ? [each] : this.messagesOf(each)))
+    return this.turns.flatMap((each) => ('role' in each ? [each] : this.messagesOf(each)))
   }
 
   private messagesOf({ message, results, paths }: Turn): Message[] {
     if (message.parts.length === 0 && message.toolCalls.length === 0) return []
-    const answers = message.toolCalls.flatMap(({ id }) => {
+    const toolResults = message.toolCalls.flatMap(({ id }) => {
       const result = results.get(id)
       if (result !== undefined) return [result]
       if (this.options.isPartial) return []
@@ -109,7 +110,7 @@ class Conversation {
         'must be followed by an item of type function_call_output or custom_tool_call_output with its call_id',
       )
     })
-    return [message, ...answers]
+    return [message, ...toolResults]
   }
 
   private addMessage(item: JsonObject, path: string): void {
@@ -124,10 +125,10 @@ class Conversation {
     const { index } = this
     if (role === 'user') {
       const parts = userParts(content, at)
-      if (parts.length > 0) this.said.push({ role, index, parts })
+      if (parts.length > 0) this.turns.push({ role, index, parts })
     } else {
       const parts = textParts(content, at)
-      if (parts.length > 0) this.said.push({ role, index, parts })
+      if (parts.length > 0) this.turns.push({ role, index, parts })
     }
   }
 
@@ -135,21 +136,21 @@ class Conversation {
     for (const key of ['summary', 'content'])
       if (given(item[key])) array(item[key], `${path}.${key}`, MAX_ITEMS)
     const summary = textsIn(item['summary'], `${path}.summary`)
-    const said = summary === '' ? textsIn(item['content'], `${path}.content`) : summary
-    const { encrypted_content: sealed } = item
-    const state = given(sealed)
-      ? readReasoningToken(string(sealed, `${path}.encrypted_content`))
+    const text = summary === '' ? textsIn(item['content'], `${path}.content`) : summary
+    const { encrypted_content: encrypted } = item
+    const state = given(encrypted)
+      ? readReasoningToken(string(encrypted, `${path}.encrypted_content`))
       : null
     if (state?.of !== undefined) return this.sign(state.of, state.signature)
-    const part: ThinkingPart = { type: 'thinking', text: said, origin: state?.origin ?? ORIGIN }
+    const part: ThinkingPart = { type: 'thinking', text, origin: state?.origin ?? ORIGIN }
     const signature = state === null ? stateOf(item) : state.signature
     if (signature !== undefined) part.signature = signature
     if (state?.redacted !== undefined) part.redacted = state.redacted
-    if (said === '' && signature === undefined && part.redacted === undefined) return
+    if (text === '' && signature === undefined && part.redacted === undefined) return
     this.open().message.parts.push(part)
   }
 
-  /** The state of a call or of a text, which came in an item of its own. */
+  /** Attaches the signature of a call or a text, which the gateway's replies carry in an item of its own. */
   private sign(of: { readonly call: string } | 'text', signature: string | undefined): void {
     if (signature === undefined) return
     if (of !== 'text') {
@@ -179,7 +180,7 @@ class Conversation {
     this.calls.set(id, { turn, call })
   }
 
-  /** OpenAI names a namespace for tools that it found itself as well; those have none in `tools`. */
+  /** OpenAI also names the namespace of tools from its tool search; those have no namespace in `tools`. */
   private nameOf({ name, namespace }: JsonObject, path: string): string {
     const own = toolName(name, `${path}.name`)
     if (!given(namespace)) return own
@@ -199,7 +200,7 @@ class Conversation {
     turn.results.set(callId, { role: 'tool', index: this.index, callId, parts })
   }
 
-  /** The turn of the model that goes on, or a new one: behind a result the model speaks anew. */
+  /** The model's current turn. An item after a tool result begins a new turn. */
   private open(): Turn {
     if (this.turn !== null && this.turn.results.size === 0) return this.turn
     const message: AssistantMessage = {
@@ -209,16 +210,16 @@ class Conversation {
       toolCalls: [],
     }
     this.turn = { message, results: new Map(), paths: new Map() }
-    this.said.push(this.turn)
+    this.turns.push(this.turn)
     return this.turn
   }
 }
 
-/** The texts of a summary or of reasoning content; its parts are paragraphs. */
+/** The texts of a summary or of reasoning content, joined as paragraphs. */
 function textsIn(value: JsonValue | undefined, path: string): string {
   if (!given(value)) return ''
   return array(value, path, MAX_ITEMS)
     .map((part) => stringOf(objectOf(part)['text']) ?? '')
-    .filter((said) => said !== '')
+    .filter((paragraph) => paragraph !== '')
     .join('\n\n')
 }

@@ -1,6 +1,6 @@
 /**
- * Reads `tools`, `tool_choice` and `text.format`, which are flat here.
- * A tool that OpenAI runs itself goes to upstreams of this format only; elsewhere it is reported as `tools.TYPE`.
+ * Decodes `tools`, `tool_choice` and `text`. Tools that OpenAI runs itself go to upstreams of this format only; for others
+ * they are reported as the loss `tools.TYPE`.
  *
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
@@ -15,29 +15,33 @@ import type {
 } from '../../../../chat/request.js'
 import {
   array,
-  boolean,
   finiteObject,
   given,
   object,
   oneOf,
   refuse,
-  string,
 } from '../../../../wire/json/check-fields.js'
 import { toolName } from '../../../../wire/openai/names.js'
+import {
+  decodeFormat,
+  decodeFunctionTool,
+  decodeNamedTool,
+  formatType,
+  MAX_TOOLS,
+  namesInChoice,
+} from '../../../../wire/openai/tool-fields.js'
 
-/** OpenAI stops at 128; more is allowed here because other upstreams do. */
-const MAX_TOOLS = 1_024
 const TYPE = /^[a-z][a-z0-9_]{0,63}$/
 const MODES = ['auto', 'none', 'required'] as const
 
-/** Reads `tools` into the request. */
+/** Decodes `tools` into the request. Throws `malformed_request` naming the tool that breaks a rule. */
 export function decodeTools(value: JsonValue, request: ChatRequest): void {
   const namespaces = new Map<string, NamespacedTool>()
   for (const [at, entry] of array(value, 'tools', MAX_TOOLS).entries()) {
     const path = `tools[${at}]`
     const item = object(entry, path)
     const type = stringOf(item['type']) ?? ''
-    const tool = ownTool(item, path)
+    const tool = clientTool(item, path)
     if (tool !== null) request.tools.push(tool)
     else if (type === 'namespace') decodeNamespace(item, path, request, namespaces)
     else if (TYPE.test(type)) {
@@ -47,13 +51,13 @@ export function decodeTools(value: JsonValue, request: ChatRequest): void {
   }
 }
 
-/** A function or a custom tool; null for any other. */
-function ownTool(item: JsonObject, path: string): Tool | null {
-  if (item['type'] === 'function') return functionTool(item, path)
+/** A function or custom tool, which the client runs; null for any other type. */
+function clientTool(item: JsonObject, path: string): Tool | null {
+  if (item['type'] === 'function') return decodeFunctionTool(item, path)
   return item['type'] === 'custom' ? customTool(item, path) : null
 }
 
-/** The tools of a namespace (Codex has one for each MCP server); other formats get them under joined names. */
+/** The tools of a namespace (Codex sends one for each MCP server). Other formats get them under joined names. */
 function decodeNamespace(
   item: JsonObject,
   path: string,
@@ -62,9 +66,8 @@ function decodeNamespace(
 ): void {
   const namespace = toolName(item['name'], `${path}.name`)
   for (const [at, entry] of array(item['tools'], `${path}.tools`, MAX_TOOLS).entries()) {
-    const where = `${path}.tools[${at}]`
-    const inner = object(entry, where)
-    const tool = ownTool(inner, where)
+    const toolPath = `${path}.tools[${at}]`
+    const tool = clientTool(object(entry, toolPath), toolPath)
     if (tool === null) {
       native(request, { path: 'tools.namespace' })
       continue
@@ -77,22 +80,13 @@ function decodeNamespace(
   request.namespaces = namespaces
 }
 
-/** One name for a tool in a namespace. */
+/** The name of a tool in a namespace, for formats without namespaces. */
 export function joinedName(namespace: string, name: string): string {
   return `${namespace}__${name}`
 }
 
-function functionTool(item: JsonObject, path: string): Tool {
-  const tool = named(item, path)
-  if (given(item['parameters'])) {
-    tool.parameters = finiteObject(item['parameters'], `${path}.parameters`)
-  }
-  if (given(item['strict'])) tool.strict = boolean(item['strict'], `${path}.strict`)
-  return tool
-}
-
 function customTool(item: JsonObject, path: string): Tool {
-  const tool = named(item, path)
+  const tool = decodeNamedTool(item, path)
   tool.custom = {}
   if (!given(item['format'])) return tool
   const at = `${path}.format`
@@ -104,15 +98,7 @@ function customTool(item: JsonObject, path: string): Tool {
   return tool
 }
 
-function named(item: JsonObject, path: string): Tool {
-  const tool: Tool = { name: toolName(item['name'], `${path}.name`) }
-  if (given(item['description'])) {
-    tool.description = string(item['description'], `${path}.description`)
-  }
-  return tool
-}
-
-/** Adds what only upstreams of this format take. */
+/** Adds a field that only upstreams of this format accept. */
 export function native(request: ChatRequest, field: NativeField): void {
   request.native ??= []
   request.native.push(field)
@@ -121,15 +107,14 @@ export function native(request: ChatRequest, field: NativeField): void {
 const CHOICE: NativeField = {
   path: 'tool_choice',
   refusal:
-    'tool_choice asks for a tool that only OpenAI runs. Leave it out, or ask for a model of OpenAI’s',
+    'tool_choice requires a tool that only OpenAI runs. Leave it out, or choose a model that OpenAI serves',
 }
 
-/** Whether the request has tools that only OpenAI runs. */
 function hasHosted(request: ChatRequest): boolean {
   return request.native?.some(({ path }) => path.startsWith('tools.')) === true
 }
 
-/** Reads `tool_choice` into the request, whose tools have been read. */
+/** Decodes `tool_choice` into the request, whose tools are decoded already. */
 export function decodeToolChoice(value: JsonValue, request: ChatRequest): void {
   const choice = choiceOf(value)
   if (choice === null) {
@@ -140,11 +125,11 @@ export function decodeToolChoice(value: JsonValue, request: ChatRequest): void {
   request.toolChoice = choice
 }
 
-/** Whether the tools that are to be called are there. A tool that OpenAI finds or runs can be called by OpenAI alone. */
+/** Whether `tools` has the tools of the choice. A choice of a hosted tool becomes a native field. */
 function isPossible(choice: ToolChoice, request: ChatRequest): boolean {
   const { tools } = request
   const known = new Set(tools.map(({ name }) => name))
-  const unknown = namesIn(choice).find((name) => !known.has(name))
+  const unknown = namesInChoice(choice).find((name) => !known.has(name))
   if (tools.length > 0 && unknown === undefined) return true
   if (hasHosted(request)) {
     native(request, CHOICE)
@@ -154,12 +139,7 @@ function isPossible(choice: ToolChoice, request: ChatRequest): boolean {
   return refuse('tool_choice', `names ${JSON.stringify(unknown)}, which is not in tools`)
 }
 
-function namesIn(choice: ToolChoice): readonly string[] {
-  if (choice.mode === 'named') return [choice.name]
-  return choice.mode === 'allowed' ? choice.names : []
-}
-
-/** Null if the choice is a tool of OpenAI's own. */
+/** Null if the choice is a hosted tool. */
 function choiceOf(value: JsonValue): ToolChoice | null {
   if (typeof value === 'string') return { mode: oneOf(value, 'tool_choice', MODES) }
   const item = object(value, 'tool_choice')
@@ -187,7 +167,7 @@ function allowedTools(item: JsonObject): ToolChoice | null {
   return names.length === 0 ? null : { mode: 'allowed', required: mode === 'required', names }
 }
 
-/** Reads `text`: the form of the answer and how long it is to be. */
+/** Decodes `text`: the format of the reply and its verbosity. Other members are kept in `rest` as `text.NAME`. */
 export function decodeText(value: JsonValue, request: ChatRequest): void {
   const { format, verbosity, ...rest } = object(value, 'text')
   if (given(format)) request.responseFormat = formatOf(format)
@@ -202,17 +182,5 @@ export function decodeText(value: JsonValue, request: ChatRequest): void {
 function formatOf(value: JsonValue): ResponseFormat {
   const path = 'text.format'
   const item = object(value, path)
-  const type = oneOf(item['type'], `${path}.type`, ['text', 'json_object', 'json_schema'])
-  if (type === 'text') return { type }
-  if (type === 'json_object') return { type: 'json-object' }
-  const format: ResponseFormat = {
-    type: 'json-schema',
-    name: toolName(item['name'], `${path}.name`),
-    schema: given(item['schema']) ? finiteObject(item['schema'], `${path}.schema`) : {},
-  }
-  if (given(item['description'])) {
-    format.description = string(item['description'], `${path}.description`)
-  }
-  if (given(item['strict'])) format.strict = boolean(item['strict'], `${path}.strict`)
-  return format
+  return decodeFormat(formatType(item['type'], `${path}.type`), () => item, path)
 }

@@ -1,7 +1,4 @@
-/**
- * What a kept response is in the words of the format: how a request names it, and what it adds to the input.
- * Knows no store.
- */
+/** How requests refer to stored responses, and how a stored response becomes the input of a later request. */
 import {
   arrayOf,
   isObject,
@@ -20,11 +17,11 @@ import { isReasoningToken } from '../../../../wire/reasoning-token.js'
 import { decodeRequest, referencesIn } from '../decode-request.js'
 import { repeatedOf } from '../reply/repeated-settings.js'
 
-/** How answers of the format are kept. */
+/** The storage rules of the format. */
 export const storage: ReplyStorage = {
   previousParam: 'previous_response_id',
   references: referencesIn,
-  // The format keeps what is not told otherwise.
+  // Responses are stored by default.
   shouldStore: (body) => body['store'] !== false,
   inputOf: ({ input }) => itemsOf(input).map((item) => ({ item, upstream: null })),
   outputOf,
@@ -34,15 +31,15 @@ export const storage: ReplyStorage = {
   deletedReply: (id) => ({ id, object: 'response', deleted: true }),
 }
 
-const GONE =
-  'it is unknown, has expired, was made with store: false or by another account. Send the whole item'
+const NOT_STORED =
+  'It is unknown, has expired, or was created with store: false or by another account. Send the whole item'
 
 function itemsOf(input: JsonValue | undefined): JsonValue[] {
   if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }]
   return arrayOf(input)
 }
 
-/** Reasoning without its sealed state is worth something only to an upstream that keeps the response itself. */
+/** Leaves out reasoning without its encrypted state, unless the upstream stores the response itself. */
 function outputOf({ reply, upstream }: Pick<StoredReply, 'reply' | 'upstream'>): StoredItem[] {
   return arrayOf(reply['output']).flatMap((item): StoredItem[] => {
     const isUseless = isBareReasoning(item) && (upstream === null || reply['store'] !== true)
@@ -55,7 +52,7 @@ function isBareReasoning(item: JsonValue): boolean {
   return typeof item['encrypted_content'] !== 'string'
 }
 
-/** The items of earlier answers in place of their names. */
+/** Replaces references with the stored items. */
 function expand(
   body: JsonObject,
   history: readonly StoredItem[],
@@ -64,9 +61,12 @@ function expand(
   const own = itemsOf(body['input']).map((item, at): StoredItem => {
     if (!isObject(item) || item['type'] !== 'item_reference') return { item, upstream: null }
     const id = stringOf(item['id']) ?? ''
-    const kept = found.get(id)
-    if (kept !== undefined) return kept
-    return refuse(`input[${at}]`, `names ${JSON.stringify(id)}, which is not kept here: ${GONE}`)
+    const stored = found.get(id)
+    if (stored !== undefined) return stored
+    return refuse(
+      `input[${at}]`,
+      `refers to ${JSON.stringify(id)}, which is not stored. ${NOT_STORED}`,
+    )
   })
   const input = [...history, ...own]
   const expanded: JsonObject = { ...body, input: input.map(({ item }) => item) }
@@ -80,7 +80,7 @@ function expand(
   }
 }
 
-/** State of reasoning is sealed by, or kept at, the upstream that it came from. */
+/** Leaves out reasoning of other upstreams, because only its own upstream can decrypt it. */
 function bodyFor(
   expanded: JsonObject,
   input: readonly StoredItem[],
@@ -95,7 +95,7 @@ function bodyFor(
   return { ...expanded, input: known.map(({ item }) => item) }
 }
 
-/** Reasoning with state; a token of a gateway's is read where the body is written. */
+/** Whether the item is reasoning of an upstream. Tokens of a gateway are handled when the body is encoded. */
 function isReasoning(item: JsonValue): boolean {
   if (!isObject(item) || item['type'] !== 'reasoning') return false
   return !isReasoningToken(stringOf(item['encrypted_content']) ?? '')

@@ -1,40 +1,37 @@
 /**
- * Puts blocks that may grow at the same time one after the other, as the grammar wants them.
- * Knows no output item: it is told of blocks, their pieces and their ends.
- *
- * Blocks queue in the order in which they began. Only the first is open and passes its pieces on at
- * once; the others keep theirs until it is complete, which at the latest it is at the end.
+ * Emits blocks that may grow at the same time in sequence, as the grammar requires. Blocks queue in the order in which they
+ * begin. Only the first block is open: its fragments are emitted at once, those of the others are kept until it is complete.
  */
 import type { Citation, EventSink } from '../../../../chat/event.js'
 import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import type { JsonObject } from '../../../../chat/json.js'
 import { CallIds } from '../../../../wire/openai/names.js'
 
-/** What begins a block. */
+/** The start of a block. */
 export type Head =
   | { kind: 'text' | 'refusal' | 'thinking' }
   | { kind: 'tool'; id: string; name: string; custom: boolean }
   | { kind: 'opaque'; item: JsonObject }
 
-/** One block. Only `Blocks` looks inside. */
+/** One block. Its members are private to `Blocks`, except `complete`. */
 export interface Block {
   readonly head: Head
-  readonly pieces: string[]
+  readonly fragments: string[]
   readonly citations: Citation[]
-  /** Tokens of pieces that wait, or of the text as a whole. */
+  /** Tokens that are not emitted yet. */
   tokens: TokenLogprob[]
   signature?: string
   complete: boolean
 }
 
-/** A reply with more blocks than this is broken. */
+/** Limit for the blocks of one reply; a reply with more is malformed. */
 const MAX_BLOCKS = 4_096
 
 /** Emits blocks in order; `finish` closes what is open. */
 export class Blocks {
-  /** Calls that have begun or wait. */
+  /** Calls so far, those in the queue included. */
   calls = 0
-  /** The reply has more blocks than any real one. */
+  /** The reply has too many blocks. */
   overflow = false
   private readonly sink: EventSink
   private readonly nameOf: (name: string) => string
@@ -45,16 +42,16 @@ export class Blocks {
   private open = false
   private total = 0
 
-  /** `nameOf` turns a tool's wire name into the client's; `replyId` seeds ids that never came. */
+  /** `nameOf` maps a tool's wire name to the client's; `replyId` is the seed of ids that the upstream omits. */
   constructor(sink: EventSink, nameOf: (name: string) => string, replyId: () => string) {
     this.sink = sink
     this.nameOf = nameOf
     this.replyId = replyId
   }
 
-  /** Begins a block after all that have begun. */
+  /** Begins a block after all others. */
   begin(head: Head): Block {
-    const block: Block = { head, pieces: [], citations: [], tokens: [], complete: false }
+    const block: Block = { head, fragments: [], citations: [], tokens: [], complete: false }
     this.total += 1
     if (this.total > MAX_BLOCKS) {
       this.overflow = true
@@ -66,25 +63,25 @@ export class Blocks {
     return block
   }
 
-  /** Adds a piece of text or of arguments. */
-  say(block: Block, piece: string): void {
-    if (piece === '') return
-    block.pieces.push(piece)
+  /** Adds a fragment of text or of arguments. */
+  append(block: Block, fragment: string): void {
+    if (fragment === '') return
+    block.fragments.push(fragment)
     if (block === this.queue[0]) this.advance()
   }
 
-  /** Tells the tokens of the text that comes next, or that came. */
-  weigh(block: Block, tokens: readonly TokenLogprob[]): void {
+  /** Adds tokens, which are emitted before the next fragment. */
+  addLogprobs(block: Block, tokens: readonly TokenLogprob[]): void {
     for (const token of tokens) block.tokens.push(token)
   }
 
-  /** Cites a source, after all text so far. */
+  /** Adds a citation after all text so far. */
   cite(block: Block, citation: Citation): void {
     block.citations.push(citation)
     if (block === this.queue[0]) this.advance()
   }
 
-  /** Nothing more will come for the block. */
+  /** Ends a block. */
   end(block: Block, signature?: string): void {
     if (block.complete) return
     block.complete = true
@@ -92,13 +89,13 @@ export class Blocks {
     if (block === this.queue[0]) this.advance()
   }
 
-  /** Closes everything. */
+  /** Closes all blocks. */
   finish(): void {
     for (const block of this.queue) block.complete = true
     this.advance()
   }
 
-  /** Passes on what the first block has, and moves on while it is complete. */
+  /** Emits what the first block holds, and continues with the next block while the first is complete. */
   private advance(): void {
     for (let first = this.queue[0]; first !== undefined; first = this.queue[0]) {
       if (!this.open) this.start(first.head)
@@ -124,17 +121,17 @@ export class Blocks {
 
   private flush(block: Block): void {
     const { index } = this
-    const { head, pieces, citations, tokens } = block
+    const { head, fragments, citations, tokens } = block
     if (head.kind === 'opaque') return
     if (tokens.length > 0) {
       block.tokens = []
       this.sink.event({ type: 'logprobs', index, tokens })
     }
-    for (const piece of pieces) {
-      if (head.kind === 'tool') this.sink.event({ type: 'tool-delta', index, json: piece })
-      else this.sink.event({ type: `${head.kind}-delta`, index, text: piece })
+    for (const fragment of fragments) {
+      if (head.kind === 'tool') this.sink.event({ type: 'tool-delta', index, json: fragment })
+      else this.sink.event({ type: `${head.kind}-delta`, index, text: fragment })
     }
-    pieces.length = 0
+    fragments.length = 0
     for (const citation of citations) this.sink.event({ type: 'citation', index, citation })
     citations.length = 0
   }

@@ -1,11 +1,11 @@
 /**
- * `logprobs` of a text as the canon has them.
- * Streams leave the bytes out, which are those of the token's own text unless it says that it is bytes.
+ * Decodes the `logprobs` of a text. Streams omit the bytes of a token; they are the UTF-8 bytes of its text, except for
+ * tokens whose text begins with `bytes:`.
  */
 import { arrayOf, numberOf, objectOf, stringOf, type JsonValue } from '../../../../chat/json.js'
 import { logprobOf, type Logprob, type TokenLogprob } from '../../../../chat/reply/logprobs.js'
 
-/** The tokens of a piece or of a whole text. */
+/** The tokens of a fragment or of a whole text. */
 export function logprobsOf(value: JsonValue | undefined): TokenLogprob[] {
   return arrayOf(value).flatMap((item) => {
     return likelyOf(item).map((token) => {

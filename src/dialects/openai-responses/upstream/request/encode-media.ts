@@ -1,6 +1,6 @@
 /**
- * Writes what a user or a tool said and showed as content parts of an input item.
- * Knows no turns; media that the format has no part for is refused.
+ * Encodes the parts of user messages and tool results as content parts of an input item. Media that the format has no part
+ * for is refused.
  *
  * Source: OpenAI API reference, "Create a model response", input items, read 2026-11-20.
  */
@@ -9,8 +9,8 @@ import type { FilePart, ImagePart, UserPart } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
 
 /**
- * One part. `index` is the place of its message, for the refusal; `marks` says whether the model knows the
- * breakpoints of OpenAI's prompt cache.
+ * One part. `index` is the index of its message, for errors. `marks`: the model accepts the breakpoints of OpenAI's prompt
+ * cache. Throws `GatewayError(untranslatable)`.
  */
 export function encodePart(part: UserPart, index: number, marks: boolean): JsonObject {
   const encoded = encodeContent(part, index)
@@ -34,7 +34,7 @@ function encodeContent(part: UserPart, index: number): JsonObject {
     case 'audio':
       throw new GatewayError(
         'untranslatable',
-        `messages[${index}].content: OpenAI’s Responses takes no audio; ask for an audio model, which is served over chat completions.`,
+        `messages[${index}].content: OpenAI's Responses API accepts no audio. Choose an audio model, which is served through chat completions.`,
         { param: `messages[${index}].content` },
       )
     default:
@@ -46,7 +46,7 @@ function refuseForeign({ source }: ImagePart | FilePart, index: number): void {
   if (source.kind !== 'file-id' || source.origin === undefined) return
   throw new GatewayError(
     'untranslatable',
-    `messages[${index}].content: a file id of another provider means nothing to this upstream. Send the data.`,
+    `messages[${index}].content: this upstream does not accept a file id of another provider. Send the data.`,
     { param: `messages[${index}].content` },
   )
 }
@@ -70,8 +70,8 @@ function file({ source, filename }: FilePart): JsonObject {
   }
 }
 
-/** A file without a name is refused, and its ending says how it is read. */
+/** A name for a file without one: the API requires a name, whose extension decides how the file is read. */
 function fileName(mediaType: string): string {
-  const ending = mediaType === 'text/plain' ? 'txt' : /\/([a-z0-9]{1,8})$/.exec(mediaType)?.[1]
-  return `file.${ending ?? 'bin'}`
+  const extension = mediaType === 'text/plain' ? 'txt' : /\/([a-z0-9]{1,8})$/.exec(mediaType)?.[1]
+  return `file.${extension ?? 'bin'}`
 }

@@ -1,7 +1,6 @@
 /**
- * Writes canonical turns as input items.
- * Knows no client dialect. What stands for a message depends on it and those before it alone, so that
- * a longer conversation keeps its prefix.
+ * Encodes canonical turns as input items. The items of a message depend only on it and on earlier messages, so that a
+ * longer conversation has the same prefix, which prompt caches require.
  *
  * Source: OpenAI API reference, "Create a model response", input items, read 2026-11-20.
  */
@@ -22,24 +21,24 @@ export function encodeInput(
 ): JsonObject[] {
   const out: JsonObject[] = []
   const custom = new Set<string>()
-  const marks = knowsBreakpoints(model)
+  const marks = acceptsBreakpoints(model)
   for (const message of messages) {
     switch (message.role) {
       case 'system':
       case 'developer': {
         const role = model.systemRole === 'developer' ? 'developer' : message.role
-        out.push(spoken(role, message.parts, message.index, marks))
+        out.push(encodeMessage(role, message.parts, message.index, marks))
         break
       }
       case 'user':
-        out.push(spoken('user', message.parts, message.index, marks))
+        out.push(encodeMessage('user', message.parts, message.index, marks))
         break
       case 'assistant':
-        out.push(...answer(message, losses))
+        out.push(...encodeAssistant(message, losses))
         for (const call of message.toolCalls) if (call.custom === true) custom.add(call.id)
         break
       case 'tool':
-        out.push(result(message, custom.has(message.callId), losses, marks))
+        out.push(encodeResult(message, custom.has(message.callId), losses, marks))
         break
       default:
         message satisfies never
@@ -48,12 +47,12 @@ export function encodeInput(
   return out
 }
 
-/** Whether the model takes breakpoints of the prompt cache; one that is in no catalogue counts as the newest. */
-export function knowsBreakpoints(model: ModelFacts): boolean {
+/** Whether the model accepts breakpoints of the prompt cache. A model that is not in the catalogue counts as new. */
+export function acceptsBreakpoints(model: ModelFacts): boolean {
   return model.endpoints === undefined || model.promptCacheBreakpoints === true
 }
 
-function spoken(
+function encodeMessage(
   role: string,
   parts: readonly UserPart[],
   index: number,
@@ -63,10 +62,13 @@ function spoken(
 }
 
 /**
- * One turn of the model as the items that it was: reasoning before what followed it, words, calls.
- * Reasoning that nothing follows is refused by the API, and is left out.
+ * The items of an assistant turn: reasoning, text and hosted tool items in their order, then the calls. Reasoning without a
+ * following item is left out, because the API refuses it.
  */
-function answer(message: Extract<Message, { role: 'assistant' }>, losses: Losses): JsonObject[] {
+function encodeAssistant(
+  message: Extract<Message, { role: 'assistant' }>,
+  losses: Losses,
+): JsonObject[] {
   const out: JsonObject[] = []
   let texts: TextPart[] = []
   const flush = (): void => {
@@ -93,7 +95,7 @@ function answer(message: Extract<Message, { role: 'assistant' }>, losses: Losses
     }
   }
   flush()
-  out.push(...message.toolCalls.map(call))
+  out.push(...message.toolCalls.map(encodeCall))
   while (out.at(-1)?.['type'] === 'reasoning') {
     out.pop()
     losses.drop('messages.thinking', 'no-equivalent')
@@ -101,14 +103,14 @@ function answer(message: Extract<Message, { role: 'assistant' }>, losses: Losses
   return out
 }
 
-/** What a tool of OpenAI's own did goes back as it came: reasoning before it belongs to it. */
+/** Whether the block is an item of a hosted tool. It is sent back unchanged, because the reasoning before it belongs to it. */
 function isOwnItem({ provider, block }: OpaquePart): boolean {
   return (
     provider === ORIGIN && /_(?:call|list_tools|search_output)$/.test(stringOf(block['type']) ?? '')
   )
 }
 
-function call(call: ToolCall): JsonObject {
+function encodeCall(call: ToolCall): JsonObject {
   const id = wireCallId(call.id, MAX_CALL_ID)
   const name = wireName(call.name)
   if (call.custom === true) {
@@ -118,8 +120,8 @@ function call(call: ToolCall): JsonObject {
   return { type: 'function_call', call_id: id, name, arguments: json }
 }
 
-/** A result of words alone is a string; pictures and files stand beside words in a list of parts. */
-function result(
+/** A result of one text is a string; a result with images or files is a list of parts. */
+function encodeResult(
   message: Extract<Message, { role: 'tool' }>,
   custom: boolean,
   losses: Losses,

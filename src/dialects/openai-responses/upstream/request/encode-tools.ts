@@ -1,16 +1,17 @@
 /**
- * Writes tools, the choice among them, and the form of the answer. All of them are flat here, where
- * chat completions nests them.
+ * Encodes tools, the tool choice and the response format. Their members are flat, while chat completions nests them under
+ * the type.
  *
  * Source: OpenAI API reference, "Create a model response", `tools` and `text`, read 2026-11-20.
  */
 import { type JsonObject, objectOf } from '../../../../chat/json.js'
 import type { ResponseFormat, Tool, ToolChoice } from '../../../../chat/request.js'
 import { wireName } from '../../../../wire/openai/names.js'
+import { encodeChoice } from '../../../../wire/openai/tool-fields.js'
 
 const NO_PARAMETERS: JsonObject = { type: 'object', properties: {} }
 
-/** One tool. A function that does not say so is not strict; here the default would be that it is. */
+/** One tool. `strict` is always sent, because the API's default is true and that of other formats is false. */
 export function encodeTool(tool: Tool): JsonObject {
   const name = wireName(tool.name)
   const described = tool.description === undefined ? {} : { description: tool.description }
@@ -34,27 +35,12 @@ function customFormat(format: JsonObject): JsonObject {
   return { ...rest, ...objectOf(grammar) }
 }
 
-/** `tool_choice`; `tools` tells which of the names are custom tools. */
+/** `tool_choice`. */
 export function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): string | JsonObject {
-  const customs = new Set(tools.filter((tool) => tool.custom !== undefined).map(({ name }) => name))
-  const named = (name: string): JsonObject => {
-    const custom = customs.has(name)
-    return { type: custom ? 'custom' : 'function', name: wireName(name) }
-  }
-  switch (choice.mode) {
-    case 'auto':
-    case 'none':
-    case 'required':
-      return choice.mode
-    case 'named':
-      return named(choice.name)
-    case 'allowed': {
-      const mode = choice.required ? 'required' : 'auto'
-      return { type: 'allowed_tools', mode, tools: choice.names.map(named) }
-    }
-    default:
-      return choice satisfies never
-  }
+  return encodeChoice(choice, tools, {
+    named: (type, name) => ({ type, name }),
+    allowed: (mode, named) => ({ type: 'allowed_tools', mode, tools: named }),
+  })
 }
 
 /** `text.format`. */
@@ -71,7 +57,7 @@ export function encodeFormat(format: ResponseFormat): JsonObject {
   }
 }
 
-/** The tool that chat completions asks for with `web_search_options`. */
+/** The web search tool, from the `web_search_options` of chat completions. */
 export function encodeWebSearch(options: JsonObject): JsonObject {
   const { search_context_size: size, user_location: location } = options
   const place = objectOf(location)
