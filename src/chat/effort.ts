@@ -1,6 +1,4 @@
-/**
- * How much a model is to think: the words for it in order, and what stands for a word that a model lacks.
- */
+/** Reasoning efforts in order, and the replacement for an effort that a model does not support. */
 import type { ReasoningEffort } from './request.js'
 
 /** From the least to the most effort. */
@@ -15,14 +13,14 @@ export const EFFORTS: readonly ReasoningEffort[] = [
 ]
 
 /**
- * The effort asked for, or the nearest lower that the model has; below all of them, its lowest. A model
- * of which nothing is known gets what was asked for.
+ * The requested effort, or the next lower that the model supports, or its lowest. `supported` undefined means unknown: the
+ * requested effort is returned.
  */
 export function nearestEffort(
-  asked: ReasoningEffort,
-  has: readonly string[] | undefined,
+  requested: ReasoningEffort,
+  supported: readonly string[] | undefined,
 ): ReasoningEffort {
-  const known = EFFORTS.filter((effort) => has?.includes(effort) === true)
-  const place = EFFORTS.indexOf(asked)
-  return known.findLast((effort) => EFFORTS.indexOf(effort) <= place) ?? known[0] ?? asked
+  const known = EFFORTS.filter((effort) => supported?.includes(effort) === true)
+  const rank = EFFORTS.indexOf(requested)
+  return known.findLast((effort) => EFFORTS.indexOf(effort) <= rank) ?? known[0] ?? requested
 }

@@ -1,17 +1,15 @@
-/**
- * What an embeddings request asks for and what its reply holds, in no dialect's words.
- */
+/** Canonical embeddings requests and replies. */
 import type { Usage } from './usage.js'
 
-/** One thing to embed: a text, or the token ids of one. */
+/** One input: a text, or the token ids of a text. */
 export type EmbeddingInput = string | readonly number[]
 
-/** The part of a request that only embeddings have; the texts are its messages as well, for estimates and limits. */
+/** The part of a request that only embeddings have. Its texts are also the messages, for estimates and limits. */
 export interface Embedding {
   readonly inputs: readonly EmbeddingInput[]
-  /** How many numbers a vector is to have; left out: as many as the model gives. */
+  /** Numbers per vector; absent: the model's default. */
   readonly dimensions?: number
-  /** The client wants vectors as base64. */
+  /** The client requests vectors as base64. */
   readonly base64: boolean
 }
 
@@ -25,6 +23,6 @@ export interface Vector {
 export interface Vectors {
   readonly vectors: readonly Vector[]
   readonly usage: Usage
-  /** The model that answered, as the upstream names it. */
+  /** The model that served the request, as the upstream names it. */
   readonly model: string | null
 }

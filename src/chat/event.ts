@@ -1,16 +1,13 @@
-/**
- * Canonical events: what a model's answer is, in any dialect.
- * Knows no wire format; `grammar.ts` says in which order these may come.
- */
+/** Canonical events of a reply, the same for all dialects. `grammar.ts` defines their order. */
 import type { WireError } from '../errors.js'
 import type { JsonObject } from './json.js'
 import type { TokenLogprob } from './reply/logprobs.js'
 import type { Usage } from './usage.js'
 
-/** Why the model stopped, in the canonical vocabulary. */
+/** Why the model stopped. */
 export type FinishReason = 'stop' | 'length' | 'tool-use' | 'filter' | 'pause' | 'other'
 
-/** A source the model cites for a text block, which may be over. Offsets are UTF-16 units of that block. */
+/** A source that the model cites for a text block, which may have ended. Offsets are UTF-16 units of that block. */
 export interface Citation {
   url?: string
   title?: string
@@ -20,9 +17,8 @@ export interface Citation {
 }
 
 /**
- * One step of an answer. Blocks are numbered 0,1,2,… in order of start and never overlap.
- * `signature` is opaque provider state that must be replayed verbatim on the next turn; a call whose
- * signature is known at once carries it at its start as well.
+ * One step of a reply. Blocks are numbered 0,1,2,… in order of start and never overlap. `signature` is opaque provider state
+ * that the client must send back unchanged on the next turn; a call has it at its start too if it is known by then.
  */
 export type ChatEvent =
   | { type: 'start'; id: string; model: string }
@@ -46,9 +42,9 @@ export type ChatEvent =
   | { type: 'tool-delta'; index: number; json: string }
   | { type: 'tool-end'; index: number; signature?: string }
   | { type: 'citation'; index: number; citation: Citation }
-  /** The tokens of the text that comes next, or that came; only where they were asked for. */
+  /** The tokens of the next or the preceding text, if the request asks for them. */
   | { type: 'logprobs'; index: number; tokens: readonly TokenLogprob[] }
-  /** A picture that the model made, whole: a `data:` URL, or an address. */
+  /** A whole image: a `data:` URL or a web address. */
   | { type: 'image'; index: number; url: string }
   | { type: 'opaque'; index: number; provider: string; block: JsonObject }
   | { type: 'usage'; usage: Usage }
@@ -57,14 +53,14 @@ export type ChatEvent =
       reason: FinishReason
       raw: string | null
       stopSequence?: string
-      /** The tier that served the answer, as OpenAI names them. */
+      /** The tier that served the reply, in OpenAI's names. */
       serviceTier?: string
-      /** The upstream only paused: with this it can be asked for the rest. It never leaves the gateway. */
+      /** The upstream paused: what it needs to continue the reply. Internal to the gateway. */
       resume?: JsonObject
-      /** Nothing was said, which the same request may well mend. It never leaves the gateway. */
+      /** The reply is empty, and the same request may succeed. Internal to the gateway. */
       retrySame?: true
     }
-  /** `again`: the model stumbled over itself, and the same request may well fare better. */
+  /** `retrySame`: the model made an error, and the same request may succeed. */
   | { type: 'error'; error: WireError; retrySame?: true }
 
 /** Takes events one at a time, synchronously, and never throws. */
@@ -72,7 +68,7 @@ export interface EventSink {
   event(event: ChatEvent): void
 }
 
-/** True for an event after which a retry would repeat what the client has already read. */
+/** Whether the event is content, after which a retry would repeat output that the client has read. */
 export function isContent(event: ChatEvent): boolean {
   switch (event.type) {
     case 'text-delta':

@@ -1,30 +1,30 @@
 /**
- * The grammar of canonical events, checked in production between every decoder and every encoder.
- * A breach becomes one `upstream_malformed` error event; a corrupt stream never gets through.
+ * The grammar of canonical events, checked at run time between every decoder and every encoder. A breach becomes one
+ * `upstream_malformed` error event, and later events are dropped.
  *
  *     stream := start (block | citation | logprobs | image | opaque | usage)* finish     complete
- *             | start …                                    error      cut anywhere, blocks may be open
+ *             | start …                                    error      truncated, blocks may be open
  *             | error                                                 never started
  *     block  := K-start K-delta* K-end                     K ∈ text, refusal, thinking, tool
  *
- * Indexes are 0,1,2,… in order of start; blocks never overlap; an `image` or `opaque` is a block of its own;
- * `logprobs` belong to the text block that is open, a `citation` to any that has begun, since some upstreams
- * name their sources at the very end; usage is cumulative, the last one wins; nothing follows finish or error.
+ * Indexes are 0,1,2,… in order of start, and blocks never overlap. An `image` or `opaque` is a block of its own. `logprobs`
+ * belong to the open text block, a `citation` to any text block so far, because some upstreams send sources at the end.
+ * Usage is cumulative: later events replace earlier ones. No event follows `finish` or `error`.
  */
 import type { ChatEvent, EventSink } from './event.js'
 
 type BlockKind = 'text' | 'refusal' | 'thinking' | 'tool'
 
-/** Passes grammatical events on and stops at the first that is not. */
+/** Forwards grammatical events, and stops at the first breach. */
 export class Grammar implements EventSink {
-  /** What broke the grammar, for the log; null while all is well. */
+  /** The breach, for the log; null if there is none. */
   breach: string | null = null
-  /** True once `finish` or `error` has passed. */
+  /** A `finish` or `error` event was forwarded. */
   ended = false
   private started = false
   private nextIndex = 0
   private open: BlockKind | null = null
-  /** The text blocks so far, which may be cited. */
+  /** The text blocks so far, which may have citations. */
   private readonly texts = new Set<number>()
   private readonly next: EventSink
 
@@ -42,11 +42,11 @@ export class Grammar implements EventSink {
     this.breach = breach
     if (this.ended) return
     this.ended = true
-    const message = 'The upstream’s reply was not in order and could not be translated.'
+    const message = "The upstream's reply was not in order and could not be translated."
     this.next.event({ type: 'error', error: { kind: 'upstream_malformed', message } })
   }
 
-  /** Advances by one event; returns what is wrong with it, or null. */
+  /** Takes one event; returns the breach, or null. */
   private check(event: ChatEvent): string | null {
     if (this.ended) return `${event.type} after the end`
     if (event.type === 'error') {
@@ -110,7 +110,7 @@ export class Grammar implements EventSink {
 
   private openBlock(kind: BlockKind | null, index: number): string | null {
     if (this.open !== null) return `block ${index} starts inside ${this.open}`
-    if (index !== this.nextIndex) return `block ${index} where ${this.nextIndex} was due`
+    if (index !== this.nextIndex) return `block ${index} instead of ${this.nextIndex}`
     this.nextIndex += 1
     this.open = kind
     return null

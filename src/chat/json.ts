@@ -1,7 +1,4 @@
-/**
- * JSON as values: what a parsed body may hold.
- * Knows nothing of bytes; scanning and parsing are `wire/json/parse-body.ts`.
- */
+/** JSON values and checked access to them. Bodies are parsed by `wire/json/parse-body.ts`. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject
 
 /** A JSON object. A missing key reads as `undefined`. */
@@ -14,22 +11,22 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** `value` where it is an object, else an empty one. */
+/** `value` if it is an object, else an empty object. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {}
 }
 
-/** `value` where it is an array, else an empty one. */
+/** `value` if it is an array, else an empty array. */
 export function arrayOf(value: unknown): JsonValue[] {
   return Array.isArray(value) ? (value as JsonValue[]) : []
 }
 
-/** `value` where it is a string, else `undefined`. */
+/** `value` if it is a string, else `undefined`. */
 export function stringOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** `value` where it is a finite number, else `undefined`. */
+/** `value` if it is a finite number, else `undefined`. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }

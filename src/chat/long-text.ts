@@ -1,13 +1,13 @@
 /**
- * Long texts of a request that are decoded when they are first read. A request that passes to an upstream of the same
- * format is sent as the bytes that it is, so nobody reads them. Pure; knows no field and no format.
+ * Long texts of a request, which are decoded when they are first read. A request to an upstream of the same format is
+ * forwarded as bytes, so its long texts are never decoded.
  */
 import { isObject, type JsonObject } from './json.js'
 import type { TextPart } from './request.js'
 
 /** A string of a parsed body, still encoded. */
 export class LongText {
-  /** Its length in UTF-8, escapes decoded. */
+  /** Length in UTF-8 bytes, escapes decoded. */
   readonly textBytes: number
   private readonly decode: () => string
   private decoded: string | null = null
@@ -23,10 +23,10 @@ export class LongText {
   }
 }
 
-/** Under which an object has its long text, beside the member; a copy of the object gets the member alone. */
+/** The key of an object's long text, beside the member. A copy of the object has the member alone. */
 const LONG_TEXT = Symbol('long text')
 
-/** Makes the text a member of the object, for all readers a string like any other. */
+/** Makes the text a member of the object, which reads as an ordinary string. */
 export function putLongText(holder: JsonObject, key: string, long: LongText): void {
   const get = (): string => long.text
   Object.defineProperty(holder, key, { configurable: true, enumerable: true, get })
@@ -34,15 +34,15 @@ export function putLongText(holder: JsonObject, key: string, long: LongText): vo
   Object.defineProperty(holder, LONG_TEXT, { configurable: true, value: { key, long } })
 }
 
-/** The text, for a reader that can do without its characters; null for any other value. */
+/** The long text of a member, not decoded; null for any other value. */
 export function longTextOf(holder: JsonObject, key: string): LongText | null {
-  const place: unknown = Reflect.get(holder, LONG_TEXT)
-  if (!isObject(place) || place['key'] !== key) return null
-  const long: unknown = place['long']
+  const entry: unknown = Reflect.get(holder, LONG_TEXT)
+  if (!isObject(entry) || entry['key'] !== key) return null
+  const long: unknown = entry['long']
   return long instanceof LongText ? long : null
 }
 
-/** A part whose text is decoded if an encoder, or anything else, asks for it. */
+/** A part whose text is decoded when it is first read. */
 export function longTextPart(long: LongText): TextPart {
   return {
     type: 'text',

@@ -1,37 +1,34 @@
-/**
- * A conversation as it is asked for, in no dialect's words.
- * Holds what survives translation; how a field is spelled is each dialect's own business.
- */
+/** Canonical requests: what decoders produce and encoders read. */
 import type { Embedding } from './embedding.js'
 import type { JsonObject, JsonValue } from './json.js'
 
 /**
- * A cache marker that a client set on a part or tool (Anthropic's `cache_control`, OpenAI's breakpoints).
- * `breakpoint` is what one of OpenAI's said, for an upstream that knows them.
+ * A cache marker on a part or tool: Anthropic's `cache_control` or OpenAI's breakpoint. `breakpoint` has OpenAI's own
+ * members, for upstreams that accept breakpoints.
  */
 export interface CacheMark {
   ttl: '5m' | '1h'
   breakpoint?: { ttl?: '30m' | '12h' }
 }
 
-/** Words. `signature` is state of Gemini's that must come back with them, even where they are empty. */
+/** Text. `signature` is Gemini's state, which must be sent back with the text even if that is empty. */
 export interface TextPart {
   type: 'text'
   text: string
-  /** The UTF-8 length of `text`; given for a long text, which is decoded when it is first read. */
+  /** The UTF-8 length of `text`; set for a long text, which is decoded when it is first read. */
   textBytes?: number
   signature?: string
   cache?: CacheMark
 }
 
-/** Where bytes come from: inline base64 (standard alphabet, no newlines), a URL, or a provider's file id. */
+/** The source of media: inline base64 (standard alphabet, no newlines), a URL, or a provider's file id. */
 export type MediaSource =
   | { kind: 'base64'; mediaType: string; data: string }
   | { kind: 'url'; url: string }
-  /** `origin`: the dialect in which its provider is spoken to; absent: one of OpenAI's. */
+  /** `origin`: the dialect of the provider; absent: OpenAI. */
   | { kind: 'file-id'; id: string; origin?: string }
 
-/** A picture, by address or by its bytes. */
+/** An image. */
 export interface ImagePart {
   type: 'image'
   source: MediaSource
@@ -39,7 +36,7 @@ export interface ImagePart {
   cache?: CacheMark
 }
 
-/** A document, by address, by its bytes or by the provider’s id. */
+/** A document. */
 export interface FilePart {
   type: 'file'
   source: MediaSource
@@ -47,17 +44,17 @@ export interface FilePart {
   cache?: CacheMark
 }
 
-/** Audio the user spoke: `format` as OpenAI spells it. */
+/** Audio of the user; `format` in OpenAI's names. */
 export interface AudioPart {
   type: 'audio'
   format: string
   data: string
 }
 
-/** What a user may say. */
+/** A part of a user message or tool result. */
 export type UserPart = TextPart | ImagePart | FilePart | AudioPart
 
-/** Reasoning a client sent back; `origin` names the dialect whose state it is. */
+/** Reasoning that a client sends back; `origin` is the dialect whose state it has. */
 export interface ThinkingPart {
   type: 'thinking'
   text: string
@@ -66,17 +63,17 @@ export interface ThinkingPart {
   origin?: string
 }
 
-/** A whole vendor block that only its own provider understands. */
+/** A whole block that only its own provider accepts. */
 export interface OpaquePart {
   type: 'opaque'
   provider: string
   block: JsonObject
 }
 
-/** What a model may have said, save its tool calls. */
+/** A part of an assistant message. Tool calls are separate. */
 export type AssistantPart = TextPart | ThinkingPart | OpaquePart
 
-/** A call the model made. `arguments` is the raw text; it may not be JSON. */
+/** A tool call. `arguments` is the raw text, which may be invalid JSON. */
 export interface ToolCall {
   id: string
   name: string
@@ -87,8 +84,8 @@ export interface ToolCall {
 }
 
 /**
- * One turn. `index` is its place in the client's `messages`, for error messages.
- * Assistant content stands before its tool calls; a tool message answers one call.
+ * One message. `index` is its index in the client's `messages`, for errors. Assistant content precedes the tool calls; a
+ * tool message is the result of one call.
  */
 export type Message =
   | { role: 'system' | 'developer'; index: number; parts: TextPart[] }
@@ -115,7 +112,7 @@ export interface Tool {
   cache?: CacheMark
 }
 
-/** Whether the model may, must or must not call tools, or which one it must. */
+/** Whether the model may, must or must not call tools, and which ones. */
 export type ToolChoice =
   | { mode: 'auto' }
   | { mode: 'none' }
@@ -123,7 +120,7 @@ export type ToolChoice =
   | { mode: 'named'; name: string }
   | { mode: 'allowed'; required: boolean; names: string[] }
 
-/** The form that the answer must have. */
+/** The required format of the reply. */
 export type ResponseFormat =
   | { type: 'text' }
   | { type: 'json-object' }
@@ -135,36 +132,36 @@ export type ResponseFormat =
       strict?: boolean
     }
 
-/** How much the model is to think, least first. */
+/** Reasoning efforts, in ascending order. */
 export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 
 /**
- * Something that only an upstream of the client's own format takes, by its path. Elsewhere it is reported as lost, or
- * refused with `refusal` if the reply would be wrong without it.
+ * The path of a field that only upstreams of the client's own format accept. For other upstreams it is reported as a loss,
+ * or refused with the message `refusal` if the reply would be wrong without it.
  */
 export interface NativeField {
   path: string
   refusal?: string
 }
 
-/** A tool as the client names it. */
+/** The namespace and name of a tool in the client's request. */
 export interface NamespacedTool {
   readonly namespace: string
   readonly name: string
 }
 
-/** A parsed and validated request. Absent means the client did not say. */
+/** A decoded and validated request. A member is absent if the client did not set it. */
 export interface ChatRequest {
-  /** The model id as the upstream is to see it. */
+  /** The model id for the upstream. */
   model: string
   messages: Message[]
   stream: boolean
-  /** The client asked for the final usage chunk of a stream. */
+  /** The client requests the final usage chunk of a stream. */
   includeUsage: boolean
   tools: Tool[]
   toolChoice?: ToolChoice
   parallelToolCalls?: boolean
-  /** The client spoke the legacy `functions` form and expects `function_call` back. */
+  /** The client sent the legacy `functions` and expects `function_call` in the reply. */
   legacyFunctions?: boolean
   maxOutputTokens?: number
   temperature?: number
@@ -183,22 +180,22 @@ export interface ChatRequest {
   /** The end user's stable id (`safety_identifier`, else `user`). */
   userId?: string
   serviceTier?: string
-  /** The client does not want to read the model's reasoning; only its state goes back to it. */
+  /** The reply has no reasoning text, only reasoning state. */
   hidesThoughts?: boolean
-  /** The client wants the state of the model's reasoning in the reply, to send it back with the next request. */
+  /** The client requests the reasoning state in the reply, to send it back with the next request. */
   includeReasoningState?: boolean
-  /** Tools that the client keeps in a namespace, by the name that they have in `tools`; replies name both. */
+  /** Tools of a namespace, by their name in `tools`. Replies name both. */
   namespaces?: ReadonlyMap<string, NamespacedTool>
-  /** Members of the body that the client's format repeats in its replies. */
+  /** Members of the body that replies of the client's format repeat. */
   repeated?: JsonObject
-  /** Fields that the canon has no place for, by their top-level name; an encoder maps or reports each. */
+  /** Fields without a canonical member, by their top-level name. Encoders map each or report it as a loss. */
   rest: Record<string, JsonValue>
-  /** What only upstreams of the client's own format take. */
+  /** Fields that only upstreams of the client's own format accept. */
   native?: NativeField[]
-  /** Headers that only those take, by name in lower case. */
+  /** Headers that only those upstreams accept, by name in lower case. */
   nativeHeaders?: Readonly<Record<string, string>>
-  /** Token ids that the client sent in place of text, counted. */
+  /** Number of token ids that the client sent in place of text. */
   tokenIds?: number
-  /** Set for a request for embeddings, which has one message with all its texts. */
+  /** Set for embeddings, whose texts are the parts of one message. */
   embedding?: Embedding
 }

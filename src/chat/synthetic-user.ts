@@ -1,13 +1,13 @@
 /**
- * A conversation that begins with the model's own words, for formats whose conversations may not.
- * Knows no dialect; whether it may be done is the operator's decision (`allow_synthetic_user`).
+ * Inserts a user message before an assistant message that begins a conversation, for formats that require a user message
+ * first. The operator enables this with `allow_synthetic_user`.
  */
 import type { Message } from './request.js'
 
-/** Always the same words: caches and signed thoughts hold only for an unchanged beginning. */
-const WORDS = 'Begin.'
+/** Constant, because prompt caches and signed thinking require an unchanged prefix. */
+const TEXT = 'Begin.'
 
-/** The messages, with a user's before an assistant's that no user's precedes; else themselves. */
+/** The messages, with a user message before a leading assistant message; else the same array. */
 export function beginWithUser(messages: Message[]): Message[] {
   const at = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer')
   const first = messages[at]
@@ -15,7 +15,7 @@ export function beginWithUser(messages: Message[]): Message[] {
   const user: Message = {
     role: 'user',
     index: first.index,
-    parts: [{ type: 'text', text: WORDS }],
+    parts: [{ type: 'text', text: TEXT }],
   }
   return [...messages.slice(0, at), user, ...messages.slice(at)]
 }

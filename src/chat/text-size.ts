@@ -1,11 +1,11 @@
 /**
- * How much text a request has, beside inline pictures, files and sound.
- * Counts UTF-16 units and looks at no character: a request may hold 32 MiB.
+ * The amount of text in a request, without inline images, files and audio. Adds string lengths (UTF-16 units) and reads no
+ * character, because a request may have 32 MiB.
  */
 import type { JsonValue } from './json.js'
 import type { AssistantPart, ChatRequest, UserPart } from './request.js'
 
-/** Units of text in all that is asked; of a text file as much as its bytes are. */
+/** UTF-16 units of all text in the request; for a text file, the number of its bytes. */
 export function textUnits(request: ChatRequest): number {
   let units = unitsIn(request.rest) + unitsIn(request.stop ?? [])
   for (const message of request.messages) {

@@ -1,7 +1,4 @@
-/**
- * Token counts of a conversation turn.
- * Knows no dialect: each decoder maps its own names to these.
- */
+/** Token counts of a reply. */
 
 /**
  * Token counts as the upstream reported them; `undefined` means "not reported", never zero.
@@ -17,23 +14,23 @@ export interface Usage {
   cacheRead?: number
   /** Prompt tokens written to the provider's cache. */
   cacheWrite?: number
-  /** Of `cacheWrite`, those that are kept for an hour. */
+  /** The part of `cacheWrite` that is cached for an hour. */
   cacheWrite1h?: number
   /** Completion tokens spent on reasoning. */
   reasoning?: number
-  /** Prompt tokens by what they are, where they are not text alone. */
+  /** Prompt tokens by kind, if the prompt is not text alone. */
   inputText?: number
   inputImage?: number
   inputAudio?: number
-  /** Completion tokens by what they are, likewise. */
+  /** Completion tokens by kind, if the completion is not text alone. */
   outputText?: number
   outputImage?: number
   outputAudio?: number
 }
 
-/** Later counts replace earlier ones field by field; usage is cumulative and never added up. */
+/** Later counts replace earlier ones field by field, because usage within one reply is cumulative. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {
-  // Most answers count once, or report all counts each time; two spreads would cost a microsecond.
+  // Most replies report all counts each time. Two spreads would cost a microsecond.
   for (const name in earlier) if (!(name in later)) return { ...earlier, ...later }
   return later
 }
@@ -53,7 +50,7 @@ const COUNTS: readonly (keyof Usage)[] = [
   'outputAudio',
 ]
 
-/** The counts of two requests together: what either reports, and the sum of what both do. */
+/** The sum of two usages; a count that only one of them has is taken from it. */
 export function addUsage(one: Usage, other: Usage): Usage {
   const sum: Usage = { ...one }
   for (const name of COUNTS) {
@@ -63,22 +60,22 @@ export function addUsage(one: Usage, other: Usage): Usage {
   return sum
 }
 
-/** Prompt and completion together; `undefined` where neither was reported. */
+/** Prompt and completion tokens together; `undefined` if neither was reported. */
 export function totalTokens(usage: Usage): number | undefined {
   if (usage.input === undefined && usage.output === undefined) return undefined
   return (usage.input ?? 0) + (usage.output ?? 0)
 }
 
-/** A token count as a provider wrote it: a safe integer ≥ 0, or `undefined` for anything else. */
+/** A provider's token count as a safe integer ≥ 0; `undefined` for any other value. */
 export function tokenCount(value: unknown): number | undefined {
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) return undefined
   return Math.min(Math.trunc(value), Number.MAX_SAFE_INTEGER)
 }
 
-/** A count beyond this is a mistake: 50 times the largest context window there is. */
+/** Limit for a plausible count: 50 times the largest context window. */
 const MAX_TOKENS = 100_000_000
 
-/** Whether a count is one that no request can have. */
+/** Whether a count is larger than any request can have. */
 export function isImplausible({
   input = 0,
   output = 0,
@@ -88,7 +85,7 @@ export function isImplausible({
   return Math.max(input, output, cacheRead, cacheWrite) > MAX_TOKENS
 }
 
-/** Whether the upstream says how long its answer was, credibly. */
+/** Whether the upstream reported a plausible number of output tokens. */
 export function reportsOutput(usage: Usage): boolean {
   return (usage.output ?? 0) > 0 && !isImplausible(usage)
 }

@@ -1,7 +1,4 @@
-/**
- * An error as the JSON that clients of the OpenAI format understand, which is also what the gateway
- * says where no dialect is known yet. Knows no dialect and no socket.
- */
+/** The JSON body of errors in OpenAI's form, which the gateway also uses when the client's dialect is unknown. */
 import { rowOf } from '../errors.js'
 import type { WireError } from '../errors.js'
 import { hideSecrets } from '../secrets/redact-secrets.js'
@@ -15,7 +12,7 @@ export function errorBody(error: WireError): string {
   })
 }
 
-/** The error as it may leave the process: neither its message nor its parameter holds a secret. */
+/** The error without configured secrets in its message and parameter. */
 export function withoutSecrets(error: WireError): WireError {
   const message = hideSecrets(error.message)
   const param = error.param === undefined ? undefined : hideSecrets(error.param)
@@ -23,7 +20,7 @@ export function withoutSecrets(error: WireError): WireError {
   return param === undefined ? { ...error, message } : { ...error, message, param }
 }
 
-/** The `type` that goes with a status. */
+/** OpenAI's error `type` for an HTTP status. */
 export function errorType(status: number): string {
   if (status === 401) return 'authentication_error'
   if (status === 403) return 'permission_error'

@@ -1,6 +1,6 @@
 /**
- * Tells an upstream that has no such endpoint (a wrong `base_url`) from one that has no such model: both answer 404.
- * Providers name the model in its error; servers and proxies without the endpoint do not.
+ * Distinguishes a 404 for a missing endpoint (a wrong `base_url`) from a 404 for an unknown model. Providers name the model
+ * in the error; servers and proxies without the endpoint do not.
  *
  * Sources: recorded 404s of OpenAI, Azure, Anthropic and Gemini; wrong URLs: OpenAI "Invalid URL (POST /…)", Groq
  * "Unknown request URL: POST /…", Kong "no Route matched with those values", FastAPI {"detail":"Not Found"}, llama.cpp
@@ -14,8 +14,8 @@ const NOTHING_FOUND =
   /^(?:\d{3} )?(?:[a-z]+ )?not found\b.?(?: please check the configuration\.?)?$/i
 
 /**
- * Whether a reply with this status says that the endpoint does not exist. `text` is the message of the error in the
- * provider's form, empty if the body has none.
+ * Whether the reply means that the endpoint does not exist. `text` is the message of the error in the provider's form,
+ * empty if the body has none.
  */
 export function isMissingEndpoint(status: number, text: string): boolean {
   if (status !== 404) return false
@@ -29,7 +29,7 @@ function namesModel(text: string): boolean {
   return /\b(?:models?|deployments?)\b/i.test(text)
 }
 
-/** The error of such a reply. The provider's words hold paths and are not passed on. */
+/** The error of such a reply. The provider's message contains internal paths and is not forwarded. */
 export const MISSING_ENDPOINT: Readonly<WireError> = {
   kind: 'upstream_misconfigured',
   message:

@@ -1,7 +1,7 @@
 /**
- * The state of a model's reasoning as one opaque text, for client formats that have a single field for it.
- * It names the dialect whose state it is, so that it goes back to upstreams of that dialect only. Nothing here is
- * secret: what a provider signs or seals stays signed or sealed inside.
+ * Encodes reasoning state as one opaque token, for client formats with a single field for it. The token has the dialect of
+ * the state, so that it is sent back to upstreams of that dialect only. It is not secret: providers sign or encrypt the
+ * state inside.
  */
 import { isObject, stringOf, type JsonObject } from '../chat/json.js'
 
@@ -11,13 +11,13 @@ export interface ReasoningState {
   readonly origin: string
   readonly signature?: string
   readonly redacted?: string
-  /** The call that the state belongs to; `text` is the text before it. Absent: a thought. */
+  /** The call that the state belongs to, or `text` for the text before it. Absent: a thinking block. */
   readonly of?: { readonly call: string } | 'text'
 }
 
 const PREFIX = 'sluice.1.'
 
-/** The state as text: letters, digits, dots, dashes and underscores. */
+/** The token: letters, digits, dots, dashes and underscores. */
 export function writeReasoningToken({ origin, signature, redacted, of }: ReasoningState): string {
   const state: JsonObject = { o: origin }
   if (signature !== undefined) state['s'] = signature
@@ -27,12 +27,12 @@ export function writeReasoningToken({ origin, signature, redacted, of }: Reasoni
   return PREFIX + Buffer.from(JSON.stringify(state)).toString('base64url')
 }
 
-/** Whether a gateway wrote the text; what else it is decides `readReasoningToken`. */
+/** Whether the text has the prefix of a token. It may still be damaged. */
 export function isReasoningToken(text: string): boolean {
   return text.startsWith(PREFIX)
 }
 
-/** The state in a text that a gateway wrote; null for any other text. */
+/** The state in a token; null for any other text. */
 export function readReasoningToken(text: string): ReasoningState | null {
   if (!isReasoningToken(text)) return null
   let state: unknown

@@ -1,13 +1,10 @@
-/**
- * Makes an upstream's own words fit to show: no keys, no account ids, a bounded length.
- * Works on any text of any dialect; `secrets.ts` finds what is a secret for certain.
- */
+/** Removes keys and account ids from texts of upstreams before clients or logs get them, and bounds their length. */
 import { hideSecrets } from '../secrets/redact-secrets.js'
 
-/** The most of an upstream's message that is passed on, in UTF-16 units (2 KB of ASCII). */
+/** Maximum length of a forwarded message, in UTF-16 units. */
 export const SCRUBBED_MAX = 2048
 
-/** Only this much is searched, so that a huge message costs no more than a long one. */
+/** Length that is searched, which bounds the work for a large message. */
 const SEARCHED_MAX = SCRUBBED_MAX * 2
 
 const SECRETS = [
@@ -23,15 +20,15 @@ const SECRETS = [
   /(?<=\bproject(?:_number|_id)?[:= ]{1,8})\d{5,}/gi,
   // Organisations and workspaces by UUID.
   /(?<=\b(?:organi[sz]ation|org|workspace)(?:[ _]id)?[:= ("']{1,4})[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi,
-  // Addresses that mean something only inside, and the operator's own resource at a cloud.
+  // Internal addresses, and the operator's own resource names at Azure.
   /\bhttps?:\/\/(?:\[[0-9a-f:.]+\]|\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9-]+|[a-z0-9.-]+\.(?:internal|local|localdomain|lan|corp|intra|svc|arpa))(?::\d+)?(?![a-z0-9.-])[^\s"'<>)]*/gi,
   /\b(?:10|127|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}(?::\d+)?\b/g,
   /\b[a-z0-9-]{1,64}(?=\.(?:openai|cognitiveservices|services\.ai)\.azure\.com\b)/gi,
 ]
 
 /**
- * `text` without configured secrets, what looks like a key, a token, or an organisation or project id, and at most
- * `SCRUBBED_MAX` units long; a cut ends in `…`. Never throws.
+ * `text` without configured secrets and without strings that look like keys, tokens, or ids of organisations and projects,
+ * in at most `SCRUBBED_MAX` units; a shortened text ends in `…`. Never throws.
  */
 export function scrub(text: string): string {
   let clean = hideSecrets(text.slice(0, SEARCHED_MAX))

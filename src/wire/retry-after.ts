@@ -1,7 +1,5 @@
-/**
- * How long an upstream asks to wait, from its headers.
- * Knows no dialect and no clock: a date counts from the `date` beside it.
- */
+/** Decodes how long an upstream asks to wait, from its headers. Dates are relative to the `date` header. */
+
 import type { IncomingHttpHeaders } from 'node:http'
 
 const GO_DURATION = /^(?:\d{1,9}(?:\.\d{1,9})?(?:h|ms|m|s|us|µs|ns)){1,6}$/
@@ -16,7 +14,7 @@ const SECONDS: Readonly<Record<string, number>> = {
   ns: 1e-9,
 }
 
-/** What is left of a limit, and when it opens again: OpenAI's names, then Anthropic's. */
+/** Headers of rate limits, OpenAI's and then Anthropic's. */
 const LIMITS: readonly (readonly [remaining: string, reset: string])[] = [
   ...['requests', 'tokens', 'input-images'].map(
     (what) => [`x-ratelimit-remaining-${what}`, `x-ratelimit-reset-${what}`] as const,
@@ -27,12 +25,12 @@ const LIMITS: readonly (readonly [remaining: string, reset: string])[] = [
   ),
 ]
 
-/** No client is told to wait longer than an hour. */
+/** Maximum wait that is reported to clients. */
 const MAX_SECONDS = 3600
 
 /**
- * `retry-after-ms`, else `retry-after` in seconds or as a date, else when the limits that are used up
- * open again; undefined where nothing is readable.
+ * Seconds from `retry-after-ms`, else from `retry-after` (seconds or a date), else until the exhausted rate limits reset;
+ * undefined if no header is valid.
  */
 export function retryAfterSeconds(headers: IncomingHttpHeaders): number | undefined {
   const ms = decimal(headers['retry-after-ms'])
@@ -42,7 +40,7 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders): number | undefi
   return wait === undefined ? undefined : wholeSeconds(wait)
 }
 
-/** The longest wait of the limits of which nothing remains. */
+/** The longest time until an exhausted limit resets. */
 function resetSeconds(headers: IncomingHttpHeaders): number | undefined {
   let longest: number | undefined
   for (const [remaining, reset] of LIMITS) {
@@ -54,7 +52,7 @@ function resetSeconds(headers: IncomingHttpHeaders): number | undefined {
   return longest
 }
 
-/** Until a date, as RFC 9110 or RFC 3339 writes it. */
+/** Seconds until a date of RFC 9110 or RFC 3339. */
 function secondsUntil(
   date: string | string[] | undefined,
   headers: IncomingHttpHeaders,
@@ -64,7 +62,7 @@ function secondsUntil(
   return wait >= 0 ? wait : undefined
 }
 
-/** `6m0s`, `1h30m`, `120ms`: as Go writes durations, and with it OpenAI and Groq. */
+/** Seconds of a duration in Go's form, which OpenAI and Groq use: `6m0s`, `1h30m`, `120ms`. */
 function goDuration(text: string | string[] | undefined): number | undefined {
   if (typeof text !== 'string' || !GO_DURATION.test(text)) return undefined
   let seconds = 0
@@ -74,7 +72,7 @@ function goDuration(text: string | string[] | undefined): number | undefined {
   return seconds
 }
 
-/** As the gateway passes a wait on: rounded up, an hour at most. */
+/** The wait for clients: rounded up to seconds, at most one hour. */
 export function wholeSeconds(seconds: number): number {
   return Math.min(Math.ceil(seconds), MAX_SECONDS)
 }

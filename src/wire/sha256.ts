@@ -1,6 +1,6 @@
 /**
- * SHA-256 in plain arithmetic, for codecs that need a stable short name for something.
- * Not for secrets: it is not constant in time. Follows FIPS 180-4; pure code may not use node:crypto.
+ * SHA-256 (FIPS 180-4) for stable short names in codecs, which may not import node:crypto. Not for secrets, because it is
+ * not constant in time.
  */
 
 const ROOTS = roots()

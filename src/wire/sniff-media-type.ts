@@ -1,21 +1,20 @@
 /**
- * What the first bytes of a file say it is.
- * Knows no dialect: which types an upstream takes is the dialect's business.
+ * Detects the media type of a file from its first bytes.
  *
- * Source: the formats' own signatures, as the WHATWG MIME Sniffing standard lists them.
+ * Source: the signatures in the WHATWG MIME Sniffing standard.
  */
 
-/** As many bytes as any signature here needs. */
+/** Length of the longest signature. */
 const HEAD_BYTES = 12
 /** Base64 of that many bytes. */
 const HEAD_CHARS = 16
 
-/** The media type of base64 data, or undefined where the bytes have no known signature. */
+/** The media type of base64 data; undefined if the bytes have no known signature. */
 export function sniffBase64(data: string): string | undefined {
   return sniffBytes(Buffer.from(data.slice(0, HEAD_CHARS), 'base64'))
 }
 
-/** The media type of the bytes, or undefined where they have no known signature. */
+/** The media type of the bytes; undefined if they have no known signature. */
 export function sniffBytes(bytes: Buffer): string | undefined {
   const head = bytes.toString('latin1', 0, HEAD_BYTES)
   if (head.startsWith('\xFF\xD8\xFF')) return 'image/jpeg'
@@ -28,5 +27,5 @@ export function sniffBytes(bytes: Buffer): string | undefined {
   return undefined
 }
 
-/** Brands of the ISO container that are still pictures. */
+/** Brands of the ISO base media format for still images. */
 const HEIF: ReadonlySet<string> = new Set(['heic', 'heix', 'heim', 'heis', 'mif1', 'msf1'])

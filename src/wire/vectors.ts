@@ -1,21 +1,21 @@
 /**
- * Vectors in replies of embedding models, which are millions of digits: kept as the text that they are, and read as
- * numbers only if the client wants another form. Pure.
+ * Vectors in replies of embedding models, which may have millions of digits. They are kept as JSON text and parsed only if
+ * the client requests another form.
  */
 import { isObject, type JsonObject } from '../chat/json.js'
 import type { Vector } from '../chat/embedding.js'
 
-/** An array of numbers, as JSON has it. */
+/** A JSON array of numbers. */
 const NUMBERS = /\[\s*-?\d[-+\d.eE,\s]*\]/g
 
-/** A reply without its vectors, each of which is replaced by its place in `arrays`. */
+/** A reply in which each vector is replaced by its index in `arrays`. */
 export interface Outline {
   readonly body: JsonObject
   /** The JSON text of each array of numbers. */
   readonly arrays: readonly string[]
 }
 
-/** Takes the arrays of numbers out of a JSON object; null if the text is not one. Linear. */
+/** Replaces the arrays of numbers in a JSON object; null if the text is not a JSON object. Linear. */
 export function outlineOf(text: string): Outline | null {
   const arrays: string[] = []
   const outline = text.replace(NUMBERS, (found) => {
@@ -30,7 +30,7 @@ export function outlineOf(text: string): Outline | null {
   }
 }
 
-/** The vector that a member of the outline stands for; null if it is neither. An empty array is a vector as well. */
+/** The vector of a member of the outline: base64, an index in `arrays` or an empty array; null for any other value. */
 export function vectorAt(value: unknown, { arrays }: Pick<Outline, 'arrays'>): Vector | null {
   if (typeof value === 'string') return { form: 'base64', text: value }
   if (Array.isArray(value) && value.length === 0) return { form: 'json', text: '[]' }
@@ -38,7 +38,7 @@ export function vectorAt(value: unknown, { arrays }: Pick<Outline, 'arrays'>): V
   return text === undefined ? null : { form: 'json', text }
 }
 
-/** The JSON text of the vector in a form; null if it is damaged. */
+/** The JSON text of the vector in a form; null if the vector is malformed. */
 export function vectorText(vector: Vector, form: Vector['form']): string | null {
   if (vector.form === form) return form === 'json' ? vector.text : JSON.stringify(vector.text)
   if (form === 'base64') {

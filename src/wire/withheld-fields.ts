@@ -1,6 +1,6 @@
 /**
- * Fields of a client's own body that never reach an upstream, because they change what the gateway has
- * checked: the model, the provider and so the price, the number of answers, the length of an answer.
+ * Removes fields of a client's own body that would change what the gateway has checked: the model, the provider (and so the
+ * price), the number of choices, or the length of the reply.
  *
  * Sources: OpenRouter "Model Fallbacks", "Provider Routing", "Plugins", "Presets"; LiteLLM "Fallbacks",
  * "Router"; Vercel AI Gateway "Provider Options"; vLLM "Sampling Parameters"; read 2026-11-22.
@@ -8,7 +8,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { Edit } from './json/splice.js'
 
-/** Fields that choose another model or provider, or work that is charged besides the tokens. */
+/** Fields that choose another model or provider, or work that is charged in addition to tokens. */
 const ROUTING = [
   'content_policy_fallbacks',
   'context_window_fallbacks',
@@ -27,7 +27,7 @@ const ROUTING = [
   'user_config',
 ]
 
-/** Other names for `n` and `max_tokens`, which would not be reserved for. */
+/** Other names for `n` and `max_tokens`, which limits and budgets do not reserve for. */
 const ALIASES = [
   'best_of',
   'candidateCount',
@@ -44,13 +44,13 @@ const ALIASES = [
   'num_return_sequences',
 ]
 
-/** Which fields of a format are withheld, and which the gateway reads before it admits a request. */
+/** The fields of a format that are removed, and those that the gateway reads before it admits a request. */
 export interface OwnFields {
   readonly withheld: ReadonlySet<string>
   readonly checked: ReadonlySet<string>
 }
 
-/** Of chat completions. */
+/** Chat completions. */
 export const CHAT_FIELDS: OwnFields = {
   withheld: new Set([...ROUTING, ...ALIASES, 'max_output_tokens']),
   checked: new Set([
@@ -65,7 +65,7 @@ export const CHAT_FIELDS: OwnFields = {
   ]),
 }
 
-/** Of Responses. */
+/** Responses. */
 export const RESPONSES_FIELDS: OwnFields = {
   withheld: new Set([...ROUTING, ...ALIASES, 'max_completion_tokens', 'max_tokens', 'n']),
   checked: new Set([
@@ -83,7 +83,7 @@ export const RESPONSES_FIELDS: OwnFields = {
   ]),
 }
 
-/** Members of OpenRouter's `provider` that only narrow the choice: privacy, price, strictness. */
+/** Members of OpenRouter's `provider` that only restrict the choice: privacy, price, strictness. */
 const NARROWING: ReadonlySet<string> = new Set([
   'allow_fallbacks',
   'data_collection',
@@ -93,12 +93,12 @@ const NARROWING: ReadonlySet<string> = new Set([
   'zdr',
 ])
 
-/** A longer key is none of these fields, however it is written. */
+/** Longer keys are none of these fields. */
 const LONGEST_KEY = 32
 
 /**
- * Edits that remove such fields from the body, each reported as a loss. A field whose name differs from
- * a checked one only in case goes too: upstreams written in Go read `MODEL` as `model`.
+ * Edits that remove such fields from the body; `drop` is called for each. A field whose name differs from a checked one only
+ * in case is removed too, because upstreams written in Go read `MODEL` as `model`.
  */
 export function withheldEdits(
   body: JsonObject,
@@ -148,14 +148,14 @@ function without(
   return Object.keys(kept).length === 0 ? null : JSON.stringify(kept)
 }
 
-/** Of the body's own members: one of the fields, or a checked one in another case. */
+/** Whether a top-level member is one of the fields, or a checked one in another case. */
 function isWithheld(key: string, own: OwnFields): boolean {
   return own.withheld.has(key) || (!own.checked.has(key) && isChecked(key, own))
 }
 
 function isChecked(key: string, { withheld, checked }: OwnFields): boolean {
   if (key.length > LONGEST_KEY) return false
-  // By way of capitals, since "ſ" has no small form and is an "s" to a reader that ignores case.
+  // Through capitals, because "ſ" is lower case and equals "s" for readers that ignore case.
   const plain = key.toUpperCase().toLowerCase()
   return [key, plain].some((name) => checked.has(name) || withheld.has(name))
 }

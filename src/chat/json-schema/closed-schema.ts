@@ -1,9 +1,9 @@
-/** Which JSON Schemas can be enforced strictly. Linear in the size of the schema. */
+/** Decides whether a JSON Schema can be enforced strictly. Linear in the size of the schema. */
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../json.js'
 
 /**
- * Whether OpenAI can enforce the schema: every object is closed and requires all of its properties. Anthropic and
- * Google enforce others as well.
+ * Whether every object of the schema is closed and requires all of its properties, as OpenAI's strict mode demands.
+ * Anthropic and Google enforce other schemas too.
  */
 export function isClosed(schema: JsonValue | undefined): boolean {
   const pending: (JsonValue | undefined)[] = [schema]

@@ -1,20 +1,19 @@
 /**
- * How much a request's JSON Schemas may grow to when an upstream needs them rewritten.
- * References that are copied out, and branches that are joined, make a schema larger than the client's text:
- * a few hundred kilobytes could become gigabytes. Knows no dialect.
+ * Limits the growth of JSON Schemas that are rewritten for an upstream. Inlined references and merged branches make a schema
+ * larger than the client's text: a few hundred kilobytes could become gigabytes.
  */
 import { GatewayError } from '../../errors.js'
 import type { JsonValue } from '../json.js'
 
 /**
- * Schemas, properties and list items of all rewritten schemas of one request. A thousand tools of twenty
- * properties each stay below it; about 40 ms of work.
+ * Limit for the schemas, properties and list items of all rewritten schemas of one request: about 40 ms of work. A thousand
+ * tools of twenty properties each are within it.
  */
 const MAX_PARTS = 25_000
 
 /** Counts the parts of the schemas of one request. */
 export class SchemaBudget {
-  /** The field whose schema is being rewritten, for the error. */
+  /** The field whose schema is being rewritten, for errors. */
   path: string
   private parts = 0
 
@@ -22,7 +21,7 @@ export class SchemaBudget {
     this.path = path
   }
 
-  /** Throws `GatewayError(malformed_request)` naming the field at the first part over the limit. */
+  /** Throws `GatewayError(malformed_request)` naming the field if the limit is exceeded. */
   spend(parts: number): void {
     this.parts += parts
     if (this.parts <= MAX_PARTS) return
@@ -34,7 +33,7 @@ export class SchemaBudget {
     )
   }
 
-  /** Counts the items of a list; anything else counts nothing. */
+  /** Counts the items of a list; any other value counts as 0. */
   spendList(list: JsonValue | undefined): void {
     if (Array.isArray(list)) this.spend(list.length)
   }

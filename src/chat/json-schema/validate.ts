@@ -1,30 +1,28 @@
 /**
- * Whether a JSON value is what a JSON Schema describes.
- * For telling a client that an answer missed its schema, never for refusing one: what is not judged
- * counts as fulfilled. `pattern` and `format` are not judged, since a client's expression could run for
- * hours; nor is what is behind a reference outside the schema.
+ * Validates a JSON value against a JSON Schema. The result is only reported to clients, so a rule that is not checked counts
+ * as fulfilled: `pattern` (a client's regular expression could run for hours), `format` and references to other documents.
  */
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../json.js'
 
-/** More than an answer of 128,000 tokens needs; a schema of unions in unions could need any number. */
+/** More than a reply of 128,000 tokens needs. Nested unions could need any number. */
 const MAX_STEPS = 100_000
-/** Characters that are compared or counted in the time of one step. */
+/** Characters compared or counted in the time of one step. */
 const CHARS_PER_STEP = 64
-/** Deeper than any answer; also what keeps references to themselves off the stack's limit. */
+/** Deeper than any reply. Bounds the stack for recursive references. */
 const MAX_DEPTH = 256
 
-/** True unless the value breaks a rule of the schema that is judged here. */
+/** False if the value breaks a checked rule of the schema. */
 export function satisfies(value: JsonValue, schema: JsonObject): boolean {
   return new Validation(schema).check(value, schema)
 }
 
-type Rule = (value: JsonValue, schema: JsonObject, judge: Validation) => boolean
+type Rule = (value: JsonValue, schema: JsonObject, validation: Validation) => boolean
 
 class Validation {
   private readonly root: JsonObject
   private steps = 0
   private depth = 0
-  /** The JSON texts of values that have been compared: a list of the schema meets many values. */
+  /** JSON texts of compared values: one list of the schema is compared with many values. */
   private readonly texts = new WeakMap<object, string>()
 
   constructor(root: JsonObject) {
@@ -41,13 +39,13 @@ class Validation {
     return fulfilled
   }
 
-  /** Counts work that is not a step of its own; false once there has been too much of it. */
+  /** Counts work within a step. False if the limit is exceeded. */
   spend(steps: number): boolean {
     this.steps += steps
     return this.steps <= MAX_STEPS
   }
 
-  /** Members in another order make another text; an answer that says them so is rare, and only reported. */
+  /** Compares JSON texts, so objects with their members in another order count as different. */
   isSame(one: JsonValue, other: JsonValue): boolean {
     if (typeof one !== 'object' || typeof other !== 'object') return one === other
     if (one === null || other === null) return one === other
@@ -64,7 +62,7 @@ class Validation {
     return text
   }
 
-  /** What a local `$ref` points at; undefined where it points nowhere. */
+  /** The target of a local `$ref`; undefined if there is none. */
   referenced(ref: string): JsonValue | undefined {
     if (ref !== '#' && !ref.startsWith('#/')) return undefined
     let at: JsonValue | undefined = this.root
@@ -77,34 +75,35 @@ class Validation {
 }
 
 const RULES: readonly Rule[] = [
-  (value, { $ref }, judge) =>
-    $ref === undefined || judge.check(value, judge.referenced(textOf($ref))),
+  (value, { $ref }, validation) =>
+    $ref === undefined || validation.check(value, validation.referenced(textOf($ref))),
   (value, { type }) => {
     const types = typeof type === 'string' ? [type] : arrayOf(type)
     return types.length === 0 || types.some((one) => isOfType(value, one))
   },
-  (value, { enum: list }, judge) => {
+  (value, { enum: list }, validation) => {
     return (
-      !Array.isArray(list) || list.some((one) => !judge.spend(1 / 8) || judge.isSame(value, one))
+      !Array.isArray(list) ||
+      list.some((one) => !validation.spend(1 / 8) || validation.isSame(value, one))
     )
   },
-  (value, { const: only }, judge) => only === undefined || judge.isSame(value, only),
-  (value, { allOf }, judge) => arrayOf(allOf).every((one) => judge.check(value, one)),
-  (value, { anyOf }, judge) => isOneOf(value, anyOf, judge),
-  (value, { oneOf }, judge) => isOneOf(value, oneOf, judge),
-  (value, { not }, judge) => !isObject(not) || !judge.check(value, not),
+  (value, { const: only }, validation) => only === undefined || validation.isSame(value, only),
+  (value, { allOf }, validation) => arrayOf(allOf).every((one) => validation.check(value, one)),
+  (value, { anyOf }, validation) => isOneOf(value, anyOf, validation),
+  (value, { oneOf }, validation) => isOneOf(value, oneOf, validation),
+  (value, { not }, validation) => !isObject(not) || !validation.check(value, not),
   (value, schema) => typeof value !== 'number' || isWithin(value, schema),
-  (value, schema, judge) => typeof value !== 'string' || isTextLong(value, schema, judge),
-  (value, schema, judge) => !Array.isArray(value) || isList(value, schema, judge),
-  (value, schema, judge) => !isObject(value) || isRecord(value, schema, judge),
+  (value, schema, validation) => typeof value !== 'string' || isTextLong(value, schema, validation),
+  (value, schema, validation) => !Array.isArray(value) || isList(value, schema, validation),
+  (value, schema, validation) => !isObject(value) || isRecord(value, schema, validation),
 ]
 
 function textOf(ref: JsonValue): string {
   return stringOf(ref) ?? ''
 }
 
-function isOneOf(value: JsonValue, list: JsonValue | undefined, judge: Validation): boolean {
-  return !Array.isArray(list) || list.some((one) => judge.check(value, one))
+function isOneOf(value: JsonValue, list: JsonValue | undefined, validation: Validation): boolean {
+  return !Array.isArray(list) || list.some((one) => validation.check(value, one))
 }
 
 function isOfType(value: JsonValue, type: JsonValue): boolean {
@@ -137,9 +136,9 @@ function isWithin(value: number, schema: JsonObject): boolean {
   return Math.abs(times - Math.round(times)) < 1e-9
 }
 
-function isTextLong(text: string, schema: JsonObject, judge: Validation): boolean {
+function isTextLong(text: string, schema: JsonObject, validation: Validation): boolean {
   if (schema['minLength'] === undefined && schema['maxLength'] === undefined) return true
-  return !judge.spend(text.length / CHARS_PER_STEP) || isLong(lengthOf(text), schema, 'Length')
+  return !validation.spend(text.length / CHARS_PER_STEP) || isLong(lengthOf(text), schema, 'Length')
 }
 
 /** JSON Schema counts code points. */
@@ -150,29 +149,32 @@ function lengthOf(text: string): number {
 }
 
 function isLong(count: number, schema: JsonObject, of: 'Length' | 'Items' | 'Properties'): boolean {
-  const [least, most] = [schema[`min${of}`], schema[`max${of}`]]
-  if (typeof least === 'number' && count < least) return false
-  return typeof most !== 'number' || count <= most
+  const [min, max] = [schema[`min${of}`], schema[`max${of}`]]
+  if (typeof min === 'number' && count < min) return false
+  return typeof max !== 'number' || count <= max
 }
 
-function isList(value: JsonValue[], schema: JsonObject, judge: Validation): boolean {
+function isList(value: JsonValue[], schema: JsonObject, validation: Validation): boolean {
   if (!isLong(value.length, schema, 'Items')) return false
   const first = arrayOf(schema['prefixItems'])
   return value.every((item, at) =>
-    judge.check(item, at < first.length ? first[at] : schema['items']),
+    validation.check(item, at < first.length ? first[at] : schema['items']),
   )
 }
 
-function isRecord(value: JsonObject, schema: JsonObject, judge: Validation): boolean {
+function isRecord(value: JsonObject, schema: JsonObject, validation: Validation): boolean {
   const keys = Object.keys(value)
   if (!isLong(keys.length, schema, 'Properties')) return false
   const required = arrayOf(schema['required'])
-  if (!judge.spend((keys.length + required.length) / 8)) return true
+  if (!validation.spend((keys.length + required.length) / 8)) return true
   if (!required.every((key) => typeof key !== 'string' || Object.hasOwn(value, key))) return false
   const properties = isObject(schema['properties']) ? schema['properties'] : {}
-  // With patterns it is not known here which keys are additional.
+  // Additional keys are unknown if the schema has patterns.
   const rest = schema['patternProperties'] === undefined ? schema['additionalProperties'] : true
   return keys.every((key) => {
-    return judge.check(value[key] ?? null, Object.hasOwn(properties, key) ? properties[key] : rest)
+    return validation.check(
+      value[key] ?? null,
+      Object.hasOwn(properties, key) ? properties[key] : rest,
+    )
   })
 }

@@ -1,30 +1,27 @@
-/**
- * A whole reply is a fold of the same events that a stream is made of.
- * Knows no dialect; a whole reply and a stream of the same answer fold to the same value.
- */
+/** Folds the events of a stream into a whole reply. A whole reply and a stream of the same content give the same value. */
 import type { ChatEvent, Citation, EventSink, FinishReason } from '../event.js'
 import type { JsonObject } from '../json.js'
 import type { TokenLogprob } from './logprobs.js'
 import { mergeUsage, type Usage } from '../usage.js'
 import type { WireError } from '../../errors.js'
 
-/** Text that the model said, with the sources it cites. */
+/** Text with its citations. */
 export interface TextBlock {
   type: 'text'
   text: string
   citations: Citation[]
-  /** Its tokens, where they were asked for. */
+  /** The tokens of the text, if the request asks for them. */
   logprobs?: TokenLogprob[]
   signature?: string
 }
 
-/** What the model said instead of answering. */
+/** The text of a refusal. */
 export interface RefusalBlock {
   type: 'refusal'
   text: string
 }
 
-/** The model’s reasoning, or the opaque form in which the provider shows it. */
+/** The model's reasoning. `redacted` is the provider's encrypted form of it. */
 export interface ThinkingBlock {
   type: 'thinking'
   text: string
@@ -32,7 +29,7 @@ export interface ThinkingBlock {
   redacted?: string
 }
 
-/** A call the model makes; `json` is the arguments' text as the upstream wrote it. */
+/** A tool call; `json` is the text of the arguments as the upstream wrote it. */
 export interface ToolBlock {
   type: 'tool'
   id: string
@@ -42,49 +39,51 @@ export interface ToolBlock {
   signature?: string
 }
 
-/** A picture that the model made: a `data:` URL, or an address. */
+/** A generated image: a `data:` URL or a web address. */
 export interface ImageBlock {
   type: 'image'
   url: string
 }
 
-/** A block of one provider that has no canonical kind, kept whole. */
+/** A whole block of one provider that has no canonical kind. */
 export interface OpaqueBlock {
   type: 'opaque'
   provider: string
   block: JsonObject
 }
 
-/** One block of a whole answer, in the order in which they started. */
+/** One block of a reply. */
 export type ReplyBlock =
   TextBlock | RefusalBlock | ThinkingBlock | ToolBlock | ImageBlock | OpaqueBlock
 
-/** A finished answer. */
+/** A finished reply. */
 export interface Reply {
   id: string
   model: string
+  /** In the order in which they start. */
   blocks: ReplyBlock[]
   usage: Usage
   reason: FinishReason
   /** The upstream's own word for the reason. */
   raw: string | null
   stopSequence?: string
-  /** The tier that served it, as OpenAI names them. */
+  /** The tier that served the reply, in OpenAI's names. */
   serviceTier?: string
 }
 
-/** Collects grammatical events into a `Reply`; put a `Grammar` before it. */
+/** Collects grammatical events into a `Reply`. The events must come from a `Grammar`. */
 export class Fold implements EventSink {
   /** The error that ended the stream, if one did. */
   error: WireError | null = null
   private readonly blocks: ReplyBlock[] = []
-  private pieces: string[] = []
+  /** Text or arguments of the open block. */
+  private fragments: string[] = []
   private id = ''
   private model = ''
   private usage: Usage = {}
   private finish: Extract<ChatEvent, { type: 'finish' }> | null = null
 
-  /** The answer; null while unfinished or where it ended in an error. */
+  /** The reply; null before the `finish` event and after an error. */
   reply(): Reply | null {
     if (this.finish === null) return null
     const { reason, raw, stopSequence, serviceTier } = this.finish
@@ -101,7 +100,7 @@ export class Fold implements EventSink {
     return reply
   }
 
-  /** What has been reported so far, for a reply that did not finish. */
+  /** The usage so far, for a reply that did not finish. */
   partialUsage(): Usage {
     return this.usage
   }
@@ -143,10 +142,10 @@ export class Fold implements EventSink {
       case 'text-delta':
       case 'refusal-delta':
       case 'thinking-delta':
-        this.pieces.push(event.text)
+        this.fragments.push(event.text)
         return
       case 'tool-delta':
-        this.pieces.push(event.json)
+        this.fragments.push(event.json)
         return
       case 'text-end':
       case 'refusal-end':
@@ -156,7 +155,7 @@ export class Fold implements EventSink {
         return
       case 'citation':
       case 'logprobs':
-        this.beside(event)
+        this.annotate(event)
         return
       case 'usage':
         this.usage = mergeUsage(this.usage, event.usage)
@@ -172,8 +171,8 @@ export class Fold implements EventSink {
     }
   }
 
-  /** What is said of a text rather than in it. */
-  private beside(event: Extract<ChatEvent, { type: 'citation' | 'logprobs' }>): void {
+  /** Adds a citation or tokens to a text block. */
+  private annotate(event: Extract<ChatEvent, { type: 'citation' | 'logprobs' }>): void {
     const block = this.blocks[event.index]
     if (block?.type !== 'text') return
     if (event.type === 'citation') block.citations.push(event.citation)
@@ -185,8 +184,9 @@ export class Fold implements EventSink {
 
   private close(signature: string | undefined): void {
     const block = this.blocks.at(-1)
-    const whole = this.pieces.length === 1 ? (this.pieces.pop() ?? '') : this.pieces.join('')
-    if (this.pieces.length > 0) this.pieces = []
+    const { fragments } = this
+    const whole = fragments.length === 1 ? (fragments.pop() ?? '') : fragments.join('')
+    if (fragments.length > 0) this.fragments = []
     if (block === undefined || block.type === 'opaque' || block.type === 'image') return
     if (block.type === 'tool') block.json = whole
     else block.text = whole

@@ -1,34 +1,34 @@
 /**
- * The parts of one answer as one answer: one start, blocks counted on, usage added up, one finish.
- * Knows no upstream; a part is over when its `finish` says with what the same upstream goes on. A part
- * that came to nothing before it said anything is asked for once more, and its tokens count as well.
+ * Joins the parts of a paused reply into one reply: one start, continuous block indexes, added usage, one finish. A part
+ * whose `finish` has `resume` is followed by another one. A part that fails without content is requested a second time, and
+ * the usage of both attempts is added.
  */
 import type { ErrorKind } from '../../errors.js'
 import type { ChatEvent, EventSink } from '../event.js'
 import type { JsonObject } from '../json.js'
 import { addUsage, mergeUsage, type Usage } from '../usage.js'
 
-/** Anthropic's own examples and its SDKs go on five to eight times; an answer must end some day. */
+/** Limit for the parts of one reply. Anthropic's examples and SDKs continue five to eight times. */
 const MAX_PARTS = 6
 
-/** Passes the first part on as it is and the others as its continuation. */
+/** Forwards the first part unchanged and the others as its continuation. */
 export class JoinedReply implements EventSink {
-  /** With what the upstream is to be asked for the next part; null while none is due. */
+  /** What the upstream needs for the next part; null if no part follows. */
   resume: JsonObject | null = null
-  /** Why the part before the next one came to nothing; null where it only paused. */
+  /** Why the last part failed; null if it paused. */
   failure: ErrorKind | null = null
   private readonly next: EventSink
   private readonly maxOutput: number
   private part = 1
   private hasRetried = false
-  /** Blocks of the parts before this one, and of all of them so far. */
+  /** Number of blocks of the earlier parts, and of all parts so far. */
   private blocksBefore = 0
   private blocks = 0
   private usageBefore: Usage = {}
   private usage: Usage = {}
   private readonly callIds = new Set<string>()
 
-  /** `maxOutput`: the most tokens that the client wants of all parts together. */
+  /** `maxOutput`: the client's limit for the output tokens of all parts together. */
   constructor(next: EventSink, maxOutput = Infinity) {
     this.next = next
     this.maxOutput = maxOutput
@@ -78,7 +78,7 @@ export class JoinedReply implements EventSink {
     else this.resume = resume
   }
 
-  /** False where the client has heard something already, or the second try failed too. */
+  /** False if content was forwarded already, or if this is the second failure. */
   private retryOnce(failure: ErrorKind): boolean {
     if (this.hasRetried || this.blocks > 0) return false
     this.hasRetried = true
@@ -94,7 +94,7 @@ export class JoinedReply implements EventSink {
     else this.next.event({ ...named, index: this.blocksBefore + event.index })
   }
 
-  /** Each part counts its calls from the start, so an id that is made of the count may come twice. */
+  /** Makes the id of a call unique: decoders may derive ids from a count that starts again with each part. */
   private withNewId(
     event: Extract<ChatEvent, { type: 'tool-start' }>,
   ): Extract<ChatEvent, { type: 'tool-start' }> {

@@ -1,19 +1,16 @@
-/**
- * A whole answer of a client that asked for JSON.
- * Knows no dialect: where a format has no JSON mode the model is asked in words, and answers like a model.
- */
+/** Whole replies to requests for JSON. If a format has no JSON mode, the model is instructed in the prompt instead. */
 import type { Reply } from './fold.js'
 import type { JsonValue } from '../json.js'
 import { satisfies } from '../json-schema/validate.js'
 import type { ChatRequest } from '../request.js'
 
-/** Whether the client wants JSON and does not say of what form: a schema without a word in it is none. */
+/** Whether the request asks for JSON without a schema. An empty schema counts as none. */
 export function requestsFreeformJson({ responseFormat: format }: ChatRequest): boolean {
   if (format?.type === 'json-schema') return Object.keys(format.schema).length === 0
   return format?.type === 'json-object'
 }
 
-/** The answer, its JSON without the Markdown fence that models like to put around it. */
+/** The reply without the Markdown code fence that models often put around JSON. Replies to other requests are unchanged. */
 export function withoutCodeFence(reply: Reply, request: ChatRequest): Reply {
   if (!requestsFreeformJson(request)) return reply
   const blocks = reply.blocks.map((block) =>
@@ -23,8 +20,8 @@ export function withoutCodeFence(reply: Reply, request: ChatRequest): Reply {
 }
 
 /**
- * Whether the answer misses the schema that it was strictly to follow. Some providers hold a model to
- * a looser one than the client's, and the client should know.
+ * Whether the reply violates the schema of a strict request. Some providers enforce a looser schema than the client's, and
+ * the gateway reports that to the client.
  */
 export function violatesSchema(reply: Reply, request: ChatRequest): boolean {
   const format = request.responseFormat

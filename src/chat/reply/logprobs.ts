@@ -1,22 +1,19 @@
-/**
- * How likely a model found each token that it chose, and which others it thought of.
- * Knows no dialect. Logarithms are natural ones.
- */
+/** Probabilities of tokens. */
 
-/** A token, and the logarithm of how likely it was. */
+/** A token and the natural logarithm of its probability. */
 export interface Logprob {
   readonly token: string
   readonly logprob: number
-  /** Its bytes in UTF-8, which need not be whole characters; null where the upstream cannot say. */
+  /** The bytes of the token, which need not be whole UTF-8 characters; null if unknown. */
   readonly bytes: readonly number[] | null
 }
 
-/** A token of the answer, with the likeliest ones at its place where they were asked for. */
+/** A token of the reply. `top`: the most likely tokens at its position, if the request asks for them. */
 export interface TokenLogprob extends Logprob {
   readonly top: readonly Logprob[]
 }
 
-/** The token as it is written, with the bytes that it is written in. */
+/** The token with the UTF-8 bytes of its text. */
 export function logprobOf(token: string, logprob: number): Logprob {
   return { token, logprob, bytes: [...Buffer.from(token)] }
 }

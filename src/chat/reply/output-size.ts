@@ -1,21 +1,18 @@
-/**
- * How much of an answer has been seen, for when nobody says how many tokens it was.
- * Counts words' bytes and calls; knows no token.
- */
+/** The size of a reply in bytes and calls, from which tokens are estimated if the upstream reports no usage. */
 import type { ChatEvent } from '../event.js'
 import type { ReplyBlock } from './fold.js'
 
-/** What of an answer has been seen. */
+/** The size of a reply so far. */
 export interface OutputSize {
-  /** UTF-8, of text, reasoning and the names and arguments of calls. */
+  /** UTF-8 bytes of text, reasoning, and names and arguments of calls. */
   readonly bytes: number
   readonly calls: number
 }
 
-/** Not a word. */
+/** No output. */
 export const NO_OUTPUT: OutputSize = { bytes: 0, calls: 0 }
 
-/** Counts while events go by. */
+/** Measures the events of a stream. */
 export class OutputMeter implements OutputSize {
   bytes = 0
   calls = 0
@@ -39,7 +36,7 @@ export class OutputMeter implements OutputSize {
   }
 }
 
-/** The same of a whole answer. */
+/** The size of a whole reply. */
 export function outputSizeOf(blocks: readonly ReplyBlock[]): OutputSize {
   let bytes = 0
   let calls = 0

@@ -1,67 +1,65 @@
-/**
- * Answers that are kept for clients that go on from them by name, and how a format names them.
- */
+/** Replies that the gateway stores so that later requests can refer to them, and how a format refers to them. */
 import type { JsonObject, JsonValue } from '../json.js'
 import type { ChatRequest } from '../request.js'
 
-/** One item of a conversation that is kept. */
+/** One item of a stored conversation. */
 export interface StoredItem {
   readonly item: JsonValue
-  /** The upstream whose own words these are; null if the client or the gateway wrote them. */
+  /** The upstream that wrote the item; null if the client or the gateway wrote it. */
   readonly upstream: string | null
 }
 
-/** An answer that is kept, with all that it answers. */
+/** A stored reply with its conversation. */
 export interface StoredReply {
-  /** The whole conversation up to the answer, in the client's format. */
+  /** The whole conversation before the reply, in the client's format. */
   readonly input: readonly StoredItem[]
-  /** The reply as the client got it. */
+  /** The reply as it was sent to the client. */
   readonly reply: JsonObject
-  /** The upstream whose own bytes the reply is; null if the gateway wrote it. */
+  /** The upstream whose bytes were forwarded; null if the gateway encoded the reply. */
   readonly upstream: string | null
 }
 
-/** A request with kept answers in place of their names. */
+/** A request with stored items in place of references. */
 export interface ExpandedRequest {
   readonly request: ChatRequest
   readonly input: readonly StoredItem[]
-  /** The top-level members by which the body differs from the client's. */
+  /** The top-level members that differ from the client's body. */
   readonly members: readonly string[]
   /**
-   * The body for an upstream of the client's own format, without state that this upstream cannot know; `drop` is called
-   * with the path of what is left out.
+   * The body for an upstream of the client's own format, without reasoning state of other upstreams; `drop` is called with
+   * the path of each omitted item.
    */
   readonly bodyFor: (upstream: string | undefined, drop: (path: string) => void) => JsonObject
 }
 
-/** How the format names answers that are kept. Pure. */
+/** How a format refers to stored replies. Pure. */
 export interface ReplyStorage {
-  /** The field that names the answer to go on from. */
+  /** The field with the id of the reply that a request continues. */
   readonly previousParam: string
-  /** What of kept answers the body names. Throws `GatewayError(malformed_request)`. */
+  /** The replies and items that the body refers to. Throws `GatewayError(malformed_request)`. */
   references(body: JsonObject): {
     readonly previous: string | null
     readonly items: readonly string[]
   }
-  /** Whether the client wants the answer to be kept. */
+  /** Whether the client requests that the reply is stored. */
   shouldStore(body: JsonObject): boolean
   /** The conversation of a body. */
   inputOf(body: JsonObject): StoredItem[]
-  /** What an answer adds to the conversation. */
+  /** The items that a reply adds to the conversation. */
   outputOf(kept: Pick<StoredReply, 'reply' | 'upstream'>): StoredItem[]
-  /** The id by which a client may name the item; null if it has none. */
+  /** The id by which a request may refer to the item; null if it has none. */
   idOf(item: JsonValue): string | null
   /**
-   * Puts `history` before the conversation, and `found` in place of names. Throws `GatewayError(malformed_request)` for
-   * a name that is not in it, and for what `decodeRequest` refuses.
+   * Inserts `history` before the conversation, and replaces references with the items of `found`, by id. Throws
+   * `GatewayError(malformed_request)` for an unknown reference, and as `decodeRequest` does.
    */
   expand(
     body: JsonObject,
     history: readonly StoredItem[],
     found: ReadonlyMap<string, StoredItem>,
   ): ExpandedRequest
-  /** The answer to a question for the conversation. */
+  /** The body of the reply to `GET …/{id}/input_items`. */
   inputPage(id: string, kept: StoredReply): JsonObject
-  /** The answer to a removal. */
+  /** The body of the reply to `DELETE …/{id}`. */
   deletedReply(id: string): JsonObject
 }

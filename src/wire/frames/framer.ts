@@ -1,12 +1,12 @@
 /**
- * Bytes to frames: the contract of every framing.
- * A framer is synchronous, keeps what is incomplete, and gives the same frames however the bytes were cut.
+ * The interface of framers, which split bytes into frames. A framer is synchronous, keeps incomplete frames, and emits the
+ * same frames regardless of chunk boundaries.
  */
 
-/** How an upstream delimits the units of a stream. */
+/** How an upstream delimits the frames of a stream. */
 export type Framing = 'sse'
 
-/** Takes one frame: the event's name (`''` where it has none) and its data. */
+/** Receives frames: the name of the event (`''` if it has none) and its data. */
 export interface FrameSink {
   frame(name: string, data: string): void
 }

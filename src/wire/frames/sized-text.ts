@@ -1,50 +1,50 @@
 /**
- * A text and its size, counted while it is put together. Whoever counts the bytes of a text of many parts makes
- * it one piece first; the parts are pieces already (docs/decisions/0037). Knows no member.
+ * Texts with their size in bytes, which is counted while the text is put together: counting a concatenated text would copy
+ * it first (docs/decisions/0037).
  */
 import { isPlain, quote } from '../json/quote.js'
 
-/** A text, and how many bytes it takes in UTF-8. */
+/** A text and its size in UTF-8 bytes. */
 export interface SizedText {
   readonly text: string
   readonly bytes: number
 }
 
-/** A text that is one piece, counted. */
+/** Counts a text that is not concatenated. */
 export function sizedText(text: string): SizedText {
   return { text, bytes: Buffer.byteLength(text) }
 }
 
-/** Counts the parts of one text. What does not pass through here must be ASCII. */
+/** Counts the parts of one text. Parts that are not passed to it must be ASCII. */
 export class TextSizer {
-  /** Bytes beyond one for each character. */
-  private beyond = 0
+  /** Bytes in excess of one per UTF-16 unit. */
+  private extraBytes = 0
 
-  /** The part as it is. */
+  /** Counts and returns the part. */
   part(text: string): string {
-    this.beyond += Buffer.byteLength(text) - text.length
+    this.extraBytes += Buffer.byteLength(text) - text.length
     return text
   }
 
-  /** The part as a JSON string, as `quote` writes it. */
+  /** Counts and returns the part as a JSON string. */
   quoted(text: string): string {
     return isPlain(text) ? `"${this.part(text)}"` : this.part(JSON.stringify(text))
   }
 
-  /** The same of a name, which comes again and again: written and counted once, and one piece. */
+  /** The same for a name that many replies contain; its JSON string is cached. */
   name(text: string): string {
     const known = names.get(text) ?? newName(text)
-    this.beyond += known.bytes - known.text.length
+    this.extraBytes += known.bytes - known.text.length
     return known.text
   }
 
-  /** All parts together. */
+  /** The whole text with its size. */
   whole(text: string): SizedText {
-    return { text, bytes: text.length + this.beyond }
+    return { text, bytes: text.length + this.extraBytes }
   }
 }
 
-/** Enough for roles and models; whoever invents more gets them written each time. */
+/** Enough for roles and models; further names are not cached. */
 const MAX_NAMES = 256
 const MAX_NAME = 64
 const names = new Map<string, SizedText>()

@@ -1,15 +1,13 @@
-/**
- * How many bytes of words a frame holds, for replies whose tokens nobody counts.
- * Found by search: nothing else of an ordinary delta is parsed. Knows no format.
- */
+/** Counts the bytes of text in JSON without parsing it, for replies whose upstream reports no usage. */
+
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const LOWER_U = 0x75
 
 /**
- * The bytes of strings that follow `members`, in JSON text as Latin-1, whose length is that of its bytes; from a place
- * on, and 0 if that is negative. `members` is a global expression that finds a member's name up to the first quote of its
- * value. Escapes count as what they stand for, in bytes or nearly so.
+ * The bytes of the strings whose members match, from the offset `from` on; 0 if `from` is negative. `data` is JSON as bytes
+ * read as Latin-1. `members` is a global expression that matches a member up to the first quote of its value. A `\u` escape
+ * counts as 3 bytes, any other escape as 1.
  */
 export function stringBytes(data: string, from: number, members: RegExp): number {
   if (from < 0) return 0

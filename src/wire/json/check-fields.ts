@@ -1,16 +1,13 @@
-/**
- * The checks that a request's fields are made of; each failure names the path and the rule.
- * Knows no field: which rule holds for which field is said where the field is read.
- */
+/** Checks of request fields. Each throws `malformed_request` with the path and the rule if the value breaks it. */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { GatewayError } from '../../errors.js'
 
-/** Refuses the request: the path stands in `param` and begins the message. */
+/** Throws `GatewayError(malformed_request)`: the path is its `param` and begins the message. */
 export function refuse(path: string, rule: string): never {
   throw new GatewayError('malformed_request', `${path} ${rule}`, { param: path })
 }
 
-/** True where a nullable field was given at all: `null` means absent. */
+/** Whether a nullable field is present: `null` means absent. */
 export function given<T>(value: T | null | undefined): value is T {
   return value !== null && value !== undefined
 }
@@ -20,7 +17,7 @@ export function string(value: unknown, path: string): string {
   return typeof value === 'string' ? value : refuse(path, 'must be a string')
 }
 
-/** A string with at least one character and at most `max` bytes' worth of them. */
+/** A string of 1 to `max` UTF-16 units. */
 export function text(value: unknown, path: string, max: number): string {
   if (typeof value !== 'string' || value === '') refuse(path, 'must be a non-empty string')
   return value.length <= max ? value : refuse(path, `must be at most ${max} characters`)
@@ -37,12 +34,12 @@ export function number(value: unknown, path: string, min: number, max: number): 
   return refuse(path, `must be a number between ${min} and ${max}`)
 }
 
-/** A whole number of at least `min` and, where one is given, at most `max`. */
+/** An integer of at least `min` and at most `max`, if that is given. */
 export function integer(value: unknown, path: string, min: number, max?: number): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= min) {
     if (max === undefined || value <= max) return value
   }
-  // A large power of two is written with all its digits, as what was sent is.
+  // BigInt writes large limits with all digits.
   const range =
     max === undefined ? `of at least ${min}` : `between ${BigInt(min)} and ${BigInt(max)}`
   return refuse(path, `must be an integer ${range}`)
@@ -66,8 +63,8 @@ export function array(value: JsonValue | undefined, path: string, max: number): 
 }
 
 /**
- * A JSON Schema or another free object, refused where it holds a number that JSON cannot write again
- * (`1e400` parses to infinity and would be sent on as `null`).
+ * An object of any members, such as a JSON Schema, without numbers beyond the range of a double: `1e400` is parsed as
+ * infinity and would be forwarded as `null`.
  */
 export function finiteObject(value: unknown, path: string): JsonObject {
   const root = object(value, path)

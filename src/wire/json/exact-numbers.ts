@@ -1,8 +1,7 @@
 /**
- * JSON with integers that a double cannot hold and numbers beyond its range, to values and back as written.
- * Ids of 17 to 20 digits are common as arguments of tools, and `1e400` would be written again as `null`;
- * what a model calls must reach the tool. Knows no field. Between the two such a number is a string with a
- * mark that no text has: a Unicode noncharacter, which is reserved for use inside a program.
+ * Parses and serialises JSON without changing numbers that a double cannot hold: arguments of tools often have ids of 17 to
+ * 20 digits, and `1e400` would become `null`. In between, such a number is a string that begins with a mark, a Unicode
+ * noncharacter, which is reserved for use inside a program.
  */
 import type { JsonValue } from '../../chat/json.js'
 
@@ -15,18 +14,18 @@ const BACKSLASH = 92
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const MARKED = /"\uFDD0(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"/g
 
-/** What every number of few digits that is beyond a double's range has: an exponent of three digits. */
+/** A number of few digits beyond the range of a double has an exponent of three digits. */
 const LARGE_EXPONENT = /\d[eE]\+?\d{3}/
 
-/** The value of a JSON text, such numbers marked. Throws a SyntaxError like `JSON.parse`. */
+/** The value of a JSON text, with such numbers as marked strings. Throws a SyntaxError like `JSON.parse`. */
 export function parseExact(text: string): JsonValue {
-  // First, so that only a valid text is searched for numbers: its strings have ends.
+  // The search for numbers below requires valid JSON.
   const value = JSON.parse(text) as JsonValue
   if (!hasLongInteger(text) && !LARGE_EXPONENT.test(text)) return value
   return JSON.parse(withMarks(text)) as JsonValue
 }
 
-/** Looks at every 16th character: a long integer has one of those. */
+/** Reads every 16th character: a long integer contains one of them. */
 function hasLongInteger(text: string): boolean {
   for (let at = LONG - 1; at < text.length; at += LONG) {
     if (!isDigit(text, at)) continue
@@ -67,7 +66,7 @@ function withMarks(text: string): string {
   return from === 0 ? text : out + text.slice(from)
 }
 
-/** Where the string that begins at `at` has ended. Each character is looked at once. */
+/** The offset after the string that begins at `at`. */
 function afterString(text: string, at: number): number {
   let next = at + 1
   for (;;) {
@@ -77,14 +76,14 @@ function afterString(text: string, at: number): number {
   }
 }
 
-/** The JSON text of a value, marked numbers as they were written. */
+/** The JSON text of a value, with marked strings as the numbers that they stand for. */
 export function stringifyExact(value: JsonValue): string {
   const text = JSON.stringify(value)
-  // In a text of one byte per character this looks no further than at the needle.
+  // V8 rejects the search at once in a text of one byte per character.
   return text.includes(`"${MARK}`) ? text.replace(MARKED, '$1') : text
 }
 
-/** Whether a double holds the number as it is written. What begins with a zero is small. */
+/** Whether a double preserves the number. A number with a leading zero is small. */
 function isKept(token: string): boolean {
   if (token.startsWith('0') || token.startsWith('-0')) return true
   const value = Number(token)

@@ -1,7 +1,7 @@
 /**
- * The long strings of a body: inline data, which is plain ASCII as base64 is, and long texts. They are most of every
- * large body, and the parser need not see them: it gets a short mark in place of each. Then the value gets the data
- * itself, and a text that is decoded when it is first read.
+ * Keeps the long strings of a body out of the JSON parser: inline data (ASCII without escapes, such as base64) and long
+ * texts. The parser gets a short mark in place of each. Afterwards, marks are replaced by the data, or by a text that is
+ * decoded when it is first read.
  */
 import { transcode } from 'node:buffer'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -11,31 +11,34 @@ import { LongText, putLongText } from '../../chat/long-text.js'
 export interface Range {
   readonly start: number
   readonly end: number
-  /** Of a long text: its length in UTF-8, escapes decoded. Absent for inline data. */
+  /** For a long text: its length in UTF-8 bytes, escapes decoded. Absent for inline data. */
   readonly textBytes?: number
 }
 
-/** Shorter strings are left to the parser. */
+/** Minimum length of inline data; shorter strings are parsed. */
 export const DATA_BYTES = 64 * 1024
 
-/** Shorter texts cost less to parse than to put back. */
+/** Minimum length of a long text; shorter texts cost less to parse than to replace. */
 const LONG_TEXT_BYTES = 4 * 1024
 
 const SPACE = 32
 const QUOTE = 34
 const BACKSLASH = 92
 const LAST_ASCII = 127
-/** Percent escapes: base64 in an address. */
+/** Begins escapes of base64 in a URL. */
 const PERCENT = 37
 const MEDIA_TYPE_BYTES = 256
-/** What a mark begins with: half a character, which valid UTF-8 does not hold. Only an escape can say it. */
+/** The first unit of a mark: an unpaired surrogate, which valid UTF-8 contains only as an escape. */
 const MARK = '\uDC01'
 const MARK_CODE = 0xdc01
 const ESCAPED_MARK = /"\\u[dD][cC]01/
-/** A larger text is decoded by way of UTF-16, which is seven times as fast. */
+/** Larger texts are decoded through UTF-16, which is seven times as fast. */
 const TRANSCODED_BYTES = 64 * 1024
 
-/** What a string is that a parser takes, if it is long; `savedBytes` is what its escapes take more than they say. */
+/**
+ * The range of a valid string as inline data or as a long text; null if it is short. `savedBytes`: the difference in bytes
+ * between the escaped and the decoded string.
+ */
 export function longString(bytes: Buffer, range: Range, savedBytes: number): Range | null {
   const length = range.end - range.start
   if (length < LONG_TEXT_BYTES) return null
@@ -43,21 +46,21 @@ export function longString(bytes: Buffer, range: Range, savedBytes: number): Ran
   return { ...range, textBytes: length - savedBytes }
 }
 
-/** True for a string that a JSON parser takes as it is, and that is base64 without escapes. */
+/** Whether a string is long enough for inline data and has neither JSON escapes nor percent escapes. */
 export function isInlineData(bytes: Buffer, range: Range): boolean {
   if (range.end - range.start < DATA_BYTES || !isAsWritten(bytes, range)) return false
-  // A media type before the data may hold such characters.
+  // The media type of a data: URL may contain percent signs.
   const data = bytes.subarray(range.start + MEDIA_TYPE_BYTES, range.end)
   return !data.includes(PERCENT)
 }
 
-/** True where JSON writes the bytes as they are: ASCII, no control character, quote or backslash. */
+/** Whether the bytes need no JSON escapes: ASCII without control characters, quotes and backslashes. */
 export function isAsWritten(bytes: Buffer, { start, end }: Range): boolean {
   const inside = bytes.subarray(start, end)
   return !inside.includes(BACKSLASH) && !inside.includes(QUOTE) && isPrintable(inside)
 }
 
-/** Four bytes at a time: a byte below 32 borrows from its highest bit. */
+/** Checks four bytes at a time: the subtraction sets the highest bit of a byte below 32. */
 function isPrintable(bytes: Buffer): boolean {
   const head = (4 - (bytes.byteOffset % 4)) % 4
   const words = new Int32Array(bytes.buffer, bytes.byteOffset + head, (bytes.length - head) >> 2)
@@ -71,7 +74,7 @@ function isPrintable(bytes: Buffer): boolean {
   return (found & 0x80808080) === 0 && ends.every((end) => end.every(isRest))
 }
 
-/** The text of the bytes, marks in place of the long strings; null if a string of the body looks like a mark. */
+/** The text of the bytes with marks in place of the long strings; null if a string of the body looks like a mark. */
 export function withoutData(
   bytes: Buffer,
   isPlain: boolean,
@@ -96,8 +99,8 @@ function decoded(bytes: Buffer, isPlain: boolean): string {
 }
 
 /**
- * Puts the long strings where their marks are. Changes the value that it is given, which is no deeper than a body may
- * be. The value keeps the bytes while one of its texts has not been read.
+ * Replaces the marks in the value with the long strings, in place. The value references the bytes until all its long texts
+ * have been read.
  */
 export function putData(
   value: JsonObject,
@@ -108,7 +111,7 @@ export function putData(
   if (data.length > 0) new Filling(bytes, isPlain, data).fill(value)
 }
 
-/** What is left to do at a mark. */
+/** Replaces the marks of one value. */
 class Filling {
   private readonly bytes: Buffer
   private readonly isPlain: boolean
@@ -141,7 +144,7 @@ class Filling {
       putLongText(holder, key, new LongText(range.textBytes, () => textOf(bytes, isPlain, range)))
       return
     }
-    // Assigned, a key `__proto__` would be the object's prototype.
+    // An assignment to the key `__proto__` would set the object's prototype.
     Object.defineProperty(holder, key, { ...PLAIN, value: this.stringOf(mark) })
   }
 
@@ -157,7 +160,7 @@ class Filling {
   }
 }
 
-/** Parsed with its quotes; the scan has seen that a parser takes it. */
+/** The decoded string. The scan has checked that it is valid JSON. */
 function textOf(bytes: Buffer, isPlain: boolean, { start, end }: Range): string {
   return String(JSON.parse(decoded(bytes.subarray(start - 1, end + 1), isPlain)))
 }

@@ -1,13 +1,13 @@
 /**
- * JSON inside the strings of a request: arguments of calls and results of tools, which some upstreams take as
- * objects. `parseObject` has not looked into them, so they are counted here before the parser may have them.
+ * Parses JSON inside the strings of a request: arguments of calls and results of tools, which some upstreams require as
+ * objects. The limits of `parseObject` do not cover these texts, so depth and tokens are limited here.
  */
 import type { JsonValue } from '../../chat/json.js'
 import { parseExact } from './exact-numbers.js'
 
-/** As many levels as a body may have: writing the value again uses the stack. */
+/** The limit of a body: serialising the value uses the stack. */
 const MAX_DEPTH = 64
-/** Of all texts of one request together; as many as a body may have. */
+/** The limit of a body, for all texts of one request together. */
 const MAX_TOKENS = 200_000
 
 const QUOTE = 34
@@ -19,18 +19,18 @@ const CLOSE_ARRAY = 93
 const OPEN_OBJECT = 123
 const CLOSE_OBJECT = 125
 
-/** The texts of one request; what they may hold is counted over all of them. */
+/** Parses the texts of one request. */
 export class NestedJson {
-  private left = MAX_TOKENS
+  private remaining = MAX_TOKENS
 
   /**
-   * The value, integers that no double holds marked (`wire/json/exact-numbers.ts`); undefined where the text is no JSON, is
-   * nested too deeply, or where the request's texts hold too many values in all.
+   * The value, with numbers marked as in `wire/json/exact-numbers.ts`; undefined if the text is not JSON, is nested too
+   * deeply, or if the texts of the request exceed 200,000 tokens in total.
    */
   parse(text: string): JsonValue | undefined {
-    const tokens = tokensIn(text, this.left)
+    const tokens = tokensIn(text, this.remaining)
     if (tokens === null) return undefined
-    this.left -= tokens
+    this.remaining -= tokens
     try {
       return parseExact(text)
     } catch {
@@ -39,8 +39,8 @@ export class NestedJson {
   }
 }
 
-/** Structural characters outside strings; null where they are more than `most`, or nest too deeply. */
-function tokensIn(text: string, most: number): number | null {
+/** The number of structural characters outside strings; null if it exceeds `limit` or the nesting is too deep. */
+function tokensIn(text: string, limit: number): number | null {
   let tokens = 0
   let depth = 0
   for (let at = 0; at < text.length; at += 1) {
@@ -57,7 +57,7 @@ function tokensIn(text: string, most: number): number | null {
     else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) depth -= 1
     else if (code !== COMMA && code !== COLON) continue
     tokens += 1
-    if (depth > MAX_DEPTH || tokens > most) return null
+    if (depth > MAX_DEPTH || tokens > limit) return null
   }
   return tokens
 }

@@ -1,7 +1,6 @@
 /**
- * A client's bytes to a JSON object, checked in one pass before `JSON.parse` may spend time on them.
- * Knows no field of any dialect; depth, size and duplicate keys are all it judges. Most bodies pass at a
- * glance; the rest are looked at closer, to see whether they pass, and to say what is wrong.
+ * Parses a client's bytes as a JSON object. Depth, size and duplicate keys are checked before `JSON.parse` spends time on
+ * the body: first by a quick scan, which most bodies pass, then by a full scan, which finds the error.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../../chat/json.js'
@@ -15,73 +14,73 @@ import { parseOrNull, FullScan, type ScanOptions } from './scan/full-scan.js'
 /** A body that passed every check. */
 export interface ParsedObject {
   readonly value: JsonObject
-  /** In the order of the bytes; no key comes twice. */
+  /** The top-level members in the order of the bytes. Keys are unique. */
   readonly members: readonly Member[]
 }
 
 /** The limits of a body. */
 export interface JsonLimits {
-  /** Containers within containers, the root counted; 64, half of what protobuf's JSON allows. */
+  /** Nesting depth with the root (default 64, half of the limit of protobuf's JSON). */
   readonly maxDepth?: number
-  /** Braces, brackets, colons and commas; 200,000, since 500,000 keys block the loop for 245 ms. */
+  /** Braces, brackets, colons and commas (default 200,000; 500,000 keys block the event loop for 245 ms). */
   readonly maxTokens?: number
   /**
-   * Bytes beside inline data (strings of 64 KiB and more that are plain ASCII, as base64 is); 8 MiB, about two
-   * million tokens of text, which the parser takes 15 ms for.
+   * Bytes without inline data, which is strings of at least 64 KiB of ASCII without escapes (default 8 MiB: about two
+   * million tokens of text, 15 ms in the parser).
    */
   readonly maxTextBytes?: number
 }
 
-/** What is known of the text of a body. */
+/** Properties of the text of a body. */
 export interface BodyText {
   /** The text is ASCII. */
   readonly isPlain: boolean
 }
 
-/** The text of the bytes. Throws `GatewayError(malformed_request)` for a byte order mark and for invalid UTF-8. */
+/** Checks the encoding. Throws `GatewayError(malformed_request)` for a byte order mark and for invalid UTF-8. */
 export function checkEncoding(bytes: Buffer): BodyText {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
-    throw malformed('the body starts with a byte order mark; send plain UTF-8')
+    throw malformed('the body starts with a byte order mark. Send UTF-8 without it')
   }
   const isPlain = isAscii(bytes)
   if (!isPlain && !isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
   return { isPlain }
 }
 
-/** A body that may be parsed. */
+/** A body within the limits, which may be parsed. */
 export interface ExaminedBody {
   readonly bytes: Buffer
   readonly isPlain: boolean
   readonly scanned: ScanResult
-  /** It had a glance only. */
+  /** Only the quick scan was run. */
   readonly isQuickScan: boolean
   readonly options: ScanOptions
 }
 
-/** Bytes beside inline data that a body may have by default. */
+/** The default limit for bytes without inline data. */
 export const MAX_TEXT_BYTES = 8 * 1024 * 1024
 
 /**
- * The object in the bytes: strict UTF-8 without a byte order mark, no key twice in one object (after
- * unescaping), no number beyond a double, nothing after the object. A key `__proto__` is an own
- * property like any other. Throws `GatewayError(malformed_request)` whose message names the path.
+ * The object in the bytes. They must be UTF-8 without a byte order mark and without bytes after the object, keys must be
+ * unique within an object (after unescaping), and numbers within the range of a double. A key `__proto__` becomes an
+ * ordinary own property. Throws `GatewayError(malformed_request)` whose message names the path.
  */
 export function parseObject(bytes: Buffer, caps: JsonLimits = {}): ParsedObject {
   const examined = examine(bytes, checkEncoding(bytes), caps)
   return parseExamined(examined) ?? refuseInvalid(examined)
 }
 
-/** First of the three parts of `parseObject`, for a large body that is read in several turns of the event loop. */
+/** The first of the three steps of `parseObject`, for large bodies, which are parsed in several turns of the event loop. */
 export function examine(bytes: Buffer, { isPlain }: BodyText, caps: JsonLimits = {}): ExaminedBody {
   const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = caps
   const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
-  // A larger body has to be looked at closer: how much of it is inline data decides.
+  // For a larger body, the amount of inline data decides, which the full scan counts.
   const seen = bytes.length > maxTextBytes ? null : quickScan(bytes, options)
   if (seen !== null) return { bytes, isPlain, scanned: seen, isQuickScan: true, options }
   return { bytes, isPlain, scanned: fullScan(bytes, options), isQuickScan: false, options }
 }
 
-/** The second part; null if the body is not valid JSON. Throws as `parseObject`. */
+/** The second step; null if the body is not valid JSON. Throws as `parseObject`. */
 export function parseExamined({
   bytes,
   isPlain,
@@ -98,7 +97,7 @@ export function parseExamined({
   return { value, members }
 }
 
-/** The third part: throws what is wrong with a body that is not valid JSON. */
+/** The third step: throws the error of a body that is not valid JSON. */
 export function refuseInvalid({ bytes, isQuickScan: isGlance, options }: ExaminedBody): never {
   if (isGlance) fullScan(bytes, options)
   fullScan(bytes, { ...options, isProbing: true })
@@ -106,20 +105,20 @@ export function refuseInvalid({ bytes, isQuickScan: isGlance, options }: Examine
 }
 
 function fullScan(bytes: Buffer, options: ScanOptions): ScanResult {
-  // Latin1 keeps offsets equal to bytes, and `indexOf` on it runs at the speed of memory.
+  // In Latin-1 text, offsets equal those of the bytes, and `indexOf` is fast.
   return new FullScan(bytes, bytes.toString('latin1'), options).run()
 }
 
 /**
- * The object in an upstream's text, integers that no double holds marked (`wire/json/exact-numbers.ts`); null for
- * anything else. Never throws.
+ * The object in an upstream's text, with numbers marked as in `wire/json/exact-numbers.ts`; null for any other text. Never
+ * throws.
  */
 export function parseReply(text: string): JsonObject | null {
   const value = parseOrNull(text, parseExact)
   return isObject(value) ? value : null
 }
 
-/** The array in an upstream's text; null for anything else. Never throws. */
+/** The array in an upstream's text; null for any other text. Never throws. */
 export function parseArray(text: string): JsonValue[] | null {
   const value = parseOrNull(text)
   return Array.isArray(value) ? (value as JsonValue[]) : null

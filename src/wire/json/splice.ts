@@ -1,6 +1,6 @@
 /**
- * Edits to the top-level members of a JSON object, made on its bytes.
- * Never re-serialises what did not change: big integers, key order and escapes survive.
+ * Edits the top-level members of a JSON object in its bytes. Unchanged members keep their bytes: large integers, key order
+ * and escapes are preserved.
  */
 import type { JsonValue } from '../../chat/json.js'
 import type { Member } from './scan/quick-scan.js'
@@ -8,16 +8,16 @@ import type { Member } from './scan/quick-scan.js'
 /** Sets (or, with `json: null`, removes) one top-level key of a JSON object in place. */
 export interface Edit {
   key: string
-  /** The new value as JSON, in UTF-8 where it is bytes; null removes the key. */
+  /** The new value as JSON text or as UTF-8 bytes; null removes the key. */
   json: string | Buffer | null
-  /** The value itself, where a later edit may want to look at it. */
+  /** The value itself, for a later edit that reads it. */
   value?: JsonValue
 }
 
 /**
- * The object with the edits made, in one pass: existing keys are set where they stand, missing ones
- * are added at the end in the order of the edits, removed ones go with one comma. Every other byte
- * stays. `members` are those that `parseObject(bytes)` found; of two edits of one key the last counts.
+ * The object with the edits, made in one pass. Existing keys keep their position, new keys are added at the end in the order
+ * of the edits, and a removed key goes with one comma. `members` are those of `parseObject(bytes)`. If two edits have the
+ * same key, the last one applies.
  */
 export function splice(bytes: Buffer, members: readonly Member[], edits: readonly Edit[]): Buffer {
   if (edits.length === 0) return bytes
@@ -54,7 +54,7 @@ function bytesOf(json: string | Buffer): Buffer {
   return typeof json === 'string' ? Buffer.from(json) : json
 }
 
-/** What goes with a removed member: the comma before it where something stays there, else the one after. */
+/** The range of a removed member with one comma: the comma before it if a member remains there, else the one after. */
 function cut(
   members: readonly Member[],
   index: number,

@@ -1,7 +1,6 @@
 /**
- * JSON of large values as bytes: long strings that JSON takes as they are, as base64 is, are copied once, where
- * the serialiser would look at each of their characters and its text would be copied again.
- * Writes what `stringifyExact` writes, byte for byte.
+ * Serialises values with inline data to bytes, identical to those of `stringifyExact`. Long strings without escapes, such
+ * as base64, are copied once, while the serialiser would read each character and copy the text again.
  */
 import { transcode } from 'node:buffer'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -10,11 +9,11 @@ import { DATA_BYTES, isAsWritten } from './inline-data.js'
 import type { Edit } from './splice.js'
 
 const QUOTE = 34
-/** In what is no inline data one of these comes soon, and the serialiser may have it at once. */
-const NO_DATA = /[^!-~]|["\\]/
-const LOOKED_AT = 256
+/** Characters that inline data does not have. In other long texts one of them occurs soon. */
+const NOT_INLINE_DATA = /[^!-~]|["\\]/
+const CHECKED_CHARS = 256
 
-/** A string that may be inline data; `isPlain` is false once it has proved to be none. */
+/** A string that may be inline data; `isPlain` is false once it has proved to need escapes. */
 interface Long {
   readonly text: string
   isPlain: boolean
@@ -33,7 +32,7 @@ export function largeEdit(key: string, value: JsonValue): Edit {
   return { key, json: writeJson(value), value }
 }
 
-/** The parts as bytes; null where strings that were taken for inline data are none, and are marked so now. */
+/** The parts as bytes; null if strings that looked like inline data need escapes, which are then marked. */
 function written(parts: readonly (string | Long)[]): Buffer | null {
   const texts = parts.map((part) => (isLong(part) ? part : utf8(textOf(part))))
   const size = texts.reduce(
@@ -50,7 +49,7 @@ function written(parts: readonly (string | Long)[]): Buffer | null {
     }
     const [start, end] = [at + 1, at + 1 + part.text.length]
     bytes[at] = bytes[end] = QUOTE
-    // Characters beyond ASCII take more bytes than there is room for; the check finds the first of them.
+    // Characters beyond ASCII need more bytes than are reserved; the check below detects them.
     bytes.write(part.text, start, part.text.length, 'utf8')
     part.isPlain = isAsWritten(bytes, { start, end })
     isRight &&= part.isPlain
@@ -59,7 +58,7 @@ function written(parts: readonly (string | Long)[]): Buffer | null {
   return isRight ? bytes : null
 }
 
-/** By way of UTF-16, which is several times as fast for large texts. JSON texts hold no half characters. */
+/** Encodes large texts through UTF-16, which is several times as fast. JSON texts have no unpaired surrogates. */
 function utf8(text: string): Buffer {
   if (text.length < DATA_BYTES) return Buffer.from(text)
   return transcode(Buffer.from(text, 'utf16le'), 'utf16le', 'utf8')
@@ -73,10 +72,10 @@ function isLong(part: string | Long | Buffer): part is Long {
   return typeof part !== 'string' && !Buffer.isBuffer(part) && part.isPlain
 }
 
-/** A value as JSON texts and, between them, long strings. */
+/** A value as JSON texts with long strings between them. */
 class Parts {
   readonly list: (string | Long)[] = []
-  /** The containers that have a long string somewhere inside. */
+  /** The containers with a long string at any depth. */
   private readonly large = new Set<JsonValue>()
   private text = ''
 
@@ -133,5 +132,5 @@ class Parts {
 }
 
 function mayBeData(text: string): boolean {
-  return text.length >= DATA_BYTES && !NO_DATA.test(text.slice(0, LOOKED_AT))
+  return text.length >= DATA_BYTES && !NOT_INLINE_DATA.test(text.slice(0, CHECKED_CHARS))
 }

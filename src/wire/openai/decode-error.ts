@@ -1,6 +1,6 @@
 /**
- * Errors of OpenAI's APIs, as upstreams report them: bodies of failed answers, and errors inside a 200.
- * Chat completions and Responses share the form. Decides on no status: the rows are in `errors.ts`.
+ * Decodes errors of OpenAI's APIs: bodies with an error status, and errors inside a reply with status 200. Chat completions
+ * and Responses share the form.
  *
  * Source: OpenAI API reference, "Error codes", and recorded error bodies, read 2026-11-20.
  */
@@ -11,13 +11,13 @@ import { retryAfterSeconds } from '../retry-after.js'
 import { isMissingEndpoint, MISSING_ENDPOINT } from '../missing-endpoint.js'
 import { scrub } from '../redact-upstream-text.js'
 
-/** Codes and types that say "no money left": another try is pointless. */
+/** Codes and types of an exhausted quota, which a retry does not help. */
 const QUOTA = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_error'])
-/** The one code for too long a conversation; what a message says of lengths proves nothing. */
+/** The only proof of a conversation that is too long. Messages about lengths also have other causes. */
 const CONTEXT = 'context_length_exceeded'
 const MODEL = new Set(['model_not_found', 'DeploymentNotFound', 'unknown_model'])
 
-/** What an upstream's failed answer means. A body that is not JSON never lends its text. */
+/** The error of a reply with an error status. The text of a body that is not JSON is not used. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
   const payload = parse(body)
   const error =
@@ -30,7 +30,7 @@ export function decodeError(status: number, headers: IncomingHttpHeaders, body: 
   return error
 }
 
-/** What an error inside a 200 means: `payload` is the value of its `error` member. */
+/** An error inside a reply with status 200; `payload` is the value of its `error` member. */
 export function decodeErrorPayload(payload: unknown): WireError {
   const fallback = 'The upstream reported a failure without a message.'
   if (isObject(payload)) return describe(payload, null, fallback)
@@ -38,7 +38,7 @@ export function decodeErrorPayload(payload: unknown): WireError {
   return { kind: 'upstream_failed', message }
 }
 
-/** The `error` object of a JSON body; null where the body is no JSON object. */
+/** The `error` object of a JSON body; null if the body is not a JSON object. */
 function parse(body: string): JsonObject | null {
   let value: unknown
   try {
@@ -46,7 +46,7 @@ function parse(body: string): JsonObject | null {
   } catch {
     return null
   }
-  // Google's compatible endpoint wraps the object in an array.
+  // Google's OpenAI-compatible endpoint wraps the object in an array.
   if (Array.isArray(value)) value = value[0]
   if (!isObject(value)) return null
   const error = value['error']
@@ -74,7 +74,7 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   const kind = known === null ? kindOfWords(code, type) : kindOf(known, param, code, type)
   const message =
     kind === 'upstream_denied'
-      ? 'The upstream refused the gateway’s own credentials.'
+      ? "The upstream refused the gateway's own credentials."
       : text === ''
         ? fallback
         : scrub(text)
@@ -92,7 +92,7 @@ function textOf(payload: JsonObject): string {
   return stringOf(message) ?? stringOf(detail) ?? stringOf(word) ?? ''
 }
 
-/** Kinds by status; only the code and the parameter tell variants apart, never the text. */
+/** The kind of an error with a status. The code and the parameter distinguish variants; the message is not used. */
 function kindOf(status: number, param: string | undefined, code: string, type: string): ErrorKind {
   if (MODEL.has(code) || MODEL.has(type)) return 'unknown_model'
   if (QUOTA.has(code) || QUOTA.has(type)) return 'upstream_busy'
@@ -123,7 +123,7 @@ function kindOf(status: number, param: string | undefined, code: string, type: s
   }
 }
 
-/** Kinds by word, for an error inside a stream that names no status. */
+/** The kind by code or type, for an error inside a stream without a status. */
 function kindOfWords(code: string, type: string): ErrorKind {
   if (MODEL.has(code) || MODEL.has(type)) return 'unknown_model'
   if (code === CONTEXT) return 'context_too_long'
@@ -134,7 +134,7 @@ function kindOfWords(code: string, type: string): ErrorKind {
     if (/^(?:authentication|permission)|^invalid_api_key$|unauthorized/.test(word)) {
       return 'upstream_denied'
     }
-    // Responses has a code for each thing that may be wrong with a picture, and for each policy.
+    // Responses has many codes for faults of images and for policies.
     if (/(?:^|_)image(?:_|$)|_policy$/.test(word)) return 'upstream_rejected'
     if (/timeout|deadline/.test(word)) return 'upstream_timeout'
     if (/^invalid_|^unsupported_/.test(word)) return 'upstream_rejected'

@@ -1,14 +1,11 @@
-/**
- * Fields that chat completions and Responses have in common, and names that neither takes.
- * Knows no upstream.
- */
+/** Fields that chat completions and Responses have in common, and fields that both refuse. */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { boolean, given, object, refuse } from '../json/check-fields.js'
 
-/** A model id goes into paths, labels and logs; the longest real one has 60 characters. */
+/** Limit for a model id, which becomes part of paths, labels and logs. The longest real id has 60 characters. */
 const MAX_MODEL_BYTES = 256
 
-/** Names by which other gateways let a body choose the destination or the credential. */
+/** Fields by which other gateways let a body choose the destination or the credential. */
 const FORBIDDEN = new Set([
   'api_base',
   'api_key',
@@ -19,7 +16,7 @@ const FORBIDDEN = new Set([
   'organization',
 ])
 
-/** The model's name. */
+/** The `model` field. */
 export function modelOf(body: JsonObject): string {
   const model = body['model']
   if (typeof model !== 'string' || model === '') refuse('model', 'must be a non-empty string')
@@ -29,18 +26,18 @@ export function modelOf(body: JsonObject): string {
   return model
 }
 
-/** The stream flag; strictly a boolean. */
+/** The `stream` field. */
 export function streamOf(body: JsonObject): boolean {
   return given(body['stream']) ? boolean(body['stream'], 'stream') : false
 }
 
-/** Refuses a field that would choose the upstream. Kept under `__proto__`, a value would reach nobody. */
+/** Throws for a field that would choose the upstream, and for `__proto__`, which cannot be stored in an object. */
 export function refuseForbidden(key: string): void {
   if (FORBIDDEN.has(key)) refuse(key, 'is not allowed: the gateway chooses the upstream')
   if (key === '__proto__') refuse(key, 'is not the name of a field')
 }
 
-/** 16 pairs, keys to 64 and values to 512 characters: OpenAI's own limits. */
+/** Checks `metadata` against OpenAI's limits: 16 pairs, keys of 64 and values of 512 characters. */
 export function metadataPairs(value: JsonValue): void {
   const entries = Object.entries(object(value, 'metadata'))
   if (entries.length > 16) refuse('metadata', 'must have at most 16 keys')
