@@ -6,7 +6,12 @@ import type { Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { UsageRow } from '../../ledger/row.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
-import type { Decision, LimitReservation, Limiter, AdmissionRequest } from '../../limits/limiter.js'
+import type {
+  Decision,
+  LimitReservation,
+  AdmissionRequest,
+} from '../../limits/limit-reservation.js'
+import type { Limiter } from '../../limits/limiter.js'
 import {
   limitDemandsOf,
   needsOf,
