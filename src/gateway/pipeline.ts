@@ -1,6 +1,6 @@
 /**
- * The life of a request. Read `serve` first: each phase takes what it needs and returns a value, top to bottom. What
- * they returned is observed at the end, for the ledger entry, the metrics and the log line.
+ * The life of a request, from top to bottom: read `serve` first, then `serveEndpoint`. Each phase takes its inputs and
+ * returns a value. `Results` collects these values; the ledger entry, the metrics and the log line are made from them.
  */
 import type { Identity } from '../accounts/account.js'
 import type { Authenticator } from '../auth/authenticate.js'
@@ -18,7 +18,7 @@ import type { Exchange } from './exchange.js'
 import { serveNative } from './native/serve-native.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import { Results } from './observe/results.js'
-import { admit, type Admitted } from './phases/admit.js'
+import { admit, assertRecordable, type Admitted } from './phases/admit.js'
 import { authenticate } from './phases/authenticate.js'
 import { serveStoredResponse } from './stored-responses/serve-stored-responses.js'
 import { assertAllowed, choose, unknownModel, type Route } from './phases/choose.js'
@@ -29,11 +29,11 @@ import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
 import type { Overload } from './overload/overload.js'
 import { send, termsOf } from './phases/send.js'
 import { Observer, type ReportingServices } from './phases/settle.js'
-import { unexpectedFailureOf, refuse, toGatewayError } from './phases/send-error.js'
+import { sendErrorReply, toGatewayError, unexpectedFailureOf } from './phases/send-error.js'
 import type { Shadows } from './shadows/shadows.js'
 import type { StoredResponses } from './stored-responses/stored-responses.js'
 
-/** What every exchange of a process shares. */
+/** The services that all requests of a process share. */
 export interface Services extends ReportingServices {
   readonly authenticator: Authenticator
   readonly deadlines: Deadlines
@@ -44,7 +44,7 @@ export interface Services extends ReportingServices {
   readonly overload: Overload
   readonly notify: Notify
   readonly shadows: Shadows
-  /** Called for every exchange, last. */
+  /** Called once for every exchange, after its report. */
   readonly ended: (x: Exchange) => void
 }
 
@@ -59,54 +59,23 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     }
     const identified = identify(x)
     results.identified = identified
-    const { at, refusal } = identified
-    if (refusal !== null) throw refusal
+    if (identified.refusal !== null) throw identified.refusal
     services.overload.assertOpen()
-    const found = authenticate(x, services.authenticator)
-    const authenticated = found instanceof Promise ? await found : found
+    // Phases that may finish at once are awaited only if they return a promise: an `await` costs a turn of the queue.
+    const authenticating = authenticate(x, services.authenticator)
+    const authenticated = authenticating instanceof Promise ? await authenticating : authenticating
     services.overload.assertServed(authenticated.identity.labels)
     results.authenticated = authenticated
     x.cancellation.check()
-    if (at === null) {
+    const { resolved } = identified
+    if (resolved === null) {
       await serveNative(x, { authenticated, results, ending: observer.ending }, services)
-      return
+    } else {
+      const { identity } = authenticated
+      await serveEndpoint(x, resolved, { identity, identified, results, observer }, services)
     }
-    const { identity } = authenticated
-    const spoken = { ...at, dialect: identified.dialect ?? at.dialect }
-    const own = answerItself(x, spoken, identity, services)
-    if (own !== null) {
-      results.delivery = await own
-      return
-    }
-    const held = services.bodies.open(identity.accountId)
-    const call = await receiveWhole(x, at, { identity, held, results }, services)
-    const route = choose(call, identity, x.generation)
-    results.route = route
-    if (services.ledgerWriter.isRefusing) throw unrecorded()
-    const [{ candidates }, { clientRequestId }] = [route, identified]
-    const routed = { x, identity, clientRequestId, call, candidates }
-    if (at.endpoint.operation === 'count') {
-      await countTokens(routed, results, observer.ending, services)
-      return
-    }
-    const decided = admit(routed, services)
-    const admission = decided instanceof Promise ? await decided : decided
-    results.admission = admission
-    if (admission.kind === 'refused') throw admission.error
-    x.limitReservation = admission.limitReservation
-    x.cancellation.check()
-    const admitted = { identity, identified, admission, route, held }
-    const sending = sendAdmitted(x, admitted, { observer, results }, services)
-    const reply = await sending.reply
-    // A stream holds its own end back.
-    const entered = reply.kind === 'whole' ? observer.ending() : null
-    if (entered !== null) await entered
-    const headers = replyHeaders(x, results, reply.kind)
-    const to = { ingress: call.ingress, headers, deadlines: services.deadlines }
-    results.delivery = relay(x, reply, to)
-    if (results.delivery.closed !== null) await results.delivery.closed
   } catch (thrown) {
-    await endWith(toGatewayError(thrown), x, results, observer)
+    await replyWithError(toGatewayError(thrown), x, results, observer)
   } finally {
     const drained = results.sent?.drained ?? null
     if (drained !== null) await drained
@@ -118,7 +87,72 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
   }
 }
 
-/** A request that may run. */
+/** An authenticated request to one of the gateway's endpoints, and the objects that observe it. */
+interface AuthenticatedRequest {
+  readonly identity: Identity
+  readonly identified: Identified
+  readonly results: Results
+  readonly observer: Observer
+}
+
+/** Serves an authenticated request. Rejects with `GatewayError`. */
+async function serveEndpoint(
+  x: Exchange,
+  resolved: ResolvedEndpoint,
+  { identity, identified, results, observer }: AuthenticatedRequest,
+  services: Services,
+): Promise<void> {
+  const dialect = identified.dialect ?? resolved.dialect
+  const own = replyWithoutUpstream(x, { ...resolved, dialect }, identity, services)
+  if (own !== null) {
+    results.delivery = await own
+    return
+  }
+  const held = services.bodies.open(identity.accountId)
+  const call = await receiveCall(x, resolved, { identity, held, results }, services)
+  const route = choose(call, identity, x.generation)
+  results.route = route
+  assertRecordable(services.ledgerWriter)
+  const { clientRequestId } = identified
+  const routed = { x, identity, clientRequestId, call, candidates: route.candidates }
+  if (resolved.endpoint.operation === 'count') {
+    return countTokens(routed, results, observer.ending, services)
+  }
+  const admitting = admit(routed, services)
+  const admission = admitting instanceof Promise ? await admitting : admitting
+  results.admission = admission
+  if (admission.kind === 'refused') throw admission.error
+  x.limitReservation = admission.limitReservation
+  x.cancellation.check()
+  const admitted = { identity, identified, admission, route, held }
+  const sending = sendAdmitted(x, admitted, { observer, results }, services)
+  const reply = await sending.reply
+  // The ledger entry exists before the client gets the end: a stream holds its end back, a whole reply waits here.
+  const entered = reply.kind === 'whole' ? observer.ending() : null
+  if (entered !== null) await entered
+  const headers = replyHeaders(x, results, reply.kind)
+  const { deadlines } = services
+  results.delivery = relay(x, reply, { ingress: call.ingress, headers, deadlines })
+  if (results.delivery.closed !== null) await results.delivery.closed
+}
+
+/** Reads the request, and adds the stored conversation that it continues. */
+async function receiveCall(
+  x: Exchange,
+  resolved: ResolvedEndpoint,
+  { identity, held, results }: { identity: Identity; held: Holding; results: Results },
+  { responses }: Services,
+): Promise<Call> {
+  const intake = new Intake(held)
+  results.intake = intake
+  const call = await receive(x, resolved, intake)
+  results.call = call
+  const resuming = responses.resume(call, identity.accountId, held)
+  results.call = resuming instanceof Promise ? await resuming : resuming
+  return results.call
+}
+
+/** An admitted request with the values of the earlier phases. */
 interface AdmittedRequest {
   readonly identity: Identity
   readonly identified: Identified
@@ -127,7 +161,7 @@ interface AdmittedRequest {
   readonly held: Holding
 }
 
-/** Sends the request, and a copy of it if the route has a shadow and the request is drawn. */
+/** Sends the request, and a copy of it if the route has a shadow target and the request is in its sample. */
 function sendAdmitted(
   x: Exchange,
   { identity, identified, admission, route, held }: AdmittedRequest,
@@ -151,42 +185,26 @@ function sendAdmitted(
   return sending
 }
 
-/** The checked request, with the conversation that it goes on from. */
-async function receiveWhole(
+/** Replies to model lists and stored responses; null if the endpoint needs an upstream. */
+function replyWithoutUpstream(
   x: Exchange,
-  at: ResolvedEndpoint,
-  { identity, held, results }: { identity: Identity; held: Holding; results: Results },
-  { responses }: Services,
-): Promise<Call> {
-  const intake = new Intake(held)
-  results.intake = intake
-  const call = await receive(x, at, intake)
-  results.call = call
-  const resumed = responses.resume(call, identity.accountId, held)
-  results.call = resumed instanceof Promise ? await resumed : resumed
-  return results.call
-}
-
-/** What the gateway answers without an upstream; null if the endpoint needs one. */
-function answerItself(
-  x: Exchange,
-  at: ResolvedEndpoint,
+  resolved: ResolvedEndpoint,
   identity: Identity,
   { responses }: Services,
 ): Delivery | Promise<Delivery> | null {
-  switch (at.endpoint.operation) {
+  switch (resolved.endpoint.operation) {
     case 'models':
-      return answerModels(x, at, identity)
+      return replyWithModels(x, resolved, identity)
     case 'stored':
     case 'stored-input':
-      return serveStoredResponse(x, at, { identity, responses })
+      return serveStoredResponse(x, resolved, { identity, responses })
     default:
       return null
   }
 }
 
-/** The client gets the error, once the ledger entry is written. */
-async function endWith(
+/** Sends the error to the client after the ledger entry is written. */
+async function replyWithError(
   error: GatewayError,
   x: Exchange,
   results: Results,
@@ -194,25 +212,16 @@ async function endWith(
 ): Promise<void> {
   results.error = error
   results.failure = unexpectedFailureOf(error)
-  // A reply that is read on has its entry when it ends.
+  // If the upstream's reply is still being read for its usage, the entry is written when that ends.
   const drained = results.sent?.drained ?? null
   if (drained === null) await observer.ending()
   const dialect = results.identified?.dialect ?? null
-  const sentBytes = refuse(x, error, { dialect, headers: errorHeaders(x, results) })
+  const sentBytes = sendErrorReply(x, error, { dialect, headers: errorHeaders(x, results) })
   results.delivery ??= sent(sentBytes)
 }
 
-/** The operator wants no request whose cost cannot be recorded. */
-function unrecorded(): GatewayError {
-  return new GatewayError(
-    'store_unavailable',
-    'The gateway cannot record what requests cost at the moment; try again.',
-    { retryAfterSeconds: 5 },
-  )
-}
-
 /** Replies with the models that the key may use, in the format of the client. */
-function answerModels(
+function replyWithModels(
   x: Exchange,
   { dialect, endpoint }: Pick<ResolvedEndpoint, 'dialect' | 'endpoint'>,
   identity: Identity,

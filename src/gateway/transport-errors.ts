@@ -35,6 +35,12 @@ export const CLIENT_STALLED: Readonly<WireError> = {
   message: 'The client read its reply too slowly.',
 }
 
+/** The body of a whole reply exceeds the limit. */
+export const REPLY_TOO_LARGE: Readonly<WireError> = {
+  kind: 'upstream_malformed',
+  message: "The upstream's reply is too large.",
+}
+
 /** What the upstream did, by the timeout that has passed. */
 export const TIMEOUT_TEXTS = {
   connect: 'did not accept a connection in time',

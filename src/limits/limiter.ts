@@ -1,113 +1,48 @@
 /**
- * Admits requests: all that one is limited by is asked of the ledger in one step, what runs is kept alive
- * there, and while the store is away the process decides by itself (`local.ts`).
- * Knows no rule, no price and no HTTP.
+ * Admits requests: checks all limits of a request against the store's ledger in one step, and renews the reservations of
+ * running requests. While the store does not answer, this process enforces its share of the limits (`local-limits.ts`).
  */
 import type { LimitingConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
-import type {
-  Admission,
-  Reservation,
-  Demand,
-  Ledger,
-  Raise,
-  LimitState,
-  TakenFrom,
-  AdmissionResult,
-} from '../store/ledger.js'
-import { LocalLimits } from './local-limits.js'
+import type { Admission, AdmissionResult, Ledger, Raise } from '../store/ledger.js'
+import { AnswerTimeout } from './answer-timeout.js'
 import { LastLimitStates } from './last-limit-states.js'
+import type {
+  AdmissionRequest,
+  Decision,
+  EachReservation,
+  LimitReservation,
+  RaisedAmounts,
+} from './limit-reservation.js'
+import { LocalLimits } from './local-limits.js'
 
-/** A request that wants to run; how long its reservation stands is the limiter's business. */
-export type AdmissionRequest = Omit<Admission, 'leaseMs' | 'isTaken'>
-
-/** What is held for a request that runs, from its admission to its end. */
-export interface LimitReservation {
-  readonly admissionRequest: AdmissionRequest
-  /** What the store's counters know of it; `nothing` where this process decided alone. */
-  taken: TakenFrom
-  /** The store has no reservation of it, and is told only if it runs on; 2 looks make it old enough. */
-  looks: 0 | 1 | null
-  /** Absent until more than the admissionRequest was asked for. */
-  raised?: Raised
-}
-
-/** What a request was granted beyond its admissionRequest. */
-interface Raised {
-  readonly byStore: Raise[]
-  /** By this process alone, while the store was away. */
-  readonly locally: Demand[]
-  isOver: boolean
-}
-
-/**
- * What became of a admissionRequest: a limitReservation, or null. `closed`: only the store could tell, and it does not answer.
- */
-export interface Decision {
-  readonly limitReservation: LimitReservation | null
-  readonly closed: boolean
-  readonly limitStates: readonly LimitState[]
-}
-
-/** What the ledger has to know of a request that was let run, when it settles it; none where nothing limits it. */
-export function storeReservationOf({
-  admissionRequest,
-  taken,
-}: LimitReservation): Reservation | undefined {
-  return admissionRequest.demands.length === 0
-    ? undefined
-    : { demands: admissionRequest.demands, takenFrom: taken }
-}
-
-/** Member by member: a admissionRequest may reckon one of them only when it is asked for. */
-function admissionOf({ requestId, accountId, demands, unsettled }: AdmissionRequest): Admission {
-  return { requestId, accountId, demands, unsettled, leaseMs: RESERVATION_MS }
-}
-
-/** Calls `visit` for the limitReservation of every request that runs. */
-export type EachReservation = (visit: (limitReservation: LimitReservation) => void) => void
-
-/** What a limiter is given. */
+/** The parts and settings of a limiter. */
 export interface LimiterOptions {
   readonly ledger: Pick<Ledger, 'admit' | 'releaseSlots' | 'lower' | 'raise' | 'renew'>
   /** Read on every use, so that a reload takes effect at once. */
   readonly settings: () => LimitingConfig
   /** Milliseconds that never go back (`performance.now`). */
   readonly now: () => number
-  /** Told that limits begin to be kept by this process alone, and why. */
+  /** Called when the store stops answering and this process begins to enforce limits alone, with the error. */
   readonly onAway?: (why: unknown) => void
-  /** Told that the store keeps them again, and how long it was away. */
+  /** Called when the store answers again, with the length of the outage. */
   readonly onBack?: (elapsedMs: number) => void
-  /** After how long a ledger that does not answer counts as away; tests are in a hurry. */
+  /** Time limit for an answer of the ledger; default 2000. */
   readonly lateMs?: number
 }
 
-/** A reservation that is not renewed lasts this long: so long a process that died keeps its slots. */
+/** A reservation that is not renewed expires after this time, which frees the slots of a process that exited. */
 export const RESERVATION_MS = 60_000
-/** Two renewals may fail. */
+/** Two renewals in a row may fail before a reservation expires. */
 export const RENEW_MS = 20_000
 /**
- * Redis is given up by its own client after 100 ms; an embedded store has no client, and a process that was
- * stopped in the middle of a transaction holds up all others for as long as it is.
- */
-const LATE_MS = 2_000
-const SWEEP_MS = 100
-/**
- * How often requests without a reservation are looked at: those that nothing limits, and those that a slice
- * let in. At the second stateOf the ledger is told of them: most are over by then, and an entry for each would
- * double what a request costs the ledger. Should the process die, such a request, if it is younger than this,
- * leaves no row.
+ * Interval of writing reservations for requests without one: unlimited requests, and those that a slice admitted. A
+ * request gets its reservation in the second interval, because most requests have ended by then and a reservation for
+ * each would double the load on the ledger. If the process exits, requests younger than this leave no entry.
  */
 export const NOTE_MS = 250
-/** A store that fails now and then must not begin an outage, with what one may spend, each time. */
+/** A store that fails intermittently must not begin a new outage, with a new share of the budget, each time. */
 const CALM_MS = 2_000
-
-/** A question that the ledger has not answered yet. */
-interface Waiting {
-  readonly sinceMs: number
-  isAnswered: boolean
-  readonly giveUp: () => void
-}
 
 /** Holds a timer until `close`. */
 export class Limiter {
@@ -115,8 +50,7 @@ export class Limiter {
   private readonly lastStates = new LastLimitStates()
   private readonly timer: NodeJS.Timeout
   private readonly noting: NodeJS.Timeout
-  private waiting: Waiting[] = []
-  private sweep: NodeJS.Timeout | null = null
+  private readonly answers: AnswerTimeout
   private running: EachReservation = () => undefined
   private local: LocalLimits | null = null
   private beganMs = 0
@@ -124,29 +58,30 @@ export class Limiter {
 
   constructor(options: LimiterOptions) {
     this.options = options
+    this.answers = new AnswerTimeout(options.now, options.lateMs)
     this.timer = setInterval(() => void this.renew(), RENEW_MS).unref()
     this.noting = setInterval(() => this.noteRunning(), NOTE_MS).unref()
   }
 
-  /** True while the store does not answer and this process keeps its share of the limits by itself. */
+  /** True while the store does not answer and this process enforces its share of the limits. */
   get isAway(): boolean {
     return this.local !== null
   }
 
-  /** Whom to ask for what runs: who runs it has a list of it, and one is enough. */
+  /** Sets the function that lists the reservations of running requests. */
   watch(running: EachReservation): void {
     this.running = running
   }
 
   /**
-   * Lets a request run that nothing limits. Where it runs on, a reservation is written and not waited for,
-   * so that the ledger hears of it should this process die.
+   * Admits a request without limits. If it runs for longer than `NOTE_MS`, a reservation is written in the background, so
+   * that the ledger has an entry for it if this process exits.
    */
   note(admissionRequest: AdmissionRequest): LimitReservation {
     return { admissionRequest, taken: 'reserved', looks: 0 }
   }
 
-  /** Tells the ledger of what has run on since the last stateOf; the timer does it. */
+  /** Writes reservations for requests without one that were running at the previous call too. A timer calls it. */
   noteRunning(): void {
     this.running((limitReservation) => {
       if (limitReservation.looks === 0) limitReservation.looks = 1
@@ -154,31 +89,29 @@ export class Limiter {
     })
   }
 
-  /** Decides; what is admitted must be ended. Rejects only with what nobody foresaw. */
+  /** Decides on a request. The caller must call `end` for an admitted one. Rejects only with unexpected errors. */
   async admit(admissionRequest: AdmissionRequest): Promise<Decision> {
-    const asked = this.options.ledger.admit(admissionOf(admissionRequest))
+    const answer = this.options.ledger.admit(admissionOf(admissionRequest))
     let result: AdmissionResult | null
     try {
-      result = await this.inTime(asked)
+      result = await this.answers.wait(answer)
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== 'store_unavailable') throw error
       return this.admitLocally(admissionRequest, error)
     }
-    if (result === null) return this.admitMeanwhile(admissionRequest, asked)
-    const { admitted, limitStates: limitStates, isSlice } = result
+    if (result === null) return this.admitMeanwhile(admissionRequest, answer)
+    const { admitted, limitStates, isSlice } = result
     const nowMs = this.options.now()
     for (const [index, demand] of admissionRequest.demands.entries()) {
       const limitState = limitStates[index]
-      // A refused request says how the limit stands without it, which is as good.
+      // The state after a refusal does not include the request, and is valid as well.
       if (limitState !== undefined) this.lastStates.note(demand, limitState, nowMs)
     }
-    // A slice says nothing of the store: it may be away.
-    if (isSlice)
-      return {
-        limitReservation: { admissionRequest, taken: 'slice', looks: 0 },
-        closed: false,
-        limitStates,
-      }
+    // A slice decides in this process, so the store may still be unavailable.
+    if (isSlice) {
+      const limitReservation: LimitReservation = { admissionRequest, taken: 'slice', looks: 0 }
+      return { limitReservation, closed: false, limitStates }
+    }
     this.answered()
     return {
       limitReservation: admitted ? { admissionRequest, taken: 'reserved', looks: null } : null,
@@ -188,30 +121,30 @@ export class Limiter {
   }
 
   /**
-   * Takes more for a request that runs, until it ends; false if its limits do not allow it. Rejects only with what nobody
-   * foresaw.
+   * Takes more of the limits for a running request, until it ends; false if they do not allow it. Rejects only with
+   * unexpected errors.
    */
   async raise(limitReservation: LimitReservation, demands: Raise['demands']): Promise<boolean> {
     const raised = (limitReservation.raised ??= { byStore: [], locally: [], isOver: false })
     if (this.local !== null) return this.raiseLocally(this.local, raised, demands)
-    const asked = this.options.ledger
+    const answer = this.options.ledger
       .raise(limitReservation.admissionRequest.accountId, demands)
       .then((raise) => {
         if (raise === null) return false
         raised.byStore.push(raise)
-        // The request ended, or did not wait so long.
+        // The request has ended meanwhile.
         if (raised.isOver) this.lower(limitReservation)
         return true
       })
     try {
-      return (await this.inTime(asked)) ?? false
+      return (await this.answers.wait(answer)) ?? false
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== 'store_unavailable') throw error
       return this.raiseLocally(this.failed(error), raised, demands)
     }
   }
 
-  /** The request has ended, whatever became of it; once. `spentNanoUsd` is null where it is not known. */
+  /** Ends an admitted request. Call it once, for every outcome. `spentNanoUsd` is null if the cost is unknown. */
   end(limitReservation: LimitReservation, spentNanoUsd: number | null): void {
     const { admissionRequest, taken, raised } = limitReservation
     if (raised !== undefined) {
@@ -223,7 +156,7 @@ export class Limiter {
     this.local?.end(admissionRequest.demands, spentNanoUsd, taken === 'nothing')
   }
 
-  /** The store has been lastStates to work, by whoever looked. */
+  /** Call when the store has answered: ends the outage if the last failure is at least `CALM_MS` ago. */
   answered(): void {
     if (this.local === null) return
     const nowMs = this.options.now()
@@ -232,7 +165,7 @@ export class Limiter {
     this.options.onBack?.(nowMs - this.beganMs)
   }
 
-  /** Prolongs the reservations of all that runs, in one call; the timer does it. Never rejects. */
+  /** Renews the reservations of all running requests in one call. A timer calls it. Never rejects. */
   async renew(): Promise<void> {
     const requests: { requestId: string; accountId: string }[] = []
     this.running(({ admissionRequest, taken, looks }) => {
@@ -248,20 +181,24 @@ export class Limiter {
     }
   }
 
-  /** Stops renewing. */
+  /** Stops all timers. */
   close(): void {
     clearInterval(this.timer)
     clearInterval(this.noting)
-    if (this.sweep !== null) clearInterval(this.sweep)
+    this.answers.close()
   }
 
-  private raiseLocally(local: LocalLimits, raised: Raised, demands: Raise['demands']): boolean {
+  private raiseLocally(
+    local: LocalLimits,
+    raised: RaisedAmounts,
+    demands: Raise['demands'],
+  ): boolean {
     const { admitted } = local.admit(demands, this.options.now())
     if (admitted) raised.locally.push(...demands)
     return admitted
   }
 
-  /** What the store does not take back stays charged. */
+  /** Gives raised amounts back. If the store fails, they stay charged. */
   private lower({ admissionRequest, raised }: LimitReservation): void {
     for (const raise of raised?.byStore.splice(0) ?? []) {
       this.options.ledger
@@ -277,7 +214,7 @@ export class Limiter {
       .admit({ ...admissionOf(limitReservation.admissionRequest), ...isTaken })
       .then(
         () => this.answered(),
-        // Its row is written at its end all the same.
+        // The ledger entry is written at the end of the request in any case.
         (error: unknown) => void this.failed(error),
       )
   }
@@ -295,57 +232,23 @@ export class Limiter {
     }
   }
 
-  /** What the ledger is late to say is not lost: it may have set something aside. */
+  /** Decides without the ledger, whose late answer may still have made a reservation. */
   private admitMeanwhile(
     admissionRequest: AdmissionRequest,
-    asked: Promise<AdmissionResult>,
+    answer: Promise<AdmissionResult>,
   ): Decision {
     const decision = this.admitLocally(
       admissionRequest,
       new Error('the ledger does not answer in time'),
     )
     const { limitReservation } = decision
-    asked.then(
+    answer.then(
       ({ admitted }) => {
         if (limitReservation !== null && admitted) limitReservation.taken = 'reserved'
       },
       () => undefined,
     )
     return decision
-  }
-
-  /** The ledger's answer; null where it is late. */
-  private inTime<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
-    return new Promise((resolve, reject) => {
-      const waiting: Waiting = {
-        sinceMs: this.options.now(),
-        isAnswered: false,
-        giveUp: () => resolve(null),
-      }
-      this.waiting.push(waiting)
-      this.sweep ??= setInterval(() => this.giveUpLate(), SWEEP_MS).unref()
-      asked.then(
-        (answer) => {
-          waiting.isAnswered = true
-          resolve(answer)
-        },
-        (error: unknown) => {
-          waiting.isAnswered = true
-          reject(error instanceof Error ? error : new Error(String(error)))
-        },
-      )
-    })
-  }
-
-  private giveUpLate(): void {
-    const oldestMs = this.options.now() - (this.options.lateMs ?? LATE_MS)
-    this.waiting = this.waiting.filter(({ isAnswered, sinceMs, giveUp }) => {
-      if (!isAnswered && sinceMs <= oldestMs) giveUp()
-      return !isAnswered && sinceMs > oldestMs
-    })
-    if (this.waiting.length > 0 || this.sweep === null) return
-    clearInterval(this.sweep)
-    this.sweep = null
   }
 
   private failed(why: unknown): LocalLimits {
@@ -359,4 +262,9 @@ export class Limiter {
     this.options.onAway?.(why)
     return local
   }
+}
+
+/** Copies each member: reading `unsettled` of an unlimited request computes it. */
+function admissionOf({ requestId, accountId, demands, unsettled }: AdmissionRequest): Admission {
+  return { requestId, accountId, demands, unsettled, leaseMs: RESERVATION_MS }
 }

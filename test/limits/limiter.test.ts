@@ -7,12 +7,10 @@ import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import {
   storeReservationOf,
-  RESERVATION_MS,
-  Limiter,
-  RENEW_MS,
   type LimitReservation,
   type AdmissionRequest,
-} from '../../src/limits/limiter.js'
+} from '../../src/limits/limit-reservation.js'
+import { RESERVATION_MS, Limiter, RENEW_MS } from '../../src/limits/limiter.js'
 import type { Admission, Demand, AdmissionResult } from '../../src/store/ledger.js'
 import { until } from '../helpers/upstream.js'
 import { aRow } from './empty-entry.js'

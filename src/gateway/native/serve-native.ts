@@ -10,6 +10,7 @@ import { BodyBudget } from '../bodies/body-budget.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
 import type { Exchange } from '../exchange.js'
 import type { Results } from '../observe/results.js'
+import { assertRecordable } from '../phases/admit.js'
 import type { Authenticated } from '../phases/authenticate.js'
 import { Intake } from '../phases/receive.js'
 import { NativeAttempt } from './native-attempt.js'
@@ -52,10 +53,7 @@ export async function serveNative(
   if (agent === null || 'problem' in agent) {
     throw new GatewayError('upstream_unreachable', agent?.problem ?? 'The upstream has no agent.')
   }
-  if (services.ledgerWriter.isRefusing) {
-    const message = 'The gateway cannot record what requests cost at the moment; try again.'
-    throw new GatewayError('store_unavailable', message, { retryAfterSeconds: 5 })
-  }
+  assertRecordable(services.ledgerWriter)
   const admission = await admitNative({ x, identity, clientRequestId, target }, services)
   results.admission = admission
   if (admission.kind === 'refused') throw admission.error

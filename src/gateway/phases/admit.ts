@@ -1,37 +1,33 @@
 /**
- * Decides whether a request may run: computes the most that it may use, asks all its limits in one step, and reserves
- * that amount. Nothing has been sent to an upstream before this.
+ * Decides whether a request may run: estimates the maximum that it may use, checks all its limits in one step, and reserves
+ * that amount. Nothing is sent to an upstream before this.
  */
-import type { Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
-import type { UsageRow } from '../../ledger/row.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
-import type { Decision, LimitReservation, Limiter, AdmissionRequest } from '../../limits/limiter.js'
-import {
-  limitDemandsOf,
-  needsOf,
-  NO_LIMITS,
-  type LimitDemand,
-  type Limit,
-} from '../../limits/rules.js'
 import { budgetsUsed, rateHeaders, refusalOf, type LimitKind } from '../../limits/limit-refusal.js'
+import type { Decision, LimitReservation } from '../../limits/limit-reservation.js'
+import type { Limiter } from '../../limits/limiter.js'
+import { NO_LIMITS, type LimitDemand } from '../../limits/rules.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
-import {
-  outputFor,
-  shortened,
-  withOutput,
-  type CostEstimate,
-} from '../reservation/estimate-cost.js'
-import type { Exchange } from '../exchange.js'
-import { amountOf, larger, NOTHING, type Amount } from '../reservation/reserved-amount.js'
 import { estimateCandidateCost } from '../reservation/estimate-candidate-cost.js'
-import { Reservation } from '../reservation/reservation.js'
-import { provisionalEntry } from '../reservation/provisional-entry.js'
-import type { Candidate } from './choose.js'
+import { shortened, withOutput } from '../reservation/estimate-cost.js'
+import type { Reservation } from '../reservation/reservation.js'
+import {
+  affordableOutput,
+  limitDemandsFor,
+  mostExpensiveOf,
+  provisionalEntryOf,
+  reservationOf,
+  UnlimitedRequest,
+  warnUnpriced,
+  type CheckedLimits,
+  type LimitCheck,
+  type RoutedRequest,
+} from './limit-check.js'
 import type { Call } from './receive.js'
 
-/** What decides on limits, and what counts refusals. */
+/** The services that admission uses. */
 export interface LimitServices {
   readonly limiter: Limiter
   readonly metrics: Metrics
@@ -40,10 +36,10 @@ export interface LimitServices {
   readonly budgets: BudgetWatch | null
 }
 
-/** A request that runs. */
+/** A request that may run. */
 export interface Admitted {
   readonly kind: 'admitted'
-  /** As received, or with a maximum of output tokens if it names none and its budget cannot pay for the longest reply. */
+  /** As received; with a maximum of output tokens if it sets none and its budgets do not pay for the longest reply. */
   readonly call: Call
   readonly limitReservation: LimitReservation
   /** Null if no limit on tokens or money applies. */
@@ -54,7 +50,7 @@ export interface Admitted {
   readonly tookMs: number | null
 }
 
-/** A request that does not run. */
+/** A request that may not run. */
 export interface Refused {
   readonly kind: 'refused'
   readonly error: GatewayError
@@ -64,29 +60,13 @@ export interface Refused {
   readonly tookMs: number
 }
 
-/** The decision on a request. An admitted one has a reservation, which settlement frees. */
+/** The decision on a request. Settlement frees the reservation of an admitted one. */
 export type Admission = Admitted | Refused
-
-/** What is asked to run. */
-export interface RoutedRequest {
-  readonly x: Exchange
-  readonly identity: Identity
-  readonly clientRequestId: string | null
-  readonly call: Call
-  readonly candidates: readonly [Candidate, ...Candidate[]]
-}
-
-/** An routed with the limits that apply, and the most that it may use with each candidate. */
-interface LimitCheck extends RoutedRequest {
-  readonly modelName: string
-  readonly limits: readonly Limit[]
-  readonly estimates: readonly CostEstimate[]
-}
 
 const NO_HEADERS: readonly string[] = []
 
 /**
- * Asks all limits that apply; at once if none does. The reservation covers the most expensive candidate. Refuses with
+ * Checks all limits that apply; decides at once if none does. The reservation covers the most expensive candidate. Refuses with
  * `rate_limited`, `forbidden` and `malformed_request` if `limiting` refuses a model of unknown price or length, and
  * `store_unavailable` if a budget cannot be checked.
  */
@@ -96,12 +76,12 @@ export function admit(
 ): Admission | Promise<Admission> {
   const { x, identity, call, candidates } = routed
   const [{ target }] = candidates
-  const asked = call.request.model
-  const modelName = x.generation.limitedAs(asked, target)
+  const { model } = call.request
+  const modelName = x.generation.limitedAs(model, target)
   const upstream = target.upstream.config.name
-  const rules = x.generation.limits.of({ identity, model: asked, modelName, upstream })
+  const rules = x.generation.limits.of({ identity, model, modelName, upstream })
   if (rules === NO_LIMITS) {
-    const limitReservation = limits.limiter.note(new Unlimited(routed, modelName))
+    const limitReservation = limits.limiter.note(new UnlimitedRequest(routed, modelName))
     const reservation = null
     return {
       kind: 'admitted',
@@ -116,77 +96,39 @@ export function admit(
   const estimates = candidates.map((each) => estimateCandidateCost(generation, call.request, each))
   const { clientRequestId } = routed
   const check = { x, identity, clientRequestId, call, candidates, modelName, estimates }
-  return ask({ ...check, limits: rules }, limits)
+  return checkLimits({ ...check, limits: rules }, limits)
 }
 
-const NO_DEMANDS: AdmissionRequest['demands'] = []
-
-/**
- * The admissionRequest of a request that nothing limits. The most that it may use, for which the prompt has to be counted, is
- * computed only if it runs for so long that the ledger records it.
- */
-class Unlimited implements AdmissionRequest {
-  readonly requestId: string
-  readonly accountId: string
-  readonly demands = NO_DEMANDS
-  private readonly routed: RoutedRequest
-  private readonly modelName: string
-
-  constructor(routed: RoutedRequest, modelName: string) {
-    this.requestId = routed.x.id
-    this.accountId = routed.identity.accountId
-    this.routed = routed
-    this.modelName = modelName
-  }
-
-  get unsettled(): UsageRow {
-    const { routed, modelName } = this
-    const { x, call, candidates } = routed
-    return rowOf(
-      routed,
-      modelName,
-      estimateCandidateCost(x.generation, call.request, candidates[0]),
-    )
-  }
-}
-
-function rowOf(routed: RoutedRequest, modelName: string, most: CostEstimate): UsageRow {
-  const { x, identity, clientRequestId, call, candidates } = routed
-  const { request } = call
-  const [{ target, model }] = candidates
-  const provisional = { x, identity, clientRequestId, request, target, model, modelName }
-  return provisionalEntry(provisional, most)
-}
-
-async function ask(check: LimitCheck, limits: LimitServices): Promise<Admission> {
+async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Admission> {
   const { x, call } = check
   const beganMs = performance.now()
   warnUnpriced(check, limits.log)
-  let asked: CheckedLimits
+  let checked: CheckedLimits
   let admitted = call
   let decided = check
   try {
-    asked = await decide(check, limits)
-    const output = asked.decision.limitReservation === null ? affordable(check, asked) : null
+    checked = await decide(check, limits)
+    const output =
+      checked.decision.limitReservation === null ? affordableOutput(check, checked) : null
     if (output !== null) {
-      // Only a request whose budget is nearly spent is asked about twice.
+      // Only a request whose budget is nearly spent is checked twice.
       const [first] = check.estimates
       if (first !== undefined) admitted = withOutput(call, output, first)
       const estimates = check.estimates.map((each) => shortened(each, output))
       decided = { ...check, estimates }
-      asked = await decide(decided, limits)
+      checked = await decide(decided, limits)
     }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const tookMs = performance.now() - beganMs
     return { kind: 'refused', error, limit: null, rateHeaders: NO_HEADERS, tookMs }
   }
-  const { decision, limitDemands } = asked
+  const { decision, limitDemands } = checked
   const { limitReservation, limitStates } = decision
   const tookMs = performance.now() - beganMs
   const headers = rateHeaders(limitDemands, limitStates)
   if (limitReservation !== null) {
-    const reservation = reservationOf(decided, limitReservation, limits)
+    const reservation = reservationOf(decided, limitReservation, limits.limiter)
     return {
       kind: 'admitted',
       call: admitted,
@@ -208,12 +150,6 @@ async function ask(check: LimitCheck, limits: LimitServices): Promise<Admission>
   }
 }
 
-/** What was asked of the limits, and the decision. */
-interface CheckedLimits {
-  readonly limitDemands: readonly LimitDemand[]
-  readonly decision: Decision
-}
-
 async function decide(
   check: LimitCheck,
   { limiter, metrics, budgets }: LimitServices,
@@ -224,9 +160,9 @@ async function decide(
     requestId: x.id,
     accountId: identity.accountId,
     demands: limitDemands.map(({ demand }) => demand),
-    unsettled: rowOf(check, modelName, mostExpensiveOf(estimates)),
+    unsettled: provisionalEntryOf(check, modelName, mostExpensiveOf(estimates)),
   })
-  // A process that decides alone knows its share of a budget, not the budget.
+  // A process that decides without the store has the state of its share of a budget, not of the budget.
   const { closed, limitReservation, limitStates } = decision
   const isAlone = closed || limitReservation?.taken === 'nothing'
   if (!isAlone) budgets?.decided(limitDemands, decision)
@@ -236,83 +172,6 @@ async function decide(
     metrics.levels.budgetUsed(scope, kind, ratio)
   }
   return { limitDemands, decision }
-}
-
-/** The estimate with the highest cost; an unknown cost counts as the lowest. */
-function mostExpensiveOf(estimates: readonly CostEstimate[]): CostEstimate {
-  return estimates.reduce((mostExpensive, each) =>
-    (each.nanoUsd ?? -1) > (mostExpensive.nanoUsd ?? -1) ? each : mostExpensive,
-  )
-}
-
-function limitDemandsFor(check: LimitCheck): LimitDemand[] {
-  let most = NOTHING
-  let isAssumed = false
-  for (const [index, amount] of amountsOf(check).entries()) {
-    if (amount.nanoUsd > most.nanoUsd) isAssumed = check.estimates[index]?.isPriced === false
-    most = larger(most, amount)
-  }
-  return limitDemandsOf(check.limits, { ...most, isAssumed })
-}
-
-/** The most that one attempt on each candidate may use, as far as the limits ask for it. */
-function amountsOf({ x, limits, candidates, estimates }: LimitCheck): Amount[] {
-  const needs = needsOf(limits)
-  const { limiting } = x.generation.snapshot.config
-  return estimates.map((estimate, index) =>
-    amountOf(estimate, candidates[index]?.model ?? '', needs, limiting),
-  )
-}
-
-/** Null if nothing that an attempt uses is limited. */
-function reservationOf(
-  check: LimitCheck,
-  limitReservation: LimitReservation,
-  { limiter }: LimitServices,
-): Reservation | null {
-  const { x, call, limits, candidates } = check
-  const { tokens, money } = needsOf(limits)
-  if (!tokens && !money) return null
-  const amounts = amountsOf(check)
-  const most = new Map(candidates.map((each, index) => [each, amounts[index] ?? NOTHING]))
-  return new Reservation({ x, request: call.request, limitReservation, limits, most }, limiter)
-}
-
-function warnUnpriced(
-  { x, limits, modelName, candidates, estimates }: LimitCheck,
-  log: LimitServices['log'],
-): void {
-  const { generation } = x
-  const at = estimates.findIndex(({ isPriced }) => !isPriced)
-  if (at === -1 || !needsOf(limits).money || !generation.isFirst(`unpriced ${modelName}`)) return
-  const { unknownPrice } = generation.snapshot.config.limiting
-  if (unknownPrice === 'refuse') return
-  log.warn('a budget applies to a model whose price is not known', {
-    model: modelName,
-    upstream: candidates[at]?.target.upstream.config.name,
-    reason: `unknown_price is ${unknownPrice}`,
-  })
-}
-
-/** The longest reply that the rest of the budgets can pay for; null if something else is in the way. */
-function affordable(
-  { estimates }: LimitCheck,
-  { limitDemands, decision }: CheckedLimits,
-): number | null {
-  const { closed, limitStates } = decision
-  const estimate = mostExpensiveOf(estimates)
-  if (!estimate.isOpen || closed) return null
-  let left = Number.POSITIVE_INFINITY
-  for (const [index, { demand }] of limitDemands.entries()) {
-    const limitState = limitStates[index]
-    if (limitState === undefined) return null
-    if (demand.kind === 'usd_day' || demand.kind === 'usd_month') {
-      left = Math.min(left, limitState.remaining)
-    } else if (limitState.retryAfterMs !== 0) {
-      return null
-    }
-  }
-  return Number.isFinite(left) ? outputFor(estimate, left) : null
 }
 
 /** The error of a request that was not admitted, and the rule that refused it. Counts the refusal. */
@@ -327,4 +186,11 @@ export function refusedBy(
   const retryAfterSeconds = error.wire.retryAfterSeconds ?? 1
   const message = 'The budget cannot be checked now; try again.'
   return { error: new GatewayError('store_unavailable', message, { retryAfterSeconds }), limit }
+}
+
+/** Throws `store_unavailable` if the cost of a request cannot be recorded (`ledger.when_full: refuse`). */
+export function assertRecordable({ isRefusing }: { readonly isRefusing: boolean }): void {
+  if (!isRefusing) return
+  const message = 'The gateway cannot record what requests cost at the moment; try again.'
+  throw new GatewayError('store_unavailable', message, { retryAfterSeconds: 5 })
 }

@@ -22,13 +22,8 @@ import type { Exchange } from '../exchange.js'
 import type { Target } from '../generation/generation.js'
 import { LossList, lossRefusal } from '../streams/translation-losses.js'
 import type { Results } from '../observe/results.js'
-import {
-  refusedBy,
-  type Admitted,
-  type RoutedRequest,
-  type LimitServices,
-  type Refused,
-} from './admit.js'
+import { refusedBy, type Admitted, type LimitServices, type Refused } from './admit.js'
+import type { RoutedRequest } from './limit-check.js'
 import { sent } from './relay.js'
 import { replyHeaders } from './reply-headers.js'
 import { joinChunks } from '../bodies/join-chunks.js'

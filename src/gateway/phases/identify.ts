@@ -23,7 +23,7 @@ import { isNativePath } from '../native/native-path.js'
 /** What a request asks for. */
 export interface Identified {
   /** Null for native access, and if there is no such endpoint. */
-  readonly at: ResolvedEndpoint | null
+  readonly resolved: ResolvedEndpoint | null
   /** The format of the reply; null if the path tells none. */
   readonly dialect: DialectName | null
   readonly operation: Endpoint['operation'] | 'native' | null
@@ -41,16 +41,16 @@ export function identify(x: Exchange): Identified {
   const method = req.method ?? ''
   const clientRequestId = clientRequestIdOf(req)
   if (isNativePath(path)) {
-    const native = { at: null, dialect: null, refusal: null, clientRequestId }
+    const native = { resolved: null, dialect: null, refusal: null, clientRequestId }
     return { ...native, operation: 'native', format: 'native' }
   }
-  const at = resolveEndpoint(method, path)
-  if (at === null) {
+  const resolved = resolveEndpoint(method, path)
+  if (resolved === null) {
     const unserved = unservedEndpoint(path)
     if (unserved !== null) return notServed(unserved, method, clientRequestId)
     const nearest = nearestRow(method, path, SERVED)
     return {
-      at: null,
+      resolved: null,
       dialect: path.startsWith('/v1beta/') ? 'gemini' : (nearest?.dialect ?? null),
       operation: null,
       format: null,
@@ -58,11 +58,11 @@ export function identify(x: Exchange): Identified {
       refusal: noEndpoint(method, path, nearest && `${nearest.method} ${nearest.path}`),
     }
   }
-  const { dialect, endpoint, format } = at
+  const { dialect, endpoint, format } = resolved
   const isList = endpoint.operation === 'models'
-  const isArray = wantsArray(at, req, path)
+  const isArray = wantsArray(resolved, req, path)
   return {
-    at: isArray ? { ...at, endpoint: { ...endpoint, array: true } } : at,
+    resolved: isArray ? { ...resolved, endpoint: { ...endpoint, array: true } } : resolved,
     dialect: isList && dialect === 'openai-chat' ? listDialectOf(req, path) : dialect,
     operation: endpoint.operation,
     format,
@@ -79,7 +79,7 @@ function notServed(
 ): Identified {
   const message = `There is no endpoint ${method} ${path}. ${advice}`
   const refusal = new GatewayError('unknown_endpoint', message)
-  return { at: null, dialect, operation: null, format: null, clientRequestId, refusal }
+  return { resolved: null, dialect, operation: null, format: null, clientRequestId, refusal }
 }
 
 /** Characters of a client's own request id that are kept. */

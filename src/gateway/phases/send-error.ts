@@ -27,7 +27,7 @@ export function unexpectedFailureOf(error: GatewayError): unknown {
  * Replies with the error, in the client's dialect; `headers` are name, value, …. Returns the bytes of the body, 0 if
  * none can be sent. Never throws.
  */
-export function refuse(
+export function sendErrorReply(
   x: Exchange,
   error: GatewayError,
   { dialect, headers }: { dialect: DialectName | null; headers: readonly string[] },

@@ -3,7 +3,8 @@
  * use; before an attempt runs beside another one, or after one that the provider bills, the reservation is raised.
  */
 import type { ChatRequest } from '../../chat/request.js'
-import type { LimitReservation, Limiter } from '../../limits/limiter.js'
+import type { LimitReservation } from '../../limits/limit-reservation.js'
+import type { Limiter } from '../../limits/limiter.js'
 import { limitDemandsOf, type Limit } from '../../limits/rules.js'
 import type { Demand, Raise } from '../../store/ledger.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'

@@ -4,7 +4,7 @@
  * rather than take memory or capacity that clients need.
  */
 import { GatewayError } from '../../errors.js'
-import type { LimitReservation } from '../../limits/limiter.js'
+import type { LimitReservation } from '../../limits/limit-reservation.js'
 import type { RouteShadow } from '../../routing/router.js'
 import type { Candidates } from '../attempts/candidates.js'
 import type { BodyBudget, Holding } from '../bodies/body-budget.js'

@@ -15,7 +15,7 @@ import { Exchange } from '../../../src/gateway/exchange.js'
 import { Generation } from '../../../src/gateway/generation/generation.js'
 import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'
 import { Intake, receive, type Call } from '../../../src/gateway/phases/receive.js'
-import { refuse, toGatewayError } from '../../../src/gateway/phases/send-error.js'
+import { sendErrorReply, toGatewayError } from '../../../src/gateway/phases/send-error.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
 import { sendReply } from '../../../src/http/respond.js'
 import { openServer } from '../../../src/http/server.js'
@@ -79,7 +79,7 @@ plans:
           (thrown: unknown) => {
             const error = toGatewayError(thrown)
             errors.push(error.kind)
-            refuse(x, error, { dialect: null, headers: [] })
+            sendErrorReply(x, error, { dialect: null, headers: [] })
           },
         )
         .finally(() => held.end())

@@ -8,6 +8,7 @@ import type { RequestContext } from '../../exchange.js'
 import type { Call } from '../../phases/receive.js'
 import type { Outgoing } from '../request/render-request.js'
 import type { StartedReply, EarlierParts } from '../reply/started-reply.js'
+import type { ReplyOwner } from '../../streams/reply-transform.js'
 import type { AttemptResult } from '../attempt-result.js'
 
 /** What an attempt needs of the request that it is made for, and what it reports to. */
@@ -46,4 +47,13 @@ export interface PreparedRequest {
   readonly outgoing: Outgoing
   /** It must not be sent on a connection that served another request. */
   readonly onFreshConnection?: boolean
+}
+
+/** Reports the translation of an attempt's reply to the owner of the attempt. */
+export function replyOwnerOf(owner: AttemptOwner, attempt: StartedAttempt): ReplyOwner {
+  return {
+    ending: () => owner.ending(attempt),
+    threw: (cause) => owner.threw(cause),
+    translated: (ms) => owner.translated(ms),
+  }
 }

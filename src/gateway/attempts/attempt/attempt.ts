@@ -1,63 +1,52 @@
 /**
- * One request to one upstream, to the end of its reply. Handles what undici dispatches, without a Readable (60 µs less).
- * What follows a failure or a pause is decided in `candidates.ts`.
+ * One request to one upstream, to the end of its reply. Handles undici's events directly: a Readable would cost 60 µs more
+ * per request. `candidates.ts` decides what follows a failure or a pause.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../../errors.js'
-import type { Outcome } from '../../../observe/metrics/label-values.js'
-import type { ReplyHandler, UpstreamCall } from '../../../upstreams/upstream-call.js'
+import type { ReplyHandler } from '../../../upstreams/upstream-call.js'
+import type { Target } from '../../generation/generation.js'
 import type { Timed } from '../../in-flight/deadlines.js'
+import { NOT_LISTED } from '../../in-flight/in-flight-list.js'
+import type { ReplyTransform } from '../../streams/reply-transform.js'
 import {
-  TIMEOUT_TEXTS,
   CLIENT_LEFT,
-  NO_FREE_CONNECTION,
   CLIENT_STALLED,
+  NO_FREE_CONNECTION,
+  REPLY_TOO_LARGE,
+  TIMEOUT_TEXTS,
   timeoutError,
   transportError,
   UNEXPECTED_FAILURE,
   wireErrorOf,
 } from '../../transport-errors.js'
-import type { Target } from '../../generation/generation.js'
-import { NOT_LISTED } from '../../in-flight/in-flight-list.js'
-import type { ReplyOwner, ReplyTransform } from '../../streams/reply-transform.js'
-import { AttemptClock, limitsOf, type Phase } from './attempt-timeouts.js'
-import { CollectedReply } from './collected-reply.js'
-import { ChunkFeed, type ChunkFeedOwner } from './backpressure.js'
-import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from '../reply/read-head.js'
-import { DrainedReply } from './drained-reply.js'
-import { openReplyStream, streamsOn, type ReadReply } from '../reply/read-reply.js'
-import type { AttemptOwner, PreparedRequest } from './attempt-owner.js'
-import type { EarlierParts } from '../reply/started-reply.js'
 import type { AttemptResult } from '../attempt-result.js'
-import { UpstreamWait } from './upstream-wait.js'
-
-/** Phases in which the rest of a reply can be read on: one that was asked for. */
-const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
-
-const TOO_LARGE: WireError = {
-  kind: 'upstream_malformed',
-  message: 'The upstream’s reply is too large.',
-}
+import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from '../reply/read-head.js'
+import { openReplyStream, streamsOn, type ReadReply } from '../reply/read-reply.js'
+import type { EarlierParts } from '../reply/started-reply.js'
+import { replyOwnerOf, type AttemptOwner, type PreparedRequest } from './attempt-owner.js'
+import { ChunkFeed } from './backpressure.js'
+import { CollectedReply } from './collected-reply.js'
+import { DrainedReply, isDrainable } from './drained-reply.js'
+import { UpstreamExchange } from './upstream-exchange.js'
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', whole: 'in reply' } as const
 
 /** Reports exactly one end to its owner: `begun`, `failed` or `paused`. */
-export class Attempt implements ReplyHandler, ReplyOwner, ChunkFeedOwner, Timed {
+export class Attempt implements ReplyHandler, Timed {
   listIndex = NOT_LISTED
   readonly result: AttemptResult
   readonly prepared: PreparedRequest
   private readonly owner: AttemptOwner
   private readonly target: Target
   private readonly earlier: EarlierParts
-  private readonly wait: UpstreamWait
-  private phase: Phase = 'connecting'
-  private committed: boolean
-  upstream: UpstreamCall | null = null
+  private readonly exchange: UpstreamExchange
+  /** The client has the beginning of the reply. */
+  private isCommitted: boolean
   private stream: ReplyTransform | null
   private feed: ChunkFeed | null = null
   private readonly collected: CollectedReply
-  readonly clock: AttemptClock
-  /** Set once the client has left and the reply is read on. */
+  /** Set if the client has left and the rest of the reply is read for its usage. */
   private drainedReply: DrainedReply | null = null
 
   constructor(
@@ -72,116 +61,112 @@ export class Attempt implements ReplyHandler, ReplyOwner, ChunkFeedOwner, Timed 
     this.target = result.candidate.target
     this.earlier = earlier
     this.stream = earlier.stream
-    this.committed = earlier.committed
-    this.wait = new UpstreamWait(earlier.committed || result.occasion === 'hedge' ? null : result)
-    const { timeouts } = this.target.upstream.config
+    this.isCommitted = earlier.committed
+    const countsWait = !earlier.committed && result.occasion !== 'hedge'
+    this.exchange = new UpstreamExchange({ owner, result, prepared, countsWait })
     this.collected = new CollectedReply(owner, this.target)
-    this.clock = new AttemptClock(limitsOf(owner, timeouts, prepared.outgoing.firstByteMs))
+    this.exchange.onFinish = () => {
+      this.collected.drop()
+      this.drainedReply?.end()
+    }
   }
 
-  /** Sends the request; `nowMs` is the time. */
-  send(nowMs = performance.now()): void {
-    this.result.beganAtMs = nowMs
-    this.clock.begin(nowMs)
-    this.wait.next('connectMs', nowMs)
-    this.target.series.inflight(1)
-    this.owner.deadlines.add(this)
+  /** Sends the request. */
+  send(): void {
+    this.exchange.start(this)
     const { reason } = this.owner.exchange.cancellation
-    if (reason !== null) return this.cancel(reason)
-    const { onFreshConnection = false, outgoing } = this.prepared
-    const { path, body } = outgoing
-    const traced = this.owner.exchange.trace?.headers(this.result)
-    const headers = traced === undefined ? outgoing.headers : [...outgoing.headers, ...traced]
-    const request = { path, headers, body, onFreshConnection }
-    this.upstream = this.target.upstream.pool.send(request, this)
+    if (reason === null) this.exchange.send(this)
+    else this.cancel(reason)
   }
 
   onRequestStart(): void {
-    this.phase = 'waiting'
-    const nowMs = performance.now()
-    this.clock.begin(nowMs)
-    this.result.wasSent = true
-    this.wait.next('firstByteMs', nowMs)
+    this.exchange.connected()
   }
 
   onResponseStart(status: number, headers: IncomingHttpHeaders): void {
-    const { result } = this
-    const nowMs = performance.now()
-    this.clock.head(nowMs)
+    const { result, exchange } = this
+    exchange.headArrived()
     this.collected.headers = headers
-    this.wait.next('replyMs', nowMs)
     result.status = status
     result.requestId = requestIdIn(headers)
     if (status !== 200) {
-      this.phase = 'error'
+      exchange.phase = 'error'
       return
     }
-    // What has begun as a whole reply goes on as one, and what has begun as a stream as a stream.
+    // A continued reply keeps its form: whole, or a stream.
     const { call } = this.prepared
-    const streams =
+    const isStream =
       this.earlier.whole === null && streamsOn(call, this.target, isEventStream(headers))
     const wrong = unreadable(headers)
     if (wrong !== null) this.fail(wrong)
-    else if (streams) this.guard(() => this.openStream())
+    else if (isStream) this.guard(() => this.openStream())
     else if (this.stream !== null) this.fail(OTHER_TYPE)
-    else this.phase = 'whole'
+    else exchange.phase = 'whole'
   }
 
   onResponseData(chunk: Buffer): void {
     this.result.captured?.take(chunk)
-    if (this.phase === 'stream') {
-      const gapMs = this.clock.received(performance.now())
-      if (this.committed) this.target.series.chunkGap(gapMs / 1000)
+    const { exchange } = this
+    const { phase } = exchange
+    if (phase === 'stream') {
+      const gapMs = exchange.clock.received(performance.now())
+      if (this.isCommitted) this.target.series.chunkGap(gapMs / 1000)
       this.feed?.take(chunk)
-      return
+    } else if (phase === 'whole' || phase === 'error') {
+      exchange.clock.received(performance.now())
+      this.guard(() => this.collect(chunk, phase === 'whole'))
     }
-    if (this.phase !== 'whole' && this.phase !== 'error') return
-    this.clock.received(performance.now())
-    this.guard(() => this.keep(chunk))
   }
 
-  private keep(chunk: Buffer): void {
-    const isReply = this.phase === 'whole'
+  private collect(chunk: Buffer, isReply: boolean): void {
     if (this.collected.keep(chunk, isReply)) return
-    if (isReply) this.fail(TOO_LARGE)
-    else this.refusedByUpstream()
+    if (isReply) this.fail(REPLY_TOO_LARGE)
+    else this.failWithRefusal()
   }
 
   onResponseEnd(): void {
     this.feed?.pass()
-    if (this.phase === 'whole') this.guard(() => this.finishWhole())
-    else this.ended()
+    if (this.exchange.phase === 'whole') this.guard(() => this.finishWhole())
+    else this.bodyEnded()
   }
 
   onResponseError(cause: Error): void {
     this.feed?.pass()
-    const { phase } = this
+    const { phase } = this.exchange
     if (phase === 'connecting' || phase === 'waiting' || phase === 'whole') {
       this.fail(transportError(cause, PROGRESS[phase]), cause)
-    } else this.ended()
+    } else this.bodyEnded()
   }
 
-  /** The upstream's body ended, or was cut: what has come says what that means. */
-  private ended(): void {
-    if (this.phase === 'stream') this.endStream()
-    else if (this.phase === 'error') this.guard(() => this.refusedByUpstream())
-    else if (this.phase === 'lingering') this.over()
+  /** The upstream's body ended or was truncated: the bytes received so far decide which. */
+  private bodyEnded(): void {
+    const { exchange } = this
+    if (exchange.phase === 'stream') {
+      // The end is an input of the translation, which reports what is missing.
+      exchange.clock.ended()
+      if (this.prepared.outgoing.next === null) this.stream?.end()
+      else this.stream?.endPart()
+    } else if (exchange.phase === 'error') this.guard(() => this.failWithRefusal())
+    else if (exchange.phase === 'lingering') exchange.finish()
   }
 
   tick(nowMs: number): void {
+    const { exchange } = this
     if (this.drainedReply?.isLate(nowMs) === true) return this.fail(CLIENT_LEFT)
-    const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, this.committed)
-    if (passedTimeout === 'linger') return this.abandon()
-    if (passedTimeout === 'stalled') return this.fail(CLIENT_STALLED)
-    if (passedTimeout === 'connect' && this.upstream?.isWaiting === true) {
-      return this.fail(NO_FREE_CONNECTION)
+    const passed = exchange.passedTimeout(nowMs, this.isCommitted)
+    if (passed === 'linger') return exchange.abandon()
+    if (passed === 'stalled') return this.fail(CLIENT_STALLED)
+    if (passed === 'connect' && exchange.isQueued) return this.fail(NO_FREE_CONNECTION)
+    if (passed !== null) {
+      // The status of an error is more useful than the time-out of its body.
+      if (exchange.phase === 'error') return this.failWithRefusal()
+      return this.fail(timeoutError(TIMEOUT_TEXTS[passed]))
     }
-    if (passedTimeout !== null) return this.late(TIMEOUT_TEXTS[passedTimeout])
-    const heldMs = nowMs - this.clock.headMs
-    if (this.phase === 'stream' && heldMs > this.owner.headHoldMs) this.commit()
+    const heldMs = nowMs - exchange.clock.headMs
+    if (exchange.isStreaming && heldMs > this.owner.headHoldMs) this.commit()
   }
 
-  /** A codec that throws must not leave the exchange without an end. */
+  /** Ends the attempt if a codec throws. */
   private guard(step: () => void): void {
     try {
       step()
@@ -191,59 +176,49 @@ export class Attempt implements ReplyHandler, ReplyOwner, ChunkFeedOwner, Timed 
   }
 
   private openStream(): void {
-    const { owner, prepared, target } = this
-    const { exchange } = owner
-    const stream = this.stream ?? openReplyStream(prepared, target, { exchange, owner: this })
+    const { prepared, target, exchange } = this
+    const open = { exchange: this.owner.exchange, owner: replyOwnerOf(this.owner, this) }
+    const stream = this.stream ?? openReplyStream(prepared, target, open)
     this.stream = stream
     this.result.isStreamed = true
     this.result.replyResult = stream.translation
     stream.onStep = () => this.step(stream)
-    this.feed = new ChunkFeed(stream, this)
+    this.feed = new ChunkFeed(stream, exchange)
     if (this.drainedReply !== null) stream.drain()
-    this.phase = 'stream'
+    exchange.phase = 'stream'
   }
 
-  /** A failing source is data too: the translation hears an end of file and says what is missing. */
-  private endStream(): void {
-    this.clock.ended()
-    if (this.prepared.outgoing.next === null) this.stream?.end()
-    else this.stream?.endPart()
-  }
-
-  isStreaming(): boolean {
-    return this.phase === 'stream'
-  }
-
-  /** After each piece of the stream: commit, refuse or finish. */
+  /** After each step of the translation: commits, fails, finishes or pauses. */
   private step(stream: ReplyTransform): void {
+    const { result, exchange } = this
     const { translation } = stream
-    if (this.phase !== 'stream') return
-    // Also where the failure came with it: what the client gets must not hang on how the bytes were cut.
+    if (!exchange.isStreaming) return
+    // Content commits also if a failure arrived in the same chunk: the result must not depend on chunk boundaries.
     if (translation.content) {
-      this.result.contentAtMs ??= performance.now()
+      result.contentAtMs ??= performance.now()
       this.commit()
     }
     if (translation.outcome === 'failed') return this.fail(translation.error ?? UNEXPECTED_FAILURE)
     if (translation.outcome === 'complete') {
-      this.linger('ok')
+      exchange.linger('ok')
       stream.end()
     } else if (translation.resume !== null) {
       const { resume, mishap } = translation
-      this.linger(mishap ?? 'ok')
+      exchange.linger(mishap ?? 'ok')
       if (this.drainedReply !== null) return
       translation.proceed()
-      // The later attempt has the counts of all parts.
-      this.result.replyResult = null
-      this.owner.paused(this, { stream, whole: null, committed: this.committed }, resume)
+      // The result of the next attempt includes the usage of all parts.
+      result.replyResult = null
+      this.owner.paused(this, { stream, whole: null, committed: this.isCommitted }, resume)
     } else if (this.drainedReply?.isCounted(translation) === true) {
-      this.result.countsAreFinal = true
-      this.abandon()
+      result.countsAreFinal = true
+      exchange.abandon()
     }
   }
 
-  /** The exchange was cancelled. */
+  /** The exchange was cancelled. If the client left, the rest of the reply may be read for its usage. */
   cancel(reason: GatewayError): void {
-    if (reason.kind === 'client_gone' && DRAINABLE.has(this.phase)) {
+    if (reason.kind === 'client_gone' && isDrainable(this.exchange.phase)) {
       const { exchange, drainSlots } = this.owner
       this.drainedReply = DrainedReply.of(this.result, exchange.generation, drainSlots)
     }
@@ -255,29 +230,15 @@ export class Attempt implements ReplyHandler, ReplyOwner, ChunkFeedOwner, Timed 
     this.owner.failed(this, reason)
   }
 
-  /** The reply is whole. Its socket can be used again if the upstream now ends the body as well. */
-  private linger(outcome: Outcome): void {
-    this.wait.end()
-    this.result.outcome = outcome
-    this.result.endedAtMs = performance.now()
-    if (this.clock.hasEnded) {
-      this.over()
-    } else {
-      this.phase = 'lingering'
-      this.clock.begin(performance.now())
-      this.upstream?.resume()
-    }
-  }
-
   private commit(): void {
-    if (this.committed || this.stream === null) return
-    this.committed = true
-    this.wait.end()
+    if (this.isCommitted || this.stream === null) return
+    this.isCommitted = true
+    this.exchange.endWait()
     this.owner.begun(this, { kind: 'stream', stream: this.stream })
   }
 
   private finishWhole(): void {
-    this.wait.next(null, performance.now())
+    this.exchange.endWait()
     const read = this.collected.read(this.prepared, this.earlier.whole)
     if (!(read instanceof Promise)) return this.finishRead(read)
     const finish = (later: ReadReply): void => this.guard(() => this.finishRead(later))
@@ -285,10 +246,10 @@ export class Attempt implements ReplyHandler, ReplyOwner, ChunkFeedOwner, Timed 
   }
 
   private finishRead(read: ReadReply): void {
-    // A client may have left while it was read.
-    if (this.phase === 'over') return
+    // The client may have left while the reply was read.
+    if (this.exchange.isOver) return
     const { owner, result } = this
-    this.over()
+    this.exchange.finish()
     if (read.kind === 'paused') {
       result.outcome = read.reply.mishap ?? 'ok'
       owner.paused(this, { stream: null, whole: read.reply, committed: false }, read.resume)
@@ -303,76 +264,36 @@ export class Attempt implements ReplyHandler, ReplyOwner, ChunkFeedOwner, Timed 
     owner.begun(this, { kind: 'whole', body: read.body, bytes: read.bytes, stream })
   }
 
-  private refusedByUpstream(): void {
+  private failWithRefusal(): void {
     this.fail(this.collected.refusal(this.result.status ?? 0))
   }
 
-  private late(what: string): void {
-    // Its status says more than that the rest of its words did not come.
-    if (this.phase === 'error') this.refusedByUpstream()
-    else this.fail(timeoutError(what))
-  }
-
-  /** Another attempt was faster: ends this one, whose reply nobody gets. */
+  /** Another attempt was faster: cancels this one and drops its reply. */
   supersede(): void {
-    if (this.phase === 'over') return
+    if (this.exchange.isOver) return
     this.result.outcome = 'cancelled'
-    const { stream } = this
-    this.abandon()
-    stream?.destroy()
+    this.exchange.abandon()
+    this.stream?.destroy()
   }
 
-  /** The attempt that it was made beside has ended: from here on the request waits for this one. */
+  /** The attempt that this one hedges has ended: from now on the request waits for this one. */
   countWait(): void {
-    this.wait.count(this.result)
-  }
-
-  ending(): Promise<void> | null {
-    return this.owner.ending(this)
-  }
-
-  threw(cause: unknown): void {
-    this.owner.threw(cause)
-  }
-
-  translated(ms: number): void {
-    this.owner.translated(ms)
+    this.exchange.countWait()
   }
 
   private fail(error: WireError, cause?: unknown): void {
-    if (this.phase === 'over') return
-    if (this.phase === 'lingering') return this.abandon()
-    const { result } = this
-    const connection = this.upstream?.connection ?? null
-    result.hasAll = connection?.hasAll ?? result.wasSent
-    result.isReused = connection?.isReused ?? false
+    const { exchange, result, stream } = this
+    if (exchange.isOver) return
+    if (exchange.phase === 'lingering') return exchange.abandon()
+    exchange.noteConnection()
     result.outcome = error.kind
-    const { stream } = this
-    this.abandon()
-    if (this.committed && error.kind !== 'client_gone') {
-      // The client has the beginning; the relay sends it the error.
+    exchange.abandon()
+    if (this.isCommitted && error.kind !== 'client_gone') {
+      // The client has the beginning of the reply; the relay sends it the error.
       stream?.fail(error)
       return
     }
     stream?.destroy()
-    if (!this.committed) this.owner.failed(this, gatewayError(error, cause))
-  }
-
-  /** Ends the upstream side; its socket is destroyed, never reused. */
-  private abandon(): void {
-    if (this.phase === 'over') return
-    this.over()
-    this.upstream?.abort()
-  }
-
-  private over(): void {
-    if (this.phase === 'over') return
-    this.phase = 'over'
-    this.wait.end()
-    this.result.endedAtMs ??= performance.now()
-    this.collected.drop()
-    this.owner.deadlines.remove(this)
-    this.target.series.inflight(-1)
-    this.drainedReply?.end()
+    if (!this.isCommitted) this.owner.failed(this, gatewayError(error, cause))
   }
 }

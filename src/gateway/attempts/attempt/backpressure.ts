@@ -1,27 +1,18 @@
-/** Chunks of an upstream's reply on their way into the stream of the client, with back-pressure on the upstream. */
-import type { UpstreamCall } from '../../../upstreams/upstream-call.js'
+/** Passes chunks of an upstream's reply to the client's stream, and pauses the upstream while that stream is full. */
 import { joinChunks } from '../../bodies/join-chunks.js'
 import type { ReplyTransform } from '../../streams/reply-transform.js'
-import type { AttemptClock } from './attempt-timeouts.js'
+import type { UpstreamExchange } from './upstream-exchange.js'
 
-/** The attempt that the chunks belong to. */
-export interface ChunkFeedOwner {
-  readonly clock: AttemptClock
-  readonly upstream: UpstreamCall | null
-  /** False once the stream has ended, or the attempt. */
-  isStreaming(): boolean
-}
-
-/** Feeds one stream. */
+/** The chunks of one stream. */
 export class ChunkFeed {
   private readonly stream: ReplyTransform
-  private readonly fed: ChunkFeedOwner
+  private readonly exchange: UpstreamExchange
   /** Chunks of the current read. */
   private arrived: Buffer[] = []
 
-  constructor(stream: ReplyTransform, fed: ChunkFeedOwner) {
+  constructor(stream: ReplyTransform, exchange: UpstreamExchange) {
     this.stream = stream
-    this.fed = fed
+    this.exchange = exchange
     stream.onDrain = () => this.resume()
   }
 
@@ -29,22 +20,18 @@ export class ChunkFeed {
     if (this.arrived.push(chunk) === 1) process.nextTick(() => this.pass())
   }
 
-  /** Chunks of one read go on together: a write to the client costs more than the translation of many frames. */
+  /** Chunks of one read are passed together: a write to the client costs more than the translation of many frames. */
   pass(): void {
-    const { arrived, fed, stream } = this
-    if (arrived.length === 0 || !fed.isStreaming()) return
+    const { arrived, exchange, stream } = this
+    if (arrived.length === 0 || !exchange.isStreaming) return
     this.arrived = []
     const takesMore = stream.write(joinChunks(arrived))
-    // If this chunk ended the stream nobody would resume, and the socket could not be used again.
-    if (takesMore || !fed.isStreaming() || fed.clock.isPaused) return
-    fed.clock.pause(performance.now())
-    fed.upstream?.pause()
+    // A stream that this chunk ended would never be resumed, and its connection could not be reused.
+    if (takesMore || !exchange.isStreaming || exchange.clock.isPaused) return
+    exchange.pause()
   }
 
   resume(): void {
-    const { clock, upstream } = this.fed
-    if (!clock.isPaused) return
-    clock.resume(performance.now())
-    upstream?.resume()
+    if (this.exchange.clock.isPaused) this.exchange.resume()
   }
 }

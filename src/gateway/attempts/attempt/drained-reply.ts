@@ -6,6 +6,12 @@ import type { DrainSlots } from '../../in-flight/drain-slots.js'
 import type { Generation } from '../../generation/generation.js'
 import type { ReplyResult } from '../../streams/translated-stream.js'
 import type { AttemptResult } from '../attempt-result.js'
+import type { Phase } from './attempt-timeouts.js'
+
+/** Whether the rest of a reply can be read in this phase after the client has left. */
+export function isDrainable(phase: Phase): boolean {
+  return phase === 'waiting' || phase === 'whole' || phase === 'stream'
+}
 
 /** The rest of one reply. The exchange waits for `ended`. */
 export class DrainedReply {

@@ -1,0 +1,162 @@
+/**
+ * The upstream's side of one attempt: the phase and times of the request, and the connection. Releases all that it takes
+ * in `finish`, which every end of the attempt calls.
+ */
+import type { Outcome } from '../../../observe/metrics/label-values.js'
+import type { ReplyHandler, UpstreamCall } from '../../../upstreams/upstream-call.js'
+import type { Deadlines, Timed } from '../../in-flight/deadlines.js'
+import type { AttemptResult } from '../attempt-result.js'
+import type { AttemptOwner, PreparedRequest } from './attempt-owner.js'
+import { AttemptClock, limitsOf, type PassedTimeout, type Phase } from './attempt-timeouts.js'
+import { UpstreamWait } from './upstream-wait.js'
+
+/** The attempt that an exchange belongs to. */
+export interface UpstreamExchangeOptions {
+  readonly owner: AttemptOwner
+  readonly result: AttemptResult
+  readonly prepared: PreparedRequest
+  /** Whether the wait for the upstream counts in `result` from the start; see `UpstreamWait`. */
+  readonly countsWait: boolean
+}
+
+/** One request to one upstream. */
+export class UpstreamExchange {
+  phase: Phase = 'connecting'
+  readonly clock: AttemptClock
+  private readonly options: UpstreamExchangeOptions
+  private readonly wait: UpstreamWait
+  private upstream: UpstreamCall | null = null
+  private deadlines: Deadlines | null = null
+  private timed: Timed | null = null
+
+  constructor(options: UpstreamExchangeOptions) {
+    const { owner, result, prepared, countsWait } = options
+    this.options = options
+    const { timeouts } = result.candidate.target.upstream.config
+    this.clock = new AttemptClock(limitsOf(owner, timeouts, prepared.outgoing.firstByteMs))
+    this.wait = new UpstreamWait(countsWait ? result : null)
+  }
+
+  /** Starts the clocks; `timed` is called for each tick until `finish`. */
+  start(timed: Timed): void {
+    const { owner, result } = this.options
+    const nowMs = performance.now()
+    result.beganAtMs = nowMs
+    this.clock.begin(nowMs)
+    this.wait.next('connectMs', nowMs)
+    result.candidate.target.series.inflight(1)
+    this.timed = timed
+    this.deadlines = owner.deadlines
+    this.deadlines.add(timed)
+  }
+
+  /** Sends the request. `handler` receives the reply. */
+  send(handler: ReplyHandler): void {
+    const { owner, result, prepared } = this.options
+    const { onFreshConnection = false, outgoing } = prepared
+    const { path, body } = outgoing
+    const traced = owner.exchange.trace?.headers(result)
+    const headers = traced === undefined ? outgoing.headers : [...outgoing.headers, ...traced]
+    const request = { path, headers, body, onFreshConnection }
+    this.upstream = result.candidate.target.upstream.pool.send(request, handler)
+  }
+
+  /** The request goes out on a connection. */
+  connected(): void {
+    this.phase = 'waiting'
+    const nowMs = performance.now()
+    this.clock.begin(nowMs)
+    this.options.result.wasSent = true
+    this.wait.next('firstByteMs', nowMs)
+  }
+
+  /** The head of the reply has arrived. */
+  headArrived(): void {
+    const nowMs = performance.now()
+    this.clock.head(nowMs)
+    this.wait.next('replyMs', nowMs)
+  }
+
+  /** The reply to the client begins now, or its body is complete. */
+  endWait(): void {
+    this.wait.end()
+  }
+
+  /** Counts the wait in the result from now on: the attempt that this one hedges has ended. */
+  countWait(): void {
+    this.wait.count(this.options.result)
+  }
+
+  /** The time-out that has passed; null if none has. */
+  passedTimeout(nowMs: number, isCommitted: boolean): PassedTimeout | null {
+    return this.clock.passedTimeout(this.phase, nowMs, isCommitted)
+  }
+
+  /** True while the request waits for one of the upstream's connections. */
+  get isQueued(): boolean {
+    return this.upstream?.isWaiting === true
+  }
+
+  get isOver(): boolean {
+    return this.phase === 'over'
+  }
+
+  get isStreaming(): boolean {
+    return this.phase === 'stream'
+  }
+
+  pause(): void {
+    this.clock.pause(performance.now())
+    this.upstream?.pause()
+  }
+
+  resume(): void {
+    this.clock.resume(performance.now())
+    this.upstream?.resume()
+  }
+
+  /** The reply is complete. Its connection can be reused if the upstream ends the body within a second. */
+  linger(outcome: Outcome): void {
+    const { result } = this.options
+    this.wait.end()
+    result.outcome = outcome
+    result.endedAtMs = performance.now()
+    if (this.clock.hasEnded) {
+      this.finish()
+    } else {
+      this.phase = 'lingering'
+      this.clock.begin(performance.now())
+      this.upstream?.resume()
+    }
+  }
+
+  /** Notes how far the request had got on its connection when it failed. */
+  noteConnection(): void {
+    const { result } = this.options
+    const connection = this.upstream?.connection ?? null
+    result.hasAll = connection?.hasAll ?? result.wasSent
+    result.isReused = connection?.isReused ?? false
+  }
+
+  /** Ends the exchange and destroys its connection. */
+  abandon(): void {
+    if (this.isOver) return
+    this.finish()
+    this.upstream?.abort()
+  }
+
+  /** Ends the exchange. The connection is reused if the upstream's body has ended. */
+  finish(): void {
+    if (this.isOver) return
+    const { result } = this.options
+    this.phase = 'over'
+    this.wait.end()
+    result.endedAtMs ??= performance.now()
+    if (this.timed !== null) this.deadlines?.remove(this.timed)
+    result.candidate.target.series.inflight(-1)
+    this.onFinish()
+  }
+
+  /** Called once, by `finish`. */
+  onFinish: () => void = () => undefined
+}
