@@ -15,10 +15,7 @@ void t.test('a mistake of the syntax is one problem, and every duplicate key is 
     problemsOf('server: {}\nserver: {}\nroutes: []\nserver: {}\n').map(
       (line) => line.split(': the ')[1],
     ),
-    [
-      "key 'server' is in this map twice: on line 1 and line 2",
-      "key 'server' is in this map twice: on line 1 and line 4",
-    ],
+    ['Duplicate key "server" (lines 1 and 2)', 'Duplicate key "server" (lines 1 and 4)'],
   )
   t.notMatch(problemsOf('sk-abcdefghijklmnopqrst: 1\nsk-abcdefghijklmnopqrst: 2\n')[0], /abcdef/)
   t.end()
