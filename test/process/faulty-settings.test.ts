@@ -90,7 +90,7 @@ void t.test('I-141: a thousand SIGHUPs in a second, under load', async (t) => {
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
   const looks = (): unknown[] =>
-    served.program.lines().filter(({ msg }) => msg === 'configuration looked at')
+    served.program.lines().filter(({ msg }) => msg === 'configuration checked')
   await until(() => looks().length > 0)
   await until(async () => (await served.ops('/metrics')).text.includes('config_generation 2\n'))
   await traffic.stop()
