@@ -1,24 +1,24 @@
 /**
- * Who has to act on a failed request. Narrower than the `source` of an error: a rate limit is the account's own, and
- * what a provider refuses because of the request is the client's.
+ * The party that has to act on a failed request. Narrower than the `source` of an error: a rate limit belongs to the
+ * account, and a provider's refusal of the request to the client.
  */
 import { ERRORS, rowOf, type ErrorKind } from './errors.js'
 
-/** How a request ended; `lost`: the process of the gateway died. */
+/** The outcome of a request; `lost`: the process of the gateway crashed. */
 type Ended = 'ok' | 'lost' | ErrorKind
 
 /** `limits`: a rate limit or budget of the gateway. `gateway`: its configuration, its store or the program itself. */
 export type Cause = 'client' | 'limits' | 'gateway' | 'provider'
 
-/** All of them, in the order in which they are shown. */
+/** All causes, in display order. */
 export const CAUSES = ['client', 'limits', 'gateway', 'provider'] as const
 
-/** The kinds whose cause is not the source in the table of errors. */
+/** Kinds whose cause differs from the source in the table of errors. */
 const OTHERS: Partial<Record<ErrorKind, Cause>> = {
   rate_limited: 'limits',
   auth_throttled: 'limits',
   plan_limit: 'limits',
-  // The provider has judged the request, as the gateway would have.
+  // The provider has validated the request, as the gateway would have.
   upstream_rejected: 'client',
   context_too_long: 'client',
   // The gateway's own credential is missing or wrong.
@@ -28,7 +28,7 @@ const OTHERS: Partial<Record<ErrorKind, Cause>> = {
 /** The cause of a failure; null if the request succeeded. */
 export function causeOf(outcome: Ended): Cause | null {
   if (outcome === 'ok') return null
-  // The process of the gateway died.
+  // The process of the gateway crashed.
   if (outcome === 'lost') return 'gateway'
   const { source } = rowOf(outcome)
   return OTHERS[outcome] ?? (source === 'upstream' ? 'provider' : source)

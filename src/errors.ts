@@ -1,17 +1,17 @@
 /**
- * The one table of errors: kind → status, whose fault, whether another attempt may help.
- * Nothing else in the code base decides on a status number; `docs/reference/errors.md` is made from this.
+ * The table of errors: kind → status, source, retry policy. Only this file decides about status codes;
+ * `docs/reference/errors.md` is generated from it.
  */
 
-/** What is true of every error of a kind. */
+/** The properties of all errors of a kind. */
 export interface ErrorRow {
   /** The HTTP status that the client sees. */
   readonly status: number
-  /** Whose fault it is. */
+  /** The component that caused it. */
   readonly source: 'client' | 'gateway' | 'upstream'
-  /** Whether another attempt may help, and until when it is allowed. */
+  /** Whether a retry may help, and until when it is allowed. */
   readonly retry: 'never' | 'before-first-byte'
-  /** What happened and what the reader can do, for the documentation. */
+  /** The event and what the reader can do, for the documentation. */
   readonly meaning: string
 }
 
@@ -27,15 +27,20 @@ export const ERRORS = {
     400,
     'client',
     'never',
-    'The route’s upstream cannot express this; the message says what.',
+    'The route’s upstream does not support this; the message names the field.',
   ),
-  unauthenticated: row(401, 'client', 'never', 'No valid key. Never says which half was wrong.'),
-  forbidden: row(403, 'client', 'never', 'The key is known but may not do this.'),
+  unauthenticated: row(
+    401,
+    'client',
+    'never',
+    'No valid key. The message is the same for every kind of wrong key.',
+  ),
+  forbidden: row(403, 'client', 'never', 'The key is valid but not allowed to do this.'),
   plan_limit: row(
     403,
     'client',
     'never',
-    'The plan’s keys are used up: revoke one, or choose a larger plan. Dashboard and commands only.',
+    'The plan allows no more keys: revoke one, or choose a larger plan. Dashboard and commands only.',
   ),
   not_found: row(
     404,
@@ -49,11 +54,11 @@ export const ERRORS = {
     404,
     'client',
     'never',
-    'No response of that id is kept for this account: it is unknown, has expired, or was not to be kept.',
+    'No response with that id is stored for this account: it is unknown, has expired, or was not stored.',
   ),
   method_not_allowed: row(405, 'client', 'never', 'The path exists, with another method.'),
   request_timeout: row(408, 'client', 'never', 'The request did not arrive in time.'),
-  body_too_large: row(413, 'client', 'never', 'The body is over the cap; reading stopped.'),
+  body_too_large: row(413, 'client', 'never', 'The body is larger than `server.max_body_bytes`.'),
   unsupported_media_type: row(
     415,
     'client',
@@ -65,10 +70,10 @@ export const ERRORS = {
     429,
     'client',
     'never',
-    'Too many wrong keys came from this address; see retry-after. Keys in use go on working.',
+    'Too many wrong keys came from this address; see retry-after. Keys in use keep working.',
   ),
   headers_too_large: row(431, 'client', 'never', 'Too many headers, or too large ones.'),
-  client_gone: row(499, 'client', 'never', 'The client left. Log only.'),
+  client_gone: row(499, 'client', 'never', 'The client disconnected. Log only.'),
   client_stalled: row(
     499,
     'client',
@@ -79,13 +84,13 @@ export const ERRORS = {
     500,
     'gateway',
     'never',
-    'An exception nobody foresaw; the log has it under the request id.',
+    'An unexpected exception; the log contains it under the request id.',
   ),
   store_unavailable: row(
     503,
     'gateway',
     'never',
-    'The key store does not answer; keys are not judged.',
+    'The key store is unavailable, so keys cannot be checked.',
   ),
   store_unconfirmed: row(
     503,
@@ -111,13 +116,13 @@ export const ERRORS = {
     503,
     'gateway',
     'never',
-    'The identity provider does not answer, or not as it should. Dashboard only.',
+    'The identity provider does not reply, or its reply is not valid. Dashboard only.',
   ),
   upstream_rejected: row(
     400,
     'upstream',
     'never',
-    'The upstream refused the request; its reason is passed on.',
+    'The upstream refused the request; the message contains its reason.',
   ),
   context_too_long: row(
     400,
@@ -130,7 +135,7 @@ export const ERRORS = {
     502,
     'upstream',
     'before-first-byte',
-    'The gateway’s own credentials failed upstream.',
+    'The upstream refused the gateway’s own credentials.',
   ),
   upstream_misconfigured: row(
     502,
@@ -142,14 +147,14 @@ export const ERRORS = {
     429,
     'upstream',
     'before-first-byte',
-    'The upstream is limiting or overloaded; see retry-after.',
+    'The upstream is rate limiting or overloaded; see retry-after.',
   ),
   upstream_failed: row(502, 'upstream', 'before-first-byte', 'The upstream failed.'),
   upstream_malformed: row(
     502,
     'upstream',
     'before-first-byte',
-    'The upstream’s reply broke its own format.',
+    'The upstream’s reply is not valid in its format.',
   ),
   upstream_truncated: row(
     502,
@@ -161,31 +166,31 @@ export const ERRORS = {
     504,
     'upstream',
     'before-first-byte',
-    'The upstream was silent for too long.',
+    'The upstream sent nothing for too long.',
   ),
 } as const satisfies Record<string, ErrorRow>
 
 /** The name of an error: metric label, log field and documentation heading. */
 export type ErrorKind = keyof typeof ERRORS
 
-/** An error as data, on its way to a client. Holds no host, key or stack. */
+/** An error as data, for a client. Contains no host, key or stack. */
 export interface WireError {
   kind: ErrorKind
-  /** For the client: what to change or what to expect. */
+  /** For the client: what to change, or what happens next. */
   message: string
   /** The request field at fault, as a path: `messages[3].content`. */
   param?: string
-  /** When another try makes sense, in seconds; passed on as `retry-after`. */
+  /** Seconds after which a retry makes sense; sent as `retry-after`. */
   retryAfterSeconds?: number
-  /** False where the kind would allow another attempt but this upstream said it is pointless. */
+  /** False if the kind allows a retry but the upstream reported that it is pointless. */
   retryable?: boolean
-  /** The upstream's own words for it, for the log: type, status or code. */
+  /** The upstream's type, status or code, for the log. */
   upstreamCode?: string
-  /** How the upstream named it, for clients that speak the same dialect. */
+  /** The upstream's name for it, for clients of the same dialect. */
   native?: { readonly dialect: string; readonly type: string }
 }
 
-/** The one exception that may cross a module boundary; anything else is a `bug`. */
+/** The only exception that may cross a module boundary; any other one is a `bug`. */
 export class GatewayError extends Error {
   readonly wire: WireError
 
@@ -207,8 +212,8 @@ export class GatewayError extends Error {
 }
 
 /**
- * Whether the error is a failure of the provider, which circuit breakers and canaries count: not what it refuses as the
- * client's mistake, and nothing of the gateway's own.
+ * Whether it is a failure of the provider, which circuit breakers and canaries count: not refusals of the client's
+ * mistakes, and not the gateway's own errors.
  */
 export function isProvidersFault(kind: ErrorKind): boolean {
   switch (kind) {
@@ -225,13 +230,13 @@ export function isProvidersFault(kind: ErrorKind): boolean {
   }
 }
 
-/** The error as a `GatewayError` to throw, keeping its fields. */
+/** The error as a `GatewayError`, with its fields. */
 export function gatewayError(error: WireError, cause?: unknown): GatewayError {
   const { kind, message, ...fields } = error
   return new GatewayError(kind, message, cause === undefined ? fields : { ...fields, cause })
 }
 
-/** What is true of the kind. */
+/** The properties of the kind. */
 export function rowOf(kind: ErrorKind): ErrorRow {
   return ERRORS[kind]
 }

@@ -1,67 +1,67 @@
 /**
- * Accounts and keys as values. Knows no engine and no HTTP.
+ * Accounts and keys as values.
  */
 
 import type { Labels } from './labels.js'
 
-/** A plan's name; what it allows stands in the configuration (`plans`). */
+/** The name of a plan; `plans` of the configuration defines it. */
 
-/** What an account pays for; the configuration says what each plan allows. */
+/** The plan of an account; the configuration defines its limits. */
 export type PlanName = 'starter' | 'pro' | 'max'
 
-/** Someone who may make keys. */
+/** A user who may create keys. */
 export interface Account {
   id: string
   email: string
   plan: PlanName
   role: 'owner' | 'admin'
-  /** Argon2id in PHC form; empty for one that signs in with an identity provider only. */
+  /** Argon2id in PHC form; empty if the account signs in only with an identity provider. */
   passwordHash: string
   disabled: boolean
   createdAtMs: number
 }
 
-/** Limits of one key, each on top of those of its plan; what is left out the key does not limit. */
+/** Limits of one key, in addition to those of its plan; absent means no limit. */
 export interface KeyLimits {
   requestsPerMinute?: number
   tokensPerMinute?: number
-  /** Requests at the same time. */
+  /** Concurrent requests. */
   concurrent?: number
   nanoUsdPerDay?: number
   nanoUsdPerMonth?: number
 }
 
-/** A key as it is kept: never the secret, only its digest. */
+/** A key in the store: its digest without the secret. */
 export interface ApiKey {
   id: string
   accountId: string
   name: string
   /** SHA-256 of the whole secret, lower-case hex. */
   digest: string
-  /** The first and last characters of the secret, enough to tell keys apart. */
+  /** The first and last characters of the secret, to identify the key. */
   prefix: string
   lastFour: string
   createdAtMs: number
   revokedAtMs?: number
-  /** From when on it is refused; absent: never. It counts for the plan until it is revoked. */
+  /** The time from which it is refused; absent: never. It counts for the plan until it is revoked. */
   expiresAtMs?: number
-  /** The model ids that it may ask for; one that ends in `*` allows all that begin so. Absent: all. */
+  /** The model ids that it may use; `*` at the end of one matches any rest. Absent: all. */
   models?: readonly string[]
   limits?: KeyLimits
-  /** Given when it was made, in the order of their names. */
+  /** Set when the key is created, sorted by name. */
   labels?: Labels
-  /** The key that this one was made to replace. */
+  /** The key that this one replaces. */
   replaces?: string
-  /** The key that was made to replace this one. */
+  /** The key that replaces this one. */
   replacedBy?: string
 }
 
-/** What a request runs as, once its key has been found good. */
+/** The account and key of an authenticated request. */
 export interface Identity {
   keyId: string
   accountId: string
   plan: PlanName
-  /** Of the key, as in `ApiKey`; tells running requests apart by key. Null: there is no key. */
+  /** The digest of the key, which identifies the running requests of a key. Null without a key. */
   digest: string | null
   /** As in `ApiKey`; null: never, all, none. */
   expiresAtMs: number | null
@@ -70,7 +70,7 @@ export interface Identity {
   labels: Labels
 }
 
-/** Whether one of the patterns (`ApiKey.models`) names the model. */
+/** Whether one of the patterns (`ApiKey.models`) matches the model. */
 export function namesModel(patterns: readonly string[], model: string): boolean {
   for (const pattern of patterns) {
     if (pattern === model) return true

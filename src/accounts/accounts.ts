@@ -1,7 +1,4 @@
-/**
- * What can be done with accounts and keys: the one place for the dashboard and the command line.
- * Knows no engine, no HTTP and no terminal.
- */
+/** Operations on accounts and keys, for the dashboard and the command line. */
 import type { PlanConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
@@ -12,19 +9,19 @@ import { hashPassword, newPassword } from './password.js'
 import { revokeReplacedKeys } from './replaced-keys.js'
 import { digestOf, newSecret, randomBase62, shownParts, type RandomBytes } from './key-secret.js'
 
-/** What the plans, by name, say of keys. */
+/** The limits of the plans on keys. */
 export type Plans = Readonly<Record<PlanName, Pick<PlanConfig, 'priceUsd' | 'maxKeys'>>>
 
-/** Clock and randomness, handed in by tests; the process's own where absent. */
+/** Clock and randomness; tests pass their own. */
 export interface Sources {
   /** Milliseconds since 1970. */
   readonly now?: () => number
   readonly random?: RandomBytes
-  /** As `hashPassword`, which it is where left out. */
+  /** Default `hashPassword`. */
   readonly hash?: (password: string) => string | Promise<string>
 }
 
-/** What a new key may be given besides its name; what is left out does not limit it. */
+/** Options of a new key besides its name; absent means no limit. */
 export interface NewKey extends Sources {
   /** Ms since 1970. */
   readonly expiresAtMs?: number
@@ -33,55 +30,57 @@ export interface NewKey extends Sources {
   readonly limits?: KeyLimits
   /** At most 16; see `labels.ts`. */
   readonly labels?: Labels
-  /** The key that it is made to replace. */
+  /** The key that it replaces. */
   readonly replaces?: string
 }
 
-/** What an account is made from. */
+/** Data of a new account. */
 export interface NewAccount {
   readonly email: string
   readonly plan: PlanName
-  /** Null: one is made. `none`: it has none, until a link or an identity provider lets its owner in. */
+  /**
+   * Null: a password is generated. `none`: no password, until the owner signs in by a link or an identity provider.
+   */
   readonly password: string | null | { readonly none: true }
   readonly role?: Account['role']
 }
 
-/** An account that was made, with what must be told now or never. */
+/** A new account; its password is available only now. */
 export interface CreatedAccount {
   readonly account: Account
-  /** The password that was made; null where the caller gave one. Exists nowhere else. */
+  /** The generated password; null if the caller set one. It is not stored. */
   readonly generatedPassword: string | null
 }
 
-/** A key that was made, with its secret. */
+/** A new key with its secret. */
 export interface CreatedKey {
   readonly key: ApiKey
-  /** The only time that anybody sees it. */
+  /** It is not stored. */
   readonly secret: string
 }
 
-/** One `@`, no spaces or control characters, a domain; whether it receives mail is not asked. */
+/** One `@`, no spaces or control characters, a domain; delivery is not checked. */
 const EMAIL = /^[^\s@"(),:;<>[\\\]\p{Cc}]{1,64}@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)*$/u
 /** The longest address that SMTP carries (RFC 5321, 4.5.3.1.3). */
 const MAX_EMAIL = 254
 const MAX_KEY_NAME = 100
-/** Live keys of an account whose plan has no limit (`max_keys: unlimited`). */
+/** Maximum active keys of an account whose plan has no limit (`max_keys: unlimited`). */
 export const UNLIMITED_KEYS = 10_000
 
-/** True for one of the plans' names. */
+/** Whether it is the name of a plan. */
 export function isPlanName(name: string): name is PlanName {
   return name === 'starter' || name === 'pro' || name === 'max'
 }
 
 /**
- * Makes an account; `told` says what it leaves in the audit trail. Throws `malformed_request` naming the field
- * (a taken e-mail too), `store_unavailable`.
+ * Creates an account, and adds the entries of `audit` to the audit trail. Throws `malformed_request` with the field
+ * (also for an e-mail in use), `store_unavailable`.
  */
 export async function createAccount(
   store: Store,
   wanted: NewAccount,
   { now = Date.now, random, hash = hashPassword }: Sources = {},
-  told: (account: Account) => readonly AuditEntry[] = () => [],
+  audit: (account: Account) => readonly AuditEntry[] = () => [],
 ): Promise<CreatedAccount> {
   const email = checkedEmail(wanted.email)
   const generatedPassword = wanted.password === null ? newPassword(random) : null
@@ -95,7 +94,7 @@ export async function createAccount(
     disabled: false,
     createdAtMs: now(),
   }
-  const outcome = await store.createAccount(account, told(account))
+  const outcome = await store.createAccount(account, audit(account))
   if (outcome === 'email_taken') throw refused('an account with this e-mail exists', 'email')
   if (outcome !== 'created') throw unforeseen('account', outcome)
   return { account, generatedPassword }
@@ -107,16 +106,16 @@ export async function findAccount(store: Store, idOrEmail: string): Promise<Acco
 }
 
 /**
- * Changes the plan. Keys over the new plan's limit stay good; only new ones are refused. Throws
- * `malformed_request` where there is no such account, `store_unavailable`.
+ * Changes the plan. Keys above the new plan's limit stay valid; only new ones are refused. Throws `malformed_request`
+ * for an unknown account, `store_unavailable`.
  */
 export async function setPlan(store: Store, accountId: string, plan: PlanName): Promise<void> {
   if ((await store.changeAccount(accountId, { plan })) === null) throw noAccount()
 }
 
 /**
- * Makes a key for the account and hands out its secret, once; `told` as with accounts. Throws
- * `malformed_request` naming the field, `plan_limit` where the plan's keys are used up, `store_unavailable`,
+ * Creates a key and returns its secret, which is not stored. Adds the entries of `audit` to the audit trail. Throws
+ * `malformed_request` with the field, `plan_limit` if the plan allows no more keys, `store_unavailable`,
  * `store_unconfirmed`.
  */
 export async function createKey(
@@ -125,7 +124,7 @@ export async function createKey(
   account: Account,
   name: string,
   { now = Date.now, random, labels = NO_LABELS, ...rest }: NewKey = {},
-  told: (key: ApiKey) => readonly AuditEntry[] = () => [],
+  audit: (key: ApiKey) => readonly AuditEntry[] = () => [],
 ): Promise<CreatedKey> {
   const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
   const secret = newSecret(random)
@@ -140,7 +139,7 @@ export async function createKey(
     ...(Object.keys(labels).length === 0 ? {} : { labels: checkedLabels(labels) }),
   }
   const create = () => {
-    return store.createKey(key, maxKeys, told(key)).catch((error: unknown) => {
+    return store.createKey(key, maxKeys, audit(key)).catch((error: unknown) => {
       return withdraw(store, key, now(), error)
     })
   }
@@ -155,7 +154,7 @@ export async function createKey(
   return { key, secret }
 }
 
-/** A key that may not last is not handed out, and revoked, since nobody has its secret. */
+/** Revokes a key that a failover could lose. Its secret has not been shown. */
 async function withdraw(
   store: Store,
   { id, accountId }: ApiKey,
@@ -163,52 +162,53 @@ async function withdraw(
   error: unknown,
 ): Promise<never> {
   if (!(error instanceof GatewayError) || error.kind !== 'store_unconfirmed') throw error
-  // Where this fails, the key is listed, and its secret is still nobody's.
+  // If this fails, the key is listed, but its secret is unknown.
   await store.revokeKey(accountId, id, nowMs).catch(() => undefined)
-  const message = `Key ${id} is applied, not yet confirmed by a replica; it is revoked and its secret is not shown. Make another one.`
+  const message = `Key ${id} is applied, not yet confirmed by a replica; it is revoked and its secret is not shown. Create another one.`
   throw new GatewayError('store_unconfirmed', message, { retryAfterSeconds: 1, cause: error.cause })
 }
 
 /**
- * Revokes the key, and leaves `told` in the audit trail; again is no error, and leaves nothing. Throws
- * `malformed_request` where the account has no such key, `store_unavailable`.
+ * Revokes the key, and adds the entries of `audit` to the audit trail. Revoking it again is no error and adds none.
+ * Throws `malformed_request` for an unknown key, `store_unavailable`.
  */
 export async function revokeKey(
   store: Store,
   accountId: string,
   keyId: string,
   { now = Date.now }: Sources = {},
-  told: readonly AuditEntry[] = [],
+  audit: readonly AuditEntry[] = [],
 ): Promise<void> {
-  if (!(await store.revokeKey(accountId, keyId, now(), told))) {
+  if (!(await store.revokeKey(accountId, keyId, now(), audit))) {
     throw refused('the account has no key with this id', 'key')
   }
 }
 
-/** True for what `checkedEmail` takes. */
+/** Whether `checkedEmail` accepts it. */
 export function isEmail(text: string): boolean {
   const email = text.trim().toLowerCase()
   return email.length <= MAX_EMAIL && EMAIL.test(email)
 }
 
-/** The address as it is kept. Throws `malformed_request`. */
+/** The normalised e-mail address. Throws `malformed_request`. */
 export function checkedEmail(text: string): string {
   const email = text.trim().toLowerCase()
   if (email.length > MAX_EMAIL) {
-    throw refused(`an e-mail has at most ${MAX_EMAIL} characters`, 'email')
+    throw refused(`An e-mail address has at most ${MAX_EMAIL} characters`, 'email')
   }
-  if (!EMAIL.test(email)) throw refused("this is not an e-mail, such as 'ada@example.com'", 'email')
+  if (!EMAIL.test(email))
+    throw refused('This is not an e-mail address, such as ada@example.com', 'email')
   return email
 }
 
-/** The name as it is kept. Throws `malformed_request`. */
+/** The normalised name. Throws `malformed_request`. */
 export function checkedName(text: string): string {
   const name = text.trim()
   const length = Array.from(name).length
   if (length < 1 || length > MAX_KEY_NAME) {
     throw refused(`a key's name has 1 to ${MAX_KEY_NAME} characters`, 'name')
   }
-  // A name is shown in terminals and pages: no control characters, no reordering of what follows.
+  // Terminals and pages show the name: no control characters, and no characters that reorder text.
   if (/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u.test(name)) {
     throw refused("a key's name has no control characters", 'name')
   }
@@ -217,15 +217,15 @@ export function checkedName(text: string): string {
 
 function planLimit(plan: PlanName, maxKeys: number): GatewayError {
   const limit = `the plan '${plan}' allows ${maxKeys} keys and the account has as many`
-  return new GatewayError('plan_limit', `${limit}; revoke one or choose a larger plan`)
+  return new GatewayError('plan_limit', `${limit}: revoke one or choose a larger plan`)
 }
 
 function accountFull(): GatewayError {
   const limit = 'the account has as many keys as the store keeps, revoked and expired ones included'
-  return new GatewayError('plan_limit', `${limit}; those are removed 30 days after they ended`)
+  return new GatewayError('plan_limit', `${limit}: those are removed 30 days after they ended`)
 }
 
-/** Ids and digests are random: two alike mean a broken source of randomness. */
+/** Ids and digests are random, so a collision means a broken random source. */
 function unforeseen(what: string, outcome: string): GatewayError {
   return new GatewayError('bug', `the store refused a new ${what}: ${outcome}`)
 }

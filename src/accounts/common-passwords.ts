@@ -1,15 +1,15 @@
 /**
- * The 3,000 passwords of 8 characters and more that people choose most: what everybody tries first.
+ * The 3,000 most common passwords of 8 characters and more, which attackers try first.
  *
- * Source: the package @zxcvbn-ts/language-common 4.1.3 (MIT; from leaked lists, by frequency), read
- * 2026-11-20. Kept as the first 40 bits of each one's SHA-256 in lower case, because nobody has to read
- * such words here; a password that is not among them is taken for one once in 366 million times.
+ * Source: the package @zxcvbn-ts/language-common 4.1.3 (MIT; from leaked lists, by frequency), read 2026-11-20.
+ * Stored as the first 40 bits of each one's SHA-256 in lower case; another password matches with a probability of 1
+ * in 366 million.
  */
 import { createHash } from 'node:crypto'
 
 const BYTES = 5
 
-/** True for one of them, in any case. */
+/** Whether it is one of them, in any case. */
 export function isCommonPassword(password: string): boolean {
   const digest = createHash('sha256').update(password.toLowerCase()).digest()
   return DIGESTS.has(digest.readUIntBE(0, BYTES))

@@ -1,14 +1,13 @@
 /**
- * The secret of a key: `sk_`, 38 random base62 characters (226 bits), and 6 of checksum.
- * Knows no store: whether a well-formed secret is a key is somebody else's question.
+ * The secret of an API key: `sk_`, 38 random base62 characters (226 bits), and 6 of checksum.
  *
- * The checksum (CRC-32 of all that stands before it) refuses garbage without a look-up and lets a
- * secret scanner tell a key from a look-alike offline, as GitHub's tokens do.
+ * The checksum (CRC-32 of the characters before it) refuses invalid secrets without a lookup, and lets secret
+ * scanners recognise keys offline, as with GitHub's tokens.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
-/** Gives that many unpredictable bytes; `node:crypto` randomBytes wherever a real secret is made. */
+/** Returns that many unpredictable bytes; `node:crypto` randomBytes for every real secret. */
 export type RandomBytes = (count: number) => Uint8Array
 
 const PREFIX = 'sk_'
@@ -17,39 +16,39 @@ const CHECKSUM_LENGTH = 6
 const SECRET_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 const FORM = /^sk_[0-9A-Za-z]{44}$/
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** Bytes from here on would favour the first characters: 248 is the last multiple of 62. */
+/** Larger bytes would favour the first characters: 248 is the largest multiple of 62. */
 const FAIR_BYTES = 248
 
-/** A new secret of the form above. */
+/** A new secret. */
 export function newSecret(random: RandomBytes = randomBytes): string {
   const body = PREFIX + randomBase62(RANDOM_LENGTH, random)
   return body + checksumOf(body)
 }
 
-/** Prefix, alphabet and length are right: the part of the form that costs next to nothing to check. */
+/** Whether prefix, alphabet and length are right: the cheap part of the check. */
 export function looksLikeSecret(secret: string): boolean {
   return secret.length === SECRET_LENGTH && FORM.test(secret)
 }
 
-/** The checksum is right, too; says nothing of whether the key exists. */
+/** Whether the checksum is right too. The key may not exist. */
 export function hasValidForm(secret: string): boolean {
   if (!looksLikeSecret(secret)) return false
   const split = SECRET_LENGTH - CHECKSUM_LENGTH
   return checksumOf(secret.slice(0, split)) === secret.slice(split)
 }
 
-/** SHA-256 in lower-case hex: what a store keeps in place of the secret. */
+/** SHA-256 in lower-case hex: stored instead of the secret. */
 export function digestOf(secret: string): string {
   // No salt and no slow hash: 226 random bits cannot be guessed (OWASP ASVS 5.0, 6.5.2).
   return hash('sha256', secret, 'hex')
 }
 
-/** What may be shown of a secret: its first eight characters and its last four. */
+/** The parts of a secret that may be shown: its first eight characters and its last four. */
 export function shownParts(secret: string): { prefix: string; lastFour: string } {
   return { prefix: secret.slice(0, 8), lastFour: secret.slice(-4) }
 }
 
-/** `length` characters of base62, each as likely as any other. */
+/** `length` base62 characters with equal probability. */
 export function randomBase62(length: number, random: RandomBytes = randomBytes): string {
   let text = ''
   while (text.length < length) {
@@ -60,7 +59,7 @@ export function randomBase62(length: number, random: RandomBytes = randomBytes):
   return text
 }
 
-/** CRC-32 (IEEE) in six base62 digits; 62^6 is more than 2^32, so each value has its own. */
+/** CRC-32 (IEEE) in six base62 digits; 62^6 is larger than 2^32, so every value has its own text. */
 function checksumOf(text: string): string {
   let rest = crc32(text)
   let digits = ''

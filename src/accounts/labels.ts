@@ -1,25 +1,25 @@
 /**
- * Labels of keys, such as `team=research`: for routes (`when`), limits (`label:NAME`), priorities and sums. Pure.
- * A label is no permission: an account holder chooses the labels of its keys in the dashboard.
+ * Labels of keys, such as `team=research`: for routes (`when`), limits (`label:NAME`), priorities and sums. A label
+ * is not a permission: account holders choose the labels of their keys in the dashboard.
  */
 import { GatewayError } from '../errors.js'
 
 /** Values by name. */
 export type Labels = Readonly<Record<string, string>>
 
-/** Most labels of one key. */
+/** Maximum labels of one key. */
 export const MAX_LABELS = 16
-/** A name; `__proto__` is none, since objects have it already. */
+/** A valid name; `__proto__` is excluded because objects have it already. */
 export const LABEL_NAME = /^(?!__proto__$)[a-z0-9_.-]{1,32}$/
-/** A value: printable ASCII without spaces and commas. */
+/** A valid value: printable ASCII without spaces and commas. */
 export const LABEL_VALUE = /^[!-+\--~]{1,64}$/
-/** The label whose value decides who is served under overload: `high`, `low`, or anything else for normal. */
+/** The label that sets the priority under overload: `high`, `low`, or any other value for normal. */
 export const PRIORITY = 'priority'
 
 /** No labels. */
 export const NO_LABELS: Labels = Object.freeze({})
 
-/** The labels as they are kept, in the order of their names. Throws `malformed_request` with `param` `labels…`. */
+/** The validated labels, sorted by name. Throws `malformed_request` with `param` `labels…`. */
 export function checkedLabels(labels: Labels): Labels {
   const entries = Object.entries(labels)
   if (entries.length > MAX_LABELS) {
@@ -41,7 +41,7 @@ export function checkedLabels(labels: Labels): Labels {
   return Object.fromEntries(entries)
 }
 
-/** `k=v` with spaces between, as the ledger keeps them; null: none. */
+/** `k=v` separated by spaces, as in the ledger; null if there are none. */
 export function labelsText(labels: Labels): string | null {
   const text = Object.entries(labels)
     .map(([name, value]) => `${name}=${value}`)

@@ -1,63 +1,67 @@
 /**
- * Where passwords are hashed and compared while the gateway serves: one at a time, in a thread that gives
- * way to everything else, a short queue before it, and a refusal for the rest. So a flood of sign-ins takes
- * no request its processor. Knows no account and no address; who may try how often is somebody else's
- * question.
+ * Hashes and compares passwords while the gateway serves: one at a time, in a thread of the lowest priority, with a
+ * short queue. Further requests are refused, so that a flood of sign-ins does not slow API requests down.
  */
 import { Worker } from 'node:worker_threads'
 import { GatewayError } from '../errors.js'
 import { assertPassword } from './password.js'
 import type { PasswordJob } from './password-thread.js'
 
-/** At 24 ms each, the last of them waits 1.6 s on a machine that has nothing else to do. */
+/** At 24 ms each, the last of them waits 1.6 s on an idle machine. */
 const MAX_WAITING = 64
-/** The thread needs little more than Argon2's own 19 MiB, which are not of its heap. */
+/** The thread needs little more than Argon2's own 19 MiB, which are not on its heap. */
 const HEAP = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 }
 const THREAD = new URL('./password-thread.js', import.meta.url)
 /**
- * What is compared where there is no hash: the answer then takes as long as any other. Of the same costs as
- * new hashes; nobody knows its password.
+ * Compared if an account has no hash, so that the reply takes the same time. It has the same cost as new hashes, and
+ * its password is unknown.
  */
-const NOBODY =
+const MISSING_HASH =
   '$argon2id$v=19$m=19456,t=2,p=1$shX3lHNxEJhwI0VdP6H3wQ$QENRXEh1sUBHfa/YCpGfbFVLayrhVI94Qeup6+G29zU'
 
-/** An order, and who waits for what comes of it. */
+/** A job and its promise. */
 interface Job {
   readonly order: PasswordJob
   readonly resolve: (answer: unknown) => void
   readonly reject: (error: Error) => void
 }
 
-/** Work on passwords, in turn. Its thread starts with the first of them. */
+/** A queue of jobs. Its thread starts with the first one. */
 export class PasswordQueue {
   private readonly waiting: Job[] = []
   private running: Job | null = null
   private thread: Worker | null = null
 
-  /** As `hashPassword`; `rate_limited` where too many wait. */
+  /** As `hashPassword`; rejects with `rate_limited` if too many jobs wait. */
   async hash(password: string): Promise<string> {
     assertPassword(password)
     return String(await this.answerTo({ kind: 'hash', password }))
   }
 
-  /** A hash for a password that has been right, whatever is now asked of new ones; null where it gets none. */
+  /**
+   * A new hash for a password that has just been verified; null if the current rules refuse it or too many jobs wait.
+   */
   async rehash(password: string): Promise<string | null> {
     try {
       return await this.hash(password)
     } catch {
-      // It is on the list by now, or too many wait: the old hash does until the next time.
+      // The old hash stays in use until the next sign-in.
       return null
     }
   }
 
-  /** As `isPassword`; false, after as long a time, where there is no hash (null or empty). */
+  /** As `isPassword`; without a hash (null or empty) false, after the same time. */
   async matches(passwordHash: string | null, password: string): Promise<boolean> {
     const has = passwordHash !== null && passwordHash !== ''
-    const order = { kind: 'compare', password, passwordHash: has ? passwordHash : NOBODY } as const
+    const order = {
+      kind: 'compare',
+      password,
+      passwordHash: has ? passwordHash : MISSING_HASH,
+    } as const
     return (await this.answerTo(order)) === true && has
   }
 
-  /** Ends the thread; whoever waits is told that it ended. */
+  /** Ends the thread; waiting jobs reject. */
   async close(): Promise<void> {
     for (const { reject } of this.waiting.splice(0)) reject(ended())
     await this.thread?.terminate()
@@ -65,9 +69,13 @@ export class PasswordQueue {
 
   private answerTo(order: PasswordJob): Promise<unknown> {
     if (this.waiting.length >= MAX_WAITING) {
-      throw new GatewayError('rate_limited', 'Too many people sign in right now; try again.', {
-        retryAfterSeconds: 2,
-      })
+      throw new GatewayError(
+        'rate_limited',
+        'Too many sign-ins are in progress: try again in a moment.',
+        {
+          retryAfterSeconds: 2,
+        },
+      )
     }
     return new Promise((resolve, reject) => {
       this.waiting.push({ order, resolve, reject })
@@ -79,7 +87,7 @@ export class PasswordQueue {
     const job = this.waiting.shift() ?? null
     this.running = job
     if (job === null) {
-      // A thread with nothing to do keeps no process alive.
+      // An idle thread does not keep the process running.
       this.thread?.unref()
       return
     }
@@ -97,7 +105,7 @@ export class PasswordQueue {
     let reason = ended()
     thread.once('error', (error) => (reason = error))
     thread.once('exit', () => {
-      // The next order gets another.
+      // The next job starts a new thread.
       this.thread = null
       this.running?.reject(reason)
       this.next()
@@ -107,5 +115,5 @@ export class PasswordQueue {
 }
 
 function ended(): Error {
-  return new Error('the thread for passwords ended')
+  return new Error('the password thread exited')
 }

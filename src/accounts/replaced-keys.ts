@@ -1,15 +1,13 @@
 /**
- * Keys that a rotation replaced, and that have expired since. A rotation may exceed the plan's number of keys for a
- * time, after which the old key counts no more.
+ * Revokes replaced keys that have expired. A rotation may exceed the plan's number of keys for a time; afterwards the
+ * old key no longer counts.
  */
 import type { Store } from '../store/store.js'
 
 /** Keys of one page of the list. */
 const PAGE = 100
 
-/**
- * Revokes keys that were replaced and have expired since, so that they no longer count for the plan; how many.
- */
+/** Revokes expired replaced keys, so that they no longer count for the plan. Resolves to their number. */
 export async function revokeReplacedKeys(
   store: Pick<Store, 'listKeys' | 'revokeKey'>,
   accountId: string,

@@ -11,7 +11,7 @@ import { createKey, UNLIMITED_KEYS, type CreatedKey, type NewKey, type Plans } f
 /** How long an account may have one key more than its plan allows. */
 export const ROTATION_MS = 24 * 3_600_000
 
-/** A rotation. */
+/** Options of a rotation. */
 export interface Rotation {
   readonly store: Store
   readonly plans: Plans
@@ -19,28 +19,28 @@ export interface Rotation {
   readonly old: ApiKey
   /** Ms since 1970. */
   readonly now: () => number
-  /** What it leaves in the audit trail. */
-  readonly told: (made: ApiKey) => readonly AuditEntry[]
+  /** Entries for the audit trail. */
+  readonly audit: (made: ApiKey) => readonly AuditEntry[]
 }
 
-/** The new key, and when the old one ends; null: when it is revoked. */
+/** The new key, and when the old one expires; null if only by a revocation. */
 export interface Rotated extends CreatedKey {
   readonly oldEndsAtMs: number | null
 }
 
 /**
- * Makes the successor. Throws `malformed_request` if the old key does not work, `plan_limit` if the account has more
- * keys than its plan allows already, and what `createKey` throws.
+ * Creates the new key. Throws `malformed_request` if the old key is not active, `plan_limit` if the account already
+ * has more keys than its plan allows, and the errors of `createKey`.
  */
 export async function rotateKey(rotation: Rotation): Promise<Rotated> {
-  const { store, plans, account, old, now, told } = rotation
+  const { store, plans, account, old, now, audit } = rotation
   const nowMs = now()
   if (old.revokedAtMs !== undefined || (old.expiresAtMs ?? nowMs + 1) <= nowMs) {
     throw new GatewayError('malformed_request', 'This key no longer works. Create a new one.')
   }
   const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
   const more = { ...plans, [account.plan]: { ...plans[account.plan], maxKeys: maxKeys + 1 } }
-  const made = await createKey(store, more, account, old.name, wanted(old, now), told).catch(
+  const made = await createKey(store, more, account, old.name, wanted(old, now), audit).catch(
     (error: unknown) => {
       if (error instanceof GatewayError && error.kind === 'plan_limit') throw tooMany(maxKeys)
       throw error

@@ -1,6 +1,6 @@
 /**
- * What the gateway knows of models: the look-up by id.
- * Knows no file and no schema, so that a worker does not load them; `catalogue-schema.ts` does.
+ * Finds a model in the catalogue by its id. This file reads no YAML and no schema, so that workers do not load them;
+ * `schema/catalogue-schema.ts` does.
  */
 import type { ModelFacts } from '../chat/model.js'
 import type { Catalogue, UpstreamConfig } from './config.js'
@@ -12,7 +12,7 @@ export function createCatalogue(models: readonly ModelFacts[]): Catalogue {
     byId.set(facts.id, facts)
     for (const variant of facts.variants ?? []) byId.set(variant, facts)
   }
-  // A request asks several times for the same one.
+  // One request looks the same model up several times.
   let lastAsked = ''
   let lastFound: ModelFacts | null = null
   return {
@@ -26,7 +26,7 @@ export function createCatalogue(models: readonly ModelFacts[]): Catalogue {
   }
 }
 
-/** The catalogue with the models that upstreams list and that it does not have. Its own entries hold. */
+/** The catalogue, with the models that upstreams list and it does not contain. The catalogue's own entries win. */
 export function withListed(
   catalogue: Catalogue,
   upstreams: readonly Pick<UpstreamConfig, 'models'>[],
@@ -41,7 +41,7 @@ export function withListed(
   return more.length === 0 ? catalogue : createCatalogue([...catalogue.models, ...more])
 }
 
-/** Exact, else the longest known id that `asked` extends with `-`: one look-up per dash. */
+/** The exact id, else the longest id in the catalogue that `requested` extends with `-`: one lookup per dash. */
 function findExtended(byId: ReadonlyMap<string, ModelFacts>, asked: string): ModelFacts | null {
   const exact = byId.get(asked)
   if (exact !== undefined) return exact
@@ -52,7 +52,7 @@ function findExtended(byId: ReadonlyMap<string, ModelFacts>, asked: string): Mod
   return null
 }
 
-/** What an id says by its beginning of a model that is in no catalogue; the first that fits counts. */
+/** Facts about models that are in no catalogue, by the start of their id; the first match counts. */
 const FAMILIES: readonly (readonly [RegExp, Omit<ModelFacts, 'id' | 'createdAtSeconds'>])[] = [
   [/^claude-/, { family: 'anthropic' }],
   [/^gemini-[12]\b/, { family: 'google', callSignatures: false }],
@@ -61,9 +61,8 @@ const FAMILIES: readonly (readonly [RegExp, Omit<ModelFacts, 'id' | 'createdAtSe
 ]
 
 /**
- * The facts to work with for any id: the catalogue's, else what is true of its family, told by the
- * id's beginning, with everything else not known. An id of no known family counts as `openai`, since
- * any other upstream is one that speaks its format.
+ * The facts for any id: the catalogue's, else those of the family that the start of the id names; all other facts are
+ * unknown. An id without a known family counts as `openai`, because the remaining upstreams use OpenAI's format.
  */
 export function factsFor(catalogue: Catalogue, modelId: string): ModelFacts {
   const known = catalogue.find(modelId)
@@ -71,7 +70,7 @@ export function factsFor(catalogue: Catalogue, modelId: string): ModelFacts {
   return factsOfFamily(modelId, 'openai')
 }
 
-/** What the beginning of an id tells of a model; `otherwise` is the family if it tells nothing. */
+/** The facts that the start of an id implies; `otherwise` is the family if it implies none. */
 export function factsOfFamily(id: string, otherwise: string): ModelFacts {
   const family = FAMILIES.find(([pattern]) => pattern.test(id))?.[1] ?? { family: otherwise }
   return { ...family, id, createdAtSeconds: 0 }

@@ -24,10 +24,10 @@ export type {
   UpstreamTlsConfig,
 } from './upstreams/upstream.js'
 
-/** When requests are refused because the process cannot serve them in time. Lists have one bound for each level. */
+/** Thresholds for refusing requests that the process cannot serve in time. Lists have one threshold per level. */
 export interface OverloadConfig {
   readonly enabled: boolean
-  /** Requests under way in one worker. */
+  /** Requests in progress in one worker. */
   readonly maxInflight: number
   readonly delayMs: readonly number[]
   readonly heapShare: readonly number[]
@@ -36,7 +36,7 @@ export interface OverloadConfig {
   readonly holdMs: number
 }
 
-/** Listeners, processes and what one request may take. */
+/** Listeners, processes and the limits of one request. */
 export interface ServerConfig {
   readonly host: string
   readonly port: number
@@ -50,54 +50,54 @@ export interface ServerConfig {
   readonly maxConnections: number
   readonly headersTimeoutMs: number
   readonly keepAliveMs: number
-  /** How long a client may read nothing of a reply. */
+  /** How long a client may read no byte of a reply. */
   readonly clientStallMs: number
   /** Addresses and networks. */
   readonly trustedProxies: readonly string[]
-  /** Origins whose pages may use the data plane, or `*`; empty: none. */
+  /** Origins whose pages may use the data plane, or `*`; empty for none. */
   readonly cors: { readonly origins: readonly string[] }
   readonly overload: OverloadConfig
-  /** Absolute paths; null: plain HTTP/1.1. */
+  /** Absolute paths; null for HTTP/1.1 without TLS. */
   readonly tls: TlsFiles | null
-  /** Required for a rollback on the ops port; null: rollbacks are refused there. */
+  /** Required for a rollback on the ops port; null if rollbacks are refused there. */
   readonly adminToken: string | null
 }
 
-/** For how many seconds a key is believed: without asking again, and while the store is away. */
+/** How long a key is cached: before it is looked up again, and while the store is unavailable. */
 export interface AuthConfig {
   readonly freshSeconds: number
   readonly staleSeconds: number
 }
 
-/** How reasoning state is kept between the turns of a conversation. */
+/** Storage of reasoning state between the turns of a conversation. */
 export interface EscrowConfig {
   readonly enabled: boolean
-  /** Null: a new one with every start. */
+  /** Null for a new key at every start. */
   readonly key: string | null
   readonly ttlSeconds: number
-  /** Of the store. */
+  /** In the store. */
   readonly maxEntries: number
-  /** Of the store. */
+  /** In the store. */
   readonly maxBytes: number
-  /** Of each process. */
+  /** In each process. */
   readonly memoryBytes: number
 }
 
-/** An OpenID Connect provider that people may sign in with. */
+/** An OpenID Connect provider for signing in. */
 export interface OidcConfig {
   readonly issuer: string
   readonly clientId: string
-  /** Null: a public client. */
+  /** Null for a public client. */
   readonly clientSecret: string | null
-  /** What the button says. */
+  /** The label of the button. */
   readonly name: string
   readonly createAccounts: boolean
 }
 
-/** The web page for account holders. */
+/** The dashboard. */
 export interface DashboardConfig {
   readonly enabled: boolean
-  /** An origin, such as `https://llm.example.com`; null: the one that a page was loaded from. */
+  /** An origin such as `https://llm.example.com`; null for the origin that the page was loaded from. */
   readonly publicUrl: string | null
   readonly selfSignUp: boolean
   readonly grafanaUrl: string | null
@@ -106,7 +106,7 @@ export interface DashboardConfig {
 
 /** Traces. */
 export interface TelemetryConfig {
-  /** Base URL of the receiver; null: as the environment says. */
+  /** Base URL of the receiver; null for the one in the environment. */
   readonly otlp: string | null
   readonly captureContent: boolean
 }
@@ -119,62 +119,62 @@ export interface NotifyConfig {
   readonly allowPrivateAddress: boolean
 }
 
-/** How much is logged. */
+/** Which lines are logged. */
 export interface LogConfig {
   readonly level: LogLevel
-  /** Share of successful requests whose line is written, 0 to 1. */
+  /** Share of successful requests that are logged, 0 to 1. */
   readonly sampleSuccess: number
-  /** A success that took longer has its line in any case. */
+  /** Slower successful requests are always logged. */
   readonly slowMs: number
 }
 
-/** How much is read on after clients have left. */
+/** Limits on reading replies after the client has disconnected. */
 export interface AfterDisconnectConfig {
-  /** Of each process. */
+  /** In each process. */
   readonly maxStreams: number
   readonly maxMs: number
 }
 
-/** What the ledger keeps, and where rows wait while it is away. */
+/** Retention of ledger entries, and the spool for entries while the store is unavailable. */
 export interface LedgerConfig {
   readonly keepDays: number
   readonly hoursDays: number
   readonly daysDays: number
   /** An absolute folder. */
   readonly spool: string
-  /** Of each process. */
+  /** In each process. */
   readonly spoolMaxBytes: number
-  /** Entries keep the message that a failed request was answered with. */
+  /** Whether entries contain the error message that the client received. */
   readonly errorMessages: boolean
   readonly whenFull: 'serve' | 'refuse'
 }
 
-/** Whether and how pictures and files that a client names by URL are fetched for an upstream. */
+/** Whether and how the gateway fetches images and files that a client names by URL. */
 export interface FetchMediaConfig {
   readonly enabled: boolean
   readonly maxBytes: number
   readonly maxPerRequest: number
   readonly timeoutMs: number
-  /** Fetches at once in one process. */
+  /** Concurrent fetches in one process. */
   readonly concurrency: number
   readonly allowPrivateAddress: boolean
 }
 
-/** What a plan costs and allows. */
+/** Price and limits of a plan. */
 export interface PlanConfig {
   readonly priceUsd: number
-  /** Null is unlimited. */
+  /** Null if unlimited. */
   readonly maxKeys: number | null
-  /** Of each account, all its keys together. */
+  /** For each account, over all its keys. */
   readonly limits: KeyLimits
 }
 
-/** A label of keys: each value is counted by itself, over all accounts. */
+/** A label of keys: each value has its own count, over all accounts. */
 export type LabelScope = `label:${string}`
 
-/** A rule that limits use; it applies where every selector that is not null fits. */
+/** A rate limit or budget. It applies to the requests that match every selector that is not null. */
 export interface LimitConfig {
-  /** What is counted. */
+  /** What the limit is counted for. */
   readonly scope: 'key' | 'account' | 'model' | 'upstream' | LabelScope
   readonly plan: PlanName | null
   /** An id. */
@@ -182,23 +182,23 @@ export interface LimitConfig {
   /** An id. */
   readonly key: string | null
   readonly model: string | null
-  /** Of a model's id. */
+  /** Start of a model's id. */
   readonly prefix: string | null
   readonly upstream: string | null
   readonly amounts: KeyLimits
 }
 
-/** How limits and budgets are kept. */
+/** Settings of limits and budgets. */
 export interface LimitingConfig {
-  /** How a budget treats a model of unknown price. */
+  /** How a budget counts a model without a known price. */
   readonly unknownPrice: 'assume' | 'allow' | 'refuse'
   /** US dollars per million tokens, for `assume`. */
   readonly assumedPrice: { readonly input: number; readonly output: number }
   /** Reply tokens that a budget reserves if no maximum is known; null: the request is refused. */
   readonly unknownLength: number | null
-  /** Of an answer, for `tokens_per_minute`, where the request names no maximum. */
+  /** Tokens of a reply, for `tokens_per_minute`, if the request sets no maximum. */
   readonly assumedOutputTokens: number
-  /** While the store does not answer. */
+  /** Used while the store is unavailable. */
   readonly away: {
     /** Processes that share the limits. */
     readonly processes: number
@@ -214,7 +214,7 @@ export interface Config {
   readonly store: string
   readonly auth: AuthConfig
   readonly escrow: EscrowConfig
-  /** For how long answers are kept that clients go on from by name; 0: not at all. */
+  /** How long responses are stored that clients can continue by id; 0 if they are not stored. */
   readonly responses: { readonly storeSeconds: number }
   readonly dashboard: DashboardConfig
   readonly log: LogConfig
@@ -223,7 +223,7 @@ export interface Config {
   readonly onLoss: 'report' | 'reject'
   readonly afterDisconnect: AfterDisconnectConfig
   readonly ledger: LedgerConfig
-  /** Whether a user's message may be put before a conversation that an assistant's begins. */
+  /** Whether the gateway may insert a user message before a conversation that starts with an assistant message. */
   readonly allowSyntheticUser: boolean
   readonly fetchMedia: FetchMediaConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
@@ -233,37 +233,37 @@ export interface Config {
   readonly limiting: LimitingConfig
 }
 
-/** What the gateway knows of models. */
+/** The models with their prices and limits. */
 export interface Catalogue {
-  /** In file order; what `GET /v1/models` lists. */
+  /** In file order; listed by `GET /v1/models`. */
   readonly models: readonly ModelFacts[]
   /**
-   * The facts for an id: exact, else the longest catalogue id that it extends with `-` (a dated
+   * The facts for an id: of the exact id, else of the longest catalogue id that it extends with `-` (a dated
    * variant), else null.
    */
   find(id: string): ModelFacts | null
 }
 
-/** Something that differs from the generation before. */
+/** A setting that differs from the previous generation. */
 export interface SettingChange {
   /** In the file's spelling: `upstreams.openai.timeouts.idle_ms`. */
   readonly path: string
-  /** JSON, secrets masked; null: it was not there. */
+  /** JSON, secrets masked; null if the setting is new. */
   readonly before: string | null
-  /** JSON, secrets masked; null: it is gone. */
+  /** JSON, secrets masked; null if the setting was removed. */
   readonly after: string | null
 }
 
-/** One generation of the configuration. A request holds the one it started with. */
+/** One generation of the configuration. A request keeps the generation that it started with. */
 export interface Snapshot {
   readonly generation: number
-  /** SHA-256 of the file's text and of its catalogue's, hex. */
+  /** SHA-256 of the texts of the file and its catalogue, hex. */
   readonly fileHash: string
   readonly loadedAtMs: number
   readonly config: Config
   readonly catalogue: Catalogue
-  /** What differs from the generation before; empty for the first. */
+  /** Differences from the previous generation; empty for the first. */
   readonly changes: readonly SettingChange[]
-  /** Settings that the file changed and that need a restart, such as `server.port`; `config` has the values in force. */
+  /** Changed settings that need a restart, such as `server.port`; `config` has the values in force. */
   readonly waitingForRestart: readonly string[]
 }

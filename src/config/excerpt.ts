@@ -1,17 +1,17 @@
 /**
- * The line of a file at a problem, with a caret under its column, for a terminal. Values that may be secrets are
- * covered with asterisks of the same length. Pure.
+ * Prints the line of a file with a problem and a caret under its column, for a terminal. Values that may be secrets
+ * are replaced with asterisks of the same length.
  */
 import { hideSecrets } from '../secrets/redact-secrets.js'
 
-/** A longer line is shown around the column. */
+/** A longer line is cut to this length around the column. */
 const MAX_COLUMNS = 160
-/** Keys whose value may be a secret, or whose map may hold some. */
+/** Keys whose values may be secrets or may contain some. */
 const SECRET_KEY =
   /(?:keys?|token|secret|password|passphrase|authorization)$|^(?:headers|query|escrow)$/i
-/** What may be shown of a part that may hold a secret: keys and placeholders. */
+/** What is shown of a line that may contain a secret: keys and placeholders. */
 const SHOWN = /\$\{[\w:/.-]*\}|\b[a-z_]{1,40}:(?=\s|$)|[\s{}[\],:"'-]+/g
-/** Of this length and of letters and digits, a word may be a key. */
+/** A word of at least this length of letters and digits may be a key. */
 const LONG_WORD = /[\w+/=-]{20,}/g
 
 /**
@@ -24,21 +24,21 @@ export function excerpt(text: string, line: number, column: number): string | nu
   if (source === undefined || source.trim() === '') return null
   const from = column <= MAX_COLUMNS ? 0 : column - 1 - MAX_COLUMNS / 2
   const covered = covering(source, isWithinSecrets(lines, line - 1))
-  // Control characters would move the caret or command the terminal.
+  // Control characters could move the caret or control the terminal.
   const shown = covered.slice(from, from + MAX_COLUMNS).replace(/[\p{Cc}\p{Cf}]/gu, ' ')
   const number = String(line).padStart(4)
   const caret = '^'.padStart(column - from)
   return `${number} | ${shown.trimEnd()}\n${' '.repeat(number.length)} | ${caret}`
 }
 
-/** The line with asterisks for what may be a secret, as long as before. */
+/** The line with asterisks in place of possible secrets; its length does not change. */
 function covering(source: string, isSecret: boolean): string {
   if (isSecret || !/[\w"']\s*:(?:\s|$)/.test(source)) return coverAll(source)
   const start = secretStart(source) ?? source.length
   return coverForms(source.slice(0, start)) + coverAll(source.slice(start))
 }
 
-/** Where the value of the first key that may hold a secret begins, or an address with a password; else null. */
+/** The column where the value of the first possibly secret key starts, or a URL with a password; else null. */
 function secretStart(source: string): number | null {
   const address = source.indexOf('://')
   const end = address === -1 || !source.includes('@', address) ? null : address
@@ -64,11 +64,11 @@ function coverForms(part: string): string {
   const covered = part.replace(LONG_WORD, (word) =>
     /\d/.test(word) && /[a-z]/i.test(word) ? '*'.repeat(word.length) : word,
   )
-  // What else looks like a key changes the length, so all of it is covered.
+  // `hideSecrets` changes the length, so a line with other possible secrets is masked completely.
   return hideSecrets(covered) === covered ? covered : coverAll(part)
 }
 
-/** Whether one of the keys that enclose the line may hold secrets. */
+/** Whether a key around the line may contain secrets. */
 function isWithinSecrets(lines: readonly string[], index: number): boolean {
   let indent = indentOf(lines[index] ?? '')
   for (let at = index - 1; at >= 0 && indent > 0; at--) {

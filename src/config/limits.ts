@@ -1,15 +1,16 @@
 /**
- * Limits of the file as the code reads them, and what is wrong with them as a whole.
- * Counts nothing; `limits/rules.ts` says which request falls under which.
+ * Resolves limits and checks the rules that the schema cannot express. `limits/rules.ts` matches requests with
+ * limits.
  */
 import type { KeyLimits } from '../accounts/account.js'
 import type { JsonObject } from '../chat/json.js'
 import type { LimitConfig, LimitingConfig } from './config.js'
-import { nearest, type Path, type ReportFinding } from './problem.js'
+import type { Path, ReportFinding } from './problem.js'
 import type { FileValues } from './schema/schema.js'
+import { reportUnknownUpstream } from './upstreams/unknown-upstream.js'
 
 type LimitValues = FileValues['limits'][number]
-/** The keys that limit something, and what the code calls them. */
+/** The keys that set a limit, and their names in the code. */
 const AMOUNTS = [
   ['requests_per_minute', 'requestsPerMinute', 1],
   ['tokens_per_minute', 'tokensPerMinute', 1],
@@ -19,33 +20,32 @@ const AMOUNTS = [
 ] as const
 const SELECTORS = ['plan', 'account', 'key', 'model', 'prefix', 'upstream'] as const
 
-/** Tells what the schema cannot: rules that limit nothing, select nothing, or stand twice. */
+/** Reports rules without a limit, with unknown names, and duplicates. */
 export function checkLimits(values: FileValues, report: ReportFinding): void {
   const upstreams = Object.keys(values.upstreams)
-  const places = new Map<string, number>()
+  const firsts = new Map<string, number>()
   values.limits.forEach((rule, index) => {
     const path: Path = ['limits', index]
     const given = AMOUNTS.filter(([name]) => rule[name] !== undefined)
     if (given.length === 0) {
-      report(path, `limits nothing: give it one of ${AMOUNTS.map(([name]) => name).join(', ')}`)
+      report(path, `sets no limit: add one of ${AMOUNTS.map(([name]) => name).join(', ')}`)
     }
     if (rule.model !== undefined && rule.prefix !== undefined) {
-      report(path, 'must have either model or prefix, or neither')
+      report(path, 'must have model or prefix, not both')
     }
     if (rule.upstream !== undefined && !upstreams.includes(rule.upstream)) {
-      const meant = nearest(rule.upstream, upstreams)
-      report([...path, 'upstream'], 'names no upstream of this file', meant)
+      reportUnknownUpstream(rule.upstream, upstreams, [...path, 'upstream'], report)
     }
     for (const [name] of given) {
       const what = JSON.stringify([name, rule.scope, ...SELECTORS.map((each) => rule[each])])
-      const first = places.get(what)
-      if (first === undefined) places.set(what, index)
-      else report([...path, name], `is limited already, for the same requests, by limits[${first}]`)
+      const first = firsts.get(what)
+      if (first === undefined) firsts.set(what, index)
+      else report([...path, name], `is a duplicate: limits[${first}] limits the same requests`)
     }
   })
 }
 
-/** The rules in the order of the file. */
+/** In the order of the file. */
 export function limitsOf(values: FileValues): LimitConfig[] {
   return values.limits.map((rule) => ({
     scope: rule.scope,
@@ -59,7 +59,7 @@ export function limitsOf(values: FileValues): LimitConfig[] {
   }))
 }
 
-/** What a rule or a plan limits; what it does not say is left out. */
+/** The limits that a rule or a plan sets; others are absent. */
 export function amountsOf(values: Pick<LimitValues, (typeof AMOUNTS)[number][0]>): KeyLimits {
   const amounts: KeyLimits = {}
   for (const [name, field, unit] of AMOUNTS) {
@@ -69,7 +69,7 @@ export function amountsOf(values: Pick<LimitValues, (typeof AMOUNTS)[number][0]>
   return amounts
 }
 
-/** A rule in the file's spelling, for `/config`. */
+/** A limit in the file's spelling, for `/config`. */
 export function shownLimit(rule: LimitConfig): JsonObject {
   const shown: JsonObject = { scope: rule.scope }
   for (const name of SELECTORS) {
@@ -89,7 +89,7 @@ export function shownAmounts(amounts: KeyLimits): JsonObject {
   return shown
 }
 
-/** How limits are kept. `workers` is the number of this gateway's processes. */
+/** Settings of limits. `workers` is the number of this gateway's processes. */
 export function limitingOf({ limiting }: FileValues, workers: number): LimitingConfig {
   const { away } = limiting
   return {

@@ -1,7 +1,8 @@
 /**
- * Reads a configuration file: YAML, placeholders, schema, rules; a `Config` or a list of problems.
- * Starts nothing, writes nothing, keeps only the last catalogue.
+ * Loads a configuration file: YAML, placeholders, schema, rules. Returns a `Config` or a list of problems, and
+ * changes nothing except that it caches the last catalogue.
  */
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -30,14 +31,16 @@ import { located, parseYaml } from './yaml.js'
 /** Variables by name, as in `process.env`. */
 export type Env = Readonly<Record<string, string | undefined>>
 
-/** All that was read to build a generation; another process given it builds the same. Holds secrets. */
+/**
+ * All texts that a generation was built from; another process builds the same generation from them. Contains secrets.
+ */
 export interface ConfigSources {
-  /** The file's path, absolute; other paths start at its folder. */
+  /** The file's absolute path; relative paths in it start at its folder. */
   readonly path: string
   readonly text: string
-  /** The text of the other files (catalogue, `.env`, `${file:…}`) by absolute path; null: not readable. */
+  /** The other files (catalogue, `.env`, `${file:…}`) by absolute path; null if not readable. */
   readonly files: Readonly<Record<string, string | null>>
-  /** The catalogue among them; null if loading did not get so far. */
+  /** The catalogue; null if loading failed before it. */
   readonly catalogue: CatalogueFile | null
 }
 
@@ -47,23 +50,23 @@ export interface CatalogueFile {
   readonly text: string
 }
 
-/** Texts to load in place of those on disk. */
+/** Texts to load instead of the files on disk. */
 export interface KeptTexts {
   readonly text: string
   readonly catalogue: string
 }
 
-/** A configuration that loaded. */
+/** A configuration without problems. */
 export interface Loaded {
   readonly ok: true
   readonly config: Config
   readonly catalogue: Catalogue
-  /** As `hashOf` the sources. */
+  /** `hashOf` the sources. */
   readonly fileHash: string
   readonly sources: ConfigSources & { readonly catalogue: CatalogueFile }
 }
 
-/** A loaded configuration, or all that is wrong with it. */
+/** A loaded configuration, or its problems. */
 export type LoadResult =
   | Loaded
   | {
@@ -72,20 +75,18 @@ export type LoadResult =
       readonly sources: ConfigSources
     }
 
-/** A larger file is refused; nginx and Envoy configurations of large fleets stay below 1 MiB. */
+/** Larger files are refused; nginx and Envoy configurations of large fleets are smaller than 1 MiB. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 const MAX_SECRET_BYTES = 64 * 1024
 
-/**
- * Reads the file, its catalogue, `.env` and secret files from disk; `kept` stands in for the first two. Never throws.
- */
+/** Reads the file, its catalogue, `.env` and secret files from disk; `kept` replaces the first two. Never throws. */
 export function loadConfig(path: string, env: Env, kept?: KeptTexts): LoadResult {
   const absolute = resolve(path)
   const text = kept === undefined ? readText(absolute) : kept.text
   return load({ path: absolute, text, catalogue: kept?.catalogue }, env, readText)
 }
 
-/** The same from texts that have been read already. Never throws. */
+/** The same from texts in memory. Never throws. */
 export function loadConfigText(
   { path, text, files }: Omit<ConfigSources, 'catalogue'>,
   env: Env,
@@ -95,7 +96,7 @@ export function loadConfigText(
   )
 }
 
-/** SHA-256 of a configuration's text and its catalogue's, hex: what tells one generation from another. */
+/** SHA-256 of the texts of a configuration and its catalogue, hex: identifies the content of a generation. */
 export function hashOf({ text, catalogue }: Pick<ConfigSources, 'text' | 'catalogue'>): string {
   const hash = createHash('sha256').update(text).update('\0')
   return hash.update(catalogue?.text ?? '').digest('hex')
@@ -106,7 +107,7 @@ type ReadFile = (absolutePath: string, maxBytes: number) => string | null
 interface LoadedTexts {
   readonly path: string
   readonly text: string | null
-  /** Left out: read from the file that the text names. */
+  /** If absent, the file that `text` names is read. */
   readonly catalogue?: string | undefined
 }
 
@@ -129,7 +130,7 @@ function load({ path, text, catalogue: kept }: LoadedTexts, env: Env, read: Read
   const around = {
     env: { ...parseEnv(variables ?? ''), ...setIn(env) },
     readFile: (file: string) => readRecorded(file, MAX_SECRET_BYTES),
-    whyUnreadable: (file: string) => whyUnreadable(resolve(folder, file), '64 KiB'),
+    whyUnreadable: (file: string) => whyUnreadable(resolve(folder, file), MAX_SECRET_BYTES),
   }
   const own = readConfig(path, text, around)
   if (own.config === null) return { ok: false, errors: own.errors, sources }
@@ -158,17 +159,20 @@ function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true
 }
 
-/** The variables that have a value: an empty one does not hide that of `.env`. */
+/** Variables with a value: an empty variable does not override `.env`. */
 function setIn(env: Env): Env {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => (value ?? '').trim() !== ''))
 }
 
 function catalogueMissing(path: string): Finding {
-  return { path: ['models'], message: `the catalogue '${path}' ${whyUnreadable(path, '4 MiB')}` }
+  return {
+    path: ['models'],
+    message: `the catalogue "${path}" ${whyUnreadable(path, MAX_FILE_BYTES)}`,
+  }
 }
 
 function unreadable(file: string): ConfigProblem {
-  const message = `the file ${whyUnreadable(file, '4 MiB')}`
+  const message = `the file ${whyUnreadable(file, MAX_FILE_BYTES)}`
   return { file, line: 1, column: 1, path: '', message, suggestion: null }
 }
 
@@ -181,7 +185,7 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
   if (yaml.errors.length > 0) return { config: null, errors: yaml.errors }
   const filled = fillPlaceholders(yaml.value, around)
   const { values, findings } = checked(fileSchema, filled.value, filled.filledPaths)
-  // A value that could not be filled in breaks other rules too; one fault is enough.
+  // A value whose placeholder failed also breaks other rules; one problem is enough.
   const unfilled = new Set(filled.findings.map((finding) => pathText(finding.path)))
   const others = findings.filter((finding) => !unfilled.has(pathText(finding.path)))
   const all = [...filled.findings, ...others]
@@ -210,7 +214,7 @@ function checkTls(files: TlsFiles): { setting: string; message: string } | null 
   }
 }
 
-/** A catalogue, or all that is wrong with its file. */
+/** A catalogue, or the problems of its file. */
 export interface CatalogueResult {
   readonly catalogue: Catalogue | null
   readonly errors: readonly ConfigProblem[]
@@ -218,7 +222,7 @@ export interface CatalogueResult {
 
 let lastCatalogue: (CatalogueResult & { file: string; text: string }) | null = null
 
-/** A reload seldom changes the catalogue, and reading it is nine tenths of a load. */
+/** Most reloads do not change the catalogue, and parsing it takes 90 % of a load. */
 function readCatalogueOnce(file: string, text: string): CatalogueResult {
   if (lastCatalogue?.file === file && lastCatalogue.text === text) return lastCatalogue
   const result = readCatalogue(file, text)
@@ -226,20 +230,20 @@ function readCatalogueOnce(file: string, text: string): CatalogueResult {
   return result
 }
 
-/** Reads the text of a catalogue; `file` is for the places of errors. Never throws. */
+/** Reads the text of a catalogue; `file` is the name in problems. Never throws. */
 export function readCatalogue(file: string, text: string): CatalogueResult {
   const yaml = parseYaml(file, text)
   if (yaml.errors.length > 0) return { catalogue: null, errors: yaml.errors }
   const { values, findings } = checked(catalogueSchema, yaml.value, new Set())
   if (values === null) return { catalogue: null, errors: located(findings, yaml) }
   const twice = duplicateIds(values).map(({ path, id }) => {
-    return { path, message: `the id '${id}' stands twice` }
+    return { path, message: `Duplicate id "${id}"` }
   })
   if (twice.length > 0) return { catalogue: null, errors: located(twice, yaml) }
   return { catalogue: createCatalogue(factsOfCatalogue(values)), errors: [] }
 }
 
-/** Checks against a schema. A text that came from a placeholder may stand where a number is due. */
+/** Validates a value. A text from a placeholder may be used for a number. */
 function checked<T>(
   schema: z.ZodType<T>,
   value: unknown,
@@ -255,7 +259,7 @@ function checked<T>(
   return { values: null, findings: findingsOf(result.error.issues, schema, value) }
 }
 
-/** Turns `'8080'` into 8080 and `'true'` into true where it came from a placeholder. */
+/** Converts `'8080'` to 8080 and `'true'` to true if the text came from a placeholder. */
 function retype(
   issue: z.core.$ZodIssue,
   value: unknown,
@@ -272,12 +276,13 @@ function retype(
   return Reflect.set(parent, key, typed)
 }
 
-/** The text without a byte order mark; null when it cannot be read, is too large or is no regular file. */
+/**
+ * The text without a byte order mark; null if the file is not readable, too large, not a regular file or not UTF-8.
+ */
 export function readText(path: string, maxBytes = MAX_FILE_BYTES): string | null {
   try {
-    return readBoundedFile(path, maxBytes)
-      .toString('utf8')
-      .replace(/^\uFEFF/, '')
+    const bytes = readBoundedFile(path, maxBytes)
+    return isUtf8(bytes) ? bytes.toString('utf8').replace(/^\uFEFF/, '') : null
   } catch {
     return null
   }

@@ -1,29 +1,29 @@
 /**
- * Fills `${VARIABLE}` and `${file:/path}` into the values of a parsed file.
- * Works on parsed values and not on text, so that no secret can change the file's structure.
- * Handles no YAML. The only values that may stay empty are `upstreams.*.api_key` and entries of `api_keys`.
+ * Replaces `${NAME}` and `${file:PATH}` in the values of a parsed file. Placeholders are replaced in parsed
+ * values and not in the text, so that a secret cannot change the structure. Only `upstreams.*.api_key` and entries of
+ * `api_keys` may be empty.
  */
 import type { Finding, Path } from './problem.js'
 
-/** The outside world of a file: variables and other files. */
+/** What placeholders refer to: variables and files. */
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The text of a file; a relative path starts at the configuration's folder. Null: not readable. */
+  /** The text of a file; a relative path starts at the configuration's folder. Null if it is not readable. */
   readFile(path: string): string | null
   /** Why `readFile` returned null, as the rest of a sentence: `does not exist`. */
   whyUnreadable(path: string): string
 }
 
-/** Where the keys of each upstream come from, by the upstream's name, in file order. */
+/** The sources of each upstream's keys, by the upstream's name, in file order. */
 export type KeySources = ReadonlyMap<string, readonly KeySource[]>
 
-/** The variable or file (`file:/path`) of one key, and whether it has a value. */
+/** The variable or file (`file:PATH`) of one key, and whether it has a value. */
 export interface KeySource {
   readonly source: string
   readonly isSet: boolean
 }
 
-/** A file's values after filling in. */
+/** The values of a file without placeholders. */
 export interface Filled {
   readonly value: unknown
   readonly findings: readonly Finding[]
@@ -32,14 +32,14 @@ export interface Filled {
   readonly filledPaths: ReadonlySet<string>
 }
 
-/** Most values of one file; aliases multiply them. */
+/** Maximum values of one file; aliases multiply them. */
 const MAX_VALUES = 1_000_000
-/** Deepest nesting; the schema needs eight, and an anchor may stand inside itself. */
+/** Maximum nesting; the schema needs eight levels, and an anchor may contain itself. */
 const MAX_DEPTH = 64
 
 const PLACEHOLDER = /\$(\$\{)|\$\{([^}]*)\}?/g
 
-/** Replaces every placeholder in every text value; `$${` stands for a plain `${`. */
+/** Replaces every placeholder in every text value; `$${` is an escaped `${`. */
 export function fillPlaceholders(value: unknown, around: Surroundings): Filled {
   const filling = new Filling(around)
   const filled = filling.walk(value, [])
@@ -65,7 +65,7 @@ class Filling {
   walk(value: unknown, path: Path): unknown {
     this.seen += 1
     if (this.seen === MAX_VALUES) {
-      this.findings.push({ path: [], message: `holds more than ${MAX_VALUES} values` })
+      this.findings.push({ path: [], message: `contains more than ${MAX_VALUES} values` })
     }
     if (this.seen >= MAX_VALUES) return null
     if (path.length > MAX_DEPTH) {
@@ -82,7 +82,7 @@ class Filling {
     for (const [key, item] of Object.entries(value)) {
       const at = [...path, key]
       if (key === '__proto__') {
-        this.findings.push({ path: at, atKey: true, message: 'this name cannot be used' })
+        this.findings.push({ path: at, atKey: true, message: 'must have another name' })
         continue
       }
       const filled = this.walk(item, at)
@@ -91,11 +91,14 @@ class Filling {
     return result
   }
 
-  /** The text filled in; `undefined` for an upstream's key whose variable is not set. */
+  /** The text without placeholders; `undefined` for an upstream's key whose variable is not set. */
   private text(value: string, path: Path): string | undefined {
     if (!value.includes('${')) return value
     if (path[0] === 'upstreams' && path[2] === 'quirks') {
-      this.findings.push({ path, message: 'placeholders are not read under quirks' })
+      this.findings.push({
+        path,
+        message: 'must not contain a placeholder: they are not replaced under quirks',
+      })
       return value
     }
     this.filledPaths.add(JSON.stringify(path))
@@ -104,10 +107,10 @@ class Filling {
     const filled = value.replace(PLACEHOLDER, (whole, escaped?: string, inner?: string) => {
       if (escaped !== undefined) return '${'
       const name = inner ?? ''
-      if (!whole.endsWith('}')) return this.fault(path, 'has a ${ without its }')
-      if (name.startsWith('file:')) return this.fromFile(name.slice('file:'.length), path)
+      if (!whole.endsWith('}')) return this.fault(path, 'contains ${ without a closing brace')
+      if (/^file:./.test(name)) return this.fromFile(name.slice('file:'.length), path)
       if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
-        return this.fault(path, 'has a placeholder that is neither ${NAME} nor ${file:/path}')
+        return this.fault(path, 'contains an invalid placeholder: use ${NAME} or ${file:PATH}')
       }
       const found = this.around.env[name]?.trim() ?? ''
       if (key) this.addKeySource(path, { source: name, isSet: found !== '' })
@@ -117,7 +120,7 @@ class Filling {
     })
     if (unset.length === 0) return filled
     if (key) return undefined
-    this.fault(path, `the environment variable ${unset.join(', ')} is not set or is empty`)
+    this.fault(path, `the environment variable ${unset.join(', ')} is not set or empty`)
     return filled
   }
 
@@ -125,9 +128,9 @@ class Filling {
     if (isKey(path)) this.addKeySource(path, { source: `file:${file}`, isSet: true })
     const text = this.around.readFile(file)
     if (text === null) {
-      return this.fault(path, `the file '${file}' ${this.around.whyUnreadable(file)}`)
+      return this.fault(path, `the file "${file}" ${this.around.whyUnreadable(file)}`)
     }
-    if (text.trim() === '') return this.fault(path, `the file '${file}' is empty`)
+    if (text.trim() === '') return this.fault(path, `the file "${file}" is empty`)
     return text.trim()
   }
 

@@ -1,21 +1,21 @@
 /**
- * Secrets that stand in a configuration file itself, and variables that are written without their braces. For
- * `sluice check`, and only for texts that load. The notes name places and never values.
+ * Finds secrets in plain text and variables without braces in a configuration file, for the notes of `sluice check`.
+ * The text must be valid. Notes contain paths and no values.
  */
 import { pathText, type Path } from './problem.js'
 import { isSecretSetting, passwordsIn, SCHEME } from './secrets.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
-/** `$OPENAI_API_KEY`: what a shell fills in, and this file does not. */
+/** `$OPENAI_API_KEY`: a shell variable, which the configuration does not replace. */
 const BARE_VARIABLE = /^(?:bearer\s+)?\$([A-Za-z_][A-Za-z0-9_]*)$/i
-/** Beginnings of the providers' keys. */
+/** Prefixes of the providers' keys. */
 const KEY_PREFIX = /^(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|AIza|ya29|AKIA|ghp)[-_.A-Za-z0-9]/
 const LEAST_CHARS = 16
-/** Words of values that stand in for a key, as local servers and examples have them. */
+/** Placeholder values of local servers and examples. */
 const STAND_IN =
   /your|example|placeholder|change-?me|dummy|not[-_]?(?:needed|used|required)|x{4}|\.{3}|[<>*]/i
 
-/** One line for each, in the order of the file. */
+/** One line for each finding, in file order. */
 export function plainSecretNotes(file: string, text: string): string[] {
   const yaml = parseYaml(file, text)
   const notes: string[] = []
@@ -29,12 +29,12 @@ export function plainSecretNotes(file: string, text: string): string[] {
 function noteOf(value: string, path: Path): string | null {
   const name = BARE_VARIABLE.exec(value)?.[1]
   if (name !== undefined) {
-    return `$${name} is taken as it stands; write \${${name}} for the variable's value`
+    return `$${name} is not replaced: write \${${name}} for the variable's value`
   }
   if (value.includes('${')) return null
   const isHere = isSecretSetting(path) && looksLikeKey(value.replace(SCHEME, ''))
   if (!isHere && passwordsIn(value).length === 0) return null
-  return 'holds a secret in plain text; use ${VARIABLE} or ${file:/path}'
+  return 'contains a secret in plain text: use ${NAME} or ${file:PATH}'
 }
 
 function looksLikeKey(value: string): boolean {
@@ -53,6 +53,6 @@ function visit(value: unknown, path: Path, found: (text: string, path: Path) => 
   const entries: [PropertyKey, unknown][] = Array.isArray(value)
     ? value.map((item, index) => [index, item])
     : Object.entries(value)
-  // Parameters for the provider, in which nothing is filled in.
+  // Parameters for the provider, which cannot contain placeholders.
   for (const [key, item] of entries) if (key !== 'quirks') visit(item, [...path, key], found)
 }

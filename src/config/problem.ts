@@ -1,20 +1,21 @@
 /**
- * What is wrong with a configuration file, as data: where, which key, what to do.
- * Never holds a value of the file, since any value may be a secret.
+ * Problems of a configuration file: position, path, message, suggestion. A problem never contains a value of the
+ * file, since any value may be a secret.
  */
 import { z } from 'zod'
 import { hideSecrets } from '../secrets/redact-secrets.js'
+import { nearest } from './suggest.js'
 
-/** More problems than anyone reads at once. */
+/** More problems than a person reads at once. */
 export const MAX_PROBLEMS = 100
 
-/** The way from the top of a file to a value. */
+/** The keys and indexes from the root of a file to a value. */
 export type Path = readonly PropertyKey[]
 
 /** Adds a finding; `suggestion` is the correct word for a misspelt one. */
 export type ReportFinding = (path: Path, message: string, suggestion?: string | null) => void
 
-/** One thing that is wrong. `line` and `column` count from 1. */
+/** One problem. `line` and `column` count from 1. */
 export interface ConfigProblem {
   readonly file: string
   readonly line: number
@@ -22,24 +23,24 @@ export interface ConfigProblem {
   /** `routes[2].hedge`; empty for the file as a whole. */
   readonly path: string
   readonly message: string
-  /** What was probably meant, or null. */
+  /** The probable spelling, or null. */
   readonly suggestion: string | null
 }
 
-/** A problem before its place in the text is known. */
+/** A problem before its position in the text is known. */
 export interface Finding {
   readonly path: Path
-  /** Set where the key itself is at fault and not its value. */
+  /** Set if the key itself is wrong and not its value. */
   readonly atKey?: boolean
   readonly message: string
   readonly suggestion?: string | null
 }
 
-/** `file:line:column: path: message (did you mean …?)`, the form that editors can jump to. */
+/** `file:line:column: path: message (did you mean …?)`, a form that editors can open. */
 export function formatProblem(problem: ConfigProblem): string {
   const place = `${problem.file}:${problem.line}:${problem.column}`
   const path = problem.path === '' ? '' : `${problem.path}: `
-  const hint = problem.suggestion === null ? '' : ` (did you mean '${problem.suggestion}'?)`
+  const hint = problem.suggestion === null ? '' : ` (did you mean "${problem.suggestion}"?)`
   return `${place}: ${path}${problem.message}${hint}`
 }
 
@@ -53,22 +54,7 @@ export function pathText(path: Path): string {
   return text
 }
 
-/** The candidate that is at most two edits (one for short words) away, or null. */
-export function nearest(word: string, candidates: Iterable<string>): string | null {
-  let best: string | null = null
-  let bestDistance = word.length <= 4 ? 2 : 3
-  for (const candidate of candidates) {
-    if (Math.abs(candidate.length - word.length) >= bestDistance) continue
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
-    if (distance < bestDistance) {
-      best = candidate
-      bestDistance = distance
-    }
-  }
-  return best
-}
-
-/** Findings of a failed check, with suggestions taken from the schema. `value` is what was checked. */
+/** Findings of a failed validation, with suggestions from the schema. `value` is the validated value. */
 export function findingsOf(
   issues: readonly z.core.$ZodIssue[],
   schema: z.ZodType,
@@ -80,8 +66,8 @@ export function findingsOf(
     if (issue.code === 'unrecognized_keys') {
       const known = keysAt(schema, issue.path)
       for (const key of issue.keys) {
-        const message = `unknown key '${shownKey(key)}'`
         const suggestion = nearest(key, known)
+        const message = unknownKeyText(key, suggestion === null ? known : [])
         findings.push({ path: [...issue.path, key], atKey: true, message, suggestion })
       }
       continue
@@ -94,7 +80,18 @@ export function findingsOf(
   return findings
 }
 
-/** What is wrong within a map where a map is one of several forms; else the issue itself. */
+/** More keys are not listed in a message. */
+const MAX_LISTED = 15
+
+/** `known`: the keys to list. */
+function unknownKeyText(key: string, known: readonly string[]): string {
+  const text = `Unknown key "${shownKey(key)}"`
+  return known.length === 0 || known.length > MAX_LISTED
+    ? text
+    : `${text}: use one of ${known.join(', ')}`
+}
+
+/** The errors inside a map if a map is one of several allowed forms; else the issue itself. */
 function withinUnion(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue]
   const within = issue.errors.find((errors) =>
@@ -108,10 +105,10 @@ function findingOf(issue: z.core.$ZodIssue, value: unknown): Finding {
   const { path } = issue
   const at = valueAt(value, path)
   if (issue.code === 'invalid_key') {
-    return { path, atKey: true, message: issue.issues[0]?.message ?? 'is no valid name' }
+    return { path, atKey: true, message: issue.issues[0]?.message ?? 'is not a valid name' }
   }
   if (at === undefined) return { path, message: 'is required' }
-  if (at === null) return { path, message: 'is blank; give a value or remove the key' }
+  if (at === null) return { path, message: 'has no value: set one or remove the key' }
   if (issue.code === 'invalid_value') {
     const options = issue.values.map(String)
     const message = `must be one of ${options.join(', ')}`
@@ -120,7 +117,7 @@ function findingOf(issue: z.core.$ZodIssue, value: unknown): Finding {
   return { path, message: durationText(path, at) ?? ruleText(issue) }
 }
 
-/** `3s` for a setting that is a number of milliseconds or seconds: the number that was meant; else null. */
+/** The number for `3s` in a setting in milliseconds or seconds; else null. */
 function durationText(path: Path, value: unknown): string | null {
   const name = path.findLast((step) => typeof step === 'string')
   const unit = /_(ms|seconds)$/.exec(String(name))?.[1]
@@ -132,8 +129,8 @@ function durationText(path: Path, value: unknown): string | null {
   const [, amount = '', of = ''] = written
   const ms = Math.round(Number(amount) * (DURATION_MS[of.toLowerCase()] ?? 1))
   return unit === 'ms'
-    ? `must be milliseconds as a number: ${ms}`
-    : `must be seconds as a number: ${ms / 1_000}`
+    ? `must be a number of milliseconds: ${ms}`
+    : `must be a number of seconds: ${ms / 1_000}`
 }
 
 const DURATION_MS: Partial<Record<string, number>> = {
@@ -163,8 +160,8 @@ const TYPE_NAMES: Partial<Record<string, string>> = {
   number: 'a number',
   int: 'a whole number',
   boolean: 'true or false',
-  object: 'a map of keys',
-  record: 'a map of names',
+  object: 'a map (KEY: VALUE)',
+  record: 'a map (NAME: VALUE)',
   array: 'a list',
 }
 
@@ -173,7 +170,7 @@ const UNITS: Partial<Record<string, string>> = {
   array: ' entries long',
 }
 
-/** The keys that a schema knows at a path; none where it takes any. */
+/** The keys of the schema at a path; none if it allows any. */
 function keysAt(schema: z.ZodType, path: Path): string[] {
   let at: unknown = unwrapped(schema)
   for (const step of path) {
@@ -206,31 +203,10 @@ export function valueAt(value: unknown, path: Path): unknown {
 }
 
 /**
- * A key as it may be printed: words, and what YAML and placeholders have (`<<`, `${NAME}`). One that does
- * not look like a key may be a misplaced secret.
+ * A key in printable form: words, and what YAML and placeholders contain (`<<`, `${NAME}`). Anything else may be a
+ * misplaced secret.
  */
 export function shownKey(key: string): string {
   const isPlain = /^[\p{L}\p{N} _.<${}-]{1,64}$/u.test(key) && hideSecrets(key) === key
   return isPlain ? key : '(unprintable)'
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  let before: number[] = []
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const same = a[i - 1] === b[j - 1]
-      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
-      const best = Math.min(
-        (row[j] ?? 0) + 1,
-        (next[j - 1] ?? 0) + 1,
-        (row[j - 1] ?? 0) + (same ? 0 : 1),
-      )
-      next.push(swapped ? Math.min(best, (before[j - 2] ?? 0) + 1) : best)
-    }
-    before = row
-    row = next
-  }
-  return row[b.length] ?? 0
 }

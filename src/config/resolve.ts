@@ -51,9 +51,8 @@ export function resolveConfig(
 }
 
 const FORMER_STORE =
-  "'lmdb:' is no longer supported: use 'sqlite:' and a file, as in sqlite:./data/sluice.db"
-const UNKNOWN_STORE =
-  "must be 'sqlite:' and a file, as in sqlite:./data/sluice.db, or a redis:// address"
+  'must not be lmdb:, which is no longer supported: use sqlite:PATH, as in sqlite:./data/sluice.db'
+const UNKNOWN_STORE = 'must be sqlite:PATH, as in sqlite:./data/sluice.db, or redis://HOST'
 
 /** The store with an absolute path; null after a finding. */
 function storeOf(store: string, folder: string, report: ReportFinding): string | null {

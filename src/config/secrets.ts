@@ -1,15 +1,15 @@
 /**
- * Which values of a configuration are secrets. Finds them by their names and forms wherever they stand, so
- * that a new setting does not have to be listed here.
+ * Decides which values of a configuration are secrets, by the names of settings and the form of values, so that a new
+ * setting does not have to be listed here.
  */
 import type { Config } from './config.js'
 import type { Path } from './problem.js'
 
 /** Settings whose value is a secret. */
 const SECRET_NAME = /(?:api_?keys?|escrow\.key|token|secret|password|passphrase)$/i
-/** Maps whose every value is taken for one. */
+/** Maps whose values are all treated as secrets. */
 const SECRET_MAP = /\.(?:headers|query)$/
-/** Headers that say nothing secret. */
+/** Headers whose values are not secrets. */
 const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   'accept',
   'anthropic-beta',
@@ -21,10 +21,10 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   'user-agent',
   'x-title',
 ])
-/** What stands before the secret in a header. */
+/** What precedes the secret in a header. */
 export const SCHEME = /^(bearer|basic)\s+/i
 
-/** All secrets in the configuration: keys, header and query values, passwords in addresses. */
+/** All secrets of the configuration: keys, values of headers and queries, passwords in URLs. */
 export function secretsOf(config: Config): string[] {
   const found = new Set<string>()
   visit(config, '', false, found)
@@ -32,7 +32,7 @@ export function secretsOf(config: Config): string[] {
   return [...found]
 }
 
-/** Whether a value at this place of the file is a secret by its name. */
+/** Whether the value at this path is a secret by its name. */
 export function isSecretSetting(path: Path): boolean {
   const names = path.filter((step) => typeof step === 'string')
   const isInMap = SECRET_MAP.test(`.${names.slice(0, -1).join('.')}`)
@@ -64,7 +64,7 @@ function addValue(value: string, found: Set<string>): void {
   found.add(pair.slice(pair.indexOf(':') + 1))
 }
 
-/** Passwords of an address, as written and decoded: between its user and its last `@`, and in its options. */
+/** Passwords in a URL, as written and decoded: between its user and its last `@`, and in its options. */
 export function passwordsIn(address: string): string[] {
   const scheme = address.indexOf('://')
   if (scheme === -1) return []
@@ -80,7 +80,7 @@ function decoded(password: string): string {
   try {
     return decodeURIComponent(password)
   } catch {
-    // It is no percent-encoding, and stands for itself.
+    // Not percent-encoded: the password is used unchanged.
     return password
   }
 }

@@ -1,7 +1,4 @@
-/**
- * One generation of the configuration: made once, frozen, and shown with its secrets masked.
- * Reads nothing; knows no file system and no clock.
- */
+/** Creates the immutable snapshot of one generation, and prints it with masked secrets. */
 import { createHash } from 'node:crypto'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import {
@@ -24,22 +21,22 @@ import { shownAmounts, shownLimit } from './limits.js'
 import type { AbortConfig, RouteConfig, ShadowConfig } from './routes/route.js'
 import { secretsOf } from './secrets.js'
 
-/** What a snapshot is made of: a successful load has it. */
+/** What a snapshot is created from; a successful load contains it. */
 export interface SnapshotParts {
   readonly config: Config
   readonly catalogue: Catalogue
   readonly fileHash: string
 }
 
-/** What a snapshot holds besides its values. */
+/** Properties of a snapshot besides its values. */
 export interface SnapshotNotes {
-  /** What differs from the generation before. */
+  /** Differences from the previous generation. */
   readonly changes?: readonly SettingChange[]
   /** Settings whose new values need a restart. */
   readonly waitingForRestart?: readonly string[]
 }
 
-/** An immutable snapshot: every object in it is frozen. This process hides its secrets in what it writes from now on. */
+/** An immutable snapshot: every object in it is frozen. From now on this process masks its secrets in all output. */
 export function createSnapshot(
   parts: SnapshotParts,
   generation: number,
@@ -53,8 +50,8 @@ export function createSnapshot(
 }
 
 /**
- * The snapshot in the file's spelling for the ops listener's `/config`. Keys, header values and
- * texts set into bodies appear as `***` and four characters that tell one from another.
+ * The snapshot in the file's spelling, for `/config` on the ops port. Keys, header values and texts set into bodies
+ * are printed as `***` and four characters that distinguish them.
  */
 export function maskedConfig(snapshot: Snapshot): JsonObject {
   return {
@@ -67,7 +64,7 @@ export function maskedConfig(snapshot: Snapshot): JsonObject {
   }
 }
 
-/** What the masks by name have missed: a secret that stands in a setting meant for something else. */
+/** Masks the secrets that were not masked by name: those in settings for something else. */
 function withoutSecrets(value: JsonValue): JsonValue {
   if (typeof value === 'string') return hideSecrets(value, '***')
   if (Array.isArray(value)) return value.map(withoutSecrets)
@@ -118,7 +115,7 @@ function maskedLimiting(limiting: LimitingConfig): JsonObject {
   }
 }
 
-/** Without the credentials, which end with the last `@`, and the one option that is a secret. */
+/** Without credentials, which end at the last `@`, and without the secret option. */
 export function maskedStore(store: string): string {
   return store
     .replace(/^(rediss?[^/]*\/\/)(.*)@/, (_, scheme: string, secret: string) => {
@@ -129,7 +126,7 @@ export function maskedStore(store: string): string {
     })
 }
 
-/** Some receivers have a secret in the path of their URL. */
+/** The URLs of some receivers contain a secret. */
 function maskedNotify({ url, secret, ...rest }: NotifyConfig): JsonObject {
   const { origin, pathname, search } = new URL(url)
   const path = pathname + search
@@ -202,13 +199,13 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
   }
 }
 
-/** Certificates are as long as they are public: what tells two apart is enough. */
+/** Certificates are long and public: a hash is enough to compare two. */
 function maskedTls({ ca, cert, key, serverName }: UpstreamTlsConfig): JsonObject {
   const shown = (pem: string | null): string | null => (pem === null ? null : masked(pem))
   return { ca: shown(ca), cert: shown(cert), key: shown(key), server_name: serverName }
 }
 
-/** Without its credentials, which end with the last `@`. */
+/** Without credentials, which end at the last `@`. */
 function maskedProxy(proxy: string): string {
   return proxy.replace(/^(\w+:\/\/)(.*)@/, (_, scheme: string, secret: string) => {
     return `${scheme}${masked(secret)}@`
@@ -242,7 +239,7 @@ function shownShadow({ nanoUsdPerDay, ...shadow }: ShadowConfig): JsonObject {
   return { ...snakeKeys(shadow), usd_per_day: nanoUsdPerDay / 1e9 }
 }
 
-/** `***` and 16 bits of the secret's SHA-256: enough to compare two, useless to find one. */
+/** `***` and 16 bits of the secret's SHA-256: enough to compare two secrets, not to recover one. */
 export function masked(secret: string): string {
   return `***${createHash('sha256').update(secret).digest('hex').slice(0, 4)}`
 }

@@ -1,6 +1,6 @@
 /**
- * Reads YAML: a file's value with the places of its parts, or what is wrong with its syntax.
- * The only file that uses the YAML parser.
+ * Parses YAML: the value of a file with the positions of its parts, or the syntax errors. Only this file uses the
+ * YAML parser.
  */
 import {
   isAlias,
@@ -23,14 +23,14 @@ import {
 
 const MAX_ALIASES = 100
 
-/** A parsed file, with the places of its values in the text. */
+/** A parsed file with the positions of its values in the text. */
 export interface YamlFile {
   readonly value: unknown
   readonly errors: ConfigProblem[]
   readonly locate: (finding: Finding) => ConfigProblem
 }
 
-/** The file's value, or what is wrong with its syntax. `text` holds `${NAME}` anywhere. Never throws. */
+/** The file's value, or its syntax errors. `text` may contain `${NAME}` anywhere. Never throws. */
 export function parseYaml(file: string, text: string): YamlFile {
   const lines = new LineCounter()
   const at = (offset: number, path: Path, message: string, suggestion: string | null = null) => {
@@ -64,13 +64,13 @@ export function parseYaml(file: string, text: string): YamlFile {
     unshield(document)
     return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), errors, locate }
   } catch {
-    // The parser gives up by throwing on nesting thousands deep and on aliases that multiply.
-    const message = 'cannot be read as YAML: nested too deeply, or aliases multiply'
+    // The parser throws on nesting thousands of levels deep and on aliases that multiply.
+    const message = 'is not valid YAML: too deeply nested, or too many aliases'
     return { value: null, errors: [at(0, [], message)], locate }
   }
 }
 
-/** The findings with their places, in the order of the file; at most `MAX_PROBLEMS`. */
+/** The problems with their positions, in file order; at most `MAX_PROBLEMS`. */
 export function located(findings: readonly Finding[], yaml: YamlFile): ConfigProblem[] {
   return findings
     .slice(0, MAX_PROBLEMS)
@@ -78,13 +78,13 @@ export function located(findings: readonly Finding[], yaml: YamlFile): ConfigPro
     .sort((a, b) => a.line - b.line || a.column - b.column)
 }
 
-/** Stand-ins for braces, from the private use area, one for one so that places stay the same. */
+/** Replacements for braces from the private use area, of the same length so that positions do not change. */
 const OPEN = '\u{F8F1}'
 const CLOSE = '\u{F8F2}'
 
 /**
- * The text with `${NAME}` in a form that YAML takes anywhere. Its braces would end a plain value
- * inside `{ … }`, where people write `{ api_key: ${KEY} }` all the same.
+ * The text with `${NAME}` in a form that YAML accepts anywhere. Its braces would end a plain value inside `{ … }`, but
+ * users write `{ api_key: ${KEY} }`.
  */
 function shielded(text: string): string {
   return text.replace(/\$\{([^\s{}[\],"'`]*)\}/g, `$$${OPEN}$1${CLOSE}`)
@@ -100,7 +100,7 @@ function unshield(document: Document): void {
   })
 }
 
-/** Aliases of nothing, and too many of them; each with its offset. */
+/** Undefined aliases and too many aliases, each with its offset. */
 function aliasFaults(document: Document): [number, string][] {
   const faults: [number, string][] = []
   let count = 0
@@ -108,15 +108,15 @@ function aliasFaults(document: Document): [number, string][] {
     Alias(_key, alias) {
       count += 1
       if (count <= MAX_ALIASES && alias.resolve(document) === undefined) {
-        faults.push([startOf(alias) ?? 0, 'is an alias of an anchor that does not stand before it'])
+        faults.push([startOf(alias) ?? 0, 'is an alias without an anchor before it'])
       }
     },
   })
-  if (count > MAX_ALIASES) faults.push([0, `holds more than ${MAX_ALIASES} aliases`])
+  if (count > MAX_ALIASES) faults.push([0, `contains more than ${MAX_ALIASES} aliases`])
   return faults
 }
 
-/** What is wrong with the syntax, each with its offset. After a mistake the parser reports others that follow from it. */
+/** Syntax errors with their offsets. After the first error the parser reports others that follow from it. */
 function syntaxFaults(document: Document.Parsed, lines: LineCounter): [number, string][] {
   const faults = [...document.errors, ...document.warnings]
   const mistakes = faults
@@ -128,7 +128,7 @@ function syntaxFaults(document: Document.Parsed, lines: LineCounter): [number, s
   return [...twice, ...aliasFaults(document)]
 }
 
-/** Every key that stands in its map already. */
+/** Every key that is already in its map. */
 function duplicateKeys(document: Document.Parsed, lines: LineCounter): [number, string][] {
   const faults: [number, string][] = []
   visit(document, {
@@ -151,18 +151,20 @@ function duplicateKeys(document: Document.Parsed, lines: LineCounter): [number, 
 }
 
 function duplicateText(key: string, first: number, again: number): string {
-  return `the key '${shownKey(key)}' is in this map twice: on line ${first} and line ${again}`
+  return `Duplicate key "${shownKey(key)}" (lines ${first} and ${again})`
 }
 
-/** The parser's message up to where it would quote the file, since any part may be a secret. */
+/** The parser's message up to the point where it would quote the file, since any part may be a secret. */
 function syntaxText(code: string, message: string): string {
-  if (code === 'MULTIPLE_DOCS') return 'holds more than one YAML document'
-  if (code === 'BAD_SCALAR_START') return 'a plain value cannot begin with this character; quote it'
+  if (code === 'MULTIPLE_DOCS') return 'contains more than one YAML document'
+  if (code === 'BAD_SCALAR_START') return 'a plain value cannot start with this character: quote it'
   const [safe = ''] = message.split(/: |["\\]/)
-  return `cannot be read as YAML: ${safe.trim()}`
+  if (code === 'TAB_AS_INDENT')
+    return 'is not valid YAML: use spaces instead of tabs as indentation'
+  return `is not valid YAML: ${safe.trim()}`
 }
 
-/** Where a path's value (or its key) begins; for a missing value, where its map begins. */
+/** The offset of a path's value (or its key); for a missing value, that of its map. */
 function offsetOf(document: Document.Parsed, path: Path, atKey = false): number {
   let node: unknown = document.contents
   let offset = startOf(node) ?? 0

@@ -1,12 +1,12 @@
 /**
- * Reads files that a user names: regular files only, and never more than a given number of bytes. A FIFO without a
- * writer, a device without an end and a file that grows meanwhile neither hang the process nor fill its memory.
+ * Reads files that a user names: only regular files, and at most a given number of bytes. A FIFO without a writer, an
+ * endless device and a growing file neither block the process nor fill its memory.
  */
-import { closeSync, constants, existsSync, fstatSync, openSync, readSync } from 'node:fs'
+import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
 
-/** The file's content. Throws an Error that says why it cannot be read; `code` as Node's, `EFBIG` if too large. */
+/** The file's content. Throws an Error with the reason; `code` is Node's, or `EFBIG` if the file is too large. */
 export function readBoundedFile(path: string, maxBytes: number): Buffer {
-  // Opening a FIFO waits for its writer otherwise.
+  // Without O_NONBLOCK, opening a FIFO waits for its writer.
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const stat = fstatSync(fd)
@@ -19,13 +19,27 @@ export function readBoundedFile(path: string, maxBytes: number): Buffer {
   }
 }
 
-/** Why a file could not be read, as the rest of a sentence that names it; `limit` is the most that it may hold. */
-export function whyUnreadable(path: string, limit: string): string {
-  if (!existsSync(path)) return 'does not exist'
-  return `cannot be read, is no regular file, or is larger than ${limit}`
+/** Why a text file could not be read, as the rest of a sentence that names it. */
+export function whyUnreadable(path: string, maxBytes: number): string {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (stat === undefined) return 'does not exist'
+  if (stat.isDirectory()) return 'is a folder, not a file'
+  if (!stat.isFile()) return 'is not a regular file'
+  try {
+    accessSync(path, constants.R_OK)
+  } catch {
+    return 'is not readable: change its owner or permissions'
+  }
+  return stat.size > maxBytes ? `is larger than ${sizeText(maxBytes)}` : 'is not UTF-8 text'
 }
 
-/** The files of `/proc` have no size, and any file may grow: what is read is counted. */
+function sizeText(bytes: number): string {
+  return bytes >= MIB ? `${bytes / MIB} MiB` : `${bytes / 1024} KiB`
+}
+
+const MIB = 1_048_576
+
+/** Counts the bytes: files in `/proc` have no size, and any file may grow. */
 function readAll(fd: number, chunkBytes: number, maxBytes: number): Buffer {
   const chunks: Buffer[] = []
   let total = 0

@@ -1,11 +1,9 @@
-/**
- * Files that are shipped with the program, wherever it was installed or compiled to.
- */
+/** Finds files of the package, wherever it is installed or compiled to. */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The absolute path of a file of the package, named from the package's root. Throws where there is none. */
+/** The absolute path of a file, given relative to the package's root. Throws if it does not exist. */
 export function packageFile(name: string): string {
   let folder = dirname(fileURLToPath(import.meta.url))
   while (!existsSync(join(folder, 'package.json'))) {

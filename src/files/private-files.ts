@@ -1,28 +1,29 @@
 /**
- * Makes files that the gateway wrote earlier private to its user. New files are created so (`program.ts` sets the
- * umask); a version before that, a copy or a restored backup may have left wider ones.
+ * Makes existing files of the gateway private to its user. `program.ts` sets the umask for new files; an older
+ * version, a copy or a restored backup may have left wider permissions.
  */
 import { chmodSync, lstatSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** What stores and spools write, by its ending. Nothing else in a folder is touched. */
+/** Files of stores and spools, by their endings. Other files are not touched. */
 const OURS =
   /\.(?:db|db-wal|db-shm|db-journal|spool|spool\.damaged|lock)$|^store-[0-9a-f]{16}\.json$|^generation-\d+\.(?:yaml|json|shown\.json)$|^models-[0-9a-f]{16}\.yaml$|^gateway\.json$/
-/** Folders in a store's folder; they may be empty. */
+/** Subfolders of a store's folder; they may be empty. */
 const OUR_FOLDERS = new Set(['spool', 'generations'])
-/** A store has folders in its folder, and these have folders. */
+/** Depth of the subfolders. */
 const MAX_DEPTH = 3
 const OTHERS = 0o077
 
-/** The folders that hold data of this configuration: the embedded store's and the spool's. */
+/** The folders with data of this configuration: those of the embedded store and the spool. */
 export function dataFolders(store: string, spool: string): string[] {
   const path = /^sqlite:(.+)$/.exec(store)?.[1]
   return path === undefined ? [spool] : [dirname(path), spool]
 }
 
 /**
- * Gives the gateway's files in a folder mode 0600 and the folders in it that hold such files 0700. The folder itself
- * may be used for more, so `warn` is called when others may enter it, and for what cannot be changed.
+ * Sets mode 0600 on the gateway's files in a folder, and 0700 on subfolders with such files. The folder itself may
+ * have other uses, so its mode is not changed; `warn` is called if other users can enter it, and for files that
+ * cannot be changed.
  */
 export function makePrivate(folder: string, warn: (reason: string) => void): void {
   const stat = lstatSync(folder, { throwIfNoEntry: false })
@@ -30,10 +31,12 @@ export function makePrivate(folder: string, warn: (reason: string) => void): voi
   const isHeld = tighten(folder, MAX_DEPTH, warn)
   if (!isHeld || (stat.mode & OTHERS) === 0) return
   const mode = (stat.mode & 0o777).toString(8)
-  warn(`the folder ${folder} has data of the gateway and mode ${mode}; chmod 700 keeps others out`)
+  warn(
+    `the folder ${folder} contains data of the gateway and has mode ${mode}: run chmod 700 to keep other users out`,
+  )
 }
 
-/** Whether the folder, or one in it, has a file of ours. */
+/** Whether the folder, or a subfolder, contains a file of the gateway. */
 function tighten(folder: string, depth: number, warn: (reason: string) => void): boolean {
   let isHeld = false
   try {

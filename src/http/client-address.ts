@@ -1,8 +1,8 @@
-/** The address of the client, also behind reverse proxies that the configuration trusts. */
+/** Finds the client's address behind reverse proxies that the configuration trusts. */
 import { BlockList, isIP } from 'node:net'
 import { headerOf, type HttpRequest } from './message.js'
 
-/** Longer lists are cut: they are made up. */
+/** Longer lists are truncated, because they are forged. */
 const MAX_FORWARDED = 64
 
 /** The proxies whose `X-Forwarded-For` is used. */
@@ -44,7 +44,7 @@ export class TrustedProxies {
   }
 }
 
-/** Without brackets and port, and an IPv4 address out of its IPv6 form. */
+/** Without brackets and port; an IPv4-mapped address as IPv4. */
 function plain(text: string): string {
   const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1]
   const address = bracketed ?? (/^\d+\.\d+\.\d+\.\d+:\d+$/.test(text) ? text.split(':')[0] : text)

@@ -1,12 +1,12 @@
 /**
- * Cross-origin requests of browsers: which headers a reply carries, and the answer to a preflight request.
+ * Cross-origin requests of browsers: the headers of replies, and the reply to a preflight request.
  *
  * Source: Fetch Standard, "HTTP-CORS protocol", read 2026-11-20.
  */
 import { headerOf, type HttpRequest, type HttpResponse } from './message.js'
 import { sendReply } from './respond.js'
 
-/** Headers of replies that a page may read besides those that it always may. */
+/** Reply headers that a page may read, besides those that the standard always allows. */
 const EXPOSED = [
   'allow',
   'request-id',
@@ -30,14 +30,14 @@ const EXPOSED = [
 ].join(', ')
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
-/** How long a browser may keep the answer to a preflight; Chromium keeps none longer. */
+/** How long a browser may cache the reply to a preflight; this is Chromium's maximum. */
 const MAX_AGE_SECONDS = '7200'
-/** Names of headers, as a browser asks for them. */
+/** A browser's list of header names. */
 const NAMES = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/
 
 /**
- * Name, value, … for the reply to a request. `origins` are those of `server.cors.origins`; empty: no headers at all.
- * With other origins only `vary`, so that no cache mixes the replies up.
+ * Headers (name, value, …) of the reply to a request. `origins` are `server.cors.origins`; if empty, there are no
+ * headers. For other origins only `vary`, so that caches do not mix replies up.
  */
 export function corsHeaders(req: HttpRequest, origins: readonly string[]): string[] {
   if (origins.length === 0) return []
@@ -49,7 +49,7 @@ export function corsHeaders(req: HttpRequest, origins: readonly string[]): strin
   return headers
 }
 
-/** Whether the request asks, for a page of an allowed origin, if a cross-origin request may be made. */
+/** Whether the request is a preflight request from an allowed origin. */
 export function isPreflight(req: HttpRequest, origins: readonly string[]): boolean {
   if (req.method !== 'OPTIONS' || origins.length === 0) return false
   const origin = headerOf(req, 'origin')
@@ -57,7 +57,7 @@ export function isPreflight(req: HttpRequest, origins: readonly string[]): boole
   return origin !== undefined && method !== undefined && isAllowed(origin, origins)
 }
 
-/** Answers a preflight request: every method and the headers that are asked for. `more` is name, value, …. */
+/** Replies to a preflight request: allows every method and the requested headers. `more` is name, value, …. */
 export function answerPreflight(
   req: HttpRequest,
   res: HttpResponse,

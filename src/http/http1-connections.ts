@@ -1,5 +1,5 @@
 /**
- * The HTTP/1.1 connections of the listener: one request at a time, nothing after a refused one, and limits on slow
+ * The HTTP/1.1 connections of the listener: one request at a time, none after a refused one, and limits on slow
  * clients. Node's parser and timeouts report here.
  */
 import type { Socket } from 'node:net'
@@ -10,13 +10,13 @@ import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import { allowedForBody, breachOf, interrupt, refuseSocket, TOO_MANY } from './refuse-request.js'
 import { abandon } from './respond.js'
 
-/** How long the rest of a body that nobody reads may take before its connection closes. */
+/** Time for the rest of an unread body before its connection closes. */
 const DRAIN_BODY_MS = 250
-/** Requests behind the current one of a connection; beyond it the connection is not read. */
+/** Pipelined requests behind the current one of a connection; beyond it the connection is not read. */
 const MAX_WAITING = 16
-/** How long the first byte of a connection may take during a drain. */
+/** Time for the first byte of a connection during a drain. */
 const SILENT_MS = 1000
-/** Of one connection; Node announces it and the last reply closes. */
+/** Maximum requests of one connection; Node announces it, and the connection closes after the last reply. */
 export const MAX_REQUESTS = 1000
 /** A request and its reply. */
 export interface Exchange {
@@ -24,7 +24,7 @@ export interface Exchange {
   readonly res: HttpResponse
   /** The client waits for `100 Continue` before it sends the body. */
   readonly awaitsContinue: boolean
-  /** Node has given up the connection: the listener asked for such requests. */
+  /** Set for upgrade requests, whose connection Node has released to the listener. */
   readonly upgrade?: Upgrade
 }
 
@@ -33,23 +33,23 @@ interface Connection {
   readonly socket: Socket
   readonly sinceMs: number
   current: Exchange | null
-  /** Since when the current request's body is awaited, and how much the socket had read by then. */
+  /** Start of the wait for the current request's body, and the bytes that the socket had read by then. */
   bodySinceMs: number
   bodyFromBytes: number
   readonly waiting: Exchange[]
   requests: number
-  /** What follows on it is no request. */
+  /** Further bytes on it are not a request. */
   isEnding: boolean
-  /** Why, if the client can still be told behind the current reply. */
+  /** The reason, if the client can still receive it after the current reply. */
   refusal: WireError | null
 }
 
-/** What the connections need of the listener. */
+/** What the connections need from the listener. */
 export interface Http1ConnectionsOptions {
   readonly maxConnections: number
-  /** Http1Connections of HTTP/2, which count as well. */
+  /** Number of HTTP/2 connections, which count as well. */
   readonly others: () => number
-  /** How long a body may take before it must arrive at the minimum rate. */
+  /** Time after which a body must arrive at the minimum rate. */
   readonly bodyGraceMs: number
   /** Serves a request; false if it was refused. After the last one the connection closes. */
   readonly serve: (exchange: Exchange, isLast: boolean) => boolean
@@ -65,19 +65,19 @@ export class Http1Connections {
     this.options = options
   }
 
-  /** True beyond the most connections that may be open. */
+  /** Whether more connections are open than allowed. */
   get isFull(): boolean {
     return this.connections.size + this.options.others() > this.options.maxConnections
   }
 
-  /** Asks for the end of each connection that has not begun its reply. */
+  /** Adds `connection: close` to replies that have not started. */
   closeSoon(): void {
     for (const { current } of this.connections.values()) {
       if (current?.res.headersSent === false) current.res.setHeader('connection', 'close')
     }
   }
 
-  /** Closes connections that have sent no byte for a second, which Node does not count as idle. */
+  /** Closes connections that have sent no byte for a second; Node does not count them as idle. */
   destroySilent(): void {
     const untilMs = performance.now() - SILENT_MS
     for (const { socket, sinceMs } of this.connections.values()) {
@@ -89,7 +89,7 @@ export class Http1Connections {
     for (const { socket } of this.connections.values()) socket.destroy()
   }
 
-  /** Takes a new connection, or refuses it with a 503. */
+  /** Accepts a new connection, or refuses it with a 503. */
   add(socket: Socket): void {
     const connection: Connection = {
       ...{ socket, sinceMs: performance.now(), current: null, bodySinceMs: 0, bodyFromBytes: 0 },
@@ -102,7 +102,7 @@ export class Http1Connections {
     this.refuse(socket, TOO_MANY)
   }
 
-  /** Requests of one connection run one after the other; what follows a refused one is never run. */
+  /** Requests of one connection run in sequence; those after a refused one never run. */
   request(exchange: Exchange): void {
     const connection = this.connections.get(exchange.req.socket)
     if (connection === undefined || connection.isEnding) return
@@ -114,7 +114,7 @@ export class Http1Connections {
     if (connection.waiting.length >= MAX_WAITING) connection.socket.pause()
   }
 
-  /** The first request on a connection may ask for another protocol; Node reads nothing behind it. */
+  /** Only the first request on a connection may upgrade it; Node reads no bytes after it. */
   upgrade(exchange: Exchange & { readonly upgrade: Upgrade }): void {
     const { socket } = exchange.upgrade
     const connection = this.connections.get(socket)
@@ -153,7 +153,7 @@ export class Http1Connections {
   /** The listener of `clientError`. */
   parserFailed(error: NodeJS.ErrnoException, socket: Duplex): void {
     const connection = this.connections.get(socket)
-    // Bytes behind the last request of a connection that is closing.
+    // Bytes after the last request of a closing connection.
     if (connection?.isEnding === true || error.code === 'HPE_CLOSED_CONNECTION') return
     if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
@@ -162,7 +162,7 @@ export class Http1Connections {
     this.broken(connection, breachOf(error.code))
   }
 
-  /** What arrives on the connection is no request, or no body, or too slow. */
+  /** The bytes on the connection are not a request, not a body, or too slow. */
   private broken(connection: Connection, refusal: WireError): void {
     const { current, waiting, socket } = connection
     connection.isEnding = true
@@ -189,7 +189,7 @@ export class Http1Connections {
     refuseSocket(socket, refusal, id)
   }
 
-  /** Node calls this when the socket has moved no byte for `clientStallMs`, or idled for `keepAliveTimeoutMs`. */
+  /** Called by Node if the socket has transferred no byte for `clientStallMs`, or idled for `keepAliveTimeoutMs`. */
   timedOut(socket: Socket): void {
     const connection = this.connections.get(socket)
     if (connection === undefined) socket.destroy()
@@ -200,13 +200,13 @@ export class Http1Connections {
     else if (connection.requests > 0) socket.destroy()
   }
 
-  /** Called every second or so. */
+  /** Called about every second. */
   checkBodies(): void {
     const nowMs = performance.now()
     for (const connection of this.connections.values()) this.checkBody(connection, nowMs)
   }
 
-  /** A body that is read must arrive at the minimum rate once its grace is over. */
+  /** A body that is being read must arrive at the minimum rate after its grace. */
   private checkBody(connection: Connection, nowMs: number): void {
     const { current, socket, bodySinceMs, bodyFromBytes, isEnding } = connection
     if (current === null || isEnding || current.req.complete) return
@@ -217,8 +217,8 @@ export class Http1Connections {
 }
 
 /**
- * What is wrong behind a complete request does not spoil its reply. If that takes longer than the current turn of the
- * event loop, the connection closes with it, without another reply.
+ * Invalid bytes after a complete request do not affect its reply. If the reply takes longer than the current turn of
+ * the event loop, the connection closes after it, without another reply.
  */
 function leaveReply(connection: Connection, res: HttpResponse): void {
   if (connection.current === null) return
@@ -226,7 +226,7 @@ function leaveReply(connection: Connection, res: HttpResponse): void {
   if (!res.headersSent) res.setHeader('connection', 'close')
 }
 
-/** Behind a reply that did not wait for the body: a moment for the rest of it, then the end. */
+/** After a reply that did not wait for the body: reads the rest for a moment, then closes the connection. */
 function dropBody(req: HttpRequest): void {
   const timer = setTimeout(() => req.socket.destroy(), DRAIN_BODY_MS)
   const stop = (): void => clearTimeout(timer)

@@ -18,15 +18,15 @@ import { allowedForBody, breachOf, interrupt, refuseRequest, TOO_MANY } from './
 import { MAX_HEAD_BYTES } from './request-guard.js'
 import { abandon } from './respond.js'
 
-/** What the sessions need of the listener. Times are in milliseconds. */
+/** What the sessions need from the listener. Times are in milliseconds. */
 export interface Http2SessionsOptions {
   readonly serve: (exchange: Exchange) => void
-  /** True while more connections are open than may be. */
+  /** Whether more connections are open than allowed. */
   readonly isFull: () => boolean
   readonly onRefused: (kind: ErrorKind, id: string) => void
-  /** How long a client may read nothing of a reply. */
+  /** How long a client may read no byte of a reply. */
   readonly clientStallMs: number
-  /** How long a body may take before it must arrive at the minimum rate. */
+  /** Time after which a body must arrive at the minimum rate. */
   readonly bodyGraceMs: number
   /** How long a session without a stream stays open. */
   readonly keepAliveMs: number
@@ -34,17 +34,17 @@ export interface Http2SessionsOptions {
 
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants
 
-/** Streams of one session at once; nginx has 128 too. */
+/** Concurrent streams of one session, as in nginx. */
 const MAX_STREAMS = 128
-/** Header fields of one request, pseudo-headers included; the guard refuses more than 100 others. */
+/** Header fields of one request, including pseudo-headers; the guard refuses more than 100 others. */
 const MAX_HEADER_PAIRS = 128
 /** Streams that a client may reset in a second before its session ends (CVE-2023-44487). */
 const MAX_RESETS_PER_SECOND = 100
 
-/** The first of two GOAWAY frames has it: the client has a moment to stop (RFC 9113, 6.8). */
+/** The stream id of the first of two GOAWAY frames: the client has a moment to stop (RFC 9113, 6.8). */
 const MAX_STREAM_ID = 2 ** 31 - 1
 
-/** How long the GOAWAY of a session that is ended may take. */
+/** Time for the GOAWAY of a session that is ended. */
 const LAST_WORDS_MS = 100
 
 interface Body {
@@ -58,7 +58,7 @@ export class Http2Sessions {
   private readonly server: Http2Server
   private readonly options: Http2SessionsOptions
   private readonly sessions = new Map<ServerHttp2Session, TLSSocket>()
-  /** Of requests that are not complete. */
+  /** Bodies of requests that are not complete. */
   private readonly bodies = new Set<Body>()
 
   constructor(options: Http2SessionsOptions) {
@@ -78,7 +78,7 @@ export class Http2Sessions {
       .on('checkContinue', (req, res) => {
         this.requested({ req, res, awaitsContinue: true }, req.stream)
       })
-      // The session is destroyed; nothing else is to be done.
+      // The session is destroyed already.
       .on('sessionError', () => undefined)
   }
 
@@ -95,7 +95,7 @@ export class Http2Sessions {
     return this.sessions.size
   }
 
-  /** Asks every client to use another connection for what follows; streams that it has begun are still served. */
+  /** Requests every client to use another connection for new requests; open streams are still served. */
   announceClose(): void {
     for (const session of this.sessions.keys()) session.goaway(NGHTTP2_NO_ERROR, MAX_STREAM_ID)
   }
@@ -112,7 +112,7 @@ export class Http2Sessions {
     }
   }
 
-  /** A body that is read must arrive at the minimum rate once its grace is over. */
+  /** A body that is being read must arrive at the minimum rate after its grace. */
   checkBodies(): void {
     const nowMs = performance.now()
     for (const body of this.bodies) {
@@ -164,7 +164,7 @@ export class Http2Sessions {
   }
 }
 
-/** Of the whole session: its streams share the rate. */
+/** Bytes of the whole session: its streams share the rate. */
 function bytesRead({ socket }: HttpRequest): number {
   return socket.bytesRead
 }
@@ -182,12 +182,12 @@ function limitResets(session: ServerHttp2Session, socket: TLSSocket): void {
     resets += 1
     if (resets <= MAX_RESETS_PER_SECOND || session.destroyed) return
     session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM)
-    // A destroyed session keeps its socket while the client goes on sending.
+    // A destroyed session keeps its socket while the client continues to send.
     setTimeout(() => socket.destroy(), LAST_WORDS_MS)
   }
   session.on('stream', (stream: ServerHttp2Stream) => {
     stream.once('close', () => {
-      // INTERNAL_ERROR is how the gateway itself breaks off a reply.
+      // The gateway itself uses INTERNAL_ERROR to truncate a reply.
       const { rstCode } = stream
       if (rstCode !== NGHTTP2_NO_ERROR && rstCode !== NGHTTP2_INTERNAL_ERROR) reset()
     })

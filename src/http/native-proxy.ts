@@ -1,6 +1,6 @@
 /**
- * Requests that pass through untranslated, by http-proxy-3. It is given a request of the gateway's own making, so
- * that only the headers and the body that are handed in reach the upstream.
+ * Sends requests untranslated through http-proxy-3. It receives a request object that the gateway creates, so that
+ * only the given headers and body reach the upstream.
  */
 import { type Agent, type ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -12,39 +12,41 @@ import type { Upgrade } from './message.js'
 export interface NativeRequest {
   readonly method: string
   readonly url: URL
-  /** All of them, names in lower case. */
+  /** All headers, names in lower case. */
   readonly headers: Readonly<Record<string, string | string[]>>
   /** The client's connection. */
   readonly socket: Socket
-  /** Http1Connections to the upstream. */
+  /** Connections to the upstream. */
   readonly agent: Agent
 }
 
-/** Called as the request proceeds. Nothing may be thrown. */
+/** Callbacks of a request. They must not throw. */
 export interface NativeEvents {
-  /** The upstream's connection stands; the request is on its way. */
+  /** The upstream's connection is open, and the request is being sent. */
   readonly connected: () => void
   /** The head of the reply. Its body must be read or destroyed. */
   readonly replied: (reply: IncomingMessage) => void
   readonly failed: (error: Error) => void
 }
 
-/** Called as a WebSocket proceeds. Before `opening` nothing is written to the client. */
+/** Callbacks of a WebSocket. Before `opening` no byte is written to the client. */
 export interface WebSocketEvents extends NativeEvents {
-  /** The head of the reply that opens it; headers that are removed or added reach the client. `replied` has any other. */
+  /**
+   * The head of the reply that opens it; changes to its headers reach the client. `replied` receives any other head.
+   */
   readonly opening: (reply: IncomingMessage) => void
   /** Bytes flow. `upstream` is the upstream's connection. */
   readonly opened: (upstream: Socket) => void
 }
 
-/** Sends the request with a body; the returned function gives it up and closes its connection. */
+/** Sends the request with a body; the returned function cancels it and closes its connection. */
 export function sendNative(
   request: NativeRequest,
   body: Readable,
   events: NativeEvents,
 ): () => void {
   const asked = messageOf(request)
-  // Never written to: http-proxy-3 watches it for the end of the exchange.
+  // Never written to: http-proxy-3 observes it for the end of the exchange.
   const exchange = new ServerResponse(asked)
   const proxy = proxyFor(request, { selfHandleResponse: true, buffer: body }, events)
   proxy.on('proxyReq', (_proxyReq, _req, _res, _options, socket) => {
@@ -55,7 +57,7 @@ export function sendNative(
   return () => void exchange.emit('close')
 }
 
-/** Opens a WebSocket and joins the two connections. The returned function gives the attempt up. */
+/** Opens a WebSocket and connects both sockets. The returned function cancels the attempt. */
 export function sendWebSocket(
   request: NativeRequest,
   { socket, head }: Upgrade,
@@ -66,13 +68,13 @@ export function sendWebSocket(
   const requests: ClientRequest[] = []
   proxy.on('proxyReqWs', (proxyReq) => {
     requests.push(proxyReq)
-    // Before the listener of http-proxy-3, which writes this head to the client.
+    // Runs before the listener of http-proxy-3, which writes this head to the client.
     proxyReq.on('upgrade', events.opening)
   })
   proxy.on('open', events.opened)
   proxy.ws(asked, socket, head)
   for (const request of requests) {
-    // The listeners of http-proxy-3 would pass any reply on as it is, and close the client's connection.
+    // The listeners of http-proxy-3 would pass any reply through unchanged, and close the client's connection.
     request
       .removeAllListeners('response')
       .removeAllListeners('error')

@@ -1,6 +1,4 @@
-/**
- * Replies of the listener itself, to what is not a request that may be served. Each closes its connection.
- */
+/** Replies of the listener itself to invalid requests and connections. Each of them closes its connection. */
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { gatewayError, rowOf, type ErrorKind, type WireError } from '../errors.js'
@@ -10,24 +8,24 @@ import type { HttpResponse } from './message.js'
 import { METHODS } from './request-guard.js'
 import { REFUSED, sendReply } from './respond.js'
 
-/** How long the client may take to read the reply and to stop sending. */
+/** Time for the client to read the reply and to stop sending. */
 const LINGER_MS = 250
 
-/** Slowest body after its grace, bytes per ms. */
+/** Minimum rate of a body after its grace, bytes per ms. */
 const MIN_BODY_RATE = 1024 / 1000
 
-/** The refusal of a connection beyond the most that may be open. */
+/** The refusal of a connection beyond the maximum. */
 export const TOO_MANY: WireError = {
   kind: 'overloaded',
   message: 'the gateway has too many connections',
 }
 
-/** How long a body may have taken by now, ms, with so many bytes here. */
+/** Maximum time in ms for a body of which so many bytes have arrived. */
 export function allowedForBody(graceMs: number, bytes: number): number {
   return graceMs + bytes / MIN_BODY_RATE
 }
 
-/** Ends a request whose rest is broken or late: its handler sends the error, if it can, else the listener does. */
+/** Ends a request whose rest is invalid or late: its handler sends the error, if it can, otherwise the listener. */
 export function interrupt(
   res: HttpResponse,
   error: WireError,
@@ -39,12 +37,12 @@ export function interrupt(
   refuseRequest(res, error, id)
 }
 
-/** Refuses a request that has a reply. */
+/** Refuses a request. */
 export function refuseRequest(res: HttpResponse, error: WireError, id: string): void {
   sendReply(res, rowOf(error.kind).status, headersOf(error, id), errorBody(error))
 }
 
-/** Writes the reply to bytes that are no request, and closes the socket. */
+/** Replies to bytes that are not a request, and closes the socket. */
 export function refuseSocket(socket: Duplex, error: WireError, id: string): void {
   const body = errorBody(error)
   const { status } = rowOf(error.kind)

@@ -1,28 +1,28 @@
 /**
- * Rejects requests that two programs could read in different ways, and requests with too many headers. Node's parser
- * tolerates some of them. Reads `rawHeaders`, so that no repeated header is merged or dropped before it is judged.
+ * Rejects requests that two programs could interpret in different ways, and requests with too many headers. Node's
+ * parser tolerates some of them. Reads `rawHeaders`, in which repeated headers are neither merged nor dropped.
  */
 import type { ErrorKind, WireError } from '../errors.js'
 import { headerOf, type HttpRequest } from './message.js'
 
-/** Methods that some route may have. */
+/** Methods that a route may have. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
 const ALLOWED: ReadonlySet<string> = new Set(METHODS)
 
-/** Header lines, and trailer lines, of one request. nginx, Apache and Envoy allow 100 as well. */
+/** Maximum header lines, and trailer lines, of one request, as in nginx, Apache and Envoy. */
 const MAX_HEADERS = 100
-/** Request line and headers of one request. */
+/** Maximum size of the request line and headers. */
 export const MAX_HEAD_BYTES = 16 * 1024
-/** The longest host name of DNS. */
+/** The longest host name in DNS. */
 const MAX_HOST = 255
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 const LENGTH = /^(?:0|[1-9]\d{0,10})$/
 const TARGET = /^\/[!-~]*$/
-/** In a path: escaped control characters, DEL, and the backslash that some servers read as a slash. */
+/** In a path: escaped control characters, DEL, and the backslash that some servers treat as a slash. */
 const UNSAFE = /%(?:[01][0-9a-f]|7f|5c)/
 
-/** The headers that decide where the body ends and which host is asked. */
+/** The headers that determine the end of the body and the requested host. */
 interface Seen {
   /** `:authority` of HTTP/2. */
   readonly authority: string | null
@@ -33,18 +33,18 @@ interface Seen {
 }
 
 /**
- * Returns null if the request may be served, else why not. The reply to a rejected request must close its connection:
- * the bytes that follow cannot be trusted to be a request.
+ * Null if the request may be served, else the reason. The reply to a rejected request must close its connection: the
+ * following bytes may not be a request.
  */
 export function guardRequest(req: HttpRequest, isHttp2: boolean): WireError | null {
   const { httpVersion, method = '', url = '' } = req
   if (!isHttp2 && httpVersion !== '1.1' && httpVersion !== '1.0') {
-    return malformed(`HTTP/${httpVersion} is not supported on this port; use HTTP/1.1`)
+    return malformed(`HTTP/${httpVersion} is not supported on this port: use HTTP/1.1`)
   }
   if (!ALLOWED.has(method)) {
     return refusal('method_not_allowed', `the method ${method} is never allowed here`)
   }
-  // `node:http` limits the size of the head; `node:http2` only announces a limit.
+  // `node:http` limits the size of the head; `node:http2` only advertises a limit.
   if (isHttp2 && bytesIn(req.rawHeaders) > MAX_HEAD_BYTES) {
     return refusal('headers_too_large', 'the headers exceed 16 KiB')
   }
@@ -57,7 +57,7 @@ export function guardRequest(req: HttpRequest, isHttp2: boolean): WireError | nu
   )
 }
 
-/** Null if the trailers of a request whose body has been read are few enough; they are never used. */
+/** Null if a request has few enough trailers; trailers are never used. */
 export function guardTrailers(req: HttpRequest): WireError | null {
   return req.rawTrailers.length > 2 * MAX_HEADERS ? tooMany('trailers') : null
 }
@@ -98,7 +98,7 @@ function escapesProblem(target: string, path: string): WireError | null {
   if (target.includes('%00')) return malformed('the request target must not contain %00')
   if (lower.includes('%2e')) return malformed('the path must not contain escaped dots')
   const slash = lower.indexOf('%2f')
-  // Model ids may contain slashes; nothing else in a path does.
+  // Model ids may contain slashes; no other part of a path does.
   const model = lower.indexOf('/models/')
   if (slash !== -1 && (model === -1 || slash < model + 8)) {
     return malformed('the path must not contain an escaped slash outside a model id')
@@ -106,7 +106,7 @@ function escapesProblem(target: string, path: string): WireError | null {
   return null
 }
 
-/** Fills `seen`. The switch over lengths skips most headers without looking at their name. */
+/** Fills `seen`. The switch over lengths skips most headers without comparing their names. */
 function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
   if (raw.length > 2 * MAX_HEADERS) return tooMany('headers')
   let credentials = 0
@@ -126,7 +126,7 @@ function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
         const bit = CREDENTIALS.get(lower) ?? 0
         // RFC 9113, 8.2.3: HTTP/2 may split the cookie.
         if (bit === COOKIE && seen.authority !== null) continue
-        if ((credentials & bit) !== 0) return malformed(`the header ${lower} must come only once`)
+        if ((credentials & bit) !== 0) return malformed(`the header ${lower} must occur only once`)
         credentials |= bit
       }
     }
@@ -135,7 +135,7 @@ function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
 }
 
 const COOKIE = 1
-/** A bit for each header that decides who asks or what is read: two programs could read two different ones. */
+/** A bit for each header that identifies the caller or the body: two programs could use different ones. */
 const CREDENTIALS: ReadonlyMap<string, number> = new Map([
   ['cookie', COOKIE],
   ['x-api-key', 2],
@@ -149,22 +149,22 @@ function frameHeader(name: string, value: string, seen: Seen): WireError | null 
     case 'host':
       // RFC 9113, 8.3.1: a `host` beside `:authority` must be the same.
       if (seen.host !== null || (seen.authority !== null && seen.authority !== value)) {
-        return malformed('the header host must come exactly once')
+        return malformed('the header host must occur exactly once')
       }
       seen.host = value
       return null
     case 'expect':
-      if (seen.expect !== null) return malformed('the header expect must come only once')
+      if (seen.expect !== null) return malformed('the header expect must occur only once')
       seen.expect = value
       if (value.toLowerCase() === '100-continue') return null
       return malformed('the header expect may only be 100-continue')
     case 'content-length':
-      if (seen.length !== null) return malformed('the header content-length must come only once')
+      if (seen.length !== null) return malformed('the header content-length must occur only once')
       seen.length = value
       return null
     case 'transfer-encoding':
       if (seen.encoding !== null) {
-        return malformed('the header transfer-encoding must come only once')
+        return malformed('the header transfer-encoding must occur only once')
       }
       seen.encoding = value
       return null
@@ -191,7 +191,7 @@ function framingProblem(version: string, method: string, seen: Seen): WireError 
     return null
   }
   const hasBody = method === 'POST' || method === 'PUT' || method === 'PATCH'
-  // Older programs read such a body up to the end of the connection.
+  // Older programs read such a body to the end of the connection.
   if (version === '1.0' && hasBody && length === null) {
     return malformed('an HTTP/1.0 request with a body needs a content-length')
   }

@@ -12,7 +12,7 @@ let used = 0
 let prefixMs = -1
 let prefix = ''
 
-/** A new id for the time given, in ms since 1970. Random digits are drawn for 400 ids at a time. */
+/** A new id for the given time, in ms since 1970. Random digits are generated for 400 ids at once. */
 export function newRequestId(nowMs: number): string {
   if (used === pool.length) {
     pool = randomBytes((DIGITS / 2) * IDS_PER_DRAW).toString('hex')
@@ -36,7 +36,7 @@ export function newRequestId(nowMs: number): string {
   )
 }
 
-/** V8 writes a number beyond 32 bits in another base than ten three times as slowly as two below it. */
+/** V8 formats one number above 32 bits in hex three times slower than two below. */
 function prefixOf(nowMs: number): string {
   const high = Math.floor(nowMs / 2 ** 16)
   const low = nowMs - high * 2 ** 16

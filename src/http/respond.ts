@@ -1,12 +1,12 @@
 /**
- * How replies are written: whole in one write, or begun, streamed with `res.write` and ended or broken off.
- * Headers are name, value, … lists.
+ * Writes replies: whole in one write, or started, streamed with `res.write` and ended or truncated. Headers are lists
+ * of name, value, ….
  */
 import { headerOf, type HttpRequest, type HttpResponse } from './message.js'
 
 /**
- * Emitted on a reply, with the `GatewayError`, when the rest of its request is broken or late. A handler that listens
- * sends the error; if nobody listens, the listener does.
+ * Emitted on a reply, with the `GatewayError`, if the rest of its request is invalid or late. A handler that listens
+ * sends the error; without one the listener does.
  */
 export const REFUSED = Symbol('refused')
 
@@ -16,12 +16,12 @@ const INTERNAL_ERROR = 2
 
 /** A longer rest of an unread body closes the connection. */
 const MAX_DRAINED_BYTES = 65_536
-/** How long the rest of an unread body is read and dropped before the connection closes. */
+/** Time for which the rest of an unread body is read and dropped before the connection closes. */
 const LINGER_MS = 1000
 
 /**
- * Sends a whole reply with its `content-length`; the caller leaves that header out. If much of the request's body has
- * not arrived, the connection closes behind the reply.
+ * Sends a whole reply with its `content-length`; the caller omits that header. If much of the request's body has not
+ * arrived, the connection closes after the reply.
  */
 export function sendReply(
   res: HttpResponse,
@@ -45,35 +45,35 @@ export function sendReply(
   if (isBodiless) res.end()
   else res.end(body)
   const { stream } = res
-  // NO_ERROR asks the client to stop sending (RFC 9113, 8.1).
+  // NO_ERROR requests the client to stop sending (RFC 9113, 8.1).
   if (stream !== undefined && !req.complete)
     stream.once('finish', () => setImmediate(() => stream.close(NO_ERROR)))
 }
 
-/** Sets headers that every reply to this request carries, unless its own head has the same name. */
+/** Sets headers of every reply to this request; the reply's own headers win. */
 export function setHeaders(res: HttpResponse, headers: readonly string[]): void {
   for (let at = 0; at < headers.length; at += 2) {
     res.setHeader(headers[at] ?? '', headers[at + 1] ?? '')
   }
 }
 
-/** Writes the head of a reply; it leaves with the first piece of the body, or with `flushHeaders`. */
+/** Writes the head of a reply; it is sent with the first chunk of the body, or by `flushHeaders`. */
 export function beginReply(res: HttpResponse, status: number, headers: string[]): void {
   const isList = res.stream === undefined && res.getHeaderNames().length === 0
   res.writeHead(status, isList ? headers : headerObject(res, headers))
 }
 
 /**
- * Ends a reply that is not complete, after a last piece. The client can tell it from a complete one: HTTP/1.1 lacks
- * the terminating chunk, HTTP/2 has a RST_STREAM with INTERNAL_ERROR.
+ * Ends an incomplete reply after a last chunk. The client can distinguish it from a complete one: HTTP/1.1 lacks the
+ * terminating chunk, HTTP/2 has a RST_STREAM with INTERNAL_ERROR.
  */
-export function breakOff(res: HttpResponse, piece: string | Buffer): void {
+export function breakOff(res: HttpResponse, chunk: string | Buffer): void {
   const { stream } = res
   if (stream === undefined) {
-    res.write(piece)
+    res.write(chunk)
     res.req.socket.destroySoon()
   } else {
-    res.write(piece, () => stream.close(INTERNAL_ERROR))
+    res.write(chunk, () => stream.close(INTERNAL_ERROR))
   }
 }
 
@@ -83,30 +83,30 @@ export function abandon(res: HttpResponse): void {
   else res.stream.close(INTERNAL_ERROR)
 }
 
-/** True once the operating system has the whole reply. Call it after `res.end`, or in a listener of `close`. */
+/** Whether the operating system has the whole reply. Call it after `res.end`, or in a listener of `close`. */
 export function hasLeft(res: HttpResponse): boolean {
   const { stream } = res
-  // Node finishes a pending write of a TLS socket that is destroyed without an error.
+  // Node completes a pending write of a TLS socket that is destroyed without an error.
   if (stream === undefined) return res.writableFinished && !res.req.socket.destroyed
   return (
     res.writableEnded && stream.rstCode === NO_ERROR && (stream.writableFinished || stream.closed)
   )
 }
 
-/** True if nothing that is written reaches the client any more. */
+/** Whether writes can no longer reach the client. */
 export function isGone(res: HttpResponse): boolean {
   return res.stream === undefined ? res.destroyed : res.stream.destroyed
 }
 
-/** True if what remains of the body is not worth waiting for, or may never come. */
+/** Whether the rest of the body is long, or may never arrive. */
 function restIsLong(req: HttpRequest): boolean {
   if (headerOf(req, 'transfer-encoding') !== undefined) return true
   return Number(headerOf(req, 'content-length') ?? 0) > MAX_DRAINED_BYTES
 }
 
 /**
- * Ends a reply whose head and body are written, once the client has stopped sending or been given time. Closing a
- * socket with unread data can reset the connection and discard the reply.
+ * Ends a complete reply when the client has stopped sending, or after a time limit. Closing a socket with unread data
+ * can reset the connection and discard the reply.
  */
 function endLater(req: HttpRequest, res: HttpResponse): void {
   const end = (): void => {
@@ -119,7 +119,7 @@ function endLater(req: HttpRequest, res: HttpResponse): void {
 }
 
 /**
- * The list as an object, in which a repeated name becomes a list. HTTP/2 takes no other form and has no connection
+ * The list as an object, in which a repeated name becomes a list. HTTP/2 accepts no other form and has no connection
  * headers; in HTTP/1.1, Node 20 keeps only the last of a repeated name if other headers were set before.
  */
 function headerObject(

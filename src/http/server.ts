@@ -16,17 +16,17 @@ import type { DrainOptions, GatewayServer, ServerOptions } from './server-option
 import type { createTlsServer, TlsServer } from './tls-server.js'
 
 const SWEEP_MS = 250
-/** How long the last errors that the drain's deadline causes may take: as long as the drain, within these limits. */
+/** Limits of the time for the last errors after the drain's deadline; the default is the duration of the drain. */
 const GRACE_MS = { min: 250, max: 3000 }
-/** Above `maxConnections`, connections that are being refused with a reply. */
+/** Connections above `maxConnections` that can receive a refusal at once. */
 const REFUSED_CONNECTIONS = 256
 
 const NO_UPGRADE: WireError = {
   kind: 'malformed_request',
-  message: 'the only upgrade is to websocket, below /native/ and by GET without a body',
+  message: 'the only allowed upgrade is to websocket, below /native/ and by GET without a body',
 }
 
-/** Listens. Rejects with a `GatewayError` that names the cause if the address cannot be used. */
+/** Listens. Rejects with a `GatewayError` that contains the cause if the address cannot be used. */
 export async function openServer(options: ServerOptions): Promise<GatewayServer> {
   // HTTP/2 is loaded only if it is used.
   const tls = (options.tls ?? null) === null ? null : await import('./tls-server.js')
@@ -130,7 +130,7 @@ class Listener implements GatewayServer {
     await new Promise<void>((resolve, reject) => {
       const refused = (cause: NodeJS.ErrnoException): void => {
         const why = cause.code ?? cause.message
-        const message = `cannot listen on ${host}:${port} (${why}); free the address or choose another`
+        const message = `cannot listen on ${host}:${port} (${why}): stop the other program or change server.host and server.port`
         reject(new GatewayError('cannot_listen', message, { cause }))
       }
       this.server.once('error', refused)
@@ -149,11 +149,11 @@ class Listener implements GatewayServer {
   }
 
   private configure(server: Server): void {
-    // With any other limit Node 20 drops the headers beyond it silently; the guard counts them.
+    // With any other limit Node 20 silently drops the headers beyond it; the guard counts them.
     server.maxHeadersCount = 0
     server.maxRequestsPerSocket = MAX_REQUESTS
     server.maxConnections = this.maxConnections + REFUSED_CONNECTIONS
-    // Node's socket timeout sees the progress of a write, so it fires only if the client reads nothing.
+    // Node's socket timeout observes the progress of a write, so it fires only if the client reads nothing.
     server.timeout = this.clientStallMs
     server
       .on(this.tls === null ? 'connection' : 'http1Connection', (socket: Socket) => {
@@ -168,11 +168,11 @@ class Listener implements GatewayServer {
       )
       .on('clientError', (error, socket) => this.connections.parserFailed(error, socket))
       .on('timeout', (socket: Socket) => this.connections.timedOut(socket))
-      // Without a listener for `upgrade` such a request is served as an ordinary one and closes.
+      // Without a listener for `upgrade` such a request is served as an ordinary one and its connection closes.
       .on('connect', (_req, socket) => socket.destroy())
   }
 
-  /** Gives the request to the handler; false if the guard refuses it. */
+  /** Passes the request to the handler; false if the guard refuses it. */
   private serve({ req, res, awaitsContinue, upgrade }: Exchange, isLast: boolean): boolean {
     setHeaders(res, this.options.replyHeaders?.(req) ?? [])
     const isTaken = upgrade === undefined || this.options.takesUpgrade?.(req) === true
@@ -189,7 +189,10 @@ class Listener implements GatewayServer {
     return true
   }
 
-  /** Asks for the body once it is read. If it never is, the connection must close: the body may still come. */
+  /**
+   * Requests the body when it is read. If it is never read, the connection must close, since the body may still
+   * arrive.
+   */
   private continueWhenRead(req: HttpRequest, res: HttpResponse, isLast: boolean): void {
     const isHttp1 = res.stream === undefined
     if (isHttp1) res.setHeader('connection', 'close')
@@ -205,10 +208,10 @@ class Listener implements GatewayServer {
     this.connections.closeSoon()
     this.tls?.sessions.announceClose()
     const { lameDuckMs = 0, isReplaced = false, onDeadline } = options
-    // Idle connections stay open for now: a request may be on its way on one of them.
+    // Idle connections stay open for now: a request may be in transit on one of them.
     const early = isReplaced ? untilClosed((done) => stopListening(this.server, done)) : null
     if (lameDuckMs > 0) await new Promise((resolve) => setTimeout(resolve, lameDuckMs))
-    // Requests that have arrived are read first.
+    // Reads requests that have arrived.
     await new Promise((resolve) => setImmediate(resolve))
     const closed = early ?? untilClosed((done) => this.server.close(done))
     this.tls?.close()

@@ -1,23 +1,23 @@
-/** The certificate files of the listener: read and checked together. */
+/** Reads and validates the certificate files of the listener. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-/** Where the PEM files are. */
+/** The paths of the PEM files. */
 export interface TlsFiles {
   readonly cert: string
   readonly key: string
-  /** Clients must have a certificate that it signed; null: none is asked for. */
+  /** The authority of client certificates; null if none are required. */
   readonly clientCa: string | null
 }
 
-/** The files' contents, as `node:tls` takes them. */
+/** The files' contents, for `node:tls`. */
 export interface TlsContents {
   readonly cert: string
   readonly key: string
   readonly ca?: string
 }
 
-/** A file cannot be used. The message names the setting, the file and the cause. */
+/** A file cannot be used. The message contains the file and the cause. */
 export class TlsFileError extends Error {
   readonly setting: 'cert' | 'key' | 'client_ca'
 
@@ -27,7 +27,7 @@ export class TlsFileError extends Error {
   }
 }
 
-/** Throws a `TlsFileError` if a file cannot be read, is not PEM, or the key is not the certificate's. */
+/** Throws a `TlsFileError` if a file cannot be read, is not PEM, or the key does not belong to the certificate. */
 export function readTlsFiles(files: TlsFiles): TlsContents {
   const cert = readPem('cert', files.cert)
   const key = readPem('key', files.key)
@@ -36,7 +36,7 @@ export function readTlsFiles(files: TlsFiles): TlsContents {
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new TlsFileError(
       'key',
-      `"${files.key}" is not the key of the certificate "${files.cert}"`,
+      `"${files.key}" does not belong to the certificate "${files.cert}"`,
     )
   }
   if (files.clientCa === null) return { cert, key }
@@ -52,7 +52,7 @@ function readPem(setting: TlsFileError['setting'], path: string): string {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
     if (code === 'ENOENT') throw new TlsFileError(setting, `"${path}" does not exist`)
-    throw new TlsFileError(setting, `cannot read "${path}" (${code})`)
+    throw new TlsFileError(setting, `"${path}" cannot be read (${code})`)
   }
 }
 
@@ -60,12 +60,15 @@ function parsed<T>(setting: TlsFileError['setting'], path: string, parse: () => 
   try {
     return parse()
   } catch {
-    const what = setting === 'key' ? 'a private key without a passphrase' : 'a certificate'
-    throw new TlsFileError(setting, `"${path}" is not ${what} in PEM`)
+    const what = setting === 'key' ? 'PEM private key without a passphrase' : 'PEM certificate'
+    throw new TlsFileError(setting, `"${path}" is not a ${what}`)
   }
 }
 
-/** When a certificate in PEM expires, in seconds since 1970; the first one if it is a chain. Throws if it is none. */
+/**
+ * The expiry of a PEM certificate, of the first one of a chain, in seconds since 1970. Throws if it is not a
+ * certificate.
+ */
 export function expiryOf(pem: string): number {
   return Date.parse(new X509Certificate(pem).validTo) / 1000
 }

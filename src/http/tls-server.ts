@@ -1,6 +1,6 @@
 /**
- * HTTPS for the listener: HTTP/1.1 and HTTP/2 on one port, chosen by ALPN. `node:https` serves HTTP/1.1 with the limits
- * of the plain listener; connections that chose `h2` are handed to a `node:http2` server (docs/decisions/0050).
+ * HTTPS for the listener: HTTP/1.1 and HTTP/2 on one port, chosen by ALPN. `node:https` serves HTTP/1.1 with the
+ * limits of the plain listener; a `node:http2` server serves connections that chose `h2` (docs/decisions/0050).
  */
 import { unwatchFile, watchFile } from 'node:fs'
 import type { ServerOptions as HttpOptions } from 'node:http'
@@ -9,9 +9,9 @@ import type { TLSSocket } from 'node:tls'
 import { Http2Sessions, type Http2SessionsOptions } from './http2-sessions.js'
 import { readTlsFiles, type TlsFiles } from './tls-files.js'
 
-/** What TLS needs of the listener. */
+/** What the TLS server needs from the listener. */
 export interface TlsServerOptions extends Omit<Http2SessionsOptions, 'keepAliveMs'> {
-  /** Called with what is wrong with changed certificate files; the old ones stay in use. */
+  /** Called with the error of changed certificate files; the previous certificate stays in use. */
   readonly onProblem: (problem: string) => void
   /** Called with the certificate in use, in PEM: at the start and after each change of the files. */
   readonly onCertificate: (pem: string) => void
@@ -26,7 +26,7 @@ export interface TlsServer {
 }
 
 const MIN_VERSION = 'TLSv1.2'
-/** How often the certificate files are looked at. */
+/** Interval of checks of the certificate files. */
 const WATCH_MS = 1000
 
 /** Throws a `TlsFileError` if the files cannot be used. */
@@ -60,7 +60,7 @@ export function createTlsServer(
   }
 }
 
-/** HTTP/1.1 connections are announced by `http1Connection` and served by `node:https`; the others are HTTP/2. */
+/** `node:https` serves HTTP/1.1 connections, which `http1Connection` announces; the others use HTTP/2. */
 function splitByProtocol(server: Server, sessions: Http2Sessions): void {
   const [serveHttp1] = server.listeners('secureConnection')
   server.removeAllListeners('secureConnection')
@@ -74,7 +74,7 @@ function splitByProtocol(server: Server, sessions: Http2Sessions): void {
   })
 }
 
-/** Puts changed files in force; files that cannot be used are reported and the old ones stay. */
+/** Applies changed files; reports files that cannot be used and keeps the previous ones. */
 function watchTlsFiles(
   files: TlsFiles,
   server: Server,

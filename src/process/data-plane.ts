@@ -1,6 +1,6 @@
 /**
- * One process of the data plane: store, authentication, gateway and listener, put together.
- * Knows no command line, no cluster and no file; it is given snapshots.
+ * One process of the data plane: assembles store, authentication, gateway and listener. It receives configuration
+ * snapshots from its caller.
  */
 import { randomUUID } from 'node:crypto'
 import type { ServerConfig, Snapshot } from '../config/config.js'
@@ -45,13 +45,13 @@ import type { Store } from '../store/store.js'
 
 /** One running data plane. */
 export interface DataPlane {
-  /** The port that was taken, where 0 was asked for. */
+  /** The port in use, also if port 0 was configured. */
   readonly port: number
   /** Puts a newer generation in force; running requests keep theirs. */
   adopt(snapshot: Snapshot): void
-  /** Takes these canaries out of use, as the monitor of the primary orders. */
+  /** Takes these canaries out of use, by order of the primary's monitor. */
   abortCanaries(order: CanaryOrder): void
-  /** The canaries, as the monitor of this process has them; empty if another process has it. */
+  /** The canaries of this process's monitor; empty if another process monitors them. */
   canaries(): CanaryState[]
   /** Why a generation cannot be built, or null; the one in force stays. */
   tryOut(snapshot: Snapshot): Promise<string | null>
@@ -67,38 +67,38 @@ export interface DataPlane {
   drain(options?: { readonly isReplaced?: boolean }): Promise<void>
 }
 
-/** What the data plane needs of the process that starts it; without it, it does with less. */
+/** What the starting process provides; every part is optional. */
 export interface DataPlaneOptions {
-  /** The secret of the link that makes the first administrator; none is offered without. */
+  /** The secret of the link that creates the first administrator; without it no link is offered. */
   readonly setUpSecret?: string
-  /** Told of that link's address, once for all processes that were given the same secret. */
+  /** Receives that link, once for all processes with the same secret. */
   readonly onSetUp?: (url: string) => void
   readonly gatewayStatus?: () => Promise<GatewayStatus | null>
   /** The process that reads the configuration. */
   readonly configControl?: ConfigControl
-  /** Takes what this process counts of canaries; without it, this process decides alone when to abort one. */
+  /** Receives the canary counts of this process; without it, this process decides alone when to abort a canary. */
   readonly reportCanaries?: (report: CanaryReport) => void
-  /** What the fleet knows this gateway by, the same for all its workers. */
+  /** The id of this gateway in the fleet, the same for all its workers. */
   readonly gatewayId?: string
   /** Sends webhooks; without it none are sent. */
   readonly notify?: Notify
 }
 
 /**
- * The part of `drain_ms` in which clients and load balancers notice that the gateway is not ready, and its most: until
- * it is over, connections are accepted and idle ones stay open.
+ * The share of `drain_ms`, and its maximum, in which clients and load balancers notice that the gateway is not ready:
+ * until its end connections are accepted and idle ones stay open.
  */
 const LAME_DUCK = { share: 1 / 10, maxMs: 5000 }
-/** The same for a worker that is replaced: longer, since only idle connections wait for its end. */
+/** For a worker that is replaced: longer, since only idle connections delay its end. */
 const LAME_DUCK_REPLACED = { share: 1 / 3, maxMs: 10_000 }
 
-/** How much of the drain is the lame-duck phase, in ms. */
+/** Duration of the lame-duck phase of a drain, in ms. */
 function lameDuckOf(drainMs: number, isReplaced: boolean): number {
   const { share, maxMs } = isReplaced ? LAME_DUCK_REPLACED : LAME_DUCK
   return Math.min(maxMs, drainMs * share)
 }
 
-/** Opens the listener. Rejects with `GatewayError` where the store or the port cannot be had. */
+/** Opens the listener. Rejects with `GatewayError` if the store or the port cannot be opened. */
 export async function openDataPlane(
   snapshot: Snapshot,
   log: Logger,
@@ -158,7 +158,7 @@ export async function openDataPlane(
     recentHeads: () => gateway.recentHeads(),
     openDashboard: () => dashboard.open(),
     async drain({ isReplaced = false } = {}) {
-      // No client waits for them.
+      // No client waits for shadow requests.
       void gateway.endShadows()
       const { drainMs } = current.config.server
       const lameDuckMs = lameDuckOf(drainMs, isReplaced)
@@ -181,7 +181,7 @@ async function offerSetUp(
   await dashboard.offerSetUp(setUpSecret, port, onSetUp)
 }
 
-/** Has the monitor of this process decide; `abort` gets its orders. */
+/** Lets the monitor of this process decide; `abort` receives its orders. */
 function judging(
   monitor: CanaryMonitor | null,
   abort: (order: CanaryOrder) => void,
@@ -192,7 +192,7 @@ function judging(
   }
 }
 
-/** What the dashboard asks other processes for; without them there is no answer. */
+/** What the dashboard requests from other processes; null without them. */
 function asked({ gatewayStatus, configControl }: DataPlaneOptions) {
   return {
     gatewayStatus: gatewayStatus ?? ((): Promise<null> => Promise.resolve(null)),
@@ -209,7 +209,7 @@ function fleetOf(
   return new FleetWatch({ fleet, id, snapshot, metrics })
 }
 
-/** Which of the two serves a request, and what its replies carry. */
+/** Routes a request to the dashboard or the gateway, and sets the headers of its reply. */
 function servedBy(
   dashboard: LazyDashboard,
   gateway: Gateway,
@@ -244,7 +244,7 @@ function listenerOf(
   }
 }
 
-/** Tells of what never got past the front door. */
+/** Counts and logs requests that the listener refused. */
 function turnedAway(metrics: Metrics, log: Logger): (kind: ErrorKind, id: string | null) => void {
   return (kind, id) => {
     const { status } = rowOf(kind)
@@ -256,7 +256,7 @@ function turnedAway(metrics: Metrics, log: Logger): (kind: ErrorKind, id: string
   }
 }
 
-/** An account as it runs chats from the dashboard: no key, and metered like one. */
+/** The identity of an account's chats in the dashboard: without a key, metered like one. */
 function playgroundOf({ id, plan }: Account): Identity {
   return {
     keyId: 'playground',

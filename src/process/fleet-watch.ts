@@ -1,6 +1,6 @@
 /**
- * Publishes the configuration of this gateway to the fleet, and compares it with those of the others. All workers of a
- * gateway publish the same member, so a worker that has died is no gap.
+ * Publishes the configuration of this gateway to the fleet, and compares it with those of the other gateways. All
+ * workers of a gateway publish the same member, so the loss of one worker leaves no gap.
  */
 import { hostname } from 'node:os'
 import type { Snapshot } from '../config/config.js'
@@ -8,13 +8,13 @@ import type { Metrics } from '../observe/metrics/metrics.js'
 import type { Fleet, FleetMember } from '../store/fleet.js'
 
 const PUBLISH_MS = 5_000
-/** Two rounds may fail before the others miss this gateway. */
+/** Longer than two rounds, so that two failures do not remove this gateway from the fleet. */
 const TTL_MS = 16_000
 const MAX_HOST_CHARS = 100
 
-/** What the watch is given. */
+/** Options of a `FleetWatch`. */
 export interface FleetWatchOptions {
-  /** Null: the store is of one machine. */
+  /** Null if the store is for one machine. */
   readonly fleet: Fleet | null
   /** The gateway, the same for all its workers. */
   readonly id: string
@@ -22,7 +22,7 @@ export interface FleetWatchOptions {
   readonly metrics: Metrics
 }
 
-/** Runs until `close`. Does not keep the process alive. */
+/** Runs until `close`. Does not keep the process running. */
 export class FleetWatch {
   private readonly options: FleetWatchOptions
   private readonly timer: NodeJS.Timeout | null
@@ -36,7 +36,7 @@ export class FleetWatch {
     this.publish()
   }
 
-  /** The gateways of the fleet, this one included; null without a fleet, or while the store does not answer. */
+  /** The gateways of the fleet with this one; null without a fleet, or while the store is unavailable. */
   get members(): readonly FleetMember[] | null {
     return this.known
   }
@@ -51,7 +51,7 @@ export class FleetWatch {
     return `${others.length} of ${all} gateways have another configuration: ${names.join(', ')}${more}`
   }
 
-  /** Publishes at once: another generation is in force. */
+  /** Publishes at once, for a new generation. */
   publish(): void {
     const { fleet, id, snapshot } = this.options
     if (fleet === null) return
@@ -61,7 +61,7 @@ export class FleetWatch {
       try {
         this.known = await fleet.publish({ id, host, generation, hash }, TTL_MS)
       } catch {
-        // The probe of the store reports that it is away.
+        // The probe of the store reports the failure.
         this.known = null
       }
       const { metrics } = this.options
@@ -69,7 +69,7 @@ export class FleetWatch {
     })
   }
 
-  /** Leaves the fleet. Other workers of this gateway, if there are any, publish it again. */
+  /** Leaves the fleet. Other workers of this gateway publish it again. */
   async close(): Promise<void> {
     if (this.timer !== null) clearInterval(this.timer)
     await this.publishing

@@ -1,6 +1,6 @@
 /**
- * The dashboard of a process: loaded once the process serves, since its schemas cost a tenth of a second, and
- * given one turn of the event loop after the other, so that no crowd before it holds up a chat.
+ * The dashboard of a process. It is loaded when the process serves already, because its schemas take 0.1 s to load.
+ * It serves one request per turn of the event loop, so that many of them do not delay chat requests.
  */
 import { readFile } from 'node:fs/promises'
 import { isObject, stringOf } from '../chat/json.js'
@@ -14,14 +14,14 @@ import { packageFile } from '../files/package-file.js'
 import { WorkQueue } from '../dashboard/server/work-queue.js'
 import { errorBody } from '../wire/error-body.js'
 
-/** What whoever assembles the process gives. */
+/** Parts from the caller that assembles the process. */
 export type DashboardParts = Omit<DashboardOptions, 'version' | 'folder'>
 
 const CROWD = errorBody({
   kind: 'rate_limited',
-  message: 'Too many people ask the dashboard right now; try again.',
+  message: 'The dashboard has too many requests: try again in a moment.',
 })
-/** Made beforehand: it is sent while there is too much to do. */
+/** Prepared in advance, because it is sent under load. */
 const REFUSED: readonly string[] = [
   'content-type',
   'application/json',
@@ -31,7 +31,7 @@ const REFUSED: readonly string[] = [
   'no-store',
 ]
 
-/** Takes requests below `/dashboard`, and sends browsers there from `/`. */
+/** Serves requests below `/dashboard`, and redirects browsers there from `/`. */
 export class LazyDashboard {
   private readonly parts: DashboardParts
   private readonly queue = new WorkQueue()
@@ -42,14 +42,14 @@ export class LazyDashboard {
   }
 
   /**
-   * Loads it, where the configuration has one, ahead of its first visitor. Rejects where it cannot be loaded
-   * or its route table is wrong; who does not call this leaves it to the first request.
+   * Loads the dashboard, if it is enabled, before its first request. Rejects if it cannot be loaded or its route
+   * table is wrong. Without this call the first request loads it.
    */
   async open(): Promise<void> {
     if (this.isEnabled) await this.opened()
   }
 
-  /** Whether the request is the dashboard's, by the configuration in force. */
+  /** Whether the configuration in force has the dashboard serve this request. */
   takes(req: HttpRequest): boolean {
     const { url = '' } = req
     if (url === '/' || url.startsWith('/?')) return isPageRequest(req) && this.isEnabled
@@ -74,8 +74,8 @@ export class LazyDashboard {
   }
 
   /**
-   * Where there is no administrator, makes the link with this secret good, and tells its address if no
-   * other process has. Rejects with `store_unavailable`.
+   * If there is no administrator, activates the set-up link with this secret, and passes its URL to the callback if
+   * no other process has. Rejects with `store_unavailable`.
    */
   async offerSetUp(secret: string, port: number, tell: (url: string) => void): Promise<void> {
     const { server, dashboard } = this.parts.snapshot().config
@@ -122,7 +122,7 @@ function localUrl(host: string, port: number): string {
   return `http://${name}:${port}`
 }
 
-/** A browser that opens a page, and not a program that asks for an endpoint. */
+/** Whether a browser requests a page, rather than a program an endpoint. */
 function isPageRequest(req: HttpRequest): boolean {
   const isRead = req.method === 'GET' || req.method === 'HEAD'
   return isRead && (headerOf(req, 'accept') ?? '').includes('text/html')

@@ -40,14 +40,14 @@ export class Notifier {
     void this.webhooks?.then((webhooks) => webhooks.send(notification))
   }
 
-  /** Sends what a worker reports; false if the worker asks something else. */
+  /** Sends a worker's notification; false if the message is something else. */
   took(question: unknown): boolean {
     if (!isNotice(question)) return false
     this.send(question.notice)
     return true
   }
 
-  /** Tries once more what waits. */
+  /** Retries the waiting notifications once. */
   async close(): Promise<void> {
     await (await this.webhooks)?.close()
   }
@@ -75,7 +75,7 @@ const TYPES = new Set<unknown>([
   'canary.aborted',
 ] satisfies NotificationType[])
 
-/** What a worker sends its primary in place of a question. */
+/** A worker's message with a notification. */
 export interface Notice {
   readonly notice: Notification
 }

@@ -1,4 +1,4 @@
-/** Opens the export of traces if the configuration or the environment names a receiver; else nothing is loaded. */
+/** Opens the export of traces if the configuration or the environment names a receiver; otherwise loads nothing. */
 import type { TelemetryConfig } from '../config/config.js'
 import { packageVersion } from '../files/package-file.js'
 import type { Tracing } from '../gateway/observe/tracing.js'
@@ -7,7 +7,7 @@ import type { Metrics } from '../observe/metrics/metrics.js'
 
 /** The variables that name a receiver. */
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT']
-/** Failures of the receiver are logged so often. */
+/** Minimum time between log lines about a failing receiver. */
 const LOG_EVERY_MS = 60_000
 
 /** Null if no traces are exported. */
@@ -31,13 +31,13 @@ export async function openTracing(
       const nowMs = performance.now()
       if (nowMs - loggedMs < LOG_EVERY_MS) return
       loggedMs = nowMs
-      log.warn('traces are not exported: the receiver does not take them', { reason })
+      log.warn('traces are not exported: the receiver refuses them', { reason })
     },
   })
   return new Traces(opened.tracer, () => opened.close())
 }
 
-/** OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none turn traces off, whatever names a receiver. */
+/** OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none turn traces off even if a receiver is named. */
 function isWanted(otlp: string | null, env: NodeJS.ProcessEnv): boolean {
   if (env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return false
   if (env['OTEL_TRACES_EXPORTER'] === 'none') return false

@@ -1,4 +1,6 @@
-/** Tells whether two processes may signal each other by process id: the same machine and the same PID namespace. */
+/**
+ * Identifies the machine and PID namespace of a process: only processes with the same identity can signal each other.
+ */
 import { readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
@@ -11,7 +13,7 @@ export function machineName(): string {
   }
 }
 
-/** What tells a command on this machine whom to signal: the process that answers on the ops port. */
+/** The process to signal for a restart, for the reply of the ops port. */
 export function ownProcess(): { readonly pid: number; readonly machine: string } {
   return { pid: process.pid, machine: machineName() }
 }

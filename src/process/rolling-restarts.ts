@@ -1,26 +1,26 @@
-/** Rolling restarts of the workers, one after the other. Those asked for while one waits for its turn share it. */
+/** Runs rolling restarts of the workers in sequence. Requests for a restart while another one waits share it. */
 import type { Logger } from '../observe/log/log.js'
 
-/** What a rolling restart consists of. */
+/** The steps of a rolling restart. */
 export interface RestartSteps {
-  /** Resolves when a restart may begin: the workers that the last one replaced are gone. */
+  /** Resolves when a restart may start: the workers that the last one replaced have exited. */
   readonly turn: () => Promise<void>
-  /** Replaces the workers; rejects, with everything as it was, if the new ones cannot serve. */
+  /** Replaces the workers; rejects, with the previous workers in place, if the new ones cannot serve. */
   readonly replace: () => Promise<void>
   readonly log: Logger
 }
 
-/** How far restarts are, as the ops port shows it. */
+/** The progress of restarts, for the ops port. */
 export interface RestartState {
-  /** How many were asked for since the start. */
+  /** Restarts requested since the start. */
   readonly asked: number
-  /** How many of these are done or have failed. */
+  /** Restarts that succeeded or failed. */
   readonly settled: number
   /** Why the last one failed; null if it succeeded. */
   readonly failure: string | null
 }
 
-/** Takes requests for restarts. */
+/** Accepts requests for restarts. */
 export class Restarts {
   private readonly steps: RestartSteps
   private asked = 0
@@ -37,7 +37,7 @@ export class Restarts {
     return { asked, settled, failure }
   }
 
-  /** Begins a restart, or the next one when the present one is over. */
+  /** Starts a restart, or schedules one after the running restart. */
   ask(): void {
     this.asked += 1
     if (!this.isRunning) void this.run()
@@ -62,7 +62,7 @@ export class Restarts {
       log.info('rolling restart done', { elapsed_ms: performance.now() - sinceMs })
       return null
     } catch (error) {
-      log.error('rolling restart failed; the former workers stay', error)
+      log.error('rolling restart failed; the previous workers continue', error)
       return error instanceof Error ? error.message : String(error)
     }
   }

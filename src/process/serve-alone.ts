@@ -15,7 +15,7 @@ import { newSealSecret } from '../reasoning/seal.js'
 import { settleGlobals, settleStrings, printSetUpLink, withReason } from './serve-worker.js'
 import { onSignals } from './signals/signals.js'
 
-/** What `serve` has opened already. */
+/** The parts that `serve` has opened. */
 export interface AloneParts {
   readonly source: ConfigSource
   readonly log: Logger
@@ -57,12 +57,11 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
       await closed()
     },
     restart: () => {
-      const reason =
-        'one process (server.workers: 1) cannot hand over its port; restart the service'
+      const reason = 'one process (server.workers: 1) cannot pass its port on: restart the service'
       log.warn('rolling restart refused', { signal: 'SIGUSR2', reason })
     },
   })
-  // Its modules take a tenth of a second to load, so the gateway is ready first.
+  // Loading its modules takes 0.1 s, so the gateway becomes ready first.
   setImmediate(() => void plane.openDashboard())
   return plane
 }

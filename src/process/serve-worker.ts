@@ -1,6 +1,6 @@
 /**
- * A worker of the running gateway: one data plane, built from what the primary has read and checked.
- * Knows no file and no YAML: not loading them halves the time from a worker's start to its readiness.
+ * A worker of the running gateway: one data plane, built from the configuration that the primary has loaded. Workers
+ * load no YAML parser and no schema, which halves the time until they are ready.
  */
 import { createLogger } from '../observe/log/log.js'
 import type { ModelFacts } from '../chat/model.js'
@@ -16,7 +16,7 @@ import { openDataPlane, type DataPlane } from './data-plane.js'
 import { GatewayError } from '../errors.js'
 import { Metrics } from '../observe/metrics/metrics.js'
 
-/** A snapshot as it travels between processes, as JSON. Holds secrets; never logged. */
+/** A snapshot as JSON, for messages between processes. Contains secrets; never logged. */
 export interface Generation {
   readonly generation: number
   readonly fileHash: string
@@ -25,16 +25,16 @@ export interface Generation {
   readonly models: readonly ModelFacts[]
   readonly changes: Snapshot['changes']
   readonly waitingForRestart: Snapshot['waitingForRestart']
-  /** Of the link that makes the first administrator, where there is none. */
+  /** The secret of the link that creates the first administrator. */
   readonly setUpSecret: string
-  /** What the fleet knows the gateway by. */
+  /** The id of this gateway in the fleet. */
   readonly gatewayId: string
 }
 
-/** For the primary to load, try and publish a generation. */
+/** Time for the primary to load, test and publish a generation. */
 const ROLLBACK_MS = 10_000
 
-/** Takes orders from the primary until it ends this process. */
+/** Runs this process as a worker; the primary ends it. */
 export async function serveAsWorker(): Promise<void> {
   settleStrings()
   settleGlobals()
@@ -61,7 +61,7 @@ export async function serveAsWorker(): Promise<void> {
         notify: (notice) => void ask({ notice } satisfies Notice),
       }).catch(withReason)
       plane = opened
-      // Once it is known to be ready. A rejection ends the process: nobody has been served by it yet.
+      // After the worker is ready. A rejection ends the process before it has served a request.
       setImmediate(() => void opened.openDashboard())
     },
     onOrder: (order) => {
@@ -79,25 +79,25 @@ export async function serveAsWorker(): Promise<void> {
   })
 }
 
-/** Looks at an object so often that V8 keeps what it found out about it. */
+/** Number of property reads after which V8 keeps its optimisation. */
 const ENOUGH_LOOKS = 200
 
 /**
- * A class that extends `String`, which a dependency may have (`ioredis` has one), makes V8 take all strings'
- * methods for unfinished: each `charCodeAt` is looked up by its name again, four times as slow. What ends
- * that is a look at a string that is an object, which is otherwise never taken: 9 % of a whole reply.
+ * A class that extends `String` (`ioredis` has one) makes V8 treat the methods of all strings as unstable: each
+ * `charCodeAt` is looked up by name, four times slower. Reading a method of a string object, as done here, ends that
+ * state. It saves 9 % of a whole reply.
  */
 export function settleStrings(): void {
   const text = Object('') as string
   for (let looks = 0; looks < ENOUGH_LOOKS; looks += 1) text.charCodeAt(0)
 }
 
-/** The globals that Node gives by a getter, and requests use again and again. */
+/** Globals that Node defines with a getter and requests use often. */
 const GIVEN = ['performance', 'Buffer', 'process'] as const
 
 /**
- * Makes plain values of them: V8 calls such a getter at every use, also in code that is compiled, and takes
- * a value for a constant.
+ * Redefines these globals as plain values: V8 calls a getter at every use, even in compiled code, but treats a value
+ * as a constant.
  */
 export function settleGlobals(): void {
   for (const name of GIVEN) {
@@ -115,19 +115,20 @@ function snapshotOf(sent: Generation): Snapshot {
   return createSnapshot({ config, catalogue, fileHash }, generation, loadedAtMs, sent)
 }
 
-/** To the terminal and not to the log: whoever has the link is the administrator. */
+/** Prints to the terminal and not to the log, because the link makes its user an administrator. */
 export function printSetUpLink(url: string): void {
   process.stderr.write(
-    `\nNo administrator exists yet. Open this link within a day to make one (it works once):\n\n  ${url}\n\n`,
+    `\nNo administrator exists yet. Open this link within 24 hours to create one (it works once):\n\n  ${url}\n\n`,
   )
 }
 
-/** A client must not see why the store cannot be opened; the operator who starts it must. */
+/** Adds the reason to the error: clients must not see it, but the operator who starts the gateway must. */
 export function withReason(error: unknown): never {
   if (error instanceof GatewayError && error.kind === 'store_unavailable') {
     const { cause } = error
-    const why = cause instanceof Error ? `: ${cause.message}` : ''
-    throw new GatewayError(error.kind, `${error.message}${why}`, { cause })
+    if (!(cause instanceof Error)) throw error
+    const [summary = ''] = error.message.split(/[.;]/)
+    throw new GatewayError(error.kind, `${summary}: ${cause.message}`, { cause })
   }
   throw error
 }

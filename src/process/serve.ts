@@ -1,6 +1,6 @@
 /**
- * The running gateway: a primary that owns the configuration and the ops port, and workers that share the data
- * port. With one worker all of it is one process (`serve-alone.ts`). A primary loads nothing of the data plane.
+ * The running gateway: a primary with the configuration and the ops port, and workers that share the data port. With
+ * one worker a single process does both (`serve-alone.ts`). A primary loads no code of the data plane.
  */
 import cluster from 'node:cluster'
 import { randomUUID } from 'node:crypto'
@@ -30,7 +30,7 @@ import type { DataPlane } from './data-plane.js'
 import type { Generation } from './serve-worker.js'
 import { V8_FLAGS, WORKER_FLAGS } from './v8-flags.js'
 
-/** What both ways to serve are made of. */
+/** Parts that are common to one process and several. */
 interface Opened {
   readonly source: ConfigSource
   readonly log: Logger
@@ -41,9 +41,9 @@ interface Opened {
 }
 
 /**
- * Starts the gateway; a signal ends the process. Resolves when the first worker takes requests. With `workers: 1`
- * the worker is this process. Rejects when the file is bad (`ConfigRefused`), the ops port is taken, or no worker
- * ever became ready; then nothing that was started is left, and the start is not tried again.
+ * Starts the gateway; a signal ends the process. Resolves when the first worker is ready. With `workers: 1` the
+ * worker is this process. Rejects if the file is not valid (`ConfigRefused`), the ops port is in use, or no worker
+ * became ready; then all parts are closed, and startup is not retried.
  */
 export async function serve(path: string, env: Env): Promise<void> {
   const early: string[] = []
@@ -75,7 +75,7 @@ export async function serve(path: string, env: Env): Promise<void> {
     if (reloads === 1) manager.reloading()
     void source.reload({ takeFiles: true }).then(({ result }) => {
       const { generation } = source.current()
-      log.info('configuration looked at', { signal: 'SIGHUP', generation, reason: result })
+      log.info('configuration checked', { signal: 'SIGHUP', generation, reason: result })
       reloads -= 1
       if (reloads === 0) serving()
     })
@@ -102,7 +102,7 @@ interface Ports {
 async function inOneProcess(opened: Opened): Promise<Ports> {
   const { source, log, metrics, refused, manager, notifier } = opened
   const onDrain = (): void => manager.stopping()
-  // The data plane is most of the code, and a primary never needs it.
+  // The data plane is most of the code; a primary does not load it.
   const loading = import('./serve-alone.js')
   let plane: DataPlane | null = null
   const ops = await openOpsPort(opened, {
@@ -136,7 +136,7 @@ const NOT_STARTED: Readiness = { ready: false, checks: { workers: 'not started' 
 async function inWorkers(opened: Opened): Promise<Ports> {
   const { source, log, metrics, refused, manager, notifier } = opened
   const { config } = source.current()
-  // One for all workers, and for those that replace them.
+  // Shared by all workers and their successors.
   const made = {
     sealSecret: newSealSecret(),
     setUpSecret: newSealSecret(),
@@ -209,7 +209,7 @@ async function closeBoth(source: ConfigSource, notifier: Notifier): Promise<void
   await Promise.all([source.close(), notifier.close()])
 }
 
-/** What the pages of the ops port show, besides the configuration. */
+/** Pages of the ops port besides the configuration. */
 interface OpsPages extends Pick<OpsOptions, 'metrics' | 'ready' | 'workers' | 'recentRequests'> {
   readonly canaries: () => readonly CanaryState[]
 }
@@ -230,15 +230,18 @@ function openOpsPort({ source }: Opened, { canaries, ...pages }: OpsPages): Prom
   })
 }
 
-/** What the first process makes, so that all workers, and those that replace them, have the same. */
+/** Random values of the first process, shared by all workers and their successors. */
 interface Made {
-  /** In place of `escrow.key`, if the file has none. */
+  /** Used if the file sets no `escrow.key`. */
   readonly sealSecret: string
   readonly setUpSecret: string
   readonly gatewayId: string
 }
 
-/** Restarts of the workers, with the newest files. Settings that need a restart take effect, those of the ops port, too. */
+/**
+ * Rolling restarts of the workers with the newest files. Settings that need a restart take effect, including those of
+ * the ops port.
+ */
 function rollingRestarts(
   parts: Opened & { readonly fleet: Primary<Generation>; readonly ops: Ops; readonly made: Made },
 ): Restarts {

@@ -1,4 +1,4 @@
-/** What a process of the data plane uses of its store: authentication, reasoning state, limits, the ledger. */
+/** The parts of a data-plane process that use the store: authentication, reasoning state, limits, the ledger. */
 import { Authenticator } from '../auth/authenticate.js'
 import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js'
 import type { Services } from '../gateway/pipeline.js'
@@ -20,10 +20,10 @@ import type { Store } from '../store/store.js'
 
 /** Time between two probes of the store. */
 const PROBE_MS = 2000
-/** Time between two removals of keys that ended long ago. */
+/** Time between two removals of keys that expired long ago. */
 const REMOVAL_MS = 600_000
 
-/** Lets go of what the gateway used, once it has ended. */
+/** Releases the parts of the gateway after it has ended. */
 export async function release(
   {
     authenticator,
@@ -53,7 +53,7 @@ export async function openObservedStore(
   return observeStore(store, metrics, (op, error) => failures.report(op, error))
 }
 
-/** What the gateway asks of the store, and remembers of the answers. */
+/** The parts of the gateway that use the store, with their caches. */
 export function partsOf(
   store: Store,
   current: () => Snapshot,
@@ -104,16 +104,16 @@ function newLimiter(
     now: () => performance.now(),
     onAway: (why) => {
       metrics.limitsLocal(true)
-      log.error('limits are kept by this process alone: the store does not answer', why)
+      log.error('limits are enforced by this process alone: the store is unavailable', why)
     },
     onBack: (elapsedMs) => {
       metrics.limitsLocal(false)
-      log.info('limits are kept by the store again', { elapsed_ms: elapsedMs })
+      log.info('limits are enforced by the store again', { elapsed_ms: elapsedMs })
     },
   })
 }
 
-/** Has the store prove, again and again, that it works. */
+/** Probes the store periodically. */
 export function probing(store: Store, limiter: Limiter): { state: string; timer: NodeJS.Timeout } {
   const timer = setInterval(() => {
     store.probe().then(
@@ -128,7 +128,7 @@ export function probing(store: Store, limiter: Limiter): { state: string; timer:
   return probe
 }
 
-/** Removes keys that ended long ago. A store that fails is tried again, and reported by the probe. */
+/** Removes keys that expired long ago. The probe reports a failing store. */
 export function removingEndedKeys(store: Store): NodeJS.Timeout {
   return setInterval(() => {
     removeEndedKeysInTurn(store, Date.now()).catch(() => undefined)

@@ -2,7 +2,7 @@
 
 /**
  * V8 options that can be set while a process runs. A worker has one core, so parallel garbage collection threads only
- * compete with each other. Pretenuring keeps objects alive that short-lived objects reference. Requests run through many
+ * compete with each other. Pretenuring retains objects that short-lived objects reference. Requests run through many
  * small functions: a three times higher inlining limit saves 4 % of our own code's time (docs/decisions/0037).
  */
 export const V8_FLAGS = [

@@ -1,11 +1,11 @@
-/** What notices events for webhooks in a process that serves requests. */
+/** Watches budgets for webhooks in a process that serves requests. */
 import type { Snapshot } from '../config/config.js'
 import type { Services } from '../gateway/pipeline.js'
 import { BudgetWatch } from '../limits/budget-watch.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import type { Store } from '../store/store.js'
 
-/** Without `notify` nothing is noticed. */
+/** Without `notify` no budget is watched. */
 export function watchFor(
   notify: Notify | undefined,
   { throttle: attempts }: Pick<Store, 'throttle'>,

@@ -1,27 +1,27 @@
 /**
- * Hides secrets in texts that leave the process: error messages, log lines, ledger entries, the ops port.
- * Finds the configured secrets of this process and what looks like a key or a token. Successful replies
- * are not searched (docs/decisions/0062).
+ * Hides secrets in texts that leave the process: error messages, log lines, ledger entries, the ops port. Finds the
+ * configured secrets of this process and texts that look like a key or a token. Successful replies are not searched
+ * (docs/decisions/0062).
  */
 
-/** A secret shorter than this is not searched for: it would be found in ordinary words. */
+/** Shorter secrets are not searched for, because they occur in ordinary words. */
 const LEAST_CHARS = 8
-/** A beginning of a secret of this length is hidden too: messages quote keys shortened. */
+/** A prefix of a secret of this length is hidden too, because messages truncate keys. */
 const PREFIX_CHARS = 12
-/** Sets of secrets that stay hidden: requests and log lines of older configurations are on their way. */
+/** Number of configurations whose secrets stay hidden, for running requests and delayed log lines. */
 const MAX_SETS = 20
-/** A longer value is a certificate or a text; its beginning is searched for. */
+/** Only the start of a longer value, such as a certificate, is searched for. */
 const MAX_CHARS = 4_096
 
-/** Ours, those of OpenAI and Anthropic, Google's, and password hashes. */
+/** Sluice's keys, those of OpenAI, Anthropic and Google, and password hashes. */
 const CREDENTIALS =
   /sk[-_][A-Za-z0-9_-]{12,}|AIza[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{12,}|[Bb]earer\s+[A-Za-z0-9._~+/=-]+|\$argon2[^\s"\\]+/g
 
-/** Finds a set of secrets, and their beginnings of 12 characters or more, in time linear in the text. */
+/** Finds a set of secrets, and their prefixes of 12 characters or more, in time linear in the text. */
 export class SecretFinder {
-  /** Any beginning; null if there is nothing to find. */
+  /** Matches any prefix; null if there are no secrets. */
   private readonly heads: RegExp | null
-  /** By their first `PREFIX_CHARS` characters, or all of a shorter one. */
+  /** Forms of secrets by their first `PREFIX_CHARS` characters, or all of a shorter one. */
   private readonly forms = new Map<string, string[]>()
 
   constructor(secrets: Iterable<string>) {
@@ -33,12 +33,12 @@ export class SecretFinder {
         else if (!known.includes(form)) known.push(form)
       }
     }
-    // Longer ones first: of several that begin alike the longest is to be found.
+    // Longer ones first, so that the longest match wins.
     const heads = [...this.forms.keys()].sort((one, other) => other.length - one.length)
     this.heads = heads.length === 0 ? null : new RegExp(heads.map(escaped).join('|'), 'g')
   }
 
-  /** The text with `mark` in the place of each secret. */
+  /** The text with `mark` in place of each secret. */
   hide(text: string, mark: string): string {
     const { heads } = this
     if (heads === null) return text
@@ -53,7 +53,7 @@ export class SecretFinder {
     return from === 0 ? text : hidden + text.slice(from)
   }
 
-  /** Where the longest beginning of a secret ends. */
+  /** The end of the longest prefix of a secret. */
   private endAt(text: string, start: number, head: string): number {
     let end = start + head.length
     for (const form of this.forms.get(head) ?? []) {
@@ -65,7 +65,7 @@ export class SecretFinder {
   }
 }
 
-/** A secret as it is, in a URL, in JSON and in base64, wherever it begins in that. */
+/** A secret in plain text, in a URL, in JSON and in base64 at any offset. */
 function formsOf(secret: string): Set<string> {
   if (secret.length < LEAST_CHARS) return new Set()
   const bare = Buffer.from(secret)
@@ -75,7 +75,7 @@ function formsOf(secret: string): Set<string> {
   const forms = new Set([secret, inUrl, lowerUrl, inJson])
   for (const before of [0, 1, 2]) {
     const bytes = Buffer.concat([Buffer.alloc(before), bare])
-    // Without the characters that also hold bits of what stands before and after.
+    // Without the characters that also encode neighbouring bytes.
     const whole = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString('base64')
     const base64 = whole.slice(before === 0 ? 0 : before + 1)
     if (base64.length < PREFIX_CHARS) continue
@@ -93,8 +93,8 @@ const sets = new Map<string, readonly string[]>()
 let finder = new SecretFinder([])
 
 /**
- * From now on `hideSecrets` finds these secrets in this process, and those of the 19 sets before. Called
- * with all secrets of each configuration that is read.
+ * Makes `hideSecrets` find these secrets in this process, and those of the 19 sets before. Called with all secrets of
+ * each configuration.
  */
 export function protectSecrets(secrets: readonly string[]): void {
   const key = JSON.stringify(secrets)
@@ -106,7 +106,7 @@ export function protectSecrets(secrets: readonly string[]): void {
   finder = new SecretFinder(new Set([...sets.values()].flat()))
 }
 
-/** The text with `mark` in the place of configured secrets and of what looks like a key or a token. */
+/** The text with `mark` in place of configured secrets and of texts that look like a key or a token. */
 export function hideSecrets(text: string, mark = '[redacted]'): string {
   return finder.hide(text, mark).replace(CREDENTIALS, mark)
 }

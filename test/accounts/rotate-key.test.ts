@@ -36,7 +36,7 @@ async function rotations(t: Test, url: string): Promise<void> {
   const { account } = await createAccount(store, wanted)
   const made = async (name: string) => createKey(store, PLANS, account, name, { now })
   const rotated = (old: Awaited<ReturnType<typeof made>>['key']) =>
-    rotateKey({ store, plans: PLANS, account, old, now, told: () => [] })
+    rotateKey({ store, plans: PLANS, account, old, now, audit: () => [] })
 
   const { key: lone } = await made('lone')
   const successor = await rotated(lone)
@@ -60,7 +60,7 @@ async function rotations(t: Test, url: string): Promise<void> {
   t.equal(await kindOf(rotateKey({ ...base(), old: expired ?? lone })), 'malformed_request')
 
   function base() {
-    return { store, plans: PLANS, account, now, told: () => [] }
+    return { store, plans: PLANS, account, now, audit: () => [] }
   }
 }
 

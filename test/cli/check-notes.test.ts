@@ -160,11 +160,11 @@ void t.test(
   async (t) => {
     const files = { 'gateway.yaml': MISTAKES }
     const out = await sluice(t, ['check'], files)
-    const plain = 'holds a secret in plain text; use ${VARIABLE} or ${file:/path}'
+    const plain = 'contains a secret in plain text: use ${NAME} or ${file:PATH}'
     const never = 'can never match'
     const notes = [
       `store (line 1): ${plain}`,
-      "upstreams.a.api_key (line 3): $OPENAI_API_KEY is taken as it stands; write ${OPENAI_API_KEY} for the variable's value",
+      "upstreams.a.api_key (line 3): $OPENAI_API_KEY is not replaced: write ${OPENAI_API_KEY} for the variable's value",
       `upstreams.b.api_key (line 7): ${plain}`,
       `upstreams.b.headers.x-auth (line 8): ${plain}`,
       `routes[0].prefix: 'gpt-*' ${never}: it is plain text and no pattern, and no model id has a '*'; write prefix: gpt-`,
@@ -172,7 +172,7 @@ void t.test(
       `routes[2] ${never}: routes[1] takes all of its requests before it`,
     ]
     for (const note of notes) t.ok(out.includes(`note: ${note}\n`), note)
-    t.equal(out.match(/plain text;/g)?.length, 3, 'stand-ins and placeholders are none')
+    t.equal(out.match(/plain text:/g)?.length, 3, 'stand-ins and placeholders are none')
     t.equal(out.match(/can never match/g)?.length, 3)
     t.notMatch(out, /canary/)
     t.match(out, /^gateway\.yaml: good/)

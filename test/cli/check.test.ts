@@ -48,7 +48,7 @@ void t.test(
     t.strictSame(answer, {
       status: 1,
       out: [
-        "gateway.yaml:7:31: routes[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+        'gateway.yaml:7:31: routes[0].upstream: is not an upstream of this file (did you mean "openai"?)',
         '   7 |   - { prefix: gpt-, upstream: opnai }',
         '     |                               ^\n',
       ].join('\n'),
@@ -194,5 +194,5 @@ void t.test('explain: wrong use exits with 2, a bad file with 1', async (t) => {
   t.equal((await sluice(['explain', 'a'], folder)).status, 2)
   const bad = await sluice(['explain', 'a', ...config], folder)
   t.equal(bad.status, 1)
-  t.match(bad.out, /gateway\.yaml:1:1: x: unknown key 'x'/)
+  t.match(bad.out, /gateway\.yaml:1:1: x: Unknown key "x"/)
 })

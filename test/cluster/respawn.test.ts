@@ -33,7 +33,7 @@ void t.test('an uncaught exception ends a worker and is logged without its messa
   await t.rejects(service.get('/reject'))
   await until(() => service.pids.size === 4)
   const output = service.output()
-  t.equal(output.split('nobody caught this').length, 3)
+  t.equal(output.split('uncaught exception').length, 3)
   t.match(output, /"kind":"SyntaxError"/)
   t.match(output, /"message":"the key was \*\*\*"/)
   t.notMatch(output, /canary/)
@@ -48,7 +48,7 @@ void t.test(
       service
         .output()
         .split('\n')
-        .filter((line) => line.includes('worker died') && line.endsWith('}'))
+        .filter((line) => line.includes('worker exited') && line.endsWith('}'))
         .map((line) => JSON.parse(line) as { delay_ms: number; reason: string })
     await until(() => deaths().length >= 5)
     deaths()

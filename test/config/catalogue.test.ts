@@ -132,7 +132,7 @@ const FAULTS: [string, string, string][] = [
   [
     'unknown key',
     `${HEAD}  - { id: a, family: openai, visoin: true }\n`,
-    ":3:30: models[0].visoin: unknown key 'visoin' (did you mean 'vision'?)",
+    ':3:30: models[0].visoin: Unknown key "visoin" (did you mean "vision"?)',
   ],
   [
     'a family that is no name',
@@ -143,12 +143,12 @@ const FAULTS: [string, string, string][] = [
   [
     'id twice',
     `${HEAD}  - { id: a, family: openai }\n  - { id: a, family: openai }\n`,
-    ":4:11: models[1].id: the id 'a' stands twice",
+    ':4:11: models[1].id: Duplicate id "a"',
   ],
   [
     'variant that is an id',
     `${HEAD}  - { id: a, family: openai, variants: [b, a] }\n`,
-    ":3:44: models[0].variants[1]: the id 'a' stands twice",
+    ':3:44: models[0].variants[1]: Duplicate id "a"',
   ],
   [
     'negative price',
@@ -158,7 +158,7 @@ const FAULTS: [string, string, string][] = [
   [
     'no day',
     `${HEAD}  - { id: a, family: openai, created: 2026-02-30 }\n`,
-    ':3:39: models[0].created: must be a day, as in 2026-04-23',
+    ':3:39: models[0].created: must be a date, as in 2026-04-23',
   ],
   [
     'empty list',

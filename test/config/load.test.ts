@@ -318,26 +318,26 @@ void t.test(
 void t.test('a placeholder without a value is an error that names it', (t) => {
   const at = (text: string, files = {}) => problemsOf(`${GOOD}store: ${text}\n`, {}, files)[0]
   const place = '/etc/sluice/gateway.yaml:8:8: store: '
-  t.equal(at('sqlite:${DIR}'), `${place}the environment variable DIR is not set or is empty`)
+  t.equal(at('sqlite:${DIR}'), `${place}the environment variable DIR is not set or empty`)
   t.equal(
     problemsOf(`${GOOD}server: { port: "\${P}", host: "\${P}" }\n`, {}).length,
     2,
     'once each',
   )
-  t.equal(at('"${file:/no}"'), `${place}the file '/no' does not exist`)
-  t.match(at('"${file:/}"'), /the file '\/' cannot be read, is no regular file/)
-  t.equal(at('"${file:/e}"', { '/e': ' \n' }), `${place}the file '/e' is empty`)
-  t.equal(at('"${A"'), `${place}has a $\{ without its }`)
-  t.equal(at('"${}"'), `${place}has a placeholder that is neither $\{NAME} nor $\{file:/path}`)
-  t.equal(at('"${A:-b}"'), `${place}has a placeholder that is neither $\{NAME} nor $\{file:/path}`)
+  t.equal(at('"${file:/no}"'), `${place}the file "/no" does not exist`)
+  t.match(at('"${file:/}"'), /the file "\/" is a folder/)
+  t.equal(at('"${file:/e}"', { '/e': ' \n' }), `${place}the file "/e" is empty`)
+  t.equal(at('"${A"'), `${place}contains $\{ without a closing brace`)
+  t.equal(at('"${}"'), `${place}contains an invalid placeholder: use $\{NAME} or $\{file:PATH}`)
+  t.equal(at('"${A:-b}"'), `${place}contains an invalid placeholder: use $\{NAME} or $\{file:PATH}`)
   t.match(
     problemsOf(changed('${KEY}', '${file:/no}'))[0],
-    /:5:14: upstreams.openai.api_key: the file '\/no' does not exist/,
+    /:5:14: upstreams.openai.api_key: the file "\/no" does not exist/,
     'a key’s file must be there (I-137)',
   )
   t.match(
     problemsOf(changed('api_key: ${KEY}', 'quirks: { set: { a: "${KEY}" } }'))[0],
-    /:5:25: upstreams.openai.quirks.set.a: placeholders are not read under quirks/,
+    /:5:25: upstreams.openai.quirks.set.a: must not contain a placeholder: they are not replaced under quirks/,
   )
   t.end()
 })

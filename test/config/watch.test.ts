@@ -257,7 +257,7 @@ void t.test('after close nothing is told, and nothing keeps the process', async 
   t.equal(told, 0)
   const { spawn } = await import('node:child_process')
   const script = `
-    import { openConfig } from ${JSON.stringify(join(process.cwd(), 'build/src/config/generations/open.js'))}
+    import { openConfig } from ${JSON.stringify(join(process.cwd(), 'build/src/config/generations/open-config.js'))}
     await openConfig(process.argv[1], {})`
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, file])
   const [status] = (await once(child, 'exit')) as [number | null]

@@ -13,12 +13,9 @@ void t.test('a mistake of the syntax is one problem, and every duplicate key is 
     t.equal(problemsOf(text).length, 1, text)
   t.same(
     problemsOf('server: {}\nserver: {}\nroutes: []\nserver: {}\n').map(
-      (line) => line.split(': the ')[1],
+      (line) => line.replace(/^.*:\d+:\d+: /, ''),
     ),
-    [
-      "key 'server' is in this map twice: on line 1 and line 2",
-      "key 'server' is in this map twice: on line 1 and line 4",
-    ],
+    ['Duplicate key "server" (lines 1 and 2)', 'Duplicate key "server" (lines 1 and 4)'],
   )
   t.notMatch(problemsOf('sk-abcdefghijklmnopqrst: 1\nsk-abcdefghijklmnopqrst: 2\n')[0], /abcdef/)
   t.end()

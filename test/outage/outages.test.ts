@@ -210,7 +210,7 @@ async function tells(t: Test, { served }: Stage): Promise<void> {
     )
   }).catch(() => t.fail(ready))
   const messages = served.program.lines().map(({ msg }) => msg)
-  t.ok(messages.includes('limits are kept by this process alone: the store does not answer'))
+  t.ok(messages.includes('limits are enforced by this process alone: the store is unavailable'))
   t.ok(messages.includes('ledger unavailable, rows are spooled'))
 }
 
@@ -358,7 +358,7 @@ function isOther(row: UsageRow | undefined, counts: { input: number; output: num
 /** No crash, no bug, and the end of the outage is logged. */
 async function quiet(t: Test, { served }: Stage): Promise<void> {
   const isLogged = (text: string): boolean => served.program.lines().some(({ msg }) => msg === text)
-  await until(() => isLogged('ledger is back') && isLogged('limits are kept by the store again'))
+  await until(() => isLogged('ledger is back') && isLogged('limits are enforced by the store again'))
   t.notOk(isLogged('unforeseen failure'))
   const isBack = async (): Promise<boolean> =>
     /^sluice_limits_local\S* 0$/m.test((await served.ops('/metrics')).text)

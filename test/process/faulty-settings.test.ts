@@ -20,7 +20,7 @@ void t.test('I-137: a start without a variable or a secret file is refused', asy
   const cases: Record<string, RegExp> = {
     'store: sqlite:${SLUICE_TEST_UNSET}/a.db': /variable SLUICE_TEST_UNSET is not set/,
     'server: { port: "${SLUICE_TEST_UNSET}" }': /variable SLUICE_TEST_UNSET is not set/,
-    'escrow: { key: "${file:/nowhere/secret}" }': /the file '\/nowhere\/secret' does not exist/,
+    'escrow: { key: "${file:/nowhere/secret}" }': /the file "\/nowhere\/secret" does not exist/,
   }
   for (const [setting, expected] of Object.entries(cases)) {
     const { emulator, file } = await prepare(t)
@@ -90,7 +90,7 @@ void t.test('I-141: a thousand SIGHUPs in a second, under load', async (t) => {
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
   const looks = (): unknown[] =>
-    served.program.lines().filter(({ msg }) => msg === 'configuration looked at')
+    served.program.lines().filter(({ msg }) => msg === 'configuration checked')
   await until(() => looks().length > 0)
   await until(async () => (await served.ops('/metrics')).text.includes('config_generation 2\n'))
   await traffic.stop()

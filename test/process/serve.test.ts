@@ -93,7 +93,7 @@ void t.test('a worker that is killed is replaced, and the service goes on', asyn
   t.notOk(after.includes(before[0] ?? 0))
   t.ok(await allAnswer(served, served.secret, 200))
   t.match(
-    served.program.lines().filter(({ msg }) => msg === 'worker died; it is started again'),
+    served.program.lines().filter(({ msg }) => msg === 'worker exited; restarting it'),
     [{ reason: 'killed by SIGKILL' }],
   )
 })

@@ -1,4 +1,7 @@
-/** What the texts that a generation was made from have in common with the files, and with those of another generation. */
+/**
+ * Compares the texts that a generation was built from with the files on disk, and with the texts of another
+ * generation.
+ */
 import { basename } from 'node:path'
 import { readText, type ConfigSources } from '../load.js'
 import { ownerOf } from './file-author.js'
@@ -9,21 +12,21 @@ export function filesOf({ path, files }: ConfigSources): string[] {
   return [path, ...Object.keys(files)]
 }
 
-/** Whether the files still hold what was read: nothing is parsed if nothing has changed. */
+/** Whether the files are unchanged; avoids parsing them. */
 export function isSame(sources: ConfigSources): boolean {
-  // A missing file was noted as an empty one.
+  // A missing file counts as an empty one.
   if ((readText(sources.path) ?? '') !== sources.text) return false
   return Object.entries(sources.files).every(([file, text]) => readText(file) === text)
 }
 
-/** Whether the files other than the configuration and its catalogue still hold what was read. */
+/** Whether the files other than the configuration and its catalogue are unchanged. */
 export function hasSameSecrets({ files, catalogue }: ConfigSources): boolean {
   return Object.entries(files).every(
     ([file, text]) => file === catalogue?.path || readText(file) === text,
   )
 }
 
-/** Whether two generations were made from the same texts. */
+/** Whether two generations were built from the same texts. */
 export function isEqual(a: ConfigSources, b: ConfigSources): boolean {
   const names = Object.keys(a.files)
   return (
@@ -40,7 +43,7 @@ export function textsOf({ path, text, catalogue }: ConfigSources): Map<string, s
   return texts
 }
 
-/** Who changed which files between two looks. */
+/** The author of the differences between two versions of the files, and the files that differ. */
 export function changeOf(former: ConfigSources, next: ConfigSources): Author {
   const files = new Set([...filesOf(former), ...filesOf(next)])
   const changed = [...files].filter((file) => textIn(former, file) !== textIn(next, file))

@@ -1,6 +1,6 @@
 /**
- * The configuration of a running gateway: the generation in force, and where the next one comes from: changed files, a
- * rollback, or, at a start with a broken file, the history. Counts no metric and writes no log; listeners do.
+ * The configuration of a running gateway: the generation in force and its successors, which come from changed files,
+ * from a rollback or, if the file is broken at the start, from the history. Listeners write logs and metrics.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config, Snapshot } from '../config.js'
@@ -25,22 +25,20 @@ import { FileWatcher } from './watch-files.js'
 
 type Ops = Pick<RunningGateway, 'opsHost' | 'opsPort'>
 
-/** The generation that the values which need a restart are from. */
+/** The generation whose values are in force for settings that need a restart. */
 interface Started {
   readonly config: Config
   readonly generation: number
 }
 
-/** A slow disk does not hold up a generation for longer than this. */
+/** A slow disk delays a generation by at most this time. */
 const KEEP_MS = 250
-/** Minimum time between two looks at the files. */
-const LOOK_INTERVAL_MS = 100
+/** Minimum time between two checks of the files. */
+const CHECK_INTERVAL_MS = 100
 
 /** The configuration of a running process; `open-config.ts` opens it. */
 export class ConfigSource {
-  /** Earlier generations, in memory or on disk. */
   readonly history: History
-  /** The configuration file, absolute. */
   readonly path: string
   private readonly env: Env
   private readonly listeners = new Set<(change: ConfigChange) => void>()
@@ -48,22 +46,21 @@ export class ConfigSource {
   private readonly watcher = new FileWatcher(() => this.debounce.touch())
   private snapshot: Snapshot
   private started: Started
-  /** As the files or the history have it, with the values that wait for a restart. */
-  private wanted: Config
-  /** What the generation in force was made from. */
-  private taken: Loaded['sources']
-  /** The files as last looked at, good or bad. */
-  private seen: ConfigSources
+  /** The newest values, including those that wait for a restart. */
+  private latest: Config
+  /** The texts that the generation in force was built from. */
+  private inForceSources: Loaded['sources']
+  /** The files at the last check, valid or not. */
+  private lastFiles: ConfigSources
   private errors: readonly ConfigProblem[] | null
-  private holding: Override | null
+  private activeOverride: Override | null
   private ops: Ops | null = null
   private tryOut: (snapshot: Snapshot) => Promise<string | null> = () => Promise.resolve(null)
-  /** A look that was asked for and has not begun to read; later calls share it. */
+  /** A check that has not started to read yet; later calls share it. */
   private waiting: Promise<ReloadOutcome> | null = null
   private takesFiles = false
-  /** Looks and rollbacks run one at a time. */
   private working: Promise<unknown> = Promise.resolve()
-  private lastLookAtMs = 0
+  private lastCheckAtMs = 0
   private closed = false
 
   constructor(
@@ -74,55 +71,55 @@ export class ConfigSource {
     this.path = path
     this.env = env
     this.history = history
-    this.wanted = loaded.config
+    this.latest = loaded.config
     this.started = { config: loaded.config, generation: record.generation }
     this.snapshot = createSnapshot(loaded, record.generation, record.atMs)
-    this.taken = loaded.sources
-    this.seen = seen
+    this.inForceSources = loaded.sources
+    this.lastFiles = seen
     this.errors = errors
-    this.holding = held
+    this.activeOverride = held
     history.protect(record.generation)
     if (history.find(record.generation) === null) history.add(record, this.content())
   }
 
-  /** The generation in force. A request takes it once and keeps it. */
+  /** The generation in force. A request reads it once and keeps it. */
   current(): Snapshot {
     return this.snapshot
   }
 
-  /** The generation that the values which need a restart are from: port, workers, store. */
+  /** The generation whose values are in force for settings that need a restart: port, workers, store. */
   get startedGeneration(): number {
     return this.started.generation
   }
 
-  /** Why the files are not in force; null if they have no fault. */
+  /** The problems of the files; null if they are valid. */
   get lastError(): readonly ConfigProblem[] | null {
     return this.errors
   }
 
-  /** Why the content in force is not that of the files; null if it is, or if only a later change was refused. */
+  /** Why the generation in force does not have the content of the files; null if only a later change was refused. */
   get held(): Override | null {
-    return this.holding
+    return this.activeOverride
   }
 
-  /** Calls back for each applied or refused change; returns a function that stops it. */
+  /** Calls the listener for each applied or refused change; returns a function that unsubscribes it. */
   subscribe(listener: (change: ConfigChange) => void): () => void {
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)
   }
 
-  /** From now on each generation is tried before it is in force; a text refuses it and is reported as the reason. */
+  /** Tests each generation from now on before it is in force; a text refuses it and is reported as the reason. */
   tryWith(tryOut: (snapshot: Snapshot) => Promise<string | null>): void {
     this.tryOut = tryOut
   }
 
   /**
-   * Looks at the files now. Calls that come close together share one look. With `takeFiles` (SIGHUP), the files replace
-   * content that a rollback put in force.
+   * Checks the files now. Concurrent calls share one check. With `takeFiles` (SIGHUP), the files replace content that
+   * a rollback put in force.
    */
   reload({ takeFiles = false } = {}): Promise<ReloadOutcome> {
     this.takesFiles ||= takeFiles
-    this.waiting ??= this.queueLook()
+    this.waiting ??= this.queueCheck()
     return this.waiting
   }
 
@@ -137,23 +134,24 @@ export class ConfigSource {
       if (!loaded.ok) return { result: 'refused', errors: loaded.errors }
       const outcome = await this.adopt(loaded, by, { origin: 'rollback', contentOf: generation })
       if (outcome.result !== 'applied') return outcome
-      this.holding = hashOf(this.taken) === hashOf(this.seen) ? null : 'rollback'
+      this.activeOverride =
+        hashOf(this.inForceSources) === hashOf(this.lastFiles) ? null : 'rollback'
       await this.watcher.watch(this.watched())
       return outcome
     })
   }
 
   /**
-   * Puts the values in force that wait for a restart, in the same generation: the caller restarts what uses them.
-   * Returns a function that takes this back if the restart failed.
+   * Puts the values that wait for a restart in force, in the same generation: the caller restarts the parts that use
+   * them. Returns a function that reverts this if the restart failed.
    */
   takeWaiting(): () => void {
     const former = this.started
-    this.startWith({ config: this.wanted, generation: this.snapshot.generation })
+    this.startWith({ config: this.latest, generation: this.snapshot.generation })
     return () => this.startWith(former)
   }
 
-  /** Lets commands find this gateway by its ops port. Call it again when the port changes. */
+  /** Publishes the ops port, so that commands find this gateway. Call it again when the port changes. */
   announce(ops: Ops): Promise<void> {
     this.ops = ops
     const { folder } = this.history
@@ -165,14 +163,14 @@ export class ConfigSource {
     )
   }
 
-  /** Watches the files from now on; resolves when the first generation is kept. */
+  /** Starts watching the files; resolves when the first generation is written. */
   async watch(): Promise<void> {
     await Promise.race([this.history.flushed(), delay(KEEP_MS, undefined, { ref: false })])
     await this.watcher.note(this.watched())
     await this.watcher.watch(this.watched())
   }
 
-  /** Stops watching, and resolves when the history is on disk. The generation in force stays readable. */
+  /** Stops watching, and resolves when the history is written. The generation in force stays readable. */
   async close(): Promise<void> {
     this.closed = true
     this.debounce.close()
@@ -188,81 +186,81 @@ export class ConfigSource {
     if (this.ops !== null) void this.announce(this.ops)
     this.history.protect(started.generation)
     const { generation, loadedAtMs: atMs, changes } = this.snapshot
-    const parts = { ...this.snapshot, config: inForce(started.config, this.wanted) }
-    const waitingForRestart = needsRestart(started.config, this.wanted)
+    const parts = { ...this.snapshot, config: inForce(started.config, this.latest) }
+    const waitingForRestart = needsRestart(started.config, this.latest)
     this.snapshot = createSnapshot(parts, generation, atMs, { changes, waitingForRestart })
   }
 
   private inTurn<T>(work: () => Promise<T>): Promise<T> {
-    // Work that failed has reported it to its own caller.
+    // The caller of failed work has received the error.
     const done = this.working.catch(() => null).then(work)
     this.working = done
     return done
   }
 
   private watched(): string[] {
-    return [...new Set([...filesOf(this.seen), ...filesOf(this.taken)])]
+    return [...new Set([...filesOf(this.lastFiles), ...filesOf(this.inForceSources)])]
   }
 
-  private async queueLook(): Promise<ReloadOutcome> {
-    const waitMs = this.lastLookAtMs + LOOK_INTERVAL_MS - Date.now()
+  private async queueCheck(): Promise<ReloadOutcome> {
+    const waitMs = this.lastCheckAtMs + CHECK_INTERVAL_MS - Date.now()
     if (waitMs > 0) await delay(waitMs)
     return this.inTurn(() => {
       this.waiting = null
-      this.lastLookAtMs = Date.now()
+      this.lastCheckAtMs = Date.now()
       const takeFiles = this.takesFiles
       this.takesFiles = false
-      return this.lookIfChanged(takeFiles)
+      return this.checkIfChanged(takeFiles)
     })
   }
 
-  private async lookIfChanged(takeFiles: boolean): Promise<ReloadOutcome> {
-    // Noted before the files are read: the poll reports what changes meanwhile.
+  private async checkIfChanged(takeFiles: boolean): Promise<ReloadOutcome> {
+    // Noted before the files are read, so that the poll reports changes during the read.
     await this.watcher.note(this.watched())
-    const isDue = takeFiles && this.holding !== null
-    if (this.closed || (!isDue && isSame(this.seen) && hasSameSecrets(this.taken))) {
-      return this.standing()
+    const isDue = takeFiles && this.activeOverride !== null
+    if (this.closed || (!isDue && isSame(this.lastFiles) && hasSameSecrets(this.inForceSources))) {
+      return this.currentOutcome()
     }
-    await untilWritten(textsOf(this.seen))
-    const outcome = await this.look(takeFiles)
+    await untilWritten(textsOf(this.lastFiles))
+    const outcome = await this.check(takeFiles)
     await this.watcher.watch(this.watched())
     return outcome
   }
 
-  /** What is reported when nothing has changed since the last look. */
-  private standing(): ReloadOutcome {
+  /** The outcome if nothing has changed since the last check. */
+  private currentOutcome(): ReloadOutcome {
     return this.errors === null
       ? { result: 'unchanged', snapshot: this.snapshot }
       : { result: 'refused', errors: this.errors }
   }
 
-  private async look(takeFiles: boolean): Promise<ReloadOutcome> {
-    const former = this.seen
+  private async check(takeFiles: boolean): Promise<ReloadOutcome> {
+    const former = this.lastFiles
     const loaded = loadConfig(this.path, this.env)
-    this.seen = loaded.sources
+    this.lastFiles = loaded.sources
     this.errors = loaded.ok ? null : loaded.errors
     const newest = this.history.list()[0]
     const isSameFile = newest !== undefined && hashOf(loaded.sources) === newest.filesHash
-    if (this.holding === 'rollback' && isSameFile && !takeFiles) {
-      return (await this.refresh()) ?? this.standing()
+    if (this.activeOverride === 'rollback' && isSameFile && !takeFiles) {
+      return (await this.refresh()) ?? this.currentOutcome()
     }
     if (!loaded.ok) {
       await this.refresh()
-      return this.tell({ result: 'refused', errors: loaded.errors })
+      return this.notify({ result: 'refused', errors: loaded.errors })
     }
-    if (isEqual(loaded.sources, this.taken)) {
-      this.holding = null
-      return this.standing()
+    if (isEqual(loaded.sources, this.inForceSources)) {
+      this.activeOverride = null
+      return this.currentOutcome()
     }
     const outcome = await this.adopt(loaded, changeOf(former, loaded.sources))
-    if (outcome.result === 'applied') this.holding = null
+    if (outcome.result === 'applied') this.activeOverride = null
     else this.errors = outcome.errors
     return outcome
   }
 
-  /** Reads secrets again for content that is in force in place of the files; null if they have not changed. */
+  /** Reads secrets again while a rollback is in force; null if they have not changed. */
   private async refresh(): Promise<ReloadOutcome | null> {
-    const former = this.taken
+    const former = this.inForceSources
     if (hasSameSecrets(former)) return null
     const { text, catalogue } = former
     const loaded = loadConfig(this.path, this.env, { text, catalogue: catalogue.text })
@@ -277,31 +275,31 @@ export class ConfigSource {
     const newest = this.history.list()[0]?.generation ?? 0
     const generation = Math.max(newest, this.snapshot.generation) + 1
     const atMs = Date.now()
-    const changes = differencesOf(shownConfig(this.wanted), shownConfig(loaded.config))
+    const changes = differencesOf(shownConfig(this.latest), shownConfig(loaded.config))
     const waitingForRestart = needsRestart(this.started.config, loaded.config)
     const parts = { ...loaded, config: inForce(this.started.config, loaded.config) }
     const snapshot = createSnapshot(parts, generation, atMs, { changes, waitingForRestart })
     const fault = await this.tryOut(snapshot)
     if (fault !== null) {
       const problem = { file: this.path, line: 1, column: 1, path: '', suggestion: null }
-      return this.tell({ result: 'refused', errors: [{ ...problem, message: fault }] })
+      return this.notify({ result: 'refused', errors: [{ ...problem, message: fault }] })
     }
-    this.wanted = loaded.config
-    this.taken = loaded.sources
-    const hashes = { hash: hashOf(this.taken), filesHash: hashOf(this.seen) }
+    this.latest = loaded.config
+    this.inForceSources = loaded.sources
+    const hashes = { hash: hashOf(this.inForceSources), filesHash: hashOf(this.lastFiles) }
     this.history.add({ generation, atMs, ...hashes, ...by, ...from }, this.content())
-    // A process that is killed once requests are in this generation can start from it.
+    // After a kill, the process can start again from the generation that requests already use.
     await Promise.race([this.history.flushed(), delay(KEEP_MS, undefined, { ref: false })])
     this.snapshot = snapshot
-    return this.tell({ result: 'applied', snapshot })
+    return this.notify({ result: 'applied', snapshot })
   }
 
   private content(): GenerationContent {
-    const { text, catalogue } = this.taken
-    return { text, catalogue: catalogue.text, shown: shownConfig(this.wanted) }
+    const { text, catalogue } = this.inForceSources
+    return { text, catalogue: catalogue.text, shown: shownConfig(this.latest) }
   }
 
-  private tell(change: ConfigChange): ConfigChange {
+  private notify(change: ConfigChange): ConfigChange {
     for (const listener of [...this.listeners]) listener(change)
     return change
   }

@@ -1,10 +1,10 @@
-/** Turns many reports of a change into one call, soon after the last of them. */
+/** Combines many reports of a change into one call shortly after the last of them. */
 
 /** Quiet time after a change before the files are read: editors write in several steps. */
 const DEBOUNCE_MS = 200
-/** Changes are looked at after this time even if more follow. */
+/** Maximum delay of the call while reports continue. */
 const MAX_DEBOUNCE_MS = 600
-/** Calls `act` once things are quiet. Does not keep the process alive. */
+/** Calls `act` when no report has arrived for a moment. The timer does not keep the process running. */
 export class Debounce {
   private readonly act: () => void
   private timer: NodeJS.Timeout | null = null
@@ -15,7 +15,7 @@ export class Debounce {
     this.act = act
   }
 
-  /** Something may have changed. */
+  /** Reports that something may have changed. */
   touch(): void {
     if (this.closed) return
     const nowMs = Date.now()

@@ -1,15 +1,15 @@
 /**
- * What differs between two configurations. Entries of lists are compared by what names them (a route's model or prefix,
- * a target's upstream), so that an entry that moved, or one that was put before it, is no change of the others.
+ * Lists the differences between two configurations. Entries of lists are matched by their names (a route's model or
+ * prefix, a target's upstream), so that a moved or inserted entry does not change the others.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import type { SettingChange } from '../config.js'
 
-/** More differences than this are not listed: it is another file. */
+/** Further differences are not listed. */
 const MAX_CHANGES = 200
 
-/** The differences by path, at most 200. Both values are as `/config` shows them, with secrets masked. */
+/** The differences by path, at most 200, with the values of `/config` (secrets masked). */
 export function differencesOf(former: JsonObject, next: JsonObject): SettingChange[] {
   const changes: SettingChange[] = []
   compare(former, next, '', changes)
@@ -44,7 +44,7 @@ function compareLists(
   for (const name of new Set([...before.keys(), ...after.keys()])) {
     compare(before.get(name), after.get(name), `${path}[${name}]`, changes)
   }
-  // Which fallback comes first is a difference.
+  // The order of fallbacks matters.
   const [was, is] = [[...before.keys()], [...after.keys()]]
   const hasSameNames = was.length === is.length && was.every((name) => after.has(name))
   if (!hasSameNames || was.every((name, at) => name === is[at])) return
@@ -55,7 +55,7 @@ function isNamedList(value: JsonValue | undefined): value is JsonObject[] {
   return Array.isArray(value) && value.every(isObject)
 }
 
-/** JSON without what is null or empty; null if there is nothing, or an empty list or map. */
+/** JSON without null and empty values; null for an empty list or map. */
 function shown(value: JsonValue | undefined): string | null {
   const text = value === undefined ? undefined : JSON.stringify(value, withoutEmpty)
   if (text === undefined || text === '[]' || text === '{}') return null
@@ -80,7 +80,7 @@ function namedEntries(list: readonly JsonObject[]): Map<string, JsonObject> {
   return entries
 }
 
-/** What an entry of a list is called, in this order. */
+/** The keys that name an entry of a list, in order of preference. */
 const NAMES = 'prefix scope plan account key upstream model id name when'.split(' ')
 
 function nameOf(entry: JsonObject): string {

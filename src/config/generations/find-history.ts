@@ -1,6 +1,6 @@
 /**
- * Where the history of a configuration file is: below the folder of the embedded store, or the spool folder of a
- * gateway on Redis. It must be found for a broken file too, so the file's text is searched for those two settings.
+ * Finds the history of a configuration file: below the folder of the embedded store, or the spool folder of a gateway
+ * on Redis. A broken file has a history too, so its text is searched for these two settings.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -9,12 +9,12 @@ import { dataFolders } from '../../files/private-files.js'
 import type { Config } from '../config.js'
 import type { Env, LoadResult } from '../load.js'
 
-/** The folder for data of this machine: that of the embedded store, else the spool. */
+/** The data folder of this machine: that of the embedded store, else the spool. */
 export function dataFolderOf({ store, ledger }: Pick<Config, 'store' | 'ledger'>): string {
   return dataFolders(store, ledger.spool)[0] ?? ledger.spool
 }
 
-/** The history of the configuration file at `path` within a data folder. */
+/** The history folder of the configuration file at `path` in a data folder. */
 export function historyFolder(dataFolder: string, path: string): string {
   const absolute = resolve(path)
   const name = basename(absolute).replace(/\.ya?ml$/, '')
@@ -22,19 +22,19 @@ export function historyFolder(dataFolder: string, path: string): string {
   return join(dataFolder, 'generations', `${name}-${hash}`)
 }
 
-/** The existing history folder of a configuration file, good or broken; null if there is none. */
+/** The existing history folder of a configuration file, valid or not; null if there is none. */
 export function historyOf(loaded: LoadResult, env: Env): string | null {
   const { path, text } = loaded.sources
   const own = loaded.ok ? historyFolder(dataFolderOf(loaded.config), path) : null
   return own !== null && existsSync(own) ? own : findHistory(path, text, env)
 }
 
-/** Data folders of the shipped configurations and of the defaults, from the folder of the file. */
+/** Data folders of the shipped configurations and the defaults, relative to the file's folder. */
 const USUAL_FOLDERS = ['data', '../data', 'spool', '.']
 
 /**
- * The existing history folder of a configuration file that cannot be loaded; `text` is what can be read of it. Null if
- * there is none. Searches the folders that the file's `store` and `spool` name, then the usual ones.
+ * The existing history folder of a configuration file that cannot be loaded; null if there is none. `text` is its
+ * readable part. Searches the folders that the file's `store` and `spool` name, then the default ones.
  */
 export function findHistory(path: string, text: string, env: Env): string | null {
   const folder = dirname(resolve(path))

@@ -1,9 +1,9 @@
 /**
- * The generations that were in force, on disk, so that an earlier one can be put back and a restart with a broken file
- * has one to start from. Files hold the configuration as it was written, with `${…}` in place of secrets.
+ * Stores past generations on disk, for rollbacks and for a restart with a broken file. Files contain the
+ * configuration with `${…}` in place of secrets.
  *
- * Of generation 7 there are `generation-7.yaml`, `generation-7.shown.json` (all values, secrets masked) and
- * `generation-7.json`, which is written last: without it the others do not count. Catalogues are shared.
+ * Generation 7 consists of `generation-7.yaml`, `generation-7.shown.json` (all values, secrets masked) and
+ * `generation-7.json`, which is written last: without it the other files are ignored. Catalogues are shared.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -12,56 +12,56 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { isObject, type JsonObject } from '../../chat/json.js'
 
-/** Where a generation came from. */
+/** What created a generation. */
 const ORIGINS = ['start', 'change', 'rollback'] as const
 
-/** Who changes the configuration, and why. */
+/** The author of a change, and the reason. */
 export interface Author {
   /** An OS user or the e-mail address of a dashboard account. */
   readonly author: string
   readonly reason: string
 }
 
-/** What is kept of a generation besides its content. */
+/** The metadata of a generation. */
 export interface GenerationRecord extends Author {
   readonly generation: number
   /** SHA-256 of the configuration and its catalogue, hex. */
   readonly hash: string
-  /** The same of the files at that time; another one after a rollback. */
+  /** The hash of the files at that time; it differs after a rollback. */
   readonly filesHash: string
   readonly atMs: number
   readonly origin: (typeof ORIGINS)[number]
-  /** The generation whose content a rollback put back; null for others. */
+  /** The generation whose content a rollback restored; null for others. */
   readonly contentOf: number | null
 }
 
-/** What a generation was made from, and its values. */
+/** The texts that a generation was built from, and its values. */
 export interface GenerationContent {
   /** The configuration file's text. */
   readonly text: string
   readonly catalogue: string
-  /** All values with secrets masked, as `/config` shows them. */
+  /** All values with secrets masked, in the form of `/config`. */
   readonly shown: JsonObject
 }
 
-/** Older generations are removed. */
+/** Older generations are deleted. */
 export const MAX_GENERATIONS = 20
 
-/** Generations by number. Writes happen one after the other and never reject; `warn` reports those that failed. */
+/** Generations by number. Writes run in sequence and never reject; `warn` reports failures. */
 export class History {
-  /** Null: generations are in memory only. */
+  /** Null if generations are in memory only. */
   readonly folder: string | null
   private readonly warn: (reason: string) => void
   private records: readonly GenerationRecord[]
-  /** Contents that are not on disk: on their way, or the disk refused them. */
+  /** Contents that are not on disk yet, or could not be written. */
   private readonly unwritten = new Map<number, GenerationContent>()
   private writing: Promise<void> = Promise.resolve()
-  /** The process runs with settings of this generation until its restart, so it is not removed. */
+  /** The process uses settings of this generation until its restart, so it is not deleted. */
   private protectedNumber = 0
 
   /**
-   * Reads the records of the folder; creates it with mode 0700 when the first generation is kept. Null keeps the
-   * generations in memory only.
+   * Reads the records of the folder, and creates it with mode 0700 for the first generation. With null the
+   * generations are in memory only.
    */
   constructor(folder: string | null, warn: (reason: string) => void) {
     this.folder = folder
@@ -85,7 +85,7 @@ export class History {
     return held ?? (folder === null ? null : contentIn(folder, generation))
   }
 
-  /** Keeps a generation, and no more than the newest 20 and the protected one. */
+  /** Adds a generation, and deletes all but the newest 20 and the protected one. */
   add(record: GenerationRecord, content: GenerationContent): void {
     const { generation } = record
     this.unwritten.set(generation, content)
@@ -100,12 +100,12 @@ export class History {
     else this.writing = this.writing.then(() => this.write(folder, record, content, surplus))
   }
 
-  /** Keeps this generation although newer ones fill the history. */
+  /** Keeps this generation even if 20 newer ones exist. */
   protect(generation: number): void {
     this.protectedNumber = generation
   }
 
-  /** Resolves when everything is on disk, or was refused. */
+  /** Resolves when all writes have completed or failed. */
   async flushed(): Promise<void> {
     await this.writing
   }
@@ -147,7 +147,7 @@ async function writeGeneration(
   await put(`${name}.json`, JSON.stringify({ ...record, catalogue }))
 }
 
-/** In one step: a process that is killed meanwhile leaves the file before it, or none. */
+/** Writes atomically: after a kill the previous file remains, or none. */
 async function put(path: string, text: string): Promise<void> {
   const draft = `${path}.draft`
   const file = await open(draft, 'w', 0o600)
@@ -160,7 +160,7 @@ async function put(path: string, text: string): Promise<void> {
   await rename(draft, path)
 }
 
-/** With the catalogues that no other generation uses. */
+/** Also deletes catalogues that no other generation uses. */
 async function removeGenerations(folder: string, generations: readonly number[]): Promise<void> {
   if (generations.length === 0) return
   for (const generation of generations) {
@@ -193,14 +193,14 @@ function catalogueName(text: string): string {
   return `models-${createHash('sha256').update(text).digest('hex').slice(0, 16)}.yaml`
 }
 
-/** The records in a folder, newest first; none if there is no such folder. */
+/** The records in a folder, newest first; empty if the folder does not exist. */
 export function recordsIn(folder: string): GenerationRecord[] {
   return metaIn(folder)
     .map(({ record }) => record)
     .sort((a, b) => b.generation - a.generation)
 }
 
-/** The content of one of them; null if it is not there or cannot be read. */
+/** The content of a generation; null if it does not exist or cannot be read. */
 export async function contentIn(
   folder: string,
   generation: number,
@@ -233,12 +233,12 @@ function metaIn(folder: string): Meta[] {
       .filter((name) => META.test(name))
       .flatMap((name) => metaOf(join(folder, name)))
   } catch {
-    // No generation was kept yet.
+    // The folder is created with the first generation.
     return []
   }
 }
 
-/** A damaged file, or one of another version, is as good as none. */
+/** A damaged file, or one of another version, is ignored. */
 function metaOf(path: string): Meta[] {
   try {
     const { catalogue, ...record } = metaSchema.parse(JSON.parse(readFileSync(path, 'utf8')))

@@ -1,6 +1,6 @@
 /**
  * Opens the configuration of a gateway: from its files, from a rollback that is still in force, or from the last good
- * generation if the files have a fault.
+ * generation if the files are not valid.
  */
 import { hashOf, loadConfig, type Env, type Loaded, type LoadResult } from '../load.js'
 import { formatProblem, type ConfigProblem } from '../problem.js'
@@ -10,26 +10,26 @@ import { History, type GenerationRecord } from './history.js'
 import type { InitialState, Override } from './reload-outcome.js'
 import { ConfigSource } from './config-source.js'
 
-/** The first load failed, and there is no earlier generation to run with. */
+/** The first load failed, and there is no earlier generation to start with. */
 export class ConfigRefused extends Error {
   readonly problems: readonly ConfigProblem[]
 
   constructor(problems: readonly ConfigProblem[]) {
-    super(`the configuration is refused\n${problems.map(formatProblem).join('\n')}`)
+    super(`the configuration is not valid\n${problems.map(formatProblem).join('\n')}`)
     this.name = 'ConfigRefused'
     this.problems = problems
   }
 }
 
-/** How generations are kept. */
+/** Options for storing generations. */
 export interface OpenOptions {
   /** On disk, in the data folder; otherwise in memory. */
   readonly keepsHistory?: boolean
-  /** Called with what an operator should read: a generation that cannot be kept. */
+  /** Called with a warning for the operator: a generation that could not be written. */
   readonly warn?: (reason: string) => void
 }
 
-/** Loads the file and watches it. Rejects with `ConfigRefused` if there is no generation to run with. */
+/** Loads the file and watches it. Rejects with `ConfigRefused` if there is no generation to start with. */
 export async function openConfig(
   path: string,
   env: Env,
@@ -63,14 +63,14 @@ async function beginWith(first: LoadResult, history: History, env: Env): Promise
   return { loaded: first, seen, errors, held: null, record, history }
 }
 
-/** Why the newest generation and not the files are in force. */
+/** Why the newest generation is in force instead of the files. */
 function heldAt(first: LoadResult, newest: GenerationRecord | undefined): Override | null {
   if (!first.ok) return 'last_good'
   const isRolledBack = newest !== undefined && newest.hash !== newest.filesHash
   return isRolledBack && newest.filesHash === hashOf(first.sources) ? 'rollback' : null
 }
 
-/** The newest generation with the secrets of now; null if it cannot be loaded. */
+/** The newest generation with the current secrets; null if it cannot be loaded. */
 async function loadKept(
   { sources }: LoadResult,
   { generation }: GenerationRecord,

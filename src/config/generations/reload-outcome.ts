@@ -1,10 +1,10 @@
-/** What comes of looks at the files and of rollbacks, and what a configuration source starts with. */
+/** Outcomes of reloads and rollbacks, and the initial state of a configuration source. */
 import type { Snapshot } from '../config.js'
 import type { ConfigSources, Loaded } from '../load.js'
 import type { ConfigProblem } from '../problem.js'
 import type { GenerationRecord, History } from './history.js'
 
-/** What a look at the files led to. */
+/** The outcome of a check of the files. */
 export type ReloadOutcome =
   | { readonly result: 'applied'; readonly snapshot: Snapshot }
   | { readonly result: 'unchanged'; readonly snapshot: Snapshot }
@@ -13,17 +13,20 @@ export type ReloadOutcome =
 /** A change that listeners are called for. */
 export type ConfigChange = Exclude<ReloadOutcome, { result: 'unchanged' }>
 
-/** What a rollback led to: `unknown`: no such generation; `unreadable`: its content is lost; `current`: it is in force. */
+/**
+ * The outcome of a rollback. `unknown`: no such generation. `unreadable`: its content is lost. `current`: it is in
+ * force.
+ */
 export type RollbackOutcome =
   ConfigChange | { readonly result: 'unknown' | 'unreadable' | 'current' }
 
-/** Why the content in force is not that of the files. */
+/** Why the generation in force does not have the content of the files. */
 export type Override = 'rollback' | 'last_good'
 
-/** What a source starts with; `open-config.ts` finds it. */
+/** The initial state of a source; `open-config.ts` finds it. */
 export interface InitialState {
   readonly loaded: Loaded
-  /** The files as they are, good or bad. */
+  /** The files, valid or not. */
   readonly seen: ConfigSources
   readonly errors: readonly ConfigProblem[] | null
   readonly held: Override | null

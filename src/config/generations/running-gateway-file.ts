@@ -1,6 +1,6 @@
 /**
- * The file `gateway.json` in the folder of the history: how commands find the gateway that runs with a configuration
- * file, also if that file is broken by now or names another port.
+ * The file `gateway.json` in the history folder: commands use it to find the gateway that runs with a configuration
+ * file, even if that file is broken or has been changed to another port.
  */
 import { readFileSync } from 'node:fs'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
@@ -14,14 +14,14 @@ const runningSchema = z.object({
   /** As in `server.ops_host`. */
   opsHost: z.string(),
   opsPort: z.int(),
-  /** Its port, workers and store are those of this generation. */
+  /** The generation of its port, workers and store. */
   startedGeneration: z.int(),
 })
 
-/** A gateway that runs, or ran until it was killed. */
+/** A gateway that runs, or was killed. */
 export type RunningGateway = z.output<typeof runningSchema>
 
-/** Leaves the file, in place of an earlier one. */
+/** Writes the file and replaces an earlier one. */
 export async function writeRunning(folder: string, running: RunningGateway): Promise<void> {
   const path = join(folder, NAME)
   await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -29,12 +29,12 @@ export async function writeRunning(folder: string, running: RunningGateway): Pro
   await rename(`${path}.draft`, path)
 }
 
-/** Removes the file if it is of this process. */
+/** Removes the file if this process wrote it. */
 export async function removeRunning(folder: string): Promise<void> {
   if (readRunning(folder)?.pid === process.pid) await rm(join(folder, NAME), { force: true })
 }
 
-/** What the file has; null if there is none. The process may be gone. */
+/** The content of the file; null if there is none. The process may have exited. */
 export function readRunning(folder: string): RunningGateway | null {
   try {
     return runningSchema.parse(JSON.parse(readFileSync(join(folder, NAME), 'utf8')))

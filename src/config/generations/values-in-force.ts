@@ -1,6 +1,6 @@
 /**
- * Settings that a running process cannot take over: listeners, processes, the log and the store are opened once.
- * Until a restart the values of the start stay in force, and are shown so.
+ * Settings that a running process cannot change: listeners, processes, the log and the store are opened once. Until a
+ * restart the values of the start stay in force.
  */
 import type { Config, ServerConfig } from '../config.js'
 import { snakeCase } from '../snapshot.js'
@@ -26,12 +26,12 @@ export function needsRestart(running: Config, next: Config): string[] {
   return changed
 }
 
-/** `next` as a process that was started with `running` has it in force. */
+/** `next` with the values of `running` for settings that need a restart. */
 export function inForce(running: Config, next: Config): Config {
   const { store, log, telemetry, escrow, ledger } = running
   const { spool, spoolMaxBytes } = ledger
   const { away } = next.limiting
-  // Left out of the file, it is the number of workers.
+  // The default is the number of workers.
   const isDefault = away.processes === next.server.workers
   const processes = isDefault ? running.server.workers : away.processes
   return {

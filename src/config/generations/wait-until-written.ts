@@ -1,19 +1,19 @@
 /**
- * Waits until files are no longer being written, so that half of an edit is not taken for a whole one. YAML has no end
- * mark: the first half of a file may be good YAML with fewer routes.
+ * Waits until files are no longer being written, so that a partial edit is not loaded. YAML has no end mark: the
+ * first half of a file may be valid YAML with fewer routes.
  */
 import { statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readText } from '../load.js'
 
-/** Quiet time before a file is read. */
+/** A file is read when it has not changed for this time. */
 const QUIET_MS = 50
-/** The same for a file that looks cut. */
+/** The same for a file that looks incomplete. */
 const QUIET_IF_CUT_MS = 700
-/** A file that is written all the time is read after this time. */
+/** A file that changes continuously is read after this time. */
 const MAX_WAIT_MS = 2_000
 
-/** Resolves when the files are quiet, or after two seconds. `before` maps each path to its last text. */
+/** Resolves when the files have stopped changing, or after two seconds. `before` maps each path to its last text. */
 export async function untilWritten(before: ReadonlyMap<string, string>): Promise<void> {
   const deadlineMs = Date.now() + MAX_WAIT_MS
   for (;;) {
@@ -27,14 +27,14 @@ function remainingMs(path: string, before: string): number {
   const changedAtMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs
   if (changedAtMs === undefined) return 0
   const ageMs = Date.now() - changedAtMs
-  // The clock of a file server may be ahead.
+  // The clock of a file server may be ahead of this one.
   if (ageMs < -QUIET_MS || ageMs >= QUIET_IF_CUT_MS) return 0
   const text = readText(path)
   const quietMs = text !== null && looksCut(text, before) ? QUIET_IF_CUT_MS : QUIET_MS
   return Math.max(0, Math.ceil(quietMs - ageMs))
 }
 
-/** Whether the text ends where a writer may have paused: it is a beginning of the last one, or lacks its line break. */
+/** Whether the text may be incomplete: it is the start of the previous text, or lacks its final line break. */
 function looksCut(text: string, before: string): boolean {
   if (text === '') return true
   if (text.length < before.length && before.startsWith(text)) return true

@@ -1,6 +1,6 @@
 /**
  * Reports that files may have changed: replaced, edited in place, or swapped behind a symbolic link as Kubernetes
- * does it. Reads no content; the caller compares. File systems without events are polled.
+ * does. The caller compares the contents. File systems without events are polled.
  */
 import { watch, type FSWatcher } from 'node:fs'
 import { realpath, stat } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { dirname } from 'node:path'
 /** For file systems that report no events (network and some container mounts). */
 const POLL_MS = 500
 
-/** Watches files, existing or not, until `close`. Does not keep the process alive. */
+/** Watches files, existing or not, until `close`. Timers and watchers do not keep the process running. */
 export class FileWatcher {
   private readonly onChange: () => void
   private files: readonly string[] = []
@@ -19,20 +19,20 @@ export class FileWatcher {
   private readonly poll: NodeJS.Timeout
   private closed = false
 
-  /** `onChange` may be called without a change of content, and several times for one change. */
+  /** `onChange` may be called without a change of content, and more than once for one change. */
   constructor(onChange: () => void) {
     this.onChange = onChange
     this.poll = setInterval(() => void this.compare(), POLL_MS)
     this.poll.unref()
   }
 
-  /** Notes how the files are now; the poll reports every later change. Call it before the files are read. */
+  /** Records the current state of the files; the poll reports later changes. Call it before the files are read. */
   async note(files: readonly string[]): Promise<void> {
     this.files = files
     this.signature = await signatureOf(files)
   }
 
-  /** Watches the folders of these files, and of the files that links lead to, in place of those before. */
+  /** Replaces the watched files: watches their folders, and those of the files that links lead to. */
   async watch(files: readonly string[]): Promise<void> {
     this.files = files
     this.arming = this.rearm(files)
@@ -65,7 +65,7 @@ export class FileWatcher {
       watcher.on('error', () => watcher.close())
       return [watcher]
     } catch {
-      // The folder does not exist, or the machine has no watches left: the poll reports the change.
+      // The folder does not exist, or the system has no watches left: the poll reports the change.
       return []
     }
   }

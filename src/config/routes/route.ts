@@ -1,7 +1,4 @@
-/**
- * A route as the code reads it: the models it takes, its conditions, its targets and how failures are handled.
- * Part of `config.ts`.
- */
+/** A route as the code reads it: its models, conditions, targets and failure handling. Part of `config.ts`. */
 
 /** An upstream, and the model that is requested from it. */
 export interface TargetName {
@@ -10,11 +7,11 @@ export interface TargetName {
   readonly model: string | null
 }
 
-/** When a target is taken out of use: too many of its requests failed. */
+/** When a target is taken out of use because too many of its requests failed. */
 export interface AbortConfig {
-  /** From this share of failures on, above 0 to 1. */
+  /** Share of failures from which on it is taken out of use, above 0 to 1. */
   readonly errorRate: number
-  /** Not before so many requests in the window. */
+  /** Minimum requests in the window. */
   readonly minRequests: number
   readonly windowMs: number
 }
@@ -23,7 +20,7 @@ export interface AbortConfig {
 export interface TargetConfig extends TargetName {
   /** Relative to the other targets; 0 receives no request. At least one target of a route is above 0. */
   readonly weight: number
-  /** Null: it stays in use however often it fails. */
+  /** Null: it stays in use regardless of failures. */
   readonly abort: AbortConfig | null
 }
 
@@ -33,7 +30,7 @@ export interface ShadowConfig extends TargetName {
   readonly percent: number
   /** Maximum cost in a day of the calendar (UTC). */
   readonly nanoUsdPerDay: number
-  /** Maximum number under way. */
+  /** Maximum number in progress. */
   readonly concurrent: number
 }
 
@@ -46,7 +43,7 @@ export interface WhenConfig {
   readonly minPromptTokens: number | null
 }
 
-/** How a request is repeated before its first content. */
+/** Retries of a request before its first content. */
 export interface RetryConfig {
   /** Maximum attempts on one target, the first included. */
   readonly attempts: number

@@ -1,28 +1,29 @@
 /**
- * The rules for routes that span several keys, and their resolved form. The schema is in `route-schema.ts`.
+ * Checks the rules of routes that span several keys, and resolves their values. The schema is in `route-schema.ts`.
  */
-import { nearest, type Path, type ReportFinding } from '../problem.js'
+import type { Path, ReportFinding } from '../problem.js'
+import { reportUnknownUpstream } from '../upstreams/unknown-upstream.js'
 import type { RouteConfig, ShadowConfig, TargetConfig, WhenConfig } from './route.js'
 import type { RouteValues } from '../schema/route-schema.js'
 
-/** Reports what is wrong with the routes; `upstreams` are the names of the file. */
+/** Reports problems of the routes; `upstreams` are the names in the file. */
 export function checkRoutes(
   routes: readonly RouteValues[],
   upstreams: readonly string[],
   report: ReportFinding,
 ): void {
   const known = new Set(upstreams)
-  const places = new Map<string, number>()
+  const firsts = new Map<string, number>()
   const checkName = (upstream: string, path: Path): void => {
     if (known.has(upstream)) return
-    report(path, 'names no upstream of this file', nearest(upstream, upstreams))
+    reportUnknownUpstream(upstream, upstreams, path, report)
   }
   routes.forEach((route, index) => {
     const path = ['routes', index]
     checkMatch(route, path, report)
-    checkPlace(route, index, places, report)
+    checkDuplicate(route, index, firsts, report)
     if ((route.upstream === undefined) === (route.targets === undefined)) {
-      report(path, 'must have either upstream or targets')
+      report(path, 'must have upstream or targets, and not both')
     }
     if (route.shadow !== undefined) {
       checkName(route.shadow.upstream, [...path, 'shadow', 'upstream'])
@@ -41,39 +42,36 @@ function checkMatch(route: RouteValues, path: Path, report: ReportFinding): void
   if (route.model !== undefined && route.prefix !== undefined) {
     report(
       path,
-      'must have either model or prefix; the model to request from an upstream belongs in targets',
+      'must have model or prefix, not both: the model to request from an upstream belongs in targets',
     )
   }
   if (route.model === undefined && route.prefix === undefined) {
-    report(path, 'must have either model or prefix')
+    report(path, 'must have model or prefix')
   }
   if (route.prefix === '') {
-    report([...path, 'prefix'], 'is empty and would take every model; name a beginning')
+    report([...path, 'prefix'], 'must not be empty: an empty prefix would match every model')
   }
   if (route.when !== undefined && whenOf(route.when) === null) {
-    report(
-      [...path, 'when'],
-      'has no condition; give it one of labels, images, tools, min_prompt_tokens',
-    )
+    report([...path, 'when'], 'has no condition: add labels, images, tools or min_prompt_tokens')
   }
 }
 
-/** Two routes with the same matcher and the same conditions: the second would never be used. */
-function checkPlace(
+/** With the same matcher and conditions, the second route is never used. */
+function checkDuplicate(
   route: RouteValues,
   index: number,
-  places: Map<string, number>,
+  firsts: Map<string, number>,
   report: ReportFinding,
 ): void {
-  const match = route.model === undefined ? `prefix ${route.prefix ?? ''}` : `model ${route.model}`
-  const place = `${match} ${JSON.stringify(whenOf(route.when))}`
-  const first = places.get(place)
-  places.set(place, first ?? index)
+  const models = route.model === undefined ? `prefix ${route.prefix ?? ''}` : `model ${route.model}`
+  const matcher = `${models} ${JSON.stringify(whenOf(route.when))}`
+  const first = firsts.get(matcher)
+  firsts.set(matcher, first ?? index)
   if (first === undefined) return
   const what =
     route.when === undefined
-      ? `takes the same models as routes[${first}]; only one of them may be without when`
-      : `has the same models and conditions as routes[${first}]`
+      ? `matches the same models as routes[${first}]: add a when, or merge them into one route with targets`
+      : `has the same models and conditions as routes[${first}]: remove one of them`
   report(['routes', index], what)
 }
 
@@ -84,7 +82,7 @@ function checkTargets(route: RouteValues, path: Path, report: ReportFinding): vo
   } else if (targets.length > 0 && !targets.some(staysInUse)) {
     report(
       [...path, 'targets'],
-      'must have a target without abort and with a weight above 0, for when the others are aborted',
+      'must have a target without abort and with a weight above 0, in case the others are aborted',
     )
   }
   const own = upstream === undefined ? [] : [{ upstream, model: undefined }]
@@ -95,7 +93,7 @@ function checkTargets(route: RouteValues, path: Path, report: ReportFinding): vo
       if (seen.has(identity)) {
         report(
           [...path, key, at],
-          'is listed twice: the same upstream and model; use retry.attempts to try one again',
+          'repeats an earlier target: remove it, or set retry.attempts to retry one target',
         )
       }
       seen.add(identity)
@@ -111,7 +109,7 @@ function identityOf(target: { upstream: string; model?: string | undefined }): s
   return `${target.upstream} ${target.model ?? ''}`
 }
 
-/** The resolved form; only for values that `checkRoutes` accepts. */
+/** Only for values without findings of `checkRoutes`. */
 export function routesOf(routes: readonly RouteValues[]): RouteConfig[] {
   return routes.map((route) => {
     const { retry, hedge } = route

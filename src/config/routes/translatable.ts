@@ -1,15 +1,15 @@
 /**
- * Whether all targets of a route can serve the requests of its models. Every dialect takes every chat format; requests
- * for embeddings only some. A part of loading that needs the catalogue.
+ * Checks that all targets of a route can serve its models: every dialect supports every chat format, but only some
+ * support embeddings. Runs after the catalogue is loaded.
  */
 import type { Catalogue, Config, DialectChoice } from '../config.js'
 import type { Finding } from '../problem.js'
 import type { RouteConfig, TargetName } from './route.js'
 
-/** Dialects without embeddings; `wireFor` in dialects/index.ts has the same. */
+/** Dialects without embeddings, as in `wireFor` of dialects/index.ts. */
 const WITHOUT_EMBEDDINGS: ReadonlySet<DialectChoice> = new Set(['anthropic'])
 
-/** Reports each target that cannot be sent the requests of its route. */
+/** Reports each target that does not support the requests of its route. */
 export function checkTranslatable(config: Config, catalogue: Catalogue): Finding[] {
   return config.routes.flatMap((route, index) => {
     if (!isForEmbeddings(route, catalogue)) return []
@@ -29,14 +29,17 @@ function problemOf(
 ): string | null {
   const dialect = upstreams[upstream]?.dialect
   if (dialect !== undefined && WITHOUT_EMBEDDINGS.has(dialect)) {
-    return `speaks ${dialect}, which has no embeddings, and the models of the route make embeddings`
+    return `uses the dialect ${dialect}, which has no embeddings, but the route is for embedding models`
   }
   const facts = model === null ? null : catalogue.find(model)
   if (facts === null || facts.embedding === true) return null
-  return 'names a model that makes no embeddings, and the models of the route do'
+  return 'names a model without embeddings, but the route is for embedding models'
 }
 
-/** Whether the catalogue has models of the route, and all of them make embeddings. An alias is what its first target is. */
+/**
+ * Whether the catalogue has models of the route and all of them are embedding models. An alias counts as its first
+ * target.
+ */
 function isForEmbeddings({ match, targets }: RouteConfig, catalogue: Catalogue): boolean {
   const first = targets[0]?.model ?? null
   if (first !== null) return catalogue.find(first)?.embedding === true

@@ -1,14 +1,11 @@
-/**
- * The shape of `models.yaml`, and what its entries say in the code's own spelling.
- * Reads no file and looks nothing up; `load.ts` hands over the parsed values.
- */
+/** The schema of `models.yaml`, and the conversion of its entries to the code's spelling. */
 import { z } from 'zod'
 import type { ModelFacts, ModelPrice } from '../../chat/model.js'
 
 const id = z.string().regex(/^[!-~]{1,256}$/, {
   error: 'must be 1 to 256 printable ASCII characters without spaces',
 })
-const day = z.iso.date({ error: 'must be a day, as in 2026-04-23' })
+const day = z.iso.date({ error: 'must be a date, as in 2026-04-23' })
 const tokens = z.int().min(1).max(1_000_000_000)
 const usd = z.number().min(0).max(1_000_000)
 const word = z.string().min(1).max(64)
@@ -23,87 +20,89 @@ const words = (means: string) => z.array(word).max(32).optional().describe(means
 const count = (means: string) => tokens.optional().describe(means)
 const rate = (means: string) => usd.optional().describe(means)
 
-/** Prices of a model; the catalogue's, and an upstream's own. */
+/** Prices of a model, in the catalogue or of one upstream. */
 export const priceSchema = z.strictObject({
   input: rate('Prompt tokens.'),
   output: rate('Reply tokens.'),
   cache_read: rate('Prompt tokens read from the cache.'),
   cache_write: rate('Prompt tokens written to the cache.'),
   cache_write_1h: rate('The same, for a cache of one hour.'),
-  reasoning: rate('Reply tokens spent on reasoning; left out: as `output`.'),
+  reasoning: rate('Reply tokens spent on reasoning; default: the rate of `output`.'),
   service_tiers: z
     .record(word, z.number().min(0).max(100))
     .optional()
     .describe(
-      'What a service tier takes, as a multiple of these rates: `{ flex: 0.5 }`. What another tier than the usual one costs that is not named here is not known.',
+      'Prices of service tiers, as a multiple of these rates: `{ flex: 0.5 }`. The price of any other tier except the standard one is unknown.',
     ),
   long_context: z
     .strictObject({
       above_input_tokens: tokens.describe('Prompts longer than this cost the rates below.'),
       input: usd.describe('Prompt tokens.'),
       output: usd.describe('Reply tokens.'),
-      cache_read: rate('Left out: the cache keeps its share of the input rate.'),
+      cache_read: rate('Default: the same ratio to the input rate as above.'),
       cache_write: rate('The same.'),
     })
     .optional()
-    .describe('Other rates for long prompts.'),
+    .describe('Rates for long prompts.'),
 })
 
 const model = z.strictObject({
-  id: id.describe('The model id that clients ask for.'),
+  id: id.describe('The model id that clients request.'),
   family: familySchema.describe(
-    'Who makes it; `owned_by` in the model list. The rules of `openai`, `anthropic` and `google` are built in; any other name is allowed and has none.',
+    'The model’s maker; `owned_by` in the model list. The rules of `openai`, `anthropic` and `google` are built in; other names are allowed and have no rules.',
   ),
-  created: day.optional().describe('The day of its release; left out: the catalogue’s `as_of`.'),
+  created: day.optional().describe('The date of its release; default: the catalogue’s `as_of`.'),
   variants: z.array(id).max(64).optional().describe('Dated ids of the same model.'),
-  shutdown: day.optional().describe('The day the vendor ends it.'),
-  context_window: count('Most tokens of prompt and reply.'),
+  shutdown: day.optional().describe('The date on which the vendor shuts it down.'),
+  context_window: count('Maximum tokens of prompt and reply.'),
   max_output_tokens: z
     .int()
     .min(0)
     .max(1_000_000_000)
     .optional()
-    .describe('Most tokens of a reply; 0 for a model that makes vectors.'),
-  max_output_tokens_whole: count('Google: most tokens of a reply that is not streamed.'),
+    .describe('Maximum tokens of a reply; 0 for an embedding model.'),
+  max_output_tokens_whole: count('Google: maximum tokens of a reply that is not streamed.'),
   embedding: flag('Makes vectors, not replies.'),
   vision: flag('Takes images.'),
   audio_input: flag('Takes audio.'),
-  tools: flag('Takes function tools.'),
-  reasoning: flag('Thinks before it answers.'),
-  structured_output: flag('Takes a JSON schema for its reply.'),
-  structured_output_with_tools: flag('Google: takes a schema and tools in one request.'),
+  tools: flag('Supports function tools.'),
+  reasoning: flag('Supports reasoning.'),
+  structured_output: flag('Supports a JSON schema for its reply.'),
+  structured_output_with_tools: flag('Google: supports a schema and tools in one request.'),
   endpoints: z
     .array(z.enum(['chat', 'responses']))
     .max(2)
     .optional()
     .describe('OpenAI: which endpoints serve it.'),
-  chat_tools_with_reasoning: flag('OpenAI: chat takes tools while reasoning is on.'),
+  chat_tools_with_reasoning: flag('OpenAI: chat completions support tools with reasoning.'),
   system_role: z
     .enum(['system', 'developer'])
     .optional()
     .describe('OpenAI: the role of instructions.'),
   reasoning_efforts: words('OpenAI: values of `reasoning_effort`.'),
-  stop: flag('OpenAI: takes stop sequences.'),
-  prompt_cache_retention: flag('OpenAI: takes `prompt_cache_retention`.'),
-  prompt_cache_breakpoints: flag('OpenAI: knows `prompt_cache_options` and breakpoints.'),
+  stop: flag('OpenAI: supports stop sequences.'),
+  prompt_cache_retention: flag('OpenAI: supports `prompt_cache_retention`.'),
+  prompt_cache_breakpoints: flag('OpenAI: supports `prompt_cache_options` and breakpoints.'),
   sampling_params: z
     .enum(['always', 'never', 'when-thinking-off', 'effort-none-only'])
     .optional()
-    .describe('When it takes `temperature` and `top_p`.'),
+    .describe('When it accepts `temperature` and `top_p`.'),
   thinking_types: words('Anthropic: values of `thinking.type`.'),
   thinking_default: z
     .enum(['adaptive', 'off'])
     .optional()
-    .describe('Anthropic: thinking where the request says nothing.'),
+    .describe('Anthropic: thinking if the request does not set it.'),
   thinking_can_disable: flag('Anthropic: a request can turn thinking off.'),
   efforts: words('Anthropic: values of `output_config.effort`.'),
-  default_effort: word.optional().describe('Anthropic: effort where the request says nothing.'),
-  preserved_thinking_prefix_check: flag('Anthropic: earlier thinking must come back unchanged.'),
+  default_effort: word.optional().describe('Anthropic: effort if the request does not set it.'),
+  preserved_thinking_prefix_check: flag('Anthropic: earlier thinking must be sent back unchanged.'),
   forced_tool_choice: flag('Anthropic: a request can force a tool.'),
-  mid_conversation_system: flag('Anthropic: instructions may stand between turns.'),
-  assistant_prefill: flag('Anthropic: the last message may begin the reply.'),
-  system_instruction: flag('Google: takes a system instruction.'),
-  call_signatures: flag('Google: checks thought signatures and knows call ids (generation 3 on).'),
+  mid_conversation_system: flag('Anthropic: instructions may occur between turns.'),
+  assistant_prefill: flag('Anthropic: the last message may be the start of the reply.'),
+  system_instruction: flag('Google: supports a system instruction.'),
+  call_signatures: flag(
+    'Google: checks thought signatures and supports call ids (from generation 3).',
+  ),
   thinking_levels: words('Google: values of `thinkingLevel`.'),
   thinking_budget: z
     .strictObject({
@@ -112,35 +111,39 @@ const model = z.strictObject({
       can_disable: z.boolean().describe('A budget of 0 turns thinking off.'),
     })
     .optional()
-    .describe('Google: bounds of `thinkingBudget`.'),
-  penalties: flag('Google: takes presence and frequency penalties.'),
+    .describe('Google: range of `thinkingBudget`.'),
+  penalties: flag('Google: supports presence and frequency penalties.'),
   max_candidates: z
     .int()
     .min(1)
     .max(8)
     .optional()
-    .describe('Google: the most answers to one request (`n`); left out, one.'),
-  logprobs: flag('Google: tells how likely each word was (`logprobs`).'),
+    .describe('Google: maximum candidates of one request (`n`); default 1.'),
+  logprobs: flag('Google: supports `logprobs`.'),
   price: priceSchema.optional().describe('US dollars per million tokens.'),
 })
 
-/** The whole of `models.yaml`. A fact that is left out is "not known". */
+/** `models.yaml`. An absent fact is unknown. */
 export const catalogueSchema = z.strictObject({
-  as_of: day.describe('The day the facts were gathered.'),
-  models: z.array(model).min(1).max(100_000).describe('In the order in which they are listed.'),
+  as_of: day.describe('The date on which the facts were collected.'),
+  models: z
+    .array(model)
+    .min(1)
+    .max(100_000)
+    .describe('The models, in the order of the model list.'),
 })
 
-/** `models.yaml` after checking, in its own spelling. */
+/** The checked values of `models.yaml` in the file's spelling. */
 export type CatalogueValues = z.output<typeof catalogueSchema>
 type ModelValues = CatalogueValues['models'][number]
 
-/** A name that two entries claim, and where the second stands. */
+/** An id that two entries use, with the path of the second. */
 export interface DuplicateId {
   readonly path: readonly PropertyKey[]
   readonly id: string
 }
 
-/** The names that stand twice, ids and variants together; empty is good. */
+/** Duplicate names, of ids and variants; empty if there are none. */
 export function duplicateIds(values: CatalogueValues): DuplicateId[] {
   const seen = new Set<string>()
   const found: DuplicateId[] = []
@@ -155,7 +158,7 @@ export function duplicateIds(values: CatalogueValues): DuplicateId[] {
   return found
 }
 
-/** The facts of checked values, in the file's order. */
+/** The facts of checked values, in file order. */
 export function factsOfCatalogue(values: CatalogueValues): ModelFacts[] {
   return values.models.map((entry) => factsOf(entry, values.as_of))
 }
@@ -210,7 +213,7 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
   })
 }
 
-/** A price in the code's own spelling. */
+/** A price in the code's spelling. */
 export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
   const long = values.long_context
   return present<ModelPrice>({
@@ -233,7 +236,7 @@ export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
   })
 }
 
-/** The same object without the keys whose value is `undefined`: absent is absent. */
+/** The object without the keys whose value is `undefined`. */
 function present<T extends object>(value: { [K in keyof T]: T[K] | undefined }): T {
   const entries = Object.entries(value).filter(([, field]) => field !== undefined)
   return Object.fromEntries(entries) as T

@@ -1,6 +1,4 @@
-/**
- * The file's `dashboard` section: its keys, its rules, and what the code reads of it.
- */
+/** The `dashboard` section of the file: keys, rules and resolved values. */
 import { z } from 'zod'
 import type { DashboardConfig } from '../config.js'
 
@@ -8,48 +6,48 @@ const address = z.string().min(1).max(2_048)
 
 const oidc = z.strictObject({
   issuer: address.describe('The provider’s address, such as `https://accounts.example.com`.'),
-  client_id: z.string().min(1).max(1_024).describe('The client that is registered there.'),
+  client_id: z.string().min(1).max(1_024).describe('The client id that is registered there.'),
   client_secret: z
     .string()
     .min(1)
     .max(4_096)
     .optional()
-    .describe('Its secret, as `${VARIABLE}` or `${file:/path}`; left out: a public client.'),
-  name: z.string().min(1).max(64).default('single sign-on').describe('What the button says.'),
+    .describe('The client secret, as `${NAME}` or `${file:PATH}`; without one, a public client.'),
+  name: z.string().min(1).max(64).default('single sign-on').describe('The label of the button.'),
   create_accounts: z
     .boolean()
     .default(false)
     .describe(
-      'Whether somebody whose verified e-mail has no account gets one, with the plan `starter`; otherwise an administrator makes it first.',
+      'Whether the first sign-in with a verified e-mail address creates an account with the plan `starter`; otherwise an administrator creates the account first.',
     ),
 })
 
-/** The section. */
+/** `dashboard:` */
 export const dashboardSchema = z.strictObject({
   enabled: z.boolean().default(true).describe('Whether `/dashboard/` is served.'),
   public_url: address
     .optional()
     .describe(
-      'Where people reach this gateway, such as `https://llm.example.com`: for links, snippets and the sign-in elsewhere. Left out: the address that a page was loaded from.',
+      'The public URL of this gateway, such as `https://llm.example.com`: for links, snippets and single sign-on. Default: the origin that a page was loaded from.',
     ),
   self_sign_up: z
     .boolean()
     .default(false)
     .describe(
-      'Whether people may make accounts for themselves, with the plan `starter`; not beside `oidc`.',
+      'Whether users may create their own accounts, with the plan `starter`; not together with `oidc`.',
     ),
   grafana_url: address.optional().describe('A link for administrators.'),
   oidc: oidc
     .optional()
     .describe(
-      'Sign-in with an OpenID Connect provider, beside passwords. Needs `public_url`; the redirect address to register is that and `/dashboard/oidc`.',
+      'Sign-in with an OpenID Connect provider, in addition to passwords. Requires `public_url`; register `PUBLIC_URL/dashboard/oidc` as redirect URL.',
     ),
 })
 
-/** The section after checking. */
+/** The checked values of the section. */
 export type DashboardValues = z.output<typeof dashboardSchema>
 
-/** Tells `fault` of each breach, with its path below the section. */
+/** Reports problems to `fault`, with their path below the section. */
 export function checkDashboard(
   values: DashboardValues,
   fault: (path: string[], message: string) => void,
@@ -57,31 +55,30 @@ export function checkDashboard(
   const { public_url: publicUrl, grafana_url: grafanaUrl, oidc } = values
   if (publicUrl !== undefined) {
     const url = webAddress(publicUrl)
-    if (url === null) fault(['public_url'], 'must be an http or https address')
+    if (url === null) fault(['public_url'], 'must be a URL that starts with https:// or http://')
     else if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
       fault(['public_url'], 'must have no path: the dashboard is at /dashboard/')
     }
   }
   if (grafanaUrl !== undefined && webAddress(grafanaUrl) === null) {
-    fault(['grafana_url'], 'must be an http or https address')
+    fault(['grafana_url'], 'must be a URL that starts with https:// or http://')
   }
   if (oidc === undefined) return
-  if (publicUrl === undefined) fault(['public_url'], 'is required for oidc')
-  // Who signs up proves no e-mail: an account could wait, with a password, for the one whose e-mail it is.
+  if (publicUrl === undefined) fault(['public_url'], 'is required with oidc')
+  // A sign-up proves no e-mail address: an attacker could create an account with a password for the address of a
+  // later user.
   if (values.self_sign_up) {
-    fault(
-      ['self_sign_up'],
-      'must be off beside oidc, which proves e-mails; use create_accounts there',
-    )
+    fault(['self_sign_up'], 'must be false with oidc: set oidc.create_accounts instead')
   }
   const issuer = webAddress(oidc.issuer)
-  if (issuer === null) fault(['oidc', 'issuer'], 'must be an http or https address')
+  if (issuer === null)
+    fault(['oidc', 'issuer'], 'must be a URL that starts with https:// or http://')
   else if (issuer.protocol === 'http:' && !isLoopback(issuer.hostname)) {
-    fault(['oidc', 'issuer'], 'must begin with https://, save on this machine')
+    fault(['oidc', 'issuer'], 'must start with https:// (http:// is allowed for localhost only)')
   }
 }
 
-/** What the code reads; only of values that `checkDashboard` has nothing against. */
+/** The resolved section; only for values without findings of `checkDashboard`. */
 export function dashboardOf(values: DashboardValues): DashboardConfig {
   const { public_url: publicUrl, grafana_url: grafanaUrl, oidc } = values
   return {
@@ -102,7 +99,7 @@ export function dashboardOf(values: DashboardValues): DashboardConfig {
   }
 }
 
-/** True for the names and addresses of this machine, to which browsers also give cookies over plain http. */
+/** True for the names and addresses of this machine; browsers send secure cookies to them over http too. */
 export function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   if (host === 'localhost' || host.endsWith('.localhost') || host === '::1') return true

@@ -1,25 +1,22 @@
-/**
- * The file's keys about limits: rules, those of plans, and how they are kept.
- * Reads no file; what the values mean to the code is `limits.ts`'s.
- */
+/** The keys of limits: rules, limits of plans, and settings. `limits.ts` resolves the values. */
 import { z } from 'zod'
 import { LABEL_NAME } from '../../accounts/labels.js'
 
 const whole = (min: number, max: number) => z.int().min(min).max(max)
-/** Nano-dollars are counted in whole numbers, and a million dollars is a ninth of what those hold. */
+/** Nano-dollars are integers; a million dollars is a ninth of the largest safe one. */
 const usd = z.number().min(0).max(1_000_000)
 
-/** What can be limited, of whatever is counted. */
+/** The limits of a rule or plan. */
 const amounts = {
   requests_per_minute: whole(1, 1_000_000_000)
     .optional()
-    .describe('Requests in a minute; so many at once, and then as they come free.'),
+    .describe('Requests per minute; also the maximum burst.'),
   tokens_per_minute: whole(1, 1_000_000_000_000)
     .optional()
-    .describe('Tokens in a minute, of prompts and answers together.'),
-  concurrent: whole(1, 1_000_000).optional().describe('Requests at the same time.'),
-  usd_per_day: usd.optional().describe('US dollars in a day of the calendar (UTC).'),
-  usd_per_month: usd.optional().describe('US dollars in a month of the calendar (UTC).'),
+    .describe('Tokens per minute, of prompts and replies together.'),
+  concurrent: whole(1, 1_000_000).optional().describe('Concurrent requests.'),
+  usd_per_day: usd.optional().describe('US dollars per calendar day (UTC).'),
+  usd_per_month: usd.optional().describe('US dollars per calendar month (UTC).'),
 }
 
 const text = z.string().regex(/^[!-~]{1,256}$/, {
@@ -42,8 +39,8 @@ export const limitSchema = z.strictObject({
   plan: z.enum(['starter', 'pro', 'max']).optional().describe('Only for accounts with this plan.'),
   account: text.optional().describe('Only for this account, by its id.'),
   key: text.optional().describe('Only for this key, by its id.'),
-  model: text.optional().describe('Only for requests for this model, dated ids of it included.'),
-  prefix: text.optional().describe('Only for requests for a model whose id begins so.'),
+  model: text.optional().describe('Only for requests for this model, including its dated ids.'),
+  prefix: text.optional().describe('Only for requests for a model whose id starts with this.'),
   upstream: text.optional().describe('Only for requests that go to this upstream.'),
   ...amounts,
 })
@@ -52,16 +49,16 @@ export const limitSchema = z.strictObject({
 export const planLimitsSchema = z
   .strictObject(amounts)
   .prefault({})
-  .describe('What each account with the plan may use, all its keys together.')
+  .describe('Limits of each account with the plan, over all its keys.')
 
-/** `limiting`: how limits are kept. */
+/** `limiting:` */
 export const limitingSchema = z
   .strictObject({
     unknown_price: z
       .enum(['assume', 'allow', 'refuse'])
       .default('assume')
       .describe(
-        'How a budget treats a model whose price is not known. `assume`: its tokens count at `assumed_price`, and the log warns once for each model. `allow`: the request runs and counts as nothing. `refuse`: 403. The ledger entry has no cost in any case. Set a price under `upstreams.NAME.prices`, under `upstreams.NAME.models` or in the catalogue; 0 is a price.',
+        'How a budget counts a model without a known price. `assume`: its tokens count at `assumed_price`, and the log warns once for each model. `allow`: the request runs and counts as nothing. `refuse`: 403. The ledger entry has no cost in any case. Set a price under `upstreams.NAME.prices`, under `upstreams.NAME.models` or in the catalogue; 0 is a price.',
       ),
     assumed_price: z
       .strictObject({
@@ -70,40 +67,40 @@ export const limitingSchema = z
       })
       .prefault({})
       .describe(
-        'US dollars per million tokens that a budget counts for a model of unknown price. The default is the highest usual price in the shipped catalogue, apart from models whose id ends in `-pro`.',
+        'US dollars per million tokens that a budget counts for a model of unknown price. The default is the highest standard price in the shipped catalogue, except for models whose id ends in `-pro`.',
       ),
     unknown_length: z
       .union([z.literal('refuse'), whole(1, 10_000_000)], {
-        error: 'must be `refuse` or a whole number from 1 to 10,000,000',
+        error: 'must be refuse or a whole number from 1 to 10,000,000',
       })
       .default(8_192)
       .describe(
-        'How many reply tokens a budget reserves if the request has no maximum and the longest reply of the model is not known. A longer reply is charged in full when it ends. `refuse`: 400 unless the request has a maximum. A model whose price is 0 needs no bound.',
+        'Number of reply tokens that a budget reserves if the request has no maximum and the longest reply of the model is unknown. A longer reply is charged in full when it ends. `refuse`: 400 unless the request has a maximum. A model whose price is 0 needs no maximum.',
       ),
     assumed_output_tokens: whole(1, 10_000_000)
       .default(4_096)
       .describe(
-        'How many reply tokens `tokens_per_minute` reserves if the request has no maximum; the actual number is counted when the reply ends. Budgets reserve the longest reply of the model.',
+        'Number of reply tokens that `tokens_per_minute` reserves if the request has no maximum; the actual number is counted when the reply ends. Budgets reserve the longest reply of the model.',
       ),
     away: z
       .strictObject({
         processes: whole(1, 100_000)
           .optional()
           .describe(
-            'Processes that share the limits, of all gateways of the store: each keeps its share of them. Left out: the `workers` of this one.',
+            'Number of processes of all gateways of the store: each may use this share of the limits. Default: `workers` of this gateway.',
           ),
         budget_share: z
           .number()
           .min(0)
           .max(1)
           .default(0.01)
-          .describe('Most of a budget that one outage may spend, as a share of it, 0 to 1.'),
+          .describe('Maximum share of a budget that may be spent during one outage, 0 to 1.'),
         budget_usd: usd
           .default(1)
-          .describe('The same in US dollars; the smaller of the two counts. 0: nothing.'),
+          .describe('The same in US dollars; the smaller of the two applies. 0: nothing.'),
       })
       .prefault({})
-      .describe('What holds while the store does not answer.'),
+      .describe('Limits while the store is unavailable.'),
   })
   .prefault({})
-  .describe('How limits and budgets are kept.')
+  .describe('Settings of limits and budgets.')

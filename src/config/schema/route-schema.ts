@@ -1,5 +1,5 @@
 /**
- * The keys of a route: which models it takes, under which conditions, and which upstreams may serve them.
+ * The keys of a route: its models, its conditions, and the upstreams that may serve them.
  * Part of `schema.ts`; `routes.ts` checks and resolves the values.
  */
 import { z } from 'zod'
@@ -20,10 +20,10 @@ const abort = z
       .describe('Share of failed requests from which the target is aborted, above 0 to 1.'),
     min_requests: whole(1, 1_000_000)
       .default(50)
-      .describe('The target is not aborted before it has received so many requests in the window.'),
+      .describe('Minimum requests in the window before the target can be aborted.'),
     window_seconds: whole(1, 604_800)
       .default(3_600)
-      .describe('Requests that ended longer ago do not count.'),
+      .describe('Time over which failures are counted.'),
   })
   .describe(
     'Takes the target out of use when it fails too often, for a canary: its weight becomes 0 until the next generation of the configuration. Failures of the provider count, as circuit breakers count them, and all workers count together. The route must have another target without `abort`.',
@@ -80,7 +80,7 @@ const retry = z
     max_wait_ms: whole(0, DAY_MS)
       .default(5_000)
       .describe(
-        'Maximum wait before a retry. If the upstream asks for more in `Retry-After`, the next target is tried instead.',
+        'Maximum wait before a retry. If the upstream requires more in `Retry-After`, the request is sent to the next target instead.',
       ),
     non_idempotent: z
       .boolean()
@@ -90,7 +90,7 @@ const retry = z
       ),
   })
   .describe(
-    'How a request is repeated before the first content of its reply. Left out: one attempt on each target; the next target and `fallback` are still tried.',
+    'Retries of a request before the first content of its reply. Default: one attempt on each target, then the next target and `fallback`.',
   )
 
 const hedge = z
@@ -107,7 +107,7 @@ const hedge = z
       ),
   })
   .describe(
-    'A second request when the first content is late. The reply that has content first is used and the other is cancelled. Left out: no second request.',
+    'A second request when the first content is late. The reply that has content first is used and the other is cancelled. Default: no second request.',
   )
 
 const shadow = z
@@ -126,11 +126,11 @@ const shadow = z
       .max(1_000_000)
       .default(10)
       .describe(
-        'Maximum cost of the copies in a day of the calendar (UTC), over all gateways on the store. A copy whose highest possible cost does not fit is not sent.',
+        'Maximum cost of the copies per calendar day (UTC), over all gateways on the store. A copy whose highest possible cost does not fit is not sent.',
       ),
     concurrent: whole(1, 10_000)
       .default(16)
-      .describe('Maximum number of copies under way at the same time, over all gateways.'),
+      .describe('Maximum number of concurrent copies, over all gateways.'),
   })
   .describe(
     'Sends a copy of some requests to another target, to compare it. The reply of the copy is dropped, and nothing about it changes what the client gets. Each copy is a ledger entry of its own (`shadow_of`), charged to no key. Requests whose replies are stored, and native access, are never copied.',
@@ -138,7 +138,7 @@ const shadow = z
 
 /** `routes[]` */
 export const routeSchema = z.strictObject({
-  // The empty prefix passes here, so that `routes.ts` can say what it would do.
+  // The schema accepts an empty prefix; `routes.ts` refuses it with a better message.
   prefix: z
     .string()
     .regex(/^[!-~]{0,256}$/, {
@@ -146,18 +146,18 @@ export const routeSchema = z.strictObject({
     })
     .optional()
     .describe(
-      'Takes every model id that begins with this text. Of several prefixes the longest wins.',
+      'Matches every model id that starts with this text. The longest matching prefix wins.',
     ),
   model: modelText
     .optional()
     .describe(
-      'Takes exactly this model id, before any prefix. With `targets` that name a `model`, it is an alias.',
+      'Matches exactly this model id, before any prefix. With `targets` that name a `model`, it is an alias.',
     ),
   when: when.optional(),
   upstream: name
     .optional()
     .describe(
-      'A name under `upstreams`: the only target. Short for `targets` with one entry without `model`.',
+      'A name under `upstreams`: the only target. Shorthand for `targets` with one entry without `model`.',
     ),
   targets: z
     .array(target)
@@ -191,5 +191,5 @@ export const routeSchema = z.strictObject({
   shadow: shadow.optional(),
 })
 
-/** A route after the schema, in the file's spelling. */
+/** The checked values of a route in the file's spelling. */
 export type RouteValues = z.output<typeof routeSchema>

@@ -19,7 +19,7 @@ const plan = (price: number, keys: number | 'unlimited', title: string) =>
       price_usd: z.number().min(0).max(1_000_000).default(price).describe('US dollars a month.'),
       max_keys: z
         .union([z.literal('unlimited'), whole(0, 1_000_000)], {
-          error: 'must be `unlimited` or a whole number from 0 to 1,000,000',
+          error: 'must be unlimited or a whole number from 0 to 1,000,000',
         })
         .default(keys)
         .describe('Maximum keys of an account: a number, or `unlimited`.'),
@@ -42,7 +42,7 @@ const escrow = z.strictObject({
     .refine((key) => !isGuessable(key), { error: GUESSABLE })
     .optional()
     .describe(
-      'The secret that encrypts it, as `${VARIABLE}` or `${file:/path}`; the same for all gateways of one store. Default: a new one at each start, which makes earlier state unreadable.',
+      'The secret that encrypts it, as `${NAME}` or `${file:PATH}`; the same for all gateways of one store. Default: a new one at each start, which makes earlier state unreadable.',
     ),
   ttl_seconds: whole(3_600, 2_592_000)
     .default(14_400)
@@ -196,7 +196,7 @@ export const fileSchema = z.strictObject({
     .max(10_000)
     .default([])
     .describe(
-      'Rate limits and budgets. A rule applies to a request that matches its `plan`, `account`, `key`, `model`, `prefix` and `upstream`, as far as they are set; the request must pass every matching rule.',
+      'Rate limits and budgets. A rule applies to a request that matches its `plan`, `account`, `key`, `model`, `prefix` and `upstream`, if they are set; the request must pass every matching rule.',
     ),
   limiting: limitingSchema,
 })

@@ -1,4 +1,4 @@
-/** The file's `server` section: its keys, its rules, and what the code reads of it. */
+/** The `server` section of the file: keys, rules and resolved values. */
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { isIP } from 'node:net'
@@ -10,7 +10,7 @@ import { overloadOf, overloadSchema } from './overload-schema.js'
 import type { ReportFinding } from '../problem.js'
 
 const DAY_MS = 86_400_000
-/** As browsers send it; apps have schemes of their own. */
+/** As browsers send it; apps have their own schemes. */
 const ORIGIN = /^[a-z][a-z0-9+.-]{0,63}:\/\/[^\s/?#@A-Z]{1,255}$/
 const whole = (min: number, max: number) => z.int().min(min).max(max)
 const path = z.string().min(1).max(4_096)
@@ -26,11 +26,11 @@ const origin = z
   .string()
   .max(300)
   .refine((text) => text === '*' || ORIGIN.test(text), {
-    error: 'must be `*` or an origin in lower case without a path, as in https://app.example.com',
+    error: 'must be * or an origin in lower case without a path, as in https://app.example.com',
   })
 
 const tls = z.strictObject({
-  cert: path.describe('PEM file of the certificate, intermediates included.'),
+  cert: path.describe('PEM file of the certificate with its intermediates.'),
   key: path.describe('PEM file of its private key, without a passphrase.'),
   client_ca: path
     .optional()
@@ -44,7 +44,7 @@ const adminTokenSchema = z
   })
   .refine((token) => !isGuessable(token), { error: GUESSABLE })
 
-/** The section. */
+/** `server:` */
 export const serverSchema = z.strictObject({
   host: z
     .string()
@@ -52,42 +52,48 @@ export const serverSchema = z.strictObject({
     .max(255)
     .default('0.0.0.0')
     .describe('Address that the API and the dashboard listen on.'),
-  port: whole(0, 65_535).default(8_080).describe('Their port; 0 takes any free one.'),
+  port: whole(0, 65_535)
+    .default(8_080)
+    .describe('Port of the API and the dashboard; 0 takes any free one.'),
   ops_host: z
     .string()
     .min(1)
     .max(255)
     .default('127.0.0.1')
     .describe('Address of `/metrics`, `/healthz`, `/readyz` and `/config`; loopback by default.'),
-  ops_port: whole(0, 65_535).default(9_464).describe('Their port; 0 takes any free one.'),
+  ops_port: whole(0, 65_535).default(9_464).describe('Port of these pages; 0 takes any free one.'),
   workers: z
     .union([z.literal('auto'), whole(1, 1_024)], {
-      error: 'must be `auto` or a whole number from 1 to 1,024',
+      error: 'must be auto or a whole number from 1 to 1,024',
     })
     .default('auto')
     .describe(
-      'Processes that share the port: a number, or `auto` for one per core. 1 is one process in all, which nothing restarts after a crash.',
+      'Worker processes that share the port: a number, or `auto` for one per core. With 1 the gateway is a single process, which is not restarted after a crash.',
     ),
   drain_ms: whole(0, 3_600_000)
     .default(30_000)
-    .describe('How long running requests may go on after a signal to stop.'),
+    .describe('How long running requests may continue after a signal to stop.'),
   max_body_bytes: whole(1, 268_435_456)
     .default(33_554_432)
-    .describe('Largest request body; a larger one is answered 413.'),
+    .describe('Maximum request body; a larger one is refused with 413.'),
   max_connections: whole(1, 1_000_000)
     .default(10_000)
-    .describe('Most client connections of one worker; one more is answered 503 and closed.'),
+    .describe(
+      'Maximum client connections of one worker; further ones are refused with 503 and closed.',
+    ),
   headers_timeout_ms: whole(100, DAY_MS)
     .default(10_000)
     .describe(
-      'Time for the headers of a request, from its first byte or from the connection. A body that takes longer than this must arrive at 1 KiB/s. Both are answered 408.',
+      'Maximum time for the headers of a request, from its first byte or from the connection. A body that takes longer than this must arrive at 1 KiB/s. Violations are refused with 408.',
     ),
   keep_alive_ms: whole(100, DAY_MS)
     .default(65_000)
-    .describe('How long an idle client connection stays open; longer than in the proxy in front.'),
+    .describe(
+      'How long an idle client connection stays open; set it longer than the timeout of a proxy in front.',
+    ),
   client_stall_ms: whole(100, DAY_MS)
     .default(60_000)
-    .describe('A client that reads nothing of a reply for this long is disconnected.'),
+    .describe('Time after which a client that reads no byte of a reply is disconnected.'),
   trusted_proxies: z
     .array(network)
     .max(1_000)
@@ -102,7 +108,7 @@ export const serverSchema = z.strictObject({
         .max(1_000)
         .default([])
         .describe(
-          'Origins whose pages may call the API from a browser, as in `https://app.example.com`, or `*` for all. Empty: none. The dashboard is not affected.',
+          'Origins whose pages may call the API from a browser, such as `https://app.example.com`, or `*` for all. Empty: none. The dashboard is not affected.',
         ),
     })
     .prefault({}),
@@ -110,22 +116,22 @@ export const serverSchema = z.strictObject({
   admin_token: adminTokenSchema
     .optional()
     .describe(
-      'The token that a rollback on the ops port needs (`Authorization: Bearer TOKEN`), as `${VARIABLE}` or `${file:/path}`: 12 or more printable characters that are hard to guess. Left out: rollbacks on the ops port are refused; administrators can still use the dashboard.',
+      'The token that a rollback on the ops port needs (`Authorization: Bearer TOKEN`), as `${NAME}` or `${file:PATH}`: 12 or more printable characters that are hard to guess. Without it, rollbacks on the ops port are refused; administrators can still use the dashboard.',
     ),
   tls: tls
     .optional()
     .describe(
-      'HTTPS and HTTP/2 on `port`; plain HTTP/1.1 if left out. Changed files take effect within seconds; relative paths start at this file.',
+      'HTTPS and HTTP/2 on `port`; without it, HTTP/1.1. Changed files take effect within seconds; relative paths start at this file.',
     ),
 })
 
 type ServerValues = z.output<typeof serverSchema>
-/** Says what is wrong with certificate files, and with which setting; null: nothing. */
+/** Returns the problem of certificate files and its setting; null if they are valid. */
 export type TlsCheck = (
   files: TlsFiles,
 ) => { readonly setting: string; readonly message: string } | null
 
-/** Finds what is wrong with the section beyond its schema. */
+/** Reports problems of the section besides its schema. */
 export function checkServer(
   server: ServerValues,
   folder: string,
@@ -136,14 +142,14 @@ export function checkServer(
   const sameHost =
     host === opsHost || ['0.0.0.0', '::'].some((any) => any === host || any === opsHost)
   if (port !== 0 && port === opsPort && sameHost) {
-    report(['server', 'ops_port'], 'is the same as server.port')
+    report(['server', 'ops_port'], 'must differ from server.port')
   }
   const files = tlsFilesOf(server, folder)
   const problem = files === null ? null : checkTls(files)
   if (problem !== null) report(['server', 'tls', problem.setting], problem.message)
 }
 
-/** What the code reads of the section. */
+/** The resolved section. */
 export function serverOf(server: ServerValues, folder: string): ServerConfig {
   return {
     host: server.host,

@@ -13,13 +13,13 @@ export const telemetrySchema = z
       .max(2_048)
       .optional()
       .describe(
-        'Base URL of an OTLP receiver over HTTP, as in `http://127.0.0.1:4318`; traces go to `/v1/traces` below it. Left out: the environment variable OTEL_EXPORTER_OTLP_ENDPOINT, else no traces. The other OTEL_ variables apply as well.',
+        'Base URL of an OTLP receiver over HTTP, as in `http://127.0.0.1:4318`; traces go to `/v1/traces` below it. Default: the environment variable OTEL_EXPORTER_OTLP_ENDPOINT, else no traces. The other OTEL_ variables apply as well.',
       ),
     capture_content: z
       .boolean()
       .default(false)
       .describe(
-        'Whether spans hold prompts and replies, at most 64 KiB of each. Everyone with access to the traces can then read them.',
+        'Whether spans contain prompts and replies, at most 64 KiB of each. Everyone with access to the traces can then read them.',
       ),
   })
   .prefault({})
@@ -29,24 +29,24 @@ export const telemetrySchema = z
 export const notifySchema = z
   .array(
     z.strictObject({
-      url: z.string().max(2_048).describe('Where webhooks are sent: http or https.'),
+      url: z.string().max(2_048).describe('The URL that webhooks are sent to: http or https.'),
       events: z
         .array(z.enum(NOTIFY_GROUPS))
         .min(1)
         .default([...NOTIFY_GROUPS])
         .describe(
-          'Which: `budget` (80 % and 100 % of a budget are used), `breaker` (a circuit breaker opens, half-opens or closes), `config` (a changed configuration is refused), `canary` (a canary is aborted). Left out: all.',
+          'Events: `budget` (80 % and 100 % of a budget are used), `breaker` (a circuit breaker opens, half-opens or closes), `config` (a changed configuration is refused), `canary` (a canary is aborted). Left out: all.',
         ),
       secret: z
         .string()
         .describe(
-          'What webhooks are signed with, as `${VARIABLE}` or `${file:/path}`: `whsec_` and 24 to 64 bytes in base64, or a text of 16 to 512 characters, of which the bytes are used.',
+          'The secret for signing webhooks, as `${NAME}` or `${file:PATH}`: `whsec_` and 24 to 64 bytes in base64, or a text of 16 to 512 characters, of which the bytes are used.',
         ),
       allow_private_address: z
         .boolean()
         .optional()
         .describe(
-          'Whether `url` may lead to a loopback, private or link-local address. Left out: true if its host is itself such an address or `localhost`, else false.',
+          'Whether `url` may resolve to a loopback, private or link-local address. Default: true if its host is itself such an address or `localhost`, else false.',
         ),
     }),
   )
@@ -56,7 +56,7 @@ export const notifySchema = z
     'Webhooks, signed after the Standard Webhooks specification (docs/reference/webhooks.md).',
   )
 
-/** Reports what is wrong with them. */
+/** Reports problems of both sections. */
 export function checkTelemetry(
   { otlp }: z.output<typeof telemetrySchema>,
   notify: z.output<typeof notifySchema>,
@@ -73,13 +73,13 @@ export function checkTelemetry(
 function checkUrl(text: string, path: Path, report: ReportFinding): void {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    report(path, 'must be a URL that begins with https:// or http://')
+    report(path, 'must be a URL that starts with https:// or http://')
   } else if (url.username !== '' || url.password !== '') {
-    report(path, 'must not hold a user or password')
+    report(path, 'must not contain a user or password')
   } else if (url.hash !== '') report(path, 'must not have a fragment')
 }
 
-/** In the code's own spelling; only for values that `checkTelemetry` accepts. */
+/** The resolved section; only for values without findings of `checkTelemetry`. */
 export function telemetryOf({
   otlp,
   capture_content,
@@ -87,7 +87,7 @@ export function telemetryOf({
   return { otlp: otlp ?? null, captureContent: capture_content }
 }
 
-/** Likewise; `isPrivate` judges a host name. */
+/** The resolved section; `isPrivate` decides about a host name. */
 export function notifyOf(
   values: z.output<typeof notifySchema>,
   isPrivate: (hostname: string) => boolean,

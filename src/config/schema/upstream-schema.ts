@@ -59,7 +59,13 @@ const apiKey = z.string().regex(/^[!-~]{1,4096}$/, {
 })
 
 /** Values of `dialect`. */
-const DIALECTS = ['openai', 'openai-chat', 'openai-responses', 'anthropic', 'gemini'] as const
+export const DIALECTS = [
+  'openai',
+  'openai-chat',
+  'openai-responses',
+  'anthropic',
+  'gemini',
+] as const
 
 /** One entry of `upstreams`. */
 export const upstreamSchema = z.strictObject({
@@ -103,7 +109,7 @@ export const upstreamSchema = z.strictObject({
   api_key: apiKey
     .optional()
     .describe(
-      'Its key, as `${VARIABLE}` or `${file:/path}`. If the variable is not set, the upstream is unconfigured: a request without another target gets 503 with the name of the variable. Without `api_key` and `api_keys` the upstream needs no key.',
+      'Its key, as `${NAME}` or `${file:PATH}`. If the variable is not set, the upstream is unconfigured: a request without another target gets 503 with the name of the variable. Without `api_key` and `api_keys` the upstream needs no key.',
     ),
   api_keys: z
     .array(apiKey)

@@ -1,6 +1,6 @@
 /**
- * How an upstream is connected to: its TLS files, HTTP/2 and its proxy. Schema, rules and the resolved form.
- * Part of `schema.ts` and `resolve.ts`; files are read by the function that is passed in.
+ * The connection to an upstream: TLS files, HTTP/2 and proxy. Schema, rules and resolved values; part of `schema.ts`
+ * and `resolve-upstream.ts`.
  */
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
@@ -15,7 +15,7 @@ export const upstreamTlsSchema = z.strictObject({
   ca: file
     .optional()
     .describe(
-      'A PEM file of certificate authorities to trust instead of the usual ones. A relative path starts at this file, here and below.',
+      'A PEM file of certificate authorities to trust instead of the system’s. Relative paths start at this file.',
     ),
   cert: file.optional().describe('A PEM file with the certificate that the gateway presents.'),
   key: file.optional().describe('The private key of `cert`, PEM.'),
@@ -42,10 +42,10 @@ export const http2Schema = z
   .boolean()
   .default(false)
   .describe(
-    'Whether to speak HTTP/2 with an upstream that offers it (ALPN, so only with https). Each connection carries one request at a time, as with HTTP/1.1.',
+    'Whether to use HTTP/2 with an upstream that offers it (ALPN, so only with https). Each connection carries one request at a time, as with HTTP/1.1.',
   )
 
-/** The values of those keys, as the file has them. */
+/** The values of these keys in the file's spelling. */
 export interface ConnectionValues {
   readonly tls?: z.output<typeof upstreamTlsSchema> | undefined
   readonly http2: boolean
@@ -62,20 +62,20 @@ interface ConnectionContext {
   readonly whyUnreadable: (path: string) => string
 }
 
-/** Reports what is wrong with them; `isTls`: `base_url` begins with https. */
+/** Reports problems of these keys; `isTls`: `base_url` starts with https. */
 export function checkConnection(
   values: ConnectionValues,
   { path, isTls, readFile, whyUnreadable }: ConnectionContext,
   report: ReportFinding,
 ): void {
   const { tls, http2, proxy } = values
-  if (http2 && !isTls) report([...path, 'http2'], 'needs a base_url that begins with https://')
+  if (http2 && !isTls) report([...path, 'http2'], 'needs a base_url that starts with https://')
   if (proxy !== 'env' && proxy !== 'none' && !isProxyUrl(proxy)) {
-    report([...path, 'proxy'], "must be 'env', 'none' or a URL, as in http://proxy.corp:3128")
+    report([...path, 'proxy'], 'must be env, none or a URL, as in http://proxy.corp:3128')
   }
   if (tls === undefined) return
   const at = [...path, 'tls']
-  if (!isTls) report(at, 'needs a base_url that begins with https://')
+  if (!isTls) report(at, 'needs a base_url that starts with https://')
   if ((tls.cert === undefined) !== (tls.key === undefined)) {
     report(at, 'must have both cert and key, or neither')
   }
@@ -84,7 +84,7 @@ export function checkConnection(
     const file = tls[name]
     if (file === undefined || readFile(file) !== null) continue
     findings.add(name)
-    report([...at, name], `the file '${file}' ${whyUnreadable(file)}`)
+    report([...at, name], `the file "${file}" ${whyUnreadable(file)}`)
   }
   if (findings.size === 0) checkPem(tlsOf(tls, readFile), at, report)
 }
@@ -94,16 +94,17 @@ function isProxyUrl(text: string): boolean {
 }
 
 function checkPem({ ca, cert, key }: UpstreamTlsConfig, at: Path, report: ReportFinding): void {
-  if (ca !== null && !isCertificate(ca)) report([...at, 'ca'], 'the file holds no PEM certificate')
+  if (ca !== null && !isCertificate(ca))
+    report([...at, 'ca'], 'the file contains no PEM certificate')
   if (cert !== null && !isCertificate(cert)) {
-    report([...at, 'cert'], 'the file holds no PEM certificate')
+    report([...at, 'cert'], 'the file contains no PEM certificate')
     return
   }
   if (cert === null || key === null) return
   try {
     createSecureContext({ cert, key })
   } catch {
-    report([...at, 'key'], 'the file holds no PEM private key, or not that of cert')
+    report([...at, 'key'], 'the file does not contain the PEM private key of cert')
   }
 }
 
@@ -116,7 +117,7 @@ function isCertificate(pem: string): boolean {
   }
 }
 
-/** With the content of the files; only for values that `checkConnection` accepts. */
+/** With the content of the files; only for values without findings of `checkConnection`. */
 export function connectionOf(
   { tls, http2, proxy }: ConnectionValues,
   readFile: ReadFile,

@@ -1,7 +1,4 @@
-/**
- * The keys that decide when an upstream counts as failing: its circuit breaker and its health probe.
- * Part of `schema.ts` and `resolve.ts`.
- */
+/** The circuit breaker and the health probe of an upstream. Part of `schema.ts` and `resolve-upstream.ts`. */
 import { z } from 'zod'
 import type { BreakerConfig, ProbeConfig } from '../config.js'
 import { DAY_MS, share, whole } from '../schema/value-types.js'
@@ -9,21 +6,23 @@ import { DAY_MS, share, whole } from '../schema/value-types.js'
 /** `upstreams.NAME.breaker:` */
 export const breakerSchema = z
   .strictObject({
-    failures: whole(1, 1_000_000).default(5).describe('Consecutive failures that open it.'),
+    failures: whole(1, 1_000_000)
+      .default(5)
+      .describe('Consecutive failures that open the breaker.'),
     error_rate: share
       .default(0.5)
-      .describe('Share of failed attempts in `window_seconds` that opens it, 0 to 1.'),
+      .describe('Share of failed attempts in `window_seconds` that opens the breaker, 0 to 1.'),
     min_requests: whole(1, 1_000_000)
       .default(20)
       .describe('Attempts in `window_seconds` before `error_rate` applies.'),
-    window_seconds: whole(1, 3_600).default(10).describe('Time over which the rate is taken.'),
+    window_seconds: whole(1, 3_600).default(10).describe('Time over which the rate is measured.'),
     open_seconds: whole(1, 3_600)
       .default(30)
-      .describe('Time after which an open breaker lets one request through as a test.'),
+      .describe('Time after which an open breaker allows one test request.'),
   })
   .prefault({})
   .describe(
-    'The circuit breaker: when an upstream that fails stops receiving requests. It never fails a request by itself: without another target, or when the breakers of all targets are open, the request is sent all the same.',
+    'The circuit breaker: when a failing upstream stops receiving requests. It never fails a request by itself: if there is no other target, or the breakers of all targets are open, the request is sent nevertheless.',
   )
 
 /** `upstreams.NAME.probe:` */
@@ -31,7 +30,7 @@ export const probeSchema = z
   .strictObject({
     path: z
       .string()
-      .regex(/^\/[^\s#]{0,1023}$/, { error: 'must begin with /' })
+      .regex(/^\/[^\s#]{0,1023}$/, { error: 'must start with /' })
       .default('/models')
       .describe('Requested with `GET` and the credential of the upstream, below `base_url`.'),
     interval_ms: whole(100, DAY_MS).default(10_000).describe('Time between two probes.'),
@@ -54,7 +53,7 @@ export function breakerOf(values: BreakerValues): BreakerConfig {
   }
 }
 
-/** The resolved form; null: no probes. */
+/** The resolved form; null without probes. */
 export function probeOf(values: ProbeValues | undefined): ProbeConfig | null {
   return values === undefined ? null : { path: values.path, intervalMs: values.interval_ms }
 }

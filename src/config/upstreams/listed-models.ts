@@ -1,6 +1,4 @@
-/**
- * `upstreams.NAME.models`: models of an upstream that the catalogue does not have, such as those of a local server.
- */
+/** `upstreams.NAME.models`: models of an upstream that are not in the catalogue, such as those of a local server. */
 import { z } from 'zod'
 import type { ModelFacts, ModelPrice } from '../../chat/model.js'
 import { factsOfFamily } from '../catalogue.js'
@@ -13,17 +11,19 @@ const id = z.string().regex(/^[!-~]{1,256}$/, {
 const tokens = z.int().min(1).max(1_000_000_000)
 
 const entry = z.strictObject({
-  id: id.describe('The model id that clients ask for.'),
+  id: id.describe('The model id that clients request.'),
   family: familySchema
     .optional()
-    .describe('Who makes it; `owned_by` in the model list. Left out: the name of the upstream.'),
-  context_window: tokens.optional().describe('Most tokens of prompt and reply.'),
-  max_output_tokens: tokens.optional().describe('Most tokens of a reply.'),
+    .describe(
+      'The model’s maker; `owned_by` in the model list. Default: the name of the upstream.',
+    ),
+  context_window: tokens.optional().describe('Maximum tokens of prompt and reply.'),
+  max_output_tokens: tokens.optional().describe('Maximum tokens of a reply.'),
   vision: z.boolean().optional().describe('Takes images.'),
-  tools: z.boolean().optional().describe('Takes function tools.'),
+  tools: z.boolean().optional().describe('Supports function tools.'),
   price: priceSchema
     .optional()
-    .describe('US dollars per million tokens at this upstream; as an entry of `prices`.'),
+    .describe('US dollars per million tokens at this upstream, like an entry of `prices`.'),
 })
 
 /** `models` of an upstream. */
@@ -32,12 +32,12 @@ export const modelsSchema = z
   .max(1_000)
   .default([])
   .describe(
-    'Models of this upstream that the catalogue does not have: ids, or maps `{ id, family, context_window, max_output_tokens, vision, tools, price }` of which only `id` is required. `family` is who makes the model (left out: the name of the upstream), `price` is as an entry of `prices`. `GET /v1/models` lists those that a route takes. An entry of the catalogue with the same id wins, except for the price.',
+    'Models of this upstream that are not in the catalogue: ids, or maps `{ id, family, context_window, max_output_tokens, vision, tools, price }` of which only `id` is required. `family` is the maker of the model (default: the name of the upstream), `price` is like an entry of `prices`. `GET /v1/models` lists those that match a route. An entry of the catalogue with the same id wins, except for the price.',
   )
 
 type Values = z.output<typeof modelsSchema>
 
-/** Reports ids that are listed twice. */
+/** Reports duplicate ids. */
 export function checkListed(values: Values, path: Path, report: ReportFinding): void {
   const seen = new Set<string>()
   values.forEach((value, index) => {
@@ -47,7 +47,7 @@ export function checkListed(values: Values, path: Path, report: ReportFinding): 
   })
 }
 
-/** The facts of the listed models, without prices: those hold for one upstream only. */
+/** The facts of the listed models, without prices, which are specific to the upstream. */
 export function listedFacts(values: Values, upstream: string): ModelFacts[] {
   return values.map((value) => {
     const facts = factsOfFamily(idOf(value), upstream)

@@ -1,6 +1,6 @@
 /**
- * The keys of native access: which of an upstream's own endpoints clients may call untranslated.
- * Part of `schema.ts` and `resolve.ts`.
+ * Native access: the endpoints of an upstream that clients may call untranslated. Part of `schema.ts` and
+ * `resolve-upstream.ts`.
  */
 import { z } from 'zod'
 import type { NativeConfig, NativeRule } from '../config.js'
@@ -16,7 +16,7 @@ export const nativeSchema = z
   .max(256)
   .default([])
   .describe(
-    'Endpoints of the upstream that clients may call untranslated below `/native/NAME/`, each a method and a path: `[ "POST /v1/files", "GET /v1/files/*" ]`. `*` stands for one or more segments. The path is the provider’s own, with its version. A `GET` also admits a WebSocket. Empty: none.',
+    'Endpoints of the upstream that clients may call untranslated below `/native/NAME/`, each a method and a path: `[ "POST /v1/files", "GET /v1/files/*" ]`. `*` matches one or more segments. The path is the provider’s own, with its version. A `GET` also admits a WebSocket. Empty: none.',
   )
 
 /** `upstreams.NAME.native_usd_per_request:` */
@@ -26,31 +26,31 @@ export const nativePriceSchema = z
   .max(1_000_000)
   .optional()
   .describe(
-    'US dollars that a native request is charged, against budgets and in the ledger, once the upstream has accepted it. Left out: its cost is unknown, and a request under a budget is refused (403) unless `limiting.unknown_price` is `allow`.',
+    'US dollars that a native request costs, in budgets and in the ledger, once the upstream has accepted it. Without it the cost is unknown, and a request under a budget is refused (403) unless `limiting.unknown_price` is `allow`.',
   )
 
-/** The values of those keys, as the file has them. */
+/** The values of these keys in the file's spelling. */
 export interface NativeValues {
   readonly native: readonly string[]
   readonly native_usd_per_request?: number | undefined
 }
 
-/** Reports each entry that is not a method and a path. */
+/** Reports invalid and duplicate entries. */
 export function checkNative({ native }: NativeValues, path: Path, report: ReportFinding): void {
   native.forEach((entry, index) => {
     const problem = problemOf(entry)
     if (problem !== null) report([...path, 'native', index], problem)
-    else if (native.indexOf(entry) < index) report([...path, 'native', index], 'is listed twice')
+    else if (native.indexOf(entry) < index) report([...path, 'native', index], 'is a duplicate')
   })
 }
 
 function problemOf(entry: string): string | null {
   const [method = '', path = '', ...rest] = entry.split(' ')
   if (path === '' || rest.length > 0) {
-    return "must be a method and a path with one space between, as in 'GET /v1/files/*'"
+    return 'must be METHOD /PATH, as in GET /v1/files/*'
   }
-  if (!METHODS.includes(method)) return `must begin with one of ${METHODS.join(', ')}`
-  if (!path.startsWith('/')) return 'must have a path that begins with /'
+  if (!METHODS.includes(method)) return `must start with one of ${METHODS.join(', ')}`
+  if (!path.startsWith('/')) return 'must have a path that starts with /'
   if (/[?#]/.test(path)) return 'must have a path without a query or a fragment'
   const segments = path.slice(1).split('/')
   if (segments.length > MAX_SEGMENTS) return `must have at most ${MAX_SEGMENTS} segments`
@@ -58,10 +58,10 @@ function problemOf(entry: string): string | null {
     return 'must have a path without . and .. segments'
   }
   if (segments.every((segment) => SEGMENT.test(segment))) return null
-  return 'must have a path of plain segments; * stands alone between two slashes'
+  return 'must have a path of plain segments: * is a whole segment'
 }
 
-/** Only for values that `checkNative` accepts. */
+/** Only for values without findings of `checkNative`. */
 export function nativeOf({ native, native_usd_per_request: usd }: NativeValues): NativeConfig {
   return {
     rules: native.map(ruleOf),

@@ -1,31 +1,31 @@
 /**
- * What is known of vendors that speak the chat-completions format: where they are, and in what they depart
- * from it. Data only; a preset is what a file would say itself under the upstream's keys.
+ * Presets of vendors with the chat-completions format: their URLs and their deviations from the format. Data only; a
+ * preset supplies values for the keys of an upstream.
  *
- * Sources, read 2026-11-20: each vendor's own page, named beside it; what the vendor's page leaves out but
- * its API refuses comes from reports of its users and is marked so.
+ * Sources, read 2026-11-20: each vendor's documentation, named beside it. Deviations that are not documented come
+ * from users' reports and are marked so.
  */
 import type { ModelPrice } from '../../chat/model.js'
 import type { QuirksConfig } from '../config.js'
 
-/** The vendor's side of an upstream. */
+/** What a preset supplies to an upstream. */
 export interface Preset {
-  /** As the vendor is called. */
+  /** The vendor's name. */
   readonly title: string
-  /** Null where every customer has an address of their own. */
+  /** Null if every customer has a separate URL. */
   readonly baseUrl: string | null
-  /** The header that carries the key, as it is; null: `Authorization: Bearer`. */
+  /** The header that carries the key without a prefix; null: `Authorization: Bearer`. */
   readonly keyHeader: string | null
   readonly quirks: QuirksConfig
-  /** The same for embeddings; left out: none. */
+  /** Quirks for embeddings; absent if there are none. */
   readonly embeddings?: QuirksConfig
-  /** What its embedding models take, which are in no catalogue. */
+  /** Prices of its embedding models, which are in no catalogue. */
   readonly prices?: Readonly<Record<string, ModelPrice>>
-  /** It has the legacy endpoint `/completions`. */
+  /** Whether it has the legacy endpoint `/completions`. */
   readonly completions?: true
 }
 
-/** No quirks at all. */
+/** No quirks. */
 export const PLAIN: QuirksConfig = {
   drop: [],
   rename: {},
@@ -34,7 +34,7 @@ export const PLAIN: QuirksConfig = {
   replies: 'pass',
 }
 
-/** Fields about OpenAI's own service, which mean nothing to others; strict vendors refuse them. */
+/** Fields of OpenAI's own service, which strict vendors refuse. */
 const OPENAI_SERVICE = [
   'metadata',
   'prompt_cache_key',
@@ -45,16 +45,16 @@ const OPENAI_SERVICE = [
   'verbosity',
 ]
 
-/** What clients send back of an earlier answer; vendors that check messages refuse it. */
+/** Fields of earlier replies that clients send back; vendors that validate messages refuse them. */
 const ECHOES = ['annotations', 'name', 'reasoning_content', 'reasoning_details', 'refusal']
 
-/** `max_tokens` is the older name; these vendors know no other. */
+/** The older name `max_tokens` is the only one that these vendors support. */
 const OLD_LIMIT = { max_completion_tokens: 'max_tokens' }
 
-/** Chat templates of open models know `system` only. */
+/** Chat templates of open models support only `system`. */
 const SYSTEM_ONLY = { developer: 'system' }
 
-/** The vendors, as the file spells them, in the order of the documentation. */
+/** The names of the presets in the file, in the order of the documentation. */
 export const PRESET_NAMES = [
   'azure',
   'openrouter',
@@ -68,14 +68,14 @@ export const PRESET_NAMES = [
   'vllm',
 ] as const
 
-/** A vendor's name as the file spells it. */
+/** The name of a preset. */
 export type PresetName = (typeof PRESET_NAMES)[number]
 
-/** The presets, by the name that a file gives. */
+/** The presets by name. */
 export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   // "Azure OpenAI in Azure AI Foundry Models REST API reference": the key in `api-key`.
   azure: { title: 'Azure OpenAI', baseUrl: null, keyHeader: 'api-key', quirks: PLAIN },
-  // "API Reference": unknown fields are ignored; an error may stand beside the choices (recorded).
+  // "API Reference": unknown fields are ignored; an error may occur beside the choices (recorded).
   openrouter: {
     title: 'OpenRouter',
     baseUrl: 'https://openrouter.ai/api/v1',
@@ -83,9 +83,9 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     keyHeader: null,
     quirks: PLAIN,
   },
-  // "OpenAI Compatibility": 400 for logprobs, logit_bias, top_logprobs and a message's name. Users report
-  // the same for `store` and for `reasoning_content` in messages. Usage of a stream is in `x_groq`, and
-  // compound models change the id with every chunk (both recorded).
+  // "OpenAI Compatibility": 400 for logprobs, logit_bias, top_logprobs and a message's name. Users report the same
+  // for `store` and for `reasoning_content` in messages. Usage of a stream is in `x_groq`, and compound models change
+  // the id with every chunk (both recorded).
   groq: {
     title: 'Groq',
     baseUrl: 'https://api.groq.com/openai/v1',
@@ -97,8 +97,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       replies: 'rewrite',
     },
   },
-  // "Chat Completion API": `random_seed`, `max_tokens`; 422 `extra_forbidden` for any other field, in
-  // messages too (users' reports). Answers of thinking models are lists of parts (recorded).
+  // "Chat Completion API": `random_seed`, `max_tokens`; 422 `extra_forbidden` for any other field, in messages too
+  // (users' reports). Replies of thinking models are lists of parts (recorded).
   mistral: {
     title: 'Mistral',
     baseUrl: 'https://api.mistral.ai/v1',
@@ -126,8 +126,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       'codestral-embed': { input: 0.15, output: 0 },
     },
   },
-  // "Thinking Mode": the reasoning of a turn with calls must come back as `reasoning_content`.
-  // "Create Chat Completion": `max_tokens`, and no role `developer`.
+  // "Thinking Mode": the reasoning of a turn with calls must be sent back as `reasoning_content`. "Create Chat
+  // Completion": `max_tokens`, and no role `developer`.
   deepseek: {
     title: 'DeepSeek',
     baseUrl: 'https://api.deepseek.com',
@@ -138,8 +138,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { drop: [], rename: { reasoning: 'reasoning_content' }, roles: SYSTEM_ONLY },
     },
   },
-  // "Reasoning": reasoning models, which all current ones are, refuse the penalties. They refuse `stop` as
-  // well, and are left to say so: an answer that runs on is another answer.
+  // "Reasoning": reasoning models, which all current ones are, refuse the penalties. They refuse `stop` too; it is
+  // not dropped, because the client would get a different reply.
   xai: {
     title: 'xAI',
     baseUrl: 'https://api.x.ai/v1',
@@ -158,8 +158,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
     },
   },
-  // Users report 400 "Extra inputs are not permitted" for `stream_options` and other fields it does not
-  // know; usage comes with the last chunk all the same.
+  // Users report 400 "Extra inputs are not permitted" for `stream_options` and other unknown fields; the last
+  // chunk contains the usage even without it.
   fireworks: {
     title: 'Fireworks',
     baseUrl: 'https://api.fireworks.ai/inference/v1',
@@ -172,7 +172,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       replies: 'rewrite',
     },
   },
-  // "OpenAI compatibility": `max_tokens` is in its list of fields, the newer name is not.
+  // "OpenAI compatibility": its list of fields contains `max_tokens` and not the newer name.
   ollama: {
     title: 'Ollama',
     baseUrl: 'http://127.0.0.1:11434/v1',
@@ -184,7 +184,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { ...PLAIN.messages, roles: SYSTEM_ONLY },
     },
   },
-  // "OpenAI-Compatible Server": unknown fields are ignored; roles are the chat template's.
+  // "OpenAI-Compatible Server": unknown fields are ignored; the chat template defines the roles.
   vllm: {
     title: 'vLLM',
     baseUrl: 'http://127.0.0.1:8000/v1',

@@ -7,6 +7,7 @@ import type { KeySources } from '../placeholder.js'
 import type { Path, ReportFinding } from '../problem.js'
 import { priceFacts } from '../schema/catalogue-schema.js'
 import type { FileValues } from '../schema/schema.js'
+import { DIALECTS } from '../schema/upstream-schema.js'
 import { checkConnection, connectionOf } from './connection.js'
 import { breakerOf, probeOf } from './health.js'
 import { checkListed, listedFacts, listedPrices } from './listed-models.js'
@@ -15,7 +16,7 @@ import { PLAIN, PRESETS, type Preset } from './presets.js'
 
 /** What the values of an upstream depend on outside its own keys. */
 export interface UpstreamContext {
-  /** Where the keys of each upstream come from. */
+  /** The sources of each upstream's keys. */
   readonly keySources: KeySources
   /** The text of a file that the configuration names, relative to its folder; null if it is not readable. */
   readonly readFile: (path: string) => string | null
@@ -37,7 +38,8 @@ export function checkUpstream(
   report: ReportFinding,
 ): void {
   const { preset, dialect } = upstream
-  if (dialect === undefined && preset === undefined) report([...path, 'dialect'], 'is required')
+  if (dialect === undefined && preset === undefined)
+    report([...path, 'dialect'], `is required: use one of ${DIALECTS.join(', ')}, or set preset`)
   if (preset !== undefined && dialect !== undefined && !dialect.startsWith('openai')) {
     report([...path, 'dialect'], 'must be removed: a preset uses chat completions')
   }
@@ -54,7 +56,7 @@ export function checkUpstream(
     return
   }
   if (!URL.canParse(baseUrl)) {
-    report(at, 'must be a URL such as https://api.openai.com/v1')
+    report(at, 'must be a URL, as in https://api.openai.com/v1')
     return
   }
   checkAddress(new URL(baseUrl), at, report)

@@ -1,6 +1,6 @@
 /**
- * Compressed request bodies: which codings are taken, and the stream that decodes each. Output is produced piece by
- * piece off the main thread, so that whoever reads the stream can stop a body that grows too large.
+ * Compressed request bodies: the supported codings, and the stream that decodes each. Decoding runs in chunks off the
+ * main thread, so that the reader can stop a body that grows too large.
  */
 import type { Duplex } from 'node:stream'
 import * as zlib from 'node:zlib'
@@ -9,16 +9,16 @@ import { headerOf, type HttpRequest } from '../message.js'
 import { ZSTD_MAX_WINDOW_LOG } from './zstd-frames.js'
 import { ZstdDecoder } from './zstd-decoder.js'
 
-/** What a request's `content-encoding` may be, besides `identity`. */
+/** Supported values of a request's `content-encoding`, besides `identity`. */
 export const CODINGS = ['gzip', 'deflate', 'br', 'zstd'] as const
 
 /** A content coding. */
 export type Coding = (typeof CODINGS)[number]
 
-/** Bytes of each piece of output. */
-const PIECE_BYTES = 64 * 1024
+/** Bytes of each output chunk. */
+const CHUNK_BYTES = 64 * 1024
 
-/** The coding of the body; null for none. Throws `unsupported_media_type` for others, several among them. */
+/** The coding of the body; null if it has none. Throws `unsupported_media_type` for other codings and for several. */
 export function codingOf(req: HttpRequest): Coding | null {
   const value = headerOf(req, 'content-encoding')
   if (value === undefined) return null
@@ -28,17 +28,17 @@ export function codingOf(req: HttpRequest): Coding | null {
   if (coding !== undefined) return coding
   throw new GatewayError(
     'unsupported_media_type',
-    `The content-encoding of the body must be one of ${CODINGS.join(', ')}, or left out.`,
+    `The content-encoding of the body must be one of ${CODINGS.join(', ')}, or absent.`,
     { param: 'content-encoding' },
   )
 }
 
 /**
- * A stream from the coded bytes to the body. It fails with any `Error` if the bytes are damaged or cut off. A body of
- * more than `maxBytes` need not be decoded to its end.
+ * A stream from the coded bytes to the body. It fails with an `Error` if the bytes are invalid or truncated. Decoding
+ * may stop after `maxBytes`.
  */
 export function decoderFor(coding: Coding, maxBytes: number): Duplex {
-  const options = { chunkSize: PIECE_BYTES }
+  const options = { chunkSize: CHUNK_BYTES }
   switch (coding) {
     case 'gzip':
       return zlib.createGunzip(options)
@@ -47,13 +47,13 @@ export function decoderFor(coding: Coding, maxBytes: number): Duplex {
     case 'br':
       return zlib.createBrotliDecompress(options)
     case 'zstd':
-      return zstdDecoder(PIECE_BYTES, maxBytes)
+      return zstdDecoder(CHUNK_BYTES, maxBytes)
     default:
       return coding satisfies never
   }
 }
 
-/** The part of `node:zlib` that Node 20 does not have. */
+/** The part of `node:zlib` that Node 20 lacks. */
 interface ZstdOfNode {
   readonly createZstdDecompress: (options: {
     readonly chunkSize: number

@@ -1,5 +1,5 @@
 /**
- * zstd for Node 20, whose `node:zlib` has none: `fzstd` in a thread, since one hostile block can keep it busy for
+ * zstd for Node 20, whose `node:zlib` lacks it: `fzstd` in a thread, since one hostile block can occupy it for
  * seconds. The thread ends with the body, or when the stream is destroyed.
  */
 import { Transform, type TransformCallback } from 'node:stream'
@@ -7,11 +7,11 @@ import { Worker } from 'node:worker_threads'
 import type { ZstdOrder } from './zstd-thread.js'
 
 const THREAD = new URL('./zstd-thread.js', import.meta.url)
-/** Heap of the thread; the coded body and the pieces of output are not of it. */
+/** Heap of the thread, without the coded body and the output chunks. */
 const HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 }
 /** A body of 32 MiB takes 0.3 s. */
 const MAX_MS = 5_000
-/** Bodies that are decoded at once; others wait. */
+/** Bodies that are decoded concurrently; others wait. */
 const MAX_THREADS = 4
 
 let threads = 0
@@ -23,7 +23,7 @@ export class ZstdDecoder extends Transform {
   private readonly chunks: Buffer[] = []
   private thread: Worker | null = null
 
-  /** `maxBytes`: when so many have been emitted and there are more, one more piece follows and the rest does not. */
+  /** `maxBytes`: after this many bytes at most one more chunk is emitted. */
   constructor(maxBytes: number) {
     super()
     this.maxBytes = maxBytes
@@ -59,8 +59,8 @@ export class ZstdDecoder extends Transform {
     this.thread = thread
     const timer = setTimeout(() => void thread.terminate(), MAX_MS)
     let problem: Error | null = new Error('the zstd body takes too long to decode')
-    thread.on('message', (piece: unknown) => {
-      if (piece instanceof Uint8Array) this.push(Buffer.from(piece.buffer))
+    thread.on('message', (chunk: unknown) => {
+      if (chunk instanceof Uint8Array) this.push(Buffer.from(chunk.buffer))
       else problem = null
     })
     thread.once('error', (error) => (problem = error instanceof Error ? error : problem))

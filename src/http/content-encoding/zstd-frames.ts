@@ -1,6 +1,5 @@
 /**
- * The frame headers of zstd, read before anything is decoded: `fzstd` allocates whatever window they ask for.
- * Pure.
+ * Checks the frame headers of zstd before decoding, because `fzstd` allocates any window size that a header requests.
  *
  * Source: RFC 8878, section 3.1; RFC 9659 (the window of the content coding is at most 8 MiB), read 2026-11-20.
  */
@@ -16,7 +15,7 @@ const DICTIONARY_BYTES = [0, 1, 2, 4]
 const SIZE_BYTES = [0, 2, 4, 8]
 const RLE = 1
 
-/** Throws an `Error` unless the bytes are whole frames whose windows are small enough. Linear in the bytes. */
+/** Throws an `Error` unless the bytes are complete frames with small enough windows. Linear in the bytes. */
 export function assertZstdFrames(bytes: Uint8Array): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   let at = 0
@@ -26,10 +25,10 @@ export function assertZstdFrames(bytes: Uint8Array): void {
     else if (magic === MAGIC) at = endOfFrame(view, at + 4)
     else throw new Error('not a zstd frame')
   }
-  if (at > view.byteLength) throw new Error('a zstd frame is cut off')
+  if (at > view.byteLength) throw new Error('a zstd frame is truncated')
 }
 
-/** Where the frame ends whose header descriptor is at `at`. Reading beyond the bytes throws. */
+/** The end of the frame whose header descriptor is at `at`. Throws if it is beyond the bytes. */
 function endOfFrame(view: DataView, at: number): number {
   const flags = view.getUint8(at)
   const isSingle = (flags & 32) !== 0

@@ -1,17 +1,15 @@
-/**
- * The thread behind a `ZstdDecoder`: decodes one body, posts each piece as it comes, and `null` at the end.
- */
+/** The thread of a `ZstdDecoder`: decodes one body, posts each chunk, and `null` at the end. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { Decompress } from 'fzstd'
 import { assertZstdFrames } from './zstd-frames.js'
 
-/** What the thread is given: the whole coded body, and after how many bytes of output it stops. */
+/** A job for the thread: the whole coded body, and the number of output bytes after which it stops. */
 export interface ZstdOrder {
   readonly body: Uint8Array
   readonly maxBytes: number
 }
 
-/** `fzstd` decodes all that it is given: a few bytes of a bomb make 128 KiB each. */
+/** `fzstd` decodes each write completely: a few bytes of a decompression bomb make 128 KiB each. */
 const SLICE_BYTES = 1024
 
 decode(workerData as ZstdOrder)
@@ -19,11 +17,11 @@ decode(workerData as ZstdOrder)
 function decode({ body, maxBytes }: ZstdOrder): void {
   assertZstdFrames(body)
   let sent = 0
-  const decoder = new Decompress((piece) => {
-    if (piece.length === 0 || sent > maxBytes) return
-    sent += piece.length
-    // A copy: the decoder may go on using the piece.
-    const copy = new Uint8Array(piece)
+  const decoder = new Decompress((chunk) => {
+    if (chunk.length === 0 || sent > maxBytes) return
+    sent += chunk.length
+    // A copy, because the decoder may reuse the chunk.
+    const copy = new Uint8Array(chunk)
     parentPort?.postMessage(copy, [copy.buffer])
   })
   for (let at = 0; at < body.length && sent <= maxBytes; at += SLICE_BYTES) {

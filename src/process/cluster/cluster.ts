@@ -1,10 +1,10 @@
 /**
- * Several processes behind one port: the primary starts, feeds, watches, replaces and ends the workers. It contains no
- * gateway and no configuration; both are handed in. The primary reads no byte of traffic: the workers accept
- * connections from a listening socket that they share.
+ * Several processes behind one port: the primary starts, configures, monitors, replaces and ends the workers. The
+ * caller passes the configuration and the code of the workers. The primary handles no traffic: the workers accept
+ * connections from a shared listening socket.
  *
- * A worker says hello, gets the configuration, starts, and then reports its state every second. The
- * primary pings each worker every second, and kills and replaces one that sends nothing for ten pings.
+ * A worker sends `hello`, receives the configuration, starts, and then reports its state every second. The primary
+ * pings each worker every second, and kills and replaces one that sends nothing for ten pings.
  */
 import cluster from 'node:cluster'
 import { aggregateText } from '../../observe/metrics/registry.js'
@@ -20,11 +20,11 @@ export { runWorker, type WorkerOptions } from './worker.js'
 
 export type { Primary, PrimaryOptions, Succession, WorkerStatus } from './primary.js'
 
-/** A worker that lived this long was healthy: its next death starts the back-off from the base. */
+/** A worker that ran for this long was healthy: the next back-off starts from the base. */
 const HEALTHY_MS = 30_000
-/** On top of the drain's own deadline, before what is left is killed. */
+/** Time after the drain's own deadline until the remaining workers are killed. */
 const KILL_AFTER_MS = 5000
-/** A new worker of a restart that is not ready by then fails the restart. */
+/** A restart fails if a new worker is not ready within this time. */
 const SUCCESSOR_MS = 60_000
 
 /** Starts the workers and the handling of signals. */
@@ -47,11 +47,11 @@ export function runPrimary<Payload>(options: PrimaryOptions<Payload>): Primary<P
 class Fleet<Payload> implements Primary<Payload> {
   private readonly options: PrimaryOptions<Payload>
   private slots: Slot[]
-  /** The slots that a running restart fills; empty otherwise. */
+  /** The slots that a running restart fills; empty if none runs. */
   private successors: Slot[] = []
-  /** The successor that a restart waits for; `settle` gets null when it is ready, or why one of them is not. */
+  /** The successor that a restart waits for; `settle` receives null when it is ready, or why a successor is not. */
   private awaited: { slot: Slot; settle: (failure: string | null) => void } | null = null
-  /** All that run, in a slot or draining. */
+  /** All running processes, in a slot or draining. */
   private readonly processes = new Map<WorkerProcess, Slot>()
   private former: Promise<unknown> = Promise.resolve()
   private readonly retired = new RetiredMetrics()
@@ -68,7 +68,7 @@ class Fleet<Payload> implements Primary<Payload> {
   }
 
   start(): void {
-    // Workers take connections from the listening socket themselves: a crowd of new ones is not handed on one by one.
+    // Workers accept from the listening socket themselves, so the primary does not distribute connections.
     cluster.schedulingPolicy = cluster.SCHED_NONE
     cluster.setupPrimary({ execArgv: [...process.execArgv, ...(this.options.execArgv ?? [])] })
     for (const slot of this.slots) this.fill(slot)
@@ -90,11 +90,11 @@ class Fleet<Payload> implements Primary<Payload> {
 
   tryOut(payload: Payload): Promise<string | null> {
     const ready = this.slots.find((slot) => unreadyReason(slot) === null)
-    // A worker that starts later builds it first thing.
+    // A worker that starts later builds it first.
     return ready?.process?.tryOut(payload) ?? Promise.resolve(null)
   }
 
-  /** Scrapes that overlap share one collection. */
+  /** Concurrent scrapes share one collection. */
   metrics(): Promise<string> {
     this.scrape ??= this.collectAll().finally(() => {
       this.scrape = null
@@ -124,9 +124,9 @@ class Fleet<Payload> implements Primary<Payload> {
     for (const slot of this.slots) {
       const trouble = unreadyReason(slot)
       isServed ||= trouble === null
-      // A worker that has begun is given connections; one that starts is not, and the others take them.
+      // A started worker receives connections; a starting one does not, and the others receive them.
       isTroubled ||= trouble !== null && (slot.process?.state ?? null) !== null
-      // A worker that is ready may still have to say that it does without something.
+      // A ready worker may still have checks that are not `ok`.
       checks[`worker_${String(slot.number)}`] = trouble ?? (slot.process?.failing || 'ok')
     }
     if (this.draining !== null) checks['drain'] = 'draining'
@@ -150,7 +150,7 @@ class Fleet<Payload> implements Primary<Payload> {
     this.payload = payload
     this.successors = newSlots(workers)
     try {
-      // One after the other: the workers that serve need the processor, too.
+      // In sequence: the workers that serve need the processor too.
       for (const slot of this.successors) await this.startSuccessor(slot)
     } catch (error) {
       this.payload = before
@@ -206,7 +206,7 @@ class Fleet<Payload> implements Primary<Payload> {
     })
   }
 
-  /** Takes the process out of its slot, which is filled no more. */
+  /** Removes the process from its slot, which is not filled again. */
   private vacate(slot: Slot): WorkerProcess[] {
     const { process: running, retry } = slot
     if (retry !== null) clearTimeout(retry)
@@ -215,7 +215,7 @@ class Fleet<Payload> implements Primary<Payload> {
   }
 
   private fill(slot: Slot): void {
-    // A restart that succeeds replaces the slot, and one that fails brings the former configuration back.
+    // A restart that succeeds replaces the slot, and one that fails restores the previous configuration.
     if (this.successors.length > 0) slot.retry = setTimeout(() => this.fill(slot), 1000)
     else this.fork(slot)
   }
@@ -224,7 +224,7 @@ class Fleet<Payload> implements Primary<Payload> {
     slot.retry = null
     const started = new WorkerProcess(slot.number, this.options.log, {
       hello: () => {
-        // A drain may have begun while it was starting; it then never opens a listener.
+        // A drain may have started in the meantime; the worker then never opens a listener.
         if (this.draining !== null) return started.send({ type: 'drain', isReplaced: false })
         started.send({ type: 'config', payload: this.payload })
         if (this.lastOrder !== null) started.send(this.lastOrder)
@@ -247,7 +247,7 @@ class Fleet<Payload> implements Primary<Payload> {
     this.options.started?.(null)
   }
 
-  /** Gives the start up; the reason is reported when the last worker has gone. */
+  /** Gives the start up; the reason is reported when the last worker has exited. */
   private giveUp(reason: string): void {
     this.kill()
     this.draining = this.endAll()
@@ -271,10 +271,10 @@ class Fleet<Payload> implements Primary<Payload> {
       this.giveUp(reason)
       return
     }
-    // Full jitter on the upper half, so that workers that died together do not come back together.
+    // Full jitter on the upper half, so that workers that crashed together do not restart together.
     const ceiling = Math.min(capMs, baseMs * 2 ** Math.min(slot.failures - 1, 20))
     const delayMs = Math.round(ceiling * (0.5 + Math.random() / 2))
-    this.options.log.warn('worker died; it is started again', {
+    this.options.log.warn('worker exited; restarting it', {
       worker: slot.number,
       reason,
       delay_ms: delayMs,

@@ -1,13 +1,10 @@
-/**
- * What the primary and its workers say to each other.
- * Knows no payload: the configuration's shape is the caller's.
- */
+/** Messages between the primary and its workers. The caller defines the payload. */
 import type { Collected } from '../../observe/metrics/metric.js'
 import type { Readiness } from '../ops/ops-listener.js'
 
 /**
- * What the primary sends; `ping` is answered by `pong`. With `isReplaced` other workers listen on the same address, so
- * the one that drains accepts no further connection. An `order` goes to all workers, and to later ones.
+ * Messages of the primary; `ping` is answered by `pong`. With `isReplaced` other workers listen on the same address,
+ * so the draining one accepts no more connections. An `order` is sent to all workers, and to later ones.
  */
 export type ToWorker =
   | { type: 'ping' }
@@ -15,11 +12,14 @@ export type ToWorker =
   | { type: 'collect' }
   | { type: 'recent'; id: number }
   | { type: 'drain'; isReplaced: boolean }
-  | { type: 'told'; id: number; answer: unknown }
+  | { type: 'reply'; id: number; answer: unknown }
   | { type: 'try'; id: number; payload: unknown }
   | { type: 'order'; order: unknown }
 
-/** What a worker sends; `hello` first, `state` whenever its readiness changes; `ask` is answered by `told`, `try` by `tried`. */
+/**
+ * Messages of a worker; `hello` first, `state` whenever its readiness changes; `ask` is answered by `reply`, `try` by
+ * `tried`.
+ */
 export type ToPrimary =
   | { type: 'hello' }
   | { type: 'pong' }
@@ -36,17 +36,17 @@ const TO_WORKER = new Set<unknown>([
   'collect',
   'recent',
   'drain',
-  'told',
+  'reply',
   'try',
   'order',
 ] satisfies ToWorker['type'][])
 
-/** True for a message of ours; the channel carries Node's own and libraries' too. */
+/** Whether it is one of these messages; Node and libraries use the same channel. */
 export function isToWorker(value: unknown): value is ToWorker {
   return TO_WORKER.has(typeOf(value))
 }
 
-/** True for a message of ours with the fields of its type. */
+/** Whether it is one of these messages, with the fields of its type. */
 export function isToPrimary(value: unknown): value is ToPrimary {
   if (typeof value !== 'object' || value === null) return false
   switch (typeOf(value)) {

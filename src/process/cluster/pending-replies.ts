@@ -1,30 +1,40 @@
-/** Questions from the primary to one worker that are answered with a list. Each answer belongs to one question. */
+/** Requests from the primary to one worker that wait for a reply. Replies are matched to requests by their ids. */
 
-/** A worker that does not answer within this time is left out. */
-const ANSWER_MS = 2_000
-
-/** The open questions to a worker. */
-export class PendingReplies {
-  private readonly open = new Map<number, (list: readonly unknown[]) => void>()
+/** Requests of one kind. */
+export class PendingReplies<Reply> {
+  private readonly pending = new Map<number, (reply: Reply) => void>()
+  private readonly timeoutMs: number
+  private readonly missing: Reply
   private lastId = 0
 
-  /** Asks the worker through `send`; resolves to an empty list if there is no answer in time. */
-  ask(send: (id: number) => void): Promise<readonly unknown[]> {
+  /** `missing`: the result if the worker does not reply within `timeoutMs`, or ends. */
+  constructor(timeoutMs: number, missing: Reply) {
+    this.timeoutMs = timeoutMs
+    this.missing = missing
+  }
+
+  /** Sends a request through `send` and resolves with its reply. */
+  request(send: (id: number) => void): Promise<Reply> {
     const id = (this.lastId += 1)
     return new Promise((resolve) => {
-      const settle = (list: readonly unknown[]): void => {
+      const settle = (reply: Reply): void => {
         clearTimeout(timer)
-        this.open.delete(id)
-        resolve(list)
+        this.pending.delete(id)
+        resolve(reply)
       }
-      const timer = setTimeout(() => settle([]), ANSWER_MS).unref()
-      this.open.set(id, settle)
+      const timer = setTimeout(() => settle(this.missing), this.timeoutMs).unref()
+      this.pending.set(id, settle)
       send(id)
     })
   }
 
-  /** The answer to the question with that id; later ones are ignored. */
-  answered(id: number, list: readonly unknown[]): void {
-    this.open.get(id)?.(list)
+  /** The reply to the request with that id; a late one is ignored. */
+  settle(id: number, reply: Reply): void {
+    this.pending.get(id)?.(reply)
+  }
+
+  /** The worker has ended: no more replies arrive. */
+  settleAll(): void {
+    for (const settle of [...this.pending.values()]) settle(this.missing)
   }
 }

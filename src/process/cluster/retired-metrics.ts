@@ -1,21 +1,21 @@
-/** What workers that are gone had counted: the sums of counters must not fall when a worker ends. */
+/** The metrics of exited workers: the sums of counters must not fall when a worker exits. */
 import type { Collected } from '../../observe/metrics/metric.js'
 import { aggregate } from '../../observe/metrics/registry.js'
 
-/** If there are more sets than this they are added up into one. */
+/** More sets are added up into one. */
 const MAX_SETS = 8
 
-/** The metrics of processes that have ended, without gauges. */
+/** The metrics of exited processes, without gauges. */
 export class RetiredMetrics {
   private sets: Collected[][] = []
   private isCompacting = false
 
-  /** One set for each process, or for several that were added up. */
+  /** One set for each process, or the sum of several. */
   get all(): readonly Collected[][] {
     return this.sets
   }
 
-  /** Keeps what a process had counted. */
+  /** Adds the last metrics of a process. */
   add(counted: readonly Collected[]): void {
     this.sets.push(counted.filter(({ type }) => type !== 'gauge'))
     void this.compact()

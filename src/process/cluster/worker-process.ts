@@ -1,6 +1,6 @@
 /**
- * One worker process as the primary sees it: forks it, sends it orders, keeps its last state and metrics, and kills
- * it when it does not answer or outlives its drain. `cluster.ts` decides which processes there are.
+ * One worker process from the primary's side: forks it, sends it messages, keeps its last state and metrics, and
+ * kills it if it does not respond or outlives its drain. `cluster.ts` decides which processes run.
  */
 import cluster, { type Worker } from 'node:cluster'
 import type { Logger } from '../../observe/log/log.js'
@@ -9,61 +9,62 @@ import type { Readiness } from '../ops/ops-listener.js'
 import { PendingReplies } from './pending-replies.js'
 import { isToPrimary, type ToPrimary, type ToWorker } from './messages.js'
 
-/** What happens to a worker process. */
+/** Events of a worker process. */
 export interface WorkerEvents {
-  /** It runs and waits for its configuration. */
+  /** The worker runs and waits for its configuration. */
   readonly hello: () => void
-  /** It reported its state. */
+  /** The worker reported its state. */
   readonly reported: (state: Readiness) => void
-  /** It asks the primary something. */
+  /** The worker sent the primary a request. */
   readonly asked: (question: unknown) => Promise<unknown>
-  /** It ended; `reason` is its own error, or its exit status or signal. Called once. */
+  /** The worker exited; `reason` is its own error, or its exit status or signal. Called once. */
   readonly gone: (reason: string) => void
 }
 
 /** A state older than this means that the worker's event loop is blocked. */
 const SILENT_MS = 5000
-/** A worker that does not send its metrics within this time is counted with the last ones it sent. */
+/** Without metrics within this time, the worker's previous ones are used. */
 const COLLECT_MS = 1000
-/** A configuration that a worker does not build within this time is put in force untried. */
+/** A configuration that a worker does not build within this time is applied untested. */
 const TRIAL_MS = 5000
+/** A worker that does not reply within this time is left out of the recent requests. */
+const RECENT_MS = 2000
 /**
- * Pings without any message from the worker before it is killed. Pings are counted and not time: a primary
- * that was suspended itself sends one when it resumes, and receives the workers' messages before the next.
+ * Pings without any message from the worker before it is killed. Pings and not time are counted: after a suspension
+ * the primary sends one, and receives the workers' messages before the next.
  */
 const MAX_UNANSWERED = 10
 /** The same for a worker that is not ready yet: opening a large store may block its event loop. */
 const MAX_UNANSWERED_AT_START = 60
 
 /**
- * How a worker's C library (glibc) manages memory; variables that the operator has set stay. By default it keeps freed
- * blocks of up to 32 MB: after large bodies a worker then stays at its peak (mallopt(3)).
+ * Memory settings of a worker's C library (glibc), unless the operator sets these variables. By default it keeps
+ * freed blocks of up to 32 MB, so that a worker's memory does not shrink after large bodies (mallopt(3)).
  */
 const WORKER_MEMORY = { MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' }
 
 /** A running worker process. */
 export class WorkerProcess {
   readonly startedAtMs = Date.now()
-  /** Resolves when it has ended and its last messages are here. */
+  /** Resolves when the process has exited and its last messages have arrived. */
   readonly ended: Promise<void>
-  /** True when the watchdog killed it. */
+  /** Whether the watchdog killed it. */
   isSilent = false
   /** Its last report; null before the first. */
   state: Readiness | null = null
-  /** The last metrics that it sent; kept so that sums never fall when a worker is slow. */
+  /** Its last metrics; kept so that sums do not fall while a worker is slow. */
   counted: Collected[] = []
   private readonly worker: Worker
   private readonly number: number
   private readonly log: Logger
   private readonly events: WorkerEvents
-  private readonly pendingReplies = new PendingReplies()
+  private readonly recentRequests = new PendingReplies<readonly unknown[]>(RECENT_MS, [])
+  private readonly trials = new PendingReplies<string | null>(TRIAL_MS, null)
   private failure: string | null = null
   private reportedAtMs = 0
   /** Pings since the last message from the worker. */
   private unanswered = 0
   private collected: (() => void) | null = null
-  private readonly trials = new Map<number, (fault: string | null) => void>()
-  private lastTrial = 0
   private killTimer: NodeJS.Timeout | null = null
   private isGone = false
   private end: () => void = () => undefined
@@ -82,14 +83,14 @@ export class WorkerProcess {
     return this.worker.process.pid
   }
 
-  /** Why it cannot take requests; null when it can. */
+  /** Why it cannot accept requests; null if it can. */
   get trouble(): string | null {
     if (this.state === null) return 'starting'
     if (Date.now() - this.reportedAtMs > SILENT_MS) return 'silent'
     return this.state.ready ? null : this.failing || 'not ready'
   }
 
-  /** Its checks that are not `ok`, as one line; empty when all are. */
+  /** Its checks that are not `ok`, as one line; empty if all are. */
   get failing(): string {
     const checks = Object.entries(this.state?.checks ?? {}).filter(([, check]) => check !== 'ok')
     return checks.map(([name, check]) => `${name}: ${check}`).join('; ')
@@ -99,7 +100,7 @@ export class WorkerProcess {
     if (this.worker.isConnected()) this.worker.send(message)
   }
 
-  /** Expects an answer to one more ping; kills the process if too many were not answered. */
+  /** Sends a ping; kills the process if too many have had no response. */
   ping(): void {
     if (this.isSilent) return
     const max = this.state?.ready === true ? MAX_UNANSWERED : MAX_UNANSWERED_AT_START
@@ -109,13 +110,13 @@ export class WorkerProcess {
       return
     }
     this.isSilent = true
-    this.failure = `no answer to ${String(this.unanswered)} pings`
+    this.failure = `no response to ${String(this.unanswered)} pings`
     const fields = { worker: this.number, worker_pid: this.pid, reason: this.failure }
-    this.log.warn('worker does not answer and is killed', fields)
+    this.log.warn('worker does not respond and is killed', fields)
     this.kill()
   }
 
-  /** Asks for its metrics and waits for them a second; see `counted`. */
+  /** Requests its metrics and waits for them for a second; see `counted`. */
   collect(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, COLLECT_MS)
@@ -128,24 +129,14 @@ export class WorkerProcess {
     })
   }
 
-  /** Has it build a configuration; why that fails, or null. A worker that is busy or ends has found no fault. */
+  /** Has it build a configuration; why that fails, or null. Null also if the worker is busy or exits. */
   tryOut(payload: unknown): Promise<string | null> {
-    const id = (this.lastTrial += 1)
-    return new Promise((resolve) => {
-      const settle = (fault: string | null): void => {
-        clearTimeout(timer)
-        this.trials.delete(id)
-        resolve(fault)
-      }
-      const timer = setTimeout(() => settle(null), TRIAL_MS)
-      this.trials.set(id, settle)
-      this.send({ type: 'try', id, payload })
-    })
+    return this.trials.request((id) => this.send({ type: 'try', id, payload }))
   }
 
-  /** Its last requests; empty if it does not answer in time. */
+  /** Its last requests; empty if it does not reply in time. */
   recent(): Promise<readonly unknown[]> {
-    return this.pendingReplies.ask((id) => this.send({ type: 'recent', id }))
+    return this.recentRequests.request((id) => this.send({ type: 'recent', id }))
   }
 
   /** Drains it, and kills it after `limitMs`. With `isReplaced` other workers listen on the same address. */
@@ -159,7 +150,7 @@ export class WorkerProcess {
     }, limitMs)
   }
 
-  /** Ends it now. */
+  /** Kills it. */
   kill(): void {
     this.worker.process.kill('SIGKILL')
   }
@@ -202,21 +193,21 @@ export class WorkerProcess {
         this.collected?.()
         return
       case 'recent':
-        this.pendingReplies.answered(message.id, message.requests)
+        this.recentRequests.settle(message.id, message.requests)
         return
       case 'ask':
-        void this.tell(message.id, message.question)
+        void this.reply(message.id, message.question)
         return
       case 'tried':
-        this.trials.get(message.id)?.(message.fault)
+        this.trials.settle(message.id, message.fault)
         return
       default:
         message satisfies never
     }
   }
 
-  private async tell(id: number, question: unknown): Promise<void> {
-    this.send({ type: 'told', id, answer: await this.events.asked(question) })
+  private async reply(id: number, question: unknown): Promise<void> {
+    this.send({ type: 'reply', id, answer: await this.events.asked(question) })
   }
 
   private gone(code: number | null, signal: string | null): void {
@@ -224,7 +215,8 @@ export class WorkerProcess {
     this.isGone = true
     if (this.killTimer !== null) clearTimeout(this.killTimer)
     this.collected?.()
-    for (const settle of this.trials.values()) settle(null)
+    this.trials.settleAll()
+    this.recentRequests.settleAll()
     const exit = signal === null ? `exit ${String(code)}` : `killed by ${signal}`
     this.events.gone(this.failure ?? exit)
     this.end()

@@ -1,6 +1,6 @@
 /**
- * One place for a worker: the process that runs in it now, and how its predecessors ended. A process that ends is
- * replaced in the same slot.
+ * A slot for one worker: its current process, and how the previous ones ended. A process that exits is replaced in
+ * the same slot.
  */
 import type { WorkerProcess } from './worker-process.js'
 
@@ -8,7 +8,7 @@ import type { WorkerProcess } from './worker-process.js'
 export interface Slot {
   readonly number: number
   process: WorkerProcess | null
-  /** Ends in a row without 30 s of life between them. */
+  /** Consecutive exits with less than 30 s between them. */
   failures: number
   /** Why the previous process ended; null once its successor is ready. */
   lastError: string | null
@@ -20,7 +20,7 @@ export function newSlot(number: number): Slot {
   return { number, process: null, failures: 0, lastError: null, retry: null }
 }
 
-/** Why the slot's worker cannot take requests; null when it can. */
+/** Why the slot's worker cannot accept requests; null if it can. */
 export function unreadyReason({ process, lastError }: Slot): string | null {
   const why = lastError === null ? '' : ` after: ${lastError}`
   if (process === null) return `restarting${why}`

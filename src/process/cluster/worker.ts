@@ -1,6 +1,6 @@
 /**
- * One of several processes behind a port: takes configurations and orders from the primary.
- * Knows no gateway; starting, changing and draining it are handed in.
+ * One of several processes behind a port: receives configurations and orders from the primary. The caller passes
+ * functions that start, change and drain the listeners.
  */
 import { isToWorker, type ToPrimary, type ToWorker } from './messages.js'
 import type { Logger } from '../../observe/log/log.js'
@@ -10,38 +10,38 @@ import type { Readiness } from '../ops/ops-listener.js'
 import { endWithParent } from '../signals/parent-guard.js'
 import { onSignals } from '../signals/signals.js'
 
-/** What a worker does for the primary’s messages. */
+/** Handlers for the primary’s messages. */
 export interface WorkerOptions<Payload> {
-  /** Whether a message's payload is one; the primary is the same program, so this may be shallow. */
+  /** Whether a message has the payload's shape; a shallow check is enough, since the primary is the same program. */
   isPayload: (value: unknown) => value is Payload
   /**
-   * Opens the listeners. A rejection ends the worker; the primary tells why and tries again. `ask` sends the primary
-   * a question and resolves with its answer; null if there is none in time.
+   * Opens the listeners. After a rejection the worker exits; the primary logs the reason and starts another. `ask`
+   * sends the primary a request and resolves with the reply, or null after the timeout.
    */
   start: (payload: Payload, ask: ApiRequest) => Promise<void>
-  /** Takes an order, after the configurations that came before it. */
+  /** Handles an order, after the configurations that were sent before it. */
   onOrder?: (order: unknown) => void
-  /** Why a configuration cannot be built, or null; it is not put in force. Without it none is tried. */
+  /** Why a configuration cannot be built, or null if it can. Without this function configurations are not tested. */
   tryOut?: (payload: Payload) => Promise<string | null>
   /** Puts a newer configuration in force. Called one at a time, after `start`. */
   apply: (payload: Payload) => void | Promise<void>
   ready: () => Readiness
   collect: () => Promise<Collected[]>
-  /** The last requests, without their contents. Must survive JSON. */
+  /** The last requests, without their contents, as JSON. */
   recent?: () => readonly unknown[]
   /**
-   * Takes no more work and resolves when what is open has ended (or its own deadline has come). With `isReplaced`
-   * other workers listen on the same address.
+   * Stops accepting and resolves when open requests have ended, or their deadline has passed. With `isReplaced` other
+   * workers listen on the same address.
    */
   drain: (isReplaced: boolean) => Promise<void>
   log: Logger
 }
 
-/** Asks the primary. Question and answer are JSON. */
+/** Sends the primary a request; request and reply are JSON. */
 export type ApiRequest = (question: unknown, timeoutMs?: number) => Promise<unknown>
 
 const REPORT_MS = 1000
-/** The primary itself waits up to a second for a worker's figures. */
+/** Longer than the second for which the primary waits for the metrics of workers. */
 const ANSWER_MS = 2000
 
 /** Runs this process as a worker; resolves when it has started. */
@@ -53,7 +53,7 @@ class WorkerRuntime<Payload> {
   private readonly options: WorkerOptions<Payload>
   private hasStarted = false
   private draining: Promise<void> | null = null
-  /** Configurations take effect one after the other. */
+  /** Configurations are applied in sequence. */
   private queue: Promise<void> = Promise.resolve()
   private started: (() => void) | null = null
   private readonly pending = new Map<number, (answer: unknown) => void>()
@@ -70,7 +70,7 @@ class WorkerRuntime<Payload> {
     process.on('message', (message: unknown) => {
       if (isToWorker(message)) this.handle(message)
     })
-    // SIGINT and SIGHUP reach a terminal's whole process group; the primary acts on them for all.
+    // SIGINT and SIGHUP reach a terminal's whole process group; the primary handles them for all processes.
     process.on('SIGINT', () => undefined)
     process.on('SIGHUP', () => undefined)
     onSignals({ log: this.options.log, drain: () => this.drain(false), signals: ['SIGTERM'] })
@@ -103,7 +103,7 @@ class WorkerRuntime<Payload> {
         void send({ type: 'recent', id: message.id, requests })
         return
       }
-      case 'told':
+      case 'reply':
         this.pending.get(message.id)?.(message.answer)
         return
       case 'order': {
@@ -160,7 +160,7 @@ class WorkerRuntime<Payload> {
   }
 
   private async tryOut(payload: unknown): Promise<string | null> {
-    // Not before the worker has started, nor between two configurations.
+    // Waits for the start, and for the configuration that is being applied.
     await this.queue
     try {
       return (await this.options.tryOut?.(this.checked(payload))) ?? null
@@ -195,7 +195,7 @@ class WorkerRuntime<Payload> {
   }
 
   private async finish(isReplaced: boolean): Promise<void> {
-    // What has not hasStarted holds nothing that could be drained.
+    // Before the start there is nothing to drain.
     if (this.hasStarted) {
       this.report()
       await this.queue
@@ -210,7 +210,7 @@ class WorkerRuntime<Payload> {
   }
 }
 
-/** Resolves when the message has left, or cannot. */
+/** Resolves when the message has been sent, or cannot be. */
 function send(message: ToPrimary): Promise<void> {
   return new Promise((resolve) => {
     if (!process.connected || process.send === undefined) resolve()

@@ -1,6 +1,6 @@
 /**
- * The configuration of the running gateway, as operators see it: what came of each change, in the log and the metrics,
- * and what is in force, on the ops port.
+ * Reports the configuration of the running gateway to operators: changes in the log and the metrics, and the
+ * generation in force on the ops port.
  */
 import { isConfigured, type Snapshot } from '../../config/config.js'
 import type { Override } from '../../config/generations/reload-outcome.js'
@@ -14,8 +14,8 @@ import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { Readiness } from './ops-listener.js'
 
 /**
- * Hands each new generation to `apply`, and reports what came of each change: in force, refused and why, which settings
- * wait for a restart, which upstreams have no key.
+ * Passes each new generation to `apply`, and reports the outcome of each change: in force, or refused and why;
+ * settings that wait for a restart; upstreams without a key.
  */
 export function followConfig(
   source: ConfigSource,
@@ -50,7 +50,7 @@ export function followConfig(
   })
 }
 
-/** After a start with something else than the file. */
+/** After a start with a generation other than the file's. */
 function warnHeld(source: ConfigSource, log: Logger): void {
   const { held } = source
   const { generation } = source.current()
@@ -79,7 +79,7 @@ function warnUnconfigured({ config }: Snapshot, log: Logger): void {
   }
 }
 
-/** A function that returns why the last file is not in force, if it is not. */
+/** A function that returns why the last file is not in force, or null if it is. */
 export function lastRefusal(source: ConfigSource): () => GatewayStatus['refused'] {
   let atMs = Date.now()
   source.subscribe(() => (atMs = Date.now()))
@@ -89,7 +89,7 @@ export function lastRefusal(source: ConfigSource): () => GatewayStatus['refused'
   }
 }
 
-/** What `/readyz` shows: how the gateway stands, and what of the configuration is in force. */
+/** `/readyz`: the readiness of the gateway, and the state of its configuration. */
 export interface ReadyPage extends Readiness {
   generation: number
   held: Override | null
@@ -115,7 +115,7 @@ function checkOf({ held, lastError }: ConfigSource): string {
   return held === 'rollback' ? 'a rollback is in force, not the files' : 'ok'
 }
 
-/** What `/config` shows: the generation in force, masked, and why a newer file is not. */
+/** `/config`: the generation in force with masked secrets, and why a newer file is not in force. */
 export function configPage(source: ConfigSource, canaries: readonly CanaryState[]): object {
   const last = source.lastError
   return {
@@ -125,7 +125,7 @@ export function configPage(source: ConfigSource, canaries: readonly CanaryState[
   }
 }
 
-/** The generation with weight 0 at the targets that were aborted. */
+/** The generation with weight 0 for targets that were aborted. */
 function withoutAborted(snapshot: Snapshot, canaries: readonly CanaryState[]): Snapshot {
   const aborted = new Set(
     canaries.flatMap(({ id, abortedAtMs }) => (abortedAtMs === null ? [] : id)),

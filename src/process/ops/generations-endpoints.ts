@@ -11,8 +11,8 @@ const MAX_REASON_CHARS = 500
 const PATH = /^\/generations\/(\d{1,15})(\/rollback)?$/
 
 /**
- * The answer to a request at `/generations` or below, as JSON. Rejects with `GatewayError`: unknown paths, methods and
- * generations, a token that is missing or wrong, a body that is no `{ "reason", "author" }`.
+ * The reply to a request at `/generations` or below, as JSON. Rejects with `GatewayError` for unknown paths, methods
+ * and generations, a missing or wrong token, and a body that is not `{ "reason", "author" }`.
  */
 export async function answerGenerations(
   source: ConfigSource,
@@ -26,12 +26,12 @@ export async function answerGenerations(
     throw new GatewayError('unknown_endpoint', message)
   }
   if (rollback === undefined) {
-    if (!isRead) throw new GatewayError('method_not_allowed', 'This path takes GET and HEAD.')
+    if (!isRead) throw new GatewayError('method_not_allowed', 'This path accepts GET and HEAD.')
     if (digits === undefined) return generationsPage(source)
     const from = /(?:^|&)from=(\d{1,15})(?:&|$)/.exec(query ?? '')?.[1]
     return generationPage(source, Number(digits), from === undefined ? null : Number(from))
   }
-  if (req.method !== 'POST') throw new GatewayError('method_not_allowed', 'This path takes POST.')
+  if (req.method !== 'POST') throw new GatewayError('method_not_allowed', 'This path accepts POST.')
   const by = authorOf(await bodyOf(req))
   return rollBackAs(source, req.headers.authorization, { generation: Number(digits), ...by })
 }
@@ -55,7 +55,8 @@ function authorOf(body: string): { author: string; reason: string } {
     throw malformed('The body must be a JSON object: {"reason": "…", "author": "…"}.')
   }
   const unknown = Object.keys(value).find((key) => key !== 'reason' && key !== 'author')
-  if (unknown !== undefined) throw malformed('The body takes the keys "reason" and "author" only.')
+  if (unknown !== undefined)
+    throw malformed('The body may have only the keys "reason" and "author".')
   return {
     author: textOf(value, 'author', MAX_AUTHOR_CHARS) || 'admin token',
     reason: textOf(value, 'reason', MAX_REASON_CHARS),

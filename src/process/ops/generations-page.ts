@@ -1,6 +1,6 @@
 /**
- * Generations for operators: the list, one of them with what it changed, and a rollback. Serves the ops port and, by
- * way of `ConfigControl`, the dashboard.
+ * Generations for operators: the list, one generation with its changes, and a rollback. Serves the ops port and,
+ * through `ConfigControl`, the dashboard.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isObject, type JsonObject } from '../../chat/json.js'
@@ -16,7 +16,7 @@ import type {
 } from '../../dashboard/server/config-control.js'
 import { GatewayError } from '../../errors.js'
 
-/** Answers for this process, which reads the configuration. */
+/** Serves generations from this process, which reads the configuration. */
 export function ownDesk(source: ConfigSource): ConfigControl {
   return {
     list: () => Promise.resolve(listOf(source)),
@@ -35,7 +35,7 @@ export function ownDesk(source: ConfigSource): ConfigControl {
   }
 }
 
-/** The answer to a worker's request about generations; undefined for other questions. */
+/** The reply to a worker's request about generations; undefined for other requests. */
 export async function answerTo(desk: ConfigControl, request: unknown): Promise<unknown> {
   if (!isControlRequest(request)) return undefined
   switch (request.type) {
@@ -52,7 +52,7 @@ export async function answerTo(desk: ConfigControl, request: unknown): Promise<u
   }
 }
 
-/** The other process is the same program, so the type is enough. */
+/** A check of the type is enough, since the other process is the same program. */
 function isControlRequest(value: unknown): value is ControlRequest {
   return isObject(value) && typeof value['type'] === 'string'
 }
@@ -69,7 +69,7 @@ function listOf(source: ConfigSource): GenerationList {
   }
 }
 
-/** The generation that was in force before it, as far as it is kept. */
+/** The generation that was in force before it, if it is stored. */
 function before({ history }: ConfigSource, generation: number): number | null {
   return history.list().find((each) => each.generation < generation)?.generation ?? null
 }
@@ -84,14 +84,14 @@ function answerOf(
     case 'unknown':
       return {
         result: 'unknown',
-        message: `There is no generation ${generation}; GET /generations lists those that are kept.`,
+        message: `There is no generation ${generation}: GET /generations lists the stored ones.`,
       }
     case 'current':
       return { result: 'refused', message: `Generation ${generation} is in force already.` }
     case 'unreadable':
       return {
         result: 'refused',
-        message: `The files of generation ${generation} cannot be read; choose another one.`,
+        message: `The files of generation ${generation} cannot be read: choose another one.`,
       }
     case 'refused': {
       const problems = outcome.errors.map(formatProblem).join('; ')
@@ -133,7 +133,7 @@ export async function generationPage(
   if (detail === null || content === null) {
     throw new GatewayError(
       'not_found',
-      `There is no generation ${generation}; GET /generations lists those that are kept.`,
+      `There is no generation ${generation}: GET /generations lists the stored ones.`,
     )
   }
   return {
@@ -153,7 +153,7 @@ function shownRecord(record: GenerationRecord): JsonObject {
 
 /**
  * Rolls back for a request with this `authorization` header. Rejects with `forbidden` without `server.admin_token`,
- * with `unauthenticated` for another token, with `not_found` and `malformed_request` as `RollbackResult` says.
+ * with `unauthenticated` for another token, with `not_found` and `malformed_request` as in `RollbackResult`.
  */
 export async function rollBackAs(
   source: ConfigSource,
@@ -178,7 +178,7 @@ export async function rollBackAs(
     return { generation: answer.generation, content_of: wish.generation }
   }
   const kind = answer?.result === 'unknown' ? 'not_found' : 'malformed_request'
-  throw new GatewayError(kind, answer?.message ?? 'The rollback was not answered.')
+  throw new GatewayError(kind, answer?.message ?? 'The rollback got no reply.')
 }
 
 /** Whether the `authorization` header carries `server.admin_token`; false if none is set. Compares in constant time. */

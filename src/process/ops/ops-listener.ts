@@ -1,30 +1,33 @@
 /**
- * The ops port: metrics, health, readiness and the configuration in force, as text and JSON.
- * Knows no gateway; each answer comes from a function that it is given.
+ * The ops port: metrics, health, readiness and the configuration in force, as text and JSON. The caller passes a
+ * function for each page.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type ErrorKind, GatewayError, rowOf } from '../../errors.js'
 
-/** Whether traffic may come, and what each check says: `ok`, or what is wrong. */
+/** Whether the process is ready, and the result of each check: `ok`, or the problem. */
 export interface Readiness {
   ready: boolean
   checks: Record<string, string>
 }
 
-/** How a process stands: each text is `ok` or what is wrong. */
+/** The state of a process: each text is `ok` or the problem. */
 export interface Conditions {
   readonly store: string
   readonly isLimiterAway: boolean
   readonly ledger: string
   readonly upstreams: string
   readonly overload: string
-  /** Null if another process decides about canaries. */
+  /** Null if another process monitors canaries. */
   readonly canaries: string | null
   readonly fleet: string
   readonly isDraining: boolean
 }
 
-/** Failing upstreams, overload and gateways that disagree are shown but do not make the gateway unready: it still answers, with errors if need be. */
+/**
+ * Failing upstreams, overload and gateways with another configuration are shown but do not make the gateway unready:
+ * it still serves.
+ */
 export function readinessOf(conditions: Conditions): Readiness {
   const { store, isLimiterAway, ledger, upstreams, overload, canaries, fleet, isDraining } =
     conditions
@@ -42,7 +45,7 @@ export function readinessOf(conditions: Conditions): Readiness {
   return { ready: store === 'ok' && !isDraining, checks }
 }
 
-/** Where the port is, and who answers for each page. */
+/** The address of the port, and a function for each page. */
 export interface OpsOptions {
   host: string
   /** 0 picks a free one. */
@@ -50,11 +53,11 @@ export interface OpsOptions {
   /** The metrics in Prometheus's text format. */
   metrics: () => Promise<string>
   ready: () => Readiness
-  /** What `/config` shows; the caller has masked secrets. */
+  /** `/config`; the caller has masked secrets. */
   config: () => object
-  /** What `/workers` shows. */
+  /** `/workers`. */
   workers: () => object
-  /** Answers requests at `/generations` and below; rejects with `GatewayError`. */
+  /** Serves requests at `/generations` and below; rejects with `GatewayError`. */
   generations?: (req: IncomingMessage) => Promise<object>
   /** The heads of the last requests of all processes, for `sluice plan`; absent: none. */
   recentRequests?: () => Promise<readonly unknown[]>
@@ -68,9 +71,9 @@ export type OpsAddress = Pick<OpsOptions, 'host' | 'port'>
 /** The open ops port. */
 export interface Ops {
   readonly port: number
-  /** Listens on another address. Rejects, and stays on the present one, if the other cannot be used. */
+  /** Listens on another address. Rejects, and keeps the current address, if the other cannot be used. */
   move(address: OpsAddress): Promise<void>
-  /** Stops listening and drops what is open; scrapes are short and come again. */
+  /** Stops listening and drops open requests; scrapes are short and repeated. */
   close(): Promise<void>
 }
 
@@ -123,7 +126,7 @@ async function openServer(options: OpsOptions, { host, port }: OpsAddress): Prom
   const server = createServer((req, res) => {
     void answer(options, req, res)
   })
-  // Monitors are few and fast; a slow one must not hold a connection.
+  // A slow client must not hold a connection of the ops port.
   server.headersTimeout = 5000
   server.requestTimeout = 10_000
   server.keepAliveTimeout = 65_000
@@ -160,7 +163,7 @@ interface Page {
   body: string
 }
 
-/** Fixed by the text format; prom-client's registry says the same. */
+/** Defined by the text format, as in prom-client. */
 const TEXT_FORMAT = 'text/plain; version=0.0.4; charset=utf-8'
 
 type MakePage = (options: OpsOptions, req: IncomingMessage) => Page | Promise<Page>
@@ -169,19 +172,19 @@ const PAGES: Readonly<Record<string, MakePage>> = {
   '/metrics': async ({ metrics }) => ({ status: 200, type: TEXT_FORMAT, body: await metrics() }),
   '/healthz': () => json(200, { status: 'ok' }),
   '/readyz': ({ ready }) => {
-    const verdict = ready()
-    return json(verdict.ready ? 200 : 503, verdict)
+    const readiness = ready()
+    return json(readiness.ready ? 200 : 503, readiness)
   },
   '/config': ({ config }) => json(200, config()),
   '/workers': ({ workers }) => json(200, workers()),
   '/recent-requests': async ({ recentRequests, isOperator }, req) => {
-    // Models and key ids of the traffic are for operators, and not for whatever scrapes the metrics.
+    // Models and key ids of requests are for operators, not for every scraper of the metrics.
     const isAllowed =
       isLoopback(req.socket.remoteAddress) || isOperator?.(req.headers.authorization) === true
     if (!isAllowed) {
       return refusal(
         'forbidden',
-        'Send server.admin_token as "Authorization: Bearer TOKEN", or ask from the same machine.',
+        'Send server.admin_token as "Authorization: Bearer TOKEN", or send the request from the same machine.',
       )
     }
     return json(200, { requests: (await recentRequests?.()) ?? [] })
@@ -200,7 +203,7 @@ async function answer(
   const page = await choose(options, req).catch((error: unknown) =>
     error instanceof GatewayError
       ? refusal(error.kind, error.message)
-      : refusal('bug', 'the answer could not be made'),
+      : refusal('bug', 'the reply could not be created'),
   )
   res.writeHead(page.status, {
     'content-type': page.type,
@@ -226,7 +229,7 @@ async function choose(options: OpsOptions, req: IncomingMessage): Promise<Page> 
     return refusal('unknown_endpoint', `this port has ${paths}`)
   }
   if (req.method !== 'GET' && req.method !== 'HEAD') {
-    return refusal('method_not_allowed', 'this port answers GET and HEAD')
+    return refusal('method_not_allowed', 'this port accepts GET and HEAD')
   }
   return page(options, req)
 }

@@ -4,12 +4,12 @@
  */
 import { Worker } from 'node:worker_threads'
 
-/** What the thread is given. */
+/** Data for the thread. */
 export interface GuardedParent {
   readonly parentPid: number
-  /** Time between looks at the parent's id. */
+  /** Time between checks of the parent's id. */
   readonly intervalMs: number
-  /** How long the process may take to end by itself. */
+  /** Time for the process to end by itself. */
   readonly graceMs: number
 }
 
@@ -17,8 +17,8 @@ export interface GuardedParent {
 const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 }
 
 /**
- * Starts the guard: within 3 s of the parent's end this process ends too, at the latest by SIGKILL.
- * A thread that cannot be started leaves Node's own handling of the closed channel.
+ * Starts the guard: this process ends within 3 s after its parent, by SIGKILL if necessary. If the thread cannot be
+ * started, only Node's own handling of the closed channel remains.
  */
 export function endWithParent(): void {
   const workerData: GuardedParent = {

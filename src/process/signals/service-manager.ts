@@ -1,6 +1,6 @@
 /**
- * Reports the state of the process to systemd (`Type=notify`) if `NOTIFY_SOCKET` is set. Node has no datagram sockets
- * of the Unix domain, so systemd's own program `systemd-notify` sends each message, one after the other.
+ * Reports the state of the process to systemd (`Type=notify`) if `NOTIFY_SOCKET` is set. Node has no Unix datagram
+ * sockets, so `systemd-notify` sends the messages in sequence.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
@@ -10,7 +10,7 @@ const run = promisify(execFile)
 
 /** The service manager; every method does nothing if there is none. */
 export interface ServiceManager {
-  /** `READY=1`: the gateway serves, or serves again after a reload. */
+  /** `READY=1`: the gateway serves requests, also after a reload. */
   ready(status: string): void
   /** `RELOADING=1`, to be followed by `ready`. */
   reloading(): void
@@ -18,8 +18,8 @@ export interface ServiceManager {
   stopping(): void
 }
 
-const NOBODY: ServiceManager = { ready: noop, reloading: noop, stopping: noop }
-/** More than `systemd-notify` waits for systemd to have read its message. */
+const NO_SERVICE_MANAGER: ServiceManager = { ready: noop, reloading: noop, stopping: noop }
+/** Longer than the time for which `systemd-notify` waits for systemd. */
 const SEND_MS = 6000
 const USEC_PER_MS = 1000
 
@@ -31,7 +31,7 @@ export function serviceManager(
   env: Readonly<Record<string, string | undefined>>,
   log: Logger,
 ): ServiceManager {
-  if ((env['NOTIFY_SOCKET'] ?? '') === '') return NOBODY
+  if ((env['NOTIFY_SOCKET'] ?? '') === '') return NO_SERVICE_MANAGER
   const messages = new Messages(log)
   const watchdog = startWatchdog(env, messages)
   return {
@@ -63,7 +63,7 @@ function startWatchdog(
   return setInterval(beat, usec / USEC_PER_MS / 2).unref()
 }
 
-/** Sends messages in order. Logs the first failure in a row; without `systemd-notify` none is sent afterwards. */
+/** Sends messages in order. Logs the first of consecutive failures; without `systemd-notify` sends no more. */
 class Messages {
   private readonly log: Logger
   private waiting = 0
@@ -100,5 +100,5 @@ class Messages {
 }
 
 function noop(): void {
-  // There is nobody to notify.
+  // There is no systemd to notify.
 }

@@ -1,10 +1,10 @@
 /**
- * How a process ends: drained on the first signal, at once on the second, logged on a crash.
- * Knows no listener; what draining means is handed in.
+ * How a process ends: drained on the first signal, at once on the second, logged on a crash. The caller passes the
+ * drain.
  */
 import type { Logger } from '../../observe/log/log.js'
 
-/** What happens on a signal, and on which. */
+/** The handlers of signals, and the signals that start a drain. */
 export interface SignalOptions {
   log: Logger
   /** Ends the work; the process exits with 0 when it resolves and with 1 when it rejects. */
@@ -35,7 +35,7 @@ export function onSignals(options: SignalOptions): void {
     }
     const sinceMs = performance.now()
     endingSinceMs = sinceMs
-    log.info('draining; a second signal ends at once', { signal })
+    log.info('draining; a second signal exits at once', { signal })
     options.drain().then(
       () => {
         log.info('drained', { elapsed_ms: performance.now() - sinceMs })
@@ -51,7 +51,7 @@ export function onSignals(options: SignalOptions): void {
     process.on(signal, finish)
   }
   process.on('uncaughtException', (error) => {
-    log.error('nobody caught this; the process ends', error)
+    log.error('uncaught exception; exiting', error)
     void end(1)
   })
   const ignore = (signal: string): void => log.warn('signal ignored', { signal })

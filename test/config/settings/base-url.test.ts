@@ -10,11 +10,11 @@ const noteOn = (baseUrl: string, path: string | null = null): string | null =>
   baseUrlNote({ baseUrl, path })
 
 const WRONG: readonly (readonly [string, RegExp])[] = [
-  ['https://api.openai.com', /no "\/v1"/],
+  ['https://api.openai.com', /not end with "\/v1"/],
   ['https://api.openai.com/v1/chat/completions', /ends with "\/chat\/completions"/],
   ['https://api.anthropic.com/v1/messages', /ends with "\/messages"/],
-  ['https://generativelanguage.googleapis.com', /no "\/v1beta"/],
-  ['https://api.groq.com/v1', /no "\/openai\/v1"/],
+  ['https://generativelanguage.googleapis.com', /not end with "\/v1beta"/],
+  ['https://api.groq.com/v1', /not end with "\/openai\/v1"/],
   ['http://127.0.0.1:9000', /no path/],
   ['http://127.0.0.1:9000/v1/v1', /twice/],
 ]

@@ -58,13 +58,13 @@ void t.test('what is written is read', (t) => {
 })
 
 const REFUSED: readonly [section: string, path: string, says: RegExp][] = [
-  ['{ public_url: nowhere }', 'dashboard.public_url', /http or https/],
-  ['{ public_url: "ftp://a" }', 'dashboard.public_url', /http or https/],
-  ['{ public_url: "https://u:p@a" }', 'dashboard.public_url', /http or https/],
+  ['{ public_url: nowhere }', 'dashboard.public_url', /https:\/\/ or http:\/\//],
+  ['{ public_url: "ftp://a" }', 'dashboard.public_url', /https:\/\/ or http:\/\//],
+  ['{ public_url: "https://u:p@a" }', 'dashboard.public_url', /https:\/\/ or http:\/\//],
   ['{ public_url: "https://a/dashboard" }', 'dashboard.public_url', /no path/],
   ['{ public_url: "https://a/?b" }', 'dashboard.public_url', /no path/],
-  ['{ grafana_url: "javascript:alert(1)" }', 'dashboard.grafana_url', /http or https/],
-  [`{ ${OIDC} } }`, 'dashboard.public_url', /required for oidc/],
+  ['{ grafana_url: "javascript:alert(1)" }', 'dashboard.grafana_url', /https:\/\/ or http:\/\//],
+  [`{ ${OIDC} } }`, 'dashboard.public_url', /required with oidc/],
   [
     '{ public_url: "https://a", oidc: { issuer: "http://id.example.com", client_id: x } }',
     'dashboard.oidc.issuer',
@@ -74,7 +74,7 @@ const REFUSED: readonly [section: string, path: string, says: RegExp][] = [
   [
     `{ public_url: "https://a", self_sign_up: true, ${OIDC} } }`,
     'dashboard.self_sign_up',
-    /off beside oidc/,
+    /must be false with oidc/,
   ],
   ['{ self_signup: true }', 'dashboard.self_signup', /self_sign_up/],
 ]

@@ -31,7 +31,7 @@ void t.test('bad ones', (t) => {
     [`notify: [{ url: 'https://a.example', secret: whsec_AAAA }]`, /24 to 64 bytes/],
     [`notify: [{ url: 'https://a.example' }]`, /notify\[0\].*secret/],
     [`notify: [{ url: 'ftp://a.example', secret: ${SECRET} }]`, /notify\[0\]\.url.*https/],
-    [`notify: [{ url: 'https://u:p@a.example', secret: ${SECRET} }]`, /must not hold a user/],
+    [`notify: [{ url: 'https://u:p@a.example', secret: ${SECRET} }]`, /must not contain a user/],
     [`notify: [{ url: 'https://a.example', secret: ${SECRET}, events: [budgets] }]`, /events/],
     [`notify: [{ url: 'https://a.example', secret: ${SECRET}, events: [] }]`, /events/],
     ['telemetry: { otlp: localhost:4318 }', /telemetry\.otlp.*http/],

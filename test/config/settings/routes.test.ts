@@ -106,12 +106,12 @@ const RULES: [string, string, string][] = [
   [
     'unknown upstream of a shadow',
     changed('upstream: openai }', 'upstream: openai, shadow: { upstream: opnai } }'),
-    ":7:59: routes[0].shadow.upstream: names no upstream of this file (did you mean 'openai'?)",
+    ':7:59: routes[0].shadow.upstream: is not an upstream of this file (did you mean "openai"?)',
   ],
   [
     'a route whose targets may all be aborted',
     changed('upstream: openai }', 'targets: [{ upstream: openai, abort: {} }] }'),
-    ':7:30: routes[0].targets: must have a target without abort and with a weight above 0, for when the others are aborted',
+    ':7:30: routes[0].targets: must have a target without abort and with a weight above 0, in case the others are aborted',
   ],
   [
     'an error rate of zero',
@@ -124,12 +124,12 @@ const RULES: [string, string, string][] = [
   [
     'unknown upstream of a fallback',
     changed('upstream: openai }', 'upstream: openai, fallback: [{ upstream: opnai }] }'),
-    ":7:62: routes[0].fallback[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+    ':7:62: routes[0].fallback[0].upstream: is not an upstream of this file (did you mean "openai"?)',
   ],
   [
     'a misspelt fallback',
     changed('upstream: openai }', 'upstream: openai, fallbacks: [{ upstream: openai }] }'),
-    ":7:39: routes[0].fallbacks: unknown key 'fallbacks' (did you mean 'fallback'?)",
+    ':7:39: routes[0].fallbacks: Unknown key "fallbacks" (did you mean "fallback"?)',
   ],
   [
     'the same target twice',
@@ -137,12 +137,12 @@ const RULES: [string, string, string][] = [
       'upstream: openai }',
       'targets: [{ upstream: openai, weight: 9 }, { upstream: openai }] }',
     ),
-    ':7:64: routes[0].targets[1]: is listed twice: the same upstream and model; use retry.attempts to try one again',
+    ':7:64: routes[0].targets[1]: repeats an earlier target: remove it, or set retry.attempts to retry one target',
   ],
   [
     'a target as its own fallback',
     changed('upstream: openai }', 'upstream: openai, fallback: [{ upstream: openai }] }'),
-    ':7:50: routes[0].fallback[0]: is listed twice: the same upstream and model; use retry.attempts to try one again',
+    ':7:50: routes[0].fallback[0]: repeats an earlier target: remove it, or set retry.attempts to retry one target',
   ],
   [
     'weights that are all zero',
@@ -157,7 +157,7 @@ const RULES: [string, string, string][] = [
   [
     'when without a condition',
     changed('upstream: openai }', 'upstream: openai, when: {} }'),
-    ':7:45: routes[0].when: has no condition; give it one of labels, images, tools, min_prompt_tokens',
+    ':7:45: routes[0].when: has no condition: add labels, images, tools or min_prompt_tokens',
   ],
   [
     'the same conditions twice',
@@ -165,12 +165,12 @@ const RULES: [string, string, string][] = [
       ROUTE,
       `${ROUTE}\n  - { prefix: gpt-, upstream: openai, when: { tools: true, labels: { a: b, c: d } } }\n  - { prefix: gpt-, upstream: openai, when: { labels: { c: d, a: b }, tools: true } }`,
     ),
-    ':9:5: routes[2]: has the same models and conditions as routes[1]',
+    ':9:5: routes[2]: has the same models and conditions as routes[1]: remove one of them',
   ],
   [
     'an unknown word for sticky',
     changed('upstream: openai }', 'upstream: openai, sticky: conversations }'),
-    ":7:47: routes[0].sticky: must be one of none, conversation, key (did you mean 'conversation'?)",
+    ':7:47: routes[0].sticky: must be one of none, conversation, key (did you mean "conversation"?)',
   ],
 ]
 
@@ -201,14 +201,15 @@ routes:
       {},
       { '/etc/sluice/models.yaml': models },
     )
-  const NO_ENDPOINT = /routes\[0\]\.fallback\[0\]: speaks anthropic, which has no embeddings/
+  const NO_ENDPOINT =
+    /routes\[0\]\.fallback\[0\]: uses the dialect anthropic, which has no embeddings/
   t.match(problems('prefix: embed-, upstream: a, fallback: [{ upstream: b }]')[0], NO_ENDPOINT)
   t.match(problems('model: embed-1, upstream: a, fallback: [{ upstream: b }]')[0], NO_ENDPOINT)
   t.match(
     problems(
       'model: vectors, targets: [{ upstream: a, model: embed-1 }, { upstream: c, model: chat-1 }]',
     )[0],
-    /routes\[0\]\.targets\[1\]: names a model that makes no embeddings/,
+    /routes\[0\]\.targets\[1\]: names a model without embeddings/,
   )
   t.same(
     problems(

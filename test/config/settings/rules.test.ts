@@ -20,7 +20,7 @@ const URL_LINE = 'base_url: https://api.openai.com/v1'
 const RULES: [string, string, string][] = [
   ['empty file', '', ':1:1: the file is empty'],
   ['only a comment', '# nothing\n', ':1:1: the file is empty'],
-  ['not a map', '- 1\n', ':1:1: must be a map of keys'],
+  ['not a map', '- 1\n', ':1:1: must be a map (KEY: VALUE)'],
   ['no upstreams', 'routes: [{ prefix: a, upstream: b }]\n', ':1:1: upstreams: is required'],
   [
     'no upstream',
@@ -35,45 +35,45 @@ const RULES: [string, string, string][] = [
   [
     'unknown key at the top',
     `${GOOD}upstream: {}\n`,
-    ":8:1: upstream: unknown key 'upstream' (did you mean 'upstreams'?)",
+    ':8:1: upstream: Unknown key "upstream" (did you mean "upstreams"?)',
   ],
   [
     'unknown key below',
     changed('api_key', 'api_kye'),
-    ":5:5: upstreams.openai.api_kye: unknown key 'api_kye' (did you mean 'api_key'?)",
+    ':5:5: upstreams.openai.api_kye: Unknown key "api_kye" (did you mean "api_key"?)',
   ],
   [
     'unknown key in a list',
     changed('prefix: gpt-', 'prefx: gpt-'),
-    ":7:7: routes[0].prefx: unknown key 'prefx' (did you mean 'prefix'?)",
+    ':7:7: routes[0].prefx: Unknown key "prefx" (did you mean "prefix"?)',
   ],
-  ['unknown key like no other', `${GOOD}zebra: 1\n`, ":8:1: zebra: unknown key 'zebra'"],
+  ['unknown key like no other', `${GOOD}zebra: 1\n`, ':8:1: zebra: Unknown key "zebra"'],
   [
     'unknown key of two words',
     `${GOOD}on loss: reject\n`,
-    ":8:1: on loss: unknown key 'on loss' (did you mean 'on_loss'?)",
+    ':8:1: on loss: Unknown key "on loss" (did you mean "on_loss"?)',
   ],
-  ['unknown key in other letters', `${GOOD}größe: 1\n`, ":8:1: größe: unknown key 'größe'"],
-  ['merge key', `${GOOD}'<<': 1\n`, ":8:1: <<: unknown key '<<'"],
+  ['unknown key in other letters', `${GOOD}größe: 1\n`, ':8:1: größe: Unknown key "größe"'],
+  ['merge key', `${GOOD}'<<': 1\n`, ':8:1: <<: Unknown key "<<"'],
   [
     'unknown key that may be a secret',
     `${GOOD}"ab+/cd==": 1\n`,
-    ":8:1: (unprintable): unknown key '(unprintable)'",
+    ':8:1: (unprintable): Unknown key "(unprintable)"',
   ],
   [
     'no dialect and no preset',
     changed('    dialect: openai\n', ''),
-    ':3:5: upstreams.openai.dialect: is required',
+    ':3:5: upstreams.openai.dialect: is required: use one of openai, openai-chat, openai-responses, anthropic, gemini, or set preset',
   ],
   [
     'unknown preset',
     changed('    dialect: openai\n', '    preset: grok\n'),
-    ":3:13: upstreams.openai.preset: must be one of azure, openrouter, groq, mistral, deepseek, xai, together, fireworks, ollama, vllm (did you mean 'groq'?)",
+    ':3:13: upstreams.openai.preset: must be one of azure, openrouter, groq, mistral, deepseek, xai, together, fireworks, ollama, vllm (did you mean "groq"?)',
   ],
   [
     'a preset of another dialect',
     changed('dialect: openai\n', 'dialect: gemini\n    preset: groq\n'),
-    ':3:14: upstreams.openai.dialect: must be left out: a preset speaks chat completions',
+    ':3:14: upstreams.openai.dialect: must be removed: a preset uses chat completions',
   ],
   [
     'a preset without an address',
@@ -86,42 +86,42 @@ const RULES: [string, string, string][] = [
   [
     'a path with a query',
     changed(URL_LINE, `${URL_LINE}\n    path: "/chat?x=1"`),
-    ':5:11: upstreams.openai.path: must begin with / and have no query',
+    ':5:11: upstreams.openai.path: must start with / and have no query',
   ],
   [
     'one path for two endpoints',
     changed(URL_LINE, `${URL_LINE}\n    path: /chat`),
-    ':5:11: upstreams.openai.path: needs openai-chat or openai-responses as dialect: openai has two paths',
+    ':5:11: upstreams.openai.path: needs the dialect openai-chat or openai-responses: openai uses two paths',
   ],
   [
     'the key in a header of the gateway’s own',
     changed(URL_LINE, `${URL_LINE}\n    key_header: Host`),
-    ':5:17: upstreams.openai.key_header: is set by the gateway itself',
+    ':5:17: upstreams.openai.key_header: must be removed: the gateway sets this header itself',
   ],
   [
     'unknown dialect',
     changed('dialect: openai', 'dialect: antropic'),
-    ":3:14: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini (did you mean 'anthropic'?)",
+    ':3:14: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini (did you mean "anthropic"?)',
   ],
   [
     'unknown upstream',
     changed('upstream: openai', 'upstream: opnai'),
-    ":7:31: routes[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+    ':7:31: routes[0].upstream: is not an upstream of this file (did you mean "openai"?)',
   ],
   [
     'unknown upstream like a built-in',
     changed('upstream: openai', 'upstream: constructor'),
-    ':7:31: routes[0].upstream: names no upstream of this file',
+    ':7:31: routes[0].upstream: is not an upstream of this file: use one of openai',
   ],
   [
     'unknown plan',
     `${GOOD}plans: { stater: { price_usd: 1 } }\n`,
-    ":8:10: plans.stater: unknown key 'stater' (did you mean 'starter'?)",
+    ':8:10: plans.stater: Unknown key "stater" (did you mean "starter"?)',
   ],
   [
     'unknown policy',
     `${GOOD}on_loss: rejct\n`,
-    ":8:10: on_loss: must be one of report, reject (did you mean 'reject'?)",
+    ':8:10: on_loss: must be one of report, reject (did you mean "reject"?)',
   ],
   [
     'unknown log level',
@@ -131,14 +131,14 @@ const RULES: [string, string, string][] = [
   [
     'bad name',
     changed('  openai:\n', '  "open ai":\n'),
-    ':2:3: upstreams.open ai: must be 1 to 64 letters, digits, dots, dashes or underscores, and begin with one of the first two',
+    ':2:3: upstreams.open ai: must be 1 to 64 letters, digits, dots, dashes or underscores, and start with a letter or digit',
   ],
   [
     'a name that objects are made with',
     changed('  openai:\n', '  __proto__:\n'),
-    ':2:3: upstreams.__proto__: this name cannot be used',
+    ':2:3: upstreams.__proto__: must have another name',
   ],
-  ['blank value', `${GOOD}server:\n`, ':8:8: server: is blank; give a value or remove the key'],
+  ['blank value', `${GOOD}server:\n`, ':8:8: server: has no value: set one or remove the key'],
   [
     'port too high',
     `${GOOD}server: { port: 65536 }\n`,
@@ -153,17 +153,17 @@ const RULES: [string, string, string][] = [
   [
     'ports the same',
     `${GOOD}server: { port: 9464 }\n`,
-    ':8:9: server.ops_port: is the same as server.port',
+    ':8:9: server.ops_port: must differ from server.port',
   ],
   [
     'workers',
     `${GOOD}server: { workers: many }\n`,
-    ':8:20: server.workers: must be `auto` or a whole number from 1 to 1,024',
+    ':8:20: server.workers: must be auto or a whole number from 1 to 1,024',
   ],
   [
     'max_keys',
     `${GOOD}plans: { max: { max_keys: lots } }\n`,
-    ':8:27: plans.max.max_keys: must be `unlimited` or a whole number from 0 to 1,000,000',
+    ':8:27: plans.max.max_keys: must be unlimited or a whole number from 0 to 1,000,000',
   ],
   [
     'negative price',
@@ -178,7 +178,7 @@ const RULES: [string, string, string][] = [
   [
     'not a store',
     `${GOOD}store: mysql://db\n`,
-    ":8:8: store: must be 'sqlite:' and a file, as in sqlite:./data/sluice.db, or a redis:// address",
+    ':8:8: store: must be sqlite:PATH, as in sqlite:./data/sluice.db, or redis://HOST',
   ],
   [
     'no URL',
@@ -188,27 +188,27 @@ const RULES: [string, string, string][] = [
   [
     'URL of another scheme',
     changed(URL_LINE, 'base_url: ftp://api.openai.com/'),
-    ':4:15: upstreams.openai.base_url: must begin with https:// or http://',
+    ':4:15: upstreams.openai.base_url: must start with https:// or http://',
   ],
   [
     'URL with a password',
     changed(URL_LINE, 'base_url: https://me:pw@host/v1'),
-    ':4:15: upstreams.openai.base_url: must not hold a user or password; use api_key or headers',
+    ':4:15: upstreams.openai.base_url: must not contain a user or password: use api_key or headers',
   ],
   [
     'URL with a query',
     changed(URL_LINE, 'base_url: https://host/v1?key=1'),
-    ':4:15: upstreams.openai.base_url: must not have a query or a fragment',
+    ':4:15: upstreams.openai.base_url: must not have a query or a fragment: use query for parameters',
   ],
   [
     'header of the connection',
     changed(URL_LINE, `${URL_LINE}\n    headers: { Host: a }`),
-    ':5:22: upstreams.openai.headers.Host: is set by the gateway itself',
+    ':5:22: upstreams.openai.headers.Host: must be removed: the gateway sets this header itself',
   ],
   [
     'header twice',
     changed(URL_LINE, `${URL_LINE}\n    headers: { x-a: a, X-A: b }`),
-    ':5:29: upstreams.openai.headers.X-A: stands twice; letter case does not tell headers apart',
+    ':5:29: upstreams.openai.headers.X-A: is a duplicate: header names are case-insensitive',
   ],
   [
     'header with a line break',
@@ -218,12 +218,12 @@ const RULES: [string, string, string][] = [
   [
     'header with a bad name',
     changed(URL_LINE, `${URL_LINE}\n    headers: { "x a": b }`),
-    ':5:16: upstreams.openai.headers.x a: is no header name',
+    ':5:16: upstreams.openai.headers.x a: must be a header name',
   ],
   [
     'empty prefix',
     changed('prefix: gpt-', 'prefix: ""'),
-    ':7:15: routes[0].prefix: is empty and would take every model; name a beginning',
+    ':7:15: routes[0].prefix: must not be empty: an empty prefix would match every model',
   ],
   [
     'prefix with a space',
@@ -233,22 +233,22 @@ const RULES: [string, string, string][] = [
   [
     'model and prefix',
     changed('prefix: gpt-', 'prefix: gpt-, model: o1'),
-    ':7:5: routes[0]: must have either model or prefix; the model to request from an upstream belongs in targets',
+    ':7:5: routes[0]: must have model or prefix, not both: the model to request from an upstream belongs in targets',
   ],
   [
     'neither model nor prefix',
     changed('prefix: gpt-, ', ''),
-    ':7:5: routes[0]: must have either model or prefix',
+    ':7:5: routes[0]: must have model or prefix',
   ],
   [
     'no target',
     changed(', upstream: openai }', ' }'),
-    ':7:5: routes[0]: must have either upstream or targets',
+    ':7:5: routes[0]: must have upstream or targets, and not both',
   ],
   [
     'upstream and targets',
     changed('upstream: openai }', 'upstream: openai, targets: [{ upstream: openai }] }'),
-    ':7:5: routes[0]: must have either upstream or targets',
+    ':7:5: routes[0]: must have upstream or targets, and not both',
   ],
   [
     'targets without an entry',
@@ -258,49 +258,45 @@ const RULES: [string, string, string][] = [
   [
     'unknown upstream of a target',
     changed('upstream: openai }', 'targets: [{ upstream: opena }] }'),
-    ":7:43: routes[0].targets[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+    ':7:43: routes[0].targets[0].upstream: is not an upstream of this file (did you mean "openai"?)',
   ],
   [
     'duplicate prefix',
     changed(ROUTE, `${ROUTE}\n${ROUTE}`),
-    ':8:5: routes[1]: takes the same models as routes[0]; only one of them may be without when',
+    ':8:5: routes[1]: matches the same models as routes[0]: add a when, or merge them into one route with targets',
   ],
   [
     'same key twice',
     `${GOOD}store: sqlite:a\nstore: sqlite:b\n`,
-    ":9:1: the key 'store' is in this map twice: on line 8 and line 9",
+    ':9:1: Duplicate key "store" (lines 8 and 9)',
   ],
   [
     'seconds for milliseconds',
     changed('api_key: ${KEY}', 'timeouts: { connect_ms: 3s }'),
-    ':5:29: upstreams.openai.timeouts.connect_ms: must be milliseconds as a number: 3000',
+    ':5:29: upstreams.openai.timeouts.connect_ms: must be a number of milliseconds: 3000',
   ],
   [
     'minutes for seconds',
     `${GOOD}auth: { fresh_seconds: 1.5 m }\n`,
-    ':8:24: auth.fresh_seconds: must be seconds as a number: 90',
+    ':8:24: auth.fresh_seconds: must be a number of seconds: 90',
   ],
-  ['two documents', `${GOOD}---\na: 1\n`, ':8:1: holds more than one YAML document'],
-  ['unknown tag', `${GOOD}store: !secret abc\n`, ':8:8: cannot be read as YAML: Unresolved tag'],
-  [
-    'unknown alias',
-    `${GOOD}store: *nowhere\n`,
-    ':8:8: is an alias of an anchor that does not stand before it',
-  ],
+  ['two documents', `${GOOD}---\na: 1\n`, ':8:1: contains more than one YAML document'],
+  ['unknown tag', `${GOOD}store: !secret abc\n`, ':8:8: is not valid YAML: Unresolved tag'],
+  ['unknown alias', `${GOOD}store: *nowhere\n`, ':8:8: is an alias without an anchor before it'],
   [
     'missing catalogue',
     `${GOOD}models: other.yaml\n`,
-    ":8:9: models: the catalogue '/etc/sluice/other.yaml' does not exist",
+    ':8:9: models: the catalogue "/etc/sluice/other.yaml" does not exist',
   ],
   [
     'a key and keys',
     changed('api_key: ${KEY}', 'api_key: ${KEY}\n    api_keys: [a, b]'),
-    ':6:15: upstreams.openai.api_keys: must be left out: there is an api_key already',
+    ':6:15: upstreams.openai.api_keys: must be removed: api_key is set already',
   ],
   [
     'a limit of nothing',
     `${GOOD}limits: [{ scope: key }]\n`,
-    ':8:10: limits[0]: limits nothing: give it one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_month',
+    ':8:10: limits[0]: sets no limit: add one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_month',
   ],
   [
     'a limit of an unknown thing',
@@ -315,17 +311,17 @@ const RULES: [string, string, string][] = [
   [
     'a limit of a model and a prefix',
     `${GOOD}limits: [{ scope: key, model: a, prefix: b, concurrent: 5 }]\n`,
-    ':8:10: limits[0]: must have either model or prefix, or neither',
+    ':8:10: limits[0]: must have model or prefix, not both',
   ],
   [
     'a limit of an unknown upstream',
     `${GOOD}limits: [{ scope: key, upstream: open-ai, concurrent: 5 }]\n`,
-    ":8:34: limits[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+    ':8:34: limits[0].upstream: is not an upstream of this file (did you mean "openai"?)',
   ],
   [
     'two limits of the same',
     `${GOOD}limits: [{ scope: key, concurrent: 5 }, { scope: key, requests_per_minute: 9, concurrent: 6 }]\n`,
-    ':8:91: limits[1].concurrent: is limited already, for the same requests, by limits[0]',
+    ':8:91: limits[1].concurrent: is a duplicate: limits[0] limits the same requests',
   ],
   [
     'a budget beyond counting',
@@ -373,14 +369,14 @@ void t.test('at most 100 faults are told', (t) => {
 })
 
 void t.test('nesting, aliases and size have bounds', (t) => {
-  t.match(problemsOf('['.repeat(200_000))[0], /cannot be read as YAML/)
+  t.match(problemsOf('['.repeat(200_000))[0], /is not valid YAML/)
   const laughs = ['a: &a0 [x]']
   for (let index = 1; index < 40; index++) {
     laughs.push(`b${index}: &a${index} [*a${index - 1}, *a${index - 1}]`)
   }
   t.match(problemsOf(laughs.join('\n'))[0], /aliases/)
   const many = `a: &a x\nb: [${Array.from({ length: 101 }, () => '*a').join(', ')}]\n`
-  t.equal(problemsOf(many)[0], `${FILE}:1:1: holds more than 100 aliases`)
+  t.equal(problemsOf(many)[0], `${FILE}:1:1: contains more than 100 aliases`)
   t.end()
 })
 
@@ -392,7 +388,7 @@ void t.test('models of an upstream: ids or maps, each once, wrong keys by name',
   t.match(problem('[llama-3, { id: llama-3 }]'), `${at}[1]: Duplicate model id "llama-3"`)
   t.match(
     problem('[{ id: a, max_output_token: 5 }]'),
-    `${at}[0].max_output_token: unknown key 'max_output_token' (did you mean 'max_output_tokens'?)`,
+    `${at}[0].max_output_token: Unknown key "max_output_token" (did you mean "max_output_tokens"?)`,
   )
   t.match(problem('[5]'), `${at}[0]: must be a model id, or a map with an id`)
   t.end()

@@ -36,33 +36,36 @@ void t.test('what is wrong is said with its place', (t) => {
   const cases: [string, string][] = [
     [
       'proxy: proxy.corp:3128',
-      `:12: upstreams.openai.proxy: must be 'env', 'none' or a URL, as in http://proxy.corp:3128`,
+      `:12: upstreams.openai.proxy: must be env, none or a URL, as in http://proxy.corp:3128`,
     ],
     [
       'proxy: socks5://proxy.corp',
-      `:12: upstreams.openai.proxy: must be 'env', 'none' or a URL, as in http://proxy.corp:3128`,
+      `:12: upstreams.openai.proxy: must be env, none or a URL, as in http://proxy.corp:3128`,
     ],
     ['http2: maybe', ':12: upstreams.openai.http2: must be true or false'],
-    ['tls: { ca: gone.pem }', `:16: upstreams.openai.tls.ca: the file 'gone.pem' does not exist`],
-    ['tls: { ca: text.pem }', ':16: upstreams.openai.tls.ca: the file holds no PEM certificate'],
+    ['tls: { ca: gone.pem }', `:16: upstreams.openai.tls.ca: the file "gone.pem" does not exist`],
+    ['tls: { ca: text.pem }', ':16: upstreams.openai.tls.ca: the file contains no PEM certificate'],
     [
       'tls: { cert: cert.pem }',
       ':10: upstreams.openai.tls: must have both cert and key, or neither',
     ],
     [
       'tls: { cert: text.pem, key: key.pem }',
-      ':18: upstreams.openai.tls.cert: the file holds no PEM certificate',
+      ':18: upstreams.openai.tls.cert: the file contains no PEM certificate',
     ],
     [
       'tls: { cert: cert.pem, key: other.key }',
-      ':33: upstreams.openai.tls.key: the file holds no PEM private key, or not that of cert',
+      ':33: upstreams.openai.tls.key: the file does not contain the PEM private key of cert',
     ],
     ['tls: { server_name: "a b" }', ':25: upstreams.openai.tls.server_name: must be a host name'],
-    ['tls: { sni: a }', `:12: upstreams.openai.tls.sni: unknown key 'sni'`],
+    [
+      'tls: { sni: a }',
+      `:12: upstreams.openai.tls.sni: Unknown key "sni": use one of ca, cert, key, server_name`,
+    ],
   ]
   for (const [options, line] of cases) t.same(problems(options), [AT + line], options)
   const plain = 'base_url: http://api.openai.com/v1'
-  const needsTls = 'needs a base_url that begins with https://'
+  const needsTls = 'needs a base_url that starts with https://'
   t.same(problems('http2: true', plain), [`${AT}:12: upstreams.openai.http2: ${needsTls}`])
   t.same(problems('tls: { server_name: a }', plain), [
     `${AT}:10: upstreams.openai.tls: ${needsTls}`,

@@ -60,7 +60,7 @@ void t.test('each SIGHUP is answered in the log, also when nothing has changed',
   const answers = (): unknown[] =>
     served.program
       .lines()
-      .filter(({ msg }) => msg === 'configuration looked at')
+      .filter(({ msg }) => msg === 'configuration checked')
       .map(({ reason, generation }) => `${String(reason)} ${String(generation)}`)
   const hangUp = async (count: number): Promise<void> => {
     served.program.child.kill('SIGHUP')

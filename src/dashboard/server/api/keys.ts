@@ -151,7 +151,7 @@ async function rotate(
     const detail = `${old.name}: ${shownKey(old)} → ${shownKey(made)}`
     return [keyEntry(services, request, 'key.rotate', old, detail)]
   }
-  const rotation = { store, plans, account, old, now, told: auditEntries }
+  const rotation = { store, plans, account, old, now, audit: auditEntries }
   const { key, secret, oldEndsAtMs } = await rotateKey(rotation)
   return { status: 201, json: { key: keyView(key, NOTHING, now()), secret, oldEndsAtMs } }
 }
