@@ -31,7 +31,7 @@ import { Reservations } from '../limits/reservations.js'
 import { isName } from '../read-records.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
 import type { ExportPlace } from './read-entries.js'
-import type { Pruned } from './roll-up.js'
+import type { Pruned } from './prune-usage.js'
 import { BUCKET_MS } from './sum-columns.js'
 
 /** Reservations settled or prolonged in one transaction; other writes run in between. */
@@ -141,15 +141,15 @@ export class SqliteLedger implements Ledger {
   }
 
   sums(query: SumQuery): Promise<UsageSum[]> {
-    return this.engine.background.ask('reading sums', 'sums', query)
+    return this.engine.background.run('reading sums', 'sums', query)
   }
 
   entries(query: EntryQuery): Promise<EntryPage> {
-    return this.engine.background.ask('reading rows', 'rows', query)
+    return this.engine.background.run('reading ledger entries', 'entries', query)
   }
 
   entry(accountId: string | null, requestId: string): Promise<UsageRow | null> {
-    return this.engine.read('reading a row', () => {
+    return this.engine.read('reading a ledger entry', () => {
       const found = isName(requestId) ? this.selectEntry.get(requestId) : undefined
       if (found === undefined) return null
       const row = entryIn(found)
@@ -159,7 +159,7 @@ export class SqliteLedger implements Ledger {
 
   async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
     for (let after: ExportPlace = [sinceMs, '']; ;) {
-      const batch = await this.engine.background.ask('exporting rows', 'exported', after)
+      const batch = await this.engine.background.run('exporting ledger entries', 'exported', after)
       if (batch.rows.length > 0) yield batch.rows
       if (batch.next === null) return
       after = batch.next
@@ -167,7 +167,7 @@ export class SqliteLedger implements Ledger {
   }
 
   keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
-    return this.engine.background.ask('reading what keys used', 'keyUse', query)
+    return this.engine.background.run('reading the use of keys', 'keyUse', query)
   }
 
   async lastUse(
@@ -175,7 +175,7 @@ export class SqliteLedger implements Ledger {
     keyIds?: readonly string[],
   ): Promise<ReadonlyMap<string, number>> {
     return new Map(
-      await this.engine.background.ask('reading last uses', 'lastUse', accountId, keyIds ?? null),
+      await this.engine.background.run('reading last uses', 'lastUse', accountId, keyIds ?? null),
     )
   }
 
@@ -184,12 +184,12 @@ export class SqliteLedger implements Ledger {
     sums: readonly UsageSum[],
     lastUse: ReadonlyMap<string, number>,
   ): Promise<void> {
-    return this.engine.background.ask('putting sums', 'put', by, sums, lastUse)
+    return this.engine.background.run('putting sums', 'putSums', { by, sums, lastUse })
   }
 
   async *budgets(): AsyncIterable<readonly BudgetSpent[]> {
     for (let after: readonly [account: string, subject: string] = ['', '']; ;) {
-      const batch = await this.engine.background.ask('reading budgets', 'budgets', after)
+      const batch = await this.engine.background.run('reading budgets', 'budgets', after)
       if (batch.spent.length > 0) yield batch.spent
       if (batch.next === null) return
       after = batch.next
@@ -209,9 +209,9 @@ export class SqliteLedger implements Ledger {
     hoursBeforeMs,
     daysBeforeMs,
   }: Retention): Promise<number> {
-    await this.engine.background.ask(
-      'counting usage',
-      'count',
+    await this.engine.background.run(
+      'adding up usage',
+      'rollUp',
       Math.max(hoursBeforeMs, daysBeforeMs),
     )
     const rows = await this.pruned('entries', rowsBeforeMs)
@@ -224,7 +224,7 @@ export class SqliteLedger implements Ledger {
   /** Removes a batch at a time, so that other questions are answered in between. */
   private async pruned(what: Pruned, beforeMs: number): Promise<number> {
     for (let count = 0; ;) {
-      const removed = await this.engine.background.ask('pruning', 'prune', what, beforeMs)
+      const removed = await this.engine.background.run('pruning', 'prune', what, beforeMs)
       if (removed === 0) return count
       count += removed
     }
@@ -263,7 +263,7 @@ export class SqliteLedger implements Ledger {
     } else if (reservation?.takenFrom === 'nothing') {
       this.limits.charge(entry, reservation.demands)
     }
-    this.engine.background.note(this.daysBeforeMs)
+    this.engine.background.scheduleRollUp(this.daysBeforeMs)
     return 'settled'
   }
 
