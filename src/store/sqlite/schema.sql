@@ -90,7 +90,7 @@ CREATE TRIGGER trail_removed AFTER DELETE ON trail BEGIN
 END;
 
 -- What is taken of each limit. `account_id` is empty for a limit that accounts share. Rates count
--- 1/60,000 of a request or token that has not flowed back (src/limits/bucket.ts); `day` and `month`
+-- 1/60,000 of a request or token that has not flowed back (src/limits/limit-arithmetic.ts); `day` and `month`
 -- are days and months since 1970 (UTC). `..._reserved` is the part of `..._spent` that running requests hold.
 CREATE TABLE limits (
   id INTEGER PRIMARY KEY,
