@@ -1,5 +1,5 @@
 /**
- * The background thread of a store, with a connection of its own. It runs whatever may take long: the roll-up of new
+ * The background thread of a store, with a connection of its own. It runs the tasks that may take long: the roll-up of new
  * entries, queries for usage, and checkpoints, which wait for the disk. The event loop never waits for it.
  */
 import { Worker } from 'node:worker_threads'
@@ -16,7 +16,7 @@ const ROLL_UP_MS = 5_000
 
 type Name = keyof Tasks
 
-/** A task as it is posted to the thread. */
+/** The message that starts a task. */
 export interface TaskMessage {
   readonly id: number
   readonly name: Name

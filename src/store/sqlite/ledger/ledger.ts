@@ -1,6 +1,7 @@
 /**
- * Limits, reservations and ledger entries in SQLite: every admission and settlement of one turn of the event
- * loop shares one transaction (transactions.ts), in which their arithmetic runs, so that limits hold across processes.
+ * The ledger in SQLite: admissions, settlements and entries. All of one turn of the event loop share a transaction
+ * (transactions.ts), in which the arithmetic of limits runs, so that limits hold across processes. Queries run in the
+ * background thread.
  */
 import type { UsageRow } from '../../../ledger/row.js'
 import type {
@@ -68,7 +69,7 @@ export class SqliteLedger implements Ledger {
         if (result.admitted || !admission.demands.some(({ kind }) => kind === 'concurrent')) {
           return result
         }
-        // A process that died holds its slots no longer than its leases last.
+        // Slots of a killed process become free when its leases end.
         return this.freeSlots(nowMs) > 0 ? this.tryToAdmit(admission, nowMs) : result
       })
     } catch (error) {
@@ -221,7 +222,7 @@ export class SqliteLedger implements Ledger {
     return rows
   }
 
-  /** Removes a batch at a time, so that other questions are answered in between. */
+  /** Removes a batch at a time, so that other tasks run in between; the total. */
   private async pruned(what: Pruned, beforeMs: number): Promise<number> {
     for (let count = 0; ;) {
       const removed = await this.engine.background.run('pruning', 'prune', what, beforeMs)

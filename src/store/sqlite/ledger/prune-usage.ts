@@ -22,8 +22,8 @@ export function pruneUsage(rollUp: RollUp, what: Pruned, beforeMs: number): numb
 function pruneEntries(rollUp: RollUp, beforeMs: number): number {
   const { db } = rollUp
   const old = db.prepare(
-    `SELECT seq, at_ms, account_id, key_id FROM ledger_entries
-       WHERE at_ms < ? AND seq <= ? ORDER BY at_ms LIMIT ${BATCH}`,
+    `SELECT seq, at_ms, account_id, key_id FROM ledger_entries WHERE
+       at_ms < ? AND seq <= ? ORDER BY at_ms LIMIT ${BATCH}`,
   )
   const remove = db.prepare('DELETE FROM ledger_entries WHERE seq = ?')
   const removePlaces = db.prepare(

@@ -21,7 +21,7 @@ import {
   BUCKET_MS,
   COUNTER_COLUMNS,
   COUNTERS,
-  MOST,
+  MAX_COUNTER,
   TABLE_OF,
   type Bucket,
 } from './sum-columns.js'
@@ -43,7 +43,7 @@ export const SUM_COLUMNS = `${SUM_KEY}, last_at_ms, ${COUNTER_COLUMNS.join(', ')
 export const DAYS_MARK = `(SELECT ${SUM_KEY} FROM days_mark)`
 /** The counters of several rows, added up. */
 export const TOTALS = COUNTER_COLUMNS.map(
-  (column) => `CAST(min(${MOST}, total(${column})) AS INTEGER)`,
+  (column) => `CAST(min(${MAX_COUNTER}, total(${column})) AS INTEGER)`,
 ).join(', ')
 
 const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded.last_at_ms), ${COUNTER_COLUMNS.map(
