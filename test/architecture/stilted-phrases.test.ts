@@ -22,6 +22,7 @@ const CHECKED = [
   'src/dialects/anthropic',
   'src/dialects/gemini',
   'src/main.ts',
+  'src/store/sqlite',
   'src/store/audit-trail.ts',
   'src/store/build-store.ts',
   'src/store/error-log.ts',

@@ -1,11 +1,11 @@
 /**
  * The SQLite driver: `node:sqlite` when this Node has it, else `@photostructure/sqlite`, which has the same API.
- * Statements do not keep their connection alive (the second driver frees it with the object): whoever
- * prepares statements must hold the connection, too.
+ * The second driver closes a connection that is garbage-collected, although statements of it remain: code that keeps
+ * statements must keep the connection.
  */
 import { createRequire } from 'node:module'
 
-/** What a column may hold. */
+/** A value of a column. */
 export type Value = string | number | bigint | null | Uint8Array
 /** A row by column names. */
 export type Row = Readonly<Record<string, Value>>
@@ -28,7 +28,7 @@ export interface Connection {
   close(): void
 }
 
-/** What both drivers export. */
+/** The export of both drivers. */
 interface Driver {
   readonly DatabaseSync: new (path: string, options?: { readonly readOnly?: boolean }) => Connection
 }
@@ -56,7 +56,7 @@ function load(): Driver {
 
 /**
  * `node:sqlite`; absent before Node 22.13. Node 22 warns that it is experimental, on the stderr of each command: the
- * contract of the store is tested on it, so that its users need not be told.
+ * store's tests run on it, so users need no warning.
  */
 function builtInDriver(): unknown {
   const emitWarning = process.emitWarning.bind(process)
@@ -68,7 +68,7 @@ function builtInDriver(): unknown {
   }
 }
 
-/** Early releases of `node:sqlite` pass over parameters with a number, such as `?1`. */
+/** Whether numbered parameters such as `?1` work; early releases of `node:sqlite` ignore them. */
 function bindsByNumber({ DatabaseSync }: Driver): boolean {
   const db = new DatabaseSync(':memory:')
   try {
@@ -95,19 +95,19 @@ export function isBusy(error: unknown): boolean {
   return typeof error.errcode === 'number' && (error.errcode & 0xff) === BUSY
 }
 
-/** The text in a column. Throws if it is none. */
+/** The text in a column. Throws an Error if the value has another type. */
 export function textIn(row: Row, name: string): string {
   const value = row[name]
   if (typeof value !== 'string') throw new Error(`column '${name}' is not a text`)
   return value
 }
 
-/** The text in a column, or null. Throws if it is neither. */
+/** The text in a column, or null. Throws an Error if the value has another type. */
 export function textOrNull(row: Row, name: string): string | null {
   return row[name] === null ? null : textIn(row, name)
 }
 
-/** The number in a column. Throws if it is none. */
+/** The number in a column. Throws an Error if the value has another type. */
 export function numberIn(row: Row, name: string): number {
   const value = row[name]
   if (typeof value === 'bigint') return Number(value)
@@ -115,7 +115,7 @@ export function numberIn(row: Row, name: string): number {
   return value
 }
 
-/** The number in a column, or null. Throws if it is neither. */
+/** The number in a column, or null. Throws an Error if the value has another type. */
 export function numberOrNull(row: Row, name: string): number | null {
   return row[name] === null ? null : numberIn(row, name)
 }

@@ -1,9 +1,8 @@
 /**
- * One SQLite file that every process of a machine opens for itself: opening, reads, writes, and the sync that
- * makes a change survive a crash of the machine.
+ * One SQLite file, which every process of a machine opens: opening, reads, writes and syncs.
  *
- * Commits are not synced (`synchronous=NORMAL`): they survive the death of every process, and a crash of the
- * machine loses those since the last checkpoint, in order. `writeDurably` syncs the log before it resolves.
+ * Commits are not synced (`synchronous=NORMAL`): they survive a kill of every process, and a crash of the machine loses
+ * the last commits since the last checkpoint. `writeDurably` syncs the log before it resolves.
  */
 import { open as openFile, mkdir } from 'node:fs/promises'
 import { existsSync, readFileSync, statSync } from 'node:fs'
@@ -19,20 +18,20 @@ import { Transactions, type Hooks } from './transactions.js'
 
 /** The smallest page of SQLite. */
 const LEAST_BYTES = 512
-/** 'SLUI', so that no other program's file is taken for ours. */
+/** 'SLUI'; a file of another program has another id. */
 const APPLICATION_ID = 0x53_4c_55_49
-/** The version of schema.sql. A newer program adds a step to `migrate` for each. */
+/** The version of schema.sql. Each version after the first has a file in migrations/. */
 const SCHEMA_VERSION = 5
-/** How long opening waits for another process that writes. */
-const OPEN_PATIENCE_MS = 10_000
+/** Maximum time that opening waits for another process that writes. */
+const OPEN_TIMEOUT_MS = 10_000
 /**
- * For reads that meet the recovery of a crash. A write that meets another process's lock waits on a timer
- * instead (transactions.ts), so that the event loop is held for no longer than this.
+ * Maximum time that a statement waits for a lock and blocks the event loop: a read during the recovery of a crash. A
+ * write waits on a timer (transactions.ts).
  */
 const BUSY_MS = 2
-/** While opening, the first of several processes recovers the log of a crash, and the others wait in SQLite. */
+/** While they open a file after a crash, one of several processes recovers the log and the others wait in SQLite. */
 const PRAGMAS = `
-  PRAGMA busy_timeout = ${OPEN_PATIENCE_MS};
+  PRAGMA busy_timeout = ${OPEN_TIMEOUT_MS};
   PRAGMA synchronous = NORMAL;
   PRAGMA foreign_keys = ON;
   PRAGMA wal_autocheckpoint = 0;
@@ -40,10 +39,10 @@ const PRAGMAS = `
   PRAGMA cache_size = -16000;
 `
 
-/** Which store a file is. */
+/** The identity of a store. */
 interface Identity {
   readonly id: string
-  /** The file was made by this opening. */
+  /** This call created the store. */
   readonly isNew: boolean
 }
 
@@ -96,12 +95,12 @@ export class Engine {
     }
   }
 
-  /** A statement of this connection. Throws what SQLite says of the text. */
+  /** A statement of this connection. Throws the error of SQLite. */
   prepare(sql: string): Statement {
     return this.db.prepare(sql)
   }
 
-  /** Called around every transaction. */
+  /** Adds callbacks around every transaction. */
   hook(hooks: Hooks): void {
     this.hooks.push(hooks)
   }
@@ -121,12 +120,12 @@ export class Engine {
     return new Promise((resolve) => resolve(this.readNow(what, read)))
   }
 
-  /** See `Transactions.write`: what resolves survives the death of this process. */
+  /** See `Transactions.write`. A write that resolved survives a kill of the process. */
   write<T>(what: string, job: () => T): Promise<T> {
     return this.transactions.write(what, job)
   }
 
-  /** The same, and it survives a crash of the machine. */
+  /** The same, but a write that resolved survives a crash of the machine, too. */
   async writeDurably<T>(what: string, job: () => T): Promise<T> {
     const result = await this.transactions.write(what, job)
     try {
@@ -137,19 +136,19 @@ export class Engine {
     return result
   }
 
-  /** Runs what waits, and lets go of the file. */
+  /** Runs waiting writes and closes the file. */
   async close(): Promise<void> {
     if (this.isClosed) return
     await this.transactions.close()
     this.isClosed = true
     await this.background.close()
     try {
-      // Statements that are not collected yet keep the driver from closing the file, and so from doing this. Most is
-      // copied while other processes write; only for the rest do they wait.
+      // SQLite does this when a file is closed, but statements that are not garbage-collected yet keep it open. The
+      // first statement copies most of the log while other processes write; they wait only for the second.
       this.db.exec('PRAGMA wal_checkpoint(PASSIVE)')
       this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
-      // The disk is full, or another process writes: the log is copied by whoever opens the file next.
+      // The disk is full, or another process writes: the next process that opens the file copies the log.
     }
     try {
       this.db.close()
@@ -159,11 +158,11 @@ export class Engine {
   }
 
   /**
-   * Syncs the log, on a thread of libuv. All that was committed before is on the disk then: in the log, or
-   * in the file, if a checkpoint has come in between.
+   * Syncs the log on a thread of libuv. Earlier commits are on the disk then: in the log, or in the file if a
+   * checkpoint ran in between.
    */
   private async sync(): Promise<void> {
-    // One that runs may have begun before the commit: the next one is needed.
+    // A running sync may have begun before the commit.
     if (this.syncing !== null) await this.syncing.catch(() => undefined)
     this.syncing ??= syncFile(`${this.path}-wal`).finally(() => (this.syncing = null))
     await this.syncing
@@ -179,27 +178,30 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** SQLite takes a file that is shorter than its header for an empty one. It is not opened: that would drop locks. */
+/**
+ * Throws an Error for a file that is shorter than its header, which SQLite would treat as empty. Opening the file to
+ * look at it, and closing it, would drop the locks of this process.
+ */
 function assertSize(path: string): void {
   const { size } = statSync(path)
   if (size > 0 && size < LEAST_BYTES) throw new Error('it is not a database')
 }
 
-/** Makes an empty file for the owner alone: it will hold password hashes. SQLite gives its log the same mode. */
+/** Creates an empty file that only its owner may read, for password hashes. SQLite gives the log the same mode. */
 async function createFile(path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   try {
     await (await openFile(path, 'wx', 0o600)).close()
   } catch (error) {
-    // Another process was quicker.
+    // Another process created it first.
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
   }
 }
 
-/** Brings the tables to this version, in one transaction. Throws an Error that says what is wrong. */
+/** Creates or migrates the tables in one transaction. Throws an Error if the file is not a store. */
 async function migrate(db: Connection, expectedId: string | undefined): Promise<Identity> {
-  await retried(() => db.exec('PRAGMA journal_mode = WAL'))
-  await retried(() => db.exec('BEGIN IMMEDIATE'))
+  await retryWhileBusy(() => db.exec('PRAGMA journal_mode = WAL'))
+  await retryWhileBusy(() => db.exec('BEGIN IMMEDIATE'))
   try {
     const version = pragma(db, 'user_version')
     if (version > SCHEMA_VERSION) {
@@ -207,7 +209,7 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
     }
     const isNew = version === 0
     if (isNew && expectedId !== undefined) throw storeReplaced('none')
-    if (isNew) begin(db)
+    if (isNew) createTables(db)
     else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
     for (let from = version; from > 0 && from < SCHEMA_VERSION; from += 1) {
       db.exec(sqlOf(`migrations/to-version-${from + 1}.sql`))
@@ -215,7 +217,7 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
     if (version === 1) db.exec(ADD_ACCOUNT_SUMS)
     if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
     const row = db.prepare("SELECT value FROM meta WHERE name = 'store_id'").get()
-    if (row === undefined) throw new Error('it has no id')
+    if (row === undefined) throw new Error('its id is missing')
     const id = textIn(row, 'value')
     if (expectedId !== undefined && id !== expectedId) throw storeReplaced('another')
     db.exec('COMMIT')
@@ -229,7 +231,7 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
 const FOREIGN = 'it is a database of another program'
 
 /** Only inside a transaction. */
-function begin(db: Connection): void {
+function createTables(db: Connection): void {
   const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() ?? {}
   if (tables !== 0) throw new Error(FOREIGN)
   db.exec(sqlOf('schema.sql'))
@@ -248,9 +250,9 @@ function pragma(db: Connection, name: 'user_version' | 'application_id'): number
   return row === undefined ? 0 : numberIn(row, name)
 }
 
-/** Another process may be opening, or recovering, the same file. */
-async function retried(step: () => void): Promise<void> {
-  const endMs = performance.now() + OPEN_PATIENCE_MS
+/** Repeats a step while another process opens or recovers the same file. */
+async function retryWhileBusy(step: () => void): Promise<void> {
+  const endMs = performance.now() + OPEN_TIMEOUT_MS
   for (;;) {
     try {
       step()

@@ -1,5 +1,5 @@
 /**
- * What the engine's tables have in common: names that may be kept, damaged records, pages of lists.
+ * Reads records and pages of lists; the same for every table of the engine.
  */
 import { damaged } from '../errors.js'
 import type { Page, PageQuery } from '../store.js'
@@ -9,14 +9,14 @@ const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const CURSOR = /^\d{1,15}$/
 
 /**
- * Whether something may be kept under the name; the rule of every engine. A driver may end a text at its first
- * NUL, so that what is looked up by a client's text must be a name.
+ * Whether a record may have the name; the same rule in every engine. A driver may end a text at its first NUL, so a
+ * client's text must be a name before it is looked up.
  */
 export function isName(name: string): boolean {
   return NAME.test(name)
 }
 
-/** Reads a record; throws an Error that names it if it is damaged, and none of its values. */
+/** Reads a record. If it is damaged, throws an Error that contains `what` and no value of the record. */
 export function intact<T>(what: string, read: () => T): T {
   try {
     return read()
@@ -25,7 +25,7 @@ export function intact<T>(what: string, read: () => T): T {
   }
 }
 
-/** Rows behind a place, in either order; the parameters end with the place and the limit. */
+/** Statements for the rows after a place, in each order. Their last parameters are the place and the limit. */
 export type PageStatements = Readonly<Record<PageQuery['order'], Statement>>
 
 /** A page of a list whose rows have a `place`. `values` are the statement's first parameters. */
@@ -38,7 +38,7 @@ export function pageOf<Item>(
   if (after !== null && !CURSOR.test(after)) return { items: [], next: null }
   const first = order === 'oldest_first' ? 0 : Number.MAX_SAFE_INTEGER
   const place = after === null ? first : Number(after)
-  // One more shows whether there is another page.
+  // One more row shows whether there is another page.
   const rows = statements[order].all(...values, place, limit + 1)
   const last = rows.length > limit ? rows[limit - 1] : undefined
   return {

@@ -3,9 +3,9 @@
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
 -- `record` columns hold the JSON texts of src/store/records/account-records.ts, which all engines share.
 
--- 'store_id': the id made with the store. 'counted_seq': the last ledger entry that `entry_places` and the usage
--- tables include. 'days_changed': changes if sums of a day change that is over. 'limits_writer': the process that last
--- changed limits.
+-- 'store_id': a random id, made with the store. 'counted_seq': the last ledger entry that `entry_places` and the usage
+-- tables include. 'days_changed': a random value, which changes when sums of a past day change. 'limits_writer': the
+-- process that changed limits last.
 CREATE TABLE meta (
   name TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -28,7 +28,7 @@ CREATE TABLE keys (
 );
 CREATE INDEX keys_by_account ON keys (account_id, place);
 
--- What other processes must forget; a null digest means every key. Bounded by the code.
+-- Keys that other processes must drop from their caches; a null digest means all keys. The code limits the rows.
 CREATE TABLE changes (
   place INTEGER PRIMARY KEY AUTOINCREMENT,
   digest TEXT
@@ -53,14 +53,14 @@ CREATE TABLE passes (
 CREATE INDEX passes_by_account ON passes (account_id, kind);
 CREATE INDEX passes_by_end ON passes (expires_at_ms);
 
--- How often something was tried: when the bucket of attempts is full again.
+-- Throttles, such as those of sign-ins: the time at which the bucket of attempts is full.
 CREATE TABLE attempts (
   name TEXT PRIMARY KEY,
   full_at_ms REAL NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX attempts_by_end ON attempts (full_at_ms);
 
--- Values that need not last, such as reasoning state. `bytes` is the size of name and value together.
+-- The shared cache: values that may be lost, such as reasoning state. `bytes` is the size of name and value together.
 CREATE TABLE shelf (
   name TEXT PRIMARY KEY,
   expires_at_ms REAL NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE shelf (
 );
 CREATE INDEX shelf_by_end ON shelf (expires_at_ms);
 
--- How much the bounded tables hold, kept by triggers so that no bound needs a count of the whole table.
+-- The sizes of the tables with a capacity, which triggers keep up to date: no write counts a whole table.
 CREATE TABLE sizes (
   name TEXT PRIMARY KEY,
   entries INTEGER NOT NULL,
@@ -89,9 +89,10 @@ CREATE TRIGGER trail_removed AFTER DELETE ON trail BEGIN
   UPDATE sizes SET entries = entries - 1 WHERE name = 'trail';
 END;
 
--- What is taken of each limit. `account_id` is empty for a limit that accounts share. Rates count
--- 1/60,000 of a request or token that has not flowed back (src/limits/bucket.ts); `day` and `month`
--- are days and months since 1970 (UTC). `..._reserved` is the part of `..._spent` that running requests hold.
+-- The amounts taken of limits. `account_id` is empty for a limit that accounts share. Rates are in 1/60,000 of a
+-- request or token that has not flowed back (src/limits/limit-arithmetic.ts); `places` are slots of concurrent
+-- requests; `day` and `month` are days and months since 1970 (UTC). `..._reserved` is the part of `..._spent` that
+-- running requests hold.
 CREATE TABLE limits (
   id INTEGER PRIMARY KEY,
   account_id TEXT NOT NULL,
@@ -121,7 +122,7 @@ CREATE TABLE reservations (
 );
 CREATE INDEX reservations_by_end ON reservations (until_ms);
 
--- One row for each request. Read it through the view `entries`, whose columns are documented and stay.
+-- One row for each request. Read it through the view `entries`, whose columns are documented and do not change.
 CREATE TABLE ledger_entries (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   request_id TEXT NOT NULL UNIQUE,
@@ -169,8 +170,8 @@ CREATE TABLE ledger_entries (
 CREATE INDEX entries_by_time ON ledger_entries (at_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
 
--- The index of entries by account and by key: two rows for each entry. It is a table and not an index because the
--- roll-up adds entries in batches: an index would write two more pages for each request while it is settled.
+-- An index of entries by account and by key, with two rows for each entry. It is a table because the roll-up fills it
+-- in batches: an index would change two more pages for each settlement.
 CREATE TABLE entry_places (
   owner TEXT NOT NULL,
   at_ms INTEGER NOT NULL,
@@ -191,10 +192,10 @@ FROM ledger_entries;
 
 -- Sums of an hour or day (UTC) for each key and model. Rows with the key '*' are those of all keys of an account, and
 -- rows with an empty account those of all accounts.
--- An hour is added to its day once it is over: `usage_days` includes the rows of `usage_hours` up to `days_mark`,
--- and the view `usage_pending` has the others. `last_at_ms` is when the last of the requests arrived.
--- `first_content_N` counts requests by time to first content, one for each bound of FIRST_CONTENT_BOUNDS_MS.
--- `errors_CAUSE` counts failures by who has to act on them (src/error-cause.ts).
+-- A past hour is added to its day: `usage_days` includes the rows of `usage_hours` up to `days_mark`, and the view
+-- `usage_pending` has the others. `last_at_ms` is the time at which the last of the requests arrived.
+-- `first_content_N` counts requests by time to first content, in the intervals of FIRST_CONTENT_BOUNDS_MS.
+-- `errors_CAUSE` counts failures by cause (src/error-cause.ts).
 CREATE TABLE usage_hours (
   start_ms INTEGER NOT NULL,
   account_id TEXT NOT NULL,
@@ -279,5 +280,5 @@ CREATE TABLE days_mark (
 );
 INSERT INTO days_mark VALUES (0, '', '', '');
 
-CREATE VIEW usage_pending AS SELECT *, start_ms / 86400000 * 86400000 AS day_ms FROM usage_hours
-WHERE (start_ms, account_id, key_id, model) > (SELECT start_ms, account_id, key_id, model FROM days_mark);
+CREATE VIEW usage_pending AS SELECT *, start_ms / 86400000 * 86400000 AS day_ms FROM usage_hours WHERE
+(start_ms, account_id, key_id, model) > (SELECT start_ms, account_id, key_id, model FROM days_mark);

@@ -1,12 +1,12 @@
 /**
- * The shelf in SQLite: values that need not last, such as reasoning state.
+ * The shared cache in SQLite: values that may be lost, such as reasoning state.
  */
 import type { SharedCache, CachedValue, CacheCapacity } from '../store.js'
 import { numberIn, type Row, type Statement } from './driver.js'
 import { BATCH, inBatches } from './delete-batches.js'
 import type { Engine } from './engine.js'
 
-/** The shelf of a store. */
+/** The shared cache of a store. */
 export class SqliteSharedCache implements SharedCache {
   private readonly engine: Engine
   private readonly insert: Statement
@@ -28,12 +28,17 @@ export class SqliteSharedCache implements SharedCache {
     )
   }
 
-  async put(name: string, item: CachedValue, room: CacheCapacity, nowMs: number): Promise<void> {
+  async put(
+    name: string,
+    item: CachedValue,
+    capacity: CacheCapacity,
+    nowMs: number,
+  ): Promise<void> {
     const { value, expiresAtMs } = item
-    await this.engine.write('keeping a value', () => {
+    await this.engine.write('storing a value', () => {
       this.delete.run(name)
       this.insert.run(name, expiresAtMs, name.length + value.length, value)
-      this.trim(room, nowMs)
+      this.trim(capacity, nowMs)
     })
   }
 
@@ -48,21 +53,21 @@ export class SqliteSharedCache implements SharedCache {
     )
   }
 
-  sweep(room: CacheCapacity, nowMs: number): Promise<number> {
+  sweep(capacity: CacheCapacity, nowMs: number): Promise<number> {
     return inBatches(() =>
-      this.engine.write('removing expired values', () => this.trim(room, nowMs)),
+      this.engine.write('removing expired values', () => this.trim(capacity, nowMs)),
     )
   }
 
-  /** Removes up to `BATCH`: what has expired, then what expires next while there is no room. */
-  private trim(room: CacheCapacity, nowMs: number): number {
-    for (let gone = 0; gone < BATCH; gone += 1) {
+  /** Removes up to `BATCH` values: expired ones, then those that expire next while the capacity is exceeded. */
+  private trim(capacity: CacheCapacity, nowMs: number): number {
+    for (let removed = 0; removed < BATCH; removed += 1) {
       const first = this.first.get()
       const size = this.size.get()
-      if (first === undefined || size === undefined) return gone
-      const hasRoom =
-        numberIn(size, 'entries') <= room.entries && numberIn(size, 'bytes') <= room.bytes
-      if (hasRoom && numberIn(first, 'expires_at_ms') > nowMs) return gone
+      if (first === undefined || size === undefined) return removed
+      const fits =
+        numberIn(size, 'entries') <= capacity.entries && numberIn(size, 'bytes') <= capacity.bytes
+      if (fits && numberIn(first, 'expires_at_ms') > nowMs) return removed
       this.delete.run(first['name'] ?? null)
     }
     return BATCH

@@ -15,30 +15,30 @@ import { SqliteSignInTokens } from './keys/sign-in-tokens.js'
 import { SqliteThrottle } from './keys/throttle.js'
 import { SqliteAuditTrail } from './keys/audit-trail.js'
 
-/** What a test may set otherwise. */
+/** Options for tests. */
 export interface SqliteOptions extends StoreOptions {
-  /** Changes kept for other processes to read; the same in every process that opens the store. */
+  /** Key changes kept for other processes to read; equal in every process that opens the store. */
   readonly changesKept?: number
 }
 
 /** Opens the file at `path`, and creates it if it is not there. Rejects with `GatewayError(store_unavailable)`. */
 export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<Store> {
   const engine = await Engine.open(path, options)
-  const bounds = { ...STORE_CAPACITY, ...options.capacity }
+  const capacity = { ...STORE_CAPACITY, ...options.capacity }
   const changes = new KeyChanges(engine, options.changesKept)
-  const trail = new SqliteAuditTrail(engine, bounds)
-  const accounts = new SqliteAccounts(engine, trail, changes)
+  const auditTrail = new SqliteAuditTrail(engine, capacity)
+  const accounts = new SqliteAccounts(engine, auditTrail, changes)
   return buildStore({
     id: engine.id,
     isNew: engine.isNew,
     cache: new SqliteSharedCache(engine),
     ledger: new SqliteLedger(engine, options.nowMs ?? Date.now),
     signInTokens: new SqliteSignInTokens(engine),
-    auditTrail: trail,
+    auditTrail,
     throttle: new SqliteThrottle(engine),
     fleet: null,
     accounts,
-    keys: new SqliteKeys({ engine, accounts, trail, changes, bounds }),
+    keys: new SqliteKeys({ engine, accounts, auditTrail, changes, capacity }),
     subscribe: (listener) => changes.subscribe(listener),
     probe: prober(engine),
     close: async () => {
@@ -48,17 +48,17 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
   })
 }
 
-/** Writes something, and reads it back. */
+/** Writes a value and reads it back. */
 function prober(engine: Engine): () => Promise<void> {
   const put = engine.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('probe', ?)")
   const get = engine.prepare("SELECT value FROM meta WHERE name = 'probe'")
   return async () => {
-    const mark = `${process.pid} ${process.hrtime.bigint()}`
-    const back = await engine.write('probing', () => {
-      put.run(mark)
+    const written = `${process.pid} ${process.hrtime.bigint()}`
+    const read = await engine.write('probing', () => {
+      put.run(written)
       const row = get.get()
       return row === undefined ? null : textIn(row, 'value')
     })
-    if (back !== mark) throw unavailable('probing failed', new Error('read something else back'))
+    if (read !== written) throw unavailable('probing failed', new Error('read another value back'))
   }
 }

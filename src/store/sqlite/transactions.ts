@@ -1,37 +1,37 @@
 /**
- * Writes of one turn of the event loop in one transaction: jobs wait for the end of the turn, run between
- * BEGIN IMMEDIATE and COMMIT, and resolve once the commit has succeeded.
+ * One transaction for all writes of a turn of the event loop: jobs wait for the end of the turn, run between BEGIN
+ * IMMEDIATE and COMMIT, and resolve after the commit.
  *
- * A job only runs statements and computes; it may run twice. If one fails, the transaction is rolled back
- * and each job runs again in a transaction of its own, so that only the failing one rejects. If another
- * process holds the lock, the jobs wait on a timer and not in SQLite: the event loop goes on.
+ * A job runs statements and computes, nothing else: it may run twice. If one fails, the transaction is rolled back and
+ * each job runs again in a transaction of its own, so that only the failing job rejects. If another process holds the
+ * lock, jobs wait on a timer and not in SQLite, which would block the event loop.
  */
 import { unavailable } from '../errors.js'
 import { isBusy, type Connection, type Statement } from './driver.js'
 
 /** Jobs of one transaction: about 5 ms of work. */
 const MOST_JOBS = 128
-/** How often a lock that another process holds is tried again. */
+/** Time between attempts to get a lock that another process holds. */
 const RETRY_MS = 1
-/** A job that waits longer for the lock is rejected. */
-const PATIENCE_MS = 10_000
+/** Maximum time that a job waits for the lock. */
+const LOCK_TIMEOUT_MS = 10_000
 
 interface Job {
   readonly what: string
   readonly sinceMs: number
-  /** Runs the statements and keeps the result. */
+  /** Runs the statements and stores the result. */
   run(): void
   resolve(): void
   reject(error: Error): void
 }
 
-/** What a cache of rows has to do around a transaction. */
+/** Callbacks around each transaction, for a cache of rows. */
 export interface Hooks {
-  /** A transaction has begun: forget what was read before. */
+  /** A transaction has begun: rows read earlier may be stale. */
   begun(): void
-  /** It is about to be committed: write what has changed in memory. */
+  /** The transaction is about to commit: changed rows must be written now. */
   committing(): void
-  /** It was undone: what was read or changed in it is not so. */
+  /** The transaction was rolled back: rows read or changed in it are invalid. */
   rolledBack(): void
 }
 
@@ -75,7 +75,7 @@ export class Transactions {
     })
   }
 
-  /** Runs what waits, then takes no more. */
+  /** Runs waiting jobs, then rejects new ones. */
   async close(): Promise<void> {
     const last = this.queue.length === 0 ? null : this.write('closing', () => undefined)
     this.isClosed = true
@@ -101,12 +101,12 @@ export class Transactions {
     } else if (jobs.length === 1) {
       for (const job of jobs) job.reject(unavailable(`${job.what} failed`, failure))
     } else {
-      this.runApart(jobs)
+      this.runSeparately(jobs)
     }
     if (this.queue.length > 0) this.schedule()
   }
 
-  /** Runs the jobs in one transaction; what went wrong, or null. Nothing is left open. */
+  /** Runs the jobs in one transaction, which is committed or rolled back; the error, or null. */
   private transact(jobs: readonly Job[]): unknown {
     try {
       this.begin.run()
@@ -134,7 +134,7 @@ export class Transactions {
     }
   }
 
-  private runApart(jobs: readonly Job[]): void {
+  private runSeparately(jobs: readonly Job[]): void {
     for (const job of jobs) {
       const failure = this.transact([job])
       if (failure === null) {
@@ -149,7 +149,7 @@ export class Transactions {
   }
 
   private wait(jobs: readonly Job[], why: unknown): void {
-    const oldestMs = performance.now() - PATIENCE_MS
+    const oldestMs = performance.now() - LOCK_TIMEOUT_MS
     const waiting = jobs.filter((job) => {
       const isLate = job.sinceMs <= oldestMs
       if (isLate) job.reject(unavailable(`${job.what} failed`, why))

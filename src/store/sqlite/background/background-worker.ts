@@ -1,9 +1,9 @@
 /**
- * The thread of `background.ts`: answers tasks one after another.
+ * The code of the background thread: runs the tasks that background.ts posts, in sequence.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { connect } from '../driver.js'
-import type { Answered, Asked } from './background.js'
+import type { TaskMessage, TaskResult } from './background.js'
 import { tasksOf } from './tasks.js'
 
 const PRAGMAS = `
@@ -18,14 +18,14 @@ const db = connect(String(workerData))
 db.exec(PRAGMAS)
 const tasks = tasksOf(db)
 
-parentPort?.on('message', (asked: Asked) => {
-  parentPort?.postMessage(answered(asked))
+parentPort?.on('message', (message: TaskMessage) => {
+  parentPort?.postMessage(run(message))
 })
 
-function answered({ id, name, args }: Asked): Answered {
+function run({ id, name, args }: TaskMessage): TaskResult {
   try {
-    const answer: (...given: readonly never[]) => unknown = tasks[name]
-    return { id, result: answer(...args) }
+    const task: (...given: readonly never[]) => unknown = tasks[name]
+    return { id, result: task(...args) }
   } catch (error) {
     return { id, failure: error instanceof Error ? error.message : String(error) }
   }

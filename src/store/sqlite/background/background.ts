@@ -1,36 +1,39 @@
 /**
- * A thread with a connection of its own for what may take long: the roll-up of new entries, tasks about usage,
- * and checkpoints, which wait for the disk. The event loop never waits for it.
+ * The background thread of a store, with a connection of its own. It runs the tasks that may take long: the roll-up of new
+ * entries, queries for usage, and checkpoints, which wait for the disk. The event loop never waits for it.
  */
 import { Worker } from 'node:worker_threads'
 import { unavailable } from '../../errors.js'
 import type { Tasks } from './tasks.js'
 
-/** How often the log is copied into the file if anything was written. */
+/** Time between checkpoints while transactions are committed. */
 const CHECKPOINT_MS = 2_000
-/** How long new entries wait to be counted when nobody asks for usage. */
-const COUNT_MS = 5_000
+/**
+ * Time until new entries are added to the sums if no query comes before. A batch of many entries costs less for each,
+ * because it changes the same pages.
+ */
+const ROLL_UP_MS = 5_000
 
 type Name = keyof Tasks
 
-/** A question as it is posted: a name of `Tasks`, and its arguments. */
-export interface Asked {
+/** The message that starts a task. */
+export interface TaskMessage {
   readonly id: number
   readonly name: Name
-  /** Of the question's own types, which `Background.ask` checks. */
+  /** With the types of the task, which `Background.run` checks. */
   readonly args: readonly never[]
 }
 
-/** An answer as it is posted: a result, or what failed. */
-export interface Answered {
+/** The result of a task, or the reason why it failed. */
+export interface TaskResult {
   readonly id: number
   readonly result?: unknown
   readonly failure?: string
 }
 
-/** What waits for an answer. */
-interface Waiting {
-  /** With the type of the question's result: the thread runs the function that `Tasks` names. */
+/** The promise of a task that runs. */
+interface Pending {
+  /** Typed as the task's result: the thread runs the function of this name. */
   readonly resolve: (result: never) => void
   readonly reject: (failure: string) => void
 }
@@ -39,10 +42,10 @@ interface Waiting {
 export class Background {
   private readonly path: string
   private readonly committed: () => number
-  private readonly pending = new Map<number, Waiting>()
+  private readonly pending = new Map<number, Pending>()
   private readonly timer: NodeJS.Timeout
   private worker: Worker | null = null
-  private counting: NodeJS.Timeout | null = null
+  private rollUp: NodeJS.Timeout | null = null
   private lastId = 0
   private checkpointed = 0
   private isClosed = false
@@ -54,44 +57,44 @@ export class Background {
     this.timer = setInterval(() => this.checkpoint(), CHECKPOINT_MS).unref()
   }
 
-  /** An entry was written: it is counted within `COUNT_MS`, and hours that began before a time are added to days. */
-  note(daysBeforeMs: () => number): void {
-    if (this.counting !== null || this.isClosed) return
-    this.counting = setTimeout(() => {
-      this.counting = null
-      // Entries that are not counted now are counted with the next entry, or with the next query.
-      this.ask('counting usage', 'count', daysBeforeMs()).catch(() => undefined)
-    }, COUNT_MS).unref()
+  /** Starts the roll-up within five seconds; it adds hours that began before `daysBeforeMs` to their days. */
+  scheduleRollUp(daysBeforeMs: () => number): void {
+    if (this.rollUp !== null || this.isClosed) return
+    this.rollUp = setTimeout(() => {
+      this.rollUp = null
+      // If it fails, the next entry or query adds these entries as well.
+      this.run('adding up usage', 'rollUp', daysBeforeMs()).catch(() => undefined)
+    }, ROLL_UP_MS).unref()
   }
 
-  /** Asks the thread. Rejects with `GatewayError(store_unavailable)`; `what` is for its message. */
-  ask<Asks extends Name>(
+  /** Runs a task. Rejects with `GatewayError(store_unavailable)`; `what` is for its message. */
+  run<Task extends Name>(
     what: string,
-    name: Asks,
-    ...args: Parameters<Tasks[Asks]>
-  ): Promise<ReturnType<Tasks[Asks]>> {
+    name: Task,
+    ...args: Parameters<Tasks[Task]>
+  ): Promise<ReturnType<Tasks[Task]>> {
     if (this.isClosed) {
       return Promise.reject(unavailable(`${what} failed`, new Error('the store has been closed')))
     }
-    const worker = (this.worker ??= this.started())
+    const worker = (this.worker ??= this.start())
     const id = (this.lastId += 1)
     return new Promise((resolve, reject) => {
       this.pending.set(id, {
         resolve,
         reject: (failure) => reject(unavailable(`${what} failed`, new Error(failure))),
       })
-      // Somebody waits: the process must not end meanwhile.
+      // The process must not exit while a task is pending.
       worker.ref()
       worker.postMessage({ id, name, args })
     })
   }
 
-  /** Waits for what runs, and ends the thread. */
+  /** Waits for running tasks and ends the thread. */
   async close(): Promise<void> {
     clearInterval(this.timer)
-    if (this.counting !== null) clearTimeout(this.counting)
+    if (this.rollUp !== null) clearTimeout(this.rollUp)
     const { worker } = this
-    const closed = worker === null ? null : this.ask('closing', 'close')
+    const closed = worker === null ? null : this.run('closing the store', 'close')
     this.isClosed = true
     await closed?.catch(() => undefined)
     await worker?.terminate()
@@ -101,32 +104,32 @@ export class Background {
     const committed = this.committed()
     if (committed === this.checkpointed) return
     this.checkpointed = committed
-    // One that fails is tried again after the next commit; until then the log grows.
-    this.ask('copying the log', 'checkpoint').catch(() => undefined)
+    // The next commit starts another one if this fails; until then the log grows.
+    this.run('copying the log', 'checkpoint').catch(() => undefined)
   }
 
-  private started(): Worker {
+  private start(): Worker {
     const worker = new Worker(new URL('./background-worker.js', import.meta.url), {
       workerData: this.path,
     })
     worker.on('message', (answer: { id: number; result: never; failure?: string }) => {
-      const waiting = this.pending.get(answer.id)
+      const task = this.pending.get(answer.id)
       this.pending.delete(answer.id)
       if (this.pending.size === 0) worker.unref()
-      if (answer.failure === undefined) waiting?.resolve(answer.result)
-      else waiting?.reject(answer.failure)
+      if (answer.failure === undefined) task?.resolve(answer.result)
+      else task?.reject(answer.failure)
     })
     worker.on('error', (error) => this.ended(worker, error.message))
-    worker.on('exit', () => this.ended(worker, 'its thread has ended'))
+    worker.on('exit', () => this.ended(worker, 'its background thread has ended'))
     return worker
   }
 
-  /** The next question starts another thread. */
+  /** Rejects pending tasks. The next task starts another thread. */
   private ended(worker: Worker, why: string): void {
     if (this.worker !== worker) return
     this.worker = null
-    const waiting = [...this.pending.values()]
+    const tasks = [...this.pending.values()]
     this.pending.clear()
-    for (const { reject } of waiting) reject(why)
+    for (const { reject } of tasks) reject(why)
   }
 }

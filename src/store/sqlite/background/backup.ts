@@ -1,5 +1,5 @@
 /**
- * A consistent copy of the store's file, made beside the processes that use it.
+ * A consistent copy of the store's file, made while processes use it.
  */
 import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
@@ -9,21 +9,21 @@ import { isObject } from '../../../chat/json.js'
 import { CannotOpen, unavailable } from '../../errors.js'
 import { connect, numberIn, type Connection } from '../driver.js'
 
-/** How often a long copy reports how far it is. */
+/** Time between progress reports. */
 const PROGRESS_MS = 2_000
 
-/** What the thread is started with. */
+/** The workerData of the thread. */
 export interface CopyOrder {
   readonly path: string
   readonly file: string
 }
 
-/** Whether the thread was started with an order. */
+/** Whether the value is the workerData of the thread. */
 export function isCopyOrder(value: unknown): value is CopyOrder {
   return isObject(value) && typeof value['path'] === 'string' && typeof value['file'] === 'string'
 }
 
-/** What the copy has, so that an operator sees that it is the right store. */
+/** The content of the copy, which shows an operator whether it is the right store. */
 export interface Backup {
   readonly bytes: number
   readonly accounts: number
@@ -31,12 +31,12 @@ export interface Backup {
   readonly entries: number
 }
 
-/** Called every two seconds with what is copied and the size of the store, which the copy may fall short of. */
+/** Called every two seconds with the bytes copied and the size of the store; the copy may be smaller. */
 export type CopyProgress = (copiedBytes: number, storeBytes: number) => void
 
 /**
  * Copies the store at `path` to `file`, which must not exist; its mode is 0600. The copy is checked and synced.
- * Rejects with `GatewayError(store_unavailable)`, and leaves no file then.
+ * Rejects with `GatewayError(store_unavailable)` and removes the file then.
  */
 export async function backupSqlite(
   path: string,
@@ -46,15 +46,15 @@ export async function backupSqlite(
   const what = `copying the store '${path}' failed`
   if (!existsSync(path)) throw unavailable(what, new CannotOpen(`'${path}' does not exist`))
   try {
-    // For its owner alone from the start; SQLite takes an empty file for one that is not there.
+    // Only its owner may read the copy. SQLite accepts an empty file as a new one.
     await (await open(file, 'wx', 0o600)).close()
   } catch (cause) {
     throw unavailable(what, cause)
   }
   try {
-    await copied({ path, file }, progress)
-    const made = checked(file)
-    await synced(file)
+    await copy({ path, file }, progress)
+    const made = check(file)
+    await sync(file)
     return made
   } catch (cause) {
     await rm(file, { force: true })
@@ -62,13 +62,13 @@ export async function backupSqlite(
   }
 }
 
-async function copied(order: CopyOrder, progress: CopyProgress): Promise<void> {
+async function copy(order: CopyOrder, progress: CopyProgress): Promise<void> {
   const worker = new Worker(new URL('./backup-worker.js', import.meta.url), { workerData: order })
   const timer = setInterval(() => {
     progress(statSync(order.file).size, statSync(order.path).size)
   }, PROGRESS_MS)
   try {
-    // Rejects with what the thread throws.
+    // Rejects with the error of the thread.
     await once(worker, 'message')
   } finally {
     clearInterval(timer)
@@ -76,11 +76,11 @@ async function copied(order: CopyOrder, progress: CopyProgress): Promise<void> {
   }
 }
 
-function checked(file: string): Backup {
+function check(file: string): Backup {
   const db = connect(file)
   try {
-    const verdict = db.prepare('PRAGMA quick_check(1)').get()?.['quick_check']
-    if (verdict !== 'ok') throw new Error(`the copy is damaged: ${String(verdict)}`)
+    const result = db.prepare('PRAGMA quick_check(1)').get()?.['quick_check']
+    if (result !== 'ok') throw new Error(`the copy is damaged: ${String(result)}`)
     const [pages, pageBytes] = [pragma(db, 'page_count'), pragma(db, 'page_size')]
     return {
       bytes: pages * pageBytes,
@@ -103,7 +103,7 @@ function count(db: Connection, table: 'accounts' | 'keys' | 'ledger_entries'): n
   return row === undefined ? 0 : numberIn(row, 'rows')
 }
 
-async function synced(file: string): Promise<void> {
+async function sync(file: string): Promise<void> {
   const copy = await open(file, 'r')
   try {
     await copy.sync()

@@ -1,70 +1,59 @@
 /**
- * What the thread of `background.ts` does, by name: the roll-up of new entries, tasks about usage, and checkpoints.
- * Each runs in transactions of its own, on the thread's connection.
+ * The tasks of the background thread: the roll-up of new entries, queries for usage, and checkpoints. Each runs in
+ * transactions of its own.
  */
-import { numberIn, type Connection } from '../driver.js'
-import type { KeyUseQuery, EntryQuery, SumQuery, UsageSum } from '../../ledger.js'
+import type { EntryQuery, KeyUseQuery, SumQuery } from '../../ledger.js'
+import type { Connection } from '../driver.js'
 import { KeyUses, lastUseOf } from '../ledger/key-use.js'
-import { sumsOf } from '../ledger/read-sums.js'
-import { RollUp, type Pruned } from '../ledger/roll-up.js'
-import type { Bucket } from '../ledger/sum-columns.js'
+import { pruneUsage, type Pruned } from '../ledger/prune-usage.js'
+import { putSums, type SumsToPut } from '../ledger/put-sums.js'
 import { budgetsOf, exported, isByOwner, pageOf, type ExportPlace } from '../ledger/read-entries.js'
+import { sumsOf } from '../ledger/read-sums.js'
+import { RollUp } from '../ledger/roll-up.js'
+import { checkpoint } from './checkpoint.js'
 
-/** Frames of the log (4 KiB each) above which writers wait once, so that it starts from its beginning: 64 MiB. */
-const LONG_LOG = 16_384
-
-/** The tasks, each with its arguments and its answer. */
+/** The tasks by name. Arguments and results are copied between the threads. */
 export type Tasks = ReturnType<typeof tasksOf>
 
-/** The tasks over a connection. */
+/** The tasks over a connection. Each throws the error of SQLite. */
 export function tasksOf(db: Connection) {
   const rollUp = new RollUp(db)
   const keyUses = new KeyUses(db)
-  const counted = () => {
-    rollUp.catchUp()
-    return db
-  }
   return {
     checkpoint: () => checkpoint(db),
-    count: (daysBeforeMs: number) => {
+    rollUp: (daysBeforeMs: number) => {
       rollUp.catchUp()
       rollUp.addToDays(daysBeforeMs)
     },
-    put: (by: Bucket, sums: readonly UsageSum[], lastUse: ReadonlyMap<string, number>) =>
-      rollUp.put(by, sums, lastUse),
-    prune: (what: Pruned, beforeMs: number) => rollUp.prune(what, beforeMs),
-    rows: (query: EntryQuery) => {
+    putSums: (sums: SumsToPut) => putSums(rollUp, sums),
+    prune: (what: Pruned, beforeMs: number) => pruneUsage(rollUp, what, beforeMs),
+    entries: (query: EntryQuery) => {
       if (isByOwner(query)) catchUpIfPossible(rollUp)
       return pageOf(db, query)
     },
-    sums: (query: SumQuery) => sumsOf(counted(), query),
+    sums: (query: SumQuery) => {
+      rollUp.catchUp()
+      return sumsOf(db, query)
+    },
     keyUse: (query: KeyUseQuery) => {
       rollUp.catchUp()
       return keyUses.of(query)
     },
-    lastUse: (accountId: string, keyIds: readonly string[] | null) =>
-      lastUseOf(counted(), accountId, keyIds),
+    lastUse: (accountId: string, keyIds: readonly string[] | null) => {
+      rollUp.catchUp()
+      return lastUseOf(db, accountId, keyIds)
+    },
     exported: (after: ExportPlace) => exported(db, after),
-    budgets: (after: readonly [account: string, subject: string]) => budgetsOf(db, after),
+    budgets: (after: readonly [accountId: string, subject: string]) => budgetsOf(db, after),
     close: () => db.close(),
   }
 }
 
-/** On a full disk, pages of entries are answered without those that are not counted yet. */
+/** Adds new entries to the index. On a full disk that fails, and the page lacks the entries that are not added yet. */
 function catchUpIfPossible(rollUp: RollUp): void {
   try {
     rollUp.catchUp()
   } catch {
     // The next query tries again.
   }
-}
-
-/**
- * Copies the log into the file. While requests go on, the log is never copied to its end and would grow: once it is
- * long, the rest is copied while writers wait, which is as long as a sync of a few pages takes.
- */
-function checkpoint(db: Connection): void {
-  const row = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
-  if (row === undefined || numberIn(row, 'log') < LONG_LOG) return
-  db.prepare('PRAGMA wal_checkpoint(RESTART)').get()
 }

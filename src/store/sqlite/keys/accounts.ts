@@ -20,7 +20,7 @@ import type { SqliteAuditTrail } from './audit-trail.js'
 /** The part of `Store` that is about accounts. */
 export class SqliteAccounts {
   private readonly engine: Engine
-  private readonly trail: SqliteAuditTrail
+  private readonly auditTrail: SqliteAuditTrail
   private readonly changes: KeyChanges
   private readonly byIdRow: Statement
   private readonly byEmailRow: Statement
@@ -29,9 +29,9 @@ export class SqliteAccounts {
   private readonly lastPlace: Statement
   private readonly pages: PageStatements
 
-  constructor(engine: Engine, trail: SqliteAuditTrail, changes: KeyChanges) {
+  constructor(engine: Engine, auditTrail: SqliteAuditTrail, changes: KeyChanges) {
     this.engine = engine
-    this.trail = trail
+    this.auditTrail = auditTrail
     this.changes = changes
     this.byIdRow = engine.prepare('SELECT record FROM accounts WHERE id = ?')
     this.byEmailRow = engine.prepare('SELECT id, record FROM accounts WHERE email = ?')
@@ -50,7 +50,7 @@ export class SqliteAccounts {
     }
   }
 
-  async create(account: Account, told: readonly AuditEntry[]): Promise<AccountOutcome> {
+  async create(account: Account, auditEntries: readonly AuditEntry[]): Promise<AccountOutcome> {
     const email = account.email.toLowerCase()
     if (!isName(account.id) || !isName(email)) return 'bad_name'
     return this.engine.writeDurably<AccountOutcome>('creating an account', () => {
@@ -60,7 +60,7 @@ export class SqliteAccounts {
       const order = typeof last === 'number' ? last + 1 : 1
       const text = writeAccount({ account, order, liveKeys: 0 })
       this.insert.run(order, account.id, email, text)
-      this.trail.addAll(told)
+      this.auditTrail.addAll(auditEntries)
       return 'created'
     })
   }
@@ -86,7 +86,7 @@ export class SqliteAccounts {
   async change(
     id: string,
     edit: AccountEdit,
-    told: AuditEntriesOf<Account>,
+    entriesOf: AuditEntriesOf<Account>,
   ): Promise<Account | null> {
     return this.changes.announced(
       this.engine.writeDurably('changing an account', () => {
@@ -94,15 +94,15 @@ export class SqliteAccounts {
         if (record === null) return null
         const account = editedAccount(record.account, edit)
         this.write({ ...record, account })
-        this.trail.addAll(told(record.account, account))
-        // A password concerns no key.
+        this.auditTrail.addAll(entriesOf(record.account, account))
+        // A new password changes no key look-up.
         if (edit.plan !== undefined || edit.disabled !== undefined) this.changes.note(null)
         return account
       }),
     )
   }
 
-  /** Null if there is none; only for this engine. Throws what is damaged. */
+  /** The record, or null if there is none. Throws an Error if it is damaged. */
   record(id: string): AccountRecord | null {
     const row = isName(id) ? this.byIdRow.get(id) : undefined
     return row === undefined ? null : recordIn(row, id)
@@ -114,7 +114,7 @@ export class SqliteAccounts {
   }
 }
 
-/** The account in a row's `record`. Throws if it is damaged or another one. */
+/** The account in a row's `record`. Throws an Error if it is damaged, or the record of another account. */
 export function recordIn(row: Row, id: string): AccountRecord {
   const record = intact(`account '${id}'`, () => readAccount(textIn(row, 'record')))
   if (record.account.id !== id) throw damaged(`account '${id}'`, 'it is another account')

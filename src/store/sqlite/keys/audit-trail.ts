@@ -1,5 +1,5 @@
 /**
- * The audit trail in SQLite, bounded for each account and in all.
+ * The audit trail in SQLite, limited for each account and in total.
  */
 import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
 import type { StoreCapacity } from '../../store.js'
@@ -8,13 +8,13 @@ import { numberIn, textIn, type Row, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { intact, isName } from '../read-records.js'
 
-/** After every id. */
+/** Sorts after every id. */
 const LAST = '\uffff'
 
-/** The trail of a store. */
+/** The audit trail of a store. */
 export class SqliteAuditTrail implements AuditTrail {
   private readonly engine: Engine
-  private readonly bounds: StoreCapacity
+  private readonly capacity: StoreCapacity
   private readonly insert: Statement
   private readonly countOf: Statement
   private readonly size: Statement
@@ -23,9 +23,9 @@ export class SqliteAuditTrail implements AuditTrail {
   private readonly pageOfAll: Statement
   private readonly pageOfOne: Statement
 
-  constructor(engine: Engine, bounds: StoreCapacity) {
+  constructor(engine: Engine, capacity: StoreCapacity) {
     this.engine = engine
-    this.bounds = bounds
+    this.capacity = capacity
     this.insert = engine.prepare(
       `INSERT INTO trail (id, account_id, record) VALUES (?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET account_id = excluded.account_id, record = excluded.record`,
@@ -57,10 +57,10 @@ export class SqliteAuditTrail implements AuditTrail {
       this.insert.run(entry.id, entry.accountId, writeAuditEntry(entry))
     }
     for (const accountId of new Set(entries.map((entry) => entry.accountId))) {
-      const surplus = entriesIn(this.countOf.get(accountId)) - this.bounds.auditEntriesPerAccount
+      const surplus = entriesIn(this.countOf.get(accountId)) - this.capacity.auditEntriesPerAccount
       if (surplus > 0) this.dropOf.run(accountId, surplus)
     }
-    const surplus = entriesIn(this.size.get()) - this.bounds.auditEntries
+    const surplus = entriesIn(this.size.get()) - this.capacity.auditEntries
     if (surplus > 0) this.drop.run(surplus)
   }
 

@@ -1,6 +1,6 @@
 /**
- * News of changes that may make a cached look-up wrong: every change is a row of `changes`, written in the
- * transaction of the change itself; each process reads the new rows five times a second.
+ * Changes that make cached key look-ups stale. Each is a row of `changes`, written in the transaction of the change
+ * itself; each process reads new rows five times a second.
  */
 import type { KeyChange } from '../../store.js'
 import { numberIn, textOrNull, type Statement } from '../driver.js'
@@ -8,10 +8,10 @@ import type { Engine } from '../engine.js'
 
 /** Rows kept: 4,096 in 200 ms is 20,000 key changes a second. */
 const MOST_ROWS = 4_096
-/** Half of what `Store.subscribe` promises, so that one late timer does not break it. */
+/** Less than half of the time that `Store.subscribe` promises, so that one late timer does not exceed it. */
 const POLL_MS = 200
 
-/** The changes of one store, as one process writes and hears them. */
+/** The changes of one store, written and received by one process. */
 export class KeyChanges {
   private readonly engine: Engine
   private readonly mostRows: number
@@ -21,8 +21,8 @@ export class KeyChanges {
   private readonly since: Statement
   private readonly listeners = new Set<(change: KeyChange) => void>()
   private timer: NodeJS.Timeout | null = null
-  /** The last change that the listeners have heard of. */
-  private seen = 0
+  /** The last change that the listeners received. */
+  private received = 0
   private hasFailed = false
   private isClosed = false
 
@@ -37,13 +37,13 @@ export class KeyChanges {
     this.since = engine.prepare('SELECT place, digest FROM changes WHERE place > ? ORDER BY place')
   }
 
-  /** Writes a change; null is "anything may have changed". Only inside a transaction. */
+  /** Writes a change; null means that any key may have changed. Only inside a transaction. */
   note(digest: string | null): void {
     this.insert.run(digest)
     this.trim.run(this.mostRows)
   }
 
-  /** The result of a write; this process's own listeners hear of its change at once. */
+  /** Waits for a write, and passes its change to the listeners of this process at once. */
   async announced<T>(written: Promise<T>): Promise<T> {
     const result = await written
     if (this.timer !== null) this.poll()
@@ -55,7 +55,7 @@ export class KeyChanges {
     // A wrapper, so that one function subscribed twice is called twice and stopped once.
     const own = (change: KeyChange) => listener(change)
     if (this.timer === null && !this.isClosed) {
-      this.seen = this.engine.readNow('reading changes', () => this.lastPlace())
+      this.received = this.engine.readNow('reading changes', () => this.lastPlace())
       this.timer = setInterval(() => this.poll(), POLL_MS).unref()
     }
     this.listeners.add(own)
@@ -65,7 +65,7 @@ export class KeyChanges {
     }
   }
 
-  /** Calls nobody back any more. */
+  /** Removes all listeners. */
   close(): void {
     this.isClosed = true
     this.listeners.clear()
@@ -80,22 +80,22 @@ export class KeyChanges {
   private poll(): void {
     let changes: readonly KeyChange[]
     try {
-      changes = this.engine.readNow('reading changes', () => this.unheard())
+      changes = this.engine.readNow('reading changes', () => this.newChanges())
       this.hasFailed = false
     } catch {
-      // Listeners must stop trusting what they hold; their own look-ups report the failure itself.
+      // Listeners must drop their caches; their own look-ups report the failure.
       changes = this.hasFailed ? [] : [{ digest: null }]
       this.hasFailed = true
     }
     for (const change of changes) for (const listener of this.listeners) listener(change)
   }
 
-  private unheard(): readonly KeyChange[] {
+  private newChanges(): readonly KeyChange[] {
     const last = this.lastPlace()
-    const from = this.seen
+    const from = this.received
     if (last === from) return []
-    this.seen = last
-    // Fewer than before: another file is in the place of this one. Too many: some rows are gone already.
+    this.received = last
+    // The file was replaced if it has fewer changes than before; with too many, the oldest rows are removed already.
     if (last < from || last - from > this.mostRows) return [{ digest: null }]
     return this.since.all(from).map((row) => ({ digest: textOrNull(row, 'digest') }))
   }

@@ -1,5 +1,5 @@
 /**
- * Keys in SQLite. A digest is all that this engine ever has of a secret.
+ * Keys in SQLite. The engine has the digest of a secret, never the secret.
  */
 import type { ApiKey } from '../../../accounts/account.js'
 import { damaged } from '../../errors.js'
@@ -13,16 +13,16 @@ import type { Engine } from '../engine.js'
 import { intact, isName, pageOf, type PageStatements } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
 
-/** So much of a digest names a damaged key to an operator. */
+/** Digits of a digest that an error message shows. */
 const SHOWN_DIGITS = 12
 
-/** What the keys of a store are made of. */
+/** The parts of the store that keys need. */
 export interface KeysOptions {
   readonly engine: Engine
   readonly accounts: SqliteAccounts
-  readonly trail: SqliteAuditTrail
+  readonly auditTrail: SqliteAuditTrail
   readonly changes: KeyChanges
-  readonly bounds: StoreCapacity
+  readonly capacity: StoreCapacity
 }
 
 /** The part of `Store` that is about keys. */
@@ -62,23 +62,23 @@ export class SqliteKeys {
   async create(
     key: ApiKey,
     maxKeys: number | null,
-    told: readonly AuditEntry[],
+    auditEntries: readonly AuditEntry[],
   ): Promise<KeyOutcome> {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
-    const { engine, accounts, trail, changes, bounds } = this.options
+    const { engine, accounts, auditTrail, changes, capacity } = this.options
     return changes.announced(
       engine.writeDurably<KeyOutcome>('creating a key', () => {
         const owner = accounts.record(key.accountId)
         if (owner === null) return 'no_account'
         if (maxKeys !== null && owner.liveKeys >= maxKeys) return 'plan_limit'
-        if (this.count(key.accountId) >= bounds.keysPerAccount) return 'account_full'
-        // A digest once used is not written again: that could bring a revoked key back to life.
+        if (this.count(key.accountId) >= capacity.keysPerAccount) return 'account_full'
+        // A digest is never used twice: that could make a revoked key valid again.
         const isTaken = this.byDigest.get(key.digest) ?? this.byIdRow.get(key.id)
         if (isTaken !== undefined) return 'id_taken'
         this.insert.run(key.digest, key.id, key.accountId, writeKey(key))
         const liveKeys = owner.liveKeys + (key.revokedAtMs === undefined ? 1 : 0)
         accounts.write({ ...owner, liveKeys })
-        trail.addAll(told)
+        auditTrail.addAll(auditEntries)
         changes.note(key.digest)
         return 'created'
       }),
@@ -120,16 +120,16 @@ export class SqliteKeys {
     accountId: string,
     keyId: string,
     edit: KeyEdit,
-    told: AuditEntriesOf<ApiKey>,
+    entriesOf: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
-    const { engine, trail, changes } = this.options
+    const { engine, auditTrail, changes } = this.options
     return changes.announced(
       engine.writeDurably('changing a key', () => {
         const key = this.own(accountId, keyId)
         if (key === null || key.revokedAtMs !== undefined) return null
         const edited = editedKey(key, edit)
         this.update.run(writeKey(edited), key.digest)
-        trail.addAll(told(key, edited))
+        auditTrail.addAll(entriesOf(key, edited))
         changes.note(key.digest)
         return edited
       }),
@@ -140,9 +140,9 @@ export class SqliteKeys {
     accountId: string,
     keyId: string,
     atMs: number,
-    told: readonly AuditEntry[],
+    auditEntries: readonly AuditEntry[],
   ): Promise<boolean> {
-    const { engine, trail, changes } = this.options
+    const { engine, auditTrail, changes } = this.options
     return changes.announced(
       engine.writeDurably('revoking a key', () => {
         const key = this.own(accountId, keyId)
@@ -150,7 +150,7 @@ export class SqliteKeys {
         if (key.revokedAtMs !== undefined) return true
         this.update.run(writeKey({ ...key, revokedAtMs: atMs }), key.digest)
         this.addLive(accountId, -1)
-        trail.addAll(told)
+        auditTrail.addAll(auditEntries)
         changes.note(key.digest)
         return true
       }),
@@ -184,7 +184,7 @@ export class SqliteKeys {
   private addLive(accountId: string, keys: number): void {
     const { accounts } = this.options
     const owner = accounts.record(accountId)
-    if (owner === null) throw damaged(`account '${accountId}'`, 'it is gone, and has a key')
+    if (owner === null) throw damaged(`account '${accountId}'`, 'it is missing, and has a key')
     accounts.write({ ...owner, liveKeys: Math.max(0, owner.liveKeys + keys) })
   }
 
@@ -199,10 +199,10 @@ export class SqliteKeys {
     return row === undefined ? 0 : numberIn(row, 'keys')
   }
 
-  /** A key whose account is gone is damage, and not an unknown key. */
+  /** Null for an unknown digest. A key without its account is damaged, and not unknown. */
   private none(digest: string): null {
     if (this.byDigest.get(digest) === undefined) return null
-    throw damaged(shown(digest), 'its account is gone')
+    throw damaged(shown(digest), 'its account is missing')
   }
 }
 
@@ -212,8 +212,8 @@ function keyOf(row: Row): ApiKey {
 
 function keyIn(text: string, digest: string): ApiKey {
   const key = intact(shown(digest), () => readKey(text))
-  // The answer must be to this question and no other, whatever went wrong below.
-  if (key.digest !== digest) throw damaged(`key '${key.id}'`, 'its digest is not the one asked')
+  // A look-up must never return another key, even if an index is damaged.
+  if (key.digest !== digest) throw damaged(`key '${key.id}'`, 'it has another digest')
   return key
 }
 

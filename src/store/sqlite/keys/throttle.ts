@@ -43,12 +43,14 @@ export class SqliteThrottle implements ThrottleStore {
   }
 
   async forget(name: string): Promise<void> {
-    await this.engine.write('forgetting attempts', () => this.delete.run(name))
+    await this.engine.write('resetting a throttle', () => this.delete.run(name))
   }
 
   sweep(nowMs: number): Promise<number> {
     return inBatches(() =>
-      this.engine.write('sweeping attempts', () => Number(this.deleteFull.run(nowMs).changes)),
+      this.engine.write('removing full throttles', () =>
+        Number(this.deleteFull.run(nowMs).changes),
+      ),
     )
   }
 

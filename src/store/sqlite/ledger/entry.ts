@@ -8,7 +8,7 @@ import { isOutcome } from '../../../error-cause.js'
 import { HOPS, isDialect, isSource } from '../../records/read-entry.js'
 import { numberIn, numberOrNull, textIn, textOrNull, type Row, type Value } from '../driver.js'
 
-/** Each column, and what of an entry it holds, in the order of the table. */
+/** Each column and its value, in the order of the table. */
 const COLUMNS: readonly (readonly [name: string, value: (row: UsageRow) => Value | undefined])[] = [
   ['request_id', (row) => row.requestId],
   ['at_ms', (row) => finite(row.atMs)],
@@ -62,7 +62,7 @@ export function valuesOf(row: UsageRow): Value[] {
   return COLUMNS.map(([, value]) => value(row) ?? null)
 }
 
-/** A number that is none would be kept as null, and the entry refused. */
+/** SQLite stores NaN as NULL, which these columns do not allow. */
 function finite(value: number): number {
   return Number.isFinite(value) ? value : 0
 }
@@ -134,7 +134,7 @@ function usageIn(row: Row): Usage {
   return usage
 }
 
-/** The stages without a column of their own, in the order of `HOPS`; null is "not reached". */
+/** The times of stages without a column of their own, in the order of `HOPS`; null for a stage not reached. */
 function hopsText(hops: RowHops): string {
   // Half the time of JSON.stringify.
   const times = HOPS.map((stage) => {
@@ -179,7 +179,7 @@ function listIn(row: Row, name: string): readonly unknown[] {
   try {
     value = JSON.parse(text)
   } catch {
-    // The parser's own message quotes the text.
+    // The message of the parser would quote the text.
     throw new Error(`column '${name}' is not JSON`)
   }
   if (!Array.isArray(value)) throw new Error(`column '${name}' is not a list`)

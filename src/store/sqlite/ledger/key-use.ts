@@ -1,5 +1,5 @@
 /**
- * What keys used, as SQL. Runs in a thread of its own (background-worker.ts).
+ * Queries for the use of keys. They run in the background thread.
  */
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
 import type { KeyUse, KeyUseQuery } from '../../ledger.js'
@@ -13,11 +13,11 @@ import {
   ONE_KEY,
   pendingRows,
   values,
-  type Where,
+  type Condition,
 } from './read-sums.js'
-import { BUCKET_MS, MOST } from './sum-columns.js'
+import { BUCKET_MS, MAX_COUNTER } from './sum-columns.js'
 
-/** Spans whose days are kept in memory; each has as many entries as keys. */
+/** Spans cached in memory; each has as many entries as there are keys. */
 const MOST_SPANS = 8
 const SUMS = ['requests', 'cost_nano_usd', 'unpriced'].map(added).join(', ')
 
@@ -25,19 +25,19 @@ const SUMS = ['requests', 'cost_nano_usd', 'unpriced'].map(added).join(', ')
 type Span = Pick<KeyUseQuery, 'accountId' | 'model' | 'fromMs' | 'toMs'>
 
 /**
- * What each key used. Days that are over are added up once and kept in memory: ten thousand keys have hundreds of
- * thousands of rows. `days_changed` changes if such a day does.
+ * The use of each key. Sums of past days are cached, because ten thousand keys have hundreds of thousands of rows;
+ * `days_changed` tells whether a past day has changed since.
  */
 export class KeyUses {
   private readonly db: Connection
-  private readonly kept = new Map<string, readonly KeyUse[]>()
+  private readonly cached = new Map<string, readonly KeyUse[]>()
   private version: unknown = null
 
   constructor(db: Connection) {
     this.db = db
   }
 
-  /** What each key used on the days of a span. */
+  /** The use of each key on the days of a span. */
   of(query: KeyUseQuery): KeyUse[] {
     const { accountId, keyIds, model, most } = query
     const fromMs = bucketOf(query.fromMs, BUCKET_MS.day)
@@ -46,18 +46,18 @@ export class KeyUses {
     if (accountId !== null && keyIds !== undefined) {
       return this.each(span, keyIds)
     }
-    const uses = this.together(span)
+    const uses = this.ofAll(span)
     if (keyIds !== undefined) return uses.filter(({ keyId }) => keyIds.includes(keyId))
     return most === undefined ? uses : uses.sort(byCost).slice(0, most)
   }
 
-  private together(span: Span): KeyUse[] {
+  private ofAll(span: Span): KeyUse[] {
     const mark = this.db.prepare(`SELECT ${MARK_MS} AS at_ms`).get()
     const runningMs = mark === undefined ? 0 : bucketOf(numberIn(mark, 'at_ms'), BUCKET_MS.day)
     if (span.fromMs >= runningMs) return this.read(span)
-    const settled = this.settled({ ...span, toMs: Math.min(span.toMs, runningMs - BUCKET_MS.day) })
-    if (span.toMs < runningMs) return [...settled]
-    const uses = new Map(settled.map((use) => [nameOf(use), use]))
+    const past = this.ofPastDays({ ...span, toMs: Math.min(span.toMs, runningMs - BUCKET_MS.day) })
+    if (span.toMs < runningMs) return [...past]
+    const uses = new Map(past.map((use) => [nameOf(use), use]))
     for (const use of this.read({ ...span, fromMs: runningMs })) {
       const before = uses.get(nameOf(use))
       uses.set(nameOf(use), before === undefined ? use : sumOf(before, use))
@@ -65,18 +65,18 @@ export class KeyUses {
     return [...uses.values()]
   }
 
-  /** Days that are over, from memory if they have not changed since. */
-  private settled(span: Span): readonly KeyUse[] {
+  /** The use on past days, from the cache if no past day has changed. */
+  private ofPastDays(span: Span): readonly KeyUse[] {
     const version =
       this.db.prepare("SELECT value FROM meta WHERE name = 'days_changed'").get()?.['value'] ?? ''
-    if (version !== this.version) this.kept.clear()
+    if (version !== this.version) this.cached.clear()
     this.version = version
     const name = JSON.stringify([span.accountId, span.model, span.fromMs, span.toMs])
-    const uses = this.kept.get(name) ?? this.read(span)
-    this.kept.delete(name)
-    this.kept.set(name, uses)
-    const [oldest] = this.kept.keys()
-    if (this.kept.size > MOST_SPANS && oldest !== undefined) this.kept.delete(oldest)
+    const uses = this.cached.get(name) ?? this.read(span)
+    this.cached.delete(name)
+    this.cached.set(name, uses)
+    const [oldest] = this.cached.keys()
+    if (this.cached.size > MOST_SPANS && oldest !== undefined) this.cached.delete(oldest)
     return uses
   }
 
@@ -88,13 +88,13 @@ export class KeyUses {
       .map(useIn)
   }
 
-  /** Whether the span has at least a third of the days: then reading the narrow index of all days is quicker. */
+  /** Whether the span has at least a third of the days: then it is faster to read the covering index of all days. */
   private isWide({ fromMs, toMs }: Span): boolean {
     const days = this.db.prepare(
       `WITH RECURSIVE ${bucketsOf('days', '?1', '?2')} SELECT count(at) AS days FROM days`,
     )
     const count = (from: number, to: number) => numberIn(days.get(from, to) ?? {}, 'days')
-    return 3 * count(fromMs, toMs) >= count(0, MOST)
+    return 3 * count(fromMs, toMs) >= count(0, MAX_COUNTER)
   }
 
   private each(span: Span, keyIds: readonly string[]): KeyUse[] {
@@ -110,7 +110,7 @@ interface Select {
   readonly parameters: readonly Value[]
 }
 
-/** The uses of a span; `more` are conditions whose values follow the parameters. */
+/** Selects the use in a span; `more` are conditions whose values follow the parameters. */
 function selectUse(span: Span, more: readonly string[]): Select {
   const { conditions, parameters } = conditionsOf(span, more)
   return {
@@ -120,8 +120,8 @@ function selectUse(span: Span, more: readonly string[]): Select {
 }
 
 /**
- * The same, read from an index that has all columns and is in the order of keys: SQLite adds up without sorting
- * hundreds of thousands of rows. Each part is added up by itself, since a union is not in order.
+ * Selects the same from the covering index, which is in the order of keys: SQLite need not sort hundreds of thousands
+ * of rows. Days and pending hours are added up separately, because a union is not in order.
  */
 function selectWideUse(span: Span): Select {
   const { conditions, parameters } = conditionsOf(span, [])
@@ -137,7 +137,7 @@ function selectWideUse(span: Span): Select {
 }
 
 function conditionsOf({ accountId, model, fromMs, toMs }: Span, more: readonly string[]) {
-  const where: Where[] = []
+  const where: Condition[] = []
   if (model !== undefined) where.push(['model = ', model])
   if (accountId !== null) where.push(['account_id = ', accountId])
   const compared = [...where.map(([sql]) => sql), ...more]
@@ -154,7 +154,7 @@ function sumOf(one: KeyUse, other: KeyUse): KeyUse {
   return {
     ...one,
     requests: one.requests + other.requests,
-    costNanoUsd: Math.min(MOST, one.costNanoUsd + other.costNanoUsd),
+    costNanoUsd: Math.min(MAX_COUNTER, one.costNanoUsd + other.costNanoUsd),
     unpriced: one.unpriced + other.unpriced,
   }
 }
@@ -169,17 +169,17 @@ function useIn(row: Row): KeyUse {
   }
 }
 
-/** When each key of the account, or each of these keys, was last used. */
+/** The time of the last use of each key of the account, or of each of these keys. */
 export function lastUseOf(
   db: Connection,
   accountId: string,
   keyIds: readonly string[] | null,
 ): [keyId: string, atMs: number][] {
-  const pending = bucketsOf('hours', MARK_MS, String(MOST))
+  const pending = bucketsOf('hours', MARK_MS, String(MAX_COUNTER))
   const last = db.prepare(
     `WITH RECURSIVE ${pending} SELECT max(at_ms) AS at_ms FROM (
-       SELECT max(last_at_ms) AS at_ms FROM usage_days
-       WHERE account_id = ?1 AND key_id = ?2 AND start_ms = (
+       SELECT max(last_at_ms) AS at_ms FROM usage_days WHERE
+       account_id = ?1 AND key_id = ?2 AND start_ms = (
          SELECT max(start_ms) FROM usage_days WHERE account_id = ?1 AND key_id = ?2)
        UNION ALL
        SELECT max(last_at_ms) FROM hours CROSS JOIN usage_pending

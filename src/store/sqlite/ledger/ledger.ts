@@ -1,6 +1,7 @@
 /**
- * Limits, reservations and ledger entries in SQLite: every admission and settlement of one turn of the event
- * loop shares one transaction (transactions.ts), in which their arithmetic runs, so that limits hold across processes.
+ * The ledger in SQLite: admissions, settlements and entries. All of one turn of the event loop share a transaction
+ * (transactions.ts), in which the arithmetic of limits runs, so that limits hold across processes. Queries run in the
+ * background thread.
  */
 import type { UsageRow } from '../../../ledger/row.js'
 import type {
@@ -31,7 +32,7 @@ import { Reservations } from '../limits/reservations.js'
 import { isName } from '../read-records.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
 import type { ExportPlace } from './read-entries.js'
-import type { Pruned } from './roll-up.js'
+import type { Pruned } from './prune-usage.js'
 import { BUCKET_MS } from './sum-columns.js'
 
 /** Reservations settled or prolonged in one transaction; other writes run in between. */
@@ -68,7 +69,7 @@ export class SqliteLedger implements Ledger {
         if (result.admitted || !admission.demands.some(({ kind }) => kind === 'concurrent')) {
           return result
         }
-        // A process that died holds its slots no longer than its leases last.
+        // Slots of a killed process become free when its leases end.
         return this.freeSlots(nowMs) > 0 ? this.tryToAdmit(admission, nowMs) : result
       })
     } catch (error) {
@@ -141,15 +142,15 @@ export class SqliteLedger implements Ledger {
   }
 
   sums(query: SumQuery): Promise<UsageSum[]> {
-    return this.engine.background.ask('reading sums', 'sums', query)
+    return this.engine.background.run('reading sums', 'sums', query)
   }
 
   entries(query: EntryQuery): Promise<EntryPage> {
-    return this.engine.background.ask('reading rows', 'rows', query)
+    return this.engine.background.run('reading ledger entries', 'entries', query)
   }
 
   entry(accountId: string | null, requestId: string): Promise<UsageRow | null> {
-    return this.engine.read('reading a row', () => {
+    return this.engine.read('reading a ledger entry', () => {
       const found = isName(requestId) ? this.selectEntry.get(requestId) : undefined
       if (found === undefined) return null
       const row = entryIn(found)
@@ -159,7 +160,7 @@ export class SqliteLedger implements Ledger {
 
   async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
     for (let after: ExportPlace = [sinceMs, '']; ;) {
-      const batch = await this.engine.background.ask('exporting rows', 'exported', after)
+      const batch = await this.engine.background.run('exporting ledger entries', 'exported', after)
       if (batch.rows.length > 0) yield batch.rows
       if (batch.next === null) return
       after = batch.next
@@ -167,7 +168,7 @@ export class SqliteLedger implements Ledger {
   }
 
   keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
-    return this.engine.background.ask('reading what keys used', 'keyUse', query)
+    return this.engine.background.run('reading the use of keys', 'keyUse', query)
   }
 
   async lastUse(
@@ -175,7 +176,7 @@ export class SqliteLedger implements Ledger {
     keyIds?: readonly string[],
   ): Promise<ReadonlyMap<string, number>> {
     return new Map(
-      await this.engine.background.ask('reading last uses', 'lastUse', accountId, keyIds ?? null),
+      await this.engine.background.run('reading last uses', 'lastUse', accountId, keyIds ?? null),
     )
   }
 
@@ -184,12 +185,12 @@ export class SqliteLedger implements Ledger {
     sums: readonly UsageSum[],
     lastUse: ReadonlyMap<string, number>,
   ): Promise<void> {
-    return this.engine.background.ask('putting sums', 'put', by, sums, lastUse)
+    return this.engine.background.run('putting sums', 'putSums', { by, sums, lastUse })
   }
 
   async *budgets(): AsyncIterable<readonly BudgetSpent[]> {
     for (let after: readonly [account: string, subject: string] = ['', '']; ;) {
-      const batch = await this.engine.background.ask('reading budgets', 'budgets', after)
+      const batch = await this.engine.background.run('reading budgets', 'budgets', after)
       if (batch.spent.length > 0) yield batch.spent
       if (batch.next === null) return
       after = batch.next
@@ -209,9 +210,9 @@ export class SqliteLedger implements Ledger {
     hoursBeforeMs,
     daysBeforeMs,
   }: Retention): Promise<number> {
-    await this.engine.background.ask(
-      'counting usage',
-      'count',
+    await this.engine.background.run(
+      'adding up usage',
+      'rollUp',
       Math.max(hoursBeforeMs, daysBeforeMs),
     )
     const rows = await this.pruned('entries', rowsBeforeMs)
@@ -221,10 +222,10 @@ export class SqliteLedger implements Ledger {
     return rows
   }
 
-  /** Removes a batch at a time, so that other questions are answered in between. */
+  /** Removes a batch at a time, so that other tasks run in between; the total. */
   private async pruned(what: Pruned, beforeMs: number): Promise<number> {
     for (let count = 0; ;) {
-      const removed = await this.engine.background.ask('pruning', 'prune', what, beforeMs)
+      const removed = await this.engine.background.run('pruning', 'prune', what, beforeMs)
       if (removed === 0) return count
       count += removed
     }
@@ -263,7 +264,7 @@ export class SqliteLedger implements Ledger {
     } else if (reservation?.takenFrom === 'nothing') {
       this.limits.charge(entry, reservation.demands)
     }
-    this.engine.background.note(this.daysBeforeMs)
+    this.engine.background.scheduleRollUp(this.daysBeforeMs)
     return 'settled'
   }
 

@@ -1,6 +1,6 @@
 /**
- * Pages of entries, their export, and budgets, as SQL. Runs in a thread of its own (background-worker.ts), so that no
- * query, however wide, holds up the event loop.
+ * Queries for pages of entries, their export, and budgets. They run in the background thread, so that a slow query does
+ * not block the event loop.
  */
 import { outcomesOf } from '../../../error-cause.js'
 import type { UsageRow } from '../../../ledger/row.js'
@@ -8,34 +8,34 @@ import type { BudgetSpent, EntryPage, EntryQuery } from '../../ledger.js'
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { entryIn } from './entry.js'
 
-/** Entries looked at for one page; if no more match, the page is short and says where it stopped. */
-const MOST_LOOKED_AT = 10_000
+/** Maximum number of entries read for one page: if few of them match, the page is short, and its cursor continues. */
+const MAX_SCANNED = 10_000
 /** Entries of one batch of the export. */
 const EXPORT_BATCH = 500
 /** Limits of one batch of budgets. */
 const BUDGET_BATCH = 500
-/** The time and request of the last entry that was looked at. */
+/** A cursor: the time and the request of the last entry that was read. */
 const CURSOR = /^(\d{1,16})_(.{1,400})$/s
 
-/** Where a batch of the export begins: behind this entry. */
+/** The entry after which a batch of the export begins. */
 export type ExportPlace = readonly [atMs: number, requestId: string]
 
-/** A batch of the export, and where the next one begins; null behind the last. */
+/** A batch of the export, and the entry after which the next one begins; null if there is none. */
 export interface ExportBatch {
   readonly rows: readonly UsageRow[]
   readonly next: ExportPlace | null
 }
 
-/** A batch of budgets, and where the next one begins; null behind the last. */
+/** A batch of budgets, and the limit after which the next one begins; null if there is none. */
 export interface BudgetBatch {
   readonly spent: readonly BudgetSpent[]
   readonly next: readonly [account: string, subject: string] | null
 }
 
 /** A condition of a query and its value. */
-type Where = readonly [sql: string, value: Value]
+type Condition = readonly [sql: string, value: Value]
 
-/** Whether the page is found by `entry_places`, which has the entries that are counted. */
+/** Whether the query reads `entry_places`, which lacks entries that the roll-up has not added yet. */
 export function isByOwner(query: EntryQuery): boolean {
   return query.keyId !== undefined || (query.accountId !== null && !isFailure(query))
 }
@@ -45,34 +45,35 @@ export function pageOf(db: Connection, query: EntryQuery): EntryPage {
   const cursor = query.after === null ? null : CURSOR.exec(query.after)
   if (query.after !== null && cursor === null) return { entries: [], next: null }
   const filter = filterOf(query)
-  const { from, at, condition, owner } = placesOf(query)
-  const range: Where[] = []
+  const { from, at, condition, owner } = sourceOf(query)
+  const range: Condition[] = []
   if (query.fromMs !== undefined) range.push([`${at} >= ?`, query.fromMs])
   if (query.toMs !== undefined) range.push([`${at} < ?`, query.toMs])
-  // Entries of one millisecond are in the order of their ids, as in every engine; an index has no more than the time.
-  const isBehind = cursor === null ? '' : `AND ${at} <= ? AND (${at}, entry.request_id) < (?, ?)`
-  const behind = cursor === null ? [] : [Number(cursor[1]), Number(cursor[1]), cursor[2] ?? '']
-  const isHit = filter.map(([sql]) => sql).join(' AND ') || '1'
+  // Entries of one millisecond are in the order of their ids, as in Redis; the indexes have only the time.
+  const isAfter = cursor === null ? '' : `AND ${at} <= ? AND (${at}, entry.request_id) < (?, ?)`
+  const cursorValues =
+    cursor === null ? [] : [Number(cursor[1]), Number(cursor[1]), cursor[2] ?? '']
+  const matches = filter.map(([sql]) => sql).join(' AND ') || '1'
   const found = db
     .prepare(
-      `SELECT ${at} AS at_ms, entry.seq, entry.request_id, ${isHit} AS hit FROM ${from}
-       WHERE ${[condition, ...range.map(([sql]) => sql)].join(' AND ')} ${isBehind}
-       ORDER BY ${at} DESC, entry.request_id DESC LIMIT ${MOST_LOOKED_AT}`,
+      `SELECT ${at} AS at_ms, entry.seq, entry.request_id, ${matches} AS is_match FROM ${from} WHERE
+       ${[condition, ...range.map(([sql]) => sql)].join(' AND ')} ${isAfter}
+       ORDER BY ${at} DESC, entry.request_id DESC LIMIT ${MAX_SCANNED}`,
     )
-    .iterate(...values(filter), ...owner, ...values(range), ...behind)
+    .iterate(...values(filter), ...owner, ...values(range), ...cursorValues)
   return pageIn(db, found, query.limit)
 }
 
-/** Where the entries of a page are found: by the index that leaves the fewest to look at. */
-interface Places {
+/** The tables and the index that a page is read from: the index with the fewest entries that do not match. */
+interface Source {
   readonly from: string
-  /** The column with the time. */
+  /** The column with the time of an entry. */
   readonly at: string
   readonly condition: string
   readonly owner: readonly Value[]
 }
 
-function placesOf(query: EntryQuery): Places {
+function sourceOf(query: EntryQuery): Source {
   if (isByOwner(query)) {
     return {
       from: 'entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq',
@@ -88,36 +89,36 @@ function placesOf(query: EntryQuery): Places {
   return { from, at: 'entry.at_ms', condition, owner: [] }
 }
 
-/** Reads on until the page is full, and one further, so that the last page is known as such. */
+/** Reads rows until the page is full. One more row shows whether there is another page. */
 function pageIn(db: Connection, found: Iterable<Row>, limit: number): EntryPage {
   const entry = db.prepare('SELECT * FROM ledger_entries WHERE seq = ?')
-  const hits: number[] = []
-  let lookedAt = 0
+  const matching: number[] = []
+  let scanned = 0
   let last = ''
   for (const row of found) {
     const seq = numberIn(row, 'seq')
-    lookedAt += 1
-    if (row['hit'] === 1) {
-      if (hits.length === limit) return { entries: entriesOf(hits), next: last }
-      hits.push(seq)
+    scanned += 1
+    if (row['is_match'] === 1) {
+      if (matching.length === limit) return { entries: entriesOf(matching), next: last }
+      matching.push(seq)
     }
     last = `${numberIn(row, 'at_ms')}_${textIn(row, 'request_id')}`
   }
-  return { entries: entriesOf(hits), next: lookedAt < MOST_LOOKED_AT ? null : last }
+  return { entries: entriesOf(matching), next: scanned < MAX_SCANNED ? null : last }
 
   function entriesOf(seqs: readonly number[]): UsageRow[] {
     return seqs.flatMap((seq) => {
-      // One that was pruned in between is left out.
+      // The entry may have been pruned since.
       const whole = entry.get(seq)
       return whole === undefined ? [] : [entryIn(whole)]
     })
   }
 }
 
-function filterOf(query: EntryQuery): Where[] {
+function filterOf(query: EntryQuery): Condition[] {
   const { model, modelAsked, upstream, status, failed, keyId, accountId } = query
   const { outcome, cause, ingress, label, clientRequestId } = query
-  const filter: Where[] = []
+  const filter: Condition[] = []
   if (model !== undefined) filter.push(['model = ?', model])
   if (modelAsked !== undefined) filter.push(['model_asked IS ?', modelAsked])
   if (upstream !== undefined) filter.push(['upstream IS ?', upstream])
@@ -137,18 +138,18 @@ function filterOf(query: EntryQuery): Where[] {
   return filter
 }
 
-/** Whether the query is for failures only; every status but 200 is that of a failure. */
+/** Whether the query is for failures only; every status other than 200 is that of a failure. */
 function isFailure({ failed, status, outcome, cause }: EntryQuery): boolean {
   if (failed === true || cause !== undefined) return true
   return (status !== undefined && status !== 200) || (outcome !== undefined && outcome !== 'ok')
 }
 
-/** Entries from a place on, oldest first. */
+/** The next entries of the export, oldest first. */
 export function exported(db: Connection, after: ExportPlace): ExportBatch {
   const rows = db
     .prepare(
-      `SELECT * FROM ledger_entries INDEXED BY entries_by_time
-       WHERE (at_ms, request_id) > (?, ?) ORDER BY at_ms, request_id LIMIT ${EXPORT_BATCH}`,
+      `SELECT * FROM ledger_entries INDEXED BY entries_by_time WHERE
+       (at_ms, request_id) > (?, ?) ORDER BY at_ms, request_id LIMIT ${EXPORT_BATCH}`,
     )
     .all(...after)
   const last = rows.length < EXPORT_BATCH ? undefined : rows.at(-1)
@@ -158,15 +159,15 @@ export function exported(db: Connection, after: ExportPlace): ExportBatch {
   }
 }
 
-/** What is spent of budgets, what is reserved included. */
+/** The amounts spent of budgets, including those reserved. */
 export function budgetsOf(
   db: Connection,
   after: readonly [account: string, subject: string],
 ): BudgetBatch {
   const rows = db
     .prepare(
-      `SELECT account_id, subject, day, day_spent, month, month_spent FROM limits
-       WHERE (account_id, subject) > (?, ?) ORDER BY account_id, subject LIMIT ${BUDGET_BATCH}`,
+      `SELECT account_id, subject, day, day_spent, month, month_spent FROM limits WHERE
+       (account_id, subject) > (?, ?) ORDER BY account_id, subject LIMIT ${BUDGET_BATCH}`,
     )
     .all(...after)
   const last = rows.length < BUDGET_BATCH ? undefined : rows.at(-1)
@@ -188,6 +189,6 @@ function spentIn(row: Row): BudgetSpent[] {
   return [of('usd_day', 'day'), of('usd_month', 'month')].filter(({ nanoUsd }) => nanoUsd > 0)
 }
 
-function values(of: readonly Where[]): Value[] {
+function values(of: readonly Condition[]): Value[] {
   return of.map(([, value]) => value)
 }

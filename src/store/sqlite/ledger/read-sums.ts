@@ -1,19 +1,19 @@
 /**
- * Sums of usage, as SQL. Runs in a thread of its own (background-worker.ts).
+ * Queries for sums of usage. They run in the background thread.
  */
 import type { SumQuery, UsageSum } from '../../ledger.js'
 import type { Connection, Value } from '../driver.js'
-import { ALL_KEYS, BUCKET_MS, COUNTER_COLUMNS, MOST, sumIn } from './sum-columns.js'
+import { ALL_KEYS, BUCKET_MS, COUNTER_COLUMNS, MAX_COUNTER, sumIn } from './sum-columns.js'
 
 /** A condition of a query and its value. */
-export type Where = readonly [sql: string, value: Value]
+export type Condition = readonly [sql: string, value: Value]
 
-/** The hour that the last row included in days is of. */
+/** The start of the last hour that days include. */
 export const MARK_MS = '(SELECT start_ms FROM days_mark)'
 
 /**
- * The buckets of a table from one time to another, found by one index step each; the primary key begins with
- * the time, so that a year of buckets is not read for one account's.
+ * A common table expression: the buckets of a table from one time to another. Each takes one step in the primary key,
+ * which begins with the time, so that a query for one account does not read the rows of all accounts.
  */
 export function bucketsOf(name: 'hours' | 'days', from: string, to: string): string {
   const table = `usage_${name}`
@@ -25,15 +25,15 @@ export function bucketsOf(name: 'hours' | 'days', from: string, to: string): str
     )`
 }
 
-/** Rows of hours from ?1 to ?2 that meet the conditions. */
+/** Selects rows of hours from ?1 to ?2 that match the conditions. */
 function hourRows(conditions: string): string {
   return `WITH RECURSIVE ${bucketsOf('hours', '?1', '?2')}
     SELECT usage_hours.* FROM hours CROSS JOIN usage_hours ON start_ms = at AND ${conditions}`
 }
 
 /**
- * Sums of the days from ?1 to ?2 that meet the conditions: what is in `usage_days`, and the hours that are not
- * included there yet. There may be several rows of one day, key and model.
+ * Selects sums of the days from ?1 to ?2 that match the conditions: rows of `usage_days`, and the hours that they do
+ * not include yet. There may be several rows of one day, key and model.
  */
 export function dayRows(conditions: string): string {
   return `WITH RECURSIVE ${bucketsOf('days', '?1', '?2')}
@@ -42,7 +42,7 @@ export function dayRows(conditions: string): string {
     SELECT * FROM (${pendingRows(conditions)})`
 }
 
-/** The hours of the days from ?1 to ?2 that `usage_days` does not include yet, with the start of their day. */
+/** Selects the hours of the days from ?1 to ?2 that `usage_days` does not include yet, with the start of their day. */
 export function pendingRows(conditions: string): string {
   const lastHour = `?2 + ${BUCKET_MS.day - 1}`
   return `WITH RECURSIVE ${bucketsOf('hours', `max(?1, ${MARK_MS})`, lastHour)}
@@ -52,7 +52,7 @@ export function pendingRows(conditions: string): string {
 
 const DAY_COLUMNS = `account_id, key_id, model, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
 
-/** Rows of one key, and not those of all keys of an account. */
+/** The condition for rows of one key; other rows have the sums of all keys of an account. */
 export const ONE_KEY = `key_id <> '${ALL_KEYS}'`
 
 /** Sums, in order of time. */
@@ -63,7 +63,7 @@ export function sumsOf(db: Connection, query: SumQuery): UsageSum[] {
   const isByModel = per === 'model' && keyId === undefined
   const owner = isByModel ? (query.accountId ?? '') : query.accountId
   const key = isByModel ? (owner === '' ? '' : ALL_KEYS) : keyId
-  const more: Where[] = []
+  const more: Condition[] = []
   if (model !== undefined) more.push(['model = ', model])
   if (owner !== null) more.push(['account_id = ', owner])
   if (key !== undefined) more.push(['key_id = ', key])
@@ -87,15 +87,15 @@ export function sumsOf(db: Connection, query: SumQuery): UsageSum[] {
 
 /** The sum of a counter. */
 export function added(column: string): string {
-  return `min(${MOST}, total(${column})) AS ${column}`
+  return `min(${MAX_COUNTER}, total(${column})) AS ${column}`
 }
 
 /** The values to bind. */
-export function values(of: readonly Where[]): Value[] {
+export function values(of: readonly Condition[]): Value[] {
   return of.map(([, value]) => value)
 }
 
-/** Where the bucket begins that a time is in. */
+/** The start of the bucket that contains a time. */
 export function bucketOf(atMs: number, lengthMs: number): number {
   return Math.floor(Math.max(0, atMs) / lengthMs) * lengthMs
 }

@@ -1,12 +1,13 @@
 /**
- * What is derived from ledger entries: the index of entries by account and key, and the sums of hours and days.
- * Entries behind the last counted one (`counted_seq`) are added a batch at a time, in the transaction that moves the
- * mark; any process counts the entries of all. Hours that are over are added to their day in the same way
- * (`days_mark`). All of it runs in the thread of background-worker.ts, which waits for the write lock.
+ * Adds ledger entries to the tables that are derived from them: the index by account and key (`entry_places`) and the
+ * sums of hours and days.
+ *
+ * `counted_seq` is the last entry that the tables include; a batch of the next entries is added in the transaction
+ * that moves it. Any process adds the entries of all processes. Hours that are over are added to their day in the same
+ * way, up to the row of hours in `days_mark`. The code runs in the background thread and waits there for the write
+ * lock.
  */
 import { randomUUID } from 'node:crypto'
-import { CAUSES } from '../../../error-cause.js'
-import type { UsageSum } from '../../ledger.js'
 import {
   numberIn,
   textIn,
@@ -20,91 +21,95 @@ import {
   BUCKET_MS,
   COUNTER_COLUMNS,
   COUNTERS,
-  FIRST_CONTENT_COLUMNS,
-  MOST,
+  MAX_COUNTER,
   TABLE_OF,
   type Bucket,
 } from './sum-columns.js'
 
-/** What is removed: entries, or sums of hours or days. */
-export type Pruned = 'entries' | Bucket
-
-/** Entries counted in one transaction: a quarter of those that wait, within these bounds. The largest takes about 15 ms. */
+/**
+ * Entries counted in one transaction: a quarter of those that wait, within these limits. The largest batch holds the
+ * write lock for about 40 ms.
+ */
 const LEAST_COUNTED = 100
 const MOST_COUNTED = 5_000
 /** Rows of hours added to their days in one transaction. */
 const MOST_MOVED = 200
-/** Rows put or removed in one transaction. */
-const BATCH = 200
 
-const PLACE = 'start_ms, account_id, key_id, model'
-const COLUMNS = `${PLACE}, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
+/** The primary key of a row of sums. */
+export const SUM_KEY = 'start_ms, account_id, key_id, model'
+/** All columns of a row of sums. */
+export const SUM_COLUMNS = `${SUM_KEY}, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
+/** The last row of hours that days include. */
+export const DAYS_MARK = `(SELECT ${SUM_KEY} FROM days_mark)`
+/** The counters of several rows, added up. */
+export const TOTALS = COUNTER_COLUMNS.map(
+  (column) => `CAST(min(${MAX_COUNTER}, total(${column})) AS INTEGER)`,
+).join(', ')
+
 const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded.last_at_ms), ${COUNTER_COLUMNS.map(
   (column) => `${column} = ${column} + excluded.${column}`,
 ).join(', ')}`
-const MARK = `(SELECT ${PLACE} FROM days_mark)`
-const ADDED_UP = COUNTER_COLUMNS.map(
-  (column) => `CAST(min(${MOST}, total(${column})) AS INTEGER)`,
-).join(', ')
 
 /**
  * Sums of one batch by hour, model and owner: a key, then all keys of an account, then all accounts. They are in
  * memory: the write lock is not held while they are computed.
  */
-const BATCH_TABLE = `CREATE TEMP TABLE batch (${COLUMNS})`
+const BATCH_TABLE = `CREATE TEMP TABLE batch (${SUM_COLUMNS})`
 const SUM_BATCH = [
   `INSERT INTO batch SELECT at_ms / ${BUCKET_MS.hour} * ${BUCKET_MS.hour}, account_id, key_id, model,
     max(at_ms), ${COUNTERS.map(([, expression]) => expression).join(', ')}
   FROM ledger_entries WHERE seq > ? AND seq <= ? GROUP BY 1, 2, 3, 4`,
-  `INSERT INTO batch SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${ADDED_UP}
+  `INSERT INTO batch SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${TOTALS}
   FROM batch GROUP BY 1, 2, 4`,
-  `INSERT INTO batch SELECT start_ms, '', '', model, max(last_at_ms), ${ADDED_UP}
+  `INSERT INTO batch SELECT start_ms, '', '', model, max(last_at_ms), ${TOTALS}
   FROM batch WHERE key_id = '${ALL_KEYS}' GROUP BY 1, 4`,
 ] as const
 const INDEX_BATCH = `INSERT OR IGNORE INTO entry_places SELECT owner, at_ms, seq FROM (
     SELECT account_id AS owner, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
     UNION ALL SELECT key_id, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
   ) ORDER BY owner, at_ms, seq`
-const ADD_HOURS = `INSERT INTO usage_hours (${COLUMNS}) SELECT ${COLUMNS} FROM batch WHERE true ${UPDATES}`
-/** Days get only the hours that they include already. */
-const ADD_LATE_HOURS = `INSERT INTO usage_days (${COLUMNS})
-  SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, max(last_at_ms), ${ADDED_UP}
-  FROM batch WHERE (${PLACE}) <= ${MARK} GROUP BY 1, 2, 3, 4 ${UPDATES}`
+const ADD_HOURS = `INSERT INTO usage_hours (${SUM_COLUMNS}) SELECT ${SUM_COLUMNS} FROM batch WHERE true ${UPDATES}`
+/** Adds entries of hours that their day includes already. */
+const ADD_LATE_HOURS = `INSERT INTO usage_days (${SUM_COLUMNS})
+  SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, max(last_at_ms), ${TOTALS}
+  FROM batch WHERE (${SUM_KEY}) <= ${DAYS_MARK} GROUP BY 1, 2, 3, 4 ${UPDATES}`
 
 /** The sums of accounts for a table that has only those of keys. */
 function addAccounts(by: Bucket): string {
-  return `INSERT INTO ${TABLE_OF[by]} (${COLUMNS})
-    SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${ADDED_UP}
+  return `INSERT INTO ${TABLE_OF[by]} (${SUM_COLUMNS})
+    SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${TOTALS}
     FROM ${TABLE_OF[by]} WHERE account_id <> '' GROUP BY 1, 2, 4;`
 }
 
-/** The last of the next rows of hours, behind a place and before a time. The place is bound: SQLite seeks it then. */
-const NEXT_PLACE = `SELECT ${PLACE} FROM (
-    SELECT ${PLACE} FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?) AND start_ms < ?
-    ORDER BY ${PLACE} LIMIT ${MOST_MOVED}
+/** The last of the next rows of hours after a key and before a time. SQLite seeks the key because it is bound. */
+const NEXT_HOUR = `SELECT ${SUM_KEY} FROM (
+    SELECT ${SUM_KEY} FROM usage_hours WHERE (${SUM_KEY}) > (?, ?, ?, ?) AND start_ms < ?
+    ORDER BY ${SUM_KEY} LIMIT ${MOST_MOVED}
   ) ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`
-/** Adds the rows of hours from one place to another to their days. */
-const MOVE_HOURS = `INSERT INTO usage_days (${COLUMNS})
+/** Adds the rows of hours from one key to another to their days. */
+const MOVE_HOURS = `INSERT INTO usage_days (${SUM_COLUMNS})
   SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, last_at_ms,
     ${COUNTER_COLUMNS.join(', ')}
-  FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?) AND (${PLACE}) <= (?, ?, ?, ?) ${UPDATES}`
+  FROM usage_hours WHERE (${SUM_KEY}) > (?, ?, ?, ?) AND (${SUM_KEY}) <= (?, ?, ?, ?) ${UPDATES}`
 
-const LAST_HOUR = `SELECT ${PLACE} FROM usage_hours
+/** The last row of hours. */
+export const LAST_HOUR = `SELECT ${SUM_KEY} FROM usage_hours
   ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`
 
-/** Gives a store of version 1 the sums of accounts. Days include all hours then, so that both have the same. */
+/** Gives a store of version 1 the sums of accounts. Days then include all hours, so that both have the same sums. */
 export const ADD_ACCOUNT_SUMS = `
-  INSERT INTO usage_days (${COLUMNS})
+  INSERT INTO usage_days (${SUM_COLUMNS})
   SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, last_at_ms,
     ${COUNTER_COLUMNS.join(', ')}
-  FROM usage_hours WHERE (${PLACE}) > ${MARK} ${UPDATES};
-  UPDATE days_mark SET (${PLACE}) = (${LAST_HOUR}) WHERE EXISTS (${LAST_HOUR});
+  FROM usage_hours WHERE (${SUM_KEY}) > ${DAYS_MARK} ${UPDATES};
+  UPDATE days_mark SET (${SUM_KEY}) = (${LAST_HOUR}) WHERE EXISTS (${LAST_HOUR});
   ${addAccounts('hour')}
   ${addAccounts('day')}`
 
-/** The derived tables of one store, on a connection of their own. Every method throws what SQLite reports. */
+/** The derived tables of one store, over a connection of the thread. Every method throws the error of SQLite. */
 export class RollUp {
-  private readonly db: Connection
+  /** The connection of the background thread. */
+  readonly db: Connection
   private readonly begin: Statement
   private readonly mark: Statement
   private readonly end: Statement
@@ -119,7 +124,7 @@ export class RollUp {
   private readonly addLateHours: Statement
   private readonly touchDays: Statement
   private readonly daysMark: Statement
-  private readonly nextPlace: Statement
+  private readonly nextHour: Statement
   private readonly moveHours: Statement
   private readonly setDaysMark: Statement
 
@@ -145,84 +150,50 @@ export class RollUp {
     this.touchDays = db.prepare(
       "INSERT OR REPLACE INTO meta (name, value) VALUES ('days_changed', ?)",
     )
-    this.daysMark = db.prepare(`SELECT ${PLACE} FROM days_mark`)
-    this.nextPlace = db.prepare(NEXT_PLACE)
+    this.daysMark = db.prepare(`SELECT ${SUM_KEY} FROM days_mark`)
+    this.nextHour = db.prepare(NEXT_HOUR)
     this.moveHours = db.prepare(MOVE_HOURS)
     this.setDaysMark = db.prepare(
       'UPDATE days_mark SET start_ms = ?, account_id = ?, key_id = ?, model = ?',
     )
   }
 
-  /** Counts all that was written before, by any process. */
+  /** Adds all entries that any process has written before the call. */
   catchUp(): void {
-    let from = seqIn(this.mark.get())
-    // What is written from now on is not waited for: under load there would always be more.
+    let from = this.counted()
+    // Entries written from now on are left for the next call: under load there are always more.
     const last = this.end.get(from)?.['seq']
     if (typeof last !== 'number') return
     while (from < last) {
       const share = Math.floor((last - from) / 4)
       const size = Math.max(LEAST_COUNTED, Math.min(MOST_COUNTED, share))
       this.count(from, Math.min(last, from + size))
-      from = seqIn(this.mark.get())
+      from = this.counted()
     }
   }
 
-  /** Adds the hours that began before to their days. */
+  /** Adds the hours that began before a time to their days. */
   addToDays(startedBeforeMs: number): void {
     for (let isDone = false; !isDone;) {
       isDone = this.write(() => {
-        const mark = placeIn(this.daysMark.get())
-        const next = this.nextPlace.get(...mark, startedBeforeMs)
+        const mark = keyIn(this.daysMark.get())
+        const next = this.nextHour.get(...mark, startedBeforeMs)
         if (next === undefined) return true
-        this.moveHours.run(...mark, ...placeIn(next))
-        this.setDaysMark.run(...placeIn(next))
+        this.moveHours.run(...mark, ...keyIn(next))
+        this.setDaysMark.run(...keyIn(next))
         return false
       })
     }
   }
 
-  /** See `Ledger.putSums`. Days that are put include their hours: no hour is added to them again. */
-  put(by: Bucket, sums: readonly UsageSum[], lastUse: ReadonlyMap<string, number>): void {
-    this.catchUp()
-    this.addToDays(Number.MAX_SAFE_INTEGER)
-    const table = TABLE_OF[by]
-    const lastHour = this.db.prepare(LAST_HOUR)
-    const put = this.db.prepare(
-      `INSERT OR REPLACE INTO ${table} (${COLUMNS})
-       VALUES (?, ?, ?, ?, ?, ${COUNTER_COLUMNS.map(() => '?').join(', ')})`,
-    )
-    // What all keys of an account used, and all accounts, is that of its parts.
-    const total = (owner: string, condition: string) =>
-      this.db.prepare(
-        `INSERT OR REPLACE INTO ${table} (${COLUMNS})
-         SELECT start_ms, ${owner}, model, max(last_at_ms), ${ADDED_UP}
-         FROM ${table} WHERE start_ms = ?1 AND model = ?2 AND ${condition} GROUP BY start_ms, model`,
-      )
-    const ofAccount = total(
-      `account_id, '${ALL_KEYS}'`,
-      `account_id = ?3 AND key_id <> '${ALL_KEYS}'`,
-    )
-    const ofAll = total("'', ''", `account_id <> '' AND key_id = '${ALL_KEYS}'`)
-    for (let at = 0; at < sums.length; at += BATCH) {
-      this.write(() => {
-        for (const sum of sums.slice(at, at + BATCH)) {
-          put.run(...putValues(sum, by, lastUse))
-          ofAccount.run(sum.startMs, sum.model, sum.accountId)
-          ofAll.run(sum.startMs, sum.model)
-        }
-        this.touchDays.run(randomUUID())
-        const last = lastHour.get()
-        if (last !== undefined) this.setDaysMark.run(...placeIn(last))
-      })
-    }
+  /** The last entry that the tables include. Throws an Error if it is missing. */
+  counted(): number {
+    return seqIn(this.mark.get())
   }
 
-  /**
-   * Removes up to `BATCH` entries that arrived before, or buckets that ended before; how many. Entries that are not
-   * counted yet, and hours that their day does not include yet, stay.
-   */
-  prune(what: Pruned, beforeMs: number): number {
-    return what === 'entries' ? this.pruneEntries(beforeMs) : this.pruneSums(what, beforeMs)
+  /** Records that sums of days have changed that are over; `KeyUses` keeps such days in memory. */
+  daysChanged(): void {
+    this.touchDays.run(randomUUID())
   }
 
   private count(from: number, to: number): void {
@@ -232,52 +203,19 @@ export class RollUp {
     this.sumAll.run()
     this.write(() => {
       // Another process may have counted meanwhile.
-      if (seqIn(this.mark.get()) !== from) return
+      if (this.counted() !== from) return
       this.addHours.run()
       if (this.isLate.get() !== undefined) {
         this.addLateHours.run()
-        this.touchDays.run(randomUUID())
+        this.daysChanged()
       }
       this.indexBatch.run(from, to)
       this.setMark.run(String(to))
     })
   }
 
-  private pruneEntries(beforeMs: number): number {
-    const old = this.db.prepare(
-      `SELECT seq, at_ms, account_id, key_id FROM ledger_entries
-       WHERE at_ms < ? AND seq <= ? ORDER BY at_ms LIMIT ${BATCH}`,
-    )
-    const remove = this.db.prepare('DELETE FROM ledger_entries WHERE seq = ?')
-    const unplace = this.db.prepare(
-      'DELETE FROM entry_places WHERE owner IN (?, ?) AND at_ms = ? AND seq = ?',
-    )
-    return this.write(() => {
-      const rows = old.all(beforeMs, seqIn(this.mark.get()))
-      for (const row of rows) {
-        const seq = numberIn(row, 'seq')
-        const [account, key] = [textIn(row, 'account_id'), textIn(row, 'key_id')]
-        unplace.run(account, key, numberIn(row, 'at_ms'), seq)
-        remove.run(seq)
-      }
-      return rows.length
-    })
-  }
-
-  private pruneSums(by: Bucket, beforeMs: number): number {
-    const table = TABLE_OF[by]
-    const isIncluded = by === 'hour' ? `AND (${PLACE}) <= ${MARK}` : ''
-    const remove = this.db.prepare(
-      `DELETE FROM ${table} WHERE (${PLACE}) IN
-       (SELECT ${PLACE} FROM ${table} WHERE start_ms <= ? ${isIncluded} LIMIT ${BATCH})`,
-    )
-    return this.write(() => {
-      this.touchDays.run(randomUUID())
-      return Number(remove.run(beforeMs - BUCKET_MS[by]).changes)
-    })
-  }
-
-  private write<T>(job: () => T): T {
+  /** Runs the job in a transaction. */
+  write<T>(job: () => T): T {
     this.begin.run()
     try {
       const result = job()
@@ -299,24 +237,11 @@ function seqIn(row: Row | undefined): number {
   return numberIn(row, 'seq')
 }
 
-/** The primary key of a row of hours. */
-function placeIn(row: Row | undefined): Value[] {
+/** The values of `SUM_KEY` in a row. Throws an Error if there is no row. */
+export function keyIn(row: Row | undefined): Value[] {
   if (row === undefined) throw new Error("the store is damaged: 'days_mark' is empty")
   return [
     numberIn(row, 'start_ms'),
     ...['account_id', 'key_id', 'model'].map((name) => textIn(row, name)),
-  ]
-}
-
-function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, number>): Value[] {
-  const { startMs, accountId, keyId, model } = sum
-  const lastMs = lastUse.get(keyId) ?? startMs
-  const isIn = lastMs >= startMs && lastMs < startMs + BUCKET_MS[by]
-  return [
-    ...[startMs, accountId, keyId, model, isIn ? lastMs : startMs, sum.requests, sum.errors],
-    ...[sum.inputTokens, sum.outputTokens, sum.cacheReadTokens, sum.cacheWriteTokens],
-    ...[sum.reasoningTokens, sum.costNanoUsd, sum.unpriced, sum.estimated],
-    ...FIRST_CONTENT_COLUMNS.map((_, at) => sum.firstContent[at] ?? 0),
-    ...CAUSES.map((cause) => sum.byCause[cause]),
   ]
 }

@@ -1,5 +1,5 @@
 /**
- * The columns of `usage_hours` and `usage_days`, and what an entry adds to each.
+ * The columns of `usage_hours` and `usage_days`, and the expression that computes each from ledger entries.
  */
 import { CAUSES, outcomesOf } from '../../../error-cause.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../ledger.js'
@@ -12,10 +12,10 @@ export const BUCKET_MS = { hour: 3_600_000, day: DAY_MS } as const
 export const TABLE_OF = { hour: 'usage_hours', day: 'usage_days' } as const
 /** The key of rows that have the sums of all keys of an account; no key has this id. */
 export const ALL_KEYS = '*'
-/** What sums are kept by. */
+/** A kind of bucket. */
 export type Bucket = keyof typeof BUCKET_MS
 
-/** Counters and what an entry adds to each; `sum`s of whole numbers, at most 2^53 - 1. */
+/** Each counter and the aggregate of entries that it adds; whole numbers up to 2^53 - 1. */
 export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
   ['requests', 'count(*)'],
   ['errors', "count(*) FILTER (WHERE outcome <> 'ok')"],
@@ -32,18 +32,18 @@ export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
 ]
 /** The columns of `COUNTERS`. */
 export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
-/** Those of the histogram. */
+/** The columns of the histogram. */
 export const FIRST_CONTENT_COLUMNS = COUNTER_COLUMNS.filter((column) =>
   column.startsWith('first_content'),
 )
-/** The largest number that a counter reaches. */
-export const MOST = Number.MAX_SAFE_INTEGER
+/** The largest value of a counter. */
+export const MAX_COUNTER = Number.MAX_SAFE_INTEGER
 
 function tokens(column: string): string {
   return `coalesce(sum(CAST(${column} AS INTEGER)), 0)`
 }
 
-/** One counter for each cause of failures. */
+/** A counter for each cause of failures. */
 function causes(): [string, string][] {
   return CAUSES.map((cause) => {
     const outcomes = outcomesOf(cause).map((outcome) => `'${outcome}'`)
@@ -51,7 +51,7 @@ function causes(): [string, string][] {
   })
 }
 
-/** One counter for each bound, and one above the last. */
+/** A counter for each interval of time to first content. */
 function histogram(): [string, string][] {
   return [...FIRST_CONTENT_BOUNDS_MS, null].map((bound, at) => {
     const lower = FIRST_CONTENT_BOUNDS_MS[at - 1]

@@ -84,7 +84,7 @@ export class CounterRows {
     this.changed.push(counters)
   }
 
-  /** Forgets counters whose row this transaction removes. */
+  /** Drops counters whose row this transaction removes. */
   forget(accountId: string, subject: string): void {
     this.claim()
     const subjects = this.accounts.get(accountId)

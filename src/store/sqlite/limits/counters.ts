@@ -89,7 +89,7 @@ export function drain(rate: Rate, perMinute: number, nowMs: number): void {
   rate.atMs = nowMs
 }
 
-/** Takes what the demand asks for, whether it fits or not. */
+/** Takes the amount of a demand, whether it fits or not. */
 export function take(counters: Counters, demand: Demand, nowMs: number): void {
   switch (demand.kind) {
     case 'requests':

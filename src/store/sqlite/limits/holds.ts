@@ -22,7 +22,7 @@ export interface Hold {
   slots: number
   usd_day: BudgetHold | null
   usd_month: BudgetHold | null
-  /** The subject's counters as they were found last. */
+  /** The subject's counters at the time of admission; null if the hold was read from its row. */
   counters: Counters | null
 }
 
@@ -87,7 +87,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // The parser's own message quotes the text.
+    // The message of the parser would quote the text.
     throw new Error('its holds are not JSON')
   }
 }

@@ -29,8 +29,8 @@ export class Reservations {
 
   constructor(engine: Engine) {
     this.insert = engine.prepare(
-      `INSERT INTO reservations (request_id, until_ms, holds, entry) SELECT ?1, ?2, ?3, ?4
-       WHERE NOT EXISTS (SELECT 1 FROM ledger_entries WHERE request_id = ?1)
+      `INSERT INTO reservations (request_id, until_ms, holds, entry) SELECT ?1, ?2, ?3, ?4 WHERE
+       NOT EXISTS (SELECT 1 FROM ledger_entries WHERE request_id = ?1)
        ON CONFLICT (request_id) DO NOTHING`,
     )
     this.exists = engine.prepare(
@@ -63,7 +63,7 @@ export class Reservations {
     return this.exists.get(requestId) !== undefined
   }
 
-  /** Forgets a reservation that was rolled back, or that another process has settled. */
+  /** Drops a reservation that was rolled back, or that another process has settled, from memory. */
   forget(requestId: string): void {
     this.held.delete(requestId)
   }

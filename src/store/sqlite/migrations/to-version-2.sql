@@ -35,4 +35,4 @@ CREATE TABLE entry_places (
 INSERT OR IGNORE INTO entry_places SELECT owner, at_ms, seq FROM (
   SELECT account_id AS owner, at_ms, seq FROM ledger_entries
   UNION ALL SELECT key_id, at_ms, seq FROM ledger_entries
-) WHERE seq <= (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'counted_seq') ORDER BY owner, at_ms, seq;
+) AS old WHERE seq <= (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'counted_seq') ORDER BY owner, at_ms, seq;
