@@ -1,6 +1,5 @@
 /**
- * OpenAI's legacy completions: a prompt in, the text that follows it out, whole or streamed.
- * Knows no fault.
+ * Replies of OpenAI's legacy completions, whole and streamed.
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import { generateOutput } from '../model-output.js'
@@ -9,7 +8,7 @@ import { checkOpenAiKey } from './decode-chat-request.js'
 import { refuseOpenAi, STREAM, WHOLE } from './errors.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'
 
-/** OpenAI's models that still have the endpoint; other servers of the format have it for all. */
+/** OpenAI's models with this endpoint; other servers of the format offer it for all models. */
 const FAMILIES = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
 
 /** The reply to `POST /completions`. */

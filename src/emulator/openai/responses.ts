@@ -1,6 +1,5 @@
 /**
- * OpenAI's Responses as a provider speaks them: whole reply and stream.
- * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
+ * Replies of OpenAI's Responses, whole and streamed. They follow recorded traffic of 2025–2026.
  */
 import {
   generateOutput,
@@ -23,7 +22,7 @@ function framed(event: JsonObject): string {
   return `event: ${typeof type === 'string' ? type : 'message'}\ndata: ${JSON.stringify(event)}\n\n`
 }
 
-/** The forms of the Responses endpoint for errors, unknown events and the like. */
+/** The frames of errors, unknown events and keep-alives of the Responses endpoint. */
 export const responsesFrames: FrameWriter = {
   ...openAiFrames,
   errorEvent: (type) => {
@@ -159,7 +158,7 @@ function headOf(
   }
 }
 
-/** An output item: whole, as it starts in a stream, and the events in between. */
+/** An output item: whole, at its start in a stream, and the events in between. */
 interface Item {
   readonly whole: JsonObject
   readonly start: JsonObject
@@ -273,7 +272,7 @@ function messageItem(
   }
 }
 
-/** Bytes stand in whole answers only. */
+/** Only whole replies contain `bytes`. */
 function bytesOf(token: string): JsonObject {
   return { bytes: [...Buffer.from(token)] }
 }
