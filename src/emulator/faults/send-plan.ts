@@ -142,7 +142,7 @@ function limitOf(fault: Fault | undefined, units: readonly Buffer[], whole: numb
   return units.slice(0, fault.event ?? 0).reduce((sum, { length }) => sum + length, 0)
 }
 
-/** Where each chunk ends, ascending; the last one is the end of the body. */
+/** The end offset of each chunk, ascending; the last one is the end of the body. */
 function offsetsOf(units: readonly Buffer[], whole: number, chunking: Chunking): number[] {
   const offsets: number[] = []
   if (typeof chunking === 'object') {

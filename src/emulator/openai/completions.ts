@@ -47,14 +47,14 @@ export function completionsReply(request: ParsedRequest): Reply {
   if (body.stream !== true) {
     return whole()
   }
-  const wantsUsage = objectOf(body.stream_options).include_usage === true
+  const includeUsage = objectOf(body.stream_options).include_usage === true
   const frame = (data: object): string => `data: ${JSON.stringify({ ...head, ...data })}\n\n`
   const units = answers.flatMap((modelOutput, index) => [
     ...(echo(index) === '' ? [] : [frame({ choices: [choiceOf(index, echo(index), null)] })]),
     ...modelOutput.chunks.map((chunk) => frame({ choices: [choiceOf(index, chunk, null)] })),
     frame({ choices: [choiceOf(index, '', modelOutput)] }),
   ])
-  if (wantsUsage) {
+  if (includeUsage) {
     units.push(frame({ choices: [], usage }))
   }
   units.push('data: [DONE]\n\n')

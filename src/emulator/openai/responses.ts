@@ -30,13 +30,13 @@ export const responsesFrames: FrameWriter = {
       code: type ?? 'server_error',
       message: 'An error occurred while processing your request.',
     }
-    const told = framed({
+    const created = framed({
       type: 'error',
       error: { type: type ?? 'server_error', ...error, param: null },
       sequence_number: 2,
     })
     const response = { id: 'resp_failed', object: 'response', status: 'failed', error, output: [] }
-    return `${told}${framed({ type: 'response.failed', response, sequence_number: 3 })}`
+    return `${created}${framed({ type: 'response.failed', response, sequence_number: 3 })}`
   },
   unknownEvent: () =>
     framed({ type: 'response.future', invented: { depth: 1 }, sequence_number: 0 }),
@@ -211,7 +211,7 @@ function reasoningItem(
   const head = { id, type: 'reasoning', ...sealed }
   const position = { item_id: id, summary_index: 0 }
   const chunks = splitText(modelOutput.thinking)
-  const told: JsonObject[] = [
+  const summaryEvents: JsonObject[] = [
     {
       type: 'response.reasoning_summary_part.added',
       part: { type: 'summary_text', text: '' },
@@ -229,7 +229,7 @@ function reasoningItem(
   return {
     whole: { ...head, summary },
     start: { ...head, summary: [] },
-    events: request.summarised ? told : [],
+    events: request.summarised ? summaryEvents : [],
   }
 }
 
