@@ -1,4 +1,4 @@
-/** The text of `docs/reference/cli.md`, made from the help texts of the commands. */
+/** Generates `docs/reference/cli.md` from the help texts of the commands. */
 import { COMMANDS } from '../cli/commands.js'
 
 /** The page: every command with its `--help`. */

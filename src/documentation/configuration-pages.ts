@@ -1,6 +1,5 @@
 /**
- * The pages made from the schemas: the editors' JSON Schema and `docs/reference/configuration.md`.
- * Writes no file; `generate.ts` does.
+ * Generates the JSON Schema for editors and `docs/reference/configuration.md` from the schemas of the configuration.
  */
 import { z } from 'zod'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../chat/json.js'
@@ -17,7 +16,7 @@ export function editorSchema(): string {
     override: ({ jsonSchema }) => {
       const { type } = jsonSchema
       if (type !== 'integer' && type !== 'number' && type !== 'boolean') return
-      // The loader also takes a placeholder that stands for a number or a truth value.
+      // The loader also accepts a placeholder for a number or a boolean.
       jsonSchema.type = [type, 'string']
       jsonSchema.pattern = '^\\$\\{.+\\}$'
     },
@@ -50,45 +49,43 @@ export function configurationPage(): string {
 const INTRODUCTION = `
 The gateway reads one YAML file: \`node dist/main.js serve --config config/gateway.yaml\`. \`config/gateway.example.yaml\`
 has every key with a comment, \`config/schema.json\` lets an editor complete and check them, and
-\`node dist/main.js check --config FILE\` gives the verdict that loading would, with file, line and column.
+\`node dist/main.js check --config FILE\` validates a file as loading does, and reports errors with file, line and column.
 
-**Secrets.** A value may hold \`\${NAME}\`, an environment variable (or one of the file \`.env\` beside the configuration, if the process does not have it), or \`\${file:/path}\`, a file's content without
-the white space around it; \`$\${\` is a plain \`\${\`. A variable that is not set, or is empty, is an error, except
-in \`api_key\` and \`api_keys\`: an upstream without any of its keys is unconfigured, and a request that has no
-other target is answered 503 with the name of the variable. A file that is missing or empty is an error everywhere. A number may come from a placeholder. Placeholders
-are filled in after the YAML is parsed, so that no value can change the file's structure.
+ **Secrets.** A value may contain \`\${NAME}\`, an environment variable (or, if the process does not have it, a variable of the file \`.env\` beside the configuration), or \`\${file:/path}\`, the content of a file without
+surrounding white space; \`$\${\` is a literal \`\${\`. An unset or empty variable is an error, except in \`api_key\` and
+\`api_keys\`: an upstream without any key is unconfigured, and a request without another target gets 503 with the name of
+the variable. A missing or empty file is always an error. A placeholder may also contain a number. Placeholders are
+replaced after the YAML is parsed, so that no value can change the file's structure.
 
-**Reload.** A change of the file, of its catalogue, of \`.env\` beside it or of a \`\${file:…}\` is in force within a second, as is a
-SIGHUP. A change is a new generation, with the next number, or it is refused with its line and the one in
-force stays. Requests keep the generation that they began with. Addresses, ports, \`workers\`,
-\`log.level\`, \`telemetry.otlp\` and \`store\` are taken at the start only: a change of them is listed in \`waiting_for_restart\` of
-\`/config\` and waits for a restart. \`sluice generations\` lists, compares and rolls back (how-to/change-configuration-live.md).
+ **Reload.** A change of the file, of its catalogue, of \`.env\` beside it or of a \`\${file:…}\` takes effect within a second, as
+does SIGHUP. A valid change becomes a new generation; an invalid one is refused with its line, and the generation in force
+stays. Requests keep the generation that they started with. Addresses, ports, \`workers\`, \`log.level\`, \`telemetry.otlp\` and
+\`store\` are read at the start only: changes of them need a restart and are listed in \`waiting_for_restart\` of \`/config\`.
+\`sluice generations\` lists, compares and rolls back (how-to/change-configuration-live.md).
 
-**Strictness.** At most 4 MiB, YAML 1.2, each key once, at most 100 aliases. An unknown key is an error, and so is a
-key that this version knows but does not support: it says so rather than ignoring it.
+ **Strictness.** At most 4 MiB, YAML 1.2, each key once, at most 100 aliases. Unknown keys and unsupported keys are errors.
 
-Numbers have the unit that their key ends with: \`_ms\` milliseconds, \`_seconds\` seconds, \`_bytes\` bytes, \`_usd\` US
-dollars.
+The end of a key is the unit of its number: \`_ms\` milliseconds, \`_seconds\` seconds, \`_bytes\` bytes, \`_usd\` US dollars.
 `
 
 const CATALOGUE_INTRODUCTION = `
-What \`GET /v1/models\` lists, with the facts that translation and prices need. A fact that is left out is
-"not known", and the gateway then does what is right for the newest models of the family. An id that is not
-listed takes the facts of the longest id that it extends with \`-\` (a dated variant of it).
+The models of \`GET /v1/models\`, with the facts that translation and prices need. An omitted fact is unknown; the gateway
+then treats the model like the newest models of its family. An unlisted id has the facts of the longest listed id that it
+extends with \`-\` (a dated variant of it).
 
-A change of the file is in force within a second, for requests that begin afterwards; ledger entries name the prices of
-their cost (\`price_version\`). After an upgrade, \`sluice models diff\` shows what your own file has other than the shipped
-one: added and removed models, prices, limits and other facts.
+A change of the file takes effect within a second, for requests that start afterwards; ledger entries name the version of
+their prices (\`price_version\`). After an upgrade, \`sluice models diff\` shows the differences between your file and the
+shipped one: added and removed models, prices, limits and other facts.
 `
 
 const PRESETS_INTRODUCTION = `
-Any upstream that speaks the chat-completions format is six lines of YAML and no code. For these vendors
-\`preset: NAME\` fills in what the file leaves out: the address, the form of the key and the quirks. Keys that
-are dropped are reported as lost where a client sends them; \`quirks.keep\` leaves one alone. A preset whose
-replies are rewritten gives clients one id, one \`usage\` chunk at the end and \`reasoning_content\` for thoughts.
+An upstream with the chat completions format needs six lines of YAML and no code. For these vendors \`preset: NAME\`
+sets the address, the form of the key and the quirks, unless the file sets them. Dropped fields of a request are reported
+as lost; \`quirks.keep\` keeps one. A preset that rewrites replies gives clients one id, one \`usage\` chunk at the end and
+\`reasoning_content\` for thoughts.
 `
 
-/** The vendors and what their presets say. */
+/** The vendors and their presets. */
 function presets(): string[] {
   const rows = PRESET_NAMES.map((name) => {
     const { title, baseUrl, keyHeader, quirks, embeddings, completions } = PRESETS[name]
@@ -98,7 +95,7 @@ function presets(): string[] {
       ...arrows('renames', quirks.rename),
       ...quoted('drops in messages', messages.drop),
       ...arrows('renames in messages', messages.rename),
-      ...arrows('says the role', messages.roles),
+      ...arrows('sends the role', messages.roles),
       ...(quirks.replies === 'rewrite' ? ['rewrites replies'] : []),
       ...quoted('drops in embeddings', embeddings?.drop ?? []),
       ...arrows('renames in embeddings', embeddings?.rename ?? {}),

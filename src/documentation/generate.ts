@@ -1,6 +1,5 @@
 /**
- * Writes the files that are made from code: `npm run generate`.
- * Knows no content; each entry of the table names the function that makes its file.
+ * Writes the generated files of the documentation: `npm run generate`.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -15,14 +14,14 @@ import { errorsPage } from './errors-page.js'
 import { metricsPage } from './metrics-page.js'
 import { openapiPage } from './openapi.js'
 
-/** A file that is made, and how. */
+/** A generated file and the function that generates its text. */
 export interface GeneratedFile {
-  /** From the root of the repository. */
+  /** Path from the root of the repository. */
   readonly path: string
   readonly make: () => string | Promise<string>
 }
 
-/** Every generated file; a test checks that each is current. */
+/** All generated files; a test checks that each is current. */
 export const GENERATED: readonly GeneratedFile[] = [
   { path: 'config/schema.json', make: editorSchema },
   { path: 'docs/reference/cli.md', make: cliPage },
@@ -35,7 +34,7 @@ export const GENERATED: readonly GeneratedFile[] = [
 
 function shippedCatalogue(): Catalogue {
   const loaded = loadConfig('config/gateway.yaml', {})
-  if (!loaded.ok) throw new Error('config/gateway.yaml is not good')
+  if (!loaded.ok) throw new Error('config/gateway.yaml is invalid')
   return loaded.catalogue
 }
 

@@ -1,6 +1,5 @@
 /**
- * The text of `docs/reference/metrics.md`, made from the definitions.
- * Reads no file and writes none.
+ * Generates `docs/reference/metrics.md` from the definitions.
  */
 import { DEFINITIONS, LABELS, type MetricDefinition } from '../observe/metrics/definitions.js'
 import { MAX_LINES } from '../observe/metrics/registry.js'
@@ -24,12 +23,12 @@ export function metricsPage(): string {
     '# Metrics',
     '',
     'The ops port (`server.ops_port`) answers `GET /metrics` in Prometheus’s text format. With several',
-    'workers the primary answers for all of them: counters, histograms and gauges are added up, and',
-    '`sluice_config_generation` is the newest. What a worker counted outlives it.',
+    'workers the primary replies for all of them: counters, histograms and gauges are added up, and',
+    '`sluice_config_generation` is the newest. The counts of an exited worker are kept.',
     '',
-    'A label’s values come from a closed set, never from what a client wrote. The metrics below share',
-    `${String(MAX_LINES)} series and the process’s own come on top, 1,500 in all; what does not fit is counted in`,
-    '`sluice_series_dropped_total` and, where the table of a metric says so, folded into `other`.',
+    'Label values come from closed sets, never from a client’s text. The metrics below share',
+    `${String(MAX_LINES)} series, and the process’s own metrics bring the total to 1,500; further series are counted in`,
+    '`sluice_series_dropped_total` and, if the list of a metric states it, folded into `other`.',
     '',
     '## The gateway’s own',
     '',

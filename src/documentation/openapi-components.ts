@@ -1,6 +1,6 @@
 /**
- * The components of the OpenAPI document: ways to send the key, parameters, headers, schemas and error responses. Bodies
- * are described as far as the gateway itself reads them; the vendors' references describe the rest.
+ * The components of the OpenAPI document: authentication, parameters, headers, schemas and error responses. Bodies are
+ * described as far as the gateway reads them; the vendors' references describe the rest.
  */
 import type { DialectName } from '../dialects/dialect.js'
 import { ERRORS } from '../errors.js'
@@ -59,14 +59,14 @@ function header(description: string, type = 'string'): Members {
 const HEADERS: Members = {
   'x-request-id': header('The id of the request, first column of the ledger'),
   'x-sluice-upstream': header('The upstream that replied'),
-  'x-sluice-model': header('The model that the upstream was asked for'),
+  'x-sluice-model': header('The model requested from the upstream'),
   'x-sluice-generation': header('The generation of the configuration', 'integer'),
   'x-sluice-lost': header('Fields that could not be translated, separated by commas'),
   'x-sluice-attempts': header('`upstream:outcome` of each attempt, if there were several'),
   'retry-after': header('Seconds until another attempt may succeed', 'integer'),
 }
 
-/** The headers of replies of models. */
+/** The headers of model replies. */
 export const REPLY_HEADERS: Members = Object.fromEntries(
   Object.keys(HEADERS)
     .filter((name) => name !== 'retry-after')
@@ -175,7 +175,7 @@ function kindsByStatus(): Map<number, string[]> {
   return kinds
 }
 
-/** The statuses of requests to the data plane that clients handle one by one; others stand under `default`. */
+/** The statuses that are listed separately; all others are `default`. */
 const SHOWN = [400, 401, 403, 404, 413, 429, 500, 502, 503, 504]
 
 function errorResponse(status: number, kinds: readonly string[], schema: string): Members {

@@ -1,5 +1,5 @@
 /**
- * `docs/reference/openapi.yaml`: the data plane and the ops port in OpenAPI 3.1, made from the tables of endpoints and
+ * Generates `docs/reference/openapi.yaml`, the data plane and the ops port in OpenAPI 3.1, from the tables of endpoints and
  * errors.
  */
 import { stringify } from 'yaml'
@@ -44,7 +44,7 @@ const TAGS: Json[] = [
   { name: 'operations', description: 'The ops port: metrics, health, configuration' },
 ]
 
-/** What an operation reads, and what it is called. */
+/** The summary and body schema of an operation. */
 interface Described {
   readonly tag: string
   readonly summary: string
@@ -203,7 +203,7 @@ function nativePath(): Members {
   }
 }
 
-/** The ops port listens on an address of its own. */
+/** The address of the ops port. */
 const OPS_SERVERS: Json[] = [
   { url: 'http://localhost:9464', description: 'server.ops_host and server.ops_port' },
 ]

@@ -25,8 +25,8 @@ export const OPS_ENDPOINTS: readonly OpsEndpoint[] = [
     ...page('/metrics', 'Metrics in the text format of Prometheus', { 200: 'Metrics' }),
     type: 'text/plain',
   },
-  page('/healthz', 'Whether the process answers', { 200: 'It does' }),
-  page('/readyz', 'Whether traffic may come, with the result of each check', {
+  page('/healthz', 'Whether the process is running', { 200: 'Running' }),
+  page('/readyz', 'Whether the gateway accepts traffic, with the result of each check', {
     200: 'Ready',
     503: 'Not ready',
   }),
@@ -46,8 +46,8 @@ export const OPS_ENDPOINTS: readonly OpsEndpoint[] = [
       '/generations/{n}/rollback',
       'Make the content of a generation the configuration in force',
       {
-        200: 'In force',
-        401: 'No token, or a wrong one',
+        200: 'The new generation is in force',
+        401: 'Missing or wrong token',
         403: '`server.admin_token` is not set',
         404: 'Not kept',
       },

@@ -1,6 +1,5 @@
 /**
- * Embeddings as OpenAI and Gemini give them: one vector for each text, the same for the same text and size.
- * Knows no fault.
+ * Embeddings of OpenAI and Gemini: one vector per text, the same for the same text and size.
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
@@ -71,7 +70,7 @@ export function geminiEmbeddings(request: ParsedRequest): Reply {
     return { values: vectorOf(wordsIn(each), size) }
   })
   const input = requests.reduce((sum, each) => sum + countOf(wordsIn(each)), 0)
-  // Only the second generation counts tokens.
+  // Only the second generation reports tokens.
   const counts = model.includes('embedding-2') ? { usageMetadata: { promptTokenCount: input } } : {}
   const [embedding = { values: [] }] = embeddings
   return whole(GEMINI, { ...(isBatch ? { embeddings } : { embedding }), ...counts }, input)
@@ -119,7 +118,7 @@ function vectorOf(text: string, size: number): number[] {
   const random = seededRandom(hashOf(text, size))
   const raw = Array.from({ length: size }, () => random() / 2 ** 31 - 1)
   const length = Math.hypot(...raw)
-  // Nine digits tell any two 32-bit floats apart.
+  // Nine digits distinguish any two 32-bit floats.
   return raw.map((each) => Number(Math.fround(each / length).toPrecision(9)))
 }
 

@@ -1,26 +1,26 @@
 /**
- * A request in the emulator's own terms, the same for every provider, and the answer to it.
- * Knows no wire format: each provider's file reads its own and writes its own.
+ * The types of an emulated exchange: the HTTP request, the input and output of the model, and the HTTP reply. They are the
+ * same for every provider.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 
-/** Whose wire format a request speaks. */
+/** The provider whose wire format a request has. */
 export type Provider = 'openai' | 'anthropic' | 'gemini'
 
-/** A request as it arrived, body read and parsed. */
+/** An HTTP request with its parsed body. */
 export interface ParsedRequest {
   readonly provider: Provider
   readonly method: string
-  /** Below the provider's base, without the query: `/chat/completions`. */
+  /** The path below the provider's base, without the query: `/chat/completions`. */
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: IncomingHttpHeaders
-  /** `undefined` where the body was empty or not JSON. */
+  /** `undefined` if the body was empty or not JSON. */
   readonly body: JsonObject | undefined
-  /** The number that everything random-looking in the reply starts from. */
+  /** The seed of random values in the reply. */
   readonly seed: number
-  /** Whether model ids outside the provider's own families are taken too. */
+  /** Whether model ids outside the provider's families are accepted. */
   readonly anyModel: boolean
   /** Seconds since 1970, for `created`. */
   readonly now: number
@@ -32,50 +32,50 @@ export interface Tool {
   readonly schema: JsonValue | undefined
 }
 
-/** A tool's result that the request ends with. */
+/** A tool result at the end of the request. */
 export interface ToolResult {
   readonly name: string | undefined
   readonly text: string
 }
 
-/** What the request asks for. */
+/** The input of the model, independent of the format. */
 export interface ModelInput {
   readonly model: string
   /** The last user message's text, directives included. */
   readonly prompt: string
-  /** The results that came after the last model turn; empty where the user spoke last. */
+  /** The tool results after the last model turn; empty if the last message is the user's. */
   readonly results: readonly ToolResult[]
   readonly tools: readonly Tool[]
   readonly choice: 'auto' | 'none' | 'required' | { readonly name: string }
-  /** Whether more than one call per turn is allowed. */
+  /** Whether several tool calls per turn are allowed. */
   readonly parallel: boolean
   /** Media types of the last user message's images. */
   readonly images: readonly string[]
-  /** The schema that the answer must fit, or `true` for any JSON object. */
+  /** The schema of structured output, or `true` for any JSON object. */
   readonly json: JsonValue | undefined
   readonly stop: readonly string[]
-  /** In tokens; `undefined` for no limit. */
+  /** Maximum output tokens; `undefined` for no limit. */
   readonly limit: number | undefined
   readonly thinking: boolean
-  /** Characters of everything the model would read. */
+  /** Characters of the whole input. */
   readonly inputChars: number
 }
 
-/** One call of a tool in an answer. */
+/** A tool call. */
 export interface ToolCall {
   readonly name: string
   readonly args: JsonObject
 }
 
-/** What the emulated model says. */
+/** The output of the emulated model. */
 export interface ModelOutput {
   readonly thinking: string
   readonly text: string
-  /** The text again, cut into the pieces of a stream. */
+  /** The text, split into the chunks of a stream. */
   readonly chunks: readonly string[]
   readonly calls: readonly ToolCall[]
   readonly end: 'stop' | 'length' | 'tool'
-  /** The stop sequence that ended it. */
+  /** The stop sequence that ended the text. */
   readonly stopped: string | undefined
   readonly usage: { readonly input: number; readonly output: number; readonly thinking: number }
 }
@@ -87,33 +87,33 @@ export interface Reply {
   /** A whole body is one unit. */
   readonly units: readonly (string | Buffer)[]
   readonly stream: boolean
-  /** How many units at the end only say that the stream is over. */
+  /** Number of units at the end that terminate the stream. */
   readonly terminators: number
-  /** Tokens of the whole answer, as the provider counts and bills them. */
+  /** Tokens of the whole output, as the provider bills them. */
   readonly counted?: { readonly input: number; readonly output: number }
-  /** The same answer as a whole body, for `200 JSON on a stream request`. */
+  /** The same output as a whole body, for `200 JSON on a stream request`. */
   readonly whole?: () => Reply
 }
 
-/** How a provider says things that no normal reply holds. */
+/** Writes the frames of a provider's format that faults need. */
 export interface FrameWriter {
-  /** An error body for a status; `type` overrides the provider's own word for it. */
+  /** An error body for a status; `type` overrides the provider's error type. */
   errorBody(status: number, message: string, type?: string): string
-  /** A framed event that carries an error in the middle of a stream. */
+  /** An error event for the middle of a stream. */
   errorEvent(type?: string): string
-  /** A framed event of a type that nobody has defined, with extra fields. */
+  /** An event of an undefined type, with extra fields. */
   unknownEvent(): string
-  /** Any data as a framed event. */
+  /** Any data as an event. */
   frame(data: string): string
-  /** A framed text delta. */
+  /** A text delta. */
   textEvent(text: string): string
-  /** A framed keep-alive, or a comment where the provider has none. */
+  /** A keep-alive event, or a comment if the format has none. */
   ping(): string
   readonly streamHeaders: Readonly<Record<string, string>>
   readonly wholeHeaders: Readonly<Record<string, string>>
 }
 
-/** Thrown by a provider's reader: the request breaks one of that provider's rules. */
+/** Thrown for a request that breaks a rule of the provider; `reply` is the provider's error. */
 export class Refusal extends Error {
   readonly reply: Reply
 
@@ -123,7 +123,7 @@ export class Refusal extends Error {
   }
 }
 
-/** ≈ 4 characters per token, the rule that every emulated count follows. */
+/** All emulated counts assume 4 characters per token. */
 export function tokensOf(chars: number): number {
   return Math.ceil(chars / 4)
 }

@@ -1,6 +1,6 @@
 /**
- * One request from its bytes to its end: read, find the provider, answer, distort, send, remember.
- * Knows no provider's format; `providers.ts` says who answers what.
+ * Handles one request: reads it, routes it to the provider, applies faults, sends the reply, and records it in the
+ * ledger.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError } from '../errors.js'
@@ -26,20 +26,20 @@ export interface EmulatorOptions {
   readonly host?: string
   /** Default 0: any free port. */
   readonly port?: number
-  /** Start of everything random-looking. Default 1. */
+  /** Seed of random values. Default 1. */
   readonly seed?: number
   /** Milliseconds between the events of every stream. Default 0. */
   readonly paceMs?: number
-  /** Requests remembered. Default 10,000; 0 switches the ledger off. */
+  /** Maximum number of ledger entries. Default 10,000; 0 disables the ledger. */
   readonly ledger?: number
-  /** `any` takes every model id; `known` (default) only the provider's own families. */
+  /** `any` accepts every model id; `known` (default) only the provider's families. */
   readonly models?: 'known' | 'any'
   /** Milliseconds since 1970. Default `Date.now`. */
   readonly clock?: () => number
 }
 
 const BODY_LIMIT = 64 * 1024 * 1024
-/** Prompts whose `times=` is being counted. */
+/** Maximum number of prompts whose `times=` is counted. */
 const COUNTED_LIMIT = 1000
 
 /** Serves requests for one emulator. */
@@ -59,7 +59,7 @@ export class Handler {
     this.#clock = options.clock ?? Date.now
   }
 
-  /** Forgets how often each prompt met its `times=` faults. */
+  /** Resets the counts of `times=` faults. */
   forget(): void {
     this.#counted.clear()
   }
@@ -138,7 +138,7 @@ export class Handler {
     entry.counted = plan.status === 200 ? reply.counted : undefined
     entry.faults = faults.map(({ kind }) => kind)
     if (scripted?.replay === undefined && parsed.provider !== 'gemini') {
-      // The number is the ledger's, not the seed's: equal requests get equal bodies but own numbers.
+      // From the ledger's id, so that equal requests get equal bodies but different request ids.
       plan.headers[parsed.provider === 'openai' ? 'x-request-id' : 'request-id'] =
         `req_emulated${String(entry.id).padStart(12, '0')}`
     }
@@ -174,7 +174,7 @@ export class Handler {
     return { reply: replyTo(parsed), faults, pace }
   }
 
-  /** Whether a fault from a prompt still has times left. */
+  /** Whether a prompt's fault still applies, counting its `times`. */
   #due(fault: Fault, parsed: ParsedRequest): boolean {
     if (fault.times === undefined) {
       return true
@@ -195,15 +195,15 @@ function plain(status: number, headers: Readonly<Record<string, string>>, body: 
 
 function replayed(recorded: NonNullable<ScriptEntry['replay']>): Reply {
   const { status, headers, body } = recorded
-  // Cut into events, so that faults at an event work on recordings too.
+  // Split into events, so that faults at an event also apply to recordings.
   const units = typeof body === 'string' ? body.split(BETWEEN_EVENTS) : [body]
   return { status, headers, units, stream: false, terminators: 0 }
 }
 
-/** Shared, so that a healthy reply costs no promise of its own. */
+/** Shared, so that replies without faults need no new promise. */
 const DONE = Promise.resolve()
 
-/** Behind each blank line. */
+/** The position after each blank line. */
 const BETWEEN_EVENTS = /(?<=\r\n\r\n|\n\n)(?=[\s\S])/
 
 function parseJson(raw: Buffer): JsonObject | undefined {
@@ -215,7 +215,7 @@ function parseJson(raw: Buffer): JsonObject | undefined {
   }
 }
 
-/** The request's body. A larger one than the limit is cut there: no provider reads further. */
+/** The request's body, cut at the limit. */
 function bodyOf(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []

@@ -1,12 +1,11 @@
 /**
- * What the emulator saw and did, request by request: the other side's truth for a test.
- * Knows no provider. Bounded; credentials never get in.
+ * Records what the upstream received and sent, for comparison in tests. Bounded; credentials are masked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
 import type { Provider } from './exchange.js'
 
-/** One request. */
+/** One request and its reply. */
 export interface LedgerEntry {
   readonly id: number
   readonly provider: Provider
@@ -16,15 +15,15 @@ export interface LedgerEntry {
   /** Milliseconds since 1970. */
   readonly receivedAt: number
   bodyBytes: number
-  /** `undefined` where it was no JSON object, or was let go to save memory. */
+  /** `undefined` if it was not a JSON object, or was dropped to save memory. */
   body: JsonObject | undefined
-  /** As they came, credentials replaced by their length. */
+  /** The request's headers, with credentials replaced by their length. */
   readonly headers: IncomingHttpHeaders
   status: number
-  /** Of the body, handed to the connection. */
+  /** Bytes of the body written to the connection. */
   bytesSent: number
   faults: readonly string[]
-  /** Tokens of the whole answer, however much of it was sent; `undefined` where there is none. */
+  /** Tokens of the whole output, regardless of how much was sent; `undefined` without output. */
   counted: { readonly input: number; readonly output: number } | undefined
   /** Milliseconds since 1970; `undefined` while the request is open. */
   closedAt: number | undefined
@@ -49,15 +48,15 @@ export function maskedHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders
   return masked
 }
 
-/** Bytes of request bodies that are kept; older ones are let go, their entries stay. */
+/** Maximum bytes of stored request bodies. Older bodies are dropped; their entries stay. */
 const HELD_BODIES = 32 * 1024 * 1024
 
-/** The last entries, oldest first. */
+/** The latest entries, oldest first. */
 export class Ledger {
   readonly #limit: number
   readonly #entries: LedgerEntry[] = []
   #held = 0
-  /** Entries before this one hold no body. */
+  /** Entries before this index have no body. */
   #lean = 0
 
   /** Keeps at most `limit` entries; 0 keeps none. */
@@ -69,7 +68,7 @@ export class Ledger {
     return this.#limit > 0
   }
 
-  /** Every entry kept, oldest first. */
+  /** All stored entries, oldest first. */
   get entries(): readonly LedgerEntry[] {
     return this.#entries.slice(-this.#limit)
   }
@@ -79,7 +78,7 @@ export class Ledger {
       return
     }
     this.#entries.push(entry)
-    // Dropped in lumps: shifting one by one would move the whole array per request.
+    // Dropped in batches: shifting one entry moves the whole array.
     if (this.#entries.length > this.#limit + 1024) {
       const gone = this.#entries.splice(0, this.#entries.length - this.#limit)
       this.#held -= gone.reduce((sum, { body, bodyBytes }) => sum + (body ? bodyBytes : 0), 0)
@@ -87,7 +86,7 @@ export class Ledger {
     }
   }
 
-  /** Keeps an entry's body, and lets go of the oldest bodies where they weigh too much together. */
+  /** Stores an entry's body, and drops the oldest bodies above the limit. */
   keepBody(entry: LedgerEntry, body: JsonObject | undefined): void {
     if (this.#limit === 0 || body === undefined) {
       return

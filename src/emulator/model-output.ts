@@ -1,6 +1,5 @@
 /**
- * What the emulated model says to a request: the same request always gets the same answer.
- * Knows no wire format and no fault.
+ * Generates the output of the emulated model. The same input and seed give the same output.
  */
 import { tokensOf } from './exchange.js'
 import { directionsOf } from './faults/fault.js'
@@ -9,7 +8,7 @@ import { seededRandom } from './seeded-random.js'
 import type { ModelOutput, ModelInput, Tool, ToolCall } from './exchange.js'
 import type { RandomSource } from './seeded-random.js'
 
-/** The answer to `ask`; `seed` decides everything that looks random. */
+/** The output for an input; `seed` determines all random values. */
 export function generateOutput(modelInput: ModelInput, seed: number): ModelOutput {
   const random = seededRandom(seed)
   const prompt = directionsOf(modelInput.prompt)
@@ -52,7 +51,7 @@ function shortened(
   if (text.length <= room) {
     return { text, end: 'stop', stopped }
   }
-  // Half a surrogate pair is not text that a provider could send.
+  // A provider cannot send half a surrogate pair.
   const code = text.charCodeAt(room - 1)
   const cut = code >= 0xd800 && code < 0xdc00 ? room - 1 : room
   return { text: text.slice(0, cut), end: 'length', stopped: undefined }
@@ -91,7 +90,7 @@ function thoughtOn(prompt: string): string {
 }
 
 const WORDS = [
-  'a stream of plain words arrives one piece at a time and every piece is counted on the way',
+  'a stream of plain words arrives one chunk at a time and every chunk is counted on the way',
   'nothing here was written by a model so read it as water in a pipe',
 ]
   .join(' ')
@@ -105,14 +104,14 @@ function filler(count: number, random: RandomSource): string {
   return words.join(' ')
 }
 
-/** A token as the emulated model weighs it: how likely, and what else there was, likeliest first. */
+/** A token with its log probability and the most likely alternatives. */
 export interface TokenProbability {
   readonly token: string
   readonly logprob: number
   readonly alternatives: readonly { readonly token: string; readonly logprob: number }[]
 }
 
-/** The tokens of an answer's text, which are its pieces; `rivals` of each, itself included. */
+/** The chunks of the text as tokens, each with `alternatives` alternatives, itself included. */
 export function tokenProbabilities(
   { chunks }: ModelOutput,
   alternatives: number,
@@ -128,7 +127,7 @@ export function tokenProbabilities(
   })
 }
 
-/** Pieces of about one word each, as providers cut text. White space stands before its word, at the end after it. */
+/** Splits a text into words with their preceding white space. White space at the end stays with the last word. */
 export function splitText(text: string): string[] {
   const chunks: string[] = []
   let blank = ''
@@ -164,7 +163,7 @@ function pickedTools(modelInput: ModelInput, prompt: string): Tool[] {
   if (typeof choice === 'object') {
     return tools.filter(({ name }) => name === choice.name)
   }
-  const text = stepDue(modelInput, prompt).toLowerCase()
+  const text = nextStep(modelInput, prompt).toLowerCase()
   const named = tools.filter(({ name }) => mentions(text, name.toLowerCase()))
   const asked = /\b(use|call|invoke|run)\b.*\btools?\b/.test(text) || choice === 'required'
   const together = modelInput.parallel && /\bin parallel\b/.test(text)
@@ -179,8 +178,8 @@ function pickedTools(modelInput: ModelInput, prompt: string): Tool[] {
   return together && named.length === 1 && only !== undefined ? [only, only] : named
 }
 
-/** “Use a, then b” asks for one step after the other: what comes after the step that has its results. */
-function stepDue({ results }: ModelInput, prompt: string): string {
+/** The next step of a prompt such as “Use a, then b”: the one after the last step with results. */
+function nextStep({ results }: ModelInput, prompt: string): string {
   const steps = prompt.split(/\bthen\b/i)
   if (results.length === 0) {
     return steps[0] ?? ''

@@ -1,6 +1,5 @@
 /**
- * The model lists that the emulated providers publish.
- * Knows a few ids of each provider, enough for a client that lists before it asks.
+ * Model lists of the emulated providers, with a few ids each.
  */
 import { checkAnthropicKey } from './anthropic/decode-request.js'
 import { geminiFrames } from './gemini/errors.js'

@@ -1,6 +1,5 @@
 /**
- * Which provider a path belongs to, and who answers it.
- * Knows the three providers only by their entry points.
+ * Routes a request to a provider and its endpoint.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { anthropicCount, anthropicReply } from './anthropic/messages.js'
@@ -28,7 +27,7 @@ const FRAMES: Record<Provider, FrameWriter> = {
   gemini: geminiFrames,
 }
 
-/** The forms for errors and the like of the endpoint that a request is for. */
+/** The frame writer of the endpoint of a request. */
 export function framesOf({ provider, path }: Endpoint): FrameWriter {
   return provider === 'openai' && path.startsWith('/responses') ? responsesFrames : FRAMES[provider]
 }
@@ -41,7 +40,7 @@ const PREFIXES: readonly (readonly [string, Provider])[] = [
 ]
 
 /**
- * Where a request goes. The root serves every provider's own paths; `/v1/models` is OpenAI's
+ * The endpoint of a path. Without a prefix, each provider's own paths are served; `/v1/models` is OpenAI's
  * unless the request carries `anthropic-version`.
  */
 export function endpointOf(pathname: string, headers: IncomingHttpHeaders): Endpoint {
@@ -58,7 +57,7 @@ export function endpointOf(pathname: string, headers: IncomingHttpHeaders): Endp
   return { provider: claude ? 'anthropic' : 'openai', path }
 }
 
-/** The provider's honest reply, refusals included. */
+/** The provider's reply without faults; an invalid request gets the provider's error. */
 export function replyTo(request: ParsedRequest): Reply {
   try {
     return replierOf(request)(request)

@@ -1,21 +1,21 @@
 /**
- * A value that fits a JSON Schema: arguments for emulated tool calls, bodies for structured output.
- * Knows no provider beyond reading type names in either case (Gemini writes them in capitals).
+ * Generates a value that fits a JSON Schema: arguments of tool calls, structured output. Type names may be in capitals, as
+ * Gemini writes them.
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { RandomSource } from './seeded-random.js'
 
-/** What a sample may draw on. */
+/** Sources of sample values. */
 export interface SampleContext {
   readonly random: RandomSource
-  /** Used for the first free string: a place or name taken from the prompt. */
+  /** Used for the first free string: a place name from the prompt. */
   readonly hint: string | undefined
 }
 
 const DEPTH = 6
 
-/** A value that fits `schema`; an empty object where the schema says nothing. */
+/** A value that fits `schema`; an empty object for an empty schema. */
 export function sampleOf(schema: JsonValue | undefined, context: SampleContext): JsonValue {
   return valueOf(objectOf(schema), objectOf(schema), 'value', 0, context)
 }

@@ -1,6 +1,5 @@
 /**
- * Chance without chance: everything that looks random in an emulated reply is made here from a seed.
- * Knows no provider and no request.
+ * Reproducible random values: the same seed gives the same numbers, ids and signatures.
  */
 
 /** A source of unsigned 32-bit numbers; the same seed gives the same numbers. */
@@ -15,7 +14,7 @@ export function hashOf(text: string, seed: number): number {
   return hash >>> 0
 }
 
-/** Dice that start at `seed` (mulberry32). */
+/** A source that starts at `seed` (mulberry32). */
 export function seededRandom(seed: number): RandomSource {
   let state = seed >>> 0
   return () => {
@@ -41,7 +40,7 @@ export function lettersOf(random: RandomSource, length: number): string {
   return text
 }
 
-/** Base64 of `bytes` bytes: what an opaque signature looks like. */
+/** Base64 of `bytes` bytes, in the form of an opaque signature. */
 export function opaqueOf(random: RandomSource, bytes: number): string {
   const buffer = Buffer.alloc(bytes)
   for (let index = 0; index < bytes; index += 1) {

@@ -1,6 +1,6 @@
 /**
- * The emulator: an HTTP server that speaks all three providers' formats, well or badly, as scripted.
- * Knows nothing of the gateway: an independent second implementation of every format it speaks.
+ * The emulator: an HTTP server for the formats of all three providers, with scripted faults. It shares no codec with the
+ * gateway, so that each format has two independent implementations.
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
@@ -12,17 +12,17 @@ import type { LedgerEntry } from './ledger.js'
 import type { Recording, ScriptEntry } from './faults/script.js'
 import type { Chunking } from './faults/send-plan.js'
 
-/** How recorded bytes are to be sent. */
+/** Options of a replay. */
 export interface ReplayOptions {
   readonly match?: ScriptEntry['match']
-  /** Default 1: the next request, and only that. */
+  /** Number of requests; default 1. */
   readonly times?: number
   /** Default `whole`. */
   readonly chunking?: Chunking
   readonly fault?: ScriptEntry['fault']
 }
 
-/** A recording as the fixtures hold them. */
+/** A recorded reply in the form of the fixtures. */
 export interface RecordedReply {
   readonly status: number
   readonly stream?: boolean
@@ -39,21 +39,21 @@ export interface Emulator {
     readonly anthropic: string
     readonly gemini: string
   }
-  /** The requests so far, oldest first. */
+  /** The recorded requests, oldest first. */
   readonly ledger: readonly LedgerEntry[]
   /** Requests in flight. */
   open(): number
-  /** Scripts a fault; returns a function that takes it back. Without `times` it stays in force. */
+  /** Scripts a fault; returns a function that removes it. Without `times` it applies to all requests. */
   script(entry: Pick<ScriptEntry, 'match' | 'times' | 'fault'>): () => void
-  /** Answers the next request with exactly these bytes. */
+  /** Replies to the next request with exactly these bytes. */
   replay(recording: Recording | RecordedReply, options?: ReplayOptions): () => void
-  /** Forgets everything scripted and the ledger. */
+  /** Clears the script and the ledger. */
   reset(): void
-  /** Breaks every connection and resolves when the port is free. */
+  /** Closes all connections. Resolves when the port is free. */
   close(): Promise<void>
 }
 
-/** Starts an emulator. Rejects where the port cannot be had. */
+/** Starts an emulator. Rejects if the port is not available. */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const ledger = new Ledger(options.ledger ?? 10_000)
   const script = new Script()
@@ -117,7 +117,7 @@ function close(server: Server): Promise<void> {
   })
 }
 
-/** Headers of a recording that describe its own connection, not its content. */
+/** Hop-by-hop headers of a recording, which are not replayed. */
 const HOP = new Set([
   'transfer-encoding',
   'content-length',

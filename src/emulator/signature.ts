@@ -1,6 +1,6 @@
 /**
- * Opaque state that the emulated providers sign, and know again when it comes back.
- * Knows no wire format. A checksum, not a secret: it finds what was lost or mixed up, not what was forged.
+ * Signatures of opaque state, which the emulated providers verify when clients send it back. They are checksums without a
+ * key: they detect lost or mixed-up state, not forgery.
  */
 import { hashOf, opaqueOf } from './seeded-random.js'
 import type { RandomSource } from './seeded-random.js'
@@ -9,8 +9,7 @@ const SALT = 0x51ce
 const CHECK_BYTES = 4
 
 /**
- * Base64 of `bytes` random-looking bytes, and one check for each of the texts that the state is bound
- * to, at the end.
+ * Base64 of `bytes` pseudo-random bytes followed by one checksum for each text that the state is bound to.
  */
 export function signed(bound: readonly string[], random: RandomSource, bytes: number): string {
   const key = opaqueOf(random, bytes)
@@ -23,8 +22,8 @@ export function signed(bound: readonly string[], random: RandomSource, bytes: nu
 }
 
 /**
- * Which of the texts the state is bound to, in their order.
- * Both alphabets of base64 do: clients rewrite one as the other.
+ * For each text, whether the state is bound to it. Accepts both alphabets of base64, since clients rewrite one as the
+ * other.
  */
 export function checked(bound: readonly string[], signature: string): boolean[] {
   const bytes = Buffer.from(signature, 'base64')

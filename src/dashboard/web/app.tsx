@@ -1,4 +1,4 @@
-/** Which page is shown: the doors for who is not signed in, the shell and its pages for who is. */
+/** Selects the page: sign-in pages without a session, otherwise the shell with the requested page. */
 import { lazy, Suspense, useState, type ComponentType } from 'react'
 import { Notices } from './components/states/notices.js'
 import { BlockSkeleton } from './components/states/states.js'
@@ -12,7 +12,7 @@ import { ConnectionBanner } from './shell/connection-banner.js'
 import { Rail } from './shell/rail.js'
 import { SessionGate, useSession } from './shell/session.js'
 
-/* All pages but the first are loaded when they are opened. */
+/* All pages except the first are loaded on demand. */
 const AccountsPage = lazy(() =>
   import('./pages/accounts/accounts.js').then((module) => ({ default: module.AccountsPage })),
 )
@@ -64,7 +64,7 @@ const ADMIN_PAGES: Readonly<Record<string, ComponentType>> = {
   '/accounts': AccountsPage,
 }
 
-/** Links that came by mail or hand work whether or not somebody is signed in. */
+/** Pages for links, with or without a session. */
 const SIGN_IN_PATHS = ['/setup', '/reset', '/oidc']
 
 /** The whole page. */

@@ -2,16 +2,16 @@
 import type { JsonObject } from '../../chat/json.js'
 import type { DialectName } from '../../dialects/dialect.js'
 
-/** One thing that can be asked for. */
+/** A feature of a chat request. */
 export interface RequestConcept {
   /** Markdown. */
   readonly name: string
-  /** What the plain request has besides, where the concept needs it. */
+  /** Further members of the plain request that the concept needs. */
   readonly base?: JsonObject
   readonly members: JsonObject
-  /** How it is said by other means: a dialect here has it emulated, not kept. Markdown. */
+  /** How a dialect emulates the concept. Markdown. */
   readonly emulated?: Partial<Record<DialectName, string>>
-  /** What else is worth knowing. Markdown. */
+  /** Further notes. Markdown. */
   readonly notes?: Partial<Record<DialectName, string>>
 }
 
@@ -21,21 +21,21 @@ export interface RequestGroup {
   readonly concepts: readonly RequestConcept[]
 }
 
-/** One thing that can be asked for. */
+/** A feature of a request in another client format. */
 export interface ClientConcept {
   /** Markdown. */
   readonly name: string
-  /** What the plain request has besides, if the concept needs it. */
+  /** Further members of the plain request that the concept needs. */
   readonly base?: JsonObject
   readonly members: JsonObject
 }
 
-/** A client format, and what its clients may ask for. */
+/** A client format and its concepts. */
 export interface ClientConcepts {
   /** Markdown. */
   readonly title: string
   readonly path: string
-  /** The least that a request of the format has, beside its model. */
+  /** The required members of a request, without its model. */
   readonly plain: JsonObject
   readonly concepts: readonly ClientConcept[]
 }

@@ -1,6 +1,5 @@
 /**
- * What clients of Google's format may ask for: one fragment of a request per concept. Data for `docs/reference/dialects.md`;
- * what becomes of each is found by sending it.
+ * Concepts of Google's generateContent: one fragment of a request per concept. Data for `docs/reference/dialects.md`.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type { ClientConcepts } from './concepts.js'

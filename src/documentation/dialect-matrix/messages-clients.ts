@@ -1,6 +1,5 @@
 /**
- * What clients of the other formats may ask for: one fragment of a request per concept, in the words of the format.
- * Data for `docs/reference/dialects.md`; what becomes of each is found by sending it.
+ * Concepts of Anthropic's messages: one fragment of a request per concept. Data for `docs/reference/dialects.md`.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type { ClientConcepts } from './concepts.js'
@@ -217,5 +216,5 @@ const MESSAGES: ClientConcepts = {
   ],
 }
 
-/** The client formats beside chat completions. */
+/** The client formats except chat completions. */
 export const CLIENTS: readonly ClientConcepts[] = [MESSAGES, RESPONSES, GEMINI]

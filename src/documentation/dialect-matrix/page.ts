@@ -1,6 +1,5 @@
 /**
- * The text of `docs/reference/dialects.md`: every concept sent through every dialect, and what came of it.
- * Reads no file; the catalogue is handed in.
+ * Generates `docs/reference/dialects.md`: the outcome of every concept in every dialect.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type { Catalogue } from '../../config/config.js'
@@ -19,7 +18,7 @@ import { PLAIN_REPLY, type ReplyConcept } from './reply-fragments.js'
 import type { RequestConcept } from './concepts.js'
 import { REQUEST_GROUPS } from './requests.js'
 
-/** A dialect as the page shows it, and the model that stands for it. */
+/** A column of the page: a dialect and its example model. */
 export interface Column {
   readonly dialect: DialectName
   readonly title: string
@@ -33,12 +32,12 @@ const ALL_COLUMNS: readonly Column[] = [
   { dialect: 'gemini', title: 'Gemini', model: 'gemini-3.5-flash' },
 ]
 
-/** The dialects that upstreams can be spoken to in. */
+/** The dialects of upstreams. */
 export const COLUMNS: readonly Column[] = ALL_COLUMNS.filter(({ dialect }) =>
   EGRESSES.some((each) => each.dialect === dialect),
 )
 
-/** What a request without the concept has; without a limit some would be asked as streams. */
+/** A request without the concept. It has a token limit, since some encoders stream requests without one. */
 export const PLAIN_REQUEST: JsonObject = {
   messages: [{ role: 'user', content: 'Hello.' }],
   max_completion_tokens: 200,
@@ -52,7 +51,7 @@ const SIGNS: Readonly<Record<Outcome, string>> = {
   needless: '·',
 }
 
-/** What becomes of a concept in a request for a column. */
+/** The outcome of a request's concept in a column. */
 export function requestOutcome(
   { base, members }: RequestConcept,
   { dialect, model }: Column,
@@ -66,7 +65,7 @@ export function requestOutcome(
   )
 }
 
-/** What becomes of a concept in a reply of a column; null where that format has no such thing. */
+/** The outcome of a reply's concept in a column; null if the format does not have it. */
 export function replyOutcome(
   { replies, members }: ReplyConcept,
   { dialect, model }: Column,
@@ -102,9 +101,9 @@ export function dialectsPage(catalogue: Catalogue): string {
     '',
     INTRODUCTION.trim(),
     '',
-    `The models that stand for each column: ${models}. Other models differ where a note says so and where the [catalogue](configuration.md#the-catalogue) does; \`sluice explain MODEL --body request.json\` tells of any request and model.`,
+    `The example model of each column: ${models}. Other models can differ, as noted and as listed in the [catalogue](configuration.md#the-catalogue); \`sluice explain MODEL --body request.json\` shows the outcome for any request and model.`,
     '',
-    '## At a glance',
+    '## Overview',
     '',
     ...overviewTable(catalogue),
     '',
@@ -112,11 +111,11 @@ export function dialectsPage(catalogue: Catalogue): string {
     '',
     ...pairs(catalogue),
     '',
-    '## What a client asks',
+    '## Requests',
     '',
     ...groups,
     ...clientTables(catalogue),
-    '## What an upstream answers',
+    '## Replies',
     '',
     REPLIES_INTRODUCTION.trim(),
     '',
@@ -128,34 +127,34 @@ export function dialectsPage(catalogue: Catalogue): string {
 const INTRODUCTION = `
 # Dialects
 
-Clients speak one of several formats, and so do upstreams. This page shows what survives the translation; the first tables are
-for clients of chat completions, and the formats that follow have tables of their own. Nobody wrote the signs by hand: each concept is sent
-through the codecs when the page is made, and a test fails where page and code disagree.
+Clients use one of several formats, and so do upstreams. This page shows the outcome of translations between them. The first
+tables are for clients of chat completions; the other formats follow. The page is generated: each concept is sent through
+the codecs, and a test fails if page and code disagree.
 
 | sign | meaning |
 | :---: | --- |
 | ● | **kept**: it arrives; the path is where the provider finds it |
-| ◐ | **emulated**: it arrives by other means, or the nearest to it does |
-| ○ | **lost**: it does not arrive, and the answer's \`x-sluice-lost\` header, the log and \`sluice_translation_losses_total\` say so; with [\`on_loss: reject\`](configuration.md#the-file) the request is refused |
-| ✕ | **rejected**: 400 \`untranslatable\` ([errors](errors.md)) naming the field, since an answer without it would be another answer |
-| · | **nothing to carry**: it is what holds anyway, or cannot change the answer |
+| ◐ | **emulated**: it arrives by other means, or as the nearest equivalent |
+| ○ | **lost**: it does not arrive, and the reply's \`x-sluice-lost\` header, the log and \`sluice_translation_losses_total\` report it; with [\`on_loss: reject\`](configuration.md#the-file) the request is refused |
+| ✕ | **rejected**: 400 \`untranslatable\` ([errors](errors.md)) naming the field, since a reply without it would be a different reply |
+| · | **nothing to translate**: it is the default, or does not affect the reply |
 
-Vendors that speak chat completions with a few departures are not dialects but [presets](configuration.md#presets).
+Vendors whose chat completions differ in a few fields have [presets](configuration.md#presets) instead of dialects.
 `
 
 const REPLIES_INTRODUCTION = `
-The same for answers, whole and streamed. A reply of OpenAI's chat completions passes as it is, byte for byte. Losses of an answer are in
-the log and the metric, and in the header of a whole one.
+The outcome for replies, whole and streamed. Replies of OpenAI's chat completions are passed through unchanged. Losses of a
+reply are reported in the log and the metric, and in the header of a whole reply.
 `
 
 const PAIRS_INTRODUCTION = `
-Every client format works with every upstream dialect. Of the things that clients of each format may ask, in this order: ● kept, ◐ emulated,
-○ lost, ✕ rejected, · nothing to carry. Between equal formats, requests and replies pass byte for byte.
+Every client format works with every upstream dialect. The numbers of concepts per format, in this order: ● kept, ◐ emulated,
+○ lost, ✕ rejected, · nothing to translate. Between equal formats, requests and replies are passed through unchanged.
 `
 
 const WORDS: readonly Outcome[] = ['kept', 'emulated', 'lost', 'rejected', 'needless']
 
-/** How many of a format's things meet each fate, for each pair of client format and upstream dialect. */
+/** The number of concepts with each outcome, per pair of client format and upstream dialect. */
 function pairs(catalogue: Catalogue): string[] {
   const chats = COLUMNS.map((column) =>
     countsOf(CHAT_CONCEPTS, (concept) =>
@@ -188,10 +187,10 @@ function countsOf<T>(concepts: readonly T[], outcomeOf: (concept: T) => Outcome)
 
 const CHAT_CONCEPTS: readonly RequestConcept[] = REQUEST_GROUPS.flatMap(({ concepts }) => concepts)
 
-/** What clients of the other formats ask, a table for each format. */
+/** Tables of the other client formats. */
 function clientTables(catalogue: Catalogue): string[] {
   return CLIENTS.flatMap(({ title, path, plain, concepts }) => [
-    `## What a client asks: ${title}`,
+    `## Requests: ${title}`,
     '',
     ...table(COLUMNS, concepts, ({ base, members }, { dialect, model }) => {
       const facts = factsFor(catalogue, model)
@@ -204,7 +203,7 @@ function clientTables(catalogue: Catalogue): string[] {
   ])
 }
 
-/** How many concepts of a request meet each fate. */
+/** The number of a chat request's concepts with each outcome. */
 function overviewTable(catalogue: Catalogue): string[] {
   const concepts = CHAT_CONCEPTS
   const rows = COLUMNS.map((column) => {
@@ -216,13 +215,13 @@ function overviewTable(catalogue: Catalogue): string[] {
     return `| ${column.title} | ${WORDS.map((outcome) => counts.get(outcome) ?? 0).join(' | ')} |`
   })
   return [
-    `| of ${concepts.length} things that a client may ask | ● kept | ◐ emulated | ○ lost | ✕ rejected | · nothing to carry |`,
+    `| of ${concepts.length} concepts | ● kept | ◐ emulated | ○ lost | ✕ rejected | · nothing to translate |`,
     '| --- | --: | --: | --: | --: | --: |',
     ...rows,
   ]
 }
 
-/** What arrives by other means is emulated, though nothing is lost by it. */
+/** A concept that arrives by other means is emulated, even if nothing is lost. */
 function shownOutcome(
   { emulated }: RequestConcept,
   { dialect }: Column,
@@ -263,7 +262,7 @@ function replyCell(concept: ReplyConcept, column: Column, catalogue: Catalogue):
   return joined(SIGNS[found.outcome], [where, concept.notes?.[column.dialect]])
 }
 
-/** Where it is, unless that goes without saying. */
+/** The paths of a concept, without expected ones. */
 function pathsText(at: readonly string[]): string | undefined {
   const paths = at
     .map((path) => path.replace(/^choices\./, ''))
@@ -273,7 +272,7 @@ function pathsText(at: readonly string[]): string | undefined {
   return [first, ...more.slice(0, 1)].map((path) => `\`${path}\``).join(', ')
 }
 
-/** Messages and tools are where they are expected, and the model's path changes for streams. */
+/** Paths that are not listed: messages and tools, and the endpoint's path, which differs for streams. */
 const EXPECTED_PATHS =
   /^(?:path|messages|contents|input|tools|message\.content|usage\.total_tokens)(?:\.|$)/
 

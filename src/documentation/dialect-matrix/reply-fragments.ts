@@ -2,15 +2,15 @@
 import type { JsonObject } from '../../chat/json.js'
 import type { DialectName } from '../../dialects/dialect.js'
 
-/** One thing that can be answered. */
+/** A feature of a reply. */
 export interface ReplyConcept {
   /** Markdown. */
   readonly name: string
-  /** The reply, by the dialect that has such a thing. */
+  /** A reply with the concept, per dialect that has it. */
   readonly replies: Partial<Record<DialectName, JsonObject>>
-  /** Members of the request, where the answer depends on them. */
+  /** Members of the request that the reply depends on. */
   readonly members?: JsonObject
-  /** Replies that end in an error, which is then what the client gets. Markdown. */
+  /** Notes per dialect, such as for replies that become an error. Markdown. */
   readonly notes?: Partial<Record<DialectName, string>>
 }
 

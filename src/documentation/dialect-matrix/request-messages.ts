@@ -64,7 +64,7 @@ export const MESSAGES_GROUP: readonly RequestGroup[] = [
         notes: { anthropic: 'an id means nothing elsewhere' },
       },
       {
-        name: 'spoken questions',
+        name: 'audio input',
         base: parts(),
         members: parts({
           type: 'input_audio',

@@ -21,8 +21,8 @@ export const SETTINGS: readonly RequestGroup[] = [
         name: '`temperature`',
         members: { temperature: 0.5 },
         notes: {
-          'openai-responses': 'models that do not reason take it',
-          anthropic: 'models before 4.7 take it, while they do not think',
+          'openai-responses': 'accepted by models that do not reason',
+          anthropic: 'accepted by models before 4.7 without thinking',
         },
       },
       {
@@ -59,7 +59,7 @@ export const SETTINGS: readonly RequestGroup[] = [
     ],
   },
   {
-    title: 'The form of the answer',
+    title: 'Output format',
     concepts: [
       { name: '`stream`', members: { stream: true } },
       {
@@ -76,7 +76,7 @@ export const SETTINGS: readonly RequestGroup[] = [
       {
         name: '`response_format`: a JSON schema',
         members: FORMAT,
-        notes: { anthropic: 'what its schemas lack moves into descriptions' },
+        notes: { anthropic: 'unsupported keywords move into descriptions' },
       },
       {
         name: '`response_format`: a JSON schema beside tools',
@@ -91,7 +91,7 @@ export const SETTINGS: readonly RequestGroup[] = [
       },
       { name: '`verbosity`', members: { verbosity: 'low' } },
       {
-        name: 'spoken answers (`modalities`, `audio`)',
+        name: 'audio output (`modalities`, `audio`)',
         members: { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } },
       },
     ],
@@ -103,7 +103,7 @@ export const SETTINGS: readonly RequestGroup[] = [
         name: '`reasoning_effort`: a level',
         members: { reasoning_effort: 'high' },
         notes: {
-          'openai-chat': 'models that reason take it',
+          'openai-chat': 'accepted by models that reason',
           anthropic: '4.5 models: a budget',
           gemini: '2.5 models: a budget',
         },
@@ -112,8 +112,8 @@ export const SETTINGS: readonly RequestGroup[] = [
         name: '`reasoning_effort`: none',
         members: { reasoning_effort: 'none' },
         emulated: {
-          anthropic: 'the least the model has, where it cannot be switched off',
-          gemini: 'the least the model has',
+          anthropic: 'the model’s minimum if it cannot be switched off',
+          gemini: 'the model’s minimum',
         },
       },
       {
@@ -166,7 +166,7 @@ export const SERVICE: readonly RequestGroup[] = [
         members: { prediction: { type: 'content', content: 'Yes' } },
       },
       { name: '`moderation`', members: { moderation: { model: 'omni-moderation-latest' } } },
-      { name: 'fields that nobody knows', members: { vendor_field: 1 } },
+      { name: 'unknown fields', members: { vendor_field: 1 } },
     ],
   },
 ]

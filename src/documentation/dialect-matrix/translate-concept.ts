@@ -1,6 +1,6 @@
 /**
- * What becomes of a concept on its way to an upstream and back, found by sending it: rendered with and without,
- * and compared. Knows no dialect's words.
+ * Finds the outcome of a concept: it renders a request or translates a reply with and without the concept, and compares
+ * the results.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
@@ -13,23 +13,23 @@ import { translateReply } from '../../gateway/streams/whole-reply.js'
 import { parseObject } from '../../wire/json/parse-body.js'
 
 /**
- * `kept`: it arrives. `emulated`: something near it does. `lost`: it does not, and is reported.
- * `rejected`: 400. `needless`: nothing is sent, since that is what holds anyway.
+ * `kept`: it arrives. `emulated`: an equivalent arrives. `lost`: it does not arrive, and is reported.
+ * `rejected`: 400. `needless`: nothing is sent, since it is the default.
  */
 export type Outcome = 'kept' | 'emulated' | 'lost' | 'rejected' | 'needless'
 
-/** A fate, and where in the other format the concept is found. */
+/** An outcome, and the concept's paths in the other format. */
 export interface TranslationOutcome {
   readonly outcome: Outcome
   /** Paths without indices, shortest first. */
   readonly at: readonly string[]
-  /** What is reported of it, or the field that is refused. */
+  /** The reported losses, or the refused field. */
   readonly reported: readonly string[]
 }
 
 const CHAT = '/v1/chat/completions'
 
-/** What a request with these members comes to, against one with the base alone; `path` is the client's endpoint. */
+/** The outcome of adding these members to the base of a request; `path` is the client's endpoint. */
 export function translateRequestConcept(
   base: JsonObject,
   members: JsonObject,
@@ -72,7 +72,7 @@ export function translateRequestConcept(
   }
 }
 
-/** What a reply says to the client that the plain one does not. */
+/** The outcome of a reply with the concept, compared with a plain one. */
 export function translateReplyConcept(
   plain: JsonObject,
   changed: JsonObject,
@@ -104,14 +104,14 @@ function codecsOf(
   return { ingress: at.ingress, egress, at }
 }
 
-/** Where two values differ: each path once, without indices, in the order of the second. */
+/** The paths at which two values differ: each once, without indices, in the order of the second. */
 function changedPaths(a: JsonValue, b: JsonValue): string[] {
   const found = new Set<string>()
   compare(a, b, '', found)
   return [...found].map((path) => path.replace(/^body\./, ''))
 }
 
-/** A member of the client's that is found under its own name says nothing more of its inside. */
+/** If an object arrives under its own name, only the name is listed, not its inner paths. */
 function ownPath(path: string, members: JsonObject): string {
   const [top = path] = path.split('.')
   return isObject(members[top]) ? top : path
@@ -134,7 +134,7 @@ function compare(
   }
 }
 
-/** What is new and has but one member is that member. */
+/** The path of an added object with a single member is extended by that member. */
 function deepest(path: string, added: JsonValue | undefined): string {
   if (!isObject(added)) return path
   const [key, ...more] = Object.keys(added)

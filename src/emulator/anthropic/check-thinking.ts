@@ -1,6 +1,5 @@
 /**
- * What Anthropic asks of the thinking that comes back with a conversation, in its words.
- * Knows nothing of the reply beside its signature.
+ * Anthropic's rules for thinking blocks that clients send back, with its error messages.
  */
 import { refuseAnthropic } from './errors.js'
 import { arrayOf, isObject, objectOf, stringOf } from '../../chat/json.js'
@@ -8,11 +7,11 @@ import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
 import { checked, signed } from '../signature.js'
 
-/** Models that check what stood before their thinking. */
+/** Models whose thinking is bound to the conversation before it. */
 const BINDS = /^claude-\w+-5-[1-9](?!\d)/
 const BETA = 'thinking-binding-controls-2026-08-01'
 
-/** The signature of thinking that a reply to `body` begins with. */
+/** The signature of the thinking of a reply to `body`. */
 export function thinkingSignature(
   body: JsonObject,
   thinking: string,
@@ -22,7 +21,7 @@ export function thinkingSignature(
   return signed([thinking, prefixOf(body, messages, [])], random, 152)
 }
 
-/** Refuses thinking that is not what was said, or that is missing where it must not be. */
+/** Refuses altered thinking, and missing thinking if it is required. */
 export function checkThinking(body: JsonObject, beta: JsonValue | undefined, model: string): void {
   const messages = arrayOf(body.messages).map(objectOf)
   const thinking = objectOf(body.thinking)
@@ -50,7 +49,7 @@ function refuse(message: string): never {
   refuseAnthropic(400, message)
 }
 
-/** Whether the block stands where it was said. */
+/** Whether the block follows the conversation that it was generated for. */
 function checkBlock(block: JsonObject, prefix: string, path: string): boolean {
   const signature = stringOf(block.signature) ?? refuse(`${path}.signature: Field required`)
   const [own = false, before = false] = checked([stringOf(block.thinking) ?? '', prefix], signature)
@@ -65,7 +64,7 @@ function isDropping(thinking: JsonObject, beta: JsonValue | undefined): boolean 
   return prefix_mismatch_behavior === 'drop_block' && stringOf(beta)?.includes(BETA) === true
 }
 
-/** All that a block stands behind; marks for the cache are not part of what was said. */
+/** The conversation before a block, without cache control. */
 function prefixOf(
   body: JsonObject,
   messages: readonly JsonObject[],
@@ -77,7 +76,7 @@ function prefixOf(
   )
 }
 
-/** In a loop of tools, thinking must have led to the calls. */
+/** In a tool loop, the assistant message with the calls must start with thinking. */
 function checkLoop(messages: readonly JsonObject[]): void {
   const last = arrayOf(messages.at(-1)?.content)
   const index = messages.findLastIndex(({ role }) => role === 'assistant')

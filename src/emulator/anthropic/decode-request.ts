@@ -1,6 +1,5 @@
 /**
- * Reads a messages request as Anthropic does, and refuses what Anthropic refuses, in its words.
- * Knows nothing of the reply.
+ * Decodes and validates a messages request with Anthropic's rules and error messages.
  */
 import { checkThinking } from './check-thinking.js'
 import { refuseAnthropic } from './errors.js'
@@ -9,18 +8,18 @@ import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ModelInput, ParsedRequest, ToolResult } from '../exchange.js'
 
-/** A messages request that broke no rule. */
+/** A valid messages request. */
 export interface AnthropicRequest {
   readonly modelInput: ModelInput
   readonly stream: boolean
-  /** False where the thinking text is to be left out and only its signature sent. */
+  /** False if only the signature of the thinking is sent, not its text. */
   readonly showThinking: boolean
 }
 
 const VERSIONS = ['2023-06-01', '2023-01-01', '2026-10-21']
 const FAMILIES = /^claude-([1-9]|opus|sonnet|haiku|fable|instant|mythos)/
 
-/** Throws a `Refusal` for what Anthropic answers with an error. */
+/** Throws a `Refusal` with Anthropic's error for an invalid request. */
 export function readAnthropic(request: ParsedRequest): AnthropicRequest {
   checkAnthropicKey(request)
   const version = request.headers['anthropic-version']
@@ -64,7 +63,7 @@ export function readAnthropic(request: ParsedRequest): AnthropicRequest {
   }
 }
 
-/** Throws 401 where neither header holds a key, or the key says that it is invalid. */
+/** Throws 401 if neither header has a key, or the key contains "invalid". */
 export function checkAnthropicKey(request: ParsedRequest): void {
   const header = request.headers['x-api-key']
   const bearer = /^Bearer\s+(\S.*)$/i.exec(request.headers.authorization ?? '')?.[1]
@@ -125,7 +124,7 @@ function checkFields(body: JsonObject, version: string): void {
   }
 }
 
-/** The newest models no longer let a request force a tool. */
+/** The newest models do not support a forced tool. */
 function checkChoice(body: JsonObject, model: string): void {
   const { type } = objectOf(body.tool_choice)
   const forced = type === 'tool' || type === 'any'
@@ -134,7 +133,7 @@ function checkChoice(body: JsonObject, model: string): void {
   }
 }
 
-/** An answer's schema says of every object that it holds no more than what is named. */
+/** Every object of an output schema must have `additionalProperties: false`. */
 function checkFormat(body: JsonObject): void {
   const format = objectOf(objectOf(body.output_config).format)
   if (format.type !== 'json_schema') return

@@ -1,6 +1,5 @@
 /**
- * Anthropic's forms for what is said beside answers: headers, errors, refusals, odd events.
- * Knows nothing of requests and answers.
+ * Headers, errors and special events of Anthropic's format.
  */
 import { Refusal } from '../exchange.js'
 import type { FrameWriter } from '../exchange.js'
@@ -41,7 +40,7 @@ const TYPES: Record<number, string> = {
 }
 const REQUEST_ID = 'req_011EmulatedEmulatedEmulat'
 
-/** Anthropic's forms for errors, unknown events and the like. */
+/** The frames of errors, unknown events and keep-alives. */
 export const anthropicFrames: FrameWriter = {
   errorBody: (status, message, type) =>
     anthropicError(
@@ -81,7 +80,7 @@ function anthropicError(type: string, message: string): string {
   return JSON.stringify({ type: 'error', error: { type, message }, request_id: REQUEST_ID })
 }
 
-/** Throws a refusal in Anthropic's form. */
+/** Throws a refusal with Anthropic's error body. */
 export function refuseAnthropic(status: number, message: string, type?: string): never {
   throw new Refusal({
     status,

@@ -1,6 +1,5 @@
 /**
- * Anthropic's messages as a provider speaks them: whole reply and stream.
- * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
+ * Replies of Anthropic's messages, whole and streamed. They follow recorded traffic of 2025–2026.
  */
 import { generateOutput } from '../model-output.js'
 import { readAnthropic } from './decode-request.js'
@@ -68,7 +67,7 @@ interface Head {
   readonly usage: JsonObject
 }
 
-/** A content block: whole, as it starts in a stream, and the deltas in between. */
+/** A content block: whole, at its start in a stream, and its deltas. */
 interface Block {
   readonly whole: JsonObject
   readonly start: JsonObject

@@ -1,6 +1,5 @@
 /**
- * A good reply made bad: every fault that changes what is said, before anything is sent.
- * Knows nothing of time and sockets, which are `send-plan.ts`.
+ * Applies the faults that change the content of a reply. Faults of timing and of the connection are in `send-plan.ts`.
  */
 import { gzipSync } from 'node:zlib'
 import { modeOf } from './fault.js'
@@ -9,7 +8,7 @@ import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { Provider, Reply, FrameWriter } from '../exchange.js'
 import type { Fault } from './fault.js'
 
-/** A reply as it will be sent. `units` may now be bytes that are no text. */
+/** A reply ready to be sent. `units` may contain bytes that are not text. */
 export interface Plan {
   status: number
   headers: Record<string, string>
@@ -144,7 +143,7 @@ function withRetryInfo(body: string, delay: string | undefined): string {
   return `${JSON.stringify({ error }, undefined, 2)}\n`
 }
 
-/** The unit with its token counts spoiled; a unit without counts comes back as it was. */
+/** Alters the token counts of a unit; a unit without counts is unchanged. */
 function withAlteredUsage(unit: string | Buffer, mode: string): (string | Buffer)[] {
   if (typeof unit !== 'string' || !/"usage(Metadata)?"/.test(unit)) {
     return [unit]

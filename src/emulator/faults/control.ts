@@ -1,6 +1,5 @@
 /**
- * The emulator's own paths, for rehearsals by hand: script faults, read the ledger.
- * Knows no provider.
+ * The emulator's control endpoints: script faults, read the ledger.
  */
 import type { ServerResponse } from 'node:http'
 import { GatewayError } from '../../errors.js'
@@ -10,7 +9,7 @@ import type { JsonObject } from '../../chat/json.js'
 import type { Ledger } from '../ledger.js'
 import type { Script } from './script.js'
 
-/** What the control paths act on. */
+/** The state that the endpoints change. */
 export interface Controlled {
   readonly script: Script
   readonly ledger: Ledger

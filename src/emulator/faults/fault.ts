@@ -1,45 +1,45 @@
 /**
- * The vocabulary of faults: one table, read the same from a program, over HTTP and inside a prompt.
- * Knows no provider and does nothing itself: `apply-faults.ts` and `send-plan.ts` act on it.
+ * The table of faults, and how to parse them from a program, over HTTP and from a prompt. `apply-faults.ts` and
+ * `send-plan.ts` implement them.
  */
 import { GatewayError } from '../../errors.js'
 import { isObject, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 
-/** One thing that goes wrong, or slowly. Which fields a kind takes is in `FAULTS`. */
+/** A fault. `FAULTS` lists the fields of each kind. */
 export interface Fault {
   readonly kind: FaultKind
   /** Milliseconds. */
   readonly ms?: number
   /** Bytes of the reply's body, before chunk framing. */
   readonly bytes?: number
-  /** Index of an event, the first is 0: the fault takes effect before this event. */
+  /** Index of the event before which the fault takes effect; the first is 0. */
   readonly event?: number
   /** The status of an error reply. */
   readonly code?: number
   readonly mode?: string
   /** The provider's own name for an error, such as `overloaded_error`. */
   readonly type?: string
-  /** `retry-after` header, as given. */
+  /** Value of the `retry-after` header. */
   readonly 'retry-after'?: string
-  /** `retry-after-ms` header, as given. */
+  /** Value of the `retry-after-ms` header. */
   readonly 'retry-after-ms'?: string
   /** Gemini's RetryInfo.retryDelay, such as `34.4s`. */
   readonly 'retry-info'?: string
-  /** Where a redirect points. */
+  /** Target of a redirect. */
   readonly to?: string
-  /** In a prompt: how many times this very prompt meets the fault. */
+  /** In a prompt: how many requests with this prompt get the fault. */
   readonly times?: number
 }
 
 interface FaultRow {
   readonly fields: readonly (keyof Fault)[]
-  /** What `mode` may be; the first is the default. */
+  /** Allowed values of `mode`; the first is the default. */
   readonly modes?: readonly string[]
   readonly meaning: string
 }
 
-/** Every kind of fault: its fields, its modes, and what it does. */
+/** Every kind of fault: its fields, its modes and its effect. */
 export const FAULTS = {
   delay: row(['ms', 'mode'], 'waits `ms` before this part of the reply', [
     'headers',
@@ -56,26 +56,29 @@ export const FAULTS = {
     'chunk',
     'length',
   ]),
-  stall: row(['event', 'bytes'], 'falls silent at an event or byte and keeps the connection'),
-  hang: row([], 'accepts the request and never answers'),
-  drop: row([], 'resets the connection without an answer'),
+  stall: row(
+    ['event', 'bytes'],
+    'sends nothing after an event or byte and keeps the connection open',
+  ),
+  hang: row([], 'accepts the request and never replies'),
+  drop: row([], 'resets the connection without a reply'),
   open: row([], 'sends everything and never ends the reply'),
   status: row(
     ['code', 'mode', 'type', 'retry-after', 'retry-after-ms', 'retry-info'],
-    'answers with an error status before any event',
+    'replies with an error status before any event',
     ['json', 'html', 'empty'],
   ),
   error: row(['event', 'type'], 'sends the provider’s own error event and ends'),
-  garbage: row(['event', 'mode'], 'puts a broken event before the event', ['json', 'bytes']),
-  unknown: row(['event'], 'puts an event of an unknown type before the event'),
-  unterminated: row([], 'leaves out the events that end the stream'),
+  garbage: row(['event', 'mode'], 'inserts a malformed event before the event', ['json', 'bytes']),
+  unknown: row(['event'], 'inserts an event of an unknown type before the event'),
+  unterminated: row([], 'omits the events that end the stream'),
   extra: row(['ms'], 'keeps sending events after the terminator, one per `ms` (10)'),
-  usage: row(['mode'], 'spoils the token counts', ['missing', 'null', 'twice', 'negative', 'huge']),
-  silent: row(['mode'], 'a 200 stream that holds no answer', ['nothing', 'comments', 'pings']),
+  usage: row(['mode'], 'alters the token counts', ['missing', 'null', 'twice', 'negative', 'huge']),
+  silent: row(['mode'], 'a 200 stream without content', ['nothing', 'comments', 'pings']),
   giant: row(['bytes'], 'one text event of `bytes` bytes first'),
   html: row([], '200 with text/html'),
-  whole: row([], 'a JSON body although a stream was asked for'),
-  gzip: row([], 'content-encoding: gzip although identity was asked for'),
+  whole: row([], 'a JSON body although a stream was requested'),
+  gzip: row([], 'content-encoding: gzip although identity was requested'),
   empty: row([], '204 without a body'),
   redirect: row(['to', 'code'], '302 to another origin'),
   untyped: row([], 'no content-type'),
@@ -96,7 +99,7 @@ function isKind(name: unknown): name is FaultKind {
   return typeof name === 'string' && Object.hasOwn(FAULTS, name)
 }
 
-/** What is true of a kind. */
+/** The row of a kind. */
 function rowOfFault(kind: FaultKind): FaultRow {
   return FAULTS[kind]
 }
@@ -156,11 +159,11 @@ function malformed(message: string): GatewayError {
   return new GatewayError('malformed_request', message)
 }
 
-/** What the directives of a prompt ask for, and the prompt without them. */
+/** The directives of a prompt, and the prompt without them. */
 export interface Directions {
   readonly text: string
   readonly faults: readonly Fault[]
-  /** Words in the answer. */
+  /** Number of words in the output. */
   readonly words: number | undefined
   /** Milliseconds between the events of a stream. */
   readonly pace: number | undefined

@@ -1,6 +1,5 @@
 /**
- * What has been scripted for requests to come: faults and replays, tried in the order given.
- * Knows no wire format.
+ * The script of faults and replays for coming requests. Entries are matched in order.
  */
 import { GatewayError } from '../../errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
@@ -10,7 +9,7 @@ import type { ParsedRequest } from '../exchange.js'
 import type { Fault } from './fault.js'
 import type { Chunking } from './send-plan.js'
 
-/** Bytes to answer with instead of an answer of the emulator's own. */
+/** A recorded reply to send instead of an emulated one. */
 export interface Recording {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -19,9 +18,9 @@ export interface Recording {
 
 /** One scripted entry. */
 export interface ScriptEntry {
-  /** Which requests it is for; all where absent. */
+  /** Selects requests; all if absent. */
   readonly match?: ((request: ParsedRequest) => boolean) | undefined
-  /** How many requests it answers; without end where absent. */
+  /** Number of requests; unlimited if absent. */
   readonly times?: number
   readonly fault?: Fault | readonly Fault[] | undefined
   readonly replay?: Recording
@@ -32,11 +31,11 @@ interface Entry extends ScriptEntry {
   left: number
 }
 
-/** The scripted entries that are still in force. */
+/** The active entries. */
 export class Script {
   #entries: Entry[] = []
 
-  /** Returns a function that takes the entry back. */
+  /** Returns a function that removes the entry. */
   add(scripted: ScriptEntry): () => void {
     const entry: Entry = { ...scripted, left: scripted.times ?? Infinity }
     this.#entries.push(entry)
@@ -53,7 +52,7 @@ export class Script {
     this.#entries = []
   }
 
-  /** The first entry for this request, used up by one. */
+  /** The first entry that matches the request; its remaining count decreases. */
   take(request: ParsedRequest): ScriptEntry | undefined {
     const entry = this.#entries.find(({ match }) => match === undefined || match(request))
     if (entry !== undefined) {
@@ -67,7 +66,7 @@ export class Script {
 }
 
 /**
- * A scene from parsed JSON: `{fault, times?, match?: {provider?, model?, stream?, contains?}}`.
+ * An entry from parsed JSON: `{fault, times?, match?: {provider?, model?, stream?, contains?}}`.
  * Throws `malformed_request`, naming the field.
  */
 export function scriptEntryOf(value: JsonValue | undefined): ScriptEntry {
@@ -102,17 +101,17 @@ function matcherOf(rule: JsonObject): (request: ParsedRequest) => boolean {
       JSON.stringify(request.body ?? null).includes(stringOf(rule.contains) ?? ''))
 }
 
-/** The model that a request names, wherever its provider puts it. */
+/** The model of a request: a member of the body, or a part of Gemini's path. */
 export function modelOf(request: ParsedRequest): string | undefined {
   return stringOf(request.body?.model) ?? /^\/models\/([^:]+)/.exec(request.path)?.[1]
 }
 
-/** Whether a request asks for a stream. */
+/** Whether a request is for a stream. */
 function isStream(request: ParsedRequest): boolean {
   return request.body?.stream === true || request.path.includes(':streamGenerateContent')
 }
 
-/** The text of the last thing that the user said, wherever the provider puts it: for directives. */
+/** The text of the last user message in any format; it may contain directives. */
 export function lastWords(request: ParsedRequest): string {
   const body = request.body ?? {}
   if (typeof body.prompt === 'string') return body.prompt

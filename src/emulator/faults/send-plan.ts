@@ -1,6 +1,5 @@
 /**
- * Sends a plan over a response: when each byte goes, and how the connection ends.
- * Knows no provider; what the bytes say was decided in `apply-faults.ts`.
+ * Sends a reply: the timing of its bytes, and the end of the connection.
  */
 import type { ServerResponse } from 'node:http'
 import type { Plan } from './apply-faults.js'
@@ -10,11 +9,11 @@ import { modeOf } from './fault.js'
 /** How a body is cut into chunks: per unit, in one, per byte, every N bytes, or at these offsets. */
 export type Chunking = 'events' | 'whole' | 'bytes' | number | readonly number[]
 
-/** Where the sending is written down while it happens. */
+/** The progress of sending. */
 export interface SendProgress {
-  /** Bytes of the body that were handed to the connection. */
+  /** Bytes of the body written to the connection. */
   bytesSent: number
-  /** Becomes `faulted` where the emulator itself breaks the reply off. */
+  /** Becomes `faulted` if a fault truncates the reply. */
   outcome: 'open' | 'done' | 'client_closed' | 'faulted'
 }
 
@@ -27,7 +26,7 @@ export interface Pacing {
   readonly entry: SendProgress
 }
 
-/** Sends a plan at once, unit by unit. The path of every healthy reply. */
+/** Sends a reply without faults, unit by unit. */
 export function sendAtOnce(response: ServerResponse, plan: Plan, entry: SendProgress): void {
   response.writeHead(plan.status, plan.headers)
   if (plan.units.length === 1) {
@@ -44,7 +43,7 @@ export function sendAtOnce(response: ServerResponse, plan: Plan, entry: SendProg
   response.end()
 }
 
-/** Whether a plan needs time, or an end of its own kind. */
+/** Whether the faults change timing, chunks or the end of the connection. */
 export function needsTime(faults: readonly Fault[], pace: number, chunking: Chunking): boolean {
   return pace > 0 || chunking !== 'events' || faults.some(({ kind }) => TIMED.has(kind))
 }
@@ -63,7 +62,7 @@ const TIMED: ReadonlySet<string> = new Set([
   'empty',
 ])
 
-/** Sends a plan with its delays, cuts and endings; resolves when nothing more will be sent. */
+/** Sends a reply with delays, truncation and abnormal ends. Resolves when nothing more will be sent. */
 export async function sendPaced(
   response: ServerResponse,
   plan: Plan,
@@ -143,7 +142,7 @@ function limitOf(fault: Fault | undefined, units: readonly Buffer[], whole: numb
   return units.slice(0, fault.event ?? 0).reduce((sum, { length }) => sum + length, 0)
 }
 
-/** Where each chunk ends, ascending; the last one is the end of the body. */
+/** The end offset of each chunk, ascending; the last one is the end of the body. */
 function offsetsOf(units: readonly Buffer[], whole: number, chunking: Chunking): number[] {
   const offsets: number[] = []
   if (typeof chunking === 'object') {
@@ -178,7 +177,7 @@ function writeHead(
     headers['content-length'] = String(length)
   }
   if (mode === 'close') {
-    // Without chunks or a length the end of the connection is the end of the body.
+    // Without chunked encoding or a length, the end of the connection ends the body.
     response.useChunkedEncodingByDefault = false
     response.shouldKeepAlive = false
   }
@@ -188,9 +187,9 @@ function writeHead(
 
 const RESET_AFTER_MS = 10
 
-/** A response that can be waited on and that notices its client leaving. */
+/** A response with waits that end early if the client disconnects. */
 class PacedResponse {
-  /** Resolves when the connection is closed, by whomever. */
+  /** Resolves when either side has closed the connection. */
   readonly closed: Promise<void>
   readonly #response: ServerResponse
   readonly #entry: SendProgress
@@ -218,7 +217,7 @@ class PacedResponse {
     return this.#gone
   }
 
-  /** Waits `ms`, or less where the client leaves. */
+  /** Waits `ms`, or until the client disconnects. */
   wait(ms: number): Promise<void> {
     if (ms <= 0 || this.#gone) {
       return Promise.resolve()
@@ -232,7 +231,7 @@ class PacedResponse {
     })
   }
 
-  /** Resolves when the connection takes more. */
+  /** Resolves when the connection accepts more data. */
   write(bytes: Buffer): Promise<void> {
     if (this.#gone) {
       return Promise.resolve()
@@ -251,7 +250,7 @@ class PacedResponse {
     this.#response.end()
   }
 
-  /** Ends the connection as `mode` says; `rest` is what will now never be sent. */
+  /** Ends the connection in the given mode; `rest` is the unsent part of the body. */
   async cut(mode: string, rest: Buffer): Promise<void> {
     const { socket } = this.#response
     if (this.#gone) {
@@ -267,11 +266,11 @@ class PacedResponse {
     }
     await flushed(this.#response)
     if (mode === 'reset' && this.#entry.bytesSent > 0) {
-      // A reset on the heels of data is reported as a plain end by libuv's reader: let it read first.
+      // libuv reports a reset directly after data as a normal end, so the client must read first.
       await this.wait(RESET_AFTER_MS)
     }
     if (mode === 'chunk') {
-      // A chunk that promises more than it holds.
+      // A chunk header with a larger size than the chunk.
       const part = rest.subarray(0, Math.ceil(rest.length / 2))
       this.#entry.bytesSent += part.length
       socket.write(Buffer.concat([Buffer.from(`${(rest.length + 16).toString(16)}\r\n`), part]))
@@ -284,7 +283,7 @@ class PacedResponse {
   }
 }
 
-/** Resolves once what was written has left the process. */
+/** Resolves when all written data has left the process. */
 function flushed(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const { socket } = response
@@ -292,7 +291,7 @@ function flushed(response: ServerResponse): Promise<void> {
       resolve()
       return
     }
-    // An empty write is called back after everything before it.
+    // The callback of an empty write runs after all previous writes.
     socket.write('', () => resolve())
   })
 }

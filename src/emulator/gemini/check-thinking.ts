@@ -1,6 +1,5 @@
 /**
- * What Gemini asks of the thought signatures that come back with a conversation, in its words.
- * Knows nothing of the reply beside its signature. Parts come with their own keys in camelCase.
+ * Gemini's rules for thought signatures that clients send back, with its error messages. Keys of parts are in camelCase.
  */
 import { refuseGemini } from './errors.js'
 import { objectOf, stringOf } from '../../chat/json.js'
@@ -8,21 +7,21 @@ import type { JsonObject } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
 import { checked, signed } from '../signature.js'
 
-/** Documented stand-ins for a signature that was lost. */
+/** Documented placeholders for a lost signature. */
 const STAND_INS = ['skip_thought_signature_validator', 'context_engineering_is_the_way_to_go']
 
-/** The signature of a part: of a call, by its name, or of any text. */
+/** The signature of a function call, bound to its name, or of a text part. */
 export function thoughtSignature(callName: string | undefined, random: RandomSource): string {
   return signed([callName ?? ''], random, 116)
 }
 
-/** One turn: who spoke, and what. */
+/** One turn with its role. */
 export interface Turn {
   readonly role: string
   readonly parts: readonly JsonObject[]
 }
 
-/** Refuses a signature that no model gave, and from generation 3 on a call of this turn without one. */
+/** Refuses unknown signatures and, from generation 3 on, function calls of the current turn without one. */
 export function checkSignatures(turns: readonly Turn[], model: string): void {
   for (const { parts } of turns) {
     for (const part of parts) {

@@ -1,6 +1,6 @@
 /**
- * Reads a generateContent request as Gemini does, and refuses what Gemini refuses, in its words.
- * Knows nothing of the reply. Both camelCase and snake_case names are legal protobuf JSON.
+ * Decodes and validates a generateContent request with Gemini's rules and error messages. Names may be camelCase or
+ * snake_case, as in protobuf JSON.
  */
 import { checkSignatures } from './check-thinking.js'
 import { refuseGemini } from './errors.js'
@@ -8,27 +8,27 @@ import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ModelInput, ParsedRequest, Tool, ToolResult } from '../exchange.js'
 
-/** A generateContent request that broke no rule. */
+/** A valid generateContent request. */
 export interface GeminiRequest {
   readonly modelInput: ModelInput
   readonly stream: boolean
   readonly showThoughts: boolean
-  /** How many answers are wanted. */
+  /** Number of candidates. */
   readonly count: number
-  /** How many tokens are to be weighed at each place; undefined where none is. */
+  /** Number of alternatives per token; undefined without log probabilities. */
   readonly topLogprobs: number | undefined
 }
 
 const FAMILIES = /^(gemini-([1-9]|flash|pro)|gemma-)/
 
-/** A request to be counted may stand inside another, with its model. */
+/** `countTokens` may wrap the request and its model in another object. */
 function counted(body: JsonObject | undefined): JsonObject | undefined {
   const inner = body?.generateContentRequest
   if (!isObject(inner)) return body
   return Object.fromEntries(Object.entries(inner).filter(([key]) => key !== 'model'))
 }
 
-/** Throws a `Refusal` for what Gemini answers with an error. */
+/** Throws a `Refusal` with Gemini's error for an invalid request. */
 export function readGemini(request: ParsedRequest): GeminiRequest {
   checkGeminiKey(request)
   const [, model = '', method = ''] = /^\/models\/([^:]+):(\w+)$/.exec(request.path) ?? []
@@ -68,7 +68,7 @@ export function readGemini(request: ParsedRequest): GeminiRequest {
   }
 }
 
-/** Throws 400 API_KEY_INVALID where the key is missing or says that it is invalid. */
+/** Throws 400 API_KEY_INVALID if the key is missing or contains "invalid". */
 export function checkGeminiKey(request: ParsedRequest): void {
   const header = request.headers['x-goog-api-key']
   const key = typeof header === 'string' ? header : (request.query.get('key') ?? '')
@@ -92,7 +92,7 @@ function camelName(name: string): string {
   return name.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase())
 }
 
-/** The object with its own keys in camelCase; values as they are. */
+/** Converts the object's own keys to camelCase; values are unchanged. */
 function camel(object: JsonObject): JsonObject {
   const result: JsonObject = {}
   for (const [key, value] of Object.entries(object)) {
@@ -116,7 +116,7 @@ const CONFIG_FIELDS = new Set(
   ).split(' '),
 )
 
-/** Several answers are given by models before the third generation, and never as a stream. */
+/** Only models before the third generation return several candidates, and never as a stream. */
 function countOf(config: JsonObject, model: string, stream: boolean): number {
   const count = numberOf(config.candidateCount) ?? 1
   if (count < 1 || count > 8) {
@@ -195,7 +195,7 @@ function checkContents(contents: readonly JsonObject[]): void {
         `* GenerateContentRequest.contents[${index}].parts: contents.parts must not be empty.\n`,
       )
     }
-    // Contents of one role after each other are one turn: Google's SDK keeps a content for each chunk of a stream.
+    // Consecutive contents of one role are one turn: Google's SDK keeps one content per chunk of a stream.
     const speaker = role === 'model' ? 'model' : 'user'
     const last = turns.at(-1)
     if (last?.role === speaker) last.parts.push(...parts)

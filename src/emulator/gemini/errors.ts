@@ -1,6 +1,5 @@
 /**
- * Gemini's forms for what is said beside answers: headers, errors, refusals, odd events.
- * Knows nothing of requests and answers.
+ * Headers, errors and special events of Gemini's format.
  */
 import { Refusal } from '../exchange.js'
 import type { FrameWriter } from '../exchange.js'
@@ -30,7 +29,7 @@ const STATES: Record<number, string> = {
   504: 'DEADLINE_EXCEEDED',
 }
 
-/** Gemini's forms for errors, unknown events and the like. */
+/** The frames of errors, unknown events and keep-alives. */
 export const geminiFrames: FrameWriter = {
   errorBody: (status, message, type) => geminiError(status, message, [], type),
   errorEvent: (type) =>
@@ -55,12 +54,12 @@ export const geminiFrames: FrameWriter = {
   wholeHeaders: WHOLE,
 }
 
-/** Data as an event: Gemini ends its lines with CRLF. */
+/** An event with this data. Gemini ends lines with CRLF. */
 export function frame(data: string): string {
   return `data: ${data}\r\n\r\n`
 }
 
-/** The body of a Google error; `details` go in as they are. */
+/** The body of a Google error with these `details`. */
 function geminiError(
   status: number,
   message: string,
@@ -76,7 +75,7 @@ function geminiError(
   return `${JSON.stringify({ error }, undefined, 2)}\n`
 }
 
-/** Throws a refusal in Google's form. */
+/** Throws a refusal with Google's error body. */
 export function refuseGemini(
   status: number,
   message: string,

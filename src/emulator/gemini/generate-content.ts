@@ -1,6 +1,6 @@
 /**
- * Gemini's generateContent as a provider speaks it: whole reply, SSE stream, array stream.
- * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
+ * Replies of Gemini's generateContent: whole, as an SSE stream and as a JSON array. They follow recorded traffic of
+ * 2025–2026.
  */
 import { generateOutput, tokenProbabilities } from '../model-output.js'
 import { readGemini } from './decode-request.js'
@@ -117,7 +117,7 @@ function partsOf(
   if (modelOutput.calls.length > 0) {
     const calls = modelOutput.calls.map(({ name, args }, index) => ({
       functionCall: { name, args, id: lettersOf(random, 8).toLowerCase() },
-      // Only the first of several parallel calls is signed.
+      // Gemini signs only the first of several parallel calls.
       ...(index === 0 && signed),
     }))
     const closing = signature === undefined ? [] : [[{ text: '' }]]
@@ -129,7 +129,7 @@ function partsOf(
   return { whole: [...thoughts, ...text], streamed: [...thoughtChunks, ...chunks, ...closing] }
 }
 
-/** Gemini sends longer pieces than others: one word first, then several together. */
+/** Gemini sends longer chunks than others: first one word, then four at a time. */
 function grouped(chunks: readonly string[]): string[] {
   const groups = chunks.slice(0, 1)
   for (let at = 1; at < chunks.length; at += 4) {
@@ -160,7 +160,7 @@ interface Candidate {
   readonly parts: readonly JsonObject[]
 }
 
-/** `logprobsResult` and its mean. */
+/** `logprobsResult` and `avgLogprobs`. */
 function logprobsResultOf(modelOutput: ModelOutput, topLogprobs: number): JsonObject {
   const tokens = tokenProbabilities(modelOutput, topLogprobs)
   const candidateOf = ({ token, logprob }: { token: string; logprob: number }): JsonObject => {
@@ -180,7 +180,7 @@ function logprobsResultOf(modelOutput: ModelOutput, topLogprobs: number): JsonOb
   }
 }
 
-/** The prompt is counted once, whatever is said to it. */
+/** A whole reply. The prompt counts once, regardless of the number of candidates. */
 function wholeBody(
   candidates: readonly Candidate[],
   tail: Tail,

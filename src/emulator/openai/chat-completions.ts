@@ -1,6 +1,5 @@
 /**
- * OpenAI's chat completions as a provider speaks them: rules of the request, whole reply, stream.
- * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
+ * Replies of OpenAI's chat completions, whole and streamed. They follow recorded traffic of 2025–2026.
  */
 import { generateOutput } from '../model-output.js'
 import { readOpenAi } from './decode-chat-request.js'
@@ -46,7 +45,7 @@ interface Head {
   readonly fingerprint: string
 }
 
-/** Who asks for a tier is served by it. */
+/** The requested service tier, or the default. */
 function servedTier(asked: JsonValue | undefined): string {
   return asked === 'flex' || asked === 'priority' ? asked : 'default'
 }
@@ -141,7 +140,7 @@ function streamOf(head: Head, modelOutput: ModelOutput, options: StreamOptions):
         `"finish_reason":${finish}}]${end()}`,
     )
   }
-  // Choices grow side by side: a chunk of each in turn.
+  // Choices are interleaved: one chunk of each in turn.
   const choices = Array.from({ length: count }, () => deltasOf(modelOutput, random))
   for (const at of (choices[0] ?? []).keys()) {
     for (const [index, deltas] of choices.entries()) {
@@ -161,7 +160,7 @@ function streamOf(head: Head, modelOutput: ModelOutput, options: StreamOptions):
   return units
 }
 
-/** The deltas of one choice, its end excepted. */
+/** The deltas of one choice, without its end. */
 function deltasOf(modelOutput: ModelOutput, random: RandomSource): string[] {
   const deltas: string[] = []
   if (modelOutput.calls.length === 0) {
@@ -172,7 +171,7 @@ function deltasOf(modelOutput: ModelOutput, random: RandomSource): string[] {
     const header = JSON.stringify([
       { index: at, id: callId(random), type: 'function', function: { name, arguments: '' } },
     ])
-    // The first call shares its chunk with the role; later ones come alone.
+    // The first call shares its chunk with the role; later ones have chunks of their own.
     deltas.push(
       at === 0
         ? `{"role":"assistant","content":null,"tool_calls":${header},"refusal":null}`
@@ -206,7 +205,7 @@ const DATES: Record<string, string> = {
   'o4-mini': 'o4-mini-2025-04-16',
 }
 
-/** The dated name under which OpenAI replies to an alias. */
+/** The dated model id in OpenAI's reply to an alias. */
 export function datedModel(model: string): string {
   return DATES[model] ?? model
 }

@@ -1,6 +1,5 @@
 /**
- * OpenAI's legacy completions: a prompt in, the text that follows it out, whole or streamed.
- * Knows no fault.
+ * Replies of OpenAI's legacy completions, whole and streamed.
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import { generateOutput } from '../model-output.js'
@@ -9,7 +8,7 @@ import { checkOpenAiKey } from './decode-chat-request.js'
 import { refuseOpenAi, STREAM, WHOLE } from './errors.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'
 
-/** OpenAI's models that still have the endpoint; other servers of the format have it for all. */
+/** OpenAI's models with this endpoint; other servers of the format offer it for all models. */
 const FAMILIES = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
 
 /** The reply to `POST /completions`. */
@@ -48,14 +47,14 @@ export function completionsReply(request: ParsedRequest): Reply {
   if (body.stream !== true) {
     return whole()
   }
-  const wantsUsage = objectOf(body.stream_options).include_usage === true
+  const includeUsage = objectOf(body.stream_options).include_usage === true
   const frame = (data: object): string => `data: ${JSON.stringify({ ...head, ...data })}\n\n`
   const units = answers.flatMap((modelOutput, index) => [
     ...(echo(index) === '' ? [] : [frame({ choices: [choiceOf(index, echo(index), null)] })]),
     ...modelOutput.chunks.map((chunk) => frame({ choices: [choiceOf(index, chunk, null)] })),
     frame({ choices: [choiceOf(index, '', modelOutput)] }),
   ])
-  if (wantsUsage) {
+  if (includeUsage) {
     units.push(frame({ choices: [], usage }))
   }
   units.push('data: [DONE]\n\n')

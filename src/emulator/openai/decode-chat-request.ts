@@ -1,23 +1,22 @@
 /**
- * Reads a chat completions request as OpenAI does, and refuses what OpenAI refuses, in its words.
- * Knows nothing of the reply.
+ * Decodes and validates a chat completions request with OpenAI's rules and error messages.
  */
 import { refuseOpenAi } from './errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ModelInput, ParsedRequest, Tool, ToolResult } from '../exchange.js'
 
-/** A chat completions request that broke no rule. */
+/** A valid chat completions request. */
 export interface OpenAiRequest {
   readonly modelInput: ModelInput
   readonly stream: boolean
   readonly includeUsage: boolean
-  /** Choices asked for. */
+  /** Number of choices. */
   readonly count: number
   readonly obfuscate: boolean
 }
 
-/** Throws a `Refusal` for what OpenAI answers with an error. */
+/** Throws a `Refusal` with OpenAI's error for an invalid request. */
 export function readOpenAi(request: ParsedRequest): OpenAiRequest {
   checkOpenAiKey(request)
   const { body } = request
@@ -48,7 +47,7 @@ export function readOpenAi(request: ParsedRequest): OpenAiRequest {
   }
 }
 
-/** Throws 401 where the bearer key is missing or says that it is invalid. */
+/** Throws 401 if the bearer key is missing or contains "invalid". */
 export function checkOpenAiKey(request: ParsedRequest): void {
   const key = /^Bearer\s+(\S.*)$/i.exec(request.headers.authorization ?? '')?.[1]
   if (key === undefined) {
@@ -74,7 +73,7 @@ export function isOpenAiModel(model: string): boolean {
   return FAMILIES.test(model)
 }
 
-/** The model id. Throws 400 where it is missing and 404 where no such model exists. */
+/** The model id. Throws 400 if it is missing and 404 if it is unknown. */
 function openAiModel(body: JsonObject, anyModel: boolean): string {
   const model = stringOf(body.model)
   if (model === undefined || model === '') {
@@ -158,12 +157,12 @@ function checkAnswered(open: ReadonlySet<string>, index: number): void {
   }
 }
 
-/** Models that reason, and so refuse sampling settings. */
+/** Whether the model reasons; such models refuse sampling settings. */
 export function reasons(model: string): boolean {
   return /^(o[1-9]|gpt-[5-9]|gpt-[1-9]\d)/.test(model) && !/-chat\b|^gpt-4|^gpt-3/.test(model)
 }
 
-/** Models that answer on the Responses endpoint alone. */
+/** Models that support the Responses endpoint only. */
 const RESPONSES_ONLY = /^(?:gpt-5(?:\.5)?-pro|o[13]-pro|gpt-5[.\d]*-codex|codex-)/
 
 function checkEndpoint(model: string): void {
@@ -174,7 +173,7 @@ function checkEndpoint(model: string): void {
   refuseOpenAi(404, message, { param: 'model' })
 }
 
-/** Newer models reason with tools only on the Responses endpoint. */
+/** Newer models support reasoning with tools only on the Responses endpoint. */
 function checkTools(body: JsonObject, model: string): void {
   const functions = arrayOf(body.tools).some((tool) => objectOf(tool).type === 'function')
   if (functions && /^gpt-(5\.6|6)/.test(model) && body.reasoning_effort !== 'none') {

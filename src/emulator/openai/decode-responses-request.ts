@@ -1,6 +1,5 @@
 /**
- * Reads a Responses request as OpenAI does, and refuses what OpenAI refuses, in its words.
- * Knows nothing of the reply.
+ * Decodes and validates a Responses request with OpenAI's rules and error messages.
  */
 import { refuseOpenAi } from './errors.js'
 import {
@@ -15,16 +14,16 @@ import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { checked } from '../signature.js'
 import type { ModelInput, ParsedRequest, ToolResult } from '../exchange.js'
 
-/** A Responses request that broke no rule. */
+/** A valid Responses request. */
 export interface ResponsesRequest {
   readonly modelInput: ModelInput
   readonly stream: boolean
   readonly body: JsonObject
-  /** Whether reasoning comes with its sealed text. */
+  /** Whether reasoning items contain encrypted content. */
   readonly sealed: boolean
-  /** Whether reasoning comes with a summary. */
+  /** Whether reasoning items contain a summary. */
   readonly summarised: boolean
-  /** How many tokens are to be weighed at each place of a text; undefined where none is. */
+  /** Number of alternatives per token; undefined without log probabilities. */
   readonly topLogprobs: number | undefined
 }
 
@@ -38,7 +37,7 @@ const FIELDS = new Set(
   ).split(' '),
 )
 
-/** Throws a `Refusal` for what OpenAI answers with an error. */
+/** Throws a `Refusal` with OpenAI's error for an invalid request. */
 export function readResponses(request: ParsedRequest): ResponsesRequest {
   checkOpenAiKey(request)
   const { body } = request
@@ -117,7 +116,7 @@ function isOutput({ type }: JsonObject): boolean {
   return type === 'function_call_output' || type === 'custom_tool_call_output'
 }
 
-/** Reasoning belongs to what the model said or did next. */
+/** A reasoning item must be followed by the output that it belongs to. */
 function checkReasoning(item: JsonObject, next: JsonObject | undefined): void {
   if (item.type !== 'reasoning') {
     return
@@ -132,7 +131,7 @@ function checkReasoning(item: JsonObject, next: JsonObject | undefined): void {
   }
 }
 
-/** Sealed reasoning is its own proof. */
+/** Verifies encrypted reasoning by its signature. */
 function checkSealed(items: readonly JsonObject[]): void {
   for (const { type, encrypted_content } of items) {
     const sealed = type === 'reasoning' ? stringOf(encrypted_content) : undefined

@@ -1,6 +1,5 @@
 /**
- * OpenAI's forms for what is said beside answers: headers, errors, refusals, odd events.
- * Knows nothing of requests and answers.
+ * Headers, errors and special events of OpenAI's formats.
  */
 import { Refusal } from '../exchange.js'
 import type { FrameWriter } from '../exchange.js'
@@ -24,7 +23,7 @@ export const STREAM = { 'content-type': 'text/event-stream; charset=utf-8', ...C
 const TYPES: Record<number, string> = { 429: 'requests' }
 const CODES: Record<number, string> = { 401: 'invalid_api_key', 429: 'rate_limit_exceeded' }
 
-/** OpenAI's forms for errors, unknown events and the like. */
+/** The frames of errors, unknown events and keep-alives. */
 export const openAiFrames: FrameWriter = {
   errorBody: (status, message, type) =>
     openAiError(message, {
@@ -67,7 +66,7 @@ function frame(data: string): string {
   return `data: ${data}\n\n`
 }
 
-/** Throws a refusal in OpenAI's form. */
+/** Throws a refusal with OpenAI's error body. */
 export function refuseOpenAi(
   status: number,
   message: string,

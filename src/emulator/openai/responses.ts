@@ -1,6 +1,5 @@
 /**
- * OpenAI's Responses as a provider speaks them: whole reply and stream.
- * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
+ * Replies of OpenAI's Responses, whole and streamed. They follow recorded traffic of 2025–2026.
  */
 import {
   generateOutput,
@@ -23,7 +22,7 @@ function framed(event: JsonObject): string {
   return `event: ${typeof type === 'string' ? type : 'message'}\ndata: ${JSON.stringify(event)}\n\n`
 }
 
-/** The forms of the Responses endpoint for errors, unknown events and the like. */
+/** The frames of errors, unknown events and keep-alives of the Responses endpoint. */
 export const responsesFrames: FrameWriter = {
   ...openAiFrames,
   errorEvent: (type) => {
@@ -31,13 +30,13 @@ export const responsesFrames: FrameWriter = {
       code: type ?? 'server_error',
       message: 'An error occurred while processing your request.',
     }
-    const told = framed({
+    const created = framed({
       type: 'error',
       error: { type: type ?? 'server_error', ...error, param: null },
       sequence_number: 2,
     })
     const response = { id: 'resp_failed', object: 'response', status: 'failed', error, output: [] }
-    return `${told}${framed({ type: 'response.failed', response, sequence_number: 3 })}`
+    return `${created}${framed({ type: 'response.failed', response, sequence_number: 3 })}`
   },
   unknownEvent: () =>
     framed({ type: 'response.future', invented: { depth: 1 }, sequence_number: 0 }),
@@ -159,7 +158,7 @@ function headOf(
   }
 }
 
-/** An output item: whole, as it starts in a stream, and the events in between. */
+/** An output item: whole, at its start in a stream, and the events in between. */
 interface Item {
   readonly whole: JsonObject
   readonly start: JsonObject
@@ -212,7 +211,7 @@ function reasoningItem(
   const head = { id, type: 'reasoning', ...sealed }
   const position = { item_id: id, summary_index: 0 }
   const chunks = splitText(modelOutput.thinking)
-  const told: JsonObject[] = [
+  const summaryEvents: JsonObject[] = [
     {
       type: 'response.reasoning_summary_part.added',
       part: { type: 'summary_text', text: '' },
@@ -230,7 +229,7 @@ function reasoningItem(
   return {
     whole: { ...head, summary },
     start: { ...head, summary: [] },
-    events: request.summarised ? told : [],
+    events: request.summarised ? summaryEvents : [],
   }
 }
 
@@ -273,7 +272,7 @@ function messageItem(
   }
 }
 
-/** Bytes stand in whole answers only. */
+/** Only whole replies contain `bytes`. */
 function bytesOf(token: string): JsonObject {
   return { bytes: [...Buffer.from(token)] }
 }

@@ -1,6 +1,6 @@
 /**
- * The fields that log lines may have, and how their values are made safe. A line holds nothing else: headers,
- * bodies, prompts and query strings have no field to go into.
+ * The closed list of fields of log lines, and how their values are limited. There is no field for headers, bodies,
+ * prompts or query strings.
  */
 import type { Cause } from '../../error-cause.js'
 import type { ErrorKind } from '../../errors.js'
@@ -9,11 +9,11 @@ import { clip } from './redact.js'
 /** The fields of the line that ends each request. A field that is not listed here is never written. */
 export interface ExchangeLine {
   request_id: string
-  /** The client's own id, as it sent it. */
+  /** The client's own request id. */
   client_request_id?: string | undefined
   /** 32 hexadecimal digits. */
   trace_id?: string | undefined
-  /** Where the client is, behind trusted proxies too. */
+  /** The client's address, behind trusted proxies too. */
   client_address?: string | undefined
   method?: string | undefined
   /** Without the query. */
@@ -37,7 +37,7 @@ export interface ExchangeLine {
   /** Each attempt in order, `upstream:outcome`, joined with `, `; absent for one attempt that succeeded. */
   attempted?: string | undefined
   upstream_status?: number | undefined
-  /** The upstream's own word for an error: its type or code. */
+  /** The error type or code of the upstream. */
   upstream_code?: string | undefined
   upstream_request_id?: string | undefined
   /** How a stream ended. */
@@ -47,7 +47,7 @@ export interface ExchangeLine {
   param?: string | undefined
   /** Fields that a translation lost, joined with commas. */
   lost?: string | undefined
-  /** What the upstream said and the client's format could not. */
+  /** Fields of the reply that could not be translated. */
   lost_in_reply?: string | undefined
   duration_ms: number
   overhead_ms?: number | undefined
@@ -81,7 +81,7 @@ export interface EventFields {
   /** A route of the configuration: its model or prefix. */
   route?: string | undefined
   upstream?: string | undefined
-  /** A name of the catalogue or of a route, never a client's. */
+  /** A name of the catalogue or of a route, never a client's text. */
   model?: string | undefined
   variable?: string | undefined
   file?: string | undefined
@@ -107,8 +107,8 @@ export interface EventFields {
 }
 
 /**
- * The listed fields of a request's line: texts at most 256 characters long, the path without its query. A literal
- * object and not a loop over names: 0.1 µs against 2 µs per line.
+ * The fields of a request's line: texts are cut to 256 characters, the path has no query. An object literal instead of a
+ * loop over names: 0.1 µs instead of 2 µs per line.
  */
 export function exchangeFields(line: ExchangeLine): object {
   return {
@@ -165,7 +165,7 @@ export function exchangeFields(line: ExchangeLine): object {
   }
 }
 
-/** The listed fields of another line. */
+/** The fields of another line. */
 export function eventFields(line: EventFields): object {
   return {
     request_id: clipped(line.request_id),
@@ -201,7 +201,7 @@ function clipped(value: string | undefined): string | undefined {
   return typeof value === 'string' ? clip(value) : undefined
 }
 
-/** At most three decimals: durations are in milliseconds, and their clock is exact to a microsecond. */
+/** At most three decimals: durations are in ms, and the clock is accurate to a microsecond. */
 function rounded(value: number | undefined): number | undefined {
   return value === undefined ? undefined : Math.round(value * 1000) / 1000
 }

@@ -1,27 +1,27 @@
 /**
- * The log: pino's JSON lines with fields from two closed lists, one line per exchange. A last pass over each
- * line replaces what looks like a key.
+ * The log: JSON lines by pino, with fields of two closed lists, one line per exchange. Texts that look like keys are
+ * replaced in each finished line.
  */
 import { pino } from 'pino'
 import { eventFields, exchangeFields, type EventFields, type ExchangeLine } from './fields.js'
 import { openSink, type LogDestination } from './sink.js'
 import { describe, scrub } from './redact.js'
 
-/** The least severe line that is written. */
+/** The minimum level. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
-/** Writes lines; never throws, never waits. */
+/** Writes lines; never throws and never blocks. */
 export interface Logger {
   /** The one line of an exchange: `warn` for a failure of the gateway or a provider, `info` otherwise. */
   exchangeLine(fields: ExchangeLine): void
   debug(event: string, fields?: EventFields): void
   info(event: string, fields?: EventFields): void
   warn(event: string, fields?: EventFields): void
-  /** `error` as its kind, code and scrubbed message; its stack at level `debug` only. */
+  /** Logs the kind, code and scrubbed message of `error`; its stack at level `debug` only. */
   error(event: string, error: unknown, fields?: EventFields): void
   /**
-   * Resolves when everything written so far has left, or after `timeoutMs` (1000). A destination that took
-   * nothing during one flush is not waited for again until it takes a line.
+   * Resolves when all lines are written, or after `timeoutMs` (1000). A destination that accepted nothing during one
+   * flush is not waited for again until it accepts a line.
    */
   flush(timeoutMs?: number): Promise<void>
 }
@@ -29,13 +29,13 @@ export interface Logger {
 /** How to open a log. */
 export interface LoggerOptions {
   readonly level: LogLevel
-  /** Standard output where absent. */
+  /** Standard output by default. */
   readonly destination?: LogDestination
-  /** Called with the number of lines that the destination did not take in time. */
+  /** Called with the number of lines that were dropped. */
   readonly onLost?: (lines: number) => void
 }
 
-/** Opens the log. Throws when a path cannot be opened. */
+/** Opens the log. Throws if a path cannot be opened. */
 export function createLogger(options: LoggerOptions): Logger {
   const sink = openSink(options.destination ?? 1, options.onLost ?? (() => undefined))
   const out = pino(
@@ -69,7 +69,7 @@ export function createLogger(options: LoggerOptions): Logger {
 let lastMs = 0
 let lastTime = ''
 
-/** The member `time`, as pino's `isoTime` writes it, made once per millisecond: 0.6 µs of each line otherwise. */
+/** The member `time` in the format of pino's `isoTime`, cached per millisecond; uncached, it costs 0.6 µs per line. */
 function timestamp(): string {
   const nowMs = Date.now()
   if (nowMs !== lastMs) {

@@ -1,13 +1,11 @@
 /**
- * What may be said in the log: texts without what looks like a key, and errors without what a client or an
- * upstream put into them. Writes nothing.
- *
- * `wire/redact-upstream-text.ts` makes an upstream's message fit for a client and hides more; this is for every line.
+ * Makes texts and errors safe for the log: without texts that look like keys, and without content from clients or
+ * upstreams. `wire/redact-upstream-text.ts` is stricter and makes an upstream's message safe for clients.
  */
 import { GatewayError, rowOf } from '../../errors.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 
-/** Clients choose some of the strings (model, path, their id); none of them fills the log. */
+/** Clients choose some strings (model, path, request id); the limit keeps lines short. */
 const MAX_STRING = 256
 
 /** Replaces secrets with `***`. */
@@ -15,12 +13,12 @@ export function scrub(text: string): string {
   return hideSecrets(text, '***')
 }
 
-/** At most `MAX_STRING` units; a cut ends in `…`. */
+/** Cuts to `MAX_STRING` UTF-16 units; a cut text ends in `…`. */
 export function clip(value: string): string {
   return value.length <= MAX_STRING ? value : `${value.slice(0, MAX_STRING)}…`
 }
 
-/** An error as the log shows it. */
+/** An error as it appears in the log. */
 export interface Described {
   kind: string
   message: string
@@ -29,10 +27,10 @@ export interface Described {
   stack?: string[]
 }
 
-/** How deep a chain of causes is followed. */
+/** Maximum depth of logged causes. */
 const MAX_CAUSES = 3
 
-/** What an error is, without what a client or an upstream may have put into it. */
+/** Describes an error without content from a client or an upstream. */
 export function describe(error: unknown, withStack: boolean, depth = 0): Described {
   if (!(error instanceof Error)) return { kind: typeof error, message: 'not an Error' }
   const described: Described = { kind: kindOf(error), message: messageOf(error) }
@@ -52,8 +50,8 @@ function kindOf(error: Error): string {
 }
 
 /**
- * Messages about a client's or an upstream's words may quote them, so only the gateway's own are
- * told. V8 quotes the text that JSON.parse failed on, and Node the argument it did not like.
+ * Messages about content of a client or upstream may quote it, so only the gateway's own messages are logged. V8 quotes
+ * the text that JSON.parse failed on, and Node the invalid argument.
  */
 function messageOf(error: Error): string {
   if (error instanceof GatewayError && rowOf(error.kind).source !== 'gateway') {

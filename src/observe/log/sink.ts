@@ -1,9 +1,9 @@
 /**
- * Where log lines go: asynchronously, gathered into large writes, with at most 8 MiB waiting. No destination can
- * block the event loop or keep the process from ending; lines that it does not take in time are dropped and counted.
+ * Writes log lines asynchronously in batches, with at most 8 MiB waiting. A slow destination neither blocks the event loop
+ * nor delays exit; lines that it does not accept in time are dropped and counted.
  *
- * A pipe or socket is written through `process.stdout`, which never blocks for these. Writing to it with `fs` would
- * occupy a thread of the pool until somebody reads, and Node joins those threads before it exits.
+ * Pipes and sockets are written through `process.stdout`, which does not block for these. `fs` would occupy a thread of
+ * the pool until the reader reads, and Node joins those threads before it exits.
  */
 import { fstatSync } from 'node:fs'
 import { pino } from 'pino'
@@ -11,32 +11,32 @@ import { pino } from 'pino'
 /** A file descriptor, the path of a file, or an object that takes whole lines. */
 export type LogDestination = number | string | { write(line: string): void }
 
-/** Takes lines; never throws. */
+/** Accepts lines; never throws. */
 export interface Sink {
   write(line: string): void
-  /** Resolves when what was written has left, or after `timeoutMs` (1000). */
+  /** Resolves when everything is written, or after `timeoutMs` (1000). */
   flush(timeoutMs?: number): Promise<void>
 }
 
-/** Called with a number of lines that were dropped. */
+/** Called with the number of dropped lines. */
 type OnLost = (lines: number) => void
 
-/** Takes many lines at once. */
+/** Writes batches of lines. */
 interface Outlet {
   write(batch: string, lines: number): void
-  /** Resolves when everything has left. */
+  /** Resolves when everything is written. */
   flushed(): Promise<void>
-  /** Called when a flush takes too long. */
+  /** Called if a flush takes too long. */
   gaveUp(): void
 }
 
 const MAX_WAITING_BYTES = 8 * 1024 * 1024
-/** A write per 64 KiB or per 100 ms, whichever comes first. */
+/** A batch is written at 64 KiB or after 100 ms. */
 const BATCH_BYTES = 65_536
 const BATCH_MS = 100
 const FLUSH_MS = 1000
 
-/** Opens the destination. Throws when a path cannot be opened. `onLost` is called with a number of lines. */
+/** Opens the destination. Throws if a path cannot be opened. `onLost` is called with the number of dropped lines. */
 export function openSink(destination: LogDestination, onLost: OnLost): Sink {
   if (typeof destination === 'object') {
     return { write: (line) => destination.write(line), flush: () => Promise.resolve() }
@@ -101,7 +101,7 @@ class StandardOutput implements Outlet {
 
   constructor(onLost: OnLost) {
     this.onLost = onLost
-    // A reader that has gone must not end the gateway: the callback of each write counts its lines.
+    // A closed reader must not end the gateway: the callback of each write counts its lines.
     process.stdout.on('error', () => undefined)
   }
 
@@ -124,7 +124,7 @@ class StandardOutput implements Outlet {
     await new Promise<void>((resolve) => (this.onIdle = resolve))
   }
 
-  /** Nobody reads: later flushes do not wait until somebody does. */
+  /** Nothing is read: later flushes do not wait until a write succeeds. */
   gaveUp(): void {
     this.isStuck = true
   }
@@ -132,7 +132,7 @@ class StandardOutput implements Outlet {
 
 /** A file, a terminal or a device. */
 function openFile(dest: number | string, onLost: OnLost): Outlet {
-  // Without a least length the stream has no flush.
+  // pino's destination cannot flush without a minimum length.
   const options = { dest, sync: false, minLength: 1, maxLength: MAX_WAITING_BYTES }
   const stream = pino.destination(options)
   const state: { is: 'open' | 'failing' | 'closed' } = { is: 'open' }
@@ -145,7 +145,7 @@ function openFile(dest: number | string, onLost: OnLost): Outlet {
   stream.on('write', () => {
     if (state.is === 'failing') state.is = 'open'
   })
-  /** The stream's own flush at exit would try for ever when the disk is full. */
+  /** With a full disk, the stream's own flush at exit would retry forever. */
   const closeIfFailing = (): void => {
     if (state.is !== 'failing') return
     state.is = 'closed'

@@ -1,6 +1,6 @@
 /**
- * The highest share of a budget in use, by scope and period, over the last five to ten minutes. A gauge that every
- * request sets would show the last budget and not the one nearest its end; a series per key would be too many.
+ * The highest used share of a budget, by scope and period, over the last five to ten minutes. A gauge set by each request
+ * would show the last budget, not the one nearest to its end; one series per key would be too many.
  */
 
 const WINDOW_MS = 300_000
@@ -16,17 +16,17 @@ export interface BudgetShare {
 interface Held {
   readonly scope: string
   readonly kind: string
-  /** The maxima of the present window and of the one before. */
+  /** Maxima of the current and the previous window. */
   present: number
   previous: number
 }
 
-/** Maxima of two windows. Times are milliseconds that never go back. */
+/** Maxima of two windows. Times are monotonic milliseconds. */
 export class BudgetShares {
   private readonly held = new Map<string, Held>()
   private beganMs = Number.NEGATIVE_INFINITY
 
-  /** The share of one budget, seen by a request. `scope` and `kind` are of closed sets. */
+  /** Records the used share of a budget of a request. `scope` and `kind` are from closed sets. */
   note(scope: string, kind: string, ratio: number, nowMs: number): void {
     this.advance(nowMs)
     const name = `${scope} ${kind}`
@@ -35,7 +35,7 @@ export class BudgetShares {
     this.held.set(name, held)
   }
 
-  /** Every scope and period seen so far; 0 once no request has fallen under one of its budgets for two windows. */
+  /** Every scope and period seen so far; 0 if no request used one of its budgets for two windows. */
   highest(nowMs: number): BudgetShare[] {
     this.advance(nowMs)
     return [...this.held.values()].map(({ scope, kind, present, previous }) => {

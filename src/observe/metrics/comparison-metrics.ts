@@ -1,4 +1,4 @@
-/** What is counted to compare upstreams: canaries, and requests that were copied to shadow targets. */
+/** Metrics that compare upstreams: canaries and shadow requests. */
 import type { Usage } from '../../chat/usage.js'
 import type { Families } from './families.js'
 import type { Level } from './registry.js'
@@ -9,21 +9,21 @@ export interface ComparedRequest {
   readonly status: number
   /** `ok`, `lost` or an error kind. */
   readonly outcome: string
-  /** Null: there was no content. */
+  /** Null: no content. */
   readonly firstContentMs: number | null
   readonly usage: Usage
-  /** Null: not known. */
+  /** Null: unknown. */
   readonly costNanoUsd: number | null
 }
 
-/** How a target with `abort` stands. */
+/** The state of a target with `abort`. */
 export interface CanaryLevel {
   readonly route: string
   readonly upstream: string
   readonly isAborted: boolean
 }
 
-/** A part of the metrics of a process. */
+/** The comparison metrics of a process. */
 export class ComparisonMetrics {
   private readonly families: Families
   private readonly canaryLevels = new Map<string, Level>()
@@ -32,7 +32,7 @@ export class ComparisonMetrics {
     this.families = families
   }
 
-  /** One side of a request that was copied to a shadow target. */
+  /** One side of a shadow request. */
   compared(route: string, side: 'primary' | 'shadow', request: ComparedRequest): void {
     const { shadowRequests, shadowFirstContent, shadowTokens, shadowCost } = this.families
     const { upstream, status, outcome, firstContentMs, usage, costNanoUsd } = request
@@ -46,12 +46,12 @@ export class ComparisonMetrics {
     shadowCost.child(route, side).add((costNanoUsd ?? 0) / 1e9)
   }
 
-  /** A request that was drawn and not copied; `reason` is from a closed set. */
+  /** A sampled request that was not copied; `reason` is from a closed set. */
   shadowDropped(route: string, reason: string): void {
     this.families.shadowDropped.child(route, reason).add()
   }
 
-  /** The targets with `abort` as they stand; those that are left out are gone. */
+  /** Sets the gauges of all targets with `abort`; omitted targets are set to 0. */
   canaries(levels: readonly CanaryLevel[]): void {
     const { canaryAborts, canaryAborted } = this.families
     const gone = new Map(this.canaryLevels)
@@ -63,7 +63,7 @@ export class ComparisonMetrics {
       // Two targets of a route may have the same upstream.
       if (isAborted || !this.canaryLevels.has(name)) level.set(isAborted ? 1 : 0)
       this.canaryLevels.set(name, level)
-      // Zero from the start, so that a rate over the first abort is not lost.
+      // Exported from the start; otherwise `rate()` would miss the first abort.
       canaryAborts.child(route, upstream)
     }
     for (const level of gone.values()) level.set(0)

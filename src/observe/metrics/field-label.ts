@@ -1,9 +1,9 @@
 /**
- * Turns the path of a lost field into a label value from a closed set.
- * Keeps no path: a client chooses the names of fields it sends, and must not choose label values.
+ * Maps the path of a lost field to a label value from a closed set. Clients choose the names of fields, so unknown names
+ * become `other`.
  */
 
-/** Names that requests and replies of the dialects have; anything else becomes `other`. */
+/** Field names of requests and replies of the dialects. */
 const WORDS = new Set(
   `allowed_callers allowed_tools annotations anthropic-beta arguments audio
   bash_code_execution_tool_result browser_state cache_control call_id candidateCount candidates
@@ -31,7 +31,7 @@ const WORDS = new Set(
   ),
 )
 
-/** The same of Gemini's format, as its clients write it. */
+/** Field names of Gemini's format in camelCase. */
 const GEMINI_WORDS = new Set(
   `audioTimestamp cachedContent codeExecution continuationToken enableAffectiveDialog
   enableEnhancedCivicAnswers error finishReason functionDeclarations generateContentRequest
@@ -40,7 +40,7 @@ const GEMINI_WORDS = new Set(
   speechConfig thinkingBudget thoughtSignature`.split(/\s+/),
 )
 
-/** A path is never deeper than this in the label; what lies below is counted with its parent. */
+/** Maximum depth of a path in the label; deeper fields count for their parent. */
 const MAX_DEPTH = 4
 
 /** `messages[3].content[0].detail` → `messages.content.detail`; `zzz` → `other`. */

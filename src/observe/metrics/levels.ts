@@ -1,6 +1,6 @@
 /**
- * The gauges of upstreams, certificates and budgets: values that are read from somewhere else when the metrics are
- * collected, and whose subjects come and go with the configuration.
+ * Gauges of upstreams, certificates and budgets. They are read when the metrics are collected, and their subjects change
+ * with the configuration.
  */
 import { BudgetShares } from './budget-shares.js'
 import type { Families } from './families.js'
@@ -10,20 +10,20 @@ export interface UpstreamLevels {
   readonly name: string
   /** 0 closed, 1 half-open, 2 open. */
   readonly breaker: number
-  /** When the breaker last opened or closed, ms since 1970; 0: it has been closed from the start. */
+  /** When the breaker last opened or closed, ms since 1970; 0: closed since the start. */
   readonly breakerChangedAtMs: number
-  /** API keys that rest. */
+  /** Number of API keys in cool-down. */
   readonly resting: number
-  /** Retries that its retry budget has refused since the process started. */
+  /** Retries denied by the retry budget since the process started. */
   readonly retriesDenied: number
-  /** When the client certificate for it expires, in Unix time in seconds; null if it has none. */
+  /** Expiry of the client certificate for the upstream, Unix time in seconds; null if it has none. */
   readonly certificateExpiry: number | null
 }
 
-/** The certificate of the data port, beside those of upstreams. */
+/** The label value for the certificate of the data port. */
 const DATA_PORT = 'none'
 
-/** Sets them. Names are those of the configuration. */
+/** Sets the gauges. Names are from the configuration. */
 export class Levels {
   private readonly families: Families
   private readonly upstreamNames = new Set<string>()
@@ -35,7 +35,7 @@ export class Levels {
     this.families = families
   }
 
-  /** All upstreams of the configuration; those that are left out are gone. */
+  /** Sets the gauges of all upstreams; omitted upstreams are set to 0. */
   upstreams(states: readonly UpstreamLevels[]): void {
     const { breakerState, breakerChanged, credentialsResting, retriesDenied } = this.families
     const gone = new Set(this.upstreamNames)
@@ -60,24 +60,24 @@ export class Levels {
     }
   }
 
-  /** The data port uses a certificate that expires then, in Unix time in seconds. */
+  /** Sets the expiry of the data port's certificate, Unix time in seconds. */
   listenerCertificate(expiry: number): void {
     this.certificate(DATA_PORT, expiry)
   }
 
-  /** One that is gone has no number: an expiry of 0 would raise an alert. */
+  /** A removed certificate becomes NaN: an expiry of 0 would raise an alert. */
   private certificate(name: string, expiry: number | null): void {
     if (expiry === null && !this.certificateNames.has(name)) return
     this.certificateNames.add(name)
     this.families.certificateExpiry.child(name).set(expiry ?? Number.NaN)
   }
 
-  /** How much of a budget is spent or reserved (0 to 1); `scope` and `kind` are of closed sets. */
+  /** Records how much of a budget is spent or reserved (0 to 1); `scope` and `kind` are from closed sets. */
   budgetUsed(scope: string, kind: string, ratio: number): void {
     this.budgets.note(scope, kind, ratio, performance.now())
   }
 
-  /** Brings what depends on the time up to date. */
+  /** Updates the gauges that depend on time. */
   refresh(): void {
     for (const { scope, kind, ratio } of this.budgets.highest(performance.now())) {
       this.families.budgetUsed.child(scope, kind).set(ratio)

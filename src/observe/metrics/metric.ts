@@ -1,32 +1,32 @@
 /**
- * What a metric is made of, and what is collected of it. Counts nothing.
+ * Types of metric definitions and of collected samples.
  */
 
-/** What is fixed about a metric; `labels` are names, in the order in which values are given. */
+/** The definition of a metric; label values are given in the order of `labels`. */
 export interface Definition {
   readonly name: string
   readonly help: string
   readonly labels: readonly string[]
-  /** The metric's own cap, in lines of the text format. */
+  /** Maximum number of lines in the text format. */
   readonly maxLines: number
   /** Upper bounds, ascending, at most 12; histograms only. */
   readonly buckets?: readonly number[]
-  /** How the values of several processes become one; `sum` where absent. */
+  /** How values of several processes are combined; default `sum`. */
   readonly aggregator?: 'sum' | 'max' | 'min'
-  /** The label whose value becomes `other` once the metric is full; without it a series is dropped. */
+  /** The label that becomes `other` when the metric is full; without it, new series are dropped. */
   readonly fold?: string
 }
 
-/** One line of the text format, without the metric's help. */
+/** One line of the text format. */
 export interface Sample {
   readonly labels: Readonly<Partial<Record<string, string | number>>>
   readonly value: number
   readonly metricName?: string
-  /** Labels that prom-client may format once and remember. */
+  /** Labels that prom-client may format once and cache. */
   readonly sharedLabels?: Readonly<Record<string, string>>
 }
 
-/** A metric with its samples: what crosses from a worker to the primary. */
+/** A metric with its samples, as a worker sends it to the primary. */
 export interface Collected {
   readonly name: string
   readonly help: string

@@ -1,13 +1,13 @@
 /**
- * prom-client's registry, counters and gauges, under a cap on the lines of the text format: no client can make
- * the page grow. Names no metric; `metrics.ts` does.
+ * prom-client's registry, counters and gauges with a cap on the number of exported lines, so that no client can make the
+ * page grow. `metrics.ts` names the metrics.
  */
 import { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import { type Distribution, SeriesHistogram } from './histogram.js'
 import type { Collected, Definition } from './metric.js'
 
 declare module 'prom-client' {
-  // The parameter must be spelled as prom-client spells it for the declarations to merge.
+  // The parameter must have prom-client's name for the declarations to merge.
   interface Registry<BoundRegistryContentType extends RegistryContentType = PrometheusContentType> {
     readonly contentType: BoundRegistryContentType
     registerMetric(metric: SeriesHistogram): void
@@ -16,7 +16,7 @@ declare module 'prom-client' {
 
 /** A counter's series. */
 export interface Count {
-  /** Adds `amount`, 1 where absent. What is not above 0 is ignored, since a counter only rises. */
+  /** Adds `amount` (default 1). Values of 0 or less are ignored, since a counter only rises. */
   add(amount?: number): void
 }
 
@@ -26,12 +26,12 @@ export interface Level {
   set(value: number): void
 }
 
-/** The series of one metric, never more than fit. */
+/** The series of one metric, up to its cap. */
 export class Family<Series> {
   private readonly definition: Definition
   private readonly budget: Budget
   private readonly make: (values: readonly string[]) => Series
-  /** Takes what is refused a series of its own. */
+  /** Counts values of refused series; it is not exported. */
   private readonly sink: Series
   private readonly held = new Map<string, Series>()
   private readonly linesPerSeries: number
@@ -50,8 +50,8 @@ export class Family<Series> {
   }
 
   /**
-   * The series of these label values, made when it is new and fits; otherwise the folded series, or one that goes
-   * nowhere, with `sluice_series_dropped_total` raised. Keep the result: this is the slow path.
+   * The series of these label values, created if it is new and below the cap. Otherwise returns the folded series or one
+   * that is not exported, and raises `sluice_series_dropped_total`. Keep the result: this is the slow path.
    */
   child(...values: string[]): Series {
     const held = this.held.get(JSON.stringify(values))
@@ -62,7 +62,7 @@ export class Family<Series> {
     return this.folded(values) ?? this.sink
   }
 
-  /** The series that refused label values share; it may go over the metric's cap, never the total. */
+  /** The series for refused label values. It may exceed the metric's cap, never the total. */
   private folded(values: readonly string[]): Series | null {
     const at = this.definition.labels.indexOf(this.definition.fold ?? '')
     if (at === -1) return null
@@ -82,7 +82,7 @@ export class Family<Series> {
 const NO_COUNT: Count = { add: () => undefined }
 const NO_LEVEL: Level = { add: () => undefined, set: () => undefined }
 
-/** The lines that all metrics of a process share. */
+/** The number of lines left for all metrics of a process. */
 class Budget {
   dropped: Count = NO_COUNT
   private left: number
@@ -98,13 +98,13 @@ class Budget {
   }
 }
 
-/** Lines for our own metrics: 1,500 in all, less what Node's defaults need. */
+/** Lines for the gateway's own metrics: 1,500 in all, less Node's defaults. */
 export const MAX_LINES = 1340
 
-/** Gauges of prom-client named like counters, which `promtool check metrics` refuses; the same without `_total` has types. */
+/** prom-client's gauges with names of counters, which `promtool check metrics` refuses. The same gauges without `_total` exist, by type. */
 const MISNAMED = ['handles', 'requests', 'resources'].map((what) => `nodejs_active_${what}_total`)
 
-/** Makes metrics and keeps them within one budget of lines. */
+/** Creates metrics within one budget of lines. */
 export class MetricSet {
   readonly registry = new Registry()
   private readonly budget: Budget
@@ -130,12 +130,12 @@ export class MetricSet {
   histogram(definition: Definition): Family<Distribution> {
     const histogram = new SeriesHistogram(definition)
     this.registry.registerMetric(histogram)
-    // One that is never exported.
+    // Not exported.
     const sink = new SeriesHistogram(definition).add([])
     return new Family(definition, this.budget, (values) => histogram.add(values), sink)
   }
 
-  /** The counter that counts refused series. It has no labels and needs no room. */
+  /** The counter of refused series. It has no labels and is exempt from the cap. */
   droppedSeries(definition: Definition): void {
     this.budget.dropped = countsOf(this.newCounter(definition))([])
   }
@@ -146,7 +146,7 @@ export class MetricSet {
     for (const name of MISNAMED) this.registry.removeSingleMetric(name)
   }
 
-  /** Every metric of the registry as data that another process can aggregate. */
+  /** All metrics as data, for aggregation by another process. */
   collect(): Promise<Collected[]> {
     return collectFrom(this.registry)
   }
@@ -160,7 +160,7 @@ export class MetricSet {
   }
 }
 
-/** Makes series of a counter, 0 from the start, so that a rate over the first event is not lost. */
+/** Creates series of a counter, exported from 0; otherwise `rate()` would miss the first event. */
 function countsOf(counter: Counter): (values: readonly string[]) => Count {
   return (values) => {
     const series = counter.labels(...values)
@@ -173,17 +173,17 @@ function countsOf(counter: Counter): (values: readonly string[]) => Count {
   }
 }
 
-/** The metrics of several processes as one, each by its own aggregator. */
+/** Combines the metrics of several processes, each by its own aggregator. */
 export function aggregate(processes: readonly Collected[][]): Promise<Collected[]> {
   return collectFrom(AggregatorRegistry.aggregate([...processes]))
 }
 
-/** As `aggregate`, in Prometheus's text format. */
+/** Like `aggregate`, in Prometheus's text format. */
 export function aggregateText(processes: readonly Collected[][]): Promise<string> {
   return AggregatorRegistry.aggregate([...processes]).metrics()
 }
 
-/** Values that are no number (a mean of nothing) are left out: JSON has no word for them. */
+/** Values that are not finite (a mean of nothing) are omitted, since JSON cannot represent them. */
 async function collectFrom(registry: Pick<Registry, 'getMetricsAsJSON'>): Promise<Collected[]> {
   const metrics = await registry.getMetricsAsJSON()
   return metrics.map((metric) => ({

@@ -1,6 +1,6 @@
 /**
- * The OpenTelemetry SDK: spans in, OTLP over HTTP out. Imported only if traces are exported, so that a gateway without
- * them neither loads nor runs any of it. The standard OTEL_ variables set resource, sampler, headers, timeouts and queue.
+ * Exports spans with the OpenTelemetry SDK as OTLP over HTTP. It is imported only if traces are exported. The standard
+ * OTEL_ variables set resource, sampler, headers, timeouts and queue.
  */
 import type { Tracer } from '@opentelemetry/api'
 import { ExportResultCode, getNumberFromEnv, type ExportResult } from '@opentelemetry/core'
@@ -18,33 +18,33 @@ import {
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
 
-/** What became of finished spans. */
+/** The result of exporting a span. */
 export type SpanResult = 'exported' | 'failed' | 'dropped'
 
-/** Where spans go, and who hears of it. */
+/** The receiver of spans, and callbacks for results. */
 export interface TraceExportOptions {
-  /** Base URL of the receiver; null: the one of the environment. */
+  /** Base URL of the receiver; null: from the environment. */
   readonly otlp: string | null
-  /** Of the gateway. */
+  /** The gateway's version. */
   readonly version: string
   readonly onSpans: (result: SpanResult, count: number) => void
-  /** The receiver did not take spans; `reason` is a status or an error code. */
+  /** The receiver rejected spans; `reason` is a status or an error code. */
   readonly onFailure: (reason: string) => void
 }
 
-/** Open export. */
+/** A running export. */
 export interface TraceExport {
   readonly tracer: Tracer
-  /** Sends what waits; resolves within 3 seconds. */
+  /** Sends the queued spans; resolves within 3 seconds. */
   close(): Promise<void>
 }
 
-/** Spans that wait or are being sent; the SDK's own default. */
+/** Maximum number of queued and unacknowledged spans; the SDK's own default. */
 const MAX_QUEUE = 2048
 const CLOSE_MS = 3_000
 const SAMPLED = 1
 
-/** Opens the export; connects with the first spans. */
+/** Starts the export. It connects when the first spans are sent. */
 export async function openTraceExport(options: TraceExportOptions): Promise<TraceExport> {
   const queue = new SpanQueue(await newExporter(options.otlp), options)
   const own = resourceFromAttributes({
@@ -61,7 +61,7 @@ export async function openTraceExport(options: TraceExportOptions): Promise<Trac
     async close() {
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))
-      // What cannot be sent now has been counted.
+      // Spans that cannot be sent now are counted by the queue.
       const closed = provider.shutdown().catch(() => undefined)
       await Promise.race([closed, late])
       clearTimeout(timer)
@@ -69,7 +69,7 @@ export async function openTraceExport(options: TraceExportOptions): Promise<Trac
   }
 }
 
-/** The protocol that the environment asks for: JSON, else protobuf. */
+/** The protocol of the environment: JSON, or protobuf by default. */
 async function newExporter(otlp: string | null): Promise<SpanExporter> {
   const { env } = process
   const asked = env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']
@@ -82,7 +82,7 @@ async function newExporter(otlp: string | null): Promise<SpanExporter> {
   return new OTLPTraceExporter(config)
 }
 
-/** A bounded queue before the SDK's batches: it counts what the SDK would drop in silence. */
+/** A bounded queue in front of the SDK's batches, which drop spans without counting them. */
 class SpanQueue implements SpanProcessor, SpanExporter {
   private readonly exporter: SpanExporter
   private readonly options: TraceExportOptions
@@ -97,7 +97,7 @@ class SpanQueue implements SpanProcessor, SpanExporter {
   }
 
   onStart(): void {
-    // A span is of interest once it has ended.
+    // Spans are queued when they end.
   }
 
   onEnd(span: ReadableSpan): void {
@@ -114,7 +114,7 @@ class SpanQueue implements SpanProcessor, SpanExporter {
     return this.batches.forceFlush()
   }
 
-  /** Called by the provider, which has spans to flush, and by the batches once they are flushed. */
+  /** Called by the provider to flush, and by the batches after they have flushed. */
   private isClosing = false
 
   shutdown(): Promise<void> {
@@ -134,7 +134,7 @@ class SpanQueue implements SpanProcessor, SpanExporter {
   }
 }
 
-/** A message may hold the receiver's reply. */
+/** A code, since a message may contain the receiver's reply. */
 function reasonOf(error: Error | undefined): string {
   const code: unknown = error !== undefined && 'code' in error ? error.code : undefined
   if (typeof code === 'number') return `status ${code}`

@@ -1,6 +1,6 @@
 /**
- * The webhooks of one URL: a bounded queue, retries with back-off, and a signature for each try. Webhooks are
- * independent of each other: one that fails does not hold up those after it, so they may arrive out of order.
+ * Delivers webhooks to one URL: a bounded queue, retries with back-off, and a signature per attempt. A failing webhook does
+ * not delay later ones, so they may arrive out of order.
  */
 import { randomUUID } from 'node:crypto'
 import type { NotifyConfig } from '../../config/config.js'
@@ -9,42 +9,42 @@ import { retryAfterSeconds } from '../../wire/retry-after.js'
 import { groupOf, type Notification, type NotifyGroup } from './notification.js'
 import { keyOf, signatureHeaders } from './sign.js'
 
-/** What became of a try, or of a webhook. `dropped`: the queue was full, the URL is gone, or the process ended. */
+/** The result of an attempt or of a webhook. `dropped`: the queue was full, the URL is gone, or the process exited. */
 export type WebhookResult = 'delivered' | 'retried' | 'failed' | 'dropped'
 
-/** What an endpoint needs and reports to. */
+/** The dependencies and callbacks of an endpoint. */
 export interface EndpointOptions {
   readonly poster: Poster
-  /** Counts what became of a webhook, or of a try of it. */
+  /** Counts results of webhooks and of attempts. */
   readonly onResult: (group: NotifyGroup, result: WebhookResult) => void
-  /** A webhook will not be delivered; `reason` holds a status or an error code. Called at most once a minute. */
+  /** A webhook is not delivered; `reason` is a status or an error code. Called at most once per minute. */
   readonly onLost: (origin: string, reason: string) => void
-  /** Waits before the second try, the third, …; shortened at random by up to a half. */
+  /** Delays before the second attempt, the third, …; jitter shortens them by up to a half. */
   readonly backOffMs?: readonly number[]
 }
 
-/** One webhook that is not delivered yet. */
+/** A webhook in the queue. */
 interface Delivery {
-  /** The same for every try: receivers recognise a webhook that they have. */
+  /** The same for every attempt, so that receivers detect duplicates. */
   readonly id: string
   readonly group: NotifyGroup
   readonly body: string
   tries: number
-  /** When it may be tried, ms since 1970. */
+  /** Time of the next attempt, ms since 1970. */
   dueMs: number
 }
 
 const BACK_OFF_MS: readonly number[] = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]
 const MAX_WAITING = 1_000
 const AT_ONCE = 2
-/** Receivers get as long as the specification advises. */
+/** Timeout of an attempt, as the specification advises. */
 const TRY_MS = 15_000
-/** The time of the last tries when the process ends. */
+/** Timeout of the last attempts when the process exits. */
 const CLOSE_MS = 3_000
 const LOG_EVERY_MS = 60_000
 const GONE = 410
 
-/** Sends what is put in, until it is closed. */
+/** Sends queued webhooks until it is closed. */
 export class Endpoint {
   readonly config: NotifyConfig
   private readonly options: EndpointOptions
@@ -54,7 +54,7 @@ export class Endpoint {
   private waiting: Delivery[] = []
   private readonly running = new Set<Promise<void>>()
   private timer: NodeJS.Timeout | null = null
-  /** The receiver answered 410, or the process ends: nothing more is taken. */
+  /** The receiver has replied 410, or the process is exiting: new webhooks are dropped. */
   private isOver = false
   private loggedMs = Number.NEGATIVE_INFINITY
 
@@ -66,7 +66,7 @@ export class Endpoint {
     this.backOffMs = options.backOffMs ?? BACK_OFF_MS
   }
 
-  /** Queues the notification if the configuration asks for its group. A full queue drops its oldest. */
+  /** Queues the notification if the configuration selects its group. A full queue drops its oldest. */
   put({ type, atMs, data }: Notification): void {
     const group = groupOf(type)
     if (!this.config.events.includes(group)) return
@@ -80,7 +80,7 @@ export class Endpoint {
     this.pump()
   }
 
-  /** Tries once more what waits, within 3 seconds, and closes the connections. */
+  /** Makes a last attempt for queued webhooks, within 3 seconds, and closes the connections. */
   async close(): Promise<void> {
     this.isOver = true
     if (this.timer !== null) clearTimeout(this.timer)
@@ -92,7 +92,7 @@ export class Endpoint {
     await this.options.poster.close()
   }
 
-  /** Begins what is due, and comes back for the rest. */
+  /** Starts all due attempts, and schedules the next run. */
   private pump(): void {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
@@ -113,7 +113,7 @@ export class Endpoint {
       }
     }
     this.waiting = later
-    // With all connections busy, the end of a try comes back.
+    // If all connections are busy, the end of an attempt calls pump again.
     if (this.running.size >= AT_ONCE || later.length === 0) return
     this.timer = setTimeout(() => this.pump(), Math.max(0, nextMs - nowMs)).unref()
   }
@@ -145,7 +145,7 @@ export class Endpoint {
       this.failed(delivery, `status ${status}`, waitMs)
       return
     }
-    // The receiver wants no more of them; a changed configuration begins anew.
+    // 410: the receiver has unsubscribed. A changed configuration creates a new endpoint.
     this.isOver = true
     for (const each of [delivery, ...this.waiting.splice(0)]) {
       this.lost(each, 'dropped', `status ${GONE}: the receiver is gone`)
@@ -171,7 +171,7 @@ export class Endpoint {
   }
 }
 
-/** A code; a message may hold the URL. */
+/** A code, since a message may contain the URL. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown'
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name

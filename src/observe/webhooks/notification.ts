@@ -1,5 +1,5 @@
 /**
- * What webhooks can report. A type is `GROUP.WHAT`; `notify[].events` of the configuration selects groups.
+ * Types of webhook notifications. A type is `GROUP.EVENT`; `notify[].events` of the configuration selects groups.
  * Notifications travel between processes as JSON.
  */
 
@@ -13,7 +13,7 @@ export type NotifyGroup = (typeof NOTIFY_GROUPS)[number]
 export type NotificationType =
   'budget.threshold' | 'breaker.changed' | 'config.refused' | 'canary.aborted'
 
-/** One thing that happened. `data` holds names of the configuration, ids and figures: no secret, no prompt. */
+/** An event. `data` contains names of the configuration, ids and figures; no secrets and no prompts. */
 export interface Notification {
   readonly type: NotificationType
   /** When it happened, ms since 1970. */
@@ -21,7 +21,7 @@ export interface Notification {
   readonly data: Readonly<Record<string, string | number | null>>
 }
 
-/** Takes notifications; never throws, never waits. */
+/** Queues a notification; never throws and never blocks. */
 export type Notify = (notification: Notification) => void
 
 /** The group that a type belongs to. */

@@ -1,15 +1,15 @@
 /**
- * Signatures of webhooks after the Standard Webhooks specification 1.0.0: HMAC-SHA256 over id, time and body. Pure.
+ * Signs webhooks as specified by Standard Webhooks 1.0.0: HMAC-SHA256 over id, time and body. Pure.
  */
 import { createHmac } from 'node:crypto'
 
 const PREFIX = 'whsec_'
-/** Bytes of a key, by the specification. */
+/** Length of a decoded key, from the specification. */
 const KEY_BYTES = { least: 24, most: 64 }
-/** Characters of a secret that is used as it is. */
+/** Length of a secret without the prefix `whsec_`. */
 const TEXT_CHARS = { least: 16, most: 512 }
 
-/** Why a secret cannot sign, as the rest of a sentence; null if it can. */
+/** The problem of an invalid secret, as the rest of a sentence; null if it is valid. */
 export function secretProblem(secret: string): string | null {
   if (!secret.startsWith(PREFIX)) {
     return secret.length >= TEXT_CHARS.least && secret.length <= TEXT_CHARS.most
@@ -24,17 +24,17 @@ export function secretProblem(secret: string): string | null {
     : `must have ${KEY_BYTES.least} to ${KEY_BYTES.most} bytes in base64 after whsec_`
 }
 
-/** The key of a secret: what `whsec_` precedes in base64, else the bytes of the text. */
+/** The key of a secret: base64 after `whsec_`, otherwise the bytes of the text. */
 export function keyOf(secret: string): Buffer {
   return secret.startsWith(PREFIX)
     ? Buffer.from(secret.slice(PREFIX.length), 'base64')
     : Buffer.from(secret, 'utf8')
 }
 
-/** What is signed of a webhook. */
+/** The signed parts of a webhook. */
 export interface Signed {
   readonly id: string
-  /** When it is sent, in seconds since 1970. */
+  /** Time of sending, seconds since 1970. */
   readonly atSeconds: number
   readonly body: string
 }

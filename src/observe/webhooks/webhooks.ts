@@ -1,6 +1,6 @@
 /**
- * The webhooks of one gateway: each notification goes to every URL of `notify` that asks for its group. The queues are
- * in memory: what is not delivered when the process dies is lost, and what waits at a drain is tried once more.
+ * Sends each notification to every URL of `notify` that selects its group. The queues are in memory: undelivered webhooks
+ * are lost if the process crashes; a drain makes one last attempt.
  */
 import type { NotifyConfig } from '../../config/config.js'
 import type { Logger } from '../log/log.js'
@@ -9,12 +9,12 @@ import type { Poster } from '../../upstreams/webhook-connection.js'
 import { Endpoint } from './endpoint.js'
 import type { Notification } from './notification.js'
 
-/** What webhooks are sent with. */
+/** The dependencies of webhooks. */
 export interface WebhookParts {
   readonly open: (config: NotifyConfig) => Poster
   readonly metrics: Pick<Metrics, 'webhook'>
   readonly log: Pick<Logger, 'warn'>
-  /** For tests: waits before the second try, the third, …. */
+  /** For tests: delays before the second attempt, the third, …. */
   readonly backOffMs?: readonly number[]
 }
 
@@ -27,7 +27,7 @@ export class Webhooks {
     this.parts = parts
   }
 
-  /** Puts a changed list in force. Endpoints whose settings are the same keep their queues. */
+  /** Applies a changed list. Endpoints with unchanged settings keep their queues. */
   adopt(configs: readonly NotifyConfig[]): void {
     const before = new Map(this.endpoints.map((each) => [JSON.stringify(each.config), each]))
     this.endpoints = configs.map((config) => {

@@ -1,4 +1,4 @@
-/** All accounts, for administrators; and the trail of what was done, for each account its own. */
+/** Accounts for administrators, and the audit log of each account. */
 import type { Account } from '../../../accounts/account.js'
 import { createAccount } from '../../../accounts/accounts.js'
 import type { UsageSum } from '../../../store/ledger.js'
@@ -11,7 +11,7 @@ import { GatewayError } from '../../../errors.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
 
-/** How long a link for a new password is good. */
+/** Lifetime of a password link. */
 const LINK_MS = 86_400_000
 
 /** The routes. */
@@ -112,7 +112,7 @@ async function resetLink(
 ): Promise<Reply> {
   const account = await services.store.accountById(request.id)
   if (account === null) throw notFound()
-  // First: of a link that nobody was given there may be an entry, but none without one.
+  // The entry is stored first: a link without an entry is worse than an entry without a link.
   await services.store.auditTrail.add(
     otherEntry(services, request, account, 'account.reset-link', ''),
   )
@@ -120,7 +120,7 @@ async function resetLink(
   return { status: 201, json: { link } }
 }
 
-/** The one link of the account that is good. Behind `#`, so that no server and no log ever sees it. */
+/** Replaces the account's password link. The secret follows `#`, so that it reaches no server and no log. */
 async function newLink(
   services: Services,
   request: SignedInRequest<unknown, unknown>,
@@ -130,7 +130,7 @@ async function newLink(
   await store.signInTokens.end('reset', account.id, null)
   const expiresAtMs = now() + LINK_MS
   const secret = await sessions.issue('reset', account.id, LINK_MS)
-  // The router has found `origin` to be our own.
+  // The router has checked that `origin` is the dashboard's own.
   const base = snapshot().config.dashboard.publicUrl ?? request.origin ?? ''
   return { url: `${base}/dashboard/reset#${secret}`, expiresAtMs }
 }
@@ -176,13 +176,13 @@ async function audit(
   return { status: 200, json }
 }
 
-/** Ids of one millisecond are in no order; what is first gets the lowest. */
+/** Ids made in the same millisecond are not ordered, so they are sorted and reassigned in order. */
 function inOrder(entries: readonly AuditEntry[]): AuditEntry[] {
   const ids = entries.map(({ id }) => id).sort()
   return entries.map((entry, at) => ({ ...entry, id: ids[at] ?? entry.id }))
 }
 
-/** Something that an administrator did to an account. */
+/** An audit entry for an administrator's action on an account. */
 function otherEntry(
   services: Services,
   request: SignedInRequest<unknown, unknown>,

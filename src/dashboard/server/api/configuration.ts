@@ -55,7 +55,7 @@ async function generation(
   return { status: 200, json }
 }
 
-/** The audit trail has it, too. */
+/** Rolls back and stores an audit entry. */
 async function rollBack(
   services: Services,
   actor: Actor & { readonly session: { readonly account: { readonly id: string } } },

@@ -1,4 +1,4 @@
-/** Keys: listed with what they used, made, changed, replaced, revoked. Each read and write is the account's. */
+/** Lists, creates, changes, rotates and revokes keys of the signed-in account. */
 import type { Account, ApiKey, KeyLimits } from '../../../accounts/account.js'
 import { PRIORITY, type Labels } from '../../../accounts/labels.js'
 import { checkedName, createKey, revokeKey, type NewKey } from '../../../accounts/accounts.js'
@@ -13,7 +13,7 @@ import { notFound } from '../routing/router.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
 
-/** What may be said of a key; `undefined` where the page left it out. */
+/** Settings of a key in a request; `undefined` is unchanged. */
 interface Wanted {
   readonly name?: string | undefined
   readonly expiresAtMs?: number | null | undefined
@@ -184,7 +184,7 @@ function newKeyOf(wanted: Omit<Wanted, 'name'>, nowMs: number): NewKey {
   }
 }
 
-/** A key with a high priority is served before other accounts' keys under overload, so only administrators set it. */
+/** Keys with high priority are served first under overload, so only administrators may set the label. */
 function assertLabels(labels: Labels | undefined, { role }: Account): void {
   if (labels === undefined || role === 'admin' || !Object.hasOwn(labels, PRIORITY)) return
   const message = `Only administrators can give keys the label "${PRIORITY}".`
@@ -206,7 +206,7 @@ const LIMITS = [
   'nanoUsdPerMonth',
 ] as const
 
-/** A key never has more than its plan; who asks for more hears so, rather than finding out. */
+/** Refuses limits above those of the plan with a message, instead of lowering them silently. */
 function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): void {
   for (const name of LIMITS) {
     const [wanted, allowed] = [limits?.[name], most[name]]
@@ -236,7 +236,7 @@ interface Figures {
 
 const NOTHING: Figures = { used: new Map(), lastUse: new Map() }
 
-/** What these keys of the account used in the last 30 days, and when each was used last. */
+/** Usage of these keys in the last 30 days, and the time of each key's last request. */
 async function figuresOf(
   { ledger, now }: Services,
   accountId: string,
@@ -284,7 +284,7 @@ function stateOf({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): schema.Ke
   return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'expired' : 'live'
 }
 
-/** What was done to a key of the account. */
+/** An audit entry for a change of a key. */
 function keyEntry(
   services: Services,
   request: SignedInRequest<unknown, unknown>,

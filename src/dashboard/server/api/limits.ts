@@ -1,4 +1,4 @@
-/** How the limits and budgets of an account and of its keys stand. Takes nothing of them. */
+/** The current state of the limits and budgets of an account and its keys. Reading it consumes nothing. */
 import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
 import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
@@ -11,7 +11,7 @@ import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../services.js'
 
 const MOST_KEYS = 100
-/** A key with limits is looked for among so many of the newest. */
+/** Only this many of the newest keys are searched for limits. */
 const MOST_LISTED = 500
 
 /** The routes. */
@@ -25,7 +25,7 @@ export function limitRoutes(services: Services): Route[] {
   ]
 }
 
-/** A limit, and the key that it is of; null: the account. */
+/** A limit and its key; null: the account. */
 interface Owned {
   readonly claim: LimitDemand
   readonly key: ApiKey | null
@@ -74,7 +74,7 @@ function rulesOf(snapshot: Snapshot): Rules {
   return made
 }
 
-/** Of limits that depend on the model or the upstream of a request there is nothing to show here. */
+/** Limits that depend on the model or upstream of a request are not listed. */
 function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): Owned[] {
   const of = (key: ApiKey | null, prefix: string): Owned[] => {
     const scope = { identity: identityOf(account, key), model: '', modelName: '', upstream: '' }

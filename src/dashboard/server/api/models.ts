@@ -1,4 +1,4 @@
-/** The catalogue, where each model is sent now, and a place to try one. */
+/** The catalogue, the current route of each model, and the playground. */
 import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
 import type { ModelFacts } from '../../../chat/model.js'
@@ -54,7 +54,7 @@ export function modelRoutes(services: Services): Route[] {
   ]
 }
 
-/** Where the playground sends a request of each client format; Gemini's path has the model in it. */
+/** The data plane path of each client format in the playground. Gemini's path contains the model, so it is separate. */
 const PLAYGROUND_PATHS = {
   chat: '/v1/chat/completions',
   responses: '/v1/responses',
@@ -119,12 +119,12 @@ function priceView(price: NonNullable<ModelFacts['price']>): schema.Price {
   }
 }
 
-/** The route of a plain request; if there is none, the first that takes the model under some condition. */
+/** The route of a plain request, or the first route that serves the model under a condition. */
 function usualRoute(router: Router, model: string): ModelRoute | null {
   return router.find(model, PLAIN_REQUEST) ?? router.all(model)[0] ?? null
 }
 
-/** The ids of exact routes that the catalogue does not have. */
+/** The ids of exact routes that are not in the catalogue. */
 function aliases(snapshot: Snapshot): schema.Alias[] {
   const { config, catalogue } = snapshot
   const router = routerOf(snapshot)
@@ -163,7 +163,7 @@ function targetViews(
   })
 }
 
-/** The conditions of a route, as the configuration names them. */
+/** The conditions of a route, in the configuration's terms. */
 function conditionsText({ when }: ModelRoute['config']): string {
   if (when === null) return ''
   const { labels, images, tools, minPromptTokens } = when
@@ -184,14 +184,14 @@ function routeView(snapshot: Snapshot, found: ModelRoute, requested: string): sc
   if (target === undefined) return null
   const { upstream } = target
   const model = target.model ?? requested
-  const speaks = dialectsByRequest(upstream, factsFor(catalogue, model))
+  const dialects = dialectsByRequest(upstream, factsFor(catalogue, model))
   return {
     label,
     upstream: upstream.name,
     configured: isConfigured(upstream),
     model,
-    dialect: speaks.plain,
-    dialectWithTools: speaks.with_tools,
+    dialect: dialects.plain,
+    dialectWithTools: dialects.with_tools,
     conditions: conditionsText(config),
     targets: targetViews(snapshot, found, requested),
   }

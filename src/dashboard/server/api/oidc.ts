@@ -1,7 +1,6 @@
 /**
- * Signing in with an identity provider: the browser goes there and comes back, and the e-mail that the
- * provider has verified names the account. What ties the way back to the way out is a cookie with a secret,
- * and a pass that is good once.
+ * Sign-in with an identity provider. The account is the one with the e-mail address that the provider has verified.
+ * A cookie with a secret and a one-time token in the store tie the browser's return to its start.
  */
 import type { Account } from '../../../accounts/account.js'
 import { checkedEmail, createAccount, isEmail } from '../../../accounts/accounts.js'
@@ -16,7 +15,7 @@ import { ownEntry, type Services } from '../services.js'
 import { passIdOf } from '../sign-in/sessions.js'
 import { assertKeepsCookies, enter } from './session.js'
 
-/** How long somebody may take at the provider. */
+/** Maximum time at the provider. */
 const AWAY_MS = 600_000
 
 /** The routes. */
@@ -44,7 +43,7 @@ async function start(
   const { store, sessions, throttle, now } = services
   const { config, publicUrl, redirectUri } = oidcSettings(services)
   assertKeepsCookies(request.origin)
-  // The provider sends people there; a cookie that another address got would be missing then.
+  // The provider returns to `publicUrl`, so a cookie set for another origin would be missing.
   if (request.origin !== publicUrl) {
     throw new GatewayError('forbidden', `Open ${publicUrl}/dashboard/ to sign in this way.`)
   }
@@ -79,7 +78,7 @@ async function finish(
   const { verifiedEmail } = await provider
     .finish(config, redirectUri, secret, request.body.query)
     .catch((error: unknown) => fail(services, request, error))
-  // Before any look at accounts: an e-mail that nobody has verified may be somebody else's.
+  // Checked before any account is read: an unverified e-mail address may belong to another person.
   if (verifiedEmail === null || !isEmail(verifiedEmail)) {
     throw new GatewayError('forbidden', 'The provider has not verified your e-mail address.')
   }
@@ -91,7 +90,7 @@ async function finish(
   return { ...entered, cookies: [...(entered.cookies ?? []), noCookieText(OIDC_COOKIE)] }
 }
 
-/** The account of an e-mail that is surely theirs; made where that is configured. */
+/** The account of a verified e-mail address, created if the configuration allows it. */
 async function accountOf(
   services: Services,
   request: ApiRequest<unknown, unknown>,
@@ -113,7 +112,7 @@ async function accountOf(
   return account
 }
 
-/** What is configured; the address to come back to is never read from a request. */
+/** The configured provider. The redirect address never comes from a request. */
 function oidcSettings({ snapshot }: Services): {
   readonly config: OidcConfig
   readonly publicUrl: string

@@ -1,4 +1,4 @@
-/** How things run, for administrators: upstreams, the configuration, what failed. */
+/** Operations for administrators: upstreams, the configuration, recent failures. */
 import { isConfigured, type UpstreamConfig } from '../../../config/config.js'
 import type { UsageRow } from '../../../ledger/row.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../../store/ledger.js'
@@ -10,12 +10,12 @@ import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
 import { upstreamHealth, type UpstreamHealth } from '../upstream-health.js'
 
-/** What "now" is for rates. */
+/** The period of rates. */
 const RECENT_MS = 5 * 60_000
-/** Of those five minutes no more rows are looked at than this; rates are then of the time that they span. */
+/** Maximum number of entries read of this period. If there are more, rates refer to the period that they span. */
 const MAX_ROWS = 1_000
 const FAILED_ROWS = 25
-/** How far back the last failures are looked for. */
+/** The period searched for recent failures. */
 const FAILED_MS = 7 * 86_400_000
 
 /** The routes. */
@@ -74,12 +74,12 @@ async function operations(services: Services): Promise<Reply> {
 
 interface Seen {
   readonly upstream: UpstreamConfig
-  /** Those that it answered, or should have. */
+  /** Entries of requests to the upstream. */
   readonly rows: readonly UsageRow[]
-  /** The time that the rows span. */
+  /** The period that the entries span. */
   readonly minutes: number
   readonly gatewayStatus: GatewayStatus | null
-  /** Undefined: no request named it. */
+  /** Undefined if no request used the upstream. */
   readonly health: UpstreamHealth | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Passwords that change, and the links that set them: for the first administrator, and for who forgot. */
+/** Password changes, sign-up, and one-time links that set a password. */
 import type { Account } from '../../../accounts/account.js'
 import { checkedEmail, createAccount } from '../../../accounts/accounts.js'
 import { assertPassword } from '../../../accounts/password.js'
@@ -59,7 +59,7 @@ async function changePassword(
   return enter(services, request, account, null)
 }
 
-/** From now on only the new password opens sessions, and no earlier session or link is good. */
+/** Ends all earlier sessions and links, so that only the new password opens sessions. */
 async function setPassword(
   services: Services,
   request: Pick<ApiRequest<unknown, unknown>, 'address'>,
@@ -88,7 +88,7 @@ async function setUp(
   const id = passIdOf(link)
   const found = await store.signInTokens.find('set-up', id, now())
   if (found === null || (await hasAdmin(store))) throw badLink()
-  // Before the link is used up: a slip of the keyboard must not cost it.
+  // Checked before the link is used up, so that a typing error does not consume it.
   checkedEmail(email)
   assertPassword(password)
   const pass = await store.signInTokens.take('set-up', id, now())
@@ -150,7 +150,7 @@ async function signUp(
       ownEntry(services, request, account, 'account.sign-up'),
     ])
   } catch (error) {
-    // The same answer whether or not the e-mail had an account; the password was hashed in either case.
+    // The reply is the same for a new and for a known e-mail address; the password is hashed in both cases.
     if (!(error instanceof GatewayError && error.wire.param === 'email')) throw error
   }
   return { status: 200, json: {} }

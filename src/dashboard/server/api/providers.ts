@@ -1,4 +1,4 @@
-/** Upstreams compared, for administrators: what each has done, canaries, and shadows beside what they copy. */
+/** Comparison of upstreams for administrators, with canaries and shadows. */
 import type { UsageRow } from '../../../ledger/row.js'
 import { ComparedUpstream } from '../../../ledger/compare-upstreams.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
@@ -7,7 +7,7 @@ import type { Services } from '../services.js'
 
 const HOUR_MS = 3_600_000
 const PAGE_ROWS = 1_000
-/** So many of the newest requests are looked at; the page says since when that is. */
+/** Maximum number of pages of entries per reply; `fromMs` of the reply is the time of the oldest one. */
 const MAX_PAGES = 10
 
 /** The routes. */
@@ -58,7 +58,7 @@ async function newestRows(
   return { rows, fromMs: rows.at(-1)?.atMs ?? sinceMs }
 }
 
-/** Each pair of upstreams by the requests that were copied from one to the other. */
+/** One comparison per pair of upstreams, over the requests that were copied from one to the other. */
 function shadowsOf(rows: readonly UsageRow[]): schema.ProvidersReply['shadows'] {
   const byId = new Map(rows.map((row) => [row.requestId, row]))
   const pairs = new Map<string, { primary: UsageRow[]; shadow: UsageRow[] }>()

@@ -1,6 +1,6 @@
 /**
- * Signing in, staying, leaving. Whoever guesses learns nothing: a wrong password, an unknown e-mail and an
- * account without a password are one answer after one time.
+ * Sign-in and sign-out. A wrong password, an unknown e-mail address and an account without a password get the same
+ * reply after the same time, so that guesses reveal nothing.
  */
 import type { Account } from '../../../accounts/account.js'
 import { isOutdated } from '../../../accounts/password.js'
@@ -32,7 +32,7 @@ export function sessionRoutes(services: Services): Route[] {
   return [
     openRoute('GET', '/session', {
       reply: schema.sessionReply,
-      // A page that only looks whether somebody is signed in is not somebody at work.
+      // Polled by open pages, so it does not extend the session.
       passive: true,
       handle: async ({ session }) => ({ status: 200, json: await sessionView(services, session) }),
     }),
@@ -71,8 +71,8 @@ export function sessionRoutes(services: Services): Route[] {
 }
 
 /**
- * A new session for the account, in place of the one that the browser had; `how` goes into the trail, unless
- * what let them in has left its own entry (null). The browser is known from then on.
+ * Opens a session and ends the browser's previous one. `how` is the action of the audit entry; null if the caller has
+ * stored one. The browser becomes a known device.
  */
 export async function enter(
   services: Services,
@@ -95,7 +95,7 @@ export async function enter(
   return { status: 200, json: await sessionView(services, session), cookies }
 }
 
-/** Browsers drop our cookies over plain http elsewhere; better to say so than to sign in to nothing. */
+/** Over plain http, browsers drop `__Host-` cookies except on loopback; refuses a sign-in that could not last. */
 export function assertKeepsCookies(origin: string | null): void {
   if (origin === null || !origin.toLowerCase().startsWith('http:')) return
   if (!URL.canParse(origin) || isLoopback(new URL(origin).hostname)) return
@@ -105,7 +105,7 @@ export function assertKeepsCookies(origin: string | null): void {
   )
 }
 
-/** What the page is told of who is signed in. */
+/** The session as the page sees it. */
 async function sessionView(
   services: Services,
   session: Session | null,
@@ -146,7 +146,7 @@ async function signIn(
     services.log.info('sign-in refused', { account_id: account?.id, request_id: request.requestId })
     throw new GatewayError('unauthenticated', 'Wrong e-mail or password.')
   }
-  // Only who knows the password may learn this.
+  // Reported only to users with the right password.
   if (account.disabled) {
     throw new GatewayError('forbidden', 'This account is disabled. ApiRequest an administrator.')
   }

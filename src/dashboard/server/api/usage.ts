@@ -1,4 +1,4 @@
-/** Usage: sums over time, single requests, a file of them, and what happens now. */
+/** Usage: sums over time, single requests, their CSV file, and the latest requests. */
 import type { Writable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { GatewayError } from '../../../errors.js'
@@ -23,10 +23,10 @@ import { PLAYGROUND, scopeOf, type Services } from '../services.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** The longest range of one reply. */
+/** The longest range of a reply. */
 const LONGEST_MS = { hour: 31 * DAY_MS, day: 400 * DAY_MS } as const
 const LIVE_ROWS = 25
-/** How far back the newest rows are looked for, each second. */
+/** The period searched for the newest entries, on each poll. */
 const LIVE_MS = DAY_MS
 const MAX_CSV_ROWS = 100_000
 const CSV_PAGE = 1_000
@@ -83,7 +83,7 @@ async function usage(
   const { keyId, model } = query
   const sumQuery: SumQuery = {
     ...{ accountId, by, fromMs },
-    // The engine has the bucket of `toMs`, too.
+    // The store's query includes the bucket of `toMs`.
     toMs: toMs - 1,
     ...(model === undefined ? {} : { model }),
     ...(keyId === undefined ? { per: 'model' } : { keyId }),
@@ -121,7 +121,7 @@ async function groups(
   )
 }
 
-/** The sums of the keys with the largest use on the days that are asked about: not each of ten thousand. */
+/** The sums of the keys with the largest usage in the period, instead of one sum per key. */
 async function largestKeys({ ledger }: Services, sumQuery: SumQuery): Promise<UsageSum[]> {
   const largest = await ledger.keyUse({ ...sumQuery, most: MAX_GROUPS })
   const found = await Promise.all(
@@ -146,7 +146,7 @@ async function requests(
   return { status: 200, json }
 }
 
-/** A page of requests; the one that is named by its id, if it meets the other conditions. */
+/** A page of requests, or the request with the given id if it matches the other filters. */
 async function pageOf(
   { ledger }: Services,
   accountId: string | null,
@@ -174,7 +174,7 @@ async function pageOf(
   return ledger.entries({ ...filter, ...span, ...place, accountId })
 }
 
-/** What is compared member by member. */
+/** Filters that are compared for equality. */
 const SAME = [
   'keyId',
   'model',
@@ -210,7 +210,7 @@ async function requestById(
   return { status: 200, json: { row: view } }
 }
 
-/** Written as it is read, so that a long file is never held. */
+/** Streams the file page by page, so that memory use is constant. */
 async function csv(
   services: Services,
   {
@@ -248,7 +248,7 @@ async function csv(
   return SELF_REPLIED
 }
 
-/** Resolves when the client has caught up, or is gone. */
+/** Resolves when the client has read enough, or has disconnected. */
 function drained(out: Writable, res: HttpResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

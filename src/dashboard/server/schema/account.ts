@@ -1,21 +1,21 @@
-/** Who is signed in, and what they pay for. */
+/** The signed-in account and its plan. */
 import { z } from 'zod'
 import { count, id, keyLimits, timeMs } from './basics.js'
 
 /** A plan's name. */
 export const planName = z.enum(['starter', 'pro', 'max'])
 
-/** `owner`: of an account of their own; `admin`: sees and changes all accounts, too. */
+/** `owner`: uses one account; `admin`: can also see and change all accounts. */
 export const role = z.enum(['owner', 'admin'])
 
 /** A plan. */
 export const plan = z.strictObject({
   name: planName,
-  /** A month. */
+  /** Per month. */
   priceUsd: z.number(),
   /** Null is unlimited. */
   maxKeys: count.nullable(),
-  /** What an account's keys together may do; left out: no limit. */
+  /** Limits over all keys of the account; an omitted member is unlimited. */
   limits: keyLimits,
 })
 
@@ -25,14 +25,14 @@ export const account = z.strictObject({
   email: z.string(),
   role,
   plan,
-  /** Keys that are not revoked; expired ones count until they are. */
+  /** Keys that are not revoked, expired ones included. */
   liveKeys: count,
-  /** False for one that signs in with the identity provider only. */
+  /** False if the account signs in with the identity provider only. */
   hasPassword: z.boolean(),
   createdAtMs: timeMs,
 })
 
-/** `GET /plans`: what there is to choose from. */
+/** `GET /plans`: all plans. */
 export const plansReply = z.strictObject({ plans: z.array(plan) })
 
 /** A plan's name. */
@@ -41,5 +41,5 @@ export type PlanName = z.output<typeof planName>
 export type Plan = z.output<typeof plan>
 /** An account as its owner sees it. */
 export type Account = z.output<typeof account>
-/** What there is to choose from. */
+/** All plans. */
 export type PlansReply = z.output<typeof plansReply>

@@ -1,10 +1,10 @@
-/** For administrators: operations and accounts. Owners get 403; the audit trail is everybody's own. */
+/** Operations and accounts, for administrators (403 for owners); and the audit log, for every account. */
 import { z } from 'zod'
 import { planName, role } from './account.js'
 import { count, cursor, id, nanoUsd, numberText, scope, search, timeMs } from './basics.js'
 import { requestRow } from './usage.js'
 
-/** An upstream as it has been in the last five minutes. */
+/** The state of an upstream over the last five minutes. */
 export const upstreamState = z.strictObject({
   name: z.string(),
   dialect: z.string(),
@@ -12,29 +12,29 @@ export const upstreamState = z.strictObject({
   /** Without a path: `https://api.openai.com`. */
   origin: z.string(),
   configured: z.boolean(),
-  /** The variable or file that its key comes from. */
+  /** The variable or file of its API key. */
   apiKeySource: z.string().nullable(),
-  /** Requests that are with it now, all processes of this machine together; null: not known. */
+  /** Requests in flight, over all processes of this machine; null: unknown. */
   inFlight: count.nullable(),
-  /** Attempts at it, retries included. */
+  /** Attempts per minute, retries included. */
   attemptsPerMinute: z.number(),
   /**
-   * Failures by who has to act on them. Only those of the provider tell of its health. Attempts count for the upstream
-   * that they went to, and requests that were refused before an attempt for the one that would have been asked.
+   * Failures by cause. Only failures of the provider affect the state of the upstream. Attempts count for their
+   * upstream; requests refused before an attempt count for the upstream of their first candidate.
    */
   failures: z.strictObject({ provider: count, gateway: count, limits: count, client: count }),
   /** Failures of the provider as a share of the attempts, 0 to 1. */
   failureShare: z.number().min(0).max(1),
   /** The five most frequent kinds of failures of the provider. */
   errors: z.array(z.strictObject({ kind: z.string(), count, lastAtMs: timeMs })),
-  /** Attempts that were repeated at this upstream, and moves to another upstream after a failure here. */
+  /** Retries at this upstream, and fallbacks to another one after a failure here. */
   retries: z.strictObject({ count, lastAtMs: timeMs.nullable() }),
   fallbacks: z.strictObject({ count, lastAtMs: timeMs.nullable() }),
   firstTokenP50Ms: z.number().nullable(),
   firstTokenP95Ms: z.number().nullable(),
-  /** Of several processes the state that is furthest from closed; null: not known. */
+  /** Of several processes the state furthest from closed; null: unknown. */
   breaker: z.enum(['closed', 'open', 'half_open']).nullable(),
-  /** When the breaker last opened or closed; null: closed since the start, or not known. */
+  /** When the breaker last opened or closed; null: closed since the start, or unknown. */
   breakerChangedAtMs: timeMs.nullable(),
 })
 
@@ -44,17 +44,17 @@ export const configState = z.strictObject({
   loadedAtMs: timeMs,
   /** Of the file's text, hex. */
   fileHash: z.string(),
-  /** What differs from the generation before, by path; empty for the first. */
+  /** Differences from the previous generation, by path; empty for the first. */
   changes: z.array(
     z.strictObject({
       path: z.string(),
-      /** JSON; null: it was not there. */
+      /** JSON; null: absent. */
       before: z.string().nullable(),
-      /** JSON; null: it is gone. */
+      /** JSON; null: removed. */
       after: z.string().nullable(),
     }),
   ),
-  /** The last file that was not taken, if that was after the one in force was loaded. */
+  /** The last file that was refused, if that was after the generation in force was loaded. */
   refused: z.strictObject({ atMs: timeMs, problems: z.array(z.string()) }).nullable(),
 })
 
@@ -63,7 +63,7 @@ export const operationsReply = z.strictObject({
   nowMs: timeMs,
   upstreams: z.array(upstreamState),
   config: configState,
-  /** The last 25 that failed for any account, newest first. */
+  /** The last 25 failed requests of all accounts, newest first. */
   failed: z.array(requestRow),
 })
 
@@ -86,16 +86,16 @@ export const accountRow = z.strictObject({
 export const accountsQuery = z.strictObject({
   search: search.optional(),
   after: cursor.optional(),
-  /** 1 to 200; 50 where left out. */
+  /** 1 to 200; default 50. */
   limit: numberText(1, 200).optional(),
 })
-/** A page of accounts, with the same promise as a page of keys. */
+/** A page of accounts. As with keys, a page may be short or empty without being the last. */
 export const accountsReply = z.strictObject({
   accounts: z.array(accountRow),
   next: z.string().nullable(),
 })
 
-/** `POST /accounts` → 201 `createdAccountReply`. The person gets a link and sets the password. */
+/** `POST /accounts` → 201 `createdAccountReply`. The account holder sets the password with the link. */
 export const createAccountBody = z.strictObject({
   email: z.string().max(254),
   plan: planName,
@@ -103,7 +103,7 @@ export const createAccountBody = z.strictObject({
 })
 /** A one-time link to set a password, shown once. */
 export const link = z.strictObject({ url: z.string(), expiresAtMs: timeMs })
-/** An account that was made. */
+/** A created account. */
 export const createdAccountReply = z.strictObject({ account: accountRow, link })
 
 /** `PATCH /accounts/{id}` → `accountReply`. Disabling ends sessions, and keys fail within a second. */
@@ -119,21 +119,21 @@ export const resetLinkBody = z.strictObject({})
 /** The link. */
 export const resetLinkReply = z.strictObject({ link })
 
-/** Something that was done to an account or a key. */
+/** An entry of the audit log. */
 export const auditEntry = z.strictObject({
   id: z.string(),
   atMs: timeMs,
-  /** Whose account it was done to. */
+  /** The account that was changed. */
   accountId: id,
-  /** Who did it: an account's e-mail, or `command line`. */
+  /** The e-mail address of the account that acted, or `command line`. */
   actor: z.string(),
-  /** `key.create`, `account.disable`, `session.sign-in` and so on. */
+  /** `key.create`, `account.disable`, `session.sign-in` and others. */
   action: z.string(),
-  /** The key's or account's id. */
+  /** The id of the key or account. */
   target: z.string(),
-  /** Its name at the time, and what changed: `name: laptop → ci`. */
+  /** Its name at that time, and the change: `name: laptop → ci`. */
   detail: z.string(),
-  /** The address that the request came from, as the socket has it; null for the command line. */
+  /** The client address of the request; null for the command line. */
   address: z.string().nullable(),
 })
 
@@ -141,38 +141,38 @@ export const auditEntry = z.strictObject({
 export const auditQuery = z.strictObject({
   account: scope.optional(),
   after: cursor.optional(),
-  /** 1 to 200; 50 where left out. */
+  /** 1 to 200; default 50. */
   limit: numberText(1, 200).optional(),
 })
-/** A page of the trail. */
+/** A page of the audit log. */
 export const auditReply = z.strictObject({
   entries: z.array(auditEntry),
   next: z.string().nullable(),
 })
 
-/** An upstream as it is now. */
+/** The state of an upstream. */
 export type UpstreamState = z.output<typeof upstreamState>
 /** The configuration in force. */
 export type ConfigState = z.output<typeof configState>
-/** How things run. */
+/** The state of the gateway. */
 export type OperationsReply = z.output<typeof operationsReply>
 /** An account in the list. */
 export type AccountRow = z.output<typeof accountRow>
-/** Which accounts. */
+/** The query for accounts. */
 export type AccountsQuery = z.input<typeof accountsQuery>
 /** A page of accounts. */
 export type AccountsReply = z.output<typeof accountsReply>
-/** Makes an account. */
+/** The body that creates an account. */
 export type CreateAccountBody = z.input<typeof createAccountBody>
-/** An account that was made. */
+/** A created account. */
 export type CreatedAccountReply = z.output<typeof createdAccountReply>
-/** Changes an account. */
+/** The body that changes an account. */
 export type ChangeAccountBody = z.input<typeof changeAccountBody>
 /** One account. */
 export type AccountReply = z.output<typeof accountReply>
 /** A link for a new password. */
 export type ResetLinkReply = z.output<typeof resetLinkReply>
-/** Something that was done. */
+/** An entry of the audit log. */
 export type AuditEntry = z.output<typeof auditEntry>
-/** A page of the trail. */
+/** A page of the audit log. */
 export type AuditReply = z.output<typeof auditReply>

@@ -1,4 +1,4 @@
-/** What the other pages of the API's schema are made of. */
+/** Types that the other files of the schema share. */
 import { z } from 'zod'
 
 /** The id of an account, a key, a request: opaque. */
@@ -7,7 +7,7 @@ export const id = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/, { error: 'is not an
 /** A time, ms since 1970. */
 export const timeMs = z.int().min(0).max(9_999_999_999_999)
 
-/** How many, never less than none. */
+/** A number of items, at least 0. */
 export const count = z.int().min(0)
 
 /** Whole nano-dollars. */
@@ -18,11 +18,11 @@ export const modelId = z.string().regex(/^[!-~]{1,256}$/, {
   error: 'must be 1 to 256 printable ASCII characters without spaces',
 })
 
-/** Limits of a plan's keys, or of one key within its plan's. What is left out is not limited. */
+/** Limits of a plan's keys, or of one key within its plan. An omitted member is unlimited. */
 export const keyLimits = z.strictObject({
   requestsPerMinute: z.int().min(1).max(1_000_000_000).optional(),
   tokensPerMinute: z.int().min(1).max(1_000_000_000_000).optional(),
-  /** Requests at the same time. */
+  /** Concurrent requests. */
   concurrent: z.int().min(1).max(1_000_000).optional(),
   nanoUsdPerDay: nanoUsd.optional(),
   nanoUsdPerMonth: nanoUsd.optional(),
@@ -39,19 +39,19 @@ export const numberText = (min: number, max: number) =>
 /** A time in a query, ms since 1970. */
 export const timeText = numberText(0, 9_999_999_999_999)
 
-/** Whose, in a query of an administrator: an account's id, or `all`. */
+/** The account of an administrator's query: an id, or `all`. */
 export const scope = z.union([z.literal('all'), id])
 
-/** Where a list goes on: `next` of the page before, as it came. */
+/** The cursor of a list: `next` of the previous page. */
 export const cursor = z.string().regex(/^[!-~]{1,500}$/, { error: 'is not the end of a page' })
 
-/** A search: words of a name or e-mail, in any case. Plain text, no patterns. */
+/** A search text: part of a name or e-mail address, case-insensitive, without patterns. */
 export const search = z.string().max(100)
 
-/** Every failure. */
+/** The body of every failure. */
 export const errorReply = z.strictObject({
   error: z.strictObject({
-    /** For people: what was wrong and what to do. */
+    /** For people: what is wrong and what to do. */
     message: z.string(),
     type: z.string(),
     /** The HTTP status. */
@@ -62,12 +62,12 @@ export const errorReply = z.strictObject({
   }),
 })
 
-/** Done, and nothing to say about it. */
+/** An empty reply. */
 export const doneReply = z.strictObject({})
 
-/** Every failure. */
+/** The body of every failure. */
 export type ErrorReply = z.output<typeof errorReply>
-/** Done, and nothing to say about it. */
+/** An empty reply. */
 export type DoneReply = z.output<typeof doneReply>
 /** Limits of a plan's keys, or of one key. */
 export type KeyLimits = z.output<typeof keyLimits>

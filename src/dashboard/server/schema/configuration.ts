@@ -1,20 +1,20 @@
-/** For administrators: the generations of the configuration, what each changed, rollbacks, and the fleet. */
+/** The configuration, for administrators: generations, their changes, rollbacks, and the fleet. */
 import { z } from 'zod'
 import { count, numberText, timeMs } from './basics.js'
 
-/** A generation that is kept. */
+/** A stored generation. */
 export const generationRecord = z.strictObject({
   generation: count,
-  /** Of the configuration and its catalogue, hex. */
+  /** Hash of the configuration and its catalogue, hex. */
   hash: z.string(),
-  /** The same of the files at that time; another one after a rollback. */
+  /** Hash of the files at that time; differs from `hash` after a rollback. */
   filesHash: z.string(),
   atMs: timeMs,
   /** An OS user or the e-mail address of an administrator. */
   author: z.string(),
   reason: z.string(),
   origin: z.enum(['start', 'change', 'rollback']),
-  /** The generation whose content a rollback put back; null for others. */
+  /** The generation whose content a rollback restored; null for others. */
   contentOf: count.nullable(),
 })
 
@@ -29,11 +29,11 @@ export const fleetMember = z.strictObject({
 /** `GET /configuration`. */
 export const configurationReply = z.strictObject({
   inForce: count,
-  /** Of the generation in force, hex. */
+  /** Hash of the generation in force, hex. */
   hash: z.string(),
-  /** Why the content in force is not that of the files: a rollback, or files that were broken at the start. */
+  /** Why the configuration in force differs from the files: a rollback, or files that were invalid at the start. */
   held: z.enum(['rollback', 'last_good']).nullable(),
-  /** What is wrong with the files; null if nothing is. */
+  /** The problems of the files; null if they are valid. */
   problems: z.array(z.string()).nullable(),
   /** Settings whose new values need a restart. */
   waitingForRestart: z.array(z.string()),
@@ -50,25 +50,25 @@ export const generationQuery = z.strictObject({ from: numberText(1, 1e15).option
 /** What a generation changed. */
 export const generationReply = z.strictObject({
   record: generationRecord,
-  /** Null for the oldest that is kept. */
+  /** Null for the oldest stored generation. */
   comparedWith: count.nullable(),
   changes: z.array(
     z.strictObject({
       path: z.string(),
-      /** JSON; null: it was not there. */
+      /** JSON; null: absent. */
       before: z.string().nullable(),
-      /** JSON; null: it is gone. */
+      /** JSON; null: removed. */
       after: z.string().nullable(),
     }),
   ),
 })
 
-/** `POST /configuration/{id}/rollback`: the content of that generation as a new one. */
+/** `POST /configuration/{id}/rollback`: makes the content of that generation a new generation. */
 export const rollbackBody = z.strictObject({ reason: z.string().trim().min(1).max(500) })
-/** The generation that is then in force. */
+/** The new generation. */
 export const rollbackReply = z.strictObject({ generation: count })
 
-/** A generation that is kept. */
+/** A stored generation. */
 export type GenerationRecord = z.output<typeof generationRecord>
 /** A gateway that shares the store. */
 export type FleetMember = z.output<typeof fleetMember>

@@ -1,4 +1,4 @@
-/** Keys: made, shown once, renamed, replaced, revoked. */
+/** Keys: list, create, change, rotate, revoke. */
 import { z } from 'zod'
 import {
   count,
@@ -13,16 +13,16 @@ import {
   timeMs,
 } from './basics.js'
 
-/** One to a hundred characters; the server looks closer. */
+/** One to a hundred characters; the server checks further rules. */
 const name = z.string().max(1_000)
 
-/** Ids that the key may ask for; `claude-*` allows all that begin so. */
+/** Ids that the key may use; `claude-*` allows all ids with this prefix. */
 const models = z.array(modelId).min(1).max(100)
 
 /** Values by name. The server checks the rules of `accounts/labels.ts`. */
 const labels = z.record(z.string().max(64), z.string().max(256))
 
-/** A key; its secret is not here, nor anywhere. */
+/** A key, without its secret. */
 export const key = z.strictObject({
   id,
   accountId: id,
@@ -34,45 +34,45 @@ export const key = z.strictObject({
   /** Null: never. */
   expiresAtMs: timeMs.nullable(),
   revokedAtMs: timeMs.nullable(),
-  /** `live`, or why it does not work. */
+  /** `live`, or the reason why it does not work. */
   state: z.enum(['live', 'expired', 'revoked']),
   /** Null: all. */
   models: z.array(z.string()).nullable(),
   limits: keyLimits,
-  /** Given when it was made. */
+  /** Set when the key was created. */
   labels,
   /** The key that this one replaces, and the one that replaces it. */
   replaces: id.nullable(),
   replacedBy: id.nullable(),
   /** Null: never. */
   lastUsedAtMs: timeMs.nullable(),
-  /** Of the last 30 days, as are the next two. */
+  /** In the last 30 days, as are the next two members. */
   requests: count,
   spendNanoUsd: nanoUsd,
-  /** Requests whose price is not known; spend is then at least what is said. */
+  /** Requests of unknown price; `spendNanoUsd` excludes them. */
   unpricedRequests: count,
 })
 
 /** `GET /keys`: newest first. */
 export const keysQuery = z.strictObject({
   account: scope.optional(),
-  /** `live` (the default) leaves revoked ones out. */
+  /** `live` (default) omits revoked keys. */
   state: z.enum(['live', 'all']).optional(),
   search: search.optional(),
   after: cursor.optional(),
-  /** 1 to 500; 100 where left out. */
+  /** 1 to 500; default 100. */
   limit: numberText(1, 500).optional(),
 })
 /**
- * A page of keys. With a filter it may have fewer keys than `limit`, or none, and not be the last: that is the
- * one whose `next` is null.
+ * A page of keys. With a filter it may have fewer keys than `limit`, or none, without being the last; the last has
+ * `next: null`.
  */
 export const keysReply = z.strictObject({ keys: z.array(key), next: z.string().nullable() })
 
 /**
- * `POST /keys` → 201 `createdKeyReply`; 403 `plan_limit`; 403 with `param` for a limit above the plan's; 429
- * with `retry-after` for an account that makes more than 60 keys at once (300 on a plan with a number of keys),
- * or then more than 6 a minute.
+ * `POST /keys` → 201 `createdKeyReply`; 403 `plan_limit`; 403 with `param` for a limit above the plan's; 429 with
+ * `retry-after` if an account creates more than 60 keys at once (300 on a plan with a maximum number of keys), and then
+ * more than 6 per minute.
  */
 export const createKeyBody = z.strictObject({
   name,
@@ -82,10 +82,10 @@ export const createKeyBody = z.strictObject({
   /** At most 16. Only administrators may give `priority`: 403 with `param`. */
   labels: labels.optional(),
 })
-/** The only reply that has a secret. Forget it when the dialog closes. */
+/** The only reply with a secret. The page must drop it when the dialog closes. */
 export const createdKeyReply = z.strictObject({ key, secret: z.string() })
 
-/** `PATCH /keys/{id}` → `keyReply`. What is left out stays; `limits` is replaced whole. */
+/** `PATCH /keys/{id}` → `keyReply`. Omitted members are unchanged; `limits` is replaced as a whole. */
 export const changeKeyBody = z.strictObject({
   name: name.optional(),
   expiresAtMs: timeMs.nullable().optional(),
@@ -96,27 +96,28 @@ export const changeKeyBody = z.strictObject({
 export const keyReply = z.strictObject({ key })
 
 /**
- * `POST /keys/{id}/rotate` with `{}` → 201 `rotatedKeyReply`: a new key with the old one's name, expiry, models,
- * limits and labels. Both work until the old one is revoked. A rotation may exceed the plan's number of keys by one;
- * the old key then expires after 24 hours. 403 `plan_limit` if the account exceeds the plan already. `DELETE /keys/{id}` → `keyReply`: revokes it; requests with it fail within a second.
+ * `POST /keys/{id}/rotate` with `{}` → 201 `rotatedKeyReply`: a new key with the name, expiry, models, limits and labels
+ * of the old one. Both work until the old one is revoked. A rotation may exceed the plan's number of keys by one; the
+ * old key then expires after 24 hours. 403 `plan_limit` if the account exceeds the plan already.
+ * `DELETE /keys/{id}` → `keyReply` revokes the key; requests with it fail within a second.
  */
 export const rotateKeyBody = z.strictObject({})
-/** The new key, its secret, and when the old key ends (null: when it is revoked). */
+/** The new key, its secret, and the expiry of the old key (null: it works until it is revoked). */
 export const rotatedKeyReply = createdKeyReply.extend({ oldEndsAtMs: timeMs.nullable() })
 
-/** A key; its secret is not here. */
+/** A key, without its secret. */
 export type Key = z.output<typeof key>
-/** Which keys. */
+/** The query for keys. */
 export type KeysQuery = z.input<typeof keysQuery>
 /** A page of keys. */
 export type KeysReply = z.output<typeof keysReply>
-/** Makes a key. */
+/** The body that creates a key. */
 export type CreateKeyBody = z.input<typeof createKeyBody>
-/** The only reply that has a secret. */
+/** The only reply with a secret. */
 export type CreatedKeyReply = z.output<typeof createdKeyReply>
 /** A key that replaces another one. */
 export type RotatedKeyReply = z.output<typeof rotatedKeyReply>
-/** Changes a key. */
+/** The body that changes a key. */
 export type ChangeKeyBody = z.input<typeof changeKeyBody>
 /** One key. */
 export type KeyReply = z.output<typeof keyReply>

@@ -1,12 +1,12 @@
-/** How limits and budgets stand. */
+/** The current state of limits and budgets. */
 import { z } from 'zod'
 import { count, scope, timeMs } from './basics.js'
 
-/** One limit, with what is used of it. Amounts are requests, tokens, running requests or nano-dollars. */
+/** One limit and its usage. Amounts are requests, tokens, concurrent requests or nano-dollars. */
 export const standing = z.strictObject({
-  /** `plan`: of all keys of the account together; `account`: a rule of the configuration; `key`: of one key. */
+  /** `plan`: all keys of the account together; `account`: a rule of the configuration; `key`: one key. */
   scope: z.enum(['plan', 'account', 'key']),
-  /** Null if it is no key's. */
+  /** Null unless `scope` is `key`. */
   keyId: z.string().nullable(),
   keyName: z.string().nullable(),
   /** As in the configuration. */
@@ -20,16 +20,16 @@ export const standing = z.strictObject({
   limit: count,
   used: count,
   left: count,
-  /** When all of it can be used again; null: nothing is used, or it depends on running requests. */
+  /** When the limit is fully available again; null: unused, or it depends on running requests. */
   resetsAtMs: timeMs.nullable(),
 })
 
-/** `GET /limits`: of the account and of its newest 100 keys that have limits of their own. Not for `all`. */
+/** `GET /limits`: limits of the account and of its newest 100 keys with own limits. Not available for `all`. */
 export const limitsQuery = z.strictObject({ account: scope.optional() })
 /** The limits of the account first. */
 export const limitsReply = z.strictObject({ nowMs: timeMs, limits: z.array(standing) })
 
-/** One limit, with what is used of it. */
+/** One limit and its usage. */
 export type LimitLevel = z.output<typeof standing>
 /** All limits of an account. */
 export type LimitsReply = z.output<typeof limitsReply>

@@ -1,65 +1,65 @@
-/** Models, where they lead, and a place to try them. */
+/** Models, their routes, and the playground. */
 import { z } from 'zod'
 import { count, modelId, timeMs } from './basics.js'
 
-/** US dollars per million tokens; left out: not known. */
+/** US dollars per million tokens; an omitted member is unknown. */
 export const price = z.strictObject({
   input: z.number().optional(),
   output: z.number().optional(),
   cacheRead: z.number().optional(),
   cacheWrite: z.number().optional(),
-  /** Prompts longer than `aboveInputTokens` cost this. */
+  /** The price of prompts with more than `aboveInputTokens` tokens. */
   longContext: z
     .strictObject({ aboveInputTokens: count, input: z.number(), output: z.number() })
     .optional(),
 })
 
-/** An upstream that a route may use, and the model that it is asked for. */
+/** A target of a route: an upstream and the model requested from it. */
 export const routeTarget = z.strictObject({
   upstream: z.string(),
   model: z.string(),
-  /** Its share of the requests of the route, 0 to 1; 0 for a fallback. */
+  /** Share of the route's requests, 0 to 1; 0 for a fallback. */
   share: z.number().min(0).max(1),
-  /** Used, in order, when the others have failed. */
+  /** Used in order after the other targets have failed. */
   isFallback: z.boolean(),
-  /** Whether the upstream has a key. */
+  /** Whether the upstream has an API key. */
   configured: z.boolean(),
   /** Null: not known. */
   price: price.nullable(),
 })
 
-/** Where an id is sent now. */
+/** The current route of a model id. */
 export const route = z.strictObject({
   /** The route's own text: `gpt-` (a prefix) or `o1` (an id). */
   label: z.string(),
   upstream: z.string(),
-  /** Whether the upstream has a key; where not it answers 503. */
+  /** Whether the upstream has an API key; without one, requests get 503. */
   configured: z.boolean(),
-  /** What the upstream is asked for. */
+  /** The model requested from the upstream. */
   model: z.string(),
-  /** The format that is spoken to it, without tools and with them. */
+  /** The dialect of the upstream, without tools and with tools. */
   dialect: z.string(),
   dialectWithTools: z.string(),
   /** Conditions on the request, `labels.team=research, tools`; empty: none. */
   conditions: z.string(),
-  /** All upstreams of the route, in the order of the file, fallbacks last. */
+  /** All targets in the order of the file, fallbacks last. */
   targets: z.array(routeTarget),
 })
 
 /**
- * An id that the configuration makes: an alias of one model, or a virtual model with several targets. Clients ask for
- * it as for any model.
+ * An id that the configuration adds: an alias of one model, or a virtual model with several targets. Clients use it like
+ * any model id.
  */
 export const alias = z.strictObject({ id: z.string(), route })
 
-/** A model of the catalogue. Null is "not known". */
+/** A model of the catalogue. Null is unknown. */
 export const model = z.strictObject({
   id: z.string(),
   family: z.string(),
   releasedAtMs: timeMs,
   /** Dated ids of the same model. */
   variants: z.array(z.string()),
-  /** The day its maker ends it, `2027-04-01`. */
+  /** The day on which its provider shuts it down, `2027-04-01`. */
   endsOn: z.string().nullable(),
   contextWindow: count.nullable(),
   maxOutputTokens: count.nullable(),
@@ -69,11 +69,11 @@ export const model = z.strictObject({
   reasoning: z.boolean().nullable(),
   structuredOutput: z.boolean().nullable(),
   price: price.nullable(),
-  /** Null: no route takes it. */
+  /** Null: no route serves it. */
   route: route.nullable(),
 })
 
-/** `GET /models`: the catalogue, in its own order. */
+/** `GET /models`: the catalogue, in its order. */
 export const modelsReply = z.strictObject({
   models: z.array(model),
   /** Ids of routes that are not in the catalogue. */
@@ -83,38 +83,38 @@ export const modelsReply = z.strictObject({
   generation: count,
 })
 
-/** `GET /models/explain`: where an id would go, in the catalogue or not. */
+/** `GET /models/explain`: the route of an id, in the catalogue or not. */
 export const explainQuery = z.strictObject({ model: modelId })
-/** The same as `sluice explain MODEL --json` says, in the page's spelling. */
+/** The content of `sluice explain MODEL --json`, in camelCase. */
 export const explainReply = z.strictObject({
   model: z.string(),
   /** Null: clients get 404. */
   route: route.nullable(),
   /** One sentence. */
   why: z.string(),
-  /** Why this dialect; null without a route. */
+  /** Why this dialect is used; null without a route. */
   dialectWhy: z.string().nullable(),
-  /** Routes that fit, too, and lose. */
+  /** Routes that also match but have lower precedence. */
   others: z.array(z.string()),
-  /** The entry of the catalogue that is used for it; null: only its family is known. */
+  /** The catalogue entry used for the id; null: only its family is known. */
   catalogueId: z.string().nullable(),
 })
 
-/** `POST /playground/gemini`: the model, which is in the path of that format. */
+/** `POST /playground/gemini`: the model, since the path of that format contains it. */
 export const playgroundQuery = z.strictObject({ model: modelId })
 
 /**
- * `POST /playground/chat`: the body of `POST /v1/chat/completions`, and its reply, whole or streamed, with its
- * errors; it runs as the account, under the key id `playground`. `/playground/responses`, `/playground/messages` and
- * `/playground/gemini` are the same for the other client formats. The header `x-request-id` of the reply is
- * the row's id: `GET /requests/{id}` has cost and hops as soon as the stream has ended. `server-timing` and
- * `x-sluice-lost` are there as on the data plane.
+ * `POST /playground/chat`: the body of `POST /v1/chat/completions`, and its reply, whole or streamed, with its errors. It
+ * runs as the account, under the key id `playground`. `/playground/responses`, `/playground/messages` and
+ * `/playground/gemini` do the same for the other client formats. The reply's header `x-request-id` is the id of the
+ * ledger entry: `GET /requests/{id}` has cost and timing once the stream has ended. `server-timing` and `x-sluice-lost`
+ * are set as on the data plane.
  */
 export const playgroundBody = z.looseObject({ model: modelId, messages: z.array(z.unknown()) })
 
 /** US dollars per million tokens. */
 export type Price = z.output<typeof price>
-/** Where an id is sent now. */
+/** The current route of a model id. */
 export type Route = z.output<typeof route>
 /** An upstream of a route. */
 export type RouteTarget = z.output<typeof routeTarget>
@@ -124,7 +124,7 @@ export type Alias = z.output<typeof alias>
 export type Model = z.output<typeof model>
 /** The catalogue. */
 export type ModelsReply = z.output<typeof modelsReply>
-/** Which model. */
+/** The query for a route. */
 export type ExplainQuery = z.input<typeof explainQuery>
-/** Where an id would go. */
+/** The route of an id, with the reason. */
 export type ExplainReply = z.output<typeof explainReply>

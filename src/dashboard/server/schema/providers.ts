@@ -2,24 +2,24 @@
 import { z } from 'zod'
 import { count, nanoUsd, numberText, timeMs } from './basics.js'
 
-/** What one side of a comparison has done. Null is not known. */
+/** The figures of one side of a comparison. Null is unknown. */
 export const providerSide = z.strictObject({
   upstream: z.string(),
   requests: count,
-  /** Of these the copies that `shadow` made. */
+  /** Copies that `shadow` made, included in `requests`. */
   shadowRequests: count,
-  /** Requests whose last attempt on it failed, as circuit breakers count failures. */
+  /** Requests whose last attempt on it failed, counted as circuit breakers do. */
   errors: count,
   /** 0 to 1. */
   errorRate: z.number().nullable(),
-  /** Requests that it refused as the client's mistake. */
+  /** Requests that the upstream rejected as invalid. */
   rejected: count,
   firstTokenP50Ms: z.number().nullable(),
   firstTokenP95Ms: z.number().nullable(),
   inputTokens: count,
   outputTokens: count,
   spendNanoUsd: nanoUsd,
-  /** The mean over requests of known price that used tokens. */
+  /** Mean cost of requests with known price and usage. */
   requestNanoUsd: nanoUsd.nullable(),
   unpricedRequests: count,
 })
@@ -34,32 +34,32 @@ export const canaryState = z.strictObject({
   /** Null: the model that clients request. */
   model: z.string().nullable(),
   weight: z.number(),
-  /** Of the requests of its route while it is in use, 0 to 100. */
+  /** Share of the route's requests while in use, 0 to 100. */
   percent: z.number(),
   attempts: count,
   failures: count,
   errorRate: z.number(),
   minRequests: count,
   windowSeconds: z.number(),
-  /** Null: it is in use. */
+  /** Null: in use. */
   abortedAtMs: timeMs.nullable(),
 })
 
 /** `GET /providers` */
 export const providersQuery = z.strictObject({
-  /** How far back; 1 by default, at most 168. */
+  /** Period in hours; default 1, at most 168. */
   hours: numberText(1, 168).optional(),
 })
 
-/** Requests since `fromMs`, or the newest ones if there are very many. */
+/** Requests since `fromMs`; the newest ones only if there are very many. */
 export const providersReply = z.strictObject({
   nowMs: timeMs,
   fromMs: timeMs,
-  /** Null: not known. */
+  /** Null: unknown. */
   canaries: z.array(canaryState).nullable(),
   /** By upstream of the configuration. */
   upstreams: z.array(providerSide),
-  /** The requests that were copied: what clients got, and the copies. */
+  /** Copied requests: the clients' and the copies. */
   shadows: z.array(z.strictObject({ primary: providerSide, shadow: providerSide })),
 })
 

@@ -1,84 +1,84 @@
 /**
- * Signing in and out. "Open" needs no session and no token.
+ * Sign-in and sign-out. "Open" needs no session and no token.
  *
- * The address of a one-time link is `/dashboard/setup#TOKEN` or `/dashboard/reset#TOKEN`: what is behind
- * `#` never leaves the browser by itself. Take it out of the address bar as soon as it has been read.
+ * The address of a one-time link is `/dashboard/setup#TOKEN` or `/dashboard/reset#TOKEN`. Browsers do not send the part
+ * after `#`. The page must remove it from the address bar after reading it.
  */
 import { z } from 'zod'
 import { account } from './account.js'
 import { timeMs } from './basics.js'
 
 const email = z.string().max(254)
-/** Judged by the server: 8 characters to 1,024 bytes, and none of those that everybody tries. */
+/** The server accepts 8 characters to 1,024 bytes and refuses common passwords. */
 const password = z.string().max(100_000)
 /** The token of a one-time link. */
 const linkToken = z.string().regex(/^[A-Za-z0-9_-]{20,100}$/, { error: 'is not a one-time link' })
 
-/** `GET /session`, open; also the answer to everything that signs in or changes a session. */
+/** `GET /session`, open; also the reply of every request that signs in or changes a session. */
 export const sessionReply = z.strictObject({
-  /** Null: nobody is signed in. */
+  /** Null: not signed in. */
   account: account.nullable(),
-  /** For the header `x-sluice-csrf`; null where nobody is signed in. */
+  /** For the header `x-sluice-csrf`; null if not signed in. */
   csrf: z.string().nullable(),
-  /** When the session ends, whatever happens; null where nobody is signed in. */
+  /** When the session ends at the latest; null if not signed in. */
   endsAtMs: timeMs.nullable(),
-  /** No administrator exists yet: the program has printed a link when it started. */
+  /** No administrator exists yet; the gateway has printed a set-up link at its start. */
   needsSetUp: z.boolean(),
-  /** Whether people may make accounts for themselves. */
+  /** Whether users may create accounts for themselves. */
   signUp: z.boolean(),
-  /** The identity provider's name for the button; null where there is none. */
+  /** The identity provider's name for the button; null without one. */
   oidc: z.string().nullable(),
-  /** Where clients reach the gateway, such as `https://llm.example.com`; null: where the page came from. */
+  /** The gateway's address for clients, `https://llm.example.com`; null: the origin of the page. */
   publicUrl: z.string().nullable(),
   /** For administrators. */
   grafanaUrl: z.string().nullable(),
   version: z.string(),
 })
 
-/** `POST /session`, open: signs in. 401 for a wrong pair, 429 after too many. → `sessionReply` */
+/** `POST /session`, open: signs in. 401 for wrong credentials, 429 after too many attempts. → `sessionReply` */
 export const signInBody = z.strictObject({ email, password })
 
 /** `DELETE /session`: signs out here. `DELETE /sessions`: everywhere. → `doneReply` */
 
-/** `PUT /password`: changes it and ends all other sessions. 403 with `param: current` where that is wrong. → `sessionReply` */
+/** `PUT /password`: changes it and ends all other sessions. 403 with `param: current` if that is wrong. → `sessionReply` */
 export const passwordBody = z.strictObject({
-  /** Left out where the account has none yet. */
+  /** Omitted if the account has none yet. */
   current: password.optional(),
   next: password,
 })
 
-/** `POST /setup`, open: makes the first administrator and signs in. 403 for a link that is no good. → `sessionReply` */
+/** `POST /setup`, open: creates the first administrator and signs in. 403 for an invalid link. → `sessionReply` */
 export const setUpBody = z.strictObject({ link: linkToken, email, password })
 
-/** `POST /reset`, open: sets the password of the link's account and signs in. 403 for a link that is no good. → `sessionReply` */
+/** `POST /reset`, open: sets the password of the link's account and signs in. 403 for an invalid link. → `sessionReply` */
 export const resetBody = z.strictObject({ link: linkToken, password })
 
 /**
- * `POST /sign-up`, open; 403 where it is not configured. → `doneReply`, the same whether or not the e-mail
- * had an account: then sign in with the same pair; where that fails, the e-mail was taken.
+ * `POST /sign-up`, open; 403 unless it is configured. → `doneReply`, whether or not the e-mail address has an account.
+ * Then sign in with the same credentials; if that fails, the address was in use.
  */
 export const signUpBody = z.strictObject({ email, password })
 
-/** `POST /oidc/start`, open, with `{}`: where to send the browser. */
+/** `POST /oidc/start`, open, with `{}`: returns the address of the provider. */
 export const oidcStartBody = z.strictObject({})
-/** Go to `url` with the whole window. It comes back to `/dashboard/oidc?code=…&state=…`. */
+/** Navigate to `url`. The provider returns to `/dashboard/oidc?code=…&state=…`. */
 export const oidcStartReply = z.strictObject({ url: z.string() })
-/** `POST /oidc/finish`, open: `location.search` of that page, whole. Signs in. → `sessionReply` */
+/** `POST /oidc/finish`, open: the complete `location.search` of that page. Signs in. → `sessionReply` */
 export const oidcFinishBody = z.strictObject({ query: z.string().max(8_192) })
 
-/** Who is signed in. */
+/** The session. */
 export type SessionReply = z.output<typeof sessionReply>
-/** Signs in. */
+/** The body of a sign-in. */
 export type SignInBody = z.input<typeof signInBody>
-/** Changes a password. */
+/** The body of a password change. */
 export type PasswordBody = z.input<typeof passwordBody>
-/** Makes the first administrator. */
+/** The body that creates the first administrator. */
 export type SetUpBody = z.input<typeof setUpBody>
-/** Sets a password by a link. */
+/** The body that sets a password by a link. */
 export type ResetBody = z.input<typeof resetBody>
-/** Makes an account for oneself. */
+/** The body of a sign-up. */
 export type SignUpBody = z.input<typeof signUpBody>
-/** Where to send the browser. */
+/** The address of the provider. */
 export type OidcStartReply = z.output<typeof oidcStartReply>
-/** What the browser came back with. */
+/** The query with which the browser returned. */
 export type OidcFinishBody = z.input<typeof oidcFinishBody>

@@ -1,4 +1,4 @@
-/** What was used: sums over time, single requests, what happens now. Never a word that was said. */
+/** Usage: sums over time, single requests, the latest requests. Prompts and replies are never part of it. */
 import { z } from 'zod'
 import {
   count,
@@ -22,7 +22,7 @@ export const figures = z.strictObject({
   requests: count,
   /** Requests that failed or were refused, for any cause. */
   errors: count,
-  /** `errors` by who has to act on them; fewer in all for requests that an earlier version of the gateway counted. */
+  /** `errors` by cause; requests counted by earlier versions of the gateway have none. */
   byCause: z.strictObject({ client: count, limits: count, gateway: count, provider: count }),
   /** Cached ones included. */
   inputTokens: count,
@@ -32,30 +32,30 @@ export const figures = z.strictObject({
   cachedTokens: count,
   reasoningTokens: count,
   spendNanoUsd: nanoUsd,
-  /** Requests whose price is not known: where there are any, spend is at least what is said. */
+  /** Requests of unknown price; `spendNanoUsd` excludes them. */
   unpricedRequests: count,
   /** Requests whose tokens the provider did not report; they are estimated. */
   estimatedRequests: count,
-  /** From the arrival of a request to its first content; null where none had any. Within a tenth or so. */
+  /** From the arrival of a request to its first content; null if no request had content. Accurate to about a tenth. */
   firstTokenP50Ms: ms.nullable(),
   firstTokenP95Ms: ms.nullable(),
 })
 
-/** The same for one hour or day (UTC). */
+/** The figures of one hour or day (UTC). */
 export const usagePoint = figures.extend({ startMs: timeMs })
 
-/** The same for one model or key. */
+/** The figures of one model or key. */
 export const usageGroup = z.strictObject({
   /** A model's id or a key's, `playground`, or `other` for all beyond the largest. */
   id: z.string(),
-  /** What to call it: a key's name. */
+  /** The display name: a key's name. */
   label: z.string(),
   total: figures,
-  /** Only times with requests, in order. */
+  /** Only periods with requests, in order. */
   points: z.array(usagePoint),
 })
 
-/** `GET /usage`. Hours reach over 31 days, days over 400. */
+/** `GET /usage`. Hours cover at most 31 days, days at most 400. */
 export const usageQuery = z.strictObject({
   account: scope.optional(),
   by: z.enum(['hour', 'day']),
@@ -69,19 +69,19 @@ export const usageQuery = z.strictObject({
 /** Sums over time, whole and by group. */
 export const usageReply = z.strictObject({
   by: z.enum(['hour', 'day']),
-  /** As asked, moved out to whole hours or days. */
+  /** The requested range, extended to whole hours or days. */
   fromMs: timeMs,
   toMs: timeMs,
-  /** The server's clock: the hour or day that holds it is not over. */
+  /** The server's clock: the hour or day that contains it is incomplete. */
   nowMs: timeMs,
   total: figures,
-  /** Only times with requests, in order: what is missing is zero. */
+  /** Only periods with requests, in order; all others are 0. */
   points: z.array(usagePoint),
   /** The largest first, by spend and then by requests: at most eight, and `other`. Empty for `none`. */
   groups: z.array(usageGroup),
 })
 
-/** Times of one request, in ms; absent: it did not get that far. In the order in which they happen. */
+/** Phases of one request in ms, in order; an omitted phase was not reached. */
 export const hops = z.strictObject({
   authenticate: ms.optional(),
   receive: ms.optional(),
@@ -93,9 +93,9 @@ export const hops = z.strictObject({
   translate: ms.optional(),
   /** From the first content to the end. */
   relay: ms.optional(),
-  /** From the arrival of the request to its first content: not a stage but a mark. */
+  /** From the arrival of the request to its first content; spans several phases. */
   firstContent: ms.optional(),
-  /** What of the whole was ours: not a stage but a sum. */
+  /** The gateway's own part of the whole; not a phase. */
   overhead: ms.optional(),
 })
 
@@ -108,24 +108,24 @@ export const requestRow = z.strictObject({
   accountId: id,
   /** A key's id, or `playground`. */
   keyId: z.string(),
-  /** The key's name as it is now; null where it is not known. */
+  /** The key's current name; null if unknown. */
   keyName: z.string().nullable(),
-  /** As the client wrote it; null where its body could not be read. */
+  /** As the client wrote it; null if its body was unreadable. */
   modelAsked: z.string().nullable(),
   modelAnswered: z.string().nullable(),
-  /** What sums count it under; the `model` of the queries. */
+  /** The model that sums use; the `model` of queries. */
   model: z.string(),
   upstream: z.string().nullable(),
   dialect: z.string().nullable(),
-  /** Requests that were sent to upstreams for it. */
+  /** Attempts at upstreams. */
   attempts: count,
   stream: z.boolean(),
-  /** 499: the client had left. */
+  /** 499: the client disconnected. */
   status: z.int(),
-  /** `ok`, `lost` (the process died), or the kind of error. */
+  /** `ok`, `lost` (the process exited), or an error kind. */
   outcome: z.string(),
   finish: z.string().nullable(),
-  /** A count that is left out was not told. */
+  /** Omitted counts were not reported. */
   usage: z.strictObject({
     input: count.optional(),
     output: count.optional(),
@@ -135,16 +135,16 @@ export const requestRow = z.strictObject({
   }),
   source: z.enum(['reported', 'estimated', 'none']),
   costNanoUsd: nanoUsd.nullable(),
-  /** Output tokens that the upstream went on to make after the client had left. */
+  /** Output tokens that the upstream generated after the client disconnected. */
   tokensAfterDisconnect: count,
-  /** What translation could not carry, as paths. */
+  /** Paths of fields that could not be translated. */
   losses: z.array(z.string()),
-  /** Of the configuration. */
+  /** The generation of the configuration. */
   generation: count,
   hops,
-  /** The format that the client spoke; null where it is not known. */
+  /** The client's format; null if unknown. */
   ingress: z.string().nullable(),
-  /** Why it failed or was refused, as the client saw it. */
+  /** The error message that the client received. */
   errorMessage: z.string().nullable(),
   /** The rule that refused it, with its scope and window. */
   limit: z.string().nullable(),
@@ -152,45 +152,45 @@ export const requestRow = z.strictObject({
   upstreamRequestId: z.string().nullable(),
   /** Each attempt in order, `upstream:outcome`. */
   attempted: z.string().nullable(),
-  /** The request that this one repeats for comparison. */
+  /** The request that this one is a copy of. */
   shadowOf: z.string().nullable(),
-  /** `k=v`, with spaces between. */
+  /** `k=v`, separated by spaces. */
   labels: z.string().nullable(),
   clientRequestId: z.string().nullable(),
   /** Who has to act on the failure; null if the request succeeded. */
   cause: cause.nullable(),
-  /** How long each attempt took up to its first content or its failure, in the order of `attempted`. */
+  /** Duration of each attempt up to its first content or failure, in the order of `attempted`. */
   attemptMs: z.array(ms).nullable(),
-  /** The `retry-after` that the client was sent. */
+  /** The `retry-after` of the reply. */
   retryAfterSeconds: z.number().nullable(),
-  /** The prices that the cost was computed with; null if none were. */
+  /** The version of the prices that the cost was computed with; null if none. */
   priceVersion: z.string().nullable(),
 })
 
-/** `GET /requests`: newest first. The same query makes a file: `GET /requests.csv` (no `after`, no `limit`). */
+/** `GET /requests`: newest first. `GET /requests.csv` takes the same query without `after` and `limit`. */
 export const requestsQuery = z.strictObject({
   account: scope.optional(),
   keyId: id.optional(),
   model: modelId.optional(),
-  /** The model that the client asked for; compared as a whole. */
+  /** The model that the client requested; an exact match. */
   modelAsked: z.string().min(1).max(256).optional(),
   upstream: z.string().min(1).max(100).optional(),
   /** The HTTP status. */
   status: numberText(100, 599).optional(),
-  /** This request alone, if it meets the other conditions. */
+  /** Only this request, if it matches the other filters. */
   requestId: id.optional(),
-  /** The id that the client gave the request. */
+  /** The client's own request id. */
   clientRequestId: z.string().min(1).max(256).optional(),
-  /** Either of both ids. */
+  /** Either id. */
   anyId: z.string().min(1).max(256).optional(),
-  /** `ok`, `failed` (any failure) or a kind of error; left out: all. */
+  /** `ok`, `failed` (any failure) or an error kind; default: all. */
   outcome: z
     .string()
     .regex(/^[a-z_]{2,40}$/, { error: 'must be ok, failed or a kind of error' })
     .optional(),
-  /** Failures that this side has to act on. */
+  /** Failures with this cause. */
   cause: cause.optional(),
-  /** The format that the client spoke, such as `messages`. */
+  /** The client's format, such as `messages`. */
   ingress: z
     .string()
     .regex(/^[a-z]{1,20}$/, { error: 'is not a client format' })
@@ -201,36 +201,35 @@ export const requestsQuery = z.strictObject({
   /** Exclusive. */
   toMs: timeText.optional(),
   after: cursor.optional(),
-  /** 1 to 200; 50 where left out. */
+  /** 1 to 200; default 50. */
   limit: numberText(1, 200).optional(),
 })
-/** Which requests go into the file: at most 100,000 rows. */
+/** The query of the file, which has at most 100,000 rows. */
 export const requestsCsvQuery = requestsQuery.omit({ after: true, limit: true })
-/** A page of requests; it may be short or even empty and not the last. */
+/** A page of requests; it may be short or empty without being the last. */
 export const requestsReply = z.strictObject({
   rows: z.array(requestRow),
   next: z.string().nullable(),
 })
 
-/** `GET /requests/{id}`, which takes this query. */
+/** The query of `GET /requests/{id}`. */
 export const requestQuery = z.strictObject({ account: scope.optional() })
 /** One request. */
 export const requestReply = z.strictObject({ row: requestRow })
 
 /**
- * `GET /live`: what happens now. To be asked each second while the page is seen; it comes with an `etag`,
- * and a browser's own cache then answers where nothing has changed (fetch with `cache: 'no-cache'`).
- * The state is not in the connection: any process of the gateway answers, none has to remember.
+ * `GET /live`: the latest requests. The page polls it each second while visible. The reply has an `etag`, so that the
+ * browser's cache answers if nothing has changed (fetch with `cache: 'no-cache'`). Any process of the gateway can answer.
  */
 export const liveQuery = z.strictObject({ account: scope.optional() })
-/** Replace the point of the same hour by `hour`; put the rows that are new on top. */
+/** Replaces the point of the same hour by `hour`; new rows go on top. */
 export const liveReply = z.strictObject({
   /** The newest 25, newest first. */
   rows: z.array(requestRow),
-  /** Sums of the hour that runs, in all and by model. */
+  /** Sums of the current hour, in total and by model. */
   hour: usagePoint,
   models: z.array(z.strictObject({ id: z.string(), hour: usagePoint })),
-  /** Of the configuration in force. */
+  /** The generation in force. */
   generation: count,
 })
 
@@ -242,7 +241,7 @@ export type Figures = z.output<typeof figures>
 export type UsagePoint = z.output<typeof usagePoint>
 /** The same for one model or key. */
 export type UsageGroup = z.output<typeof usageGroup>
-/** Which sums. */
+/** The query for sums. */
 export type UsageQuery = z.input<typeof usageQuery>
 /** Sums over time. */
 export type UsageReply = z.output<typeof usageReply>
@@ -250,11 +249,11 @@ export type UsageReply = z.output<typeof usageReply>
 export type RequestRow = z.output<typeof requestRow>
 /** Times of one request. */
 export type Hops = z.output<typeof hops>
-/** Which requests. */
+/** The query for requests. */
 export type RequestsQuery = z.input<typeof requestsQuery>
 /** A page of requests. */
 export type RequestsReply = z.output<typeof requestsReply>
 /** One request. */
 export type RequestReply = z.output<typeof requestReply>
-/** What happens now. */
+/** The latest requests. */
 export type LiveReply = z.output<typeof liveReply>

@@ -1,21 +1,20 @@
 /**
- * Asks an OpenID Connect provider who somebody is: the authorization code flow with PKCE, state and nonce.
- * Knows no account and no cookie. All that a sign-in must remember is made from one secret, so that only the
- * secret is to be kept, and only by the browser. The library is loaded by the first sign-in.
+ * Signs users in with an OpenID Connect provider: the authorization code flow with PKCE, state and nonce. State, nonce and
+ * verifier are derived from one secret in the browser's cookie. The first sign-in loads the library.
  */
 import { createHmac } from 'node:crypto'
 import type * as openid from 'openid-client'
 import type { OidcConfig } from '../../../config/config.js'
 
-/** What is known of the provider is asked for again after so long. */
+/** How long the provider's metadata is cached. */
 const FRESH_MS = 600_000
-/** Each request to the provider takes so long at most. */
+/** Timeout of each request to the provider. */
 const TIMEOUT_S = 5
 
-/** Why a sign-in came to nothing. */
+/** Why a sign-in failed. */
 export type IdentityFault = 'refused' | 'unavailable'
 
-/** A sign-in that came to nothing. Holds no token, code or secret: it goes to the log. */
+/** A failed sign-in. It contains no token, code or secret, since it is logged. */
 export class IdentityError extends Error {
   readonly fault: IdentityFault
 
@@ -25,9 +24,9 @@ export class IdentityError extends Error {
   }
 }
 
-/** What the provider says of somebody. */
+/** The identity that the provider returns. */
 export interface Identity {
-  /** Null where it names none, or has not verified it. */
+  /** Null if the provider names none, or has not verified it. */
   readonly verifiedEmail: string | null
 }
 
@@ -37,7 +36,7 @@ interface CachedClient {
   readonly client: Promise<openid.Configuration>
 }
 
-/** What a sign-in needs to be told from others; one secret always gives the same. */
+/** Values of one sign-in, derived from its secret. */
 interface FlowSecrets {
   readonly state: string
   readonly nonce: string
@@ -45,7 +44,7 @@ interface FlowSecrets {
   readonly verifier: string
 }
 
-/** The provider of the configuration, as one process knows it. */
+/** The configured provider, with its cached metadata. */
 export class IdentityProvider {
   private readonly timeoutSeconds: number
   private readonly now: () => number
@@ -56,7 +55,7 @@ export class IdentityProvider {
     this.now = now
   }
 
-  /** Where to send the browser. Rejects with `IdentityError`. */
+  /** The address to send the browser to. Rejects with `IdentityError`. */
   async start(config: OidcConfig, redirectUri: string, secret: string): Promise<string> {
     return this.guarded(async () => {
       const client = await this.client(config)
@@ -74,7 +73,7 @@ export class IdentityProvider {
     })
   }
 
-  /** Who came back with that query to the redirect address. Rejects with `IdentityError`. */
+  /** The user who returned to the redirect address with this query. Rejects with `IdentityError`. */
   async finish(
     config: OidcConfig,
     redirectUri: string,
@@ -99,12 +98,12 @@ export class IdentityProvider {
       if (hasEmail || client.serverMetadata().userinfo_endpoint === undefined) {
         return identityOf(claims)
       }
-      // Many providers put the e-mail there and not into the token.
+      // Many providers return the e-mail address there and not in the token.
       return identityOf(await fetchUserInfo(client, tokens.access_token, claims.sub))
     })
   }
 
-  /** The provider's own description of itself; kept for a while, unless it could not be had. */
+  /** The provider's metadata, cached unless discovery failed. */
   private async client(config: OidcConfig): Promise<openid.Configuration> {
     const { cached } = this
     if (cached?.config === config && this.now() < cached.untilMs) return cached.client
@@ -130,7 +129,7 @@ export class IdentityProvider {
   }
 }
 
-/** What the library says, and OAuth's own word for it, where the fault is not with who signs in. */
+/** Error codes of the library and of OAuth that mean that the provider is unavailable or misconfigured. */
 const UNAVAILABLE: ReadonlySet<string> = new Set([
   'TypeError',
   'OAUTH_TIMEOUT',
@@ -157,7 +156,7 @@ async function discover(config: OidcConfig, timeout: number): Promise<openid.Con
       timeout,
       execute: [
         oidc.enableNonRepudiationChecks,
-        // The configuration allows plain http on this machine alone; deprecated only to stand out.
+        // Allowed by the configuration for loopback only. The library marks it as deprecated to draw attention to it.
         // eslint-disable-next-line @typescript-eslint/no-deprecated
         ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : []),
       ],
@@ -165,7 +164,7 @@ async function discover(config: OidcConfig, timeout: number): Promise<openid.Con
   )
 }
 
-/** In the way that the provider takes, or would by default (OpenID Connect Discovery 1.0, section 3). */
+/** Uses a method that the provider supports, by default basic (OpenID Connect Discovery 1.0, section 3). */
 function withSecret(oidc: Library, secret: string): openid.ClientAuth {
   const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)]
   return (server, client, body, headers) => {
@@ -192,7 +191,7 @@ function identityOf(claims: Readonly<Record<string, unknown>>): Identity {
   return { verifiedEmail: typeof email === 'string' && isVerified === true ? email : null }
 }
 
-/** A word that names what went wrong and nothing of what was said. */
+/** An error code without text of the provider. */
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown'
   for (const name of ['error', 'code'] as const) {

@@ -1,9 +1,7 @@
 /**
- * Who is signed in: sessions in the store, so that any process knows them and a revocation holds in all.
- * Knows no cookie and no password.
+ * Sessions, kept in the store, so that every process accepts them and a revocation takes effect in all.
  *
- * A session's secret is 256 random bits; the store has its SHA-256. The token against forged requests is
- * made from the secret, so there is nothing else to keep.
+ * A session's secret is 256 random bits; the store has its SHA-256. The CSRF token is derived from the secret.
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import type { Account } from '../../../accounts/account.js'
@@ -11,36 +9,36 @@ import { isObject } from '../../../chat/json.js'
 import type { SignInTokenKind } from '../../../store/sign-in-tokens.js'
 import type { Store } from '../../../store/store.js'
 
-/** Ends without a request for so long (ASVS 7.3.1; NIST SP 800-63B has 30 minutes for this level), … */
+/** A session ends after this time without a request (ASVS 7.3.1; NIST SP 800-63B has 30 minutes for this level). */
 export const IDLE_MS = 30 * 60_000
-/** … and in any case after so long. */
+/** A session ends after this time in any case. */
 export const SESSION_MS = 12 * 3_600_000
-/** A session that is in use is written once in so long, not with every request. */
+/** Minimum interval between writes that extend a session. */
 const RENEW_MS = 60_000
-/** A device that signed in is known for so long. */
+/** Lifetime of a known device. */
 export const DEVICE_MS = 90 * 86_400_000
 
-/** A session that is good. */
+/** A valid session. */
 export interface Session {
   /** As in the store. */
   readonly id: string
   readonly account: Account
-  /** What a page has to send back with everything that changes something. */
+  /** The CSRF token of requests that change state. */
   readonly csrf: string
   readonly endsAtMs: number
 }
 
-/** A session that was just opened, with what the cookie gets. */
+/** A new session, with the secret for its cookie. */
 export interface OpenedSession extends Session {
   readonly secret: string
 }
 
-/** What the store has of a secret. */
+/** The store's id of a secret. */
 export function passIdOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
-/** 256 random bits, as a cookie or a link can carry them. */
+/** 256 random bits in base64url, for a cookie or a link. */
 export function newPassSecret(): string {
   return randomBytes(32).toString('base64url')
 }
@@ -55,7 +53,7 @@ export class Sessions {
     this.now = now
   }
 
-  /** A new session; its secret was never seen before, whoever signs in. */
+  /** Opens a session with a new secret. */
   async open(account: Account): Promise<OpenedSession> {
     const secret = newPassSecret()
     const nowMs = this.now()
@@ -72,8 +70,8 @@ export class Sessions {
   }
 
   /**
-   * The session of a secret; null where it has ended, or its account is disabled or gone. Unless the
-   * request is `passive`, the wait for the next one begins again.
+   * The session of a secret; null if it has ended, or its account is disabled or removed. A request that is not
+   * `passive` extends it.
    */
   async find(secret: string, passive: boolean): Promise<Session | null> {
     const nowMs = this.now()
@@ -92,17 +90,17 @@ export class Sessions {
     return { id, account, csrf: csrfOf(secret), endsAtMs }
   }
 
-  /** Ends one, whose secret this is; nothing where there is none. */
+  /** Ends the session with this secret, if it exists. */
   async end(secret: string): Promise<void> {
     await this.store.signInTokens.take('session', passIdOf(secret), this.now())
   }
 
-  /** Ends all of the account's, save one. */
+  /** Ends all sessions of the account, except one. */
   async endAll(accountId: string, except: string | null = null): Promise<number> {
     return this.store.signInTokens.end('session', accountId, except)
   }
 
-  /** A pass of another kind for the account (empty: nobody's yet), good for a while; its secret. */
+  /** Issues a token of another kind for the account (empty: none yet) with this lifetime. Returns its secret. */
   async issue(kind: SignInTokenKind, accountId: string, forMs: number, text = ''): Promise<string> {
     const secret = newPassSecret()
     const expiresAtMs = this.now() + forMs
@@ -110,7 +108,7 @@ export class Sessions {
     return secret
   }
 
-  /** The account's device that the secret is of; null where it is none. */
+  /** The id of the account's known device with this secret; null if it is unknown. */
   async device(secret: string | null, accountId: string | null): Promise<string | null> {
     if (secret === null || accountId === null) return null
     const pass = await this.store.signInTokens.find('device', passIdOf(secret), this.now())

@@ -1,21 +1,21 @@
 /**
- * The beginning: a gateway without an administrator prints a link that makes the first one.
- * The link is made by the process that starts the others, so that all of them print one and the same.
+ * First set-up: a gateway without an administrator prints a link that creates one. The process that starts the workers
+ * makes the link, so that there is only one.
  */
 import { everyAccount } from '../../../store/list-all.js'
 import type { Store } from '../../../store/store.js'
 import { passIdOf } from './sessions.js'
 
-/** How long the link is good. */
+/** Lifetime of the link. */
 const LINK_MS = 86_400_000
 
 const known = new WeakSet<object>()
 const searches = new WeakMap<object, Promise<boolean>>()
 
-/** Whether there is an administrator. Administrators are not taken away, so one look that finds any will do. */
+/** Whether an administrator exists. The result `true` is cached, since administrators are not removed. */
 export async function hasAdmin(store: Pick<Store, 'listAccounts'>): Promise<boolean> {
   if (known.has(store)) return true
-  // Everybody who opens the page without being signed in asks; one search at a time answers them all.
+  // Every page without a session sends this request; concurrent ones share one search.
   const search = searches.get(store) ?? searchAdmin(store)
   searches.set(store, search)
   try {
@@ -33,8 +33,8 @@ async function searchAdmin(store: Pick<Store, 'listAccounts'>): Promise<boolean>
 }
 
 /**
- * Makes the secret of a set-up link good for a day, and those of earlier starts bad. True where this
- * process was the first to do so, and should tell; false where others did, or there is an administrator.
+ * Stores the secret of a set-up link for a day and ends earlier links. Returns true if this process should print the
+ * link; false if another process has stored it, or an administrator exists.
  */
 export async function offerSetUp(
   store: Pick<Store, 'listAccounts' | 'signInTokens'>,

@@ -1,7 +1,7 @@
 /**
- * How often somebody may try to sign in: by the account and network, the address, and all together, counted
- * in the store for every process; and how often an account may make keys. Slows guessing down and locks nobody out: who knows the password gets in
- * after a short wait, and from a device that has signed in before without one.
+ * Limits sign-in attempts per account and network, per address and in total, and new keys per account. The counts are in
+ * the store and cover every process. Guessing becomes slow, but no account is locked: a user with the right password
+ * signs in after a short wait, and without a wait from a known device.
  *
  * Addresses come from `client-address.ts`.
  */
@@ -10,31 +10,31 @@ import { isIPv4 } from 'node:net'
 import { GatewayError } from '../../../errors.js'
 import type { ThrottleStore, ThrottleRate } from '../../../store/throttle.js'
 
-/** 8,640 guesses a day for one account from one network, where nobody knows the password. */
+/** 8,640 guesses a day for one account from one network. */
 const ACCOUNT: ThrottleRate = { burst: 5, everyMs: 10_000 }
 const ADDRESS: ThrottleRate = { burst: 50, everyMs: 1_000 }
 /**
- * New keys of one account, replacements included: each is a record that stays for weeks. A plan with a number
- * of keys is a limit already, and what it refuses is counted here too, so its burst is larger.
+ * New keys of one account, rotations included: each record stays for weeks. A plan with a maximum number of keys is a
+ * limit already, and keys that it refuses count here, too, so its burst is larger.
  */
 const KEYS = {
   unlimited: { burst: 60, everyMs: 10_000 },
   limited: { burst: 300, everyMs: 10_000 },
 } as const satisfies Record<string, ThrottleRate>
-/** What one worker's thread can compare. */
+/** What the password thread of one worker can compare. */
 const ALL: ThrottleRate = { burst: 200, everyMs: 25 }
-/** So long a refusal is repeated without asking the store: a flood of tries is no flood of questions. */
+/** A refusal is repeated for this time without a request to the store, so that floods do not reach the store. */
 const REPEAT_MS = 1_000
-/** Refusals that are remembered at most; the oldest is forgotten first. */
+/** Maximum number of cached refusals; the oldest is dropped first. */
 const MAX_REFUSALS = 20_000
 
-/** When a subject that was refused has room again, ms, and until when that is repeated unasked. */
+/** A refusal: when the subject may try again, and until when the refusal is repeated from the cache. */
 interface Refusal {
   readonly roomAtMs: number
   readonly repeatUntilMs: number
 }
 
-/** Counts attempts. */
+/** Counts and limits attempts. */
 export class Throttle {
   private readonly attempts: Pick<ThrottleStore, 'take' | 'forget'>
   private readonly now: () => number
@@ -46,38 +46,38 @@ export class Throttle {
     this.now = now
   }
 
-  /** How much is remembered. */
+  /** Number of cached refusals. */
   get size(): number {
     return this.refusals.size
   }
 
   /**
-   * Counts an attempt to sign in as `name` from an address; rejects with `rate_limited` and the time to
-   * wait. `device` is one that has signed in as `name` before, and then has its own count.
+   * Counts a sign-in attempt as `name` from an address. Rejects with `rate_limited` and the time to wait. A known
+   * `device` has a count of its own.
    */
   attempt(name: string, address: string, device: string | null): Promise<void> {
     return this.count([[subjectOf(name, address, device), ACCOUNT], ...shared(address)])
   }
 
-  /** Counts something else that costs and that nobody can guess, such as the use of a link. */
+  /** Counts a costly step without a guessable secret, such as the use of a link. */
   step(address: string): Promise<void> {
     return this.count(shared(address))
   }
 
-  /** Counts a new key of an account, whose plan allows so many (null: any number); rejects as `attempt` does. */
+  /** Counts a new key of an account with this maximum (null: unlimited). Rejects like `attempt`. */
   keyCreation(accountId: string, maxKeys: number | null): Promise<void> {
     const rate = maxKeys === null ? KEYS.unlimited : KEYS.limited
     return this.count([[`keys ${accountId}`, rate]], 'Too many new keys')
   }
 
-  /** The password was right: whoever mistyped it before need not wait the next time. */
+  /** Resets the count after a correct password. */
   async forgive(name: string, address: string, device: string | null): Promise<void> {
     const subject = digestOf(subjectOf(name, address, device))
     this.refusals.delete(subject)
     await this.attempts.forget(subject)
   }
 
-  /** Forgets the refusals that are no longer repeated; to be called now and then. */
+  /** Drops expired refusals. To be called periodically. */
   sweep(): void {
     const nowMs = this.now()
     for (const [subject, { repeatUntilMs }] of this.refusals) {
@@ -113,7 +113,7 @@ export class Throttle {
   }
 }
 
-/** What is counted, and how often it may be. */
+/** A counted subject and its rate. */
 type Counted = readonly [subject: string, rate: ThrottleRate]
 
 function tooMany(what: string, waits: readonly number[]): GatewayError {
@@ -123,7 +123,7 @@ function tooMany(what: string, waits: readonly number[]): GatewayError {
   })
 }
 
-/** The store learns no name and no address, and whoever types a very long one fills no memory. */
+/** The store gets neither names nor addresses, and long names use no additional memory. */
 function digestOf(subject: string): string {
   return createHash('sha256').update(subject).digest('hex')
 }
@@ -139,7 +139,7 @@ function shared(address: string): Counted[] {
   ]
 }
 
-/** A neighbourhood that one person is likely to have at hand: a /24, or a /48 of version 6. */
+/** The network that one person is likely to control: a /24, or a /48 of IPv6. */
 function networkOf(address: string): string {
   const plain = unmapped(address)
   return isIPv4(plain)
@@ -147,7 +147,7 @@ function networkOf(address: string): string {
     : expanded(plain).slice(0, 3).join(':')
 }
 
-/** A /64 of version 6 is one customer, who has all of its addresses. */
+/** An IPv6 /64 counts as one address, since one customer controls all of it. */
 function addressOf(address: string): string {
   const plain = unmapped(address)
   return isIPv4(plain) ? plain : expanded(plain).slice(0, 4).join(':')
@@ -157,7 +157,7 @@ function unmapped(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }
 
-/** The eight groups of an address of version 6. */
+/** The eight groups of an IPv6 address. */
 function expanded(address: string): string[] {
   const [head = '', tail] = address.split('::')
   const before = head === '' ? [] : head.split(':')

@@ -1,16 +1,16 @@
-/** A conversation with a model through the playground, in any client format: sent whole, answered piece by piece. */
+/** Sends a conversation of the playground to a model in any client format, and streams the reply. */
 import { inFormat, type Format, type FormatRequest } from '../format/request-formats.js'
 import { call, CallFailed, urlOf } from './client.js'
 import { READERS, type Progress } from './reply-readers.js'
 
-/** What is asked. */
+/** A conversation, its model and its format. */
 export interface Chat {
   readonly format: Format
   readonly model: string
   readonly request: FormatRequest
 }
 
-/** How a reply ended. */
+/** The end of a reply. */
 export interface Ended {
   readonly requestId: string | null
   /** Fields that could not be translated. */
@@ -18,17 +18,17 @@ export interface Ended {
   readonly finish: string | null
 }
 
-/** A piece of the reply, or of the thinking before it. */
-export interface Piece {
+/** A fragment of the reply, or of the thinking before it. */
+export interface Fragment {
   readonly text: string
   readonly thinking: string
 }
 
-/** Streams a reply. Throws `CallFailed` if it is refused or cut. */
+/** Streams a reply. Throws `CallFailed` if it is refused or truncated. */
 export async function chat(
   { format, model, request }: Chat,
   signal: AbortSignal,
-  onPiece: (piece: Piece) => void,
+  onFragment: (fragment: Fragment) => void,
 ): Promise<Ended> {
   const response = await call('POST', pathOf(format, model), {
     body: bodyOf(format, model, request),
@@ -40,7 +40,7 @@ export async function chat(
   const take = (progress: Progress): void => {
     if (progress.error !== undefined) throw broken(progress.error, requestId)
     const { text = '', thinking = '' } = progress
-    if (text !== '' || thinking !== '') onPiece({ text, thinking })
+    if (text !== '' || thinking !== '') onFragment({ text, thinking })
     end.finish = progress.finish ?? end.finish
     end.isDone ||= progress.done === true
   }
@@ -58,7 +58,7 @@ function pathOf(format: Format, model: string): string {
 function bodyOf(format: Format, model: string, request: FormatRequest): object {
   const { body } = inFormat(format, { base: '', model, key: '' }, request)
   if (format === 'gemini') return body
-  // The playground sends the whole conversation each time.
+  // The playground sends the whole conversation with each request.
   return { ...body, stream: true, ...(format === 'responses' ? { store: false } : {}) }
 }
 
@@ -67,7 +67,7 @@ function broken(message: string, requestId: string | null): CallFailed {
   return new CallFailed({ message, status: 200, kind: 'stream', ...id })
 }
 
-/** The data of each event of a stream of server-sent events, one line each. */
+/** The data of each server-sent event. Each has one line. */
 async function* framesOf(response: Response): AsyncGenerator<string> {
   if (response.body === null) return
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()

@@ -1,26 +1,25 @@
 /**
- * Calls to the dashboard's own API. Holds the session's token against forged requests in memory and
- * nowhere else; knows nothing of what is shown.
+ * Calls of the dashboard's API. The session's CSRF token is kept in memory only.
  */
 import { noteFailure, noteReply } from './connection.js'
 
 const BASE = '/dashboard/api'
 const TOKEN_HEADER = 'x-sluice-csrf'
-/** What a page asks by itself does not keep a session alive. */
+/** Marks requests that the page sends by itself; they do not extend the session. */
 const PASSIVE_HEADER = 'x-sluice-passive'
 
-/** Why a call failed, in words for the reader. */
+/** Why a call failed, as a text for the user. */
 export interface Problem {
   readonly message: string
-  /** 0 where no answer came. */
+  /** 0 if there was no reply. */
   readonly status: number
   readonly kind: string
-  /** The field that was wrong. */
+  /** The invalid field. */
   readonly param?: string
   readonly requestId?: string
 }
 
-/** A call that was refused, or that no answer came to. */
+/** A call that was refused or got no reply. */
 export class CallFailed extends Error {
   readonly problem: Problem
 
@@ -30,7 +29,7 @@ export class CallFailed extends Error {
   }
 }
 
-/** The problem of whatever was thrown. */
+/** The problem of a thrown value. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof CallFailed) return error.problem
   return { message: error instanceof Error ? error.message : String(error), status: 0, kind: 'bug' }
@@ -39,20 +38,20 @@ export function problemOf(error: unknown): Problem {
 let token: string | null = null
 let onSignedOut: () => void = () => undefined
 
-/** The token that every change must carry; null when nobody is signed in. */
+/** Sets the token of requests that change state; null if not signed in. */
 export function setToken(next: string | null): void {
   token = next
 }
 
-/** What to do when the server says that the session is over. */
+/** Sets the callback for the end of the session. */
 export function whenSignedOut(listener: () => void): void {
   onSignedOut = listener
 }
 
-/** Members of a query; those that are undefined, null or empty are left out. */
+/** Members of a query; undefined, null and empty ones are omitted. */
 export type Query = Readonly<Record<string, string | number | null | undefined>>
 
-/** The path below the API with its query; `{id}` in it is the query's member `id`. */
+/** The path below the API with its query; the member `id` replaces `{id}`. */
 export function urlOf(path: string, query: Query = {}): string {
   const members = new URLSearchParams()
   let target = path
@@ -69,11 +68,11 @@ export function urlOf(path: string, query: Query = {}): string {
 interface CallOptions {
   readonly body?: unknown
   readonly signal?: AbortSignal
-  /** Nobody asked for it: a refresh. */
+  /** The page sends it without user activity. */
   readonly passive?: boolean
 }
 
-/** The response itself, for what is streamed or saved as a file. Throws `CallFailed` unless it is 2xx. */
+/** The response itself, for streams and files. Throws `CallFailed` unless the status is 2xx. */
 export async function call(
   method: string,
   url: string,
@@ -102,12 +101,12 @@ export async function call(
       kind: 'unreachable',
     })
   }
-  // A browser's own cache answers 304 with the reply before.
+  // With 304, the browser's cache has the previous reply.
   if (response.ok) {
     noteReply(url)
     return response
   }
-  // A change that failed leaves what is shown as it was.
+  // A failed change does not affect the figures that are shown.
   if (method === 'GET') noteFailure(url, response.status)
   const problem = await problemIn(response)
   if (problem.status === 401 && token !== null) onSignedOut()
@@ -116,11 +115,11 @@ export async function call(
 
 async function problemIn(response: Response): Promise<Problem> {
   const requestId = response.headers.get('x-request-id') ?? undefined
-  const told = await response.json().then(errorOf, () => ({}))
+  const reported = await response.json().then(errorOf, () => ({}))
   return {
     message: `The gateway replied with status ${String(response.status)}.`,
     kind: 'unknown',
-    ...told,
+    ...reported,
     status: response.status,
     ...(requestId === undefined ? {} : { requestId }),
   }

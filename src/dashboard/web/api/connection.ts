@@ -1,19 +1,18 @@
 /**
- * Whether replies come: figures are not shown as live while they do not. Every call reports its end here; nothing is
- * asked by this module.
+ * The state of the connection, from the results of all calls. While it is lost, figures are not shown as live.
  */
 import { useSyncExternalStore } from 'react'
 
 /** The connection to the gateway. */
 export interface Connection {
   readonly isLost: boolean
-  /** When the last reply came, ms since 1970. */
+  /** Time of the last reply, ms since 1970. */
   readonly lastAtMs: number
-  /** How often the connection came back. */
+  /** Number of reconnections. */
   readonly returns: number
 }
 
-/** Paths whose last call failed; `true`: no reply came at all. */
+/** Paths whose last call failed; `true`: without a reply. */
 const failing = new Map<string, boolean>()
 const listeners = new Set<() => void>()
 let connection: Connection = { isLost: false, lastAtMs: Date.now(), returns: 0 }
@@ -23,14 +22,14 @@ function change(next: Partial<Connection>): void {
   for (const listener of listeners) listener()
 }
 
-/** A call failed: `status` is 0 if no reply came. What the caller did wrong is no loss of the connection. */
+/** Records a failed call; `status` is 0 without a reply. Errors of the caller (4xx) do not affect the connection. */
 export function noteFailure(path: string, status: number): void {
   if (status !== 0 && status < 500) return
   failing.set(path, status === 0)
   if (!connection.isLost) change({ isLost: true })
 }
 
-/** A reply came. */
+/** Records a reply. */
 export function noteReply(path: string): void {
   failing.delete(path)
   for (const [each, isSilent] of failing) if (isSilent) failing.delete(each)
@@ -40,7 +39,7 @@ export function noteReply(path: string): void {
   } else connection = { ...connection, lastAtMs: Date.now() }
 }
 
-/** Another page is shown: what the one before asked for does not count any more. */
+/** Clears the failures of the previous page. */
 export function clearFailures(): void {
   for (const [path, isSilent] of failing) if (!isSilent) failing.delete(path)
   if (connection.isLost && failing.size === 0) change({ isLost: false })
@@ -51,7 +50,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** The connection as it is now. */
+/** The current state of the connection. */
 export function useConnection(): Connection {
   return useSyncExternalStore(subscribe, () => connection)
 }

@@ -1,6 +1,6 @@
 /**
- * Every call of the API by its path, with the type of its reply. The types are the server's own schemas;
- * the server is of the same build and its tests hold each reply against them, so the page does not.
+ * Every endpoint of the API with the type of its reply. The types are the server's schemas. The page does not validate
+ * replies, since the server has the same version and its tests validate them.
  */
 import type {
   AccountReply,
@@ -42,7 +42,7 @@ import type {
 } from '../../server/schema/schema.js'
 import { call, urlOf, type Query } from './client.js'
 
-/** What can be read, and what it answers. */
+/** Endpoints that read, with their replies. */
 export interface Reads {
   '/session': SessionReply
   '/plans': PlansReply
@@ -62,7 +62,7 @@ export interface Reads {
   '/audit': AuditReply
 }
 
-/** What can be changed: what it takes and what it answers. */
+/** Endpoints that change state, with their bodies and replies. */
 export interface Changes {
   'POST /session': [SignInBody, SessionReply]
   'DELETE /session': [undefined, DoneReply]
@@ -85,11 +85,11 @@ export interface Changes {
 
 interface ReadOptions {
   readonly signal?: AbortSignal
-  /** Nobody asked for it: a refresh. */
+  /** The page sends it without user activity. */
   readonly passive?: boolean
 }
 
-/** Reads something. */
+/** Sends a GET request. */
 export async function read<P extends keyof Reads>(
   path: P,
   query: Query = {},
@@ -99,7 +99,7 @@ export async function read<P extends keyof Reads>(
   return (await response.json()) as Reads[P]
 }
 
-/** Changes something; `id` fills the `{id}` of its path. */
+/** Sends a request that changes state; `id` replaces the `{id}` of its path. */
 export async function change<C extends keyof Changes>(
   what: C,
   body: Changes[C][0],

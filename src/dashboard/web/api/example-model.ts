@@ -1,11 +1,11 @@
-/** A model to put into an example: one that this gateway serves now, and that the key may use. */
+/** The model of code examples: one that the gateway serves and that the key may use. */
 import type { Model } from '../../server/schema/schema.js'
 import { useResource } from './resource.js'
 
-/** What most gateways serve, and what costs little to try. */
+/** A cheap model that most gateways serve. */
 const USUAL = 'gpt-5-mini'
 
-/** The usual one if it is served, else the first that is, else the usual one. `allowed` are ids and `*` patterns. */
+/** The usual model if it is served, otherwise the first served one, otherwise the usual one. `allowed` contains ids and `*` patterns. */
 export function exampleOf(
   models: readonly Model[],
   allowed: readonly string[] | null = null,
@@ -24,7 +24,7 @@ function isAllowed(id: string, allowed: readonly string[] | null): boolean {
   )
 }
 
-/** The same, from the gateway's list of models. */
+/** The example model, from the gateway's list of models. */
 export function useExampleModel(allowed: readonly string[] | null = null): string {
   return exampleOf(useResource('/models').data?.models ?? [], allowed)
 }

@@ -1,40 +1,40 @@
 /**
- * A list that comes in pages: the first is loaded with the page that shows it, the others on demand.
+ * Lists with pages: the first is loaded with the view, the others on demand.
  */
 import { useEffect, useRef, useState } from 'react'
 import { read, type Reads } from './endpoints.js'
 import { problemOf, urlOf, type Problem, type Query } from './client.js'
 import { useResource } from './resource.js'
 
-/** A reply that may be followed by another one. */
+/** A reply with a cursor for the next page. */
 interface Paged {
   readonly next: string | null
 }
 
-/** The paths whose replies come in pages. */
+/** The paths of lists. */
 type Lists = { [P in keyof Reads]: Reads[P] extends Paged ? P : never }[keyof Reads]
 
-/** The pages so far. */
+/** The loaded pages. */
 export interface Pages<Reply> {
-  /** Null while the first is being loaded. */
+  /** Null while the first page is loading. */
   readonly replies: readonly Reply[] | null
   readonly problem: Problem | null
-  /** Loads the next page; null when there is none. */
+  /** Loads the next page; null after the last one. */
   readonly more: (() => void) | null
   readonly isLoading: boolean
   readonly reload: () => void
 }
 
 interface Later<Reply> {
-  /** The first page, which these follow. */
+  /** The first page of the list that these follow. */
   readonly first: Reply | null
   readonly replies: readonly Reply[]
   readonly problem: Problem | null
 }
 
 /**
- * Follows a list. `isEmpty` tells a reply without items: a search that has found nothing yet goes on by itself
- * until it has found something, or the list ends.
+ * Loads a list. `isEmpty` recognises a reply without items: a search continues automatically until it finds an item or
+ * the list ends.
  */
 export function usePages<P extends Lists>(
   path: P,
@@ -54,7 +54,7 @@ export function usePages<P extends Lists>(
     setLoading(true)
     try {
       const reply = await read(path, { ...query, after: next })
-      // Meanwhile another list may be shown.
+      // Another list may be shown by now.
       if (shown.current === data) {
         setLater({ first: data, replies: [...own.replies, reply], problem: null })
       }

@@ -1,19 +1,19 @@
-/** What happens now, asked for each second while somebody looks; and what a page does about it. */
+/** Polls the latest requests each second while the page is visible. */
 import { useEffect, useRef } from 'react'
 import type { LiveReply } from '../../server/schema/schema.js'
 import { useResource } from './resource.js'
 
 const EVERY_MS = 1_000
-/** Sums over a month cost the server more than the last second does. */
+/** Minimum interval between reloads of sums, which cost the server more than the latest requests. */
 const AGAIN_AFTER_MS = 2_000
 
-/** The newest rows and the sums of this hour; null before the first answer. */
+/** The latest requests and the sums of this hour; null before the first reply. */
 export function useLive(account: string | null, enabled: boolean): LiveReply | null {
   const { data } = useResource('/live', { account }, { everyMs: EVERY_MS, enabled })
   return enabled ? data : null
 }
 
-/** Calls `act` when traffic has flowed since the last time, and not more often than is of use. */
+/** Calls `act` after new requests, at most once per interval. */
 export function useOnTraffic(live: LiveReply | null, act: () => void): void {
   const latest = useRef(act)
   latest.current = act

@@ -1,21 +1,21 @@
-/** Reads the events of a streamed reply in each client format, as the playground shows it. Pure. */
+/** Decodes the events of a streamed reply in each client format, for the playground. Pure. */
 import type { Format } from '../format/request-formats.js'
 
-/** What an event adds to the reply. */
+/** The content that an event adds to the reply. */
 export interface Progress {
   readonly text?: string
   readonly thinking?: string
   readonly finish?: string
   /** The reply is complete. */
   readonly done?: true
-  /** The reply broke off; why. */
+  /** The reason for a truncated reply. */
   readonly error?: string
 }
 
-/** Reads one event of a format; `data` is the JSON of a server-sent event, or the whole reply. */
+/** Decodes one event of a format; `data` is the JSON of a server-sent event, or the whole reply. */
 export type ReadEvent = (data: string) => Progress
 
-/** A JSON object, read by path: `at('choices', 0, 'delta')`. */
+/** Access to a JSON object by path: `at('choices', 0, 'delta')`. */
 function reader(data: string): (...path: (string | number)[]) => unknown {
   const root: unknown = JSON.parse(data)
   return (...path) =>
@@ -82,7 +82,7 @@ function messagesEvent(data: string): Progress {
   }
 }
 
-/** The playground asks for whole replies of this format. */
+/** The playground requests whole replies in this format. */
 function geminiReply(data: string): Progress {
   const at = reader(data)
   const parts = at('candidates', 0, 'content', 'parts')

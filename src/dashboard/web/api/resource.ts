@@ -1,19 +1,19 @@
 /**
- * What a page shows of the server: asked for once, again on demand, and again and again while the page
- * is live and looked at. What is shown stays until the next answer is here, so nothing flickers.
+ * Loads data of the server once, on demand, and periodically while the page is visible. The previous reply stays visible
+ * until the next one arrives, so that the page does not flicker.
  */
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { read, type Reads } from './endpoints.js'
 import { useConnection } from './connection.js'
 import { problemOf, urlOf, type Problem, type Query } from './client.js'
 
-/** The last answer, and what went wrong since. */
+/** The last reply, and the last problem. */
 export interface Resource<T> {
   readonly data: T | null
   readonly problem: Problem | null
-  /** The answer shown is not to the question asked now. */
+  /** The reply belongs to a previous query. */
   readonly stale: boolean
-  /** Asks again; by hand unless it is passive. */
+  /** Loads again; a passive reload does not extend the session. */
   readonly reload: (passive?: boolean) => void
 }
 
@@ -24,13 +24,13 @@ interface State<T> {
 }
 
 interface Options {
-  /** Asked again this often while the page is visible. */
+  /** Interval of reloads while the page is visible. */
   readonly everyMs?: number | undefined
-  /** False asks nothing. */
+  /** False disables loading. */
   readonly enabled?: boolean
 }
 
-/** Follows what a call answers. */
+/** Loads the reply of an endpoint. */
 export function useResource<P extends keyof Reads>(
   path: P,
   query: Query = {},

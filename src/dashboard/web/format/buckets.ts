@@ -1,11 +1,11 @@
-/** Sums over time as charts need them: one value for each bucket of the range, with none left out. */
+/** Sums over time for charts: one value per bucket of the range, without gaps. */
 import type { UsagePoint, UsageReply } from '../../server/schema/schema.js'
 
 /** One hour, in ms. */
 export const HOUR_MS = 3_600_000
 /** One day, in ms. */
 export const DAY_MS = 24 * HOUR_MS
-/** Ranges longer than this have bars of six hours. */
+/** Longer ranges have bars of six hours. */
 const LONG_MS = 3 * DAY_MS
 const COARSE_MS = 6 * HOUR_MS
 
@@ -13,16 +13,16 @@ const COARSE_MS = 6 * HOUR_MS
 export interface Buckets {
   readonly startsMs: readonly number[]
   readonly bucketMs: number
-  /** The last one is not over. */
+  /** The last bucket is incomplete. */
   readonly partial: boolean
 }
 
-/** The hours or days that a reply covers, up to now. */
+/** The hours or days of a reply, up to now. */
 export function bucketsOf({ by, fromMs, toMs, nowMs }: UsageReply): Buckets {
   return made(by === 'hour' ? HOUR_MS : DAY_MS, fromMs, Math.min(toMs, nowMs), nowMs)
 }
 
-/** The same for bars, which are wider in a long range: six hours (UTC) in a week of hours. */
+/** Buckets for bars; in long ranges of hours they are six hours wide (UTC). */
 export function barsOf(usage: UsageReply): Buckets {
   const { by, fromMs, toMs, nowMs } = usage
   if (by === 'day' || toMs - fromMs <= LONG_MS) return bucketsOf(usage)
@@ -37,13 +37,13 @@ function made(bucketMs: number, fromMs: number, toMs: number, nowMs: number): Bu
   return { startsMs, bucketMs, partial: last + bucketMs > nowMs }
 }
 
-/** The width of the buckets in words: `per hour`, `per 6 h`, `per day (UTC)`. */
+/** The width of the buckets as a text: `per hour`, `per 6 h`, `per day (UTC)`. */
 export function perText({ bucketMs }: Buckets): string {
   if (bucketMs === HOUR_MS) return 'per hour'
   return bucketMs === DAY_MS ? 'per day (UTC)' : `per ${bucketMs / HOUR_MS} h`
 }
 
-/** The sum of each bucket; 0 where there were no requests. */
+/** The sum of each bucket; 0 without requests. */
 export function sumsOf(
   { startsMs, bucketMs }: Buckets,
   points: readonly UsagePoint[],
@@ -59,7 +59,7 @@ export function sumsOf(
   return sums
 }
 
-/** One value for each bucket, which must be as wide as the points; null where there were no requests. */
+/** One value per bucket, which must be as wide as the points; null without requests. */
 export function valuesOf(
   { startsMs }: Buckets,
   points: readonly UsagePoint[],

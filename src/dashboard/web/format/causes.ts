@@ -1,10 +1,10 @@
-/** Failures in words: who has to act on one, and what to do about each kind. Pure. */
+/** Texts about failures: the cause, and advice for each error kind. Pure. */
 import type { Cause, RequestRow } from '../../server/schema/schema.js'
 
-/** The sides that a failure can come from, in the order in which they are shown. */
+/** The causes of failures, in display order. */
 export const CAUSES: readonly Cause[] = ['client', 'limits', 'gateway', 'provider']
 
-/** The names of the sides, as charts, columns and filters have them. */
+/** The names of the causes in charts, columns and filters. */
 export const CAUSE_NAMES: Readonly<Record<Cause, string>> = {
   client: 'Client',
   limits: 'Gateway limits',
@@ -12,7 +12,7 @@ export const CAUSE_NAMES: Readonly<Record<Cause, string>> = {
   provider: 'Provider',
 }
 
-/** Whose fault it was, in a sentence. */
+/** The cause in a sentence. */
 export function causeText({ cause, upstream }: Pick<RequestRow, 'cause' | 'upstream'>): string {
   switch (cause) {
     case null:
@@ -28,7 +28,7 @@ export function causeText({ cause, upstream }: Pick<RequestRow, 'cause' | 'upstr
   }
 }
 
-/** What to do about a kind of failure; kinds that explain themselves are left out. */
+/** Advice by error kind; self-explanatory kinds have none. */
 const ADVICE: Readonly<Record<string, string>> = {
   rate_limited: 'Wait until the limit resets, or raise the limit.',
   unknown_model: 'Use a model id from the Models page, or add a route for this one.',
@@ -37,7 +37,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   untranslatable:
     'Remove the field that the message names, or use a model whose provider supports it.',
   context_too_long: 'Shorten the conversation, or use a model with a larger context.',
-  upstream_rejected: 'Correct the request as the provider’s message says.',
+  upstream_rejected: 'Correct the request. The message of the provider names the problem.',
   upstream_busy: 'Retry later, or add a fallback to the route.',
   upstream_failed: 'Retry the request, or add a fallback to the route.',
   upstream_timeout: 'Retry the request, or raise the timeout of the upstream.',
@@ -55,15 +55,15 @@ const ADVICE: Readonly<Record<string, string>> = {
   bug: 'See the log of the gateway for this request id.',
 }
 
-/** The kinds of failures, by name. */
+/** The error kinds with advice, sorted. */
 export const KINDS: readonly string[] = Object.keys(ADVICE).sort()
 
-/** What to do about the failure; null if there is nothing to add. */
+/** The advice for a failure; null if there is none. */
 export function adviceFor(outcome: string): string | null {
   return ADVICE[outcome] ?? null
 }
 
-/** `upstream_busy` as it is read: `upstream busy`. */
+/** The display text of an error kind: `upstream busy`. */
 export function kindText(outcome: string): string {
   return outcome.replaceAll('_', ' ')
 }
@@ -72,7 +72,7 @@ export function kindText(outcome: string): string {
 export interface AttemptRow {
   readonly upstream: string
   readonly outcome: string
-  /** Up to the first content or the failure; null: not recorded. */
+  /** Duration up to the first content or the failure; null: not recorded. */
   readonly ms: number | null
 }
 

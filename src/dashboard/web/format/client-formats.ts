@@ -1,4 +1,4 @@
-/** The formats that clients speak, by their name in ledger entries. */
+/** Names of client formats, by their id in ledger entries. */
 export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   chat: 'Chat completions',
   completions: 'Completions',

@@ -1,8 +1,8 @@
-/** A table as a file that a spreadsheet opens. */
+/** CSV files of tables. */
 
 type Cell = string | number | null
 
-/** Rows of cells as CSV (RFC 4180); a text that a spreadsheet would run as a formula is kept a text. */
+/** Rows as CSV (RFC 4180). Texts that a spreadsheet would run as a formula are escaped. */
 export function csvOf(rows: readonly (readonly Cell[])[]): string {
   return rows.map((row) => row.map(cellOf).join(',')).join('\r\n') + '\r\n'
 }
@@ -14,7 +14,7 @@ function cellOf(cell: Cell): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Saves a text as a file of the reader's computer. */
+/** Saves a text as a file on the user's computer. */
 export function saveFile(name: string, text: string, type = 'text/csv;charset=utf-8'): void {
   const url = URL.createObjectURL(new Blob([text], { type }))
   const link = document.createElement('a')

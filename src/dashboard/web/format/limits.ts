@@ -1,4 +1,4 @@
-/** Limits in words, and when one resets. Pure. */
+/** Texts about limits, and the time of their reset. Pure. */
 import type { RequestRow } from '../../server/schema/schema.js'
 
 /** What a limit counts, by its name in the configuration. */
@@ -12,7 +12,7 @@ export const LIMIT_NAMES: Readonly<Record<string, string>> = {
 
 const MINUTE_MS = 60_000
 
-/** The rule of a ledger entry in words: `Requests per minute of this key`. */
+/** The rule of a ledger entry as a text: `Requests per minute of this key`. */
 export function limitText(limit: string): string {
   const [subject = '', name = ''] = limit.split(' ')
   return `${LIMIT_NAMES[name] ?? name} of ${ownerText(subject)}`
@@ -37,7 +37,7 @@ function ownerText(subject: string): string {
   }
 }
 
-/** When the limit that refused a request resets, in ms since 1970; null if that depends on running requests. */
+/** When the limit that refused a request resets, ms since 1970; null if it depends on running requests. */
 export function resetsAtMs({
   limit,
   atMs,

@@ -1,8 +1,8 @@
-/** Numbers as they are read: short in a figure, exact on hover. Knows no component. */
+/** Formats numbers: short in a figure, exact on hover. */
 
 const exact = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
 
-/** `12,408` up to a hundred thousand, then `3.1 M`. */
+/** `12,408` up to one hundred thousand, then `3.1 M`. */
 export function count(value: number): string {
   const size = Math.abs(value)
   if (size < 100_000) return exact.format(Math.round(value))
@@ -15,14 +15,14 @@ function short(value: number): string {
   return value.toFixed(Math.abs(value) < 10 ? 1 : 0)
 }
 
-/** Every digit, with separators. */
+/** All digits, with separators. */
 export function exactCount(value: number): string {
   return exact.format(value)
 }
 
 const NANO = 1e9
 
-/** Nano-dollars as dollars: to the cent from one dollar, to four digits below it, a plain `$0` for none. */
+/** Nano-dollars as dollars: two decimals from one dollar, four digits below it, `$0` for zero. */
 export function dollars(nano: number): string {
   const value = nano / NANO
   if (value === 0) return '$0'
@@ -33,17 +33,17 @@ export function dollars(nano: number): string {
   return `$${value.toFixed(4)}`
 }
 
-/** Nano-dollars as dollars with every digit that is known. */
+/** Nano-dollars as dollars with all known digits. */
 export function exactDollars(nano: number): string {
   return `$${(nano / NANO).toLocaleString('en-US', { maximumFractionDigits: 9 })}`
 }
 
-/** A price in dollars, to the cent at least and with every digit that it has: `$4.50`, `$0.0125`. */
+/** A price in dollars with two or more decimals: `$4.50`, `$0.0125`. */
 export function price(value: number): string {
   return `$${value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 })}`
 }
 
-/** `640 ms`, `1.92 s`, `2 min 4 s`; below ten milliseconds with a decimal. */
+/** `640 ms`, `1.92 s`, `2 min 4 s`; below ten milliseconds with one decimal. */
 export function duration(ms: number): string {
   if (ms === 0) return '0 ms'
   if (ms < 1) return `${ms.toFixed(2)} ms`
@@ -54,7 +54,7 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }
 
-/** A share of one as `0.3 %`; what is not quite none is not shown as none. */
+/** A share as `0.3 %`. Values slightly above 0 are not rounded to 0. */
 export function percent(share: number): string {
   if (share === 0) return '0 %'
   const value = share * 100

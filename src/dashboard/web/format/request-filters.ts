@@ -1,8 +1,8 @@
-/** The filters of the page of requests: from the address to a query of the API, and on a row by itself. Pure. */
+/** Filters of the page of requests: from the address to a query of the API, and applied to single rows. Pure. */
 import type { Cause, RequestRow } from '../../server/schema/schema.js'
 import { CAUSES } from './causes.js'
 
-/** As they are in the address; empty: not set. */
+/** The filters of the address; empty: not set. */
 export interface RequestFilters {
   /** A request id or a client request id. */
   readonly search: string
@@ -21,7 +21,7 @@ export interface RequestFilters {
   readonly toMs: string
 }
 
-/** The members of the address that are filters. */
+/** The query parameters that are filters. */
 export const FILTER_NAMES = [
   'search',
   'status',
@@ -37,7 +37,7 @@ export const FILTER_NAMES = [
   'toMs',
 ] as const
 
-/** How far back the choices of `since` reach, in ms. */
+/** The periods of `since`, in ms. */
 export const SINCE_MS: Readonly<Record<string, number>> = {
   '15m': 15 * 60_000,
   '1h': 3_600_000,
@@ -45,7 +45,7 @@ export const SINCE_MS: Readonly<Record<string, number>> = {
   '7d': 7 * 86_400_000,
 }
 
-/** The filters of an address. What is not valid is not set. `since` counts back from `nowMs`. */
+/** The filters of an address. Invalid values are ignored. `since` counts back from `nowMs`. */
 export function filtersIn(query: URLSearchParams, nowMs: number): RequestFilters {
   const text = (name: (typeof FILTER_NAMES)[number]): string => query.get(name) ?? ''
   const matching = (name: (typeof FILTER_NAMES)[number], pattern: RegExp): string =>
@@ -77,7 +77,7 @@ export function isFiltered(filters: RequestFilters): boolean {
   return Object.values(filters).some((value) => value !== '')
 }
 
-/** Whether a request meets the filters, as the API decides it. */
+/** Whether a request matches the filters, as in the API. */
 export function meets(row: RequestRow, filters: RequestFilters): boolean {
   const { search, status, outcome, cause, upstream, model, key, label, format } = filters
   return (
@@ -95,7 +95,7 @@ export function meets(row: RequestRow, filters: RequestFilters): boolean {
   )
 }
 
-/** Whether the filter is not set, or is one of the values. */
+/** Whether the filter is not set, or equals one of the values. */
 function is(filter: string, ...values: readonly (string | null)[]): boolean {
   return filter === '' || values.includes(filter)
 }

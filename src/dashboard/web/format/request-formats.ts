@@ -1,18 +1,18 @@
-/** One request in each client format: where it goes, its headers and its body. Pure. */
+/** A request in each client format: its URL, headers and body. Pure. */
 
-/** What a request is sent to, and with which key. */
+/** The address and key of a request. */
 export interface Target {
-  /** The address that clients use, with `/v1`. */
+  /** The gateway's address for clients, with `/v1`. */
   readonly base: string
   readonly model: string
-  /** The secret itself, while it is shown, or `KEY_PLACE`. */
+  /** The secret while it is shown, or `KEY_PLACE`. */
   readonly key: string
 }
 
-/** Stands for a key that is not known here: a variable of the environment. */
+/** The placeholder for an unknown key: an environment variable. */
 export const KEY_PLACE = '$SLUICE_KEY'
 
-/** The address of the gateway as clients know it. */
+/** The gateway's address for clients. */
 export function baseOf(publicUrl: string | null): string {
   return `${(publicUrl ?? window.location.origin).replace(/\/$/, '')}/v1`
 }
@@ -23,17 +23,17 @@ export interface FormatMessage {
   readonly content: string
 }
 
-/** What is asked, whatever the format. */
+/** A request, independent of the format. */
 export interface FormatRequest {
   readonly messages: readonly FormatMessage[]
   readonly temperature?: number | undefined
   readonly maxTokens?: number | undefined
 }
 
-/** A first call. */
+/** The example request. */
 export const HELLO: FormatRequest = { messages: [{ role: 'user', content: 'Name three rivers.' }] }
 
-/** The formats that the gateway takes, by their name in ledger entries. */
+/** The client formats, by their id in ledger entries. */
 export const FORMATS = [
   { id: 'chat', name: 'Chat completions' },
   { id: 'responses', name: 'Responses' },
@@ -41,19 +41,19 @@ export const FORMATS = [
   { id: 'gemini', name: 'Gemini' },
 ] as const
 
-/** The name of a client format. */
+/** The id of a client format. */
 export type Format = (typeof FORMATS)[number]['id']
 
-/** A request as a client of one format sends it. */
+/** A request in one client format. */
 export interface FormattedRequest {
   readonly url: string
-  /** The key is a part of one of the values. */
+  /** One of the values contains the key. */
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** JSON, without members that are undefined. */
+  /** JSON; undefined members are omitted. */
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** The request in a format. */
+/** Formats a request. */
 export function inFormat(format: Format, target: Target, request: FormatRequest): FormattedRequest {
   const { path, headers, body } = PARTS[format](target, request)
   const json = JSON.parse(JSON.stringify(body)) as Record<string, unknown>

@@ -1,9 +1,9 @@
 /**
- * A request as code to paste: for a shell, Python and JavaScript. Each runs as it is, without a package to install. Pure.
+ * A request as code for a shell, Python and JavaScript. The code runs without changes and without packages. Pure.
  */
 import { KEY_PLACE, type FormattedRequest } from './request-formats.js'
 
-/** The languages, in the order in which they are offered. */
+/** The languages in display order. */
 export const LANGUAGES = ['curl', 'Python', 'JavaScript'] as const
 
 /** The name of a language. */
@@ -21,7 +21,7 @@ export function snippet(language: Language, request: FormattedRequest): string {
   }
 }
 
-/** A key that is a variable is in double quotes, so that the shell reads it. */
+/** Uses double quotes around the key's variable, so that the shell expands it. */
 function curl({ url, headers, body }: FormattedRequest): string {
   const lines = [...headers, JSON_TYPE].map(([name, value]) => {
     const quote = value.includes(KEY_PLACE) ? '"' : "'"
@@ -81,7 +81,7 @@ function javascript({ url, headers, body }: FormattedRequest): string {
 
 const JSON_TYPE = ['content-type', 'application/json'] as const
 
-/** A text of code, with the variable in the place of the key. */
+/** A text of code with a variable instead of the key. */
 function withKey(value: string, variable: string): string {
   const [before = '', after] = value.split(KEY_PLACE)
   if (after === undefined) return JSON.stringify(value)

@@ -1,4 +1,4 @@
-/** Times in the reader's own zone: short in a table, with zone and seconds on hover. */
+/** Formats times in the user's time zone: short in a table, with zone and seconds on hover. */
 
 const LOCALE = 'en-GB'
 const full = new Intl.DateTimeFormat(LOCALE, {
@@ -32,7 +32,7 @@ export function fullTime(ms: number): string {
   return full.format(ms)
 }
 
-/** `2026-11-12T14:02`, in the reader's zone, as a field for a date and time has it. */
+/** `2026-11-12T14:02` in the user's time zone, for a datetime field. */
 export function inputTime(ms: number): string {
   const zoneMs = new Date(ms).getTimezoneOffset() * MINUTE_MS
   return new Date(ms - zoneMs).toISOString().slice(0, 16)
@@ -43,7 +43,7 @@ export function clockTime(ms: number): string {
   return clock.format(ms)
 }
 
-/** `12 Nov`, with the year where it is not this one. */
+/** `12 Nov`, with the year unless it is the current one. */
 export function date(ms: number, nowMs: number): string {
   return new Date(ms).getFullYear() === new Date(nowMs).getFullYear()
     ? day.format(ms)
@@ -61,7 +61,7 @@ export function ago(ms: number, nowMs: number): string {
   return date(ms, nowMs)
 }
 
-/** A moment that is still to come: `in 5 h`, `in 3 days`, then the date. */
+/** A future time: `in 5 h`, `in 3 days`, then the date. */
 export function until(ms: number, nowMs: number): string {
   const left = ms - nowMs
   if (left <= 0) return 'expired'
@@ -71,14 +71,14 @@ export function until(ms: number, nowMs: number): string {
   return date(ms, nowMs)
 }
 
-/** A point of an axis: the hour within a day, the day where one begins and beyond. */
+/** The text of a tick: the hour within a day, the date at the start of a day or for wider buckets. */
 export function tick(ms: number, bucketMs: number): string {
   const at = new Date(ms)
   const isWithin = at.getHours() !== 0 || at.getMinutes() !== 0
   return bucketMs < DAY_MS && isWithin ? minute.format(ms) : day.format(ms)
 }
 
-/** A bucket of time as a chart's table names it: `12 Nov, 14:00`, `12 Nov`. */
+/** The name of a bucket in a chart's table: `12 Nov, 14:00`, `12 Nov`. */
 export function bucketName(ms: number, bucketMs: number): string {
   return bucketMs < DAY_MS ? `${day.format(ms)}, ${minute.format(ms)}` : day.format(ms)
 }

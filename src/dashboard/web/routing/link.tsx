@@ -1,4 +1,4 @@
-/** A link within the dashboard: a real address, followed without loading the page anew. */
+/** A link within the dashboard, followed without reloading the page. */
 import type { AnchorHTMLAttributes, MouseEvent } from 'react'
 import { address, go } from './location.js'
 
@@ -7,7 +7,7 @@ interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, 'href'
   readonly to: string
 }
 
-/** A link to a path of the dashboard; with a modifier key it opens a tab, as links do. */
+/** A link to a path of the dashboard. With a modifier key it opens a tab. */
 export function Link({ to, onClick, ...rest }: LinkProps) {
   const follow = (event: MouseEvent<HTMLAnchorElement>): void => {
     onClick?.(event)

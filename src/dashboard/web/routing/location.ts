@@ -1,6 +1,6 @@
 /**
- * Where the reader is: the path below `/dashboard` and the query, which holds every filter and range,
- * so that a copied address shows the same view and Back works. Knows no page.
+ * The location of the page: the path below `/dashboard` and the query. The query contains all filters and ranges, so that
+ * a copied address shows the same view and Back works.
  */
 import { useMemo, useSyncExternalStore } from 'react'
 
@@ -22,13 +22,13 @@ function current(): string {
   return window.location.pathname + window.location.search
 }
 
-/** The reader's place; `path` starts with `/` and has no `/dashboard` before it. */
+/** The location; `path` starts with `/` and does not include `/dashboard`. */
 export interface PageLocation {
   readonly path: string
   readonly query: URLSearchParams
 }
 
-/** The place as it is now; the caller is drawn again when it changes. */
+/** The current location; re-renders the caller when it changes. */
 export function useLocation(): PageLocation {
   const text = useSyncExternalStore(subscribe, current)
   return useMemo(() => {
@@ -38,12 +38,12 @@ export function useLocation(): PageLocation {
   }, [text])
 }
 
-/** The address of a place, for links. */
+/** The address of a path, for links. */
 export function address(path: string): string {
   return BASE + path
 }
 
-/** Goes to a path of the dashboard, with its query; `replace` leaves no step for Back. */
+/** Navigates to a path of the dashboard with its query; `replace` adds no history entry. */
 export function go(path: string, options: { readonly replace?: boolean } = {}): void {
   const target = address(path)
   if (options.replace === true) window.history.replaceState(null, '', target)
@@ -51,7 +51,7 @@ export function go(path: string, options: { readonly replace?: boolean } = {}): 
   changed()
 }
 
-/** Changes members of the query and keeps the others; null takes one away. */
+/** Changes parameters of the query and keeps the others; null removes one. */
 export function setQuery(
   changes: Readonly<Record<string, string | null>>,
   options: { readonly replace?: boolean } = {},

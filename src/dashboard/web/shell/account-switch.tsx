@@ -1,4 +1,4 @@
-/** The account whose data an administrator looks at. */
+/** The selection of the account whose data an administrator sees. */
 import { useResource } from '../api/resource.js'
 import { setQuery } from '../routing/location.js'
 import { useScope } from './scope.js'
@@ -6,7 +6,7 @@ import { useAccount } from './session.js'
 
 const SHOWN = 200
 
-/** One's own account, all accounts, or one of the newest; the page of accounts leads to the others. */
+/** The own account, all accounts, or one of the newest; further ones are on the page of accounts. */
 export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
   const scope = useScope()
   const me = useAccount()
@@ -18,7 +18,7 @@ export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
       className={scope === null ? 'filter' : 'filter set'}
       aria-label="Account"
       value={scope ?? ''}
-      // A key is of one account.
+      // A key belongs to one account.
       onChange={(event) => setQuery({ account: event.target.value, key: null, request: null })}
     >
       <option value="">My account</option>

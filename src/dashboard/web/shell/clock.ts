@@ -1,4 +1,4 @@
-/** One clock for every age on the page: it ticks while somebody looks. */
+/** A shared clock for all ages on the page; it runs while the page is visible. */
 import { useSyncExternalStore } from 'react'
 
 const TICK_MS = 5_000
@@ -25,7 +25,7 @@ function subscribe(listener: () => void): () => void {
   }
 }
 
-/** The time in ms, renewed every few seconds. */
+/** The current time in ms, updated every few seconds. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now)
 }

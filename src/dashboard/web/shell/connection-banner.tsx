@@ -1,4 +1,4 @@
-/** Says that the connection is lost and how old the figures are; asks until it is back. */
+/** Shows that the connection is lost and the age of the figures, and polls until it is restored. */
 import { useEffect } from 'react'
 import { read } from '../api/endpoints.js'
 import { clearFailures, useConnection } from '../api/connection.js'
@@ -7,7 +7,7 @@ import { useLocation } from '../routing/location.js'
 
 const EVERY_MS = 2_000
 
-/** A line at the head of the page while no replies come; nothing else. */
+/** A line at the head of the page while no replies arrive. */
 export function ConnectionBanner() {
   const { isLost, lastAtMs } = useConnection()
   const { path } = useLocation()
@@ -15,7 +15,7 @@ export function ConnectionBanner() {
   useEffect(() => {
     if (!isLost) return undefined
     const timer = setInterval(() => {
-      // How it ended is noted by the call itself.
+      // The call itself records its result.
       read('/session', {}, { passive: true }).catch(() => undefined)
     }, EVERY_MS)
     return () => clearInterval(timer)

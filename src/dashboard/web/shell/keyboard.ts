@@ -1,6 +1,6 @@
 /**
- * The keys of the whole page: `/` goes to the search, `c` begins the page's main action, `g` and a letter
- * go to another page, `?` lists them. Nothing happens while somebody writes or a dialog is open.
+ * Keyboard shortcuts of all pages: `/` focuses the search, `c` starts the page's main action, `g` and a letter open
+ * another page, `?` lists them. They are off in text fields and open dialogs.
  */
 import { useEffect, useRef } from 'react'
 import { go } from '../routing/location.js'
@@ -26,13 +26,13 @@ function press(selector: string, act: (element: HTMLElement) => void): boolean {
   return true
 }
 
-/** As a press of the pointer does it: focus is there, and comes back to it from the dialog. */
+/** Focuses and clicks the button, so that its dialog returns focus to it. */
 function begin(button: HTMLElement): void {
   button.focus()
   button.click()
 }
 
-/** Listens as long as the page is there. `help` shows the list of keys. */
+/** Installs the shortcuts. `help` shows the list. */
 export function useKeyboard(isAdmin: boolean, help: () => void): void {
   const chordMs = useRef(0)
   useEffect(() => {

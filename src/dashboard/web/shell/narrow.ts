@@ -1,4 +1,4 @@
-/** Whether the window is as narrow as that of a phone or a small tablet. */
+/** Whether the window is as narrow as on a phone or a small tablet. */
 import { useSyncExternalStore } from 'react'
 
 const narrow = window.matchMedia('(max-width: 899px)')
@@ -8,7 +8,7 @@ function subscribe(listener: () => void): () => void {
   return () => narrow.removeEventListener('change', listener)
 }
 
-/** True below the width at which the rail is hidden. */
+/** True if the window is too narrow for the rail. */
 export function useNarrow(): boolean {
   return useSyncExternalStore(subscribe, () => narrow.matches)
 }

@@ -1,4 +1,4 @@
-/** The frame of every page: its title, one line of purpose, its main action, its filters. */
+/** The frame of every page: title, purpose, main action and filters. */
 import { useEffect, type ReactNode } from 'react'
 import { AccountSwitch } from './account-switch.js'
 import { useAccount } from './session.js'
@@ -8,7 +8,7 @@ interface PageProps {
   readonly purpose: string
   readonly action?: ReactNode
   readonly filters?: ReactNode
-  /** It shows one account's data: administrators choose whose. `one`: of all accounts together it has no view. */
+  /** The page shows data of one account, which administrators can select. `one`: it has no view of all accounts. */
   readonly scoped?: boolean | 'one'
   readonly children: ReactNode
 }
@@ -48,7 +48,7 @@ interface BlockProps {
   readonly children: ReactNode
 }
 
-/** A part of a page under a heading of its own. */
+/** A section of a page with a heading. */
 export function Block({ title, note, action, children }: BlockProps) {
   return (
     <section className="block">

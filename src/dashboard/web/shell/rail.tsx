@@ -1,4 +1,4 @@
-/** The rail: where one can go, and at its foot who one is. On a narrow screen it is a sheet. */
+/** The navigation rail with the account at its foot. On a narrow screen it is a sheet. */
 import { useEffect, useState } from 'react'
 import { Dialog as Base } from '@base-ui/react/dialog'
 import { plural } from '../format/number.js'
@@ -11,7 +11,7 @@ import { SECTIONS } from './sections.js'
 import { useAccount, useSession } from './session.js'
 import { chooseTheme, useThemeChoice, type ThemeChoice } from './theme.js'
 
-/** The product's sign and name. */
+/** The product's logo and name. */
 export function Mark() {
   return (
     <span className="mark">
@@ -21,7 +21,7 @@ export function Mark() {
   )
 }
 
-/** The rail of a wide screen and the top bar of a narrow one. */
+/** The rail of a wide screen, or the top bar of a narrow one. */
 export function Rail() {
   const [open, setOpen] = useState(false)
   const { path } = useLocation()

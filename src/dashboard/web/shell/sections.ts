@@ -1,12 +1,12 @@
-/** The pages of the rail, in order, with the keys that go to them. */
+/** The pages of the rail in order, with their keyboard shortcuts. */
 import type { IconName } from '../components/actions/icon.js'
 
-/** One page of the rail. */
+/** A page of the rail. */
 export interface Section {
   readonly path: string
   readonly name: string
   readonly icon: IconName
-  /** Pressed after `g`. */
+  /** The letter after `g`. */
   readonly key: string
   readonly adminOnly: boolean
 }

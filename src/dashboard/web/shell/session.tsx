@@ -1,4 +1,4 @@
-/** Who is signed in, for every page; and the token that changes carry, which lives nowhere else. */
+/** The session for all pages, with the CSRF token in memory only. */
 import {
   createContext,
   useCallback,
@@ -15,9 +15,9 @@ import { BlockSkeleton, Failed } from '../components/states/states.js'
 
 interface SessionValue {
   readonly session: SessionReply
-  /** Takes the reply of a call that signed in or changed the session. */
+  /** Applies the reply of a call that signed in or changed the session. */
   readonly adopt: (next: SessionReply) => void
-  /** Asks anew: the number of keys, the plan. */
+  /** Reloads the number of keys and the plan. */
   readonly refresh: () => Promise<void>
   readonly signOut: (everywhere: boolean) => Promise<void>
 }
@@ -31,14 +31,14 @@ export function useSession(): SessionValue {
   return value
 }
 
-/** The account that is signed in; only for what is shown to nobody else. */
+/** The signed-in account; only for pages that need a session. */
 export function useAccount(): Account {
   const { account } = useSession().session
-  if (account === null) throw new Error('useAccount is called while nobody is signed in')
+  if (account === null) throw new Error('useAccount is called without a session')
   return account
 }
 
-/** Asks who is signed in before anything else is shown. */
+/** Loads the session before anything else is shown. */
 export function SessionGate({ children }: { readonly children: ReactNode }) {
   const [session, setSession] = useState<SessionReply | null>(null)
   const [problem, setProblem] = useState<Problem | null>(null)

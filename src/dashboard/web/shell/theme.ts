@@ -1,10 +1,10 @@
 /**
- * Light, dark, or the theme of the system. The choice is kept in the storage of this browser; the page reads the
- * result from `data-theme` of the root.
+ * The theme: light, dark, or that of the system. The choice is stored in the browser; styles read `data-theme` of the
+ * root element.
  */
 import { useSyncExternalStore } from 'react'
 
-/** What the reader chose. */
+/** The user's choice. */
 export type ThemeChoice = 'system' | 'light' | 'dark'
 
 const KEY = 'sluice-theme'
@@ -17,7 +17,7 @@ function stored(): ThemeChoice {
     const text = window.localStorage.getItem(KEY)
     return text === 'light' || text === 'dark' ? text : 'system'
   } catch {
-    // Storage is refused in some private windows; the choice then lasts as long as the page.
+    // Private windows may refuse storage; the choice then lasts as long as the page.
     return 'system'
   }
 }
@@ -31,7 +31,7 @@ function apply(): void {
 dark.addEventListener('change', apply)
 apply()
 
-/** Takes effect at once and at the next visit. */
+/** Applies and stores the choice. */
 export function chooseTheme(next: ThemeChoice): void {
   choice = next
   try {
@@ -48,12 +48,12 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** The choice, for the control that shows it. */
+/** The current choice. */
 export function useThemeChoice(): ThemeChoice {
   return useSyncExternalStore(subscribe, () => choice)
 }
 
-/** The theme that is shown; what paints by hand is painted again when it changes. */
+/** The current theme; a change re-renders the caller. */
 export function useTheme(): 'light' | 'dark' {
   return useSyncExternalStore(subscribe, () =>
     document.documentElement.dataset['theme'] === 'dark' ? 'dark' : 'light',

@@ -1,15 +1,15 @@
-/** Buttons: one primary on a page, quiet ones beside it, and red for what cannot be taken back. */
+/** Buttons: primary, quiet, and red for irreversible actions. */
 import { forwardRef, type ButtonHTMLAttributes } from 'react'
 import { Icon, type IconName } from './icon.js'
 
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   readonly tone?: 'primary' | 'plain' | 'quiet' | 'danger'
   readonly icon?: IconName
-  /** The work it began is not done: it cannot be pressed again. */
+  /** Its action is running; the button is disabled. */
   readonly busy?: boolean
 }
 
-/** A button with words. */
+/** A button with a text. */
 export const Button = forwardRef<HTMLButtonElement, ButtonProps>(function Button(
   { tone = 'plain', icon, busy = false, className = '', children, disabled, ...rest },
   ref,
@@ -31,11 +31,11 @@ export const Button = forwardRef<HTMLButtonElement, ButtonProps>(function Button
 
 interface IconButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   readonly icon: IconName
-  /** What it does, for those who do not see the picture. */
+  /** The accessible name. */
   readonly label: string
 }
 
-/** A button of a picture alone. */
+/** A button with only an icon. */
 export const IconButton = forwardRef<HTMLButtonElement, IconButtonProps>(function IconButton(
   { icon, label, className = '', ...rest },
   ref,

@@ -1,4 +1,4 @@
-/** Text to take away: a button that copies and says so, and a block of code with one. */
+/** A button that copies a text, and a block of code with such a button. */
 import { useEffect, useState } from 'react'
 import { announce } from '../states/notices.js'
 import { Icon } from './icon.js'
@@ -7,12 +7,12 @@ const SHOWN_MS = 1_600
 
 interface CopyProps {
   readonly text: string
-  /** What is copied, in words: `key`, `request id`. */
+  /** The kind of text: `key`, `request id`. */
   readonly what: string
   readonly label?: boolean
 }
 
-/** Copies a text; the text itself is in no attribute of the page. */
+/** Copies a text. The text is in no attribute of the page. */
 export function CopyButton({ text, what, label = false }: CopyProps) {
   const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle')
   useEffect(() => {
@@ -48,7 +48,7 @@ export function CopyButton({ text, what, label = false }: CopyProps) {
   )
 }
 
-/** Lines to paste into a terminal or an editor. */
+/** Lines of code with a copy button. */
 export function CodeBlock({ code, what }: { readonly code: string; readonly what: string }) {
   return (
     <div className="code">

@@ -1,4 +1,4 @@
-/** The few pictures of the page, drawn with one stroke in the colour of the text beside them. */
+/** The icons of the page, drawn with one stroke in the colour of the text. */
 
 const PATHS = {
   overview: 'M3 3h6v8H3zM11 3h6v5h-6zM11 11h6v6h-6zM3 14h6v3H3z',
@@ -35,10 +35,10 @@ const PATHS = {
   alert: 'M10 3l7.5 13.5h-15zM10 8v4M10 14.2h.01',
 } as const
 
-/** What there is a picture of. */
+/** The name of an icon. */
 export type IconName = keyof typeof PATHS
 
-/** A picture beside words; it says nothing to a screen reader. */
+/** An icon beside a text, hidden from screen readers. */
 export function Icon({ name, size = 16 }: { readonly name: IconName; readonly size?: number }) {
   return (
     <svg className="icon" viewBox="0 0 20 20" width={size} height={size} aria-hidden="true">

@@ -1,8 +1,8 @@
-/** A menu behind a button: the actions of a row. */
+/** A menu of actions, opened by a button. */
 import { Menu as Base } from '@base-ui/react/menu'
 import type { ReactElement } from 'react'
 
-/** One line of a menu. */
+/** An item of a menu. */
 export interface MenuItem {
   readonly label: string
   readonly danger?: boolean
@@ -14,12 +14,12 @@ interface MenuProps {
   readonly items: readonly MenuItem[]
 }
 
-/** The menu and the button that opens it. */
+/** The menu with its button. */
 export function Menu({ trigger, items }: MenuProps) {
   return (
     <Base.Root>
       <Base.Trigger render={trigger} />
-      {/* Within the page's main part, so that it is in a landmark as all else. */}
+      {/* Within the page's main element, so that it is in a landmark. */}
       <Base.Portal container={document.getElementById('content')}>
         <Base.Positioner className="menu-place" sideOffset={4} align="end">
           <Base.Popup className="menu">

@@ -1,4 +1,4 @@
-/** Paints a chart with uPlot. It is loaded with the first chart and not before. */
+/** Draws a chart with uPlot. It is loaded with the first chart. */
 import { useEffect, useRef, useState, type MouseEvent } from 'react'
 import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
@@ -13,7 +13,7 @@ interface CanvasProps extends ChartContent {
   readonly onPick: Pick | undefined
 }
 
-/** The chart itself; its numbers are in the table beside it. */
+/** The drawing of a chart. */
 export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
   const container = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot | null>(null)
@@ -22,7 +22,7 @@ export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
   const [hover, setHover] = useState<Hover | null>(null)
   const theme = useTheme()
   const { buckets, series, kind } = content
-  // What changes the drawing; other numbers are only put in.
+  // Changes of these values need a new drawing; other changes only update the data.
   const shape = `${theme} ${log} ${kind} ${buckets.bucketMs} ${series.map(({ id }) => id).join(' ')}`
   useEffect(() => {
     const element = container.current

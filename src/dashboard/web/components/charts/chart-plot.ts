@@ -1,4 +1,4 @@
-/** How a chart is told to uPlot: scales from zero, stacks, the hatch on what is not over. */
+/** The uPlot options of a chart: scales from zero, stacks, and hatching of the incomplete bucket. */
 import UPlot from 'uplot'
 import { tick } from '../../format/time.js'
 import type { ChartContent } from './chart.js'
@@ -7,18 +7,18 @@ const HEIGHT = 200
 const NARROW = 480
 const AXIS_FONT = '12px system-ui, sans-serif'
 const AREA_ALPHA = '2e'
-/** uPlot's logarithmic kind of scale; the names of the kinds exist in its types alone, not when it runs. */
+/** uPlot's logarithmic scale. The enum exists only in its types. */
 const LOGARITHMIC: object = { distr: 3 }
 
-/** What the pointer is over. */
+/** The bucket under the pointer. */
 export interface Hover {
   readonly index: number
   readonly left: number
-  /** The readout goes to the left of the pointer. */
+  /** Show the readout to the left of the pointer. */
   readonly right: boolean
 }
 
-/** The numbers; stacked ones as running sums, the topmost first so that the lower ones cover it. */
+/** The values; stacked series as running sums, the topmost first so that the lower ones cover it. */
 export function dataOf({ buckets, series, kind }: ChartContent): UPlot.AlignedData {
   const xs = [...buckets.startsMs]
   if (kind === 'lines') return [xs, ...series.map(({ values }) => [...values])]
@@ -31,7 +31,7 @@ export function dataOf({ buckets, series, kind }: ChartContent): UPlot.AlignedDa
   return [xs, ...sums.reverse()]
 }
 
-/** The options of a chart in `element`; `content` gives what is shown at the time of painting. */
+/** The options of a chart in `element`; `content` returns the current content. */
 export function optionsOf(
   content: () => ChartContent,
   log: boolean,
@@ -90,7 +90,7 @@ function axesOf(
       space: width < NARROW ? 64 : 80,
       size: 28,
       values: (_, ticks) => ticks.map((at) => tick(at, content().buckets.bucketMs)),
-      // Whole hours and days alone: between them there is no number to read.
+      // Only whole hours and days, which have data points.
       incrs: [1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720].map((hours) => hours * 3_600_000),
     },
     {
@@ -100,20 +100,20 @@ function axesOf(
       size: 64,
       space: 44,
       gap: 8,
-      // A logarithmic scale has marks without a number.
+      // A logarithmic scale has ticks without a value.
       values: (_, ticks: (number | null)[]) =>
         ticks.map((value) => (value === null ? '' : markOf(value, content().format(value)))),
     },
   ]
 }
 
-/** From a power of ten to another, so that the marks are round numbers. */
+/** Extends a range to powers of ten, so that ticks are round. */
 function wholeDecades(min: number, max: number): UPlot.Range.MinMax {
   const low = Math.floor(Math.log10(Math.max(min, 1)))
   return [10 ** low, 10 ** Math.max(Math.ceil(Math.log10(Math.max(max, 1))), low + 1)]
 }
 
-/** A mark of an axis needs no zeros at its end: `$0.25`; and half a request, which would read as one, none. */
+/** The text of a tick, without trailing zeros; empty for a fraction of a count, which would be rounded. */
 function markOf(value: number, text: string): string {
   if (/^\d+$/.test(text) && Number(text) !== value) return ''
   return text.replace(/(\.\d\d)00$/, '$1')
@@ -141,7 +141,7 @@ function bandsOf(colours: readonly string[]): UPlot.Band[] {
   }))
 }
 
-/** Strikes through what was painted for the hour or day that is not over, and nothing beside it. */
+/** Hatches the incomplete hour or day. */
 function hatch(plot: UPlot, content: ChartContent, paper: string): void {
   const { startsMs, bucketMs, partial } = content.buckets
   const last = startsMs.at(-1)
@@ -167,7 +167,7 @@ function hatch(plot: UPlot, content: ChartContent, paper: string): void {
   ctx.restore()
 }
 
-/** Around what is painted between two places: below the topmost sum, or along each line. */
+/** The clip path of a bucket: below the topmost sum, or along each line. */
 function outline(plot: UPlot, kind: ChartContent['kind'], left: number, right: number): void {
   const { ctx, data } = plot
   const zero = plot.valToPos(0, 'y', true)
@@ -182,7 +182,7 @@ function outline(plot: UPlot, kind: ChartContent['kind'], left: number, right: n
   for (const values of kind === 'lines' ? data.slice(1) : data.slice(1, 2)) {
     const [before, end] = [values.at(-2), values.at(-1)]
     if (end === null || end === undefined) continue
-    // A line that begins with this point has nothing to strike through.
+    // A line that starts here has nothing to hatch.
     if (kind === 'lines' && typeof before !== 'number') continue
     const y = plot.valToPos(end, 'y', true)
     const start = typeof before === 'number' ? plot.valToPos(before, 'y', true) : y
@@ -201,18 +201,18 @@ function hoverOf(plot: UPlot, content: ChartContent): Hover | null {
   return { index, left: left + offset, right: left > plot.bbox.width / devicePixelRatio / 2 }
 }
 
-/** The hour or day at a place, in pixels from the left of what is painted; null beside all of them. */
+/** The bucket at a position in pixels from the left of the plot; null outside of it. */
 export function indexAt(plot: UPlot, content: ChartContent, left: number): number | null {
   const { buckets, kind } = content
   const [first] = buckets.startsMs
   if (first === undefined) return null
   const steps = (plot.posToVal(left, 'x') - first) / buckets.bucketMs
-  // Bars begin at their time, points are at it.
+  // Bars start at their time; points are at their time.
   const index = kind === 'bars' ? Math.floor(steps) : Math.round(steps)
   return index in buckets.startsMs ? index : null
 }
 
-/** The series of a stack at a place, in pixels from the top of what is painted; null above all of them. */
+/** The series of a stack at a position in pixels from the top of the plot; null above the stack. */
 export function seriesAt(
   plot: UPlot,
   { series, kind }: ChartContent,

@@ -1,6 +1,5 @@
 /**
- * A chart and its twin, a table of the same numbers: one press apart, and saved as a file with another.
- * What paints it comes when the first chart is shown.
+ * A chart, its table of the same values, and a CSV file of them. The drawing code is loaded with the first chart.
  */
 import { lazy, Suspense, useState, type ReactNode } from 'react'
 import type { Buckets } from '../../format/buckets.js'
@@ -15,7 +14,7 @@ const Canvas = lazy(() =>
   import('./chart-canvas.js').then((module) => ({ default: module.ChartCanvas })),
 )
 
-/** One line, area or colour of bars. */
+/** A line, an area or a colour of bars. */
 export interface Series {
   readonly id: string
   readonly label: string
@@ -23,34 +22,34 @@ export interface Series {
   readonly values: readonly (number | null)[]
 }
 
-/** What a chart shows. */
+/** The content of a chart. */
 export interface ChartContent {
   readonly buckets: Buckets
   readonly series: readonly Series[]
-  /** Areas and bars are stacked, lines are not. */
+  /** Areas and bars are stacked; lines are not. */
   readonly kind: 'area' | 'bars' | 'lines'
-  /** A value as it is read, with its unit. */
+  /** Formats a value with its unit. */
   readonly format: (value: number) => string
 }
 
 interface ChartProps extends ChartContent {
   readonly title: string
-  /** The unit and the window: `per hour, UTC days`. */
+  /** The unit and the period: `per hour, UTC days`. */
   readonly note: string
   /** A total beside the title. */
   readonly figure?: ReactNode
   /** Offers a logarithmic scale. */
   readonly canLog?: boolean
-  /** A press on a bar leads to its requests; `series` is the one that was pressed, null beside all of them. */
+  /** Called with the clicked bar and its series; the series is null outside of the stack. */
   readonly onPick?: Pick
-  /** Where an entry of the legend leads. */
+  /** The link of a legend entry. */
   readonly seriesLink?: (id: string) => string
 }
 
-/** A bucket of time, and perhaps a series, was pressed. */
+/** Called with the clicked bucket and series. */
 export type Pick = (fromMs: number, toMs: number, series: string | null) => void
 
-/** A chart under its title. */
+/** A chart with its title and controls. */
 export function Chart({ title, note, figure, canLog = false, ...rest }: ChartProps) {
   const { onPick, seriesLink, ...content } = rest
   const [asTable, setAsTable] = useState(false)

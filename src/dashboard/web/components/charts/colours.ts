@@ -1,20 +1,20 @@
 /**
- * Colours of series: a model or key has one colour in all charts. The colour follows from its name; if another one has
- * it, the next free colour is taken, and kept in this browser.
+ * Colours of series. A model or key has the same colour in all charts, derived from its name. On a conflict the next free
+ * colour is used and stored in the browser.
  */
 
 const OTHER = 'other'
 const COLOURS = 12
-/** More names than a chart or a year of models has. */
+/** Maximum number of stored colours. */
 const MOST_KEPT = 200
 const STORED = 'sluice-colours'
 
-/** A name of a custom property that holds the colour. */
+/** The custom property of a colour. */
 export type Colour = `--series-${number}` | '--soft' | '--bad' | '--good' | '--accent'
 
 const given = new Map<string, number>(stored())
 
-/** The colour of a model or key. The same ids, in any order, get the same colours. */
+/** The colours of models or keys. The same ids in any order get the same colours. */
 export function coloursOf(ids: readonly string[]): (id: string) => Colour {
   const missing = ids.filter((id) => id !== OTHER && !given.has(id)).sort()
   for (const id of missing) given.set(id, freeColour(id, ids))
@@ -25,7 +25,7 @@ export function coloursOf(ids: readonly string[]): (id: string) => Colour {
   }
 }
 
-/** The first colour from that of the name on which none of the ids beside it has, else one that few have. */
+/** The first colour, from that of the name on, which no other id of the chart has; otherwise the rarest one. */
 function freeColour(id: string, beside: readonly string[]): number {
   const first = hashOf(id) % COLOURS
   const order = Array.from({ length: COLOURS }, (_, at) => (first + at) % COLOURS)
@@ -50,7 +50,7 @@ function stored(): [string, number][] {
       return typeof id === 'string' && isColour ? [[id, Math.floor(number)]] : []
     })
   } catch {
-    // Storage is refused in some private windows, and may hold anything.
+    // Private windows may refuse storage, and other code may have changed it.
     return []
   }
 }
@@ -60,6 +60,6 @@ function store(): void {
     const pairs = [...given].slice(-MOST_KEPT)
     window.localStorage.setItem(STORED, JSON.stringify(pairs))
   } catch {
-    // As above: the colours then last as long as the page.
+    // Without storage, the colours last as long as the page.
   }
 }

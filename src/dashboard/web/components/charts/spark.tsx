@@ -1,9 +1,9 @@
-/** A small line without axes: whether a figure rises or falls. Its numbers are in the charts. */
+/** A small line without axes that shows the trend of a figure. */
 
 const WIDTH = 120
 const HEIGHT = 28
 
-/** From zero upwards; a gap stays a gap. */
+/** Starts at zero; gaps stay gaps. */
 export function Spark({ values }: { readonly values: readonly (number | null)[] }) {
   const top = Math.max(...values.map((value) => value ?? 0), Number.MIN_VALUE)
   const step = WIDTH / Math.max(values.length - 1, 1)

@@ -1,4 +1,4 @@
-/** The time of one request, stage by stage, and how much of it was the gateway's own. */
+/** The phases of one request as bars, and the gateway's own share. */
 import type { Hops } from '../../../server/schema/schema.js'
 import type { AttemptRow } from '../../format/causes.js'
 import { duration } from '../../format/number.js'
@@ -18,7 +18,7 @@ interface WaterfallProps {
   readonly attempts?: readonly AttemptRow[]
 }
 
-/** Several attempts are a bar each; of one, the connection and the first token are told apart. */
+/** One bar per attempt; a single attempt is split into connection, first token and reply. */
 function upstreamStages(hops: Hops, attempts: readonly AttemptRow[]): Stage[] {
   if (attempts.length > 1 && attempts.every(({ ms }) => ms !== null)) {
     return attempts.map(({ upstream, ms }, at) => {
@@ -27,7 +27,7 @@ function upstreamStages(hops: Hops, attempts: readonly AttemptRow[]): Stage[] {
   }
   const { connect, firstByte, relay } = hops
   const [only] = attempts
-  // A whole reply is read to its end before it is sent on.
+  // A whole reply is read completely before it is sent.
   const replyMs = (only?.ms ?? 0) - (connect ?? 0) - (firstByte ?? 0)
   return [
     { name: 'connect', ours: false, ms: connect },
@@ -54,14 +54,14 @@ function barsOf(hops: Hops, attempts: readonly AttemptRow[]): Bar[] {
   })
 }
 
-/** Bars on one scale; `ours` and `provider` are the two sums under them. */
+/** Bars on one scale, with the sums of the gateway and of the provider. */
 export function Waterfall({ hops, totalMs, attempts = [] }: WaterfallProps) {
   const bars = barsOf(hops, attempts)
   if (bars.length === 0) return <p className="soft">No timing recorded.</p>
   const end = Math.max(totalMs, ...bars.map(({ fromMs, ms }) => fromMs + ms))
-  // If no upstream was asked, all of the time is the gateway's, the wait for the client's bytes included.
-  const isAsked = bars.some(({ ours }) => !ours)
-  const ours = isAsked ? hops.overhead : totalMs
+  // Without an upstream, the whole time is the gateway's, including the wait for the client's bytes.
+  const hasUpstream = bars.some(({ ours }) => !ours)
+  const ours = hasUpstream ? hops.overhead : totalMs
   return (
     <div className="waterfall">
       <ol className="waterfall-bars">
@@ -84,7 +84,7 @@ export function Waterfall({ hops, totalMs, attempts = [] }: WaterfallProps) {
       {ours === undefined ? null : (
         <p className="waterfall-sum">
           <span className="swatch ours" /> ours {duration(ours)}
-          {isAsked ? (
+          {hasUpstream ? (
             <>
               {' '}
               · <span className="swatch" /> provider {duration(Math.max(totalMs - ours, 0))}

@@ -1,4 +1,4 @@
-/** A request as code to paste, in the chosen language and client format. */
+/** A request as code to paste, in a selected language and client format. */
 import { useState } from 'react'
 import {
   FORMATS,
@@ -16,11 +16,11 @@ import { Tabs } from './tabs.js'
 interface RequestCodeProps {
   readonly target: Target
   readonly request?: FormatRequest
-  /** The format that is chosen at first. */
+  /** The format that is selected initially. */
   readonly format?: Format
 }
 
-/** A tab for each language, and a choice of format for all of them. */
+/** One tab per language, and a selection of the format. */
 export function RequestCode({ target, request = HELLO, format = 'chat' }: RequestCodeProps) {
   const [chosen, setChosen] = useState<Format>(format)
   const formatted = inFormat(chosen, target, request)

@@ -1,14 +1,14 @@
-/** A few views of one thing, one at a time. */
+/** Tabs. */
 import { Tabs as Base } from '@base-ui/react/tabs'
 import type { ReactNode } from 'react'
 
-/** One view and its name. */
+/** A tab and its content. */
 export interface Tab {
   readonly name: string
   readonly content: ReactNode
 }
 
-/** The row of names and the view that is chosen. */
+/** The tab list and the selected content. */
 export function Tabs({ tabs, label }: { readonly tabs: readonly Tab[]; readonly label: string }) {
   return (
     <Base.Root defaultValue={tabs[0]?.name}>

@@ -1,4 +1,4 @@
-/** Dialogs in the middle and drawers at the side: both trap focus and give it back where it was. */
+/** Dialogs and drawers. Both trap focus and return it when they close. */
 import { AlertDialog } from '@base-ui/react/alert-dialog'
 import { Dialog as Base } from '@base-ui/react/dialog'
 import { useState, type ReactNode } from 'react'
@@ -11,14 +11,14 @@ interface DialogProps {
   readonly title: string
   readonly description?: ReactNode
   readonly onClose: () => void
-  /** False while leaving would lose something: neither esc nor a press outside closes it. */
+  /** False if closing would lose data: Esc and clicks outside do not close it. */
   readonly closable?: boolean
   readonly side?: boolean
   readonly wide?: boolean
   readonly children: ReactNode
 }
 
-/** An open dialog; its caller takes it away when it closes. */
+/** An open dialog. The caller removes it when it closes. */
 export function Dialog(props: DialogProps) {
   const { title, description, onClose, closable = true, side = false, wide = false } = props
   useState(saveFocusOrigin)
@@ -51,20 +51,20 @@ export function Dialog(props: DialogProps) {
 }
 
 interface ConfirmProps {
-  /** The question, with the object's name: `Revoke ci-runner?` */
+  /** The question with the object's name: `Revoke ci-runner?` */
   readonly title: string
-  /** What happens then. */
+  /** The effect of the action. */
   readonly consequence: ReactNode
-  /** The verb of the title, on the button. */
+  /** The verb of the title, as the button's text. */
   readonly verb: string
   readonly tone?: 'danger' | 'primary'
   readonly act: () => Promise<void>
-  /** The caller shows something else when it is done. */
+  /** Called after the action. */
   readonly keepOpen?: boolean
   readonly onClose: () => void
 }
 
-/** Asks before what cannot be taken back; stays open and says why when it fails. */
+/** Confirms an irreversible action. It stays open and shows the problem if the action fails. */
 export function Confirm(props: ConfirmProps) {
   const { title, consequence, verb, tone = 'danger', act, keepOpen = false, onClose } = props
   useState(saveFocusOrigin)

@@ -1,8 +1,8 @@
-/** Where focus was before a dialog, which gets it back after the last of several dialogs. */
+/** The element that had focus before a dialog. It gets focus back after the last of nested dialogs. */
 
 let origin: HTMLElement | null = null
 
-/** Remembers where focus is, unless that is in a dialog itself; of a menu, the button that opened it. */
+/** Saves the focused element unless it is in a dialog; for a menu, the button that opened it. */
 export function saveFocusOrigin(): void {
   const active = document.activeElement
   if (!(active instanceof HTMLElement)) return
@@ -14,7 +14,7 @@ export function saveFocusOrigin(): void {
       : document.querySelector<HTMLElement>(`[aria-controls="${CSS.escape(menu.id)}"]`)
 }
 
-/** What to focus when the last dialog is gone: where focus was, or the page where that is gone, too. */
+/** The element to focus after the last dialog: the saved one, or the page if that was removed. */
 export function originOfFocus(): HTMLElement | null {
   const isThere = origin?.isConnected === true && origin !== document.body
   return isThere ? origin : document.getElementById('content')

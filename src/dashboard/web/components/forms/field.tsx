@@ -1,4 +1,4 @@
-/** Fields of forms: a label that is always there, a hint, and what was wrong beside the field. */
+/** Form fields with a permanent label, a hint, and an error beside the field. */
 import {
   useId,
   type InputHTMLAttributes,
@@ -13,7 +13,7 @@ interface Shared {
   readonly error?: string | undefined
 }
 
-/** What a control needs so that its label, its hint and its fault are known to be its own. */
+/** Attributes that connect a control to its label, hint and error. */
 interface Control {
   readonly id: string
   readonly 'aria-invalid': boolean
@@ -46,7 +46,7 @@ function Field({ label, hint, error, control }: FieldProps) {
   )
 }
 
-/** One line of text. */
+/** A text field with one line. */
 export function TextField({
   label,
   hint,
@@ -57,7 +57,7 @@ export function TextField({
   return <Field {...{ label, hint, error, control }} />
 }
 
-/** Several lines of text. */
+/** A text field with several lines. */
 export function TextArea({
   label,
   hint,
@@ -68,7 +68,7 @@ export function TextArea({
   return <Field {...{ label, hint, error, control }} />
 }
 
-/** One of a list: the browser's own control, which is right on every device. */
+/** A selection with the browser's own control. */
 export function SelectField({
   label,
   hint,
@@ -79,7 +79,7 @@ export function SelectField({
   return <Field {...{ label, hint, error, control }} />
 }
 
-/** One choice of a filter. */
+/** An option of a filter. */
 export interface Option {
   readonly value: string
   readonly label: string
@@ -88,13 +88,13 @@ export interface Option {
 interface FilterProps {
   readonly label: string
   readonly value: string
-  /** What stands for no filter, and its words. */
+  /** The text of the option without a filter. */
   readonly all: string
   readonly options: readonly Option[]
   readonly onChange: (value: string) => void
 }
 
-/** A filter of a row of filters: small, its label for those who do not see it. */
+/** A compact selection in a row of filters; its label is visible to screen readers only. */
 export function Filter({ label, value, all, options, onChange }: FilterProps) {
   const known = value === '' || options.some((option) => option.value === value)
   return (

@@ -1,4 +1,4 @@
-/** The span of time that a view is of; it lives in the address. */
+/** The time range of a view. It is kept in the address. */
 import { useMemo } from 'react'
 import { DAY_MS, HOUR_MS } from '../../format/buckets.js'
 import { setQuery, useLocation } from '../../routing/location.js'
@@ -13,23 +13,23 @@ const PRESETS = [
 const HOURS_REACH_MS = 31 * DAY_MS
 const DATE = /^\d{4}-\d\d-\d\d$/
 
-/** A span of whole hours or days. */
+/** A range of whole hours or days. */
 export interface Range {
   readonly fromMs: number
   readonly toMs: number
   readonly by: 'hour' | 'day'
-  /** Its last hour or day is the one that runs now. */
+  /** Its last hour or day is the current one. */
   readonly isLive: boolean
-  /** As words: `last 24 h`, `1 Nov to 12 Nov`. */
+  /** As a text: `last 24 h`, `1 Nov to 12 Nov`. */
   readonly words: string
   readonly preset: string
 }
 
-/** The range of the address; where it has none, `usual`. */
+/** The range of the address; `usual` if it has none. */
 export function useRange(usual: '24h' | '7d' | '30d' = '24h'): Range {
   const { query } = useLocation()
   const now = useNow()
-  // The end moves once an hour, and everything that is asked for stays the same within it.
+  // The end changes once per hour, so that queries stay the same within an hour.
   const hour = Math.floor(now / HOUR_MS)
   const [preset, by, from, to] = ['range', 'by', 'from', 'to'].map((name) => query.get(name))
   return useMemo(() => {
@@ -71,7 +71,7 @@ function customRange(
   return { fromMs, toMs, by: unit, words: `${from} to ${to}, UTC`, preset: 'custom' }
 }
 
-/** The control that chooses it. `withUnit` offers hours or days, too. */
+/** The control of the range. `withUnit` adds a choice of hours or days. */
 export function RangePicker({
   range,
   withUnit = false,

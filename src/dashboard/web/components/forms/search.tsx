@@ -1,4 +1,4 @@
-/** A search that lives in the address; `/` goes to it. */
+/** A search field that is kept in the address; `/` focuses it. */
 import { useEffect, useState } from 'react'
 import { setQuery } from '../../routing/location.js'
 import { Icon } from '../actions/icon.js'
@@ -7,12 +7,12 @@ const PAUSE_MS = 200
 
 interface SearchProps {
   readonly label: string
-  /** What may be written; the label if it is left out. */
+  /** The placeholder; the label by default. */
   readonly hint?: string
   readonly value: string
 }
 
-/** What is written is searched for after a short pause. */
+/** The search starts after a short pause in typing. */
 export function Search({ label, hint = label, value }: SearchProps) {
   const [text, setText] = useState(value)
   useEffect(() => setText(value), [value])

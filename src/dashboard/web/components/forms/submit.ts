@@ -1,15 +1,15 @@
-/** A form that sends once at a time and keeps why it failed. */
+/** A form that sends one request at a time and keeps its problem. */
 import { useState, type FormEvent } from 'react'
 import { problemOf, type Problem } from '../../api/client.js'
 
-/** A form's state and what its `onSubmit` takes. */
+/** The state of a form and its `onSubmit` handler. */
 export interface Submit {
   readonly busy: boolean
   readonly problem: Problem | null
   readonly submit: (event: FormEvent) => void
 }
 
-/** Runs `act` when the form is sent. */
+/** Runs `act` when the form is submitted. */
 export function useSubmit(act: () => Promise<void>): Submit {
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState<Problem | null>(null)

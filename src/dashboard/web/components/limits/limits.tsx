@@ -1,4 +1,4 @@
-/** Limits and budgets of an account: used and left, as a bar and as amounts, and when each resets. */
+/** Limits and budgets of an account: used and remaining amounts, and the time of the next reset. */
 import type { LimitLevel } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
 import { LIMIT_NAMES } from '../../format/limits.js'
@@ -8,12 +8,12 @@ import { useNow } from '../../shell/clock.js'
 import { Block } from '../../shell/page.js'
 
 const EVERY_MS = 15_000
-/** From this share on, a limit is shown as nearly used up. */
+/** The share from which a limit is shown as nearly used up. */
 const WARN_SHARE = 0.8
-/** Limits of keys that are shown beside those of the account. */
+/** Maximum number of key limits beside those of the account. */
 const MOST_KEY_LIMITS = 6
 
-/** The share of a limit that is used, 0 to 1. */
+/** The used share of a limit, 0 to 1. */
 export function shareOf({ used, limit }: Pick<LimitLevel, 'used' | 'limit'>): number {
   return limit === 0 ? 1 : used / limit
 }
@@ -27,20 +27,20 @@ function exactText(kind: LimitLevel['kind'], amount: number): string {
   return kind.startsWith('usd') ? exactDollars(amount) : exactCount(amount)
 }
 
-/** The limits of an account and of its keys, updated every few seconds; undefined: not known yet. */
+/** The limits of an account and its keys, polled; undefined before the first reply. */
 export function useLimits(account: string | null): readonly LimitLevel[] | undefined {
   const options = { everyMs: EVERY_MS, enabled: account !== 'all' }
   return useResource('/limits', { account }, options).data?.limits
 }
 
 interface LimitsProps {
-  /** Undefined: not known yet. */
+  /** Undefined before the first reply. */
   readonly limits: readonly LimitLevel[] | undefined
-  /** Shows limits of keys, too. */
+  /** Also shows limits of keys. */
   readonly withKeys?: boolean
 }
 
-/** The limits of the account, and those of its keys that are used most. Nothing if there are none. */
+/** The limits of the account and the most used ones of its keys. Renders nothing without limits. */
 export function Limits({ limits, withKeys = true }: LimitsProps) {
   if (limits === undefined || limits.length === 0) return null
   const own = limits.filter(({ scope }) => scope !== 'key')
@@ -67,11 +67,11 @@ const OWNERS = { plan: 'plan', account: 'account', key: 'key' } as const
 
 interface BarProps {
   readonly limit: LimitLevel
-  /** Its owner is named beside it already. */
+  /** Omits the name of the owner. */
   readonly isCompact?: boolean
 }
 
-/** One limit: its name, a bar, what is used and left, and when it resets. */
+/** One limit: its name, a bar, used and remaining amounts, and the time of its reset. */
 export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
   const { scope, keyName, kind, limit, used, left, resetsAtMs } = standing
   const now = useNow()

@@ -1,4 +1,4 @@
-/** An empty view of traffic, and the line that makes a first request. */
+/** The empty state of views of traffic, with a command that sends a first request. */
 import { useExampleModel } from '../../api/example-model.js'
 import { baseOf, HELLO, inFormat, KEY_PLACE } from '../../format/request-formats.js'
 import { snippet } from '../../format/snippets.js'
@@ -7,7 +7,7 @@ import { useSession } from '../../shell/session.js'
 import { CodeBlock } from '../actions/copy.js'
 import { Empty } from './states.js'
 
-/** An empty view of traffic; `what` says what will be here. */
+/** The empty state; `what` describes the future content. */
 export function FirstCall({ what }: { readonly what: string }) {
   const { session } = useSession()
   const model = useExampleModel()

@@ -1,4 +1,4 @@
-/** What happened, said once: a line at the foot of the page, and to screen readers. */
+/** Notices about actions: a line at the foot of the page, and a live region for screen readers. */
 import { useEffect, useSyncExternalStore } from 'react'
 
 const SHOWN_MS = 6_000
@@ -17,12 +17,12 @@ function publish(text: string, shown: boolean): void {
   for (const listener of listeners) listener()
 }
 
-/** Tells screen readers alone: what the eye sees anyway. */
+/** Announces a text to screen readers only. */
 export function announce(text: string): void {
   publish(text, false)
 }
 
-/** Tells everybody what an action did: `Revoked. ci-runner stopped working at 14:02:11.` */
+/** Shows and announces the result of an action: `Revoked. ci-runner stopped working at 14:02:11.` */
 export function report(text: string): void {
   publish(text, true)
 }
@@ -32,7 +32,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** The place where both are said; there is one of it. */
+/** The live region and the visible line. The page has one of each. */
 export function Notices() {
   const now = useSyncExternalStore(subscribe, () => notice)
   useEffect(() => {

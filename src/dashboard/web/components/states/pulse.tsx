@@ -1,7 +1,7 @@
-/** Whether the view is updated as requests come in. */
+/** Shows whether the view is updated live. */
 import { useConnection } from '../../api/connection.js'
 
-/** A dot and a word: `live`, `paused` while the connection is lost, `fixed range` for a time that is over. */
+/** A dot and a word: `live`, `paused` while the connection is lost, or `fixed range` for a past range. */
 export function Pulse({ on }: { readonly on: boolean }) {
   const { isLost } = useConnection()
   const isLive = on && !isLost

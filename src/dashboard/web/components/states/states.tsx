@@ -1,4 +1,4 @@
-/** The states that are not the data: on its way, none yet, failed. Each says what to do. */
+/** Loading, empty and failed states. */
 import { useEffect, useState, type ReactNode } from 'react'
 import type { Problem } from '../../api/client.js'
 import { Button } from '../actions/button.js'
@@ -7,7 +7,7 @@ import { CopyButton } from '../actions/copy.js'
 
 const SKELETON_AFTER_MS = 150
 
-/** Shows its content only when the wait is long enough to be noticed. */
+/** Shows its content after a delay, so that short waits show no skeleton. */
 export function Late({ children }: { readonly children: ReactNode }) {
   const [late, setLate] = useState(false)
   useEffect(() => {
@@ -21,7 +21,7 @@ export function Late({ children }: { readonly children: ReactNode }) {
   )
 }
 
-/** Rows of a table that is on its way. */
+/** The skeleton of a table. */
 export function TableSkeleton({ rows = 6 }: { readonly rows?: number }) {
   return (
     <Late>
@@ -39,7 +39,7 @@ export function TableSkeleton({ rows = 6 }: { readonly rows?: number }) {
   )
 }
 
-/** A chart or another block that is on its way. */
+/** The skeleton of a chart or another block. */
 export function BlockSkeleton() {
   return (
     <Late>
@@ -53,7 +53,7 @@ interface EmptyProps {
   readonly children: ReactNode
 }
 
-/** Nothing yet: what will be here, and the line that makes it so. */
+/** An empty state: what the view will show, and the step that fills it. */
 export function Empty({ title, children }: EmptyProps) {
   return (
     <div className="empty">
@@ -64,15 +64,15 @@ export function Empty({ title, children }: EmptyProps) {
 }
 
 interface FailedProps {
-  /** What could not be shown: `The list of keys`. */
+  /** The name of the missing content: `The list of keys`. */
   readonly what: string
   readonly problem: Problem
   readonly retry: () => void
-  /** What still holds: `Keys keep working.` */
+  /** What is not affected: `Keys keep working.` */
   readonly holds?: string
 }
 
-/** Could not be loaded: what failed, what still holds, once more, and the id to ask about. */
+/** A failed load: what failed, what is not affected, a retry button, and the request id. */
 export function Failed({ what, problem, retry, holds }: FailedProps) {
   return (
     <div className="failed" role="alert">
@@ -88,7 +88,7 @@ export function Failed({ what, problem, retry, holds }: FailedProps) {
   )
 }
 
-/** What an action answered when it was refused, within a form. */
+/** The error of a refused action within a form. */
 export function ProblemLine({ problem }: { readonly problem: Problem }) {
   return (
     <div className="problem" role="alert">

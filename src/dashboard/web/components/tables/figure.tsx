@@ -1,4 +1,4 @@
-/** Single values with their exact form on hover: money, counts, moments. */
+/** Amounts, counts and times, with their exact values on hover. */
 import { useNow } from '../../shell/clock.js'
 import { ago, date, fullTime } from '../../format/time.js'
 import { count, dollars, duration, exactCount, exactDollars, plural } from '../../format/number.js'
@@ -6,7 +6,7 @@ import { count, dollars, duration, exactCount, exactDollars, plural } from '../.
 interface MoneyProps {
   /** Null if the price is unknown. */
   readonly nano: number | null
-  /** Requests of unknown price, which the sum leaves out. */
+  /** Requests of unknown price, which the sum excludes. */
   readonly unpriced?: number
 }
 
@@ -22,18 +22,18 @@ export function Money({ nano, unpriced = 0 }: MoneyProps) {
   )
 }
 
-/** A number of things. */
+/** A count. */
 export function Count({ value, unit = '' }: { readonly value: number; readonly unit?: string }) {
   return <span title={`${exactCount(value)} ${unit}`.trim()}>{count(value)}</span>
 }
 
-/** A span of time; a dash if it is unknown. */
+/** A duration; a dash if it is unknown. */
 export function Took({ ms }: { readonly ms: number | null }) {
   if (ms === null) return <Absent />
   return <span title={`${exactCount(ms)} ms`}>{duration(ms)}</span>
 }
 
-/** A moment as its age. */
+/** The age of a time. */
 export function Ago({ ms }: { readonly ms: number | null }) {
   const now = useNow()
   if (ms === null) return <span className="soft">never</span>
@@ -44,7 +44,7 @@ export function Ago({ ms }: { readonly ms: number | null }) {
   )
 }
 
-/** A moment as its date. */
+/** The date of a time. */
 export function Day({ ms }: { readonly ms: number }) {
   return (
     <time dateTime={new Date(ms).toISOString()} title={fullTime(ms)}>

@@ -1,15 +1,15 @@
-/** What stands below a list that has more pages. */
+/** The button below a list with further pages. */
 import { Button } from '../actions/button.js'
 import { ProblemLine } from '../states/states.js'
 import type { Pages } from '../../api/list-pages.js'
 
 interface MoreProps {
   readonly pages: Pages<unknown>
-  /** On the button, such as "Older keys". */
+  /** The button's text, such as "Older keys". */
   readonly label: string
 }
 
-/** A button that loads the next page, and why the last one did not come. */
+/** Loads the next page, and shows why the last attempt failed. */
 export function More({ pages: { more, isLoading, problem }, label }: MoreProps) {
   if (more === null) return null
   return (

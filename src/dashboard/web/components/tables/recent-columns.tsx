@@ -1,20 +1,20 @@
-/** The columns that keys and accounts share: when they were made, and what they used of late. */
+/** Columns that keys and accounts share: creation and recent usage. */
 import { Count, Day, Money } from './figure.js'
 import type { Column } from './table.js'
 
-/** What was made at some time. */
+/** A row with a creation time. */
 interface Made {
   readonly createdAtMs: number
 }
 
-/** What was used in the last 30 days. */
+/** A row with usage of the last 30 days. */
 interface Used {
   readonly requests: number
   readonly spendNanoUsd: number
   readonly unpricedRequests: number
 }
 
-/** When it was made. */
+/** The creation time. */
 export const CREATED: Column<Made> = {
   id: 'created',
   head: 'Created',
@@ -23,7 +23,7 @@ export const CREATED: Column<Made> = {
   minor: true,
 }
 
-/** Its requests and its spend. */
+/** Requests and spend. */
 export const RECENT_USE: readonly Column<Used>[] = [
   {
     id: 'requests',

@@ -1,34 +1,33 @@
 /**
- * The table that every list is: a head that stays, sorting, right-aligned numbers, arrows to move and
- * enter to open. It knows rows and columns, and nothing of what they mean.
+ * The table component of all lists: sticky head, sorting, right-aligned numbers, arrow keys to move and Enter to open.
  */
 import { useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
 import { Icon } from '../actions/icon.js'
 
-/** One column: what it is called, what it shows, and what it is sorted by. */
+/** A column: its head, its cell and its sort value. */
 export interface Column<Row> {
   readonly id: string
   readonly head: string
   readonly cell: (row: Row) => ReactNode
   readonly sort?: (row: Row) => number | string
   readonly numeric?: boolean
-  /** Left out on a screen that is not wide. */
+  /** Hidden on medium screens. */
   readonly minor?: boolean
-  /** Left out on a telephone. */
+  /** Hidden on phones. */
   readonly extra?: boolean
   readonly className?: string
 }
 
 interface TableProps<Row> {
-  /** What the table lists, for those who do not see it. */
+  /** The caption for screen readers. */
   readonly caption: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row) => string
-  /** Opens a row, by a press or by enter. */
+  /** Opens a row on click or Enter. */
   readonly open?: (row: Row) => void
   readonly nameOf?: (row: Row) => string
-  /** The actions of a row, at its end. */
+  /** Actions at the end of a row. */
   readonly actions?: (row: Row) => ReactNode
   readonly faded?: (row: Row) => boolean
   readonly initialSort?: { readonly id: string; readonly down: boolean }
@@ -45,7 +44,7 @@ export function Table<Row>(props: TableProps<Row>) {
   const [sort, setSort] = useState<Sort | null>(props.initialSort ?? null)
   const rows = useMemo(() => sorted(props.rows, columns, sort), [props.rows, columns, sort])
   const body = useRef<HTMLTableSectionElement>(null)
-  // On a narrow screen the frame scrolls: without a button in it, it has to be reached by itself.
+  // On a narrow screen the frame scrolls. Without a focusable element in it, the frame itself must be focusable.
   const isPlain = props.open === undefined && actions === undefined
   const frame = isPlain ? { tabIndex: 0, role: 'region', 'aria-label': caption } : {}
   return (
@@ -165,7 +164,7 @@ function Row<Row>({ row, columns, open, nameOf, actions, faded }: TableProps<Row
   )
 }
 
-/** Up and down move from row to row, to the same place in it; Home and End to the first and last. */
+/** Up and Down move to the same control of the next row; Home and End move to the first and last row. */
 function move(event: KeyboardEvent<HTMLElement>, body: HTMLElement | null): void {
   const keys = ['ArrowUp', 'ArrowDown', 'Home', 'End']
   const own = event.target instanceof HTMLElement ? event.target.closest('tr') : null
@@ -181,7 +180,7 @@ function move(event: KeyboardEvent<HTMLElement>, body: HTMLElement | null): void
   const target = targets[Math.min(Math.max(place, 0), targets.length - 1)]
   if (target === undefined) return
   event.preventDefault()
-  // A button with a menu would open it.
+  // Otherwise a menu button would open its menu.
   event.stopPropagation()
   target.focus()
 }

@@ -1,4 +1,4 @@
-/** Dialogs about accounts: create, change the plan, create a password link, disable and enable. */
+/** Dialogs of accounts: create, change the plan, create a password link, disable and enable. */
 import { useState } from 'react'
 import type { AccountRow, CreatedAccountReply, PlanName } from '../../../server/schema/schema.js'
 import { change } from '../../api/endpoints.js'
@@ -14,7 +14,7 @@ import { useSession } from '../../shell/session.js'
 import { useSubmit } from '../../components/forms/submit.js'
 import { Email } from '../sign-in/sign-in-form.js'
 
-/** Which dialog, about whom. */
+/** An open dialog and its account. */
 export type AccountAct =
   | { readonly act: 'create' }
   | { readonly act: 'plan' | 'reset' | 'disable' | 'enable'; readonly account: AccountRow }
@@ -26,7 +26,7 @@ interface DialogProps {
   readonly onClose: () => void
 }
 
-/** The dialog of an act. */
+/** The dialog of an action. */
 export function AccountDialog({ act, onClose }: DialogProps) {
   switch (act.act) {
     case 'create':

@@ -1,4 +1,4 @@
-/** For administrators: the accounts with their plans; create one, change it, disable it. */
+/** The accounts with their plans and actions, for administrators. */
 import { useState } from 'react'
 import type { AccountRow } from '../../../server/schema/schema.js'
 import { usePages } from '../../api/list-pages.js'
@@ -41,7 +41,7 @@ const COLUMNS: readonly Column<AccountRow>[] = [
   CREATED,
 ]
 
-/** Accounts on a page; older ones are loaded on demand. */
+/** Accounts per page; older ones are loaded on demand. */
 const PAGE_ACCOUNTS = 100
 
 /** The page of accounts. */

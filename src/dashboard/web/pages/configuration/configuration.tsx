@@ -1,4 +1,4 @@
-/** For administrators: what configuration is in force, what each generation changed, and the way back. */
+/** The configuration in force, its generations and rollbacks, for administrators. */
 import { useState } from 'react'
 import type {
   ConfigurationReply,

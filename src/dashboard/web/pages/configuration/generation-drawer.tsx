@@ -1,4 +1,4 @@
-/** What one generation changed, compared with the one before it or with another. */
+/** The changes of a generation, compared with the previous one or another one. */
 import type { GenerationRecord } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
 import { Dialog } from '../../components/dialogs/dialog.js'
@@ -11,7 +11,7 @@ import { reasonOf } from './reason.js'
 interface DrawerProps {
   readonly generation: string
   readonly others: readonly GenerationRecord[]
-  /** The generation to compare with; null: the one before it. */
+  /** The generation to compare with; null: the previous one. */
   readonly from: string | null
   readonly onClose: () => void
 }

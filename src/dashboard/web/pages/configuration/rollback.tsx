@@ -1,4 +1,4 @@
-/** The way back to an earlier generation, with a reason that is recorded. */
+/** The dialog of a rollback. The reason is recorded. */
 import { useState } from 'react'
 import type { GenerationRecord } from '../../../server/schema/schema.js'
 import { change } from '../../api/endpoints.js'
@@ -15,7 +15,7 @@ interface RollbackProps {
   readonly onDone: (generation: number) => void
 }
 
-/** Asks for the reason and rolls back. */
+/** Requires a reason and rolls back. */
 export function Rollback({ target, onClose, onDone }: RollbackProps) {
   const [reason, setReason] = useState('')
   const { generation } = target

@@ -1,4 +1,4 @@
-/** The list of keys of the keyboard, shown by `?`. */
+/** The list of keyboard shortcuts, opened with `?`. */
 import { Dialog } from '../../components/dialogs/dialog.js'
 import { SECTIONS } from '../../shell/sections.js'
 
@@ -7,7 +7,7 @@ interface KeyHelpProps {
   readonly onClose: () => void
 }
 
-/** What each key does. */
+/** The shortcuts and their actions. */
 export function KeyHelp({ isAdmin, onClose }: KeyHelpProps) {
   const places = SECTIONS.filter(({ adminOnly }) => isAdmin || !adminOnly)
   const keys: readonly (readonly [string, string])[] = [

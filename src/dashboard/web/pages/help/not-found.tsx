@@ -3,7 +3,7 @@ import { Empty } from '../../components/states/states.js'
 import { Link } from '../../routing/link.js'
 import { Page } from '../../shell/page.js'
 
-/** Leads back to the overview. */
+/** Links to the overview. */
 export function NotFoundPage() {
   return (
     <Page title="Not found" purpose="No page has this address.">

@@ -1,4 +1,4 @@
-/** What is wrong with the fields of a key, as they are being entered. The server checks the same again. Pure. */
+/** Validates the fields of a key while they are edited. The server validates them again. Pure. */
 import type { Plan } from '../../../server/schema/schema.js'
 import { exactCount, exactDollars } from '../../format/number.js'
 import { endMs, labelsIn, LIMIT_FIELDS, type Draft, type LimitField } from './key-draft.js'
@@ -6,7 +6,7 @@ import { endMs, labelsIn, LIMIT_FIELDS, type Draft, type LimitField } from './ke
 /** A field, as the API names it in `param`. */
 export type Field = 'name' | 'expiresAtMs' | 'models' | 'labels' | `limits.${LimitField['name']}`
 
-/** What is wrong, by field. */
+/** Error texts by field. */
 export type Faults = Readonly<Partial<Record<Field, string>>>
 
 const MAX_NAME = 100
@@ -15,7 +15,7 @@ const MAX_LABELS = 16
 const LABEL_NAME = /^[a-z0-9_.-]{1,32}$/
 const LABEL_VALUE = /^[!-+\--~]{1,64}$/
 
-/** All that is wrong. */
+/** All errors of a draft. */
 export function faultsOf(draft: Draft, plan: Pick<Plan, 'name' | 'limits'>, nowMs: number): Faults {
   const faults: Partial<Record<Field, string>> = {}
   const note = (field: Field, fault: string | null): void => {
@@ -52,7 +52,7 @@ function modelsFault({ someModels, models }: Draft): string | null {
   return models.length > MAX_MODELS ? `Choose at most ${MAX_MODELS} models.` : null
 }
 
-/** What is wrong with the id of a model, or with a pattern of ids; null if nothing is. */
+/** The error of a model id or pattern; null if it is valid. */
 export function modelFault(id: string): string | null {
   if (!/^[!-~]{1,256}$/.test(id)) return 'Use 1 to 256 printable ASCII characters without spaces.'
   return id.slice(0, -1).includes('*') ? 'Put the * at the end.' : null

@@ -1,6 +1,6 @@
 /**
- * Creates a key: one dialog that asks, and then shows the secret. The secret is in the state of this dialog and
- * nowhere else, so it is gone with it.
+ * Creates a key: one dialog for the settings and then for the secret. The secret is kept only in the state of this
+ * dialog.
  */
 import { useState } from 'react'
 import type { CreatedKeyReply } from '../../../server/schema/schema.js'
@@ -11,7 +11,7 @@ import { BLANK, createBody } from './key-draft.js'
 import { KeyForm } from './key-form.js'
 import { Secret } from './secret.js'
 
-/** Asks for a name and creates a key; afterwards shows its secret once. */
+/** Creates a key and then shows its secret once. */
 export function CreateKey({ onClose }: { readonly onClose: () => void }) {
   const [made, setMade] = useState<CreatedKeyReply | null>(null)
   if (made !== null) return <Secret made={made} onClose={onClose} />

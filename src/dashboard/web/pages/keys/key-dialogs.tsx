@@ -1,4 +1,4 @@
-/** What can be done to a key: changes, rotation, revocation. */
+/** Dialogs of a key: edit, rotate, revoke. */
 import { useState } from 'react'
 import type { Key, RotatedKeyReply } from '../../../server/schema/schema.js'
 import { change } from '../../api/endpoints.js'
@@ -16,7 +16,7 @@ interface KeyProps {
   readonly onClose: () => void
 }
 
-/** Another name, end, models or limits for the same key. */
+/** Changes the name, expiry, models or limits of a key. */
 export function EditKey({ apiKey: key, onClose }: KeyProps) {
   return (
     <Dialog title={`Edit ${key.name}`} onClose={onClose}>
@@ -35,7 +35,7 @@ export function EditKey({ apiKey: key, onClose }: KeyProps) {
   )
 }
 
-/** A successor with the same rights; both work until the old one is revoked or expires. */
+/** Creates a replacement with the same settings. Both keys work until the old one is revoked or expires. */
 export function RotateKey({ apiKey: key, onClose }: KeyProps) {
   const { plan, liveKeys } = useAccount()
   const [made, setMade] = useState<RotatedKeyReply | null>(null)
@@ -66,7 +66,7 @@ export function RotateKey({ apiKey: key, onClose }: KeyProps) {
   )
 }
 
-/** The end of a key. */
+/** Revokes a key. */
 export function RevokeKey({ apiKey: key, onClose, onDone }: KeyProps & { onDone: () => void }) {
   return (
     <Confirm

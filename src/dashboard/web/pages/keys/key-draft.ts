@@ -1,4 +1,4 @@
-/** What has been entered of a key, and what it makes. Pure but for the clock that is handed in. */
+/** The edited settings of a key, and the request bodies made from them. Pure; the clock is an argument. */
 import type { ChangeKeyBody, CreateKeyBody, Key, KeyLimits } from '../../../server/schema/schema.js'
 import { DAY_MS } from '../../format/buckets.js'
 
@@ -7,16 +7,16 @@ const NANO = 1e9
 /** The name of a limit. */
 export type LimitName = keyof KeyLimits
 
-/** A field for a limit. */
+/** The field of a limit. */
 export interface LimitField {
   readonly name: LimitName
   readonly label: string
-  /** How many of the API's units one of the field's is. */
+  /** Number of API units per unit of the field. */
   readonly unit: number
   readonly step: number
 }
 
-/** The fields, in their order. */
+/** The fields in display order. */
 export const LIMIT_FIELDS: readonly LimitField[] = [
   { name: 'requestsPerMinute', label: 'Requests per minute', unit: 1, step: 1 },
   { name: 'tokensPerMinute', label: 'Tokens per minute', unit: 1, step: 1 },
@@ -25,10 +25,10 @@ export const LIMIT_FIELDS: readonly LimitField[] = [
   { name: 'nanoUsdPerMonth', label: 'Dollars per month (UTC)', unit: NANO, step: 0.01 },
 ]
 
-/** What has been entered so far. */
+/** The current values of the form. */
 export interface Draft {
   readonly name: string
-  /** Days, or: never (empty), `keep`, `date`. */
+  /** Days; or: never (empty), `keep`, `date`. */
   readonly expiry: string
   /** `2027-04-01`, if `expiry` is `date`. */
   readonly date: string
@@ -48,7 +48,7 @@ const NO_LIMITS: Draft['limits'] = {
   nanoUsdPerMonth: '',
 }
 
-/** A new key, before anything is entered. */
+/** The draft of a new key. */
 export const BLANK: Draft = {
   name: '',
   expiry: '',
@@ -60,7 +60,7 @@ export const BLANK: Draft = {
   labels: '',
 }
 
-/** A key as it is. */
+/** The draft of an existing key. */
 export function draftOf({ name, expiresAtMs, models, limits }: Key): Draft {
   const shown = LIMIT_FIELDS.map(({ name, unit }): [LimitName, string] => {
     const value = limits[name]
@@ -77,12 +77,12 @@ export function draftOf({ name, expiresAtMs, models, limits }: Key): Draft {
   }
 }
 
-/** The request that makes the key. */
+/** The body that creates the key. */
 export function createBody(draft: Draft, nowMs: number): CreateKeyBody {
   return { ...changeBody(draft, nowMs), name: draft.name, labels: labelsIn(draft.labels) }
 }
 
-/** The request that makes a key be as the draft says. */
+/** The body that changes the key. */
 export function changeBody(draft: Draft, nowMs: number): ChangeKeyBody {
   return {
     name: draft.name,
@@ -92,11 +92,11 @@ export function changeBody(draft: Draft, nowMs: number): ChangeKeyBody {
   }
 }
 
-/** When the key ends; null: never. NaN if a date is missing. */
+/** The expiry of the key; null: never. NaN if a date is missing. */
 export function endMs({ expiry, date }: Pick<Draft, 'expiry' | 'date'>, nowMs: number) {
   if (expiry === '') return null
   if (expiry !== 'date') return nowMs + Number(expiry) * DAY_MS
-  // The whole day, by the reader's clock.
+  // The end of the day in the user's time zone.
   return new Date(`${date}T00:00:00`).getTime() + DAY_MS
 }
 
@@ -109,7 +109,7 @@ function limitsOf({ limits }: Draft): KeyLimits {
   )
 }
 
-/** The labels in a text. A word without `=` has an empty value. */
+/** The labels of a text. A word without `=` has an empty value. */
 export function labelsIn(text: string): Record<string, string> {
   const words = text.split(/[\s,]+/).filter((word) => word !== '')
   return Object.fromEntries(

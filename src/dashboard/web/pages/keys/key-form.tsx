@@ -1,6 +1,6 @@
 /**
- * The fields of a key: its name, its end, its models, its limits and its labels. The same fields create a key and
- * change one. A fault is shown beside its field, as soon as the field was changed or the form was sent.
+ * The form of a key's name, expiry, models, limits and labels, for new and existing keys. An error appears beside its
+ * field once the field was changed or the form was submitted.
  */
 import {
   useRef,
@@ -28,27 +28,27 @@ const EXPIRIES = [7, 30, 90, 365]
 interface FieldsProps {
   readonly draft: Draft
   readonly setDraft: Dispatch<SetStateAction<Draft>>
-  /** As it was before anything was entered. */
+  /** The values before any change. */
   readonly initial: Draft
-  /** The form was sent: every fault is shown. */
+  /** The form was submitted: all errors are shown. */
   readonly isSent: boolean
   readonly problem: Problem | null
-  /** When the key ends as it is; null: never, or there is none yet. */
+  /** The current expiry of the key; null: never, or a new key. */
   readonly endsAtMs: number | null
-  /** Labels are given with a new key only. */
+  /** Labels can be set for new keys only. */
   readonly withLabels?: boolean
 }
 
 interface FormProps extends Pick<FieldsProps, 'initial' | 'endsAtMs' | 'withLabels'> {
-  /** On the button. */
+  /** The button's text. */
   readonly verb: string
   readonly send: (draft: Draft) => Promise<void>
   readonly onClose: () => void
-  /** What to do about a refusal. */
+  /** Advice for a refusal. */
   readonly advice?: (problem: Problem) => ReactNode
 }
 
-/** The whole form. It is sent only if nothing is wrong with it. */
+/** The whole form. Only a valid form is sent. */
 export function KeyForm({ verb, send, onClose, advice, ...rest }: FormProps) {
   const { plan } = useAccount()
   const [draft, setDraft] = useState(rest.initial)
@@ -62,7 +62,7 @@ export function KeyForm({ verb, send, onClose, advice, ...rest }: FormProps) {
       return
     }
     event.preventDefault()
-    // The faults are shown first.
+    // Runs after the errors have been rendered.
     setTimeout(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus())
   }
   return (
@@ -128,7 +128,7 @@ function KeyFields(props: FieldsProps) {
   )
 }
 
-/** What is shown beside each field: what the server refused, else a fault of a field that was changed. */
+/** The errors to show: the server's, otherwise those of changed fields. */
 function errorsOf({ draft, initial, isSent, problem }: FieldsProps, faults: Faults): Faults {
   const refused = problem === null ? null : refusedField(problem)
   const isChanged = (field: Field): boolean => {
@@ -153,7 +153,7 @@ function errorsOf({ draft, initial, isSent, problem }: FieldsProps, faults: Faul
   }
 }
 
-/** The field that a refusal is about; null if it is about none that is shown. */
+/** The field of a refusal; null if the form does not have it. */
 function refusedField({ param = '' }: Problem): Field | null {
   if (param === 'name' || param === 'expiresAtMs') return param
   if (param.startsWith('models')) return 'models'

@@ -1,4 +1,4 @@
-/** The list of keys: create one, see its use and its limits, rotate or revoke it. */
+/** The list of keys with their usage, limits and actions. */
 import { useState } from 'react'
 import type { Key, KeysReply, LimitLevel } from '../../../server/schema/schema.js'
 import { usePages, type Pages } from '../../api/list-pages.js'
@@ -21,7 +21,7 @@ import { EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
 import { maskOf } from './key-name.js'
 import { CREATED, RECENT_USE } from '../../components/tables/recent-columns.js'
 
-/** Keys on a page; older ones are loaded on demand. */
+/** Keys per page; older ones are loaded on demand. */
 const PAGE_KEYS = 100
 
 type Open = { readonly act: 'edit' | 'rotate' | 'revoke'; readonly key: Key } | null
@@ -31,7 +31,7 @@ function columnsOf(limits: readonly LimitLevel[]): readonly Column<Key>[] {
   return name === undefined ? COLUMNS : [name, ...others, limitColumn(limits)]
 }
 
-/** The limit of a key that is used most. */
+/** The most used limit of a key. */
 function limitColumn(limits: readonly LimitLevel[]): Column<Key> {
   const of = (id: string): LimitLevel | undefined =>
     limits
@@ -209,7 +209,7 @@ function CreateButton({ isOwn }: { readonly isOwn: boolean }) {
   )
 }
 
-/** What the plan allows, and what to do if it allows no more. */
+/** The plan's number of keys, and advice if it is used up. */
 function PlanNote() {
   const { plan, liveKeys } = useAccount()
   if (plan.maxKeys === null) return null
@@ -266,7 +266,7 @@ function RowMenu({ apiKey: key, scope, open }: RowMenuProps) {
       items={[
         { label: 'Usage', choose: look('/usage') },
         { label: 'Requests', choose: look('/requests') },
-        // Only the account itself changes its keys.
+        // Only the account itself can change its keys.
         ...(key.state === 'revoked' || scope !== null ? [] : change),
       ]}
     />

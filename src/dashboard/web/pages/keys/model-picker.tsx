@@ -1,4 +1,4 @@
-/** Chooses the models that a key may use: those that the gateway serves, their families, and any other id. */
+/** Selects the models of a key: served models, their families, and other ids. */
 import { useId, useState } from 'react'
 import type { ModelsReply } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
@@ -12,7 +12,7 @@ interface PickerProps {
   readonly error: string | undefined
 }
 
-/** What can be chosen: `*` patterns of routes first, then aliases, then models. */
+/** The choices: `*` patterns of routes, then aliases, then models. */
 function choicesOf({ models, aliases }: ModelsReply): string[] {
   const served = models.filter(({ route }) => route?.configured === true)
   const prefixes = served.flatMap(({ route }) => {
@@ -22,7 +22,7 @@ function choicesOf({ models, aliases }: ModelsReply): string[] {
   return [...new Set([...prefixes, ...aliases.map(({ id }) => id), ...served.map(({ id }) => id)])]
 }
 
-/** A list of boxes under a search; what is searched for and not listed can be added. */
+/** Check boxes with a search. A searched id that is not listed can be added. */
 export function ModelPicker({ chosen, onChange, error }: PickerProps) {
   const id = useId()
   const { data } = useResource('/models')
@@ -54,7 +54,7 @@ export function ModelPicker({ chosen, onChange, error }: PickerProps) {
         onChange={(event) => setSearch(event.target.value)}
         onKeyDown={(event) => {
           if (event.key !== 'Enter') return
-          // Enter would send the form.
+          // Otherwise Enter would submit the form.
           event.preventDefault()
           const [only] = shown
           if (shown.length === 1 && only !== undefined) toggle(only)

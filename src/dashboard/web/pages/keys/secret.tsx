@@ -10,7 +10,7 @@ import { useSession } from '../../shell/session.js'
 
 interface SecretProps {
   readonly made: CreatedKeyReply
-  /** How long the key works that this one replaces. */
+  /** How long the replaced key works. */
   readonly note?: string
   readonly onClose: () => void
 }

@@ -1,4 +1,4 @@
-/** One model: its entry of the catalogue, its current route and the reason for it. */
+/** A model: its catalogue entry, its current route and the reason for it. */
 import type { ExplainReply, Model, Price, RouteTarget } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
 import { exactCount, percent, price as dollars } from '../../format/number.js'
@@ -14,12 +14,12 @@ import { useSession } from '../../shell/session.js'
 
 interface DrawerProps {
   readonly id: string
-  /** Null if the catalogue has no such id; it may have a route. */
+  /** Null if the catalogue does not have the id; it may have a route. */
   readonly model: Model | null
   readonly onClose: () => void
 }
 
-/** The drawer at the side. */
+/** The drawer of a model. */
 export function ModelDrawer({ id, model, onClose }: DrawerProps) {
   const { session } = useSession()
   const { data, problem, reload } = useResource('/models/explain', { model: id })

@@ -1,4 +1,4 @@
-/** The catalogue: what each model can do, what it costs and its current route; and the ids that the configuration adds. */
+/** The catalogue with abilities, prices and routes, and the ids that the configuration adds. */
 import { useState } from 'react'
 import type { Alias, Model, RouteTarget } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
@@ -254,7 +254,7 @@ function Lists({ aliases, models }: ListsProps) {
   )
 }
 
-/** A model that is not in the catalogue may have a route: its drawer tells. */
+/** A model that is not in the catalogue may have a route, which its drawer shows. */
 function NoModels({ search }: { readonly search: string }) {
   return (
     <Empty title="No models match this search">

@@ -1,4 +1,4 @@
-/** For administrators: whether failures come from a provider or from the gateway. */
+/** Health of upstreams and recent failures, for administrators: whether failures come from a provider or the gateway. */
 import type { Cause, ConfigState, UpstreamState } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
 import { CAUSE_NAMES, kindText } from '../../format/causes.js'
@@ -141,7 +141,7 @@ const FAILURE_HEADS: Readonly<Record<Cause, string>> = {
   client: 'Client failures',
 }
 
-/** How many requests failed for a cause; a press leads to them. */
+/** The number of failures with a cause, as a link to the requests. */
 function failureColumn(cause: Cause, more: Partial<Column<UpstreamState>> = {}) {
   return {
     id: cause,

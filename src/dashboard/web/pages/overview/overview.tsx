@@ -1,4 +1,4 @@
-/** The first page: five figures, limits and budgets, errors by cause, spend by model, the latest requests. */
+/** The overview: figures, limits and budgets, errors by cause, spend by model, the latest requests. */
 import type { Figures, UsagePoint, UsageReply } from '../../../server/schema/schema.js'
 import { useLive, useOnTraffic } from '../../api/live.js'
 import { useResource, type Resource } from '../../api/resource.js'
@@ -23,7 +23,7 @@ import { RequestTable } from '../requests/request-table.js'
 
 const LATEST = 10
 
-/** The page that comes first. */
+/** The overview page. */
 export function OverviewPage() {
   const scope = useScope()
   const { query } = useLocation()
@@ -88,7 +88,7 @@ interface Card {
   readonly text: (figures: Figures) => string
   readonly exact: (figures: Figures) => string
   readonly pick: (point: UsagePoint) => number | null
-  /** A quantile, which has no sum. */
+  /** A quantile cannot be summed up. */
   readonly isQuantile?: true
 }
 

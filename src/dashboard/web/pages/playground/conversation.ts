@@ -1,11 +1,11 @@
-/** The turns of a conversation. Each has its own reply and its own failure; running one does not run the others. */
+/** The turns of a conversation. Each has its own reply and failure; rerunning one does not affect the others. */
 import { useRef, useState } from 'react'
 import { chat, type Chat, type Ended } from '../../api/chat.js'
 import { problemOf, type Problem } from '../../api/client.js'
 import type { Format, FormatMessage, FormatRequest } from '../../format/request-formats.js'
 import { announce } from '../../components/states/notices.js'
 
-/** What models are asked with, besides the messages. */
+/** Settings of requests, besides the messages. */
 export interface Settings {
   readonly system: string
   readonly temperature: string
@@ -22,35 +22,35 @@ export interface Turn {
   readonly thinking: string
   /** Null until the reply is complete. */
   readonly ended: Ended | null
-  /** Why there is no reply, or no complete one. */
+  /** Why the reply is missing or incomplete. */
   readonly problem: Problem | null
-  /** The reader stopped it. */
+  /** The user stopped it. */
   readonly isStopped: boolean
-  /** The message was changed after its reply. */
+  /** The message was edited after its reply. */
   readonly isEdited: boolean
 }
 
-/** How a turn is run. */
+/** The settings of a run. */
 export interface Run extends Pick<Chat, 'format' | 'model'> {
   readonly settings: Settings
 }
 
-/** A conversation and what can be done with it. */
+/** A conversation and its actions. */
 export interface Conversation {
   readonly turns: readonly Turn[]
-  /** The turn that runs; null: none. */
+  /** The running turn; null: none. */
   readonly running: string | null
   readonly send: (text: string, run: Run) => void
-  /** Runs one turn again, with the turns before it; those after it stay as they are. */
+  /** Runs one turn again, with the turns before it; later turns are unchanged. */
   readonly rerun: (id: string, run: Run) => void
-  /** Changes the message of a turn and sends nothing. */
+  /** Changes the message of a turn without sending it. */
   readonly edit: (id: string, asked: string) => void
   readonly remove: (id: string) => void
   readonly stop: () => void
   readonly clear: () => void
 }
 
-/** The request for a message that follows these turns. Turns without a reply are left out. */
+/** The request for a message after these turns. Turns without a reply are omitted. */
 export function requestOf(
   { system, temperature, maxTokens }: Settings,
   before: readonly Turn[],
@@ -75,7 +75,7 @@ export function requestOf(
   }
 }
 
-/** A conversation that begins empty. */
+/** A conversation, initially empty. */
 export function useConversation(): Conversation {
   const [turns, setTurns] = useState<readonly Turn[]>([])
   const [running, setRunning] = useState<string | null>(null)
@@ -90,11 +90,11 @@ export function useConversation(): Conversation {
     setRunning(id)
     try {
       const request = requestOf(settings, before, asked)
-      const ended = await chat({ format, model, request }, gone.signal, (piece) =>
+      const ended = await chat({ format, model, request }, gone.signal, (fragment) =>
         change(id, (now) => ({
           ...now,
-          text: now.text + piece.text,
-          thinking: now.thinking + piece.thinking,
+          text: now.text + fragment.text,
+          thinking: now.thinking + fragment.thinking,
         })),
       )
       change(id, (now) => ({ ...now, ended }))

@@ -12,7 +12,7 @@ interface SettingsProps {
   readonly setSettings: (settings: Settings) => void
 }
 
-/** The column of settings; model and format are in the address. */
+/** The settings. Model and format are in the address. */
 export function SettingsColumn(props: SettingsProps) {
   const { served, model, format, settings, setSettings } = props
   const options = served.includes(model) ? served : [model, ...served]

@@ -1,4 +1,4 @@
-/** Try a model: send a message, read the reply as it arrives, see its cost and timing. */
+/** The playground: sends a message, streams the reply, and shows cost and timing. */
 import { useState } from 'react'
 import type { ModelsReply } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
@@ -28,7 +28,7 @@ import {
 import { SettingsColumn } from './playground-settings.js'
 import { TurnView } from './turn.js'
 
-/** The ids that can be asked for: aliases, then models that are configured. */
+/** The available ids: aliases, then models with a configured upstream. */
 function servedIds(data: ModelsReply | null): string[] {
   const models = (data?.models ?? []).filter(({ route }) => route?.configured === true)
   return [...(data?.aliases ?? []), ...models].map(({ id }) => id)
@@ -81,7 +81,7 @@ export function PlaygroundPage() {
         </>
       }
     >
-      {/* On a phone the composer comes first, for the eye and for the keyboard. */}
+      {/* On a phone the composer comes first, visually and in tab order. */}
       <div className="playground">
         {isNarrow ? null : column}
         <div className="playground-talk">
@@ -133,7 +133,7 @@ function Turns({ conversation, run }: TurnsProps) {
   )
 }
 
-/** The request that would be sent next; if nothing is written, the last one. */
+/** The next request; without a draft, the last one. */
 function asCode<T extends { readonly asked: string }>(
   turns: readonly T[],
   text: string,

@@ -1,4 +1,4 @@
-/** One turn of the playground: the message, the reply with its cost and timing, or why it failed. */
+/** A turn of the playground: the message, the reply with cost and timing, or its failure. */
 import { useState } from 'react'
 import type { Ended } from '../../api/chat.js'
 import { useResource } from '../../api/resource.js'
@@ -14,10 +14,10 @@ import type { Turn } from './conversation.js'
 
 interface TurnProps {
   readonly turn: Turn
-  /** Its place, from 1. */
+  /** Its number, from 1. */
   readonly number: number
   readonly isRunning: boolean
-  /** Another turn runs. */
+  /** Another turn is running. */
   readonly isLocked: boolean
   readonly rerun: () => void
   readonly edit: (asked: string) => void
@@ -64,7 +64,7 @@ function Failure({ turn: { problem }, isLocked, rerun }: TurnProps) {
   )
 }
 
-/** The message, which can be changed in its place. */
+/** The message, editable in place. */
 function Message({ turn, isRunning, isLocked, rerun, edit, remove }: TurnProps) {
   const [draft, setDraft] = useState<string | null>(null)
   if (draft !== null) {
@@ -121,7 +121,7 @@ function Message({ turn, isRunning, isLocked, rerun, edit, remove }: TurnProps) 
   )
 }
 
-/** What the gateway recorded of the turn. */
+/** The ledger entry of the turn. */
 function Bill({ id, ended }: { readonly id: string; readonly ended: Ended }) {
   const [open, setOpen] = useState(false)
   const row = useResource('/requests/{id}', { id }).data?.row

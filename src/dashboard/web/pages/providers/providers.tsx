@@ -1,4 +1,4 @@
-/** For administrators: upstreams compared, canaries, and shadows beside the requests that they copy. */
+/** Comparison of upstreams, canaries and shadows, for administrators. */
 import type { CanaryView, ProviderSide } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
 import { percent } from '../../format/number.js'

@@ -1,9 +1,9 @@
-/** The attempts of one request: which upstream, how it ended, how long it took. */
+/** The attempts of a request: upstream, outcome and duration. */
 import type { RequestRow } from '../../../server/schema/schema.js'
 import { attemptsOf, kindText } from '../../format/causes.js'
 import { Took } from '../../components/tables/figure.js'
 
-/** A list in the order of the attempts; nothing if none was made. */
+/** The attempts in order; renders nothing without attempts. */
 export function Attempts({ row }: { readonly row: RequestRow }) {
   const attempts = attemptsOf(row)
   if (attempts.length === 0) return null

@@ -1,10 +1,10 @@
-/** Why a request failed: what the client saw, whose fault it was, and which limit refused it. */
+/** Why a request failed: the client's error message, the cause, and the limit that refused it. */
 import type { RequestRow } from '../../../server/schema/schema.js'
 import { adviceFor, CAUSE_NAMES, causeText } from '../../format/causes.js'
 import { limitText, resetsAtMs } from '../../format/limits.js'
 import { clockTime, fullTime } from '../../format/time.js'
 
-/** The block at the head of the drawer; nothing for a request that succeeded. */
+/** The block at the head of the drawer; renders nothing for a successful request. */
 export function Failure({ row }: { readonly row: RequestRow }) {
   const { outcome, cause, errorMessage } = row
   if (cause === null) return null

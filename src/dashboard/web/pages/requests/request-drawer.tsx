@@ -1,4 +1,4 @@
-/** One request: why it failed, its attempts, its timing, its cost and its ids. All of it is from its ledger entry. */
+/** The ledger entry of a request: failure, attempts, timing, cost and ids. */
 import type { ReactNode } from 'react'
 import type { RequestRow } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
@@ -21,7 +21,7 @@ interface DrawerProps {
   readonly onClose: () => void
 }
 
-/** The drawer at the side; the request's id is in the address, so that the view can be shared. */
+/** The drawer. The request's id is in the address, so that the view can be shared. */
 export function RequestDrawer({ id, onClose }: DrawerProps) {
   const scope = useScope()
   const { data, problem, reload } = useResource('/requests/{id}', { id, account: scope })

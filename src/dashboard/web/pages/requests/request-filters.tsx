@@ -1,4 +1,4 @@
-/** The row of filters of the page of requests. Each is in the address. */
+/** The filters of the page of requests. They are kept in the address. */
 import { useResource } from '../../api/resource.js'
 import { CAUSE_NAMES, CAUSES, KINDS } from '../../format/causes.js'
 import { FORMAT_NAMES } from '../../format/client-formats.js'
@@ -13,12 +13,12 @@ import { useScope } from '../../shell/scope.js'
 
 const STATUSES = [200, 400, 401, 403, 404, 408, 413, 415, 429, 499, 500, 502, 503, 504]
 
-/** Takes every filter out of the address. */
+/** Removes all filters from the address. */
 export function clearFilters(): void {
   setQuery(Object.fromEntries(FILTER_NAMES.map((name) => [name, null])))
 }
 
-/** The controls. */
+/** The row of filters. */
 export function RequestFilterRow({ filters }: { readonly filters: RequestFilters }) {
   const { outcome, toMs } = filters
   return (
@@ -81,12 +81,12 @@ function OutcomeFilters({ filters }: { readonly filters: RequestFilters }) {
   )
 }
 
-/** By what was asked, by whom, and who answered. */
+/** Filters by model, upstream, key, label and format. */
 function ServedFilters({ filters }: { readonly filters: RequestFilters }) {
   const scope = useScope()
   const { data } = useResource('/models')
   const asked = { account: scope, state: 'all', limit: 500 }
-  // Keys are listed for one account.
+  // Keys can be listed for one account only.
   const keys = useResource('/keys', asked, { enabled: scope !== 'all' }).data?.keys ?? []
   const models = data?.models.map(({ id }) => id) ?? []
   const labels = keys.flatMap((key) =>
@@ -173,7 +173,7 @@ interface MomentProps {
   readonly value: string
 }
 
-/** A time of the reader's clock. */
+/** A time in the user's time zone. */
 function Moment({ label, name, value }: MomentProps) {
   return (
     <input

@@ -1,10 +1,10 @@
-/** The table of requests, for the page of them and for the overview. */
+/** The table of requests, for the page of requests and the overview. */
 import type { RequestRow } from '../../../server/schema/schema.js'
 import { count } from '../../format/number.js'
 import { Absent, Ago, Money, Took } from '../../components/tables/figure.js'
 import { Table, type Column } from '../../components/tables/table.js'
 
-/** Whether it ended well, in a word that is also read aloud. */
+/** The status with a text for screen readers. */
 export function Status({ row: { status, outcome } }: { readonly row: RequestRow }) {
   const tone = outcome === 'ok' ? 'good' : status === 499 ? 'warn' : 'bad'
   return (
@@ -76,7 +76,7 @@ interface RequestTableProps {
   readonly open: (row: RequestRow) => void
 }
 
-/** Requests, newest first; each opens. */
+/** Requests, newest first. A click opens the request. */
 export function RequestTable({ rows, open }: RequestTableProps) {
   return (
     <Table

@@ -1,4 +1,4 @@
-/** Single requests, newest first, with filters in the address and a drawer for each. */
+/** Requests, newest first, with filters in the address and a drawer per request. */
 import { useState } from 'react'
 import type { RequestRow } from '../../../server/schema/schema.js'
 import { call, problemOf, urlOf, type Query } from '../../api/client.js'
@@ -27,7 +27,7 @@ import { clearFilters, RequestFilterRow } from './request-filters.js'
 import { RequestTable } from './request-table.js'
 
 const PAGE = 50
-/** `since` moves on in steps, so that the list does not begin anew with each tick of the clock. */
+/** `since` is rounded to steps, so that the list does not reload with each tick of the clock. */
 const STEP_MS = 300_000
 
 /** The page of requests. */
@@ -82,7 +82,7 @@ interface ListProps {
   readonly filters: RequestFilters
 }
 
-/** The rows of the first reply; newer ones when they are asked for, older ones below. */
+/** The loaded rows; newer ones are added on demand, older ones below. */
 function List({ asked, filters }: ListProps) {
   const pages = usePages('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows.length === 0)
   const [newer, setNewer] = useState<readonly RequestRow[]>([])

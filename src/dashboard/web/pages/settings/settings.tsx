@@ -16,7 +16,7 @@ import { useAccount, useSession } from '../../shell/session.js'
 import { useSubmit } from '../../components/forms/submit.js'
 import { Password } from '../sign-in/sign-in-form.js'
 
-/** The settings of the account that is signed in. */
+/** The settings of the signed-in account. */
 export function SettingsPage() {
   const account = useAccount()
   const { plan } = account

@@ -1,4 +1,4 @@
-/** One-time links, and the way back from an identity provider: both leave the address bar at once. */
+/** Pages of one-time links and of the return from an identity provider. They clear the address bar immediately. */
 import { useEffect, useRef, useState } from 'react'
 import { change } from '../../api/endpoints.js'
 import { problemOf, type Problem } from '../../api/client.js'
@@ -9,14 +9,14 @@ import { useSession } from '../../shell/session.js'
 import { useSubmit } from '../../components/forms/submit.js'
 import { SignInFrame, Email, Password } from './sign-in-form.js'
 
-/** The token behind `#`, taken out of the address bar and of the browser's history. */
+/** Removes the token after `#` from the address bar and the history, and returns it. */
 function takeToken(): string {
   const token = window.location.hash.slice(1)
   if (token !== '') window.history.replaceState(null, '', window.location.pathname)
   return token
 }
 
-/** Kept through a second mount of the same door, which finds no `#` any more. */
+/** Kept for a second mount of the page, which finds no token in the address. */
 let taken = ''
 
 /** Sets a password by a link: of the first administrator, or of an account. */
@@ -63,13 +63,13 @@ export function LinkPage({ kind }: { readonly kind: 'setup' | 'reset' }) {
   )
 }
 
-/** Hands what the identity provider sent back to the server. */
+/** Sends the identity provider's query to the server. */
 export function OidcReturn() {
   const { adopt } = useSession()
   const [problem, setProblem] = useState<Problem | null>(null)
   const asked = useRef(false)
   useEffect(() => {
-    // Once, even where effects run twice: the provider's code is good for one use.
+    // Once, even if effects run twice: the provider's code is valid for one use.
     if (asked.current) return
     asked.current = true
     const query = window.location.search

@@ -1,4 +1,4 @@
-/** What the doors to the dashboard are made of: their frame, their fields, their forms. */
+/** The frame and the fields of the sign-in pages. */
 import { useEffect, type ReactNode } from 'react'
 import { TextField } from '../../components/forms/field.js'
 import { Mark } from '../../shell/rail.js'
@@ -9,7 +9,7 @@ interface DoorProps {
   readonly children: ReactNode
 }
 
-/** The frame of a door. */
+/** The frame of a sign-in page. */
 export function SignInFrame({ title, text, children }: DoorProps) {
   useEffect(() => {
     document.title = `${title} · Sluice`
@@ -52,7 +52,7 @@ interface PasswordProps extends InputProps {
   readonly error?: string | undefined
 }
 
-/** A password, as password managers know it. */
+/** A password field with the attributes that password managers need. */
 export function Password({ label, isNew, error, value, onChange }: PasswordProps) {
   return (
     <TextField

@@ -1,4 +1,4 @@
-/** The doors: sign in, sign up, the two one-time links, and the way back from an identity provider. */
+/** The pages without a session: sign-in, sign-up, one-time links, and the return from an identity provider. */
 import { useState } from 'react'
 import { change } from '../../api/endpoints.js'
 import { Button } from '../../components/actions/button.js'
@@ -10,7 +10,7 @@ import { useSubmit } from '../../components/forms/submit.js'
 import { SignInFrame, Email, Password } from './sign-in-form.js'
 import { OidcReturn, LinkPage } from './link-pages.js'
 
-/** The door that the path names; sign-in for all other paths, which are gone to afterwards. */
+/** Selects the page by its path. All other paths show the sign-in and are opened afterwards. */
 export function SignInPages() {
   const { path } = useLocation()
   if (path === '/setup') return <LinkPage kind="setup" />
@@ -78,7 +78,7 @@ function SignUp() {
     adopt(await change('POST /session', { email, password }))
     go('/', { replace: true })
   })
-  const told =
+  const shown =
     problem?.kind === 'unauthenticated'
       ? { ...problem, message: 'An account with this e-mail exists already. Sign in instead.' }
       : problem
@@ -87,7 +87,7 @@ function SignUp() {
       <form className="form" onSubmit={submit}>
         <Email value={email} onChange={setEmail} />
         <Password label="Password" value={password} onChange={setPassword} isNew />
-        {told === null ? null : <ProblemLine problem={told} />}
+        {shown === null ? null : <ProblemLine problem={shown} />}
         <Button type="submit" tone="primary" busy={busy}>
           Sign up
         </Button>

@@ -1,4 +1,4 @@
-/** Failed requests by who has to act on them; a press leads to those requests. */
+/** Failed requests by cause. A click opens these requests. */
 import type { UsageReply } from '../../../server/schema/schema.js'
 import { urlOf } from '../../api/client.js'
 import { barsOf, perText, sumsOf } from '../../format/buckets.js'
@@ -15,16 +15,16 @@ const COLOURS: Readonly<Record<(typeof CAUSES)[number], Colour>> = {
   gateway: '--series-4',
   provider: '--bad',
 }
-/** Failures that an earlier version of the gateway counted have no cause. */
+/** The series of failures without a recorded cause, from earlier versions of the gateway. */
 const OLD = 'other'
 
 interface ErrorsChartProps {
   readonly usage: UsageReply
-  /** The span in words. */
+  /** The time range as a text. */
   readonly words: string
 }
 
-/** A stack of four causes over time. */
+/** Stacked bars of the causes over time. */
 export function ErrorsChart({ usage, words }: ErrorsChartProps) {
   const account = useScope()
   const { query } = useLocation()

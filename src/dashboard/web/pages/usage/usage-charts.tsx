@@ -1,4 +1,4 @@
-/** The five charts of usage; groups keep their colour through all of them. */
+/** The five charts of usage. Groups have the same colour in all of them. */
 import type { UsagePoint, UsageReply } from '../../../server/schema/schema.js'
 import { urlOf } from '../../api/client.js'
 import { barsOf, bucketsOf, perText, sumsOf, valuesOf, type Buckets } from '../../format/buckets.js'
@@ -70,7 +70,7 @@ export function UsageCharts({ usage, colourOf, words }: ChartsProps) {
   )
 }
 
-/** Leads from a spike to the requests that made it, under the filters of the view. */
+/** Opens the requests of a clicked bar, with the filters of the view. */
 function useLookAt(): Pick {
   const account = useScope()
   const { query } = useLocation()
@@ -88,7 +88,7 @@ function speedSeries(buckets: Buckets, points: readonly UsagePoint[]): Series[] 
   ]
 }
 
-/** Four kinds that add up: cached is a part of input, reasoning a part of output. */
+/** Four disjoint kinds: cached input is a part of input, reasoning a part of output. */
 function tokenSeries(buckets: Buckets, points: readonly UsagePoint[]): Series[] {
   const kinds: readonly (readonly [string, Colour, (point: UsagePoint) => number])[] = [
     ['Input', '--series-1', (one) => Math.max(one.inputTokens - one.cachedTokens, 0)],

@@ -1,4 +1,4 @@
-/** The sums of the groups; a row narrows the view to it. */
+/** The sums per model or key. A click filters the view by it. */
 import type { UsageGroup, UsageReply } from '../../../server/schema/schema.js'
 import { duration, percent } from '../../format/number.js'
 import { Absent, Count, Money } from '../../components/tables/figure.js'
@@ -80,7 +80,7 @@ function number(
   }
 }
 
-/** A table of models or of keys. */
+/** A table of models or keys. */
 export function UsageTable({ usage, group, colourOf, words }: UsageTableProps) {
   const scope = useScope()
   const { fromMs, toMs } = usage

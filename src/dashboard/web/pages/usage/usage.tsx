@@ -1,4 +1,4 @@
-/** What was used: charts over time, and the sums by model and by key. */
+/** Usage: charts over time, and sums per model and key. */
 import type { UsageReply } from '../../../server/schema/schema.js'
 import { useLive, useOnTraffic } from '../../api/live.js'
 import { useResource } from '../../api/resource.js'
@@ -70,7 +70,7 @@ export function UsagePage() {
   )
 }
 
-/** What the sums leave out. */
+/** Notes about requests that the sums exclude or estimate. */
 function Unpriced({ usage: { total } }: { readonly usage: UsageReply }) {
   if (total.unpricedRequests === 0 && total.estimatedRequests === 0) return null
   const unpriced = `Spend leaves out ${plural(total.unpricedRequests, 'request')} of unknown price. `
@@ -88,12 +88,12 @@ interface FiltersProps {
   readonly keyId: string
 }
 
-/** By model and by key; both live in the address. */
+/** Filters by model and key. They are kept in the address. */
 export function UsageFilters({ model, keyId }: FiltersProps) {
   const scope = useScope()
   const models = useResource('/models').data?.models ?? []
   const asked = { account: scope, state: 'all', limit: 500 }
-  // Keys are listed for one account.
+  // Keys can be listed for one account only.
   const keys = useResource('/keys', asked, { enabled: scope !== 'all' }).data?.keys ?? []
   return (
     <>
