@@ -57,7 +57,9 @@ export async function runBackup(
     return 1
   }
   if (existsSync(file)) {
-    terminal.err(`sluice: the file '${file}' exists already; choose another name or remove it first`)
+    terminal.err(
+      `sluice: the file '${file}' exists already; choose another name or remove it first`,
+    )
     return 1
   }
   return reporting(terminal, async () => {

@@ -5,7 +5,7 @@
 import type { Identity } from '../accounts/account.js'
 import type { Authenticator } from '../auth/authenticate.js'
 import type { ResolvedEndpoint } from '../dialects/index.js'
-import { GatewayError } from '../errors.js'
+import type { GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from '../reasoning/escrow.js'

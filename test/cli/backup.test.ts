@@ -55,7 +55,10 @@ void t.test('what cannot be copied, or would be overwritten', async (t) => {
   await store.close()
   const taken = await sluice(['backup', good, '--config', good])
   t.equal(taken.status, 1)
-  t.match(taken.err, /^sluice: the file '.*' exists already; choose another name or remove it first$/m)
+  t.match(
+    taken.err,
+    /^sluice: the file '.*' exists already; choose another name or remove it first$/m,
+  )
   const nowhere = await sluice(['backup', join(dirname(good), 'none', 'copy.db'), '--config', good])
   t.equal(nowhere.status, 1)
   t.match(nowhere.err, /^sluice: the folder '.*none' does not exist; create it first$/m)

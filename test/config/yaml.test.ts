@@ -12,8 +12,8 @@ void t.test('a mistake of the syntax is one problem, and every duplicate key is 
   ])
     t.equal(problemsOf(text).length, 1, text)
   t.same(
-    problemsOf('server: {}\nserver: {}\nroutes: []\nserver: {}\n').map(
-      (line) => line.replace(/^.*:\d+:\d+: /, ''),
+    problemsOf('server: {}\nserver: {}\nroutes: []\nserver: {}\n').map((line) =>
+      line.replace(/^.*:\d+:\d+: /, ''),
     ),
     ['Duplicate key "server" (lines 1 and 2)', 'Duplicate key "server" (lines 1 and 4)'],
   )

@@ -358,7 +358,9 @@ function isOther(row: UsageRow | undefined, counts: { input: number; output: num
 /** No crash, no bug, and the end of the outage is logged. */
 async function quiet(t: Test, { served }: Stage): Promise<void> {
   const isLogged = (text: string): boolean => served.program.lines().some(({ msg }) => msg === text)
-  await until(() => isLogged('ledger is back') && isLogged('limits are enforced by the store again'))
+  await until(
+    () => isLogged('ledger is back') && isLogged('limits are enforced by the store again'),
+  )
   t.notOk(isLogged('unforeseen failure'))
   const isBack = async (): Promise<boolean> =>
     /^sluice_limits_local\S* 0$/m.test((await served.ops('/metrics')).text)

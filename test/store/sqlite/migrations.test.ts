@@ -123,7 +123,7 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
   t.equal(await ledger.settle(entry), 'settled')
   t.same(remaining(await ledger.limitStates('acc_ada', demands)), [2, 4_600, 85, 985])
   clock.atMs += MINUTE
-  t.equal(await ledger.expire(), 1, 'a reservation that nobody settles expires')
+  t.equal(await ledger.expire(), 1, 'an unsettled reservation expires')
   t.match(await ledger.entry(null, lost.requestId), { outcome: 'lost' })
   t.equal(remaining(await ledger.limitStates('acc_ada', demands))[0], 3)
 })
