@@ -24,14 +24,14 @@ export interface ClientRequest {
   readonly dialect: DialectName
   /** The parsed JSON body. */
   readonly body: JsonObject
-  /** Gemini names the model in the path; other formats name it in the body. */
+  /** Gemini has the model in the path; other formats have it in the body. */
   readonly model?: string
-  /** Gemini's path says whether the reply is a stream; other formats have a field. Default false. */
+  /** Gemini's path decides whether the reply is a stream; other formats have a field. Default false. */
   readonly stream?: boolean
 }
 
 /**
- * Reads a client's request. Throws `GatewayError` of kind `malformed_request` that names the field if the body breaks
+ * Decodes a client's request. Throws `GatewayError` of kind `malformed_request` that names the field if the body breaks
  * a rule of its format.
  */
 export function decodeRequest({
@@ -44,7 +44,7 @@ export function decodeRequest({
   return ingressOf(dialect).decodeRequest(body, endpoint)
 }
 
-/** Where and how a request goes to an upstream. */
+/** An encoded request. */
 export interface UpstreamRequest {
   /** Path below the provider's base URL. */
   readonly path: string
@@ -56,19 +56,19 @@ export interface UpstreamRequest {
   readonly losses: readonly string[]
 }
 
-/** What to write, and for whom. */
+/** A request to encode. */
 export interface RequestEncoding {
-  /** The client's format: fields that only this format has are kept if both sides speak it. */
+  /** The client's format. Fields that only this format has are kept if `to` is the same. */
   readonly from: DialectName
   /** The upstream's format. */
   readonly to: DialectName
   readonly request: ChatRequest
-  /** What is known of the model; left out, an ordinary model of the format's own vendor with the request's name. */
+  /** Facts about the model; absent: an ordinary model of the format's own vendor. */
   readonly model?: ModelFacts
 }
 
 /**
- * Writes a request for an upstream. Throws `GatewayError` of kind `untranslatable` if a field cannot be expressed and
+ * Encodes a request for an upstream. Throws `GatewayError` of kind `untranslatable` if a field cannot be expressed and
  * the reply would be wrong without it; other fields are left out and named in `losses`.
  */
 export function encodeRequest({ from, to, request, model }: RequestEncoding): UpstreamRequest {
@@ -83,10 +83,7 @@ export function encodeRequest({ from, to, request, model }: RequestEncoding): Up
   return { path, headers, body: stringifyExact(body), losses: [...losses] }
 }
 
-/**
- * Reads a whole reply of an upstream. Throws `GatewayError` if the body reports a failure or is not a reply of the
- * format.
- */
+/** Decodes a whole reply of an upstream. Throws `GatewayError` if the body has an error or is not of the format. */
 export function decodeReply(dialect: DialectName, body: JsonObject, request: ChatRequest): Reply {
   const fold = new Fold()
   upstreamCodec(dialect).decodeReply(body, request, new Grammar(fold))
@@ -94,11 +91,11 @@ export function decodeReply(dialect: DialectName, body: JsonObject, request: Cha
   if (reply !== null) return reply
   throw new GatewayError(
     fold.error?.kind ?? 'upstream_malformed',
-    fold.error?.message ?? 'The reply has no end.',
+    fold.error?.message ?? "The upstream's reply ended before it was complete.",
   )
 }
 
-/** Writes a whole reply for a client of the format, as JSON text. `seed.id` and the time are the caller's. */
+/** Encodes a whole reply for a client of the format as JSON text. The caller chooses id and time in `seed`. */
 export function encodeReply(
   dialect: DialectName,
   reply: Reply,
@@ -108,7 +105,7 @@ export function encodeReply(
   return ingressOf(dialect).encodeReply(reply, request, seed).text
 }
 
-/** A stream of one format to a stream of another. */
+/** The formats and the request of a stream. */
 export interface StreamTranslation {
   /** The upstream's format. */
   readonly from: DialectName
@@ -119,15 +116,15 @@ export interface StreamTranslation {
 }
 
 /**
- * Translates the server-sent events of one reply. `write` and `end` return what the client gets, empty if nothing is
- * ready. After `end`, `outcome` is `complete` only if the format's own terminator arrived.
+ * Translates the server-sent events of one reply. `write` and `end` return the frames for the client, which may be empty.
+ * After `end`, `outcome` is `complete` only if the format's own terminator arrived.
  */
 export class StreamTranslator implements EventSink {
   outcome: 'open' | 'complete' | 'failed' = 'open'
   /** Why the stream failed. */
   error: WireError | null = null
   usage: Usage = {}
-  /** True from the first text, tool call or reasoning on. */
+  /** True after the first text, tool call or reasoning. */
   hasContent = false
   private readonly to: DialectName
   private readonly grammar: Grammar
@@ -179,11 +176,11 @@ export class StreamTranslator implements EventSink {
 
 const TOO_LARGE: WireError = {
   kind: 'upstream_malformed',
-  message: 'The upstream sent a single event that is too large.',
+  message: 'The upstream sent an event that is larger than 16 MiB.',
 }
 
 function upstreamCodec(dialect: DialectName): Egress {
   const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`No upstream speaks ${dialect}.`)
+  if (egress === null) throw new Error(`Upstreams cannot use the dialect ${dialect}`)
   return egress
 }

@@ -4,7 +4,7 @@
  */
 import type { DialectName, Endpoint, WireFormat } from './dialect.js'
 
-/** What clients speak, by the names of the metrics label and the ledger column `ingress`. */
+/** Formats of clients, by the names of the metrics label and the ledger column `ingress`. */
 export type ClientFormat =
   'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings'
 
@@ -70,7 +70,7 @@ export const ENDPOINTS: readonly EndpointRow[] = [
   row('GET', '/v1/models/{model}', 'openai-chat', 'chat', MODELS),
 ]
 
-/** Endpoints of the vendors that the gateway does not have, and what to use in their place. */
+/** Vendors' endpoints that the gateway does not have, and their replacement. */
 export interface UnservedRow {
   /** This path, and all below it. */
   readonly path: string
@@ -93,18 +93,18 @@ const UNSERVED: readonly UnservedRow[] = [
   },
 ]
 
-/** The row of an endpoint that the gateway does not have; null if nothing is known of the path. */
+/** The row of a vendor's endpoint that the gateway does not have; null for other paths. */
 export function unservedEndpoint(path: string): UnservedRow | null {
   return UNSERVED.find((row) => path === row.path || path.startsWith(`${row.path}/`)) ?? null
 }
 
-/** A row that a path matches, and what stands for its `{model}` or `{id}`, percent-decoded. */
+/** A row that matches a path, and the value of its `{model}` or `{id}`, percent-decoded. */
 export interface Match {
   readonly row: EndpointRow
   readonly parameter: string | null
 }
 
-/** The rows of the first path in the table that matches, one for each method; empty if none does. */
+/** The rows of the first matching path in the table, one for each method; empty if no path matches. */
 export function matchingRows(path: string, rows: readonly EndpointRow[]): Match[] {
   const matches: Match[] = []
   for (const row of rows) {
@@ -116,42 +116,43 @@ export function matchingRows(path: string, rows: readonly EndpointRow[]): Match[
   return matches
 }
 
-/** Characters of an unknown path that are compared; with the table's few short paths, the work is bounded. */
+/** Characters of an unknown path that are compared, which bounds the work. */
 const COMPARED_CHARS = 128
 
 /**
- * The row whose path is most like this one, by edit distance without the `{model}`; null if none is similar:
- * more than half of the longer path would have to change. Rows of the same method are preferred.
+ * The row with the most similar path, by edit distance without the `{model}`; null if more than half of the longer path
+ * differs in all rows. Rows of the same method are preferred.
  */
 export function nearestRow(
   method: string,
   path: string,
   rows: readonly EndpointRow[],
 ): EndpointRow | null {
-  const asked = path.slice(0, COMPARED_CHARS).toLowerCase()
+  const requested = path.slice(0, COMPARED_CHARS).toLowerCase()
   let nearest: EndpointRow | null = null
-  let least = Number.POSITIVE_INFINITY
+  let minDistance = Number.POSITIVE_INFINITY
   for (const row of rows) {
     const [prefix, suffix] = partsOf(row.path)
-    const isPrefixed = suffix !== null && asked.startsWith(prefix) && asked.length > prefix.length
+    const hasPrefix =
+      suffix !== null && requested.startsWith(prefix) && requested.length > prefix.length
     const known = suffix === null ? prefix : prefix + suffix
-    const text = isPrefixed ? prefix + actionOf(asked) : asked
+    const text = hasPrefix ? prefix + actionOf(requested) : requested
     const distance = editDistance(text, known.toLowerCase()) + (row.method === method ? 0 : 0.5)
-    if (distance < least && distance <= Math.max(text.length, known.length) / 2) {
-      least = distance
+    if (distance < minDistance && distance <= Math.max(text.length, known.length) / 2) {
+      minDistance = distance
       nearest = row
     }
   }
   return nearest
 }
 
-/** What follows the last colon, with the colon: the action of a Gemini path. */
+/** The text from the last colon on: the action of a Gemini path. */
 function actionOf(path: string): string {
   const colon = path.lastIndexOf(':')
   return colon === -1 ? '' : path.slice(colon)
 }
 
-/** Levenshtein's, in two rows of the table. */
+/** The Levenshtein distance. */
 function editDistance(one: string, other: string): number {
   let above = Array.from({ length: other.length + 1 }, (_, at) => at)
   for (let i = 1; i <= one.length; i += 1) {
@@ -182,7 +183,7 @@ function parameterIn(path: string, pattern: string): string | null | undefined {
   }
 }
 
-/** What is before and after the parameter; null after it if there is none. */
+/** The text before and after the parameter; the second is null if there is no parameter. */
 function partsOf(pattern: string): readonly [string, string | null] {
   const begin = pattern.indexOf('{')
   if (begin === -1) return [pattern, null]
@@ -199,7 +200,7 @@ function row(
   return { method, path, dialect, wire: dialect, format, endpoint }
 }
 
-/** The row of an operation besides chats, which has a format of its own. */
+/** The row of an operation with a format of its own. */
 function inFormat(wire: WireFormat, row: EndpointRow): EndpointRow {
   return { ...row, wire }
 }

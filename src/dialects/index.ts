@@ -1,7 +1,4 @@
-/**
- * All dialects by name, and the one place that finds out which of them a client speaks.
- * Knows no dialect's inside.
- */
+/** All dialects by name, and the resolution of a request's method and path to a dialect and operation. */
 import { anthropic } from './anthropic/index.js'
 import { anthropicModels } from './anthropic/client/list-models.js'
 import type {
@@ -44,12 +41,12 @@ const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {
   'gemini-embedding': geminiEmbedding,
 }
 
-/** The dialects that upstreams can be spoken to in, in the order of the table. */
+/** The dialects for upstreams, in the order of the table. */
 export const EGRESSES: readonly { dialect: DialectName; egress: Egress }[] = Object.values(
   DIALECTS,
 ).flatMap(({ name, egress }) => (egress === null ? [] : [{ dialect: name, egress }]))
 
-/** What a path and method ask for, and in which dialect. */
+/** The dialect and operation of a method and path. */
 export interface ResolvedEndpoint {
   readonly dialect: DialectName
   readonly wire: WireFormat
@@ -71,16 +68,16 @@ const FIXED: ReadonlyMap<string, ResolvedEndpoint> = new Map(
   ]),
 )
 
-/** Null if there is no such endpoint. `path` has no query; HEAD is answered like GET. */
+/** Null if there is no such endpoint. `path` has no query; HEAD counts as GET. */
 export function resolveEndpoint(method: string, path: string): ResolvedEndpoint | null {
-  const asked = method === 'HEAD' ? 'GET' : method
-  const fixed = FIXED.get(`${asked} ${path}`)
+  const rowMethod = method === 'HEAD' ? 'GET' : method
+  const fixed = FIXED.get(`${rowMethod} ${path}`)
   if (fixed !== undefined) return fixed
-  const match = matchingRows(path, SERVED).find(({ row }) => row.method === asked)
+  const match = matchingRows(path, SERVED).find(({ row }) => row.method === rowMethod)
   return match === undefined ? null : resolvedBy(match)
 }
 
-/** The methods that a path takes; empty if there is no such endpoint. */
+/** The methods of a path; empty if there is no such endpoint. */
 export function allowedMethods(path: string): string[] {
   return matchingRows(path, SERVED).flatMap(({ row }) =>
     row.method === 'GET' ? ['GET', 'HEAD'] : [row.method],
@@ -98,12 +95,12 @@ function resolvedBy({ row, parameter }: Match): ResolvedEndpoint {
   }
 }
 
-/** The ingress in whose format errors are written; OpenAI's if no dialect is known or clients cannot speak it. */
+/** The ingress that encodes errors; OpenAI's if the dialect is unknown or has no ingress. */
 export function errorFormatOf(name: DialectName | null): Ingress {
   return (name === null ? null : DIALECTS[name].ingress) ?? ingressOf('openai-chat')
 }
 
-/** How models are listed for clients of the dialect. */
+/** The model list for clients of the dialect. */
 export function modelPagesOf(name: DialectName): ModelPages {
   switch (name) {
     case 'anthropic':
@@ -118,19 +115,19 @@ export function modelPagesOf(name: DialectName): ModelPages {
   }
 }
 
-/** How clients speak the dialect. Throws for a dialect that clients cannot speak. */
+/** The codec for clients. Throws if the dialect has none. */
 export function ingressOf(name: DialectName): Ingress {
   const ingress = DIALECTS[name].ingress
-  if (ingress === null) throw new Error(`no client speaks ${name}`)
+  if (ingress === null) throw new Error(`Clients cannot use the dialect ${name}`)
   return ingress
 }
 
-/** How an upstream is spoken to in this format; null if it cannot be. */
+/** The codec for upstreams; null if the format has none. */
 export function egressOf(wire: WireFormat): Egress | null {
   return isOther(wire) ? OTHERS[wire].egress : DIALECTS[wire].egress
 }
 
-/** True for the formats whose replies hold vectors. */
+/** Whether replies of the format contain vectors. */
 export function isEmbeddings(wire: WireFormat): boolean {
   return isOther(wire) && OTHERS[wire].egress.readVectors !== undefined
 }
@@ -140,8 +137,8 @@ function isOther(wire: WireFormat): wire is OtherFormat {
 }
 
 /**
- * The format in which an upstream of a dialect is sent what came in another; null if it has no such operation.
- * `hasCompletions`: it has OpenAI's legacy endpoint.
+ * The format for an upstream of a dialect, given the format of the client; null if the dialect does not have the operation.
+ * `hasCompletions`: the upstream has OpenAI's legacy completions endpoint.
  */
 export function upstreamFormat(
   client: WireFormat,

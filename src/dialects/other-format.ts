@@ -1,12 +1,12 @@
-/** What holds for every request that is sent in another format than the client's. */
+/** Rules for all requests that are translated to another format than the client's. */
 import type { ModelFacts, ModelFamily } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import { GatewayError } from '../errors.js'
 import type { DialectName, Losses } from './dialect.js'
 
 /**
- * Reports what only upstreams of the client's own format take. Throws `GatewayError(untranslatable)` if the reply would
- * be wrong without it.
+ * Reports the fields that only upstreams of the client's own format accept. Throws `GatewayError(untranslatable)` if the
+ * reply would be wrong without one of them.
  */
 export function reportNative({ native = [] }: ChatRequest, losses: Losses): void {
   for (const { path, refusal } of native) {
@@ -22,7 +22,7 @@ const FAMILIES: Readonly<Record<DialectName, ModelFamily>> = {
   gemini: 'google',
 }
 
-/** The facts of an ordinary model of the dialect's own vendor. */
+/** Facts of an ordinary model of the dialect's own vendor. */
 export function ordinaryModel(id: string, dialect: DialectName): ModelFacts {
   return { id, family: FAMILIES[dialect], createdAtSeconds: 0 }
 }

@@ -5,7 +5,7 @@
  */
 import { isObject, stringOf, type JsonObject } from '../chat/json.js'
 
-/** State of a thought, of a call, or of a text. */
+/** Reasoning state of a thinking block, a call or a text. */
 export interface ReasoningState {
   /** The dialect whose state it is. */
   readonly origin: string

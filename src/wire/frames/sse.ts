@@ -1,18 +1,19 @@
 /**
- * Bytes of a `text/event-stream` to frames, by the rules of WHATWG HTML, "event stream interpretation".
- * Knows nothing of what the data mean, and never throws: what is wrong it says in its properties.
+ * Splits the bytes of a `text/event-stream` into frames, by the rules of WHATWG HTML, "event stream interpretation". Never
+ * throws: its properties report an event that is too large and a truncated end.
  */
 import { StringDecoder } from 'node:string_decoder'
+import { isError, isWhole } from './event-data.js'
 import type { Framer, FrameSink } from './framer.js'
 
-/** What a framer may be told. */
+/** Options of the framer. */
 export interface SseOptions {
   /**
-   * The most that one event may hold, in characters of its lines (bytes where `bytes` is set);
-   * 16 MiB, since single events with images or encrypted reasoning reach megabytes.
+   * Maximum size of one event in characters of its lines, or in bytes if `bytes` is set (default 16 MiB: single events with
+   * images or encrypted reasoning have megabytes).
    */
   maxEventBytes?: number
-  /** Decode as latin1, so that nothing is lost, and keep each frame's exact text in `raw`. */
+  /** Decode as Latin-1, which preserves all bytes, and keep the exact text of each frame in `raw`. */
   bytes?: boolean
 }
 
@@ -28,33 +29,31 @@ const BOM = '\uFEFF'
 const BOM_BYTES = '\u00EF\u00BB\u00BF'
 
 /**
- * Cuts a byte stream into frames; the same frames however the bytes were chunked.
+ * Emits the same frames regardless of chunk boundaries. `id` and `retry` are ignored, because the gateway does not
+ * reconnect.
  *
- * Two departures from WHATWG, both on purpose: a frame whose data are empty is not delivered, and
- * an event that the end of the stream cuts off before its blank line is delivered if its data are
- * whole JSON (or `[DONE]`), since some proxies drop the last line. `id` and `retry` are read over:
- * nothing here reconnects.
- *
- * A third, for upstreams that fail in the middle and then write a plain body: lines that are no field
- * and together are a JSON object with an `error` are delivered as a frame.
+ * Three differences from WHATWG: a frame with empty data is not emitted; an event without a blank line at the end of the
+ * stream is emitted if its data are valid JSON or `[DONE]`, because some proxies drop the last line; lines that are not
+ * fields and together form a JSON object with an `error` are emitted as a frame, because some upstreams fail within a
+ * stream and write a plain body.
  */
 export class SseFramer implements Framer {
   private readonly sink: FrameSink
   private readonly max: number
   private readonly keepsRaw: boolean
-  /** Null where bytes are kept: latin1 has no split characters. */
+  /** Null if bytes are kept, because Latin-1 characters are not split by chunks. */
   private readonly decoder: StringDecoder | null
-  /** The start of a line whose end has not come. Grows as a rope; flattened once, at the line's end. */
+  /** The start of an incomplete line. */
   private partial = ''
   private deferredCr = false
   private isFirstLine = true
   private name = ''
   private data: string | null = null
-  /** Lines that are no field, from one that begins an object on; '' nearly always. */
+  /** Lines that are not fields, from a line that begins an object on; nearly always empty. */
   private bare = ''
-  /** Characters of the lines of the event that has begun; 0 between events. */
+  /** Characters of the lines of the open event; 0 between events. */
   private size = 0
-  /** The chunk under work and the offset of its first character that no frame has taken. */
+  /** The current chunk, and the offset of its first character that belongs to no frame yet. */
   private chunk = ''
   private chunkFrom = 0
   private heldRaw = ''
@@ -63,7 +62,7 @@ export class SseFramer implements Framer {
   private leadLength = 0
   private hasOverflowed = false
   private isTailTruncated = false
-  /** The name that came twice in a row, how a frame with it begins, and the name that came last. */
+  /** The last name of two events in sequence, the start of a frame with it, and the name of the last event. */
   private knownName = ''
   private knownStart = ''
   private lastName = ''
@@ -75,43 +74,42 @@ export class SseFramer implements Framer {
     this.decoder = this.keepsRaw ? null : new StringDecoder('utf8')
   }
 
-  /** True once an event was larger than the cap; its text is dropped and all that follows ignored. */
+  /** True after an event exceeded the limit. Its text is dropped, and all later input is ignored. */
   get overflow(): boolean {
     return this.hasOverflowed
   }
 
-  /** True after end() where the stream stopped inside an event that could not be read. */
+  /** True after end() if the stream ended within an incomplete event. */
   get truncatedTail(): boolean {
     return this.isTailTruncated
   }
 
   /**
-   * The text of the frame that is being delivered, with what came before it since the last frame or
-   * `takeLoose()`; written back as latin1 it is byte-exact. Empty where `bytes` is not set.
+   * The text of the frame that is being emitted, and the text before it since the last frame or `takeUnframed()`. Encoded as
+   * Latin-1 it has the exact bytes. Empty unless `bytes` is set.
    */
   get raw(): string {
     return this.rawText
   }
 
-  /** The part of `raw` that belongs to no frame: what is left of it where the frame is held back. */
+  /** The part of `raw` before the frame, which is forwarded even if the frame is not. */
   get lead(): string {
     return this.rawText.slice(0, this.leadLength)
   }
 
-  /** Characters (bytes where `bytes` is set) of the event that has begun and not ended. */
+  /** Characters of the incomplete event (bytes if `bytes` is set). */
   get pendingBytes(): number {
     return this.size + this.partial.length
   }
 
-  /** True where the next chunk starts a line between events: nothing of the last one waits for it. */
+  /** True if no line or event is incomplete. */
   get isBetweenEvents(): boolean {
     return this.pendingBytes === 0 && !this.deferredCr
   }
 
   /**
-   * Text that belongs to no frame (comments, blank lines and, after end(), whatever is left), as
-   * latin1, once. A pass-through writes it after each write() and after end(); where `bytes` is not
-   * set it is empty.
+   * Returns and removes text that belongs to no frame: comments, blank lines and, after end(), the incomplete rest. A
+   * pass-through forwards it after each write() and after end(). Latin-1; empty unless `bytes` is set.
    */
   takeUnframed(): string {
     const text = this.unframed
@@ -120,18 +118,18 @@ export class SseFramer implements Framer {
   }
 
   write(chunk: Buffer): void {
-    if (this.isDead()) return
+    if (this.hasOverflowed) return
     this.feed(this.decoder === null ? chunk.toString('latin1') : this.decoder.write(chunk), false)
   }
 
   end(): void {
-    if (this.isDead()) return
+    if (this.hasOverflowed) return
     this.feed(this.decoder === null ? '' : this.decoder.end(), true)
-    if (this.isDead()) return
+    if (this.hasOverflowed) return
     const tail = this.partial
     this.partial = ''
     if (tail !== '') this.line(tail, 0, tail.length, 0)
-    if (this.isDead()) return
+    if (this.hasOverflowed) return
     if (this.data === null ? isError(this.bare) : isWhole(this.data)) this.blank(0)
     else this.isTailTruncated = this.size > 0
     this.unframed += this.heldRaw
@@ -140,21 +138,21 @@ export class SseFramer implements Framer {
 
   private feed(decoded: string, isLast: boolean): void {
     let text = this.deferredCr ? CR + decoded : decoded
-    // A CR at the end may be half of a CRLF: it waits for the next chunk.
+    // A CR at the end may be the first half of a CRLF, so it is processed with the next chunk.
     this.deferredCr = !isLast && text.endsWith(CR)
     if (this.deferredCr) text = text.slice(0, -1)
     this.chunk = text
     this.chunkFrom = 0
     const rest = this.lines(text)
     this.chunk = ''
-    if (this.isDead()) return
+    if (this.hasOverflowed) return
     this.partial += text.slice(rest)
     if (this.keepsRaw) this.heldRaw += text.slice(this.chunkFrom)
     this.chunkFrom = 0
     if (this.size + this.partial.length > this.max) this.drop()
   }
 
-  /** Takes every complete line; answers where the incomplete one starts. */
+  /** Takes every complete line; returns the offset of the incomplete one. */
   private lines(text: string): number {
     let at = 0
     let lf = -1
@@ -178,7 +176,7 @@ export class SseFramer implements Framer {
         this.partial = ''
         this.line(line, 0, line.length, after)
       }
-      if (this.isDead()) return 0
+      if (this.hasOverflowed) return 0
       if (this.keepsRaw && this.size === 0) this.addUnframed(after)
       at = after
     }
@@ -186,8 +184,8 @@ export class SseFramer implements Framer {
   }
 
   /**
-   * Takes a frame as nearly all are, `data: …` LF LF in one chunk, behind the line of its name where that has come
-   * before: it needs no state. Answers where the next one starts; `at` where this is none.
+   * Takes a frame of the most common form without any state: `data: …` LF LF within one chunk, after an `event:` line with
+   * the known name if there is one. Returns the offset of the next frame; `at` if the frame has another form.
    */
   private wholeFrame(text: string, at: number, cr: number): number {
     if (this.partial !== '' || this.isFirstLine) return at
@@ -202,7 +200,7 @@ export class SseFramer implements Framer {
     return lf + 2
   }
 
-  /** One line of `source`, without its end; `after` is where the next one starts in the chunk. */
+  /** Takes one line of `source` without its end; `after` is the offset of the next line in the chunk. */
   private line(source: string, from: number, end: number, after: number): void {
     let start = from
     if (this.isFirstLine) {
@@ -213,7 +211,7 @@ export class SseFramer implements Framer {
     if (start === end) return this.blank(after)
     const isComment = source.charCodeAt(start) === COLON
     if (this.size + end - start > this.max) return this.drop()
-    // A comment between events is nobody's; inside one it counts towards the cap.
+    // A comment within an event counts towards the limit.
     if (!isComment || this.size > 0) this.size += end - start
     if (!isComment) this.field(source, start, end)
   }
@@ -244,7 +242,7 @@ export class SseFramer implements Framer {
     if (data !== null && data !== '') this.deliver(name, data, after)
   }
 
-  /** Both are made anew: a slice would keep all of its chunk in memory. */
+  /** Copies the name, because a slice would keep the whole chunk in memory. */
   private cacheName(name: string): void {
     if (name === '' || name === this.knownName) return
     this.knownStart = Buffer.from(`event: ${name}\n${DATA}`).toString()
@@ -268,10 +266,6 @@ export class SseFramer implements Framer {
     this.chunkFrom = after
   }
 
-  private isDead(): boolean {
-    return this.hasOverflowed
-  }
-
   private drop(): void {
     this.hasOverflowed = true
     this.partial = ''
@@ -291,23 +285,4 @@ function find(text: string, what: string, from: number): number {
 
 function value(source: string, from: number, end: number): string {
   return source.slice(from < end && source.charCodeAt(from) === SPACE ? from + 1 : from, end)
-}
-
-function isWhole(data: string): boolean {
-  return data === '[DONE]' || parsed(data) !== undefined
-}
-
-function isError(bare: string): boolean {
-  if (bare === '') return false
-  const value = parsed(bare)
-  return typeof value === 'object' && value !== null && 'error' in value
-}
-
-/** Undefined where it is not JSON. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

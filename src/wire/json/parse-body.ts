@@ -9,7 +9,8 @@ import { parseExact } from './exact-numbers.js'
 import { quickScan, type ScanResult, type Member } from './scan/quick-scan.js'
 import { putData, withoutData } from './inline-data.js'
 import { malformed } from './malformed.js'
-import { parseOrNull, FullScan, type ScanOptions } from './scan/full-scan.js'
+import { parseOrNull } from './parse-or-null.js'
+import { FullScan, type ScanOptions } from './scan/full-scan.js'
 
 /** A body that passed every check. */
 export interface ParsedObject {

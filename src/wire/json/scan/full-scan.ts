@@ -1,30 +1,20 @@
 /**
- * The closer look at a body's structure: whether it may be parsed, and if not, what is wrong and where.
- * Knows no field. What is inside strings, numbers and literals is left to `JSON.parse`.
+ * Scans the structure of a body completely: checks the limits, and finds the error of a malformed body. The contents of
+ * strings and numbers are checked by `JSON.parse`.
  */
 import type { GatewayError } from '../../../errors.js'
 import type { ScanResult, Member } from './quick-scan.js'
 import { DATA_BYTES, isInlineData, type Range } from '../inline-data.js'
 import { malformed } from '../malformed.js'
+import { parseOrNull } from '../parse-or-null.js'
+import { MemberNames } from './member-names.js'
+import { pathOf, type Level } from './scan-levels.js'
 import { stringEnd } from './string-end.js'
 
-/** Each name that comes for the first time costs the parser 0.3 µs and more. */
-const MAX_NAMES = 16_384
-const MAX_NAME_BYTES = 8_192
 const MAX_BLANKS = 65_536
 const MAX_NUMBER_CHARS = 1_000
-/** Scalars that are parsed one by one to name the one that is malformed. */
+/** Limit for the scalars that are parsed one by one to find the malformed one. */
 const MAX_PROBES = 20_000
-
-interface Level {
-  readonly isArray: boolean
-  /** Values begun at this level. */
-  count: number
-  key: string
-  keys: string[]
-  /** The same keys, from the ninth on. */
-  index: Set<string> | null
-}
 
 const QUOTE = 34
 const COMMA = 44
@@ -34,23 +24,20 @@ const OPEN_ARRAY = 91
 const CLOSE_ARRAY = 93
 const OPEN_OBJECT = 123
 const CLOSE_OBJECT = 125
-/** A number of so many characters without an exponent is below the largest double, 1.8e308. */
+/** A number of this many characters without an exponent is below the largest double, 1.8e308. */
 const DIGITS_THAT_FIT = 300
-/** How much of a path an error shows. */
-const PATH_CHARS = 200
-
-/** What is looked for, and how much of it may be. */
+/** Limits and mode of a scan. */
 export interface ScanOptions {
   /** The text is ASCII, so keys need no decoding. */
   readonly isPlain: boolean
   readonly maxDepth: number
   readonly maxTokens: number
   readonly maxTextBytes: number
-  /** Parse each scalar by itself, to find the one that `JSON.parse` refused. */
+  /** Parse each scalar alone, to find the one that `JSON.parse` refused. */
   readonly isProbing: boolean
 }
 
-/** Walks the structure of one body. `run` throws `GatewayError(malformed_request)` naming what is wrong. */
+/** Scans one body. `run` throws `GatewayError(malformed_request)` with the path of the error. */
 export class FullScan {
   private readonly bytes: Buffer
   private readonly text: string
@@ -59,8 +46,7 @@ export class FullScan {
   private readonly members: Member[] = []
   private readonly data: Range[] = []
   private dataBytes = 0
-  /** The names that have come, by what stands between their quotes. */
-  private readonly names = new Map<string, string>()
+  private readonly names: MemberNames
   private probes = 0
   private at = 0
   private tokens = 0
@@ -71,11 +57,12 @@ export class FullScan {
     this.bytes = bytes
     this.text = text
     this.options = options
+    this.names = new MemberNames(options.isPlain)
   }
 
   run(): ScanResult {
     const first = this.next()
-    if (Number.isNaN(first)) throw malformed('the body is empty; send a JSON object')
+    if (Number.isNaN(first)) throw malformed('the body is empty. Send a JSON object')
     if (first !== OPEN_OBJECT) throw malformed('the body must be a JSON object')
     this.open(false)
     for (let level = this.levels.at(-1); level !== undefined; level = this.levels.at(-1)) {
@@ -83,7 +70,7 @@ export class FullScan {
       else this.member(level)
     }
     if (!Number.isNaN(this.next())) {
-      throw malformed(`the body goes on after its JSON object, at byte ${this.at}`)
+      throw malformed(`the body continues after its JSON object, at byte ${this.at}`)
     }
     return { members: this.members, data: this.data }
   }
@@ -99,7 +86,7 @@ export class FullScan {
     if (code !== QUOTE) throw this.broken('a key in double quotes')
     const start = this.at
     this.string()
-    level.key = this.nameAt(start + 1, this.at - 1)
+    level.key = this.names.decode(this.text.slice(start + 1, this.at - 1), () => this.path())
     level.count += 1
     this.refuseTwice(level)
     if (this.next() !== COLON) throw this.broken('a colon')
@@ -159,7 +146,7 @@ export class FullScan {
     this.members.push({ key: level.key, memberStart, valueStart, valueEnd: this.at })
   }
 
-  /** Takes one structural character. */
+  /** Counts one structural character. */
   private token(): void {
     this.at += 1
     this.tokens += 1
@@ -183,7 +170,7 @@ export class FullScan {
     )
   }
 
-  /** Skips white space; answers the character that follows, NaN at the end. */
+  /** Skips white space; returns the next character, NaN at the end. */
   private next(): number {
     const from = this.at
     for (;;) {
@@ -258,32 +245,6 @@ export class FullScan {
     throw malformed(`the body is not valid JSON: ${path} is ${what}, at byte ${start}`, path)
   }
 
-  private nameAt(start: number, end: number): string {
-    const raw = this.text.slice(start, end)
-    const known = this.names.get(raw)
-    if (known !== undefined) return known
-    if (raw.length > MAX_NAME_BYTES) {
-      const path = this.path()
-      throw malformed(`${path} has a name of more than ${MAX_NAME_BYTES} bytes in it`, path)
-    }
-    if (this.names.size === MAX_NAMES) {
-      const path = this.path()
-      throw malformed(
-        `too_complex: the body has more than ${MAX_NAMES} different names of members, counted up to ${path}`,
-        path,
-      )
-    }
-    const name = this.decodedName(raw)
-    this.names.set(raw, name)
-    return name
-  }
-
-  private decodedName(raw: string): string {
-    if (!raw.includes('\\')) return this.options.isPlain ? raw : utf8(raw)
-    const key = parseOrNull(`"${utf8(raw)}"`)
-    return typeof key === 'string' ? key : raw
-  }
-
   private refuseTwice(level: Level): void {
     const { key, keys } = level
     if (level.index === null && keys.length >= 8) level.index = new Set(keys)
@@ -302,41 +263,15 @@ export class FullScan {
     return path === '' ? malformed(message) : malformed(message, path)
   }
 
-  /** Where the scan is: `messages[2].content`. */
   private path(): string {
-    let path = ''
-    for (const level of this.levels) {
-      if (level.count === 0) break
-      if (level.isArray) path += `[${level.count - 1}]`
-      else if (/^[A-Za-z_$][\w$-]*$/.test(level.key)) path += `${path && '.'}${level.key}`
-      else path += `[${JSON.stringify(level.key)}]`
-      if (path.length > PATH_CHARS) return `${path.slice(0, PATH_CHARS)}…`
-    }
-    return path
+    return pathOf(this.levels)
   }
 }
 
 /** A digit or one of `+ - . E e`. */
 function isNumeric(code: number): boolean {
-  return (
-    (code >= 48 && code <= 57) ||
-    code === 46 ||
-    code === 45 ||
-    code === 43 ||
-    code === 101 ||
-    code === 69
-  )
+  return (code >= 48 && code <= 57) || NUMBER_SIGNS.has(code)
 }
 
-/** Null where the text is not JSON. The parser's own words quote the text, so they go nowhere. */
-export function parseOrNull(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
-  try {
-    return parse(text)
-  } catch {
-    return null
-  }
-}
-
-function utf8(latin1: string): string {
-  return Buffer.from(latin1, 'latin1').toString('utf8')
-}
+/** Codes of `+ - . E e`. */
+const NUMBER_SIGNS: ReadonlySet<number> = new Set([43, 45, 46, 69, 101])

@@ -1,6 +1,6 @@
 /**
- * Whether a JSON text that comes in pieces is whole. Each piece is looked at once; the text is parsed only
- * where its brackets are all closed. Knows nothing of what the text says.
+ * Detects whether a JSON text that arrives in fragments is complete. Each fragment is scanned once; the text is parsed only
+ * when all its brackets are closed.
  */
 
 const QUOTE = 34
@@ -9,23 +9,23 @@ const BACKSLASH = 92
 const CLOSE_ARRAY = 93
 const OPEN_OBJECT = 123
 const CLOSE_OBJECT = 125
-/** Longer than any number or word; a longer text that is neither object nor array is whole when its source ends. */
+/** Longer than any number or word. The end of a longer scalar is not detected. */
 const MAX_SCALAR_CHARS = 64
 
-/** Follows one text. */
+/** Tracks one text. */
 export class JsonCompletion {
   private depth = 0
   private isInString = false
   private isEscaped = false
   private wasOpen = false
-  /** It closed once and was no JSON: more text does not mend it. */
-  private isBroken = false
+  /** All brackets were closed and the text was not valid JSON, which further text cannot change. */
+  private isInvalid = false
   private checked = 0
 
-  /** Looks at the next piece. */
-  add(piece: string): void {
-    for (let at = 0; at < piece.length; at += 1) {
-      const code = piece.charCodeAt(at)
+  /** Scans the next fragment. */
+  add(fragment: string): void {
+    for (let at = 0; at < fragment.length; at += 1) {
+      const code = fragment.charCodeAt(at)
       if (this.isInString) this.inside(code)
       else if (code === QUOTE) this.isInString = true
       else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
@@ -35,9 +35,9 @@ export class JsonCompletion {
     }
   }
 
-  /** Whether `text`, which is all pieces so far, is a JSON value. */
+  /** Whether `text`, all fragments so far, is a JSON value. */
   isComplete(text: string): boolean {
-    if (this.isBroken || this.isInString || this.depth !== 0 || text.length === this.checked) {
+    if (this.isInvalid || this.isInString || this.depth !== 0 || text.length === this.checked) {
       return false
     }
     if (!this.wasOpen && text.length > MAX_SCALAR_CHARS) return false
@@ -46,7 +46,7 @@ export class JsonCompletion {
       return true
     } catch {
       this.checked = text.length
-      this.isBroken = this.wasOpen
+      this.isInvalid = this.wasOpen
       return false
     }
   }

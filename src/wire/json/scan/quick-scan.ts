@@ -1,13 +1,13 @@
 /**
- * A quick look over the bytes of a JSON text before it is parsed: whether the parser alone may have it.
- * Knows no field. It only counts and compares, and never says what is wrong: `json.ts` looks closer then.
+ * Scans the bytes of a JSON text before it is parsed, and decides quickly whether it is within the limits. If the quick scan
+ * cannot decide, the full scan does.
  */
 /* eslint max-lines-per-function: off -- one loop with all its state in variables: it sees every byte */
 
 import { longString, type Range } from '../inline-data.js'
 import { StringScan } from './string-scan.js'
 
-/** A top-level member and where its bytes are: `{"key": value}` from the key's quote to the value's end. */
+/** A top-level member and its byte offsets: `{"key": value}` from the key's quote to the end of the value. */
 export interface Member {
   readonly key: string
   readonly memberStart: number
@@ -15,7 +15,7 @@ export interface Member {
   readonly valueEnd: number
 }
 
-/** Behind the last byte there is none of those below. */
+/** Stands for a byte after the end, which equals none of those below. */
 const END = 0
 const TAB = 9
 const LINE_FEED = 10
@@ -35,39 +35,39 @@ const OPEN_OBJECT = 123
 const CLOSE_OBJECT = 125
 const LAST_ASCII = 127
 
-/** A number of so many characters without an exponent is below the largest double, 1.8e308. */
+/** A number of this many characters without an exponent is below the largest double, 1.8e308. */
 const MAX_DIGITS = 300
-/** Objects with more keys, and deeper ones, are for whoever looks closer. */
+/** Objects with more keys or deeper nesting need the full scan. */
 const MAX_KEYS = 64
 const MAX_DEPTH = 64
-/** A body with more members, longer names or longer stretches of blanks is for whoever looks closer. */
+/** Bodies with more members, longer names or longer white space need the full scan. */
 const MAX_MEMBERS = 10_000
 const MAX_NAME_BYTES = 256
 const MAX_BLANKS = 1_024
 
-/** What a glance finds. */
+/** The result of a scan. */
 export interface ScanResult {
   readonly members: readonly Member[]
   /** The inline data and long texts (`wire/json/inline-data.ts`), in the order of the bytes. */
   readonly data: readonly Range[]
 }
 
-/** What a body may have at most. */
+/** The limits of a body. */
 export interface ScanLimits {
   readonly maxDepth: number
   readonly maxTokens: number
-  /** Bytes beside inline data. */
+  /** Bytes without inline data. */
   readonly maxTextBytes: number
 }
 
-/** Of the objects that are open: what their keys hash to, one after the other, and where each begins. */
+/** The hashes of the keys of all open objects in sequence, and the offset of each object's first hash. */
 const hashes = new Int32Array(MAX_KEYS * (MAX_DEPTH + 1))
 const begins = new Int32Array(MAX_DEPTH + 1)
 
 /**
- * The members of the object in the bytes, in their order, its inline data and its long texts. If it is JSON, then no
- * key comes twice in one object, no number is beyond a double and the caps are kept. Null if that is not so, or if it
- * takes a closer look to tell: keys with escapes, numbers with an exponent, strings that JSON does not have.
+ * The members, inline data and long texts of the object in the bytes. If the bytes are valid JSON, then keys are unique,
+ * numbers are within the range of a double and the limits are kept. Null if that is not so, or if only the full scan can
+ * decide: for keys with escapes, numbers with an exponent and invalid strings.
  */
 export function quickScan(
   bytes: Buffer,
@@ -80,7 +80,7 @@ export function quickScan(
   let names = 0
   let depth = 0
   let tokens = 0
-  /** How many keys of open objects are held, and where those of the innermost begin. */
+  /** The number of hashes, and the offset of those of the innermost object. */
   let held = 0
   let begin = 0
   let keyStart = -1
@@ -155,7 +155,7 @@ function isAmong(hash: number, from: number, to: number): boolean {
   return false
 }
 
-/** Where blanks end; -1 where there are too many of them. */
+/** The end of white space; -1 if there is too much of it. */
 function skipBlanks(bytes: Uint8Array, from: number): number {
   let at = from
   let code = bytes[at] ?? END
@@ -167,7 +167,7 @@ function skipBlanks(bytes: Uint8Array, from: number): number {
   return at
 }
 
-/** Not negative; -1 for a key that says something else than its bytes do. */
+/** The hash of a key, not negative; -1 for a key with escapes or characters beyond ASCII. */
 function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = end - start
   for (let at = start; at < end; at += 1) {
@@ -178,7 +178,7 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash
 }
 
-/** Where a number, or a word like `null`, ends; -1 where it is too long, or a number has an exponent. */
+/** The end of a number or of a word such as `null`; -1 if it is too long, or if a number has an exponent. */
 function wordEnd(bytes: Uint8Array, from: number): number {
   let at = from
   let code = bytes[at] ?? END

@@ -1,19 +1,17 @@
-/**
- * Where a JSON string ends. Knows nothing else of JSON.
- */
+/** Finds the end of a JSON string. */
 
 const QUOTE = 34
 const BACKSLASH = 92
-/** Keys and words are shorter; beyond, a search for the quote costs less than a look at each byte. */
+/** Most strings are shorter. Beyond this length, a search for the quote is faster than a loop over bytes. */
 const SHORT = 16
-/** Behind an escaped quote there are often more: so many bytes are looked at before the next search. */
-const LOOKED_AT = 256
+/** Bytes that are read one by one after an escaped quote, because more escaped quotes often follow. */
+const LOOP_BYTES = 256
 
 /**
- * The place of the quote that ends the string whose inside begins at `from`; -1 where there is none within `most`
- * bytes of a string with escaped quotes. `text` is the same bytes as Latin-1. Looks at each byte at most twice.
+ * The offset of the quote that ends the string whose inside begins at `from`; -1 if there is none within `limit` bytes of a
+ * string with escapes. `text` is the same bytes as Latin-1. Reads each byte at most twice.
  */
-export function stringEnd(bytes: Uint8Array, text: string, from: number, most: number): number {
+export function stringEnd(bytes: Uint8Array, text: string, from: number, limit: number): number {
   const near = Math.min(bytes.length, from + SHORT)
   let at = from
   while (at < near && bytes[at] !== QUOTE && bytes[at] !== BACKSLASH) at += 1
@@ -21,14 +19,14 @@ export function stringEnd(bytes: Uint8Array, text: string, from: number, most: n
   for (;;) {
     const quote = text.indexOf('"', at)
     if (quote === -1) return -1
-    // With an escape in it, it is no inline data, and too long for anything else.
-    if (quote - from > most && bytes.subarray(at, quote).includes(BACKSLASH)) return -1
+    // A string with an escape is not inline data, so its length is limited.
+    if (quote - from > limit && bytes.subarray(at, quote).includes(BACKSLASH)) return -1
     let back = quote
     while (back > at && bytes[back - 1] === BACKSLASH) back -= 1
     if ((quote - back) % 2 === 0) return quote
     at = quote + 1
-    if (at - from > most) return -1
-    for (const until = Math.min(bytes.length, at + LOOKED_AT); at < until;) {
+    if (at - from > limit) return -1
+    for (const until = Math.min(bytes.length, at + LOOP_BYTES); at < until;) {
       if (bytes[at] === QUOTE) return at
       at += bytes[at] === BACKSLASH ? 2 : 1
     }

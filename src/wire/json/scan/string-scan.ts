@@ -1,6 +1,6 @@
 /**
- * Reads JSON strings in the bytes of a body, once and without making text of them: where each ends, and whether a
- * parser would take it. Four bytes at a time, which takes a third of the time that `JSON.parse` takes.
+ * Finds the end of JSON strings in the bytes of a body and checks that they are valid, without decoding them. Reads four
+ * bytes at a time, which takes a third of the time of `JSON.parse`.
  */
 
 const BACKSPACE_LETTER = 98
@@ -14,18 +14,18 @@ const QUOTE = 34
 const SLASH = 47
 const BACKSLASH = 92
 const UNICODE_ESCAPE_BYTES = 6
-/** Most keys and words end before a look at four bytes pays. */
+/** Most strings are shorter. Reading four bytes at a time is faster only beyond this length. */
 const SHORT = 24
 const WORD_BYTES = 4
 
 /** The strings of one body. */
 export class StringScan {
-  /** Of the last string: how many bytes shorter it is once its escapes are decoded, in UTF-8. */
+  /** The difference in bytes between the last string with its escapes and decoded in UTF-8. */
   savedBytes = 0
-  /** Where the escape of the first half of a character ended last. */
-  private halfEnd = -1
+  /** The end of the last escape of a high surrogate. */
+  private surrogateEnd = -1
   private readonly bytes: Buffer
-  /** The bytes from `head` on, four at a time; made for the first string that is long enough. */
+  /** The bytes from `head` on, four at a time; created for the first long string. */
   private words: Int32Array | null = null
   /** Bytes before the first word. */
   private readonly head: number
@@ -36,13 +36,13 @@ export class StringScan {
   }
 
   /**
-   * The place of the quote that ends the string whose inside begins at `from`; -1 if there is none, or if the string
-   * has a control character or an escape that JSON does not have.
+   * The offset of the quote that ends the string whose inside begins at `from`; -1 if there is none, or if the string has a
+   * control character or an invalid escape.
    */
   end(from: number): number {
     const { bytes } = this
     this.savedBytes = 0
-    this.halfEnd = -1
+    this.surrogateEnd = -1
     let at = from
     let until = Math.min(bytes.length, from + SHORT)
     for (;;) {
@@ -64,14 +64,14 @@ export class StringScan {
     }
   }
 
-  /** The first place at or after `from` that may not be plain; at most three bytes too early. */
+  /** The first offset from `from` on with a quote, backslash or control character, or up to three bytes before it. */
   private plain(from: number): number {
     const { bytes, head } = this
     if (from < head) return from
     this.words ??= new Int32Array(bytes.buffer, bytes.byteOffset + head, (bytes.length - head) >> 2)
     const { words } = this
     let at = (from - head) >> 2
-    // A byte below 32, or one that is 0 after the exclusive or, borrows from its highest bit.
+    // The subtraction sets the highest bit of a byte below 32, and of a byte that is 0 after the exclusive or.
     for (; at < words.length; at += 1) {
       const word = words[at] ?? 0
       const quote = word ^ 0x22222222
@@ -84,7 +84,7 @@ export class StringScan {
     return Math.max(from, head + at * WORD_BYTES)
   }
 
-  /** The length of the escape at `at`; 0 if JSON has no such. */
+  /** The length of the escape at `at`; 0 for an invalid escape. */
   private escape(at: number): number {
     switch (this.bytes[at + 1]) {
       case QUOTE:
@@ -113,16 +113,16 @@ export class StringScan {
       if (digit === -1) return 0
       code = code * 16 + digit
     }
-    const isSecondHalf = code >= 0xdc00 && code <= 0xdfff && at === this.halfEnd
-    if (code >= 0xd800 && code <= 0xdbff) this.halfEnd = end
-    if (code < 0x80 || isSecondHalf) this.savedBytes += 5
+    const endsPair = code >= 0xdc00 && code <= 0xdfff && at === this.surrogateEnd
+    if (code >= 0xd800 && code <= 0xdbff) this.surrogateEnd = end
+    if (code < 0x80 || endsPair) this.savedBytes += 5
     else if (code < 0x800) this.savedBytes += 4
     else this.savedBytes += 3
     return UNICODE_ESCAPE_BYTES
   }
 }
 
-/** -1 for a byte that is no hexadecimal digit. */
+/** The value of a hexadecimal digit; -1 for any other byte. */
 function hexOf(code: number): number {
   if (code >= 48 && code <= 57) return code - 48
   const lower = code | 32

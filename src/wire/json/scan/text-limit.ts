@@ -1,6 +1,6 @@
 /**
- * The text of a body while it arrives: a body with more text than is accepted is refused before all of it is here, since
- * what it costs to look at 31 MB holds up other requests. Counts less than there is, never more.
+ * Limits the text of a body while it arrives, so that a body with too much text is refused before it is complete: scanning
+ * 31 MB would delay other requests. The count is a lower bound.
  */
 import { isAscii } from 'node:buffer'
 import { malformed } from '../malformed.js'
@@ -8,7 +8,7 @@ import { DATA_BYTES } from '../inline-data.js'
 
 const LAST_ASCII = 127
 
-/** Text that has arrived of one body. */
+/** The text of one body. */
 export class TextLimit {
   private readonly maxTextBytes: number
   private textBytes = 0
@@ -17,7 +17,7 @@ export class TextLimit {
     this.maxTextBytes = maxTextBytes
   }
 
-  /** A chunk arrived. Throws `malformed_request` if there is too much text. */
+  /** Adds a chunk. Throws `malformed_request` if there is too much text. */
   add(chunk: Uint8Array): void {
     if (isAscii(chunk)) return
     for (let at = 0; at < chunk.length; at += DATA_BYTES) {
@@ -31,7 +31,7 @@ export class TextLimit {
   }
 }
 
-/** From the first byte that is not ASCII to the last: inline data, which is ASCII, is too long to be between them. */
+/** The distance between the first and last byte beyond ASCII. Inline data is ASCII and too long to fit between them. */
 function spanOf(bytes: Uint8Array): number {
   const first = bytes.findIndex((byte) => byte > LAST_ASCII)
   return first === -1 ? 0 : bytes.findLastIndex((byte) => byte > LAST_ASCII) + 1 - first
