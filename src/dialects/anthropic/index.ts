@@ -69,7 +69,9 @@ function given(value: JsonValue | undefined): boolean {
   return value !== undefined && value !== null
 }
 
-/** The current API version rejects sampling parameters, so a body with any of them uses the previous version. */
+/**
+ * The current API version rejects sampling parameters, so a body with any of them uses the previous version.
+ */
 function headers(body: JsonObject): Record<string, string> {
   const { temperature, top_p, top_k, thinking } = body
   const sampling = given(temperature) || given(top_p) || given(top_k)

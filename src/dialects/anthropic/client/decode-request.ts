@@ -1,8 +1,9 @@
 /**
- * Decodes a Messages request: one rule for every field of the format. Never changes the body.
- * Fields that only Anthropic upstreams accept are recorded in `native`.
+ * Decodes a Messages request: one rule for every field of the format. Never changes the body. Fields that
+ * only Anthropic upstreams accept are recorded in `native`.
  *
- * Source: Claude API reference, "Messages" and "Count tokens", and the types of its SDK 1.12, read 2026-11-22.
+ * Source: Claude API reference, "Messages" and "Count tokens", and the types of its SDK 1.12, read
+ * 2026-11-22.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, type JsonValue } from '../../../chat/json.js'
@@ -126,7 +127,9 @@ function readTools(body: JsonObject, request: ChatRequest, native: NativeFields)
   if (parallel !== undefined) request.parallelToolCalls = parallel
 }
 
-/** Passes an unknown field to Anthropic unchanged, unless it could be mistaken for a field that is checked. */
+/**
+ * Passes an unknown field to Anthropic unchanged, unless it could be mistaken for a field that is checked.
+ */
 function unknownField(key: string, native: NativeFields): void {
   if (FORBIDDEN.has(key)) refuse(key, 'is not allowed: the gateway chooses the upstream')
   if (key === '__proto__') refuse(key, 'is not the name of a field')

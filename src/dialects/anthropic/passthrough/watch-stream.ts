@@ -1,6 +1,6 @@
 /**
- * Watches a Messages stream that passes through unchanged, for usage, stop reason, errors and the first content.
- * Parses only frames whose shape differs from that of earlier frames.
+ * Watches a Messages stream that passes through unchanged, for usage, stop reason, errors and the first
+ * content. Parses only frames whose shape differs from that of earlier frames.
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
@@ -13,7 +13,7 @@ import { MALFORMED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapResult } from '../../dialect.js'
 import { decodeErrorPayload } from '../upstream/decode-error.js'
 import { SLOT } from '../upstream/decode-stream.js'
-import { UsageMeter } from '../shared/usage.js'
+import { UsageMeter } from '../upstream/reply/decode-usage.js'
 import { finishReason } from '../upstream/reply/map-stop-reason.js'
 
 /** The members of a delta that hold text. */
@@ -23,7 +23,7 @@ const DELTA = '"delta"'
 /** Deltas that change no state of the watcher. */
 const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
 
-/** Watches one stream. `complete` is true after `message_stop`. */
+/** Watches one stream. `isComplete` is true after `message_stop`. */
 export class MessageTap implements StreamTap {
   usage: Usage = {}
   reason: FinishReason | null = null

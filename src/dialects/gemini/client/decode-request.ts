@@ -58,8 +58,8 @@ export function decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest
 }
 
 /**
- * Decodes a countTokens request: only `contents`, or a whole generateContent request in `generateContentRequest`.
- * Vertex puts the other members beside `contents`.
+ * Decodes a countTokens request: only `contents`, or a whole generateContent request in
+ * `generateContentRequest`. Vertex puts the other members beside `contents`.
  */
 export function decodeCount(body: JsonObject, endpoint: Endpoint): ChatRequest {
   const { generateContentRequest: inner, ...beside } = message(body, '')

@@ -5,7 +5,7 @@
  * Source: Claude API reference, "Messages", and the types of its SDK 1.12, read 2026-11-22.
  */
 import { type JsonObject, type JsonValue, objectOf, stringOf } from '../../../../chat/json.js'
-import { LongText, longTextOf } from '../../../../chat/long-text.js'
+import { LongText, longTextOf, longTextPart } from '../../../../chat/long-text.js'
 import type {
   AssistantPart,
   TextPart,
@@ -75,7 +75,7 @@ export function systemParts(
 ): TextPart[] {
   const parts: TextPart[] = []
   for (const block of blocksOf(contentOf(holder, key), path)) {
-    if (block instanceof LongText) parts.push(longPart(block))
+    if (block instanceof LongText) parts.push(longTextPart(block))
     else if (block.item.type === 'text') pushText(parts, textPart(block.item, block.path))
     else foreignBlock(block, native)
   }
@@ -87,7 +87,7 @@ export function userContent(item: JsonObject, path: string, native: NativeFields
   const results: ToolResult[] = []
   const parts: UserPart[] = []
   for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
-    if (block instanceof LongText) parts.push(longPart(block))
+    if (block instanceof LongText) parts.push(longTextPart(block))
     else if (block.item.type === 'tool_result') results.push(toolResult(block, native))
     else addUserPart(block, parts, native)
   }
@@ -98,7 +98,7 @@ export function userContent(item: JsonObject, path: string, native: NativeFields
 export function assistantContent(item: JsonObject, path: string): AssistantContent {
   const content: AssistantContent = { parts: [], calls: [] }
   for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
-    if (block instanceof LongText) content.parts.push(longPart(block))
+    if (block instanceof LongText) content.parts.push(longTextPart(block))
     else addAssistantBlock(block, content)
   }
   return content
@@ -152,7 +152,7 @@ function addDocumentContent({ item, path }: Block, parts: UserPart[], native: Na
   noteExtras(item, path, native)
   native.lost('messages.document')
   for (const block of blocksOf(contentOf(objectOf(item.source), 'content'), at)) {
-    if (block instanceof LongText) parts.push(longPart(block))
+    if (block instanceof LongText) parts.push(longTextPart(block))
     else addUserPart(block, parts, native)
   }
 }
@@ -183,7 +183,7 @@ function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
   const parts: UserPart[] = []
   if (given(item.content)) {
     for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
-      if (block instanceof LongText) parts.push(longPart(block))
+      if (block instanceof LongText) parts.push(longTextPart(block))
       else addUserPart(block, parts, native)
     }
   }
@@ -229,7 +229,9 @@ function redacted(item: JsonObject, path: string): ThinkingPart {
     : { ...part, origin: PROVIDER, redacted: data }
 }
 
-/** Restores another provider's state. The text of a changed token has no origin, so no upstream receives it. */
+/**
+ * Restores another provider's state. The text of a changed token has no origin, so no upstream receives it.
+ */
 function restored(part: ThinkingPart, token: string): ThinkingPart {
   const opened = openThinking(token)
   if (opened === null) return part
@@ -259,19 +261,8 @@ function textPart(item: JsonObject, path: string): TextPart {
   const part =
     long === null
       ? { type: 'text' as const, text: string(item.text, `${path}.text`) }
-      : longPart(long)
+      : longTextPart(long)
   return marked(part, item, path)
-}
-
-/** A text that is decoded on first access. */
-function longPart(long: LongText): TextPart {
-  return {
-    type: 'text',
-    textBytes: long.textBytes,
-    get text() {
-      return long.text
-    },
-  }
 }
 
 function pushText(parts: (UserPart | AssistantPart)[], part: TextPart): void {
