@@ -8,6 +8,7 @@ import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import { reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
+import { parseLatin1 } from '../../../wire/frames/parse-latin1.js'
 import { stringBytes } from '../../../wire/frames/string-bytes.js'
 import { MALFORMED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapResult } from '../../dialect.js'
@@ -51,7 +52,7 @@ export class MessageTap implements StreamTap {
     if (this.error !== null || this.isComplete) return false
     this.outputSize.bytes += stringBytes(data, data.indexOf(DELTA), WORDS)
     if (this.hasContent && this.shapes.find(data) !== null) return true
-    const payload = parse(data)
+    const payload = parseLatin1(data)
     if (payload === null) {
       // Some proxies append OpenAI's terminator.
       if (name !== 'error' && /^\s*(?:\[DONE\]\s*)?$/.test(data)) return true
@@ -164,14 +165,4 @@ function hasContent(delta: JsonObject): boolean {
 
 function isPlainDelta({ type, delta }: JsonObject): boolean {
   return type === 'content_block_delta' && PLAIN.has(objectOf(delta).type)
-}
-
-/** Parses a frame. Its bytes are decoded as Latin-1, so strings must be decoded again as UTF-8. */
-function parse(data: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(data, 'latin1').toString('utf8'))
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
 }

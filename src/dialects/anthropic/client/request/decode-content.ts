@@ -13,7 +13,7 @@ import type {
   ToolCall,
   UserPart,
 } from '../../../../chat/request.js'
-import { cacheMark } from '../../../../wire/cache-mark.js'
+import { cacheMark, withCacheMark } from '../../../../wire/cache-mark.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import {
   array,
@@ -134,10 +134,10 @@ function addUserPart(block: Block, parts: UserPart[], native: NativeFields): voi
     case 'text':
       return pushText(parts, textPart(item, path))
     case 'image':
-      return void parts.push(marked(decodeImage(item, path), item, path))
+      return void parts.push(withCacheMark(decodeImage(item, path), item, path))
     case 'document':
       if (objectOf(item.source).type === 'content') return addDocumentContent(block, parts, native)
-      return void parts.push(marked(decodeDocument(item, path, native), item, path))
+      return void parts.push(withCacheMark(decodeDocument(item, path, native), item, path))
     case 'search_result':
       native.lost('messages.search_result')
       return pushText(parts, searchResult(block))
@@ -165,7 +165,8 @@ function searchResult({ item, path }: Block): TextPart {
     const blockPath = `${path}.content[${at}]`
     return string(object(value, blockPath).text, `${blockPath}.text`)
   })
-  return marked({ type: 'text', text: [title, source, ...content].join('\n') }, item, path)
+  const part: TextPart = { type: 'text', text: [title, source, ...content].join('\n') }
+  return withCacheMark(part, item, path)
 }
 
 /** Records a block that only Anthropic's models support. */
@@ -262,19 +263,9 @@ function textPart(item: JsonObject, path: string): TextPart {
     long === null
       ? { type: 'text' as const, text: string(item.text, `${path}.text`) }
       : longTextPart(long)
-  return marked(part, item, path)
+  return withCacheMark(part, item, path)
 }
 
 function pushText(parts: (UserPart | AssistantPart)[], part: TextPart): void {
   if (part.textBytes !== undefined || part.text !== '') parts.push(part)
-}
-
-function marked<T extends Exclude<UserPart, { type: 'audio' }>>(
-  part: T,
-  item: JsonObject,
-  path: string,
-): T {
-  const cache = cacheMark(item, path)
-  if (cache !== undefined) part.cache = cache
-  return part
 }
