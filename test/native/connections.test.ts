@@ -1,7 +1,7 @@
 /**
- * Goal: native access connects to its upstream as configured (TLS, proxy), within the limits of the key and of the
- * listener.
- * Method: a gateway in front of providers on real sockets, a proxy that opens tunnels, and generated certificates.
+ * Goal: native access connects to its upstream as configured (TLS, proxy), within the limits of the key and
+ * of the listener. Method: a gateway in front of providers on real sockets, a proxy that opens tunnels, and
+ * generated certificates.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -1,7 +1,7 @@
 /**
- * Goal: native access serves only listed paths, replaces credentials, enforces limits, bounds its memory, and ends
- * promptly when the client or the upstream closes.
- * Method: a gateway, a provider on a real socket, and clients that misbehave.
+ * Goal: native access serves only listed paths, replaces credentials, enforces limits, bounds its memory, and
+ * ends promptly when the client or the upstream closes. Method: a gateway, a provider on a real socket, and
+ * clients that misbehave.
  */
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * A provider for tests of native access: files, audio and realtime endpoints like OpenAI's, and paths that misbehave.
- * It records the head of every request.
+ * A provider for tests of native access: files, audio and realtime endpoints like OpenAI's, and paths that
+ * misbehave. It records the head of every request.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

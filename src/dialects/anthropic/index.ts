@@ -4,7 +4,8 @@
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { dropReasoning } from './upstream/request/drop-bound-thinking.js'
-import { decodeRequest as decodeClientRequest, modelOf, streamOf } from './client/decode-request.js'
+import { modelOf, streamOf } from '../../wire/request-fields.js'
+import { decodeRequest as decodeClientRequest } from './client/decode-request.js'
 import { edits } from './passthrough/edit-request.js'
 import { encodeError, encodeStreamError } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
@@ -69,7 +70,9 @@ function given(value: JsonValue | undefined): boolean {
   return value !== undefined && value !== null
 }
 
-/** The current API version rejects sampling parameters, so a body with any of them uses the previous version. */
+/**
+ * The current API version rejects sampling parameters, so a body with any of them uses the previous version.
+ */
 function headers(body: JsonObject): Record<string, string> {
   const { temperature, top_p, top_k, thinking } = body
   const sampling = given(temperature) || given(top_p) || given(top_k)

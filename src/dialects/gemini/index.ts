@@ -28,7 +28,7 @@ export const ingress: Ingress = {
     endpoint.operation === 'count' ? decodeCount(body, endpoint) : decodeRequest(body, endpoint),
   encodeReply,
   encodeChoices,
-  newEncoder: (request, seed, place) => new GeminiEncoder(request, seed, place),
+  newEncoder: (request, seed, position) => new GeminiEncoder(request, seed, position),
   lossOf: lossOf,
   fieldName,
   outputEdit,

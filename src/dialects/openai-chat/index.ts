@@ -1,6 +1,6 @@
 /** The dialect of OpenAI's chat completions, for clients and for upstreams. */
 import { decodeError } from '../../wire/openai/decode-error.js'
-import { modelOf, streamOf } from '../../wire/openai/fields.js'
+import { modelOf, streamOf } from '../../wire/request-fields.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { ChoicesOfReply } from './upstream/reply/decode-choices.js'
 import { decodeReply } from './upstream/decode-reply.js'

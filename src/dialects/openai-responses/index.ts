@@ -1,7 +1,7 @@
 /** The dialect of OpenAI's Responses, for clients and for upstreams. */
 import type { JsonObject } from '../../chat/json.js'
 import { decodeError } from '../../wire/openai/decode-error.js'
-import { modelOf, streamOf } from '../../wire/openai/fields.js'
+import { modelOf, streamOf } from '../../wire/request-fields.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { decodeRequest } from './client/decode-request.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'

@@ -1,7 +1,7 @@
 /**
- * Goal: for any truncated or corrupted stream the decoder does not throw, follows the grammar and ends; and the
- * encoding of a message does not depend on later messages.
- * Method: every truncation of every transcript, 20,000 seeded corruptions, random conversations truncated at every turn.
+ * Goal: for any truncated or corrupted stream the decoder does not throw, follows the grammar and ends; and
+ * the encoding of a message does not depend on later messages. Method: every truncation of every transcript,
+ * 20,000 seeded corruptions, random conversations truncated at every turn.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -152,8 +152,8 @@ void t.test(
 )
 
 /**
- * A random conversation in turns. A turn with calls includes their results, so the conversation may be truncated between
- * turns. No turn ends in a space, because the encoder trims a final assistant turn.
+ * A random conversation in turns. A turn with calls includes their results, so the conversation may be
+ * truncated between turns. No turn ends in a space, because the encoder trims a final assistant turn.
  */
 function turns(roll: (n: number) => number): Message[][] {
   const made: Message[][] = []
@@ -190,7 +190,8 @@ void t.test('the encoding of a message does not depend on later messages', (t) =
       const { body } = encode({ messages, tools }, model)
       t.same(body.system, whole.system)
       const part = JSON.stringify(body.messages)
-      // The last turn may get more blocks, because turns of one role are merged; its own blocks must not change.
+      // The last turn may get more blocks, because turns of one role are merged; its own blocks must not
+      // change.
       if (!text.startsWith(part.slice(0, -3))) t.fail(`seed ${seed}, cut ${cut}`)
       compared += 1
     }

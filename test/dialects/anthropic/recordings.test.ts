@@ -1,6 +1,6 @@
 /**
- * Goal: recorded replies of the Messages API, whole and streamed, are decoded completely.
- * Method: a naive extraction that shares no code with the decoder reads every recording; text, thinking, tool calls,
+ * Goal: recorded replies of the Messages API, whole and streamed, are decoded completely. Method: a naive
+ * extraction that shares no code with the decoder reads every recording; text, thinking, tool calls,
  * citations, stop reason and usage must be equal.
  */
 import t from 'tap'

@@ -1,6 +1,6 @@
 /**
- * Goal: traffic between a Gemini client and a Gemini upstream is watched correctly, and only the necessary bytes change.
- * Method: hand-written frames and bodies.
+ * Goal: traffic between a Gemini client and a Gemini upstream is watched correctly, and only the necessary
+ * bytes change. Method: hand-written frames and bodies.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'

@@ -1,7 +1,7 @@
 /**
- * Goal: recorded replies of Gemini and Vertex are decoded completely.
- * Method: the framer, with chunks of odd sizes, and the decoder read each recording; text, calls, finish reason and
- * usage are compared with a naive extraction that shares no code with the decoder.
+ * Goal: recorded replies of Gemini and Vertex are decoded completely. Method: the framer, with chunks of odd
+ * sizes, and the decoder read each recording; text, calls, finish reason and usage are compared with a naive
+ * extraction that shares no code with the decoder.
  */
 import t, { type Test } from 'tap'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'

@@ -1,8 +1,9 @@
 /**
- * Decodes a Messages request: one rule for every field of the format. Never changes the body.
- * Fields that only Anthropic upstreams accept are recorded in `native`.
+ * Decodes a Messages request: one rule for every field of the format. Never changes the body. Fields that
+ * only Anthropic upstreams accept are recorded in `native`.
  *
- * Source: Claude API reference, "Messages" and "Count tokens", and the types of its SDK 1.12, read 2026-11-22.
+ * Source: Claude API reference, "Messages" and "Count tokens", and the types of its SDK 1.12, read
+ * 2026-11-22.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, type JsonValue } from '../../../chat/json.js'
@@ -10,7 +11,6 @@ import type { ChatRequest, ReasoningEffort } from '../../../chat/request.js'
 import { cacheMark } from '../../../wire/cache-mark.js'
 import {
   array,
-  boolean,
   given,
   integer,
   number,
@@ -19,6 +19,7 @@ import {
   refuse,
   string,
 } from '../../../wire/json/check-fields.js'
+import { modelOf, refuseForbidden, streamOf } from '../../../wire/request-fields.js'
 import { sha256Hex } from '../../../wire/sha256.js'
 import type { Endpoint } from '../../dialect.js'
 import { decodeMessages } from './request/decode-messages.js'
@@ -26,40 +27,13 @@ import { decodeFormat, decodeToolChoice, decodeTools, type Tools } from './reque
 import { betaPath, protocolHeaders } from './read-headers.js'
 import { NativeFields } from './request/native-fields.js'
 
-/** A model id goes into paths, labels and logs; the longest real one has 60 characters. */
-const MAX_MODEL_BYTES = 256
 const MAX_STOP_SEQUENCES = 1_024
 /** OpenAI's maximum length of an end user's id, in characters. */
 const MAX_USER_ID = 64
 const MAX_USER_ID_SENT = 512
 
-/** Fields by which a body chooses the destination or the credential at other gateways. */
-const FORBIDDEN: ReadonlySet<string> = new Set([
-  'api_base',
-  'api_key',
-  'base_url',
-  'custom_host',
-  'extra_headers',
-  'fallbacks',
-])
-
 /** Checks one field and stores it. */
 type Rule = (value: JsonValue, request: ChatRequest, native: NativeFields) => void
-
-/** The model's name. */
-export function modelOf(body: JsonObject): string {
-  const { model } = body
-  if (typeof model !== 'string' || model === '') refuse('model', 'must be a non-empty string')
-  if (model.length > MAX_MODEL_BYTES || Buffer.byteLength(model) > MAX_MODEL_BYTES) {
-    refuse('model', `must be at most ${MAX_MODEL_BYTES} bytes`)
-  }
-  return model
-}
-
-/** The stream flag. Throws `malformed_request` if it is not a boolean. */
-export function streamOf(body: JsonObject): boolean {
-  return given(body.stream) ? boolean(body.stream, 'stream') : false
-}
 
 /** Decodes a whole request. Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeRequest(
@@ -126,10 +100,11 @@ function readTools(body: JsonObject, request: ChatRequest, native: NativeFields)
   if (parallel !== undefined) request.parallelToolCalls = parallel
 }
 
-/** Passes an unknown field to Anthropic unchanged, unless it could be mistaken for a field that is checked. */
+/**
+ * Passes an unknown field to Anthropic unchanged, unless it could be mistaken for a field that is checked.
+ */
 function unknownField(key: string, native: NativeFields): void {
-  if (FORBIDDEN.has(key)) refuse(key, 'is not allowed: the gateway chooses the upstream')
-  if (key === '__proto__') refuse(key, 'is not the name of a field')
+  refuseForbidden(key)
   const known = key.length > 32 ? key : key.toUpperCase().toLowerCase()
   if (known !== key && RULES.has(known)) refuse(key, `is not a field. Did you mean ${known}?`)
   native.lost(key)

@@ -4,6 +4,7 @@
  * Source: Claude API reference, "Errors", read 2026-11-22.
  */
 import { rowOf, type WireError } from '../../../errors.js'
+import { renameErrorField } from '../../../wire/rename-error-field.js'
 import { PROVIDER } from '../shared/names.js'
 import { fieldName } from './request/field-name.js'
 
@@ -31,22 +32,13 @@ export function encodeStreamError(error: WireError, requestId?: string): string 
 }
 
 function bodyOf(error: WireError, requestId = ''): string {
-  const { kind, message, param } = spelled(error)
+  const { kind, message, param } = renameErrorField(error, fieldName)
   const type = error.native?.dialect === PROVIDER ? error.native.type : typeOf(rowOf(kind).status)
   return JSON.stringify({
     type: 'error',
     error: { type, message, kind, param },
     request_id: requestId,
   })
-}
-
-/** The error with its field as this format calls it. Messages begin with the field that they are about. */
-function spelled(error: WireError): WireError {
-  const { param, message } = error
-  if (param === undefined) return error
-  const own = fieldName(param)
-  const named = message.startsWith(param) ? own + message.slice(param.length) : message
-  return { ...error, message: named, param: own }
 }
 
 function typeOf(status: number): string {

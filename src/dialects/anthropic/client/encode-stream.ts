@@ -1,8 +1,8 @@
 /**
  * Encodes canonical events, in the order that the grammar guarantees, as the events of a Messages stream.
  *
- * A text block stays open until the next block starts, because some upstreams send its sources after its end. An empty
- * block is never opened: the API rejects empty text in the history that a client sends back.
+ * A text block stays open until the next block starts, because some upstreams send its sources after its end.
+ * An empty block is never opened: the API rejects empty text in the history that a client sends back.
  *
  * Source: Claude API reference, "Streaming messages", and recorded streams, read 2026-11-22.
  */
@@ -126,7 +126,10 @@ export class MessageEncoder implements StreamEncoder {
     this.openBlock('thinking', '{"type":"thinking","thinking":"","signature":""}')
   }
 
-  /** The signature lets the client return the thinking to its provider. Without a signature and text it is omitted. */
+  /**
+   * The signature lets the client return the thinking to its provider. Without a signature and text it is
+   * omitted.
+   */
   private thinkingEnd(signature: string | undefined): void {
     const { redacted, seed } = this
     if (redacted !== undefined && this.open === null) {

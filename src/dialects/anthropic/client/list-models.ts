@@ -1,5 +1,6 @@
 /**
- * The model list of Anthropic's API. A page starts after a model (`after_id`) or ends before one (`before_id`).
+ * The model list of Anthropic's API. A page starts after a model (`after_id`) or ends before one
+ * (`before_id`).
  *
  * Source: Anthropic API reference, "List models", and @anthropic-ai/sdk 1.12.0, read 2026-11-20.
  */

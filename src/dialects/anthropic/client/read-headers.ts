@@ -17,7 +17,10 @@ const MAX_BETAS = 64
 const VERSION = /^[\w-]{1,32}$/
 const BETA = /^[\w.-]{1,64}$/
 
-/** Reads the protocol headers. Throws `malformed_request` for an invalid header; a missing version is accepted. */
+/**
+ * Reads the protocol headers. Throws `malformed_request` for an invalid header; a missing version is
+ * accepted.
+ */
 export function protocolHeaders(headers: IncomingHttpHeaders): ProtocolHeaders {
   const betas = [
     ...new Set(
@@ -43,8 +46,8 @@ function valueOf(headers: IncomingHttpHeaders, name: string): string {
 }
 
 /**
- * The headers for an Anthropic upstream: those that the body needs (`own`) and those of the client. Beta features that
- * `allowed` does not list are reported as lost; null allows all.
+ * The headers for an Anthropic upstream: those that the body needs (`own`) and those of the client. Beta
+ * features that `allowed` does not list are reported as lost; null allows all.
  */
 export function forwardedHeaders(
   own: Readonly<Record<string, string>>,

@@ -18,8 +18,8 @@ export function edits(body: JsonObject, model: string, losses: Losses): Edit[] {
 }
 
 /**
- * The messages without reasoning of other models, whose signature is the gateway's token, and with call ids that
- * Anthropic accepts; null if nothing changes. A message that becomes empty is removed.
+ * The messages without reasoning of other models, whose signature is the gateway's token, and with call ids
+ * that Anthropic accepts; null if nothing changes. A message that becomes empty is removed.
  */
 function ownMessages(value: JsonValue | undefined, losses: Losses): JsonValue[] | null {
   let out: JsonValue[] | null = null

@@ -1,6 +1,6 @@
 /**
- * Watches a Messages stream that passes through unchanged, for usage, stop reason, errors and the first content.
- * Parses only frames whose shape differs from that of earlier frames.
+ * Watches a Messages stream that passes through unchanged, for usage, stop reason, errors and the first
+ * content. Parses only frames whose shape differs from that of earlier frames.
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
@@ -8,12 +8,13 @@ import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import { reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
+import { parseLatin1 } from '../../../wire/frames/parse-latin1.js'
 import { stringBytes } from '../../../wire/frames/string-bytes.js'
 import { MALFORMED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapResult } from '../../dialect.js'
 import { decodeErrorPayload } from '../upstream/decode-error.js'
 import { SLOT } from '../upstream/decode-stream.js'
-import { UsageMeter } from '../shared/usage.js'
+import { UsageMeter } from '../upstream/reply/decode-usage.js'
 import { finishReason } from '../upstream/reply/map-stop-reason.js'
 
 /** The members of a delta that hold text. */
@@ -23,7 +24,7 @@ const DELTA = '"delta"'
 /** Deltas that change no state of the watcher. */
 const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
 
-/** Watches one stream. `complete` is true after `message_stop`. */
+/** Watches one stream. `isComplete` is true after `message_stop`. */
 export class MessageTap implements StreamTap {
   usage: Usage = {}
   reason: FinishReason | null = null
@@ -51,7 +52,7 @@ export class MessageTap implements StreamTap {
     if (this.error !== null || this.isComplete) return false
     this.outputSize.bytes += stringBytes(data, data.indexOf(DELTA), WORDS)
     if (this.hasContent && this.shapes.find(data) !== null) return true
-    const payload = parse(data)
+    const payload = parseLatin1(data)
     if (payload === null) {
       // Some proxies append OpenAI's terminator.
       if (name !== 'error' && /^\s*(?:\[DONE\]\s*)?$/.test(data)) return true
@@ -164,14 +165,4 @@ function hasContent(delta: JsonObject): boolean {
 
 function isPlainDelta({ type, delta }: JsonObject): boolean {
   return type === 'content_block_delta' && PLAIN.has(objectOf(delta).type)
-}
-
-/** Parses a frame. Its bytes are decoded as Latin-1, so strings must be decoded again as UTF-8. */
-function parse(data: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(data, 'latin1').toString('utf8'))
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
 }

@@ -29,7 +29,9 @@ export interface WireMessage {
   content: JsonObject[]
 }
 
-/** The `cache_control` member for a mark; no member without one. The API's default lifetime is five minutes. */
+/**
+ * The `cache_control` member for a mark; no member without one. The API's default lifetime is five minutes.
+ */
 export function cacheControl(mark: CacheMark | undefined): JsonObject {
   if (mark === undefined) return {}
   return {
@@ -38,8 +40,8 @@ export function cacheControl(mark: CacheMark | undefined): JsonObject {
 }
 
 /**
- * A call id in the alphabet `[A-Za-z0-9_-]`. The result depends only on the id. A changed id includes a hash of the
- * original, so that different ids stay different.
+ * A call id in the alphabet `[A-Za-z0-9_-]`. The result depends only on the id. A changed id includes a hash
+ * of the original, so that different ids stay different.
  */
 export function wireId(id: string): string {
   if (/^[A-Za-z0-9_-]+$/.test(id)) return id
@@ -52,8 +54,8 @@ export function isBlank(text: string): boolean {
 }
 
 /**
- * The arguments of a call in the history as the object for `tool_use.input`: `{}` if blank, `{"_raw": text}` if they
- * are not a JSON object within the limits. Integers beyond 2^53 keep their digits.
+ * The arguments of a call in the history as the object for `tool_use.input`: `{}` if blank, `{"_raw": text}`
+ * if they are not a JSON object within the limits. Integers beyond 2^53 keep their digits.
  */
 export function inputOf(text: string, nested: NestedJson): JsonObject {
   if (isBlank(text)) return {}

@@ -51,8 +51,8 @@ const GENERIC: Readonly<Partial<Record<ErrorKind, string>>> = {
 }
 
 /**
- * The message of a context overflow, which has no error code of its own. The whole message must match: other errors
- * also contain "too long", such as those about names and ids.
+ * The message of a context overflow, which has no error code of its own. The whole message must match: other
+ * errors also contain "too long", such as those about names and ids.
  */
 const TOO_LONG =
   /^(?:prompt is too long(?:: \d+ tokens > \d+ maximum)?|input length and `max_tokens` exceed context limit: \d+ \+ \d+ > \d+, .{1,100})$/

@@ -1,6 +1,6 @@
 /**
- * Encodes a canonical request as the body of `POST /messages`.
- * Deterministic: equal requests give equal bytes, and a longer conversation keeps the prefix of a shorter one.
+ * Encodes a canonical request as the body of `POST /messages`. Deterministic: equal requests give equal
+ * bytes, and a longer conversation keeps the prefix of a shorter one.
  */
 import { arrayOf, isObject, type JsonObject } from '../../../chat/json.js'
 import { requestsFreeformJson } from '../../../chat/reply/json-reply.js'
@@ -19,14 +19,14 @@ import { toolFields } from './request/encode-tools.js'
 import { isBlank } from '../shared/names.js'
 
 /**
- * `max_tokens` if neither the client nor the catalogue states it: all current models accept it (the API rejects a
- * number above the model's maximum), and few replies are longer.
+ * `max_tokens` if neither the client nor the catalogue states it: all current models accept it (the API
+ * rejects a number above the model's maximum), and few replies are longer.
  */
 const MAX_TOKENS_UNKNOWN = 64_000
 
 /**
- * Longer replies are requested as a stream. A whole reply of this size can take more than ten minutes without a byte,
- * which is the limit of the vendor's own clients (they estimate an hour for 128,000 tokens).
+ * Longer replies are requested as a stream. A whole reply of this size can take more than ten minutes without
+ * a byte, which is the limit of the vendor's own clients (they estimate an hour for 128,000 tokens).
  */
 const WHOLE_TOKENS_MAX = 21_333
 
@@ -38,7 +38,10 @@ const USER_ID_MAX = 256
 
 const JSON_ONLY = 'Respond with one JSON object only.'
 
-/** Encodes the body. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`. */
+/**
+ * Encodes the body. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the
+ * others to `losses`.
+ */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
   reportUnsupportedFields(request, losses)
   const max_tokens = maxTokens(request, model, losses)
@@ -94,7 +97,10 @@ function maxTokens(request: ChatRequest, model: ModelFacts, losses: Losses): num
   return limit
 }
 
-/** The schema of a JSON reply: for `output_config.format`, or for a tool that the model must call. Both null for text. */
+/**
+ * The schema of a JSON reply: for `output_config.format`, or for a tool that the model must call. Both null
+ * for text.
+ */
 interface ReplyFormat {
   native: JsonObject | null
   tool: JsonObject | null

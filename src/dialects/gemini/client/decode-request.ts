@@ -15,6 +15,7 @@ import {
   string,
   text,
 } from '../../../wire/json/check-fields.js'
+import { checkModelId } from '../../../wire/request-fields.js'
 import type { Endpoint } from '../../dialect.js'
 import { decodeConfig } from './request/decode-config.js'
 import { decodeContents, decodeSystem } from './request/decode-messages.js'
@@ -22,8 +23,6 @@ import { decodeToolChoice, decodeTools, unknownConfig } from './request/decode-t
 import { list, message, under, word } from './request/proto-fields.js'
 import { loseNative, refuseNative } from './request/native-fields.js'
 
-/** A model id goes into paths, labels and logs; the longest real one has 60 characters. */
-const MAX_MODEL_BYTES = 256
 const MAX_SETTINGS = 64
 const MAX_LABELS = 64
 
@@ -46,10 +45,7 @@ export function modelOf({ model = '' }: Endpoint): string {
   const name = model.startsWith('models/') ? model.slice('models/'.length) : model
   if (name === '')
     refuse('model', 'must be in the path, as in /v1beta/models/{model}:generateContent')
-  if (name.length > MAX_MODEL_BYTES || Buffer.byteLength(name) > MAX_MODEL_BYTES) {
-    refuse('model', `must be at most ${MAX_MODEL_BYTES} bytes`)
-  }
-  return name
+  return checkModelId(name)
 }
 
 /** Decodes a whole request. Throws `malformed_request` naming the field that breaks a rule. */
@@ -58,8 +54,8 @@ export function decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest
 }
 
 /**
- * Decodes a countTokens request: only `contents`, or a whole generateContent request in `generateContentRequest`.
- * Vertex puts the other members beside `contents`.
+ * Decodes a countTokens request: only `contents`, or a whole generateContent request in
+ * `generateContentRequest`. Vertex puts the other members beside `contents`.
  */
 export function decodeCount(body: JsonObject, endpoint: Endpoint): ChatRequest {
   const { generateContentRequest: inner, ...beside } = message(body, '')

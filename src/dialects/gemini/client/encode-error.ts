@@ -6,6 +6,7 @@
 import type { JsonObject } from '../../../chat/json.js'
 import { rowOf, type WireError } from '../../../errors.js'
 import { withoutSecrets } from '../../../wire/error-body.js'
+import { renameErrorField } from '../../../wire/rename-error-field.js'
 import { STATUS_CODES } from '../upstream/decode-error.js'
 import { PROVIDER } from '../shared/names.js'
 import { fieldName } from './request/field-name.js'
@@ -29,7 +30,10 @@ const STATUSES: Readonly<Record<number, string>> = {
 /** HTTP status and JSON body. */
 export function encodeError(error: WireError): { status: number; body: string } {
   const { status } = rowOf(error.kind)
-  const { kind, message, param, retryAfterSeconds, native } = spelled(withoutSecrets(error))
+  const { kind, message, param, retryAfterSeconds, native } = renameErrorField(
+    withoutSecrets(error),
+    fieldName,
+  )
   const details: JsonObject[] = [{ '@type': `${TYPE}ErrorInfo`, reason: kind, domain: 'sluice' }]
   if (param !== undefined) {
     const fieldViolations = [{ field: param, description: message }]
@@ -52,13 +56,4 @@ function nameOf(status: number): string {
 /** The event that ends a stream after its first event. */
 export function encodeStreamError(error: WireError): string {
   return `data: ${encodeError(error).body}\n\n`
-}
-
-/** The error with its field as this format calls it. Messages begin with the field that they are about. */
-function spelled(error: WireError): WireError {
-  const { param, message } = error
-  if (param === undefined) return error
-  const own = fieldName(param)
-  const named = message.startsWith(param) ? own + message.slice(param.length) : message
-  return { ...error, message: named, param: own }
 }

@@ -1,6 +1,7 @@
 /**
- * Encodes canonical events, in the order that the grammar guarantees, as the server-sent events of a Gemini stream.
- * Calls are held until they are complete. `gateway/streams/stream-form.ts` converts the events to the JSON array form.
+ * Encodes canonical events, in the order that the grammar guarantees, as the server-sent events of a Gemini
+ * stream. Calls are held until they are complete. `gateway/streams/stream-form.ts` converts the events to the
+ * JSON array form.
  */
 import type { ChatEvent } from '../../../chat/event.js'
 import type { ChatRequest } from '../../../chat/request.js'
@@ -14,7 +15,7 @@ import { encodeUsage } from './reply/encode-usage.js'
 import { encodeBlockReason, encodeFinishReason } from './reply/map-stop-reason.js'
 import { PartWriter } from './reply/encode-content.js'
 
-/** The place of the only reply to a request. */
+/** The position of the only reply to a request. */
 const ALONE: ChoicePosition = { index: 0, isLast: true }
 
 /** The call that is being received. */
@@ -30,7 +31,7 @@ interface OpenCall {
 export class GeminiEncoder implements StreamEncoder {
   private out = ''
   private readonly seed: Seed
-  private readonly place: ChoicePosition
+  private readonly position: ChoicePosition
   private readonly writer: PartWriter
   private readonly sources = new Sources()
   /** The text of an event before its first part and after its last one, and the same around a plain text. */
@@ -41,7 +42,9 @@ export class GeminiEncoder implements StreamEncoder {
   private readonly tail: string
   private usage: Usage = {}
   private call: OpenCall | null = null
-  /** The newest fragment of the open thought, held until the next one: the last is sent with the signature. */
+  /**
+   * The newest fragment of the open thought, held until the next one: the last is sent with the signature.
+   */
   private thought = ''
   private redacted: string | undefined
   private refusal = ''
@@ -49,14 +52,14 @@ export class GeminiEncoder implements StreamEncoder {
   /** Log probabilities of the next text, as a member of the candidate. */
   private logprobs = ''
 
-  /** `place`: the position of the reply among several. */
-  constructor(request: ChatRequest, seed: Seed, place: ChoicePosition = ALONE) {
+  /** `position`: that of the reply among several. */
+  constructor(request: ChatRequest, seed: Seed, position: ChoicePosition = ALONE) {
     this.seed = seed
-    this.place = place
+    this.position = position
     this.writer = new PartWriter(seed.origin, request.hidesThoughts === true)
     this.tail = `"modelVersion":${quote(seed.model)},"responseId":${quote(seed.id)}}\n\n`
     this.before = 'data: {"candidates":[{"content":{"parts":['
-    this.after = `],"role":"model"},"index":${place.index}}],${this.tail}`
+    this.after = `],"role":"model"},"index":${position.index}}],${this.tail}`
     this.beforeText = `${this.before}{"text":"`
     this.afterText = `"}${this.after}`
   }
@@ -166,7 +169,7 @@ export class GeminiEncoder implements StreamEncoder {
     this.isEmpty = false
     if (this.logprobs === '') this.out += this.before + part + this.after
     else {
-      const { index } = this.place
+      const { index } = this.position
       const members = `],"role":"model"},"index":${index}${this.logprobs}}],${this.tail}`
       this.out += this.before + part + members
       this.logprobs = ''
@@ -174,12 +177,13 @@ export class GeminiEncoder implements StreamEncoder {
   }
 
   private finish(event: Extract<ChatEvent, { type: 'finish' }>): void {
-    const { seed, place, refusal } = this
-    const counts = place.isLast
+    const { seed, position, refusal } = this
+    const counts = position.isLast
       ? `"usageMetadata":${encodeUsage(this.usage, event.serviceTier)},${this.tail}`
       : this.tail
     const isFiltered = event.reason === 'filter'
-    const blocked = place.index === 0 ? encodeBlockReason(event, seed.origin, this.isEmpty) : null
+    const blocked =
+      position.index === 0 ? encodeBlockReason(event, seed.origin, this.isEmpty) : null
     if (blocked !== null) {
       const message = refusal === '' ? '' : `,"blockReasonMessage":${quote(refusal)}`
       this.out += `data: {"promptFeedback":{"blockReason":"${blocked}"${message}},${counts}`
@@ -187,7 +191,7 @@ export class GeminiEncoder implements StreamEncoder {
     }
     if (refusal !== '' && !isFiltered) this.text(refusal)
     // Google's SDK keeps a turn only if each of its events has a part.
-    let members = `"finishReason":"${encodeFinishReason({ ...event, isRefusal: refusal !== '' }, seed.origin)}","index":${place.index}`
+    let members = `"finishReason":"${encodeFinishReason({ ...event, isRefusal: refusal !== '' }, seed.origin)}","index":${position.index}`
     if (refusal !== '' && isFiltered) members += `,"finishMessage":${quote(refusal)}`
     const metadata = this.sources.metadata()
     if (metadata !== null) members += `,"groundingMetadata":${JSON.stringify(metadata)}`

@@ -1,5 +1,6 @@
 /**
- * Gemini's embedding formats, for clients and upstreams: `embedContent` for one text, `batchEmbedContents` for several.
+ * Gemini's embedding formats, for clients and upstreams: `embedContent` for one text, `batchEmbedContents`
+ * for several.
  *
  * Source: Gemini API reference, "Embeddings", and @google/genai 2.32.0, read 2026-11-20.
  */
@@ -103,8 +104,8 @@ export function embeddingPath(
 }
 
 /**
- * The body of `batchEmbedContents`, for a client of another format. Throws `untranslatable` for token ids, which belong
- * to another model's vocabulary.
+ * The body of `batchEmbedContents`, for a client of another format. Throws `untranslatable` for token ids,
+ * which belong to another model's vocabulary.
  */
 export function encodeBatch(request: ChatRequest, losses: Losses): JsonObject {
   const { inputs = [], dimensions } = request.embedding ?? {}

@@ -13,8 +13,8 @@ const COUNTED = ['generateContentRequest', 'generate_content_request']
 const SIGNATURES = ['thoughtSignature', 'thought_signature'] as const
 
 /**
- * The edits that remove `model`, which is in the path, and reasoning state of other providers' models, for which Google
- * rejects the whole request.
+ * The edits that remove `model`, which is in the path, and reasoning state of other providers' models, for
+ * which Google rejects the whole request.
  */
 export function edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[] {
   const out: Edit[] = []

@@ -1,6 +1,7 @@
 /**
- * Watches a Gemini stream that passes through unchanged, for usage, finish reasons, errors and the first content.
- * The format has no terminator: a stream is complete if it ends after every candidate has a finish reason.
+ * Watches a Gemini stream that passes through unchanged, for usage, finish reasons, errors and the first
+ * content. The format has no terminator: a stream is complete if it ends after every candidate has a finish
+ * reason.
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
@@ -10,7 +11,7 @@ import type { WireError } from '../../../errors.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import { MALFORMED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapResult } from '../../dialect.js'
-import { Counts } from '../shared/usage.js'
+import { Counts } from '../upstream/reply/decode-usage.js'
 import { decodeStreamError } from '../upstream/decode-error.js'
 import { finishReason, reasonName } from '../upstream/reply/map-stop-reason.js'
 import { isPlain, SLOT } from '../upstream/reply/decode-plain-chunk.js'

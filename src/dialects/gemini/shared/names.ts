@@ -18,7 +18,10 @@ export interface Content extends JsonObject {
 /** The provider name of opaque blocks and the origin of reasoning state. */
 export const PROVIDER = 'gemini'
 
-/** Google's documented placeholder for a lost signature; 3+ models check the signature of the first call of a step. */
+/**
+ * Google's documented placeholder for a lost signature; 3+ models check the signature of the first call of a
+ * step.
+ */
 export const SKIP_SIGNATURE = 'skip_thought_signature_validator'
 
 /** The only argument of the function that replaces a custom (free text) tool. */
@@ -31,8 +34,8 @@ export const MAX_INLINE_BYTES = 20 * 1024 * 1024
 export const MAX_STOP_SEQUENCES = 5
 
 /**
- * True for models of generation 3 and later: they have thinking levels, check thought signatures and support call ids.
- * A model without facts counts as the newest.
+ * True for models of generation 3 and later: they have thinking levels, check thought signatures and support
+ * call ids. A model without facts counts as the newest.
  */
 export function isThirdGeneration(model: ModelFacts): boolean {
   return model.callSignatures ?? model.thinkingBudget === undefined

@@ -7,7 +7,10 @@ import { tokenCount } from '../../../chat/usage.js'
 import type { TokenCounter } from '../../dialect.js'
 import { target } from './request-path.js'
 
-/** `POST /models/{model}:countTokens`. Sends a whole request, because only that counts system instruction and tools. */
+/**
+ * `POST /models/{model}:countTokens`. Sends a whole request, because only that counts system instruction and
+ * tools.
+ */
 export const tokenCounter: TokenCounter = {
   path: (model) => target(model, false).path.replace(/:generateContent$/, ':countTokens'),
   body: (chat, model) => ({ generateContentRequest: { model: `models/${model}`, ...chat } }),

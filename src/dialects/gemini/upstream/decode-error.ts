@@ -10,8 +10,8 @@ import { scrub } from '../../../wire/redact-upstream-text.js'
 import { PROVIDER } from '../shared/names.js'
 
 /**
- * The message of a context overflow, whose status and reason are those of any invalid request. The whole message must
- * match, so that an error that quotes the prompt does not.
+ * The message of a context overflow, whose status and reason are those of any invalid request. The whole
+ * message must match, so that an error that quotes the prompt does not.
  */
 const TOO_LONG =
   /^The input token count(?: \(\d+\))? exceeds the maximum number of tokens allowed(?: \(\d+\))?\.?$/

@@ -7,8 +7,8 @@ import type { ChatRequest } from '../../../chat/request.js'
 import { GeminiDecoder } from './decode-stream.js'
 
 /**
- * Emits a grammatical stream for any body. Never throws, except errors of the sink. An array is decoded as the chunks of
- * a stream, which is Gemini's stream format without `alt=sse`.
+ * Emits a grammatical stream for any body. Never throws, except errors of the sink. An array is decoded as
+ * the chunks of a stream, which is Gemini's stream format without `alt=sse`.
  */
 export function decodeReply(body: JsonValue, request: ChatRequest, sink: EventSink): void {
   const decoder = new GeminiDecoder(request, sink)

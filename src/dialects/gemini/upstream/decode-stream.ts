@@ -1,8 +1,8 @@
 /**
  * Decodes the chunks of a Gemini reply to canonical events; a whole reply is one chunk.
  *
- * Gemini has no terminator: the stream ends with its connection. So `finish` is emitted by `end()`, and an end without
- * a finish reason is an error.
+ * Gemini has no terminator: the stream ends with its connection. So `finish` is emitted by `end()`, and an
+ * end without a finish reason is an error.
  */
 import type { EventSink } from '../../../chat/event.js'
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../../../chat/json.js'
@@ -11,7 +11,7 @@ import type { ErrorKind, WireError } from '../../../errors.js'
 import { parseExact } from '../../../wire/json/exact-numbers.js'
 import { TRUNCATED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamDecoder } from '../../dialect.js'
-import { Counts } from '../shared/usage.js'
+import { Counts } from './reply/decode-usage.js'
 import { scrub } from '../../../wire/redact-upstream-text.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import { decodeStreamError } from './decode-error.js'

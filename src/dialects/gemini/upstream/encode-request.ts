@@ -1,5 +1,6 @@
 /**
- * Encodes a canonical request as a generateContent body. Fields that Gemini does not support are refused or reported.
+ * Encodes a canonical request as a generateContent body. Fields that Gemini does not support are refused or
+ * reported.
  */
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
@@ -88,7 +89,10 @@ interface Format {
   instruction: string | null
 }
 
-/** Chooses how to request JSON: natively if the model supports it with these tools, else by a tool or an instruction. */
+/**
+ * Chooses how to request JSON: natively if the model supports it with these tools, else by a tool or an
+ * instruction.
+ */
 function chooseFormat(
   request: ChatRequest,
   model: ModelFacts,

@@ -6,12 +6,15 @@ import { GatewayError } from '../../../errors.js'
 /** Longer than any id that Google serves (the longest known has 40 characters). */
 const MAX_MODEL_CHARS = 128
 
-/** The characters of a model id, which exclude slashes, dot-only names, queries, fragments, escapes and spaces. */
+/**
+ * The characters of a model id, which exclude slashes, dot-only names, queries, fragments, escapes and
+ * spaces.
+ */
 const MODEL_ID = /^[A-Za-z0-9_][A-Za-z0-9._@:+-]*$/
 
 /**
- * The path and the `accept` header. Throws `GatewayError(unknown_model)` for an id with other characters: it is part of
- * the path, so such an id is refused instead of escaped.
+ * The path and the `accept` header. Throws `GatewayError(unknown_model)` for an id with other characters: it
+ * is part of the path, so such an id is refused instead of escaped.
  */
 export function target(model: string, stream: boolean): { path: string; accept: string } {
   if (model.length > MAX_MODEL_CHARS || !MODEL_ID.test(model)) {

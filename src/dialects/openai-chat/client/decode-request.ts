@@ -14,7 +14,7 @@ import {
   type FieldRule,
   type FieldRules,
 } from '../../../wire/openai/field-rules.js'
-import { modelOf, streamOf } from '../../../wire/openai/fields.js'
+import { modelOf, streamOf } from '../../../wire/request-fields.js'
 import { decodeMessages } from './request/decode-messages.js'
 import {
   decodeFunctionCall,

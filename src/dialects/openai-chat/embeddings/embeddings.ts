@@ -16,7 +16,7 @@ import {
   string,
   text,
 } from '../../../wire/json/check-fields.js'
-import { modelOf } from '../../../wire/openai/fields.js'
+import { modelOf } from '../../../wire/request-fields.js'
 import type { Edit } from '../../../wire/json/splice.js'
 import { vectorAt, vectorText, type Outline } from '../../../wire/vectors.js'
 import type { Losses, Seed, VectorReader } from '../../dialect.js'

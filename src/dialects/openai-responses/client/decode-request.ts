@@ -15,7 +15,7 @@ import {
   type FieldRule,
   type FieldRules,
 } from '../../../wire/openai/field-rules.js'
-import { modelOf, streamOf } from '../../../wire/openai/fields.js'
+import { modelOf, streamOf } from '../../../wire/request-fields.js'
 import { SERVICE_TIERS } from '../shared/names.js'
 import { decodeInput, type InputOptions } from './request/decode-messages.js'
 import { decodeText, decodeToolChoice, decodeTools, native } from './request/decode-tools.js'

@@ -6,6 +6,7 @@
 import { rowOf, type WireError } from '../../../errors.js'
 import { errorBody } from '../../../wire/error-body.js'
 import { withErrorName } from '../../../wire/openai/error-names.js'
+import { renameErrorField } from '../../../wire/rename-error-field.js'
 
 /** The names of canonical fields in this format. */
 const NAMES: readonly (readonly [RegExp, string])[] = [
@@ -24,13 +25,7 @@ export function fieldName(path: string): string {
 
 /** The error with OpenAI's name for its kind and with the field names of this format. */
 export function withFieldNames(error: WireError): WireError {
-  const named = withErrorName(error)
-  const { message, param } = named
-  if (param === undefined) return named
-  const own = fieldName(param)
-  // Messages about a field begin with its path.
-  const renamed = message.startsWith(param) ? own + message.slice(param.length) : message
-  return { ...named, message: renamed, param: own }
+  return renameErrorField(withErrorName(error), fieldName)
 }
 
 /** HTTP status and JSON body. */

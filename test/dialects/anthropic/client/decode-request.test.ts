@@ -1,7 +1,6 @@
 /**
- * Goal: each rule of a Messages request accepts values within its limits, names the field of others, and decodes valid
- * requests to canonical ones.
- * Method: one row per rule with valid and invalid values.
+ * Goal: each rule of a Messages request accepts values within its limits, names the field of others, and
+ * decodes valid requests to canonical ones. Method: one row per rule with valid and invalid values.
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'

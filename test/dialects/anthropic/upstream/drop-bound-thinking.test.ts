@@ -1,6 +1,6 @@
 /**
- * Goal: a request that is rejected for thinking bound to another conversation is retried without such thinking.
- * Method: the API's error, and others, for bodies with and without a thinking configuration.
+ * Goal: a request that is rejected for thinking bound to another conversation is retried without such
+ * thinking. Method: the API's error, and others, for bodies with and without a thinking configuration.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'

@@ -1,6 +1,7 @@
 /**
- * Goal: each field of a generateContent request is checked, named in its error, and decoded to its canonical form.
- * Method: tables of valid bodies with the expected requests, and of invalid bodies with the expected path.
+ * Goal: each field of a generateContent request is checked, named in its error, and decoded to its canonical
+ * form. Method: tables of valid bodies with the expected requests, and of invalid bodies with the expected
+ * path.
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'

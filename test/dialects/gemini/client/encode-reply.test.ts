@@ -1,6 +1,7 @@
 /**
- * Goal: whole replies and streams have the same content, including reasoning state of other providers' models.
- * Method: hand-written replies through both encoders; the request decoder reads the reasoning state back.
+ * Goal: whole replies and streams have the same content, including reasoning state of other providers'
+ * models. Method: hand-written replies through both encoders; the request decoder reads the reasoning state
+ * back.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../../src/chat/event.js'

@@ -1,6 +1,6 @@
 /**
- * Goal: a conversation is encoded by the rules of the API, and a longer one keeps the prefix of a shorter one.
- * Method: one conversation per rule of the format; prefixes of a long one.
+ * Goal: a conversation is encoded by the rules of the API, and a longer one keeps the prefix of a shorter
+ * one. Method: one conversation per rule of the format; prefixes of a long one.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'

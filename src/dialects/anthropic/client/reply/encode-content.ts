@@ -24,7 +24,10 @@ export function encodeCitation({ url, title, citedText }: Citation): JsonObject 
   }
 }
 
-/** The JSON text of `input` for a call's arguments. Arguments that are not a JSON object become `{"_raw": text}`. */
+/**
+ * The JSON text of `input` for a call's arguments. Arguments that are not a JSON object become `{"_raw":
+ * text}`.
+ */
 export function encodeToolInput(json: string, isCustom: boolean): string {
   if (isCustom) return JSON.stringify({ input: json })
   if (json.trim() === '') return '{}'

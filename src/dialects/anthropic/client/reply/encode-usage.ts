@@ -6,8 +6,8 @@
 import type { Usage } from '../../../../chat/usage.js'
 
 /**
- * The members of a `usage` object, without braces. The format counts cached tokens apart from `input_tokens`; tokens
- * that a provider counts both as cache reads and as cache writes are counted as reads.
+ * The members of a `usage` object, without braces. The format counts cached tokens apart from `input_tokens`;
+ * tokens that a provider counts both as cache reads and as cache writes are counted as reads.
  */
 export function usageMembers(usage: Usage): string {
   const { output = 0, cacheRead = 0, reasoning } = usage
@@ -25,7 +25,9 @@ function writtenOf({ input = 0, cacheRead = 0, cacheWrite = 0 }: Usage): number 
   return Math.min(cacheWrite, Math.max(0, input - cacheRead))
 }
 
-/** The `usage` object of a message, with cache lifetimes and the service tier; `tier` is OpenAI's name of it. */
+/**
+ * The `usage` object of a message, with cache lifetimes and the service tier; `tier` is OpenAI's name of it.
+ */
 export function messageUsage(usage: Usage, tier: string | undefined): string {
   const cacheWrite = writtenOf(usage)
   const cacheWrite1h = Math.min(usage.cacheWrite1h ?? 0, cacheWrite)

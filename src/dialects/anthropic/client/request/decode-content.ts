@@ -5,7 +5,7 @@
  * Source: Claude API reference, "Messages", and the types of its SDK 1.12, read 2026-11-22.
  */
 import { type JsonObject, type JsonValue, objectOf, stringOf } from '../../../../chat/json.js'
-import { LongText, longTextOf } from '../../../../chat/long-text.js'
+import { LongText, longTextOf, longTextPart } from '../../../../chat/long-text.js'
 import type {
   AssistantPart,
   TextPart,
@@ -13,7 +13,7 @@ import type {
   ToolCall,
   UserPart,
 } from '../../../../chat/request.js'
-import { cacheMark } from '../../../../wire/cache-mark.js'
+import { cacheMark, withCacheMark } from '../../../../wire/cache-mark.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import {
   array,
@@ -75,7 +75,7 @@ export function systemParts(
 ): TextPart[] {
   const parts: TextPart[] = []
   for (const block of blocksOf(contentOf(holder, key), path)) {
-    if (block instanceof LongText) parts.push(longPart(block))
+    if (block instanceof LongText) parts.push(longTextPart(block))
     else if (block.item.type === 'text') pushText(parts, textPart(block.item, block.path))
     else foreignBlock(block, native)
   }
@@ -87,7 +87,7 @@ export function userContent(item: JsonObject, path: string, native: NativeFields
   const results: ToolResult[] = []
   const parts: UserPart[] = []
   for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
-    if (block instanceof LongText) parts.push(longPart(block))
+    if (block instanceof LongText) parts.push(longTextPart(block))
     else if (block.item.type === 'tool_result') results.push(toolResult(block, native))
     else addUserPart(block, parts, native)
   }
@@ -98,7 +98,7 @@ export function userContent(item: JsonObject, path: string, native: NativeFields
 export function assistantContent(item: JsonObject, path: string): AssistantContent {
   const content: AssistantContent = { parts: [], calls: [] }
   for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
-    if (block instanceof LongText) content.parts.push(longPart(block))
+    if (block instanceof LongText) content.parts.push(longTextPart(block))
     else addAssistantBlock(block, content)
   }
   return content
@@ -134,10 +134,10 @@ function addUserPart(block: Block, parts: UserPart[], native: NativeFields): voi
     case 'text':
       return pushText(parts, textPart(item, path))
     case 'image':
-      return void parts.push(marked(decodeImage(item, path), item, path))
+      return void parts.push(withCacheMark(decodeImage(item, path), item, path))
     case 'document':
       if (objectOf(item.source).type === 'content') return addDocumentContent(block, parts, native)
-      return void parts.push(marked(decodeDocument(item, path, native), item, path))
+      return void parts.push(withCacheMark(decodeDocument(item, path, native), item, path))
     case 'search_result':
       native.lost('messages.search_result')
       return pushText(parts, searchResult(block))
@@ -152,7 +152,7 @@ function addDocumentContent({ item, path }: Block, parts: UserPart[], native: Na
   noteExtras(item, path, native)
   native.lost('messages.document')
   for (const block of blocksOf(contentOf(objectOf(item.source), 'content'), at)) {
-    if (block instanceof LongText) parts.push(longPart(block))
+    if (block instanceof LongText) parts.push(longTextPart(block))
     else addUserPart(block, parts, native)
   }
 }
@@ -165,7 +165,8 @@ function searchResult({ item, path }: Block): TextPart {
     const blockPath = `${path}.content[${at}]`
     return string(object(value, blockPath).text, `${blockPath}.text`)
   })
-  return marked({ type: 'text', text: [title, source, ...content].join('\n') }, item, path)
+  const part: TextPart = { type: 'text', text: [title, source, ...content].join('\n') }
+  return withCacheMark(part, item, path)
 }
 
 /** Records a block that only Anthropic's models support. */
@@ -183,7 +184,7 @@ function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
   const parts: UserPart[] = []
   if (given(item.content)) {
     for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
-      if (block instanceof LongText) parts.push(longPart(block))
+      if (block instanceof LongText) parts.push(longTextPart(block))
       else addUserPart(block, parts, native)
     }
   }
@@ -229,7 +230,9 @@ function redacted(item: JsonObject, path: string): ThinkingPart {
     : { ...part, origin: PROVIDER, redacted: data }
 }
 
-/** Restores another provider's state. The text of a changed token has no origin, so no upstream receives it. */
+/**
+ * Restores another provider's state. The text of a changed token has no origin, so no upstream receives it.
+ */
 function restored(part: ThinkingPart, token: string): ThinkingPart {
   const opened = openThinking(token)
   if (opened === null) return part
@@ -259,31 +262,10 @@ function textPart(item: JsonObject, path: string): TextPart {
   const part =
     long === null
       ? { type: 'text' as const, text: string(item.text, `${path}.text`) }
-      : longPart(long)
-  return marked(part, item, path)
-}
-
-/** A text that is decoded on first access. */
-function longPart(long: LongText): TextPart {
-  return {
-    type: 'text',
-    textBytes: long.textBytes,
-    get text() {
-      return long.text
-    },
-  }
+      : longTextPart(long)
+  return withCacheMark(part, item, path)
 }
 
 function pushText(parts: (UserPart | AssistantPart)[], part: TextPart): void {
   if (part.textBytes !== undefined || part.text !== '') parts.push(part)
-}
-
-function marked<T extends Exclude<UserPart, { type: 'audio' }>>(
-  part: T,
-  item: JsonObject,
-  path: string,
-): T {
-  const cache = cacheMark(item, path)
-  if (cache !== undefined) part.cache = cache
-  return part
 }

@@ -1,6 +1,6 @@
 /**
- * Decodes the images and documents of a request. The text of a document becomes an inline file, which each upstream
- * encoder expresses in its own format.
+ * Decodes the images and documents of a request. The text of a document becomes an inline file, which each
+ * upstream encoder expresses in its own format.
  *
  * Source: Claude API reference, "Messages", and the types of its SDK 1.12, read 2026-11-22.
  */

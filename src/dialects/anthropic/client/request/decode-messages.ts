@@ -15,7 +15,10 @@ type ToolMessage = Extract<Message, { role: 'tool' }>
 const MAX_MESSAGES = 10_000
 const MAX_CALLS = 1_024
 
-/** The system prompt as the first message, then all messages. The results of a turn have the order of its calls. */
+/**
+ * The system prompt as the first message, then all messages. The results of a turn have the order of its
+ * calls.
+ */
 export function decodeMessages(body: JsonObject, native: NativeFields): Message[] {
   const { messages } = body
   if (!Array.isArray(messages) || messages.length === 0) {

@@ -1,4 +1,6 @@
-/** Renames the fields of canonical requests to those of the Messages format, in errors and in lists of losses. */
+/**
+ * Renames the fields of canonical requests to those of the Messages format, in errors and in lists of losses.
+ */
 
 /** Names of fields. The rest of a path after the name is dropped. */
 const NAMES: ReadonlyMap<string, string> = new Map([

@@ -1,5 +1,6 @@
 /**
- * Collects the fields of a request that only Anthropic upstreams accept. Each path is kept once, in request order.
+ * Collects the fields of a request that only Anthropic upstreams accept. Each path is kept once, in request
+ * order.
  */
 import type { NativeField } from '../../../../chat/request.js'
 

@@ -1,8 +1,8 @@
 /**
  * Decodes content blocks to canonical events, in order and one at a time.
  *
- * The first open block is emitted as it arrives. A block that starts while another is open is held until the earlier
- * ones end, so that interleaved blocks and missing stops lose no content.
+ * The first open block is emitted as it arrives. A block that starts while another is open is held until the
+ * earlier ones end, so that interleaved blocks and missing stops lose no content.
  */
 import type { EventSink } from '../../../../chat/event.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../../chat/json.js'
@@ -48,7 +48,10 @@ export class Blocks {
     return this.count > 0 || this.queue.length > 0
   }
 
-  /** Hot path: adds text to the text block that is being emitted. Returns false if that is not the block's state. */
+  /**
+   * Hot path: adds text to the text block that is being emitted. Returns false if that is not the block's
+   * state.
+   */
   text(at: unknown, text: unknown): boolean {
     const block = this.current
     if (block === null || at !== this.currentAt || block.kind !== 'text') return false
@@ -78,8 +81,8 @@ export class Blocks {
   }
 
   /**
-   * Adds to a block. Text and thinking for a block that is not open start a new one. Tool input without an open call
-   * is a fault.
+   * Adds to a block. Text and thinking for a block that is not open start a new one. Tool input without an
+   * open call is a fault.
    */
   delta(at: number, delta: JsonObject): Fault {
     const known = this.growing.get(at)

@@ -6,7 +6,10 @@
 import type { Citation } from '../../../../chat/event.js'
 import { stringOf, type JsonObject } from '../../../../chat/json.js'
 
-/** The canonical citation of a whole block, `length` UTF-16 units long: each cited passage is a block of its own. */
+/**
+ * The canonical citation of a whole block, `length` UTF-16 units long: each cited passage is a block of its
+ * own.
+ */
 export function citationOf(wire: JsonObject, length: number): Citation {
   const citation: Citation = { start: 0, end: length }
   // The source of a client's own search result may be any string.

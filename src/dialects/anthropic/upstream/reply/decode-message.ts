@@ -16,7 +16,7 @@ import { Blocks } from './decode-blocks.js'
 import { resumeOf, type RawContent } from '../continue-paused-turn.js'
 import { decodeErrorPayload } from '../decode-error.js'
 import { jsonToolName } from '../request/encode-tools.js'
-import { UsageMeter } from '../../shared/usage.js'
+import { UsageMeter } from './decode-usage.js'
 import { finishReason } from './map-stop-reason.js'
 
 /** Emits a grammatical stream for any sequence of calls; after `finish` or `error` it emits nothing. */
@@ -46,8 +46,8 @@ export class MessageDecoder {
   }
 
   /**
-   * Starts the message. A second start (a proxy that replays the stream) resets the counts if no content has been
-   * emitted; otherwise it is an error.
+   * Starts the message. A second start (a proxy that replays the stream) resets the counts if no content has
+   * been emitted; otherwise it is an error.
    */
   begin(message: JsonObject): void {
     if (this.done) return

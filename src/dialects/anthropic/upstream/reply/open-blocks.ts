@@ -3,7 +3,9 @@
  */
 import type { JsonObject } from '../../../../chat/json.js'
 
-/** The canonical kind of a block. `json` is a call of the synthetic tool whose arguments are the reply's text. */
+/**
+ * The canonical kind of a block. `json` is a call of the synthetic tool whose arguments are the reply's text.
+ */
 export type Kind = 'text' | 'thinking' | 'tool' | 'custom' | 'json' | 'opaque' | 'ignored'
 
 /** A block of one reply. `at` is its upstream index, `start` the content block of its start event. */
@@ -15,7 +17,9 @@ export interface Block {
   readonly input: string
   /** The canonical index; -1 until the block is emitted. */
   index: number
-  /** Text or JSON that is held until earlier blocks end, or until the end of a block that is emitted whole. */
+  /**
+   * Text or JSON that is held until earlier blocks end, or until the end of a block that is emitted whole.
+   */
   held: string
   length: number
   signature: string

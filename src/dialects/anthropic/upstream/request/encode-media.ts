@@ -1,5 +1,6 @@
 /**
- * Encodes images and documents as content blocks. Media must be inline or at an https URL; the gateway fetches nothing.
+ * Encodes images and documents as content blocks. Media must be inline or at an https URL; the gateway
+ * fetches nothing.
  */
 import type { JsonObject } from '../../../../chat/json.js'
 import type { AudioPart, FilePart, ImagePart } from '../../../../chat/request.js'

@@ -1,7 +1,7 @@
 /**
- * Encodes the conversation as `system` and `messages`.
- * The encoding of a message depends only on the messages up to it, because thinking blocks and prompt caches are bound
- * to the exact prefix. The only exception is a final assistant turn.
+ * Encodes the conversation as `system` and `messages`. The encoding of a message depends only on the messages
+ * up to it, because thinking blocks and prompt caches are bound to the exact prefix. The only exception is a
+ * final assistant turn.
  */
 import type { JsonObject } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
@@ -36,8 +36,8 @@ export interface Conversation {
 }
 
 /**
- * Encodes all messages. Throws `GatewayError(untranslatable)` naming the message. Uses loops instead of `flatMap`
- * because every request passes through here (docs/decisions/0037).
+ * Encodes all messages. Throws `GatewayError(untranslatable)` naming the message. Uses loops instead of
+ * `flatMap` because every request passes through here (docs/decisions/0037).
  */
 export function conversation(
   request: ChatRequest,
@@ -191,8 +191,8 @@ class MessagesEncoder {
   }
 
   /**
-   * Checks a final assistant turn, which the model continues. A turn that a server tool paused may always be continued;
-   * a prefilled text is accepted only by some models.
+   * Checks a final assistant turn, which the model continues. A turn that a server tool paused may always be
+   * continued; a prefilled text is accepted only by some models.
    */
   private checkPrefill(): void {
     const last = this.messages.at(-1)
@@ -210,8 +210,8 @@ class MessagesEncoder {
 }
 
 /**
- * Adds a text part to the blocks, except a blank one, which the API rejects. An `instruction` that cannot be a system
- * turn is marked with tags.
+ * Adds a text part to the blocks, except a blank one, which the API rejects. An `instruction` that cannot be
+ * a system turn is marked with tags.
  */
 function addText(part: TextPart, blocks: JsonObject[], instruction = false): void {
   if (isBlank(part.text)) return

@@ -51,10 +51,10 @@ const MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions']
 const OPEN = 'additionalProperties must be false'
 
 /**
- * The schema within the subset that Anthropic enforces: closed objects, `oneOf` as `anyOf`, and other keywords
- * described in the description. A recursive `$ref` or an open map cannot be expressed; the problem names the keyword
- * and its path. Does not change its argument. Throws `GatewayError(malformed_request)` if the result exceeds the
- * budget, which all schemas of a request share.
+ * The schema within the subset that Anthropic enforces: closed objects, `oneOf` as `anyOf`, and other
+ * keywords described in the description. A recursive `$ref` or an open map cannot be expressed; the problem
+ * names the keyword and its path. Does not change its argument. Throws `GatewayError(malformed_request)` if
+ * the result exceeds the budget, which all schemas of a request share.
  */
 export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): StrictSchema {
   if (!hasObjectRoot(schema)) return { problem: 'the root must be an object' }

@@ -97,8 +97,8 @@ function nearestEffort(
 }
 
 /**
- * Thinking with a budget, which counts toward `max_tokens`. Within a tool loop the API requires the thinking that led
- * to the calls; if the client did not keep it, thinking is disabled for this turn.
+ * Thinking with a budget, which counts toward `max_tokens`. Within a tool loop the API requires the thinking
+ * that led to the calls; if the client did not keep it, thinking is disabled for this turn.
  */
 function budget(
   effort: Exclude<ReasoningEffort, 'none'>,
@@ -132,7 +132,8 @@ function thinks(thinking: JsonObject | undefined, model: ModelFacts): boolean {
 }
 
 /**
- * `temperature` or `top_p`, never both, if the model accepts them. 1 is the API's default for each and is not sent.
+ * `temperature` or `top_p`, never both, if the model accepts them. 1 is the API's default for each and is not
+ * sent.
  */
 export function samplingFields(
   request: ChatRequest,

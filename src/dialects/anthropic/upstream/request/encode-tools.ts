@@ -17,7 +17,9 @@ export interface ToolFields {
   tool_choice?: JsonObject
 }
 
-/** The name of the synthetic tool whose arguments are the reply; differs from the names of the client's tools. */
+/**
+ * The name of the synthetic tool whose arguments are the reply; differs from the names of the client's tools.
+ */
 export function jsonToolName(request: ChatRequest): string {
   let name = 'json_response'
   while (request.tools.some((tool) => tool.name === name)) name += '_'
@@ -25,17 +27,17 @@ export function jsonToolName(request: ChatRequest): string {
 }
 
 /**
- * Tools and `tool_choice`. `forced`: this model accepts a forced choice with its thinking configuration. `answer`: the
- * schema of a JSON reply for which a synthetic tool is added; null for none.
+ * Tools and `tool_choice`. `forced`: this model accepts a forced choice with its thinking configuration.
+ * `replySchema`: the schema of a JSON reply for which a synthetic tool is added; null for none.
  */
 export function toolFields(
   request: ChatRequest,
   model: ModelFacts,
   forced: boolean,
-  answer: JsonObject | null,
+  replySchema: JsonObject | null,
   losses: Losses,
 ): ToolFields {
-  if (answer !== null) return withAnswer(request, answer, { model, losses })
+  if (replySchema !== null) return withReplyTool(request, replySchema, { model, losses })
   if (request.tools.length === 0) return synthesised(request)
   const choice = request.toolChoice ?? { mode: 'auto' }
   const chosen = choose(request, forced, losses)
@@ -61,7 +63,10 @@ interface Chosen {
 
 const ALL = (): boolean => true
 
-/** Encodes the choice. A forced choice on a model that rejects it becomes `auto` and is reported as approximated. */
+/**
+ * Encodes the choice. A forced choice on a model that rejects it becomes `auto` and is reported as
+ * approximated.
+ */
 function choose(request: ChatRequest, forced: boolean, losses: Losses): Chosen {
   const choice = request.toolChoice ?? { mode: 'auto' }
   const must = (isKept: Chosen['isKept']): Chosen => {
@@ -162,9 +167,9 @@ function synthesised(request: ChatRequest): ToolFields {
 }
 
 /** Adds a synthetic tool for the reply. The client's own tools stay callable unless its choice is `none`. */
-function withAnswer(
+function withReplyTool(
   request: ChatRequest,
-  answer: JsonObject,
+  replySchema: JsonObject,
   { model, losses }: Omit<ToolContext, 'budget'>,
 ): ToolFields {
   const context = { model, losses, budget: new SchemaBudget() }
@@ -178,7 +183,7 @@ function withAnswer(
   const synthetic: JsonObject = {
     name,
     description: 'Give the final answer by calling this tool, once.',
-    input_schema: rootObject(answer, context.budget),
+    input_schema: rootObject(replySchema, context.budget),
   }
   const before = own.length > 0 ? own : (synthesised(request).tools ?? [])
   const free = own.length > 0 && choice?.mode !== 'none'

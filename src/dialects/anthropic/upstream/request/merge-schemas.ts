@@ -9,9 +9,9 @@ import { MAX_DEPTH, resolveRef } from './schema-refs.js'
 const CHARS_PER_PART = 64
 
 /**
- * A schema whose root is an object without combinators, as tools require. Variants at the root are merged: all their
- * properties, of which those are required that every variant requires. Returns a schema that already complies
- * unchanged. Throws like `strictSchema`.
+ * A schema whose root is an object without combinators, as tools require. Variants at the root are merged:
+ * all their properties, of which those are required that every variant requires. Returns a schema that
+ * already complies unchanged. Throws like `strictSchema`.
  */
 export function rootObject(schema: JsonObject, budget = new SchemaBudget()): JsonObject {
   return merged(schema, { root: schema, seen: new Set(), budget }, 0)
@@ -63,7 +63,9 @@ function merged(schema: JsonObject, context: RefContext, depth: number): JsonObj
   return { ...rest, type: 'object', ...union.members() }
 }
 
-/** Merges the properties of an object and its variants. A property that differs among them has alternatives. */
+/**
+ * Merges the properties of an object and its variants. A property that differs among them has alternatives.
+ */
 class Union {
   private readonly budget: SchemaBudget
   private readonly required: Set<JsonValue>
@@ -111,7 +113,9 @@ class Union {
   }
 }
 
-/** Distinct schemas, one of which applies. They are compared by their JSON texts once there is a second one. */
+/**
+ * Distinct schemas, one of which applies. They are compared by their JSON texts once there is a second one.
+ */
 class Alternatives {
   private readonly first: JsonValue
   private all: Map<string, JsonValue> | null = null

@@ -1,5 +1,6 @@
 /**
- * Refuses or reports the fields that a Messages request cannot carry, and ignores those that do not affect the reply.
+ * Refuses or reports the fields that a Messages request cannot carry, and ignores those that do not affect
+ * the reply.
  */
 import { isObject, type JsonValue } from '../../../../chat/json.js'
 import type { ChatRequest } from '../../../../chat/request.js'
@@ -16,7 +17,9 @@ const SILENT: ReadonlySet<string> = new Set([
   'stream_options',
 ])
 
-/** Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`. */
+/**
+ * Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`.
+ */
 export function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   refuseShapes(request)
   if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')

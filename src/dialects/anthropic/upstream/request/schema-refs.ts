@@ -24,8 +24,8 @@ export function resolveRef(root: JsonObject, ref: string): JsonObject {
 }
 
 /**
- * Describes the first `$ref` that leads back to itself; null if there is none. Follows each reference once, so the
- * cost is linear in the schema's size.
+ * Describes the first `$ref` that leads back to itself; null if there is none. Follows each reference once,
+ * so the cost is linear in the schema's size.
  */
 export function findRecursion(root: JsonObject): string | null {
   const settled = new Map<string, boolean>()

@@ -1,7 +1,7 @@
 /**
- * Serializes a body to the same bytes as `stringifyExact` in a third of the time.
- * Turns of text, the usual case, are concatenated here; all other values are left to `stringifyExact`, because only
- * they can contain exact numbers.
+ * Serializes a body to the same bytes as `stringifyExact` in a third of the time. Turns of text, the usual
+ * case, are concatenated here; all other values are left to `stringifyExact`, because only they can contain
+ * exact numbers.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'

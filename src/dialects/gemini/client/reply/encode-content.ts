@@ -1,6 +1,6 @@
 /**
- * Encodes the blocks of a reply as parts, each as JSON text. Reasoning state of another provider's model whose text is
- * hidden from the client is added to the next part that can carry it.
+ * Encodes the blocks of a reply as parts, each as JSON text. Reasoning state of another provider's model
+ * whose text is hidden from the client is added to the next part that can carry it.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import { parseExact, stringifyExact } from '../../../../wire/json/exact-numbers.js'
@@ -36,7 +36,9 @@ export class PartWriter {
   private pending: Thought[] = []
   private hasState = false
 
-  /** `origin`: the dialect of the upstream. Gemini upstreams send thoughts only if the client requested them. */
+  /**
+   * `origin`: the dialect of the upstream. Gemini upstreams send thoughts only if the client requested them.
+   */
   constructor(origin: string | undefined, hidesThoughts: boolean) {
     this.origin = origin ?? PROVIDER
     this.isOwn = this.origin === PROVIDER

@@ -11,7 +11,10 @@ const TIERS: Readonly<Record<string, string>> = {
   priority: 'priority',
 }
 
-/** The JSON of `usageMetadata`. Thinking tokens are not part of `candidatesTokenCount`; cached tokens are part of the prompt. */
+/**
+ * The JSON of `usageMetadata`. Thinking tokens are not part of `candidatesTokenCount`; cached tokens are part
+ * of the prompt.
+ */
 export function encodeUsage(usage: Usage, serviceTier: string | undefined): string {
   const { input, output, reasoning } = usage
   const visible = output === undefined ? undefined : Math.max(0, output - (reasoning ?? 0))

@@ -69,7 +69,10 @@ export function encodeFinishReason(
   }
 }
 
-/** The `blockReason` if a Gemini upstream rejected the prompt (`isEmpty`: the reply has no content); else null. */
+/**
+ * The `blockReason` if a Gemini upstream rejected the prompt (`isEmpty`: the reply has no content); else
+ * null.
+ */
 export function encodeBlockReason(
   { reason, raw }: Ending,
   origin: string | undefined,

@@ -1,13 +1,15 @@
 /**
- * The `thoughtSignature` for models of other providers: an envelope with their reasoning state or the id of a call,
- * which the client returns on the next turn. The state is opaque and checked by its provider; the envelope adds the
- * provider's dialect. It is standard base64, as the field's type requires.
+ * The `thoughtSignature` for models of other providers: an envelope with their reasoning state or the id of a
+ * call, which the client returns on the next turn. The state is opaque and checked by its provider; the
+ * envelope adds the provider's dialect. It is standard base64, as the field's type requires.
  */
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../../chat/json.js'
 import type { ThinkingPart } from '../../../../chat/request.js'
 import type { NestedJson } from '../../../../wire/json/nested-json.js'
 
-/** The first nine bytes of an envelope: a multiple of three, so that their base64 is a prefix of its base64. */
+/**
+ * The first nine bytes of an envelope: a multiple of three, so that their base64 is a prefix of its base64.
+ */
 const MARK = 'sluice:v1'
 const PREFIX = Buffer.from(MARK).toString('base64')
 
@@ -54,8 +56,8 @@ export function isEnvelope(signature: unknown): boolean {
 }
 
 /**
- * The content of an envelope; null for Google's own signature. A damaged envelope, or one that exceeds the limits of
- * nested JSON in a request, has no thoughts.
+ * The content of an envelope; null for Google's own signature. A damaged envelope, or one that exceeds the
+ * limits of nested JSON in a request, has no thoughts.
  */
 export function openEnvelope(signature: string, nested: NestedJson): Envelope | null {
   if (!isEnvelope(signature)) return null

@@ -1,8 +1,9 @@
 /**
- * Decodes `generationConfig`: one rule for every field of the format. Fields without a canonical form are recorded by
- * their path, so that encoders can report their loss.
+ * Decodes `generationConfig`: one rule for every field of the format. Fields without a canonical form are
+ * recorded by their path, so that encoders can report their loss.
  *
- * Source: ai.google.dev/api/generate-content#generationconfig and the types of @google/genai 2, read 2026-11-20.
+ * Source: ai.google.dev/api/generate-content#generationconfig and the types of @google/genai 2, read
+ * 2026-11-20.
  */
 import { isClosed } from '../../../../chat/json-schema/closed-schema.js'
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'

@@ -2,7 +2,7 @@
  * Decodes the parts of a content: text, media, thoughts, and blocks that only Gemini upstreams support.
  */
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
-import { longTextOf } from '../../../../chat/long-text.js'
+import { longTextOf, longTextPart } from '../../../../chat/long-text.js'
 import type { MediaSource, OpaquePart, TextPart, UserPart } from '../../../../chat/request.js'
 import { given, object, refuse, string, text } from '../../../../wire/json/check-fields.js'
 import { standardBase64 } from '../../../../wire/media-source.js'
@@ -63,14 +63,9 @@ export function partOf(value: JsonValue, path: string): Part {
 /** The text of a part; a long text is decoded on first access. */
 export function textPart({ item, path }: Part): TextPart {
   const long = longTextOf(item, 'text')
-  if (long === null) return { type: 'text', text: string(item['text'], `${path}.text`) }
-  return {
-    type: 'text',
-    textBytes: long.textBytes,
-    get text() {
-      return long.text
-    },
-  }
+  return long === null
+    ? { type: 'text', text: string(item['text'], `${path}.text`) }
+    : longTextPart(long)
 }
 
 /** The media of a user's or tool's part; null for a part that only Gemini upstreams support. */
@@ -80,7 +75,10 @@ export function mediaPart({ item, kind, path }: Part): UserPart | null {
   return null
 }
 
-/** A part of a model content without equivalent in other formats: executed code, Google's tools, generated images. */
+/**
+ * A part of a model content without equivalent in other formats: executed code, Google's tools, generated
+ * images.
+ */
 export function opaquePart({ item }: Part): OpaquePart {
   return { type: 'opaque', provider: PROVIDER, block: item }
 }

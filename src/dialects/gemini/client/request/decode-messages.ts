@@ -1,6 +1,6 @@
 /**
- * Decodes `systemInstruction` and `contents` to messages. Consecutive model contents are one turn, because Google's
- * SDKs keep each chunk of a stream as a content of its own.
+ * Decodes `systemInstruction` and `contents` to messages. Consecutive model contents are one turn, because
+ * Google's SDKs keep each chunk of a stream as a content of its own.
  */
 import { type JsonObject, type JsonValue, stringOf } from '../../../../chat/json.js'
 import type {
@@ -190,9 +190,9 @@ class ContentsDecoder {
     const given = message(item['functionResponse'], at)
     const name = text(given['name'], `${at}.name`, MAX_NAME)
     const { parts, isError } = resultOf(argumentsOf(given['response'], `${at}.response`))
-    list(given['parts'], `${at}.parts`, MAX_PARTS).forEach((entry, place) => {
-      const media = mediaPart(partOf(entry, `${at}.parts[${place}]`))
-      if (media === null) refuse(`${at}.parts[${place}]`, 'must have inlineData or fileData')
+    list(given['parts'], `${at}.parts`, MAX_PARTS).forEach((entry, nth) => {
+      const media = mediaPart(partOf(entry, `${at}.parts[${nth}]`))
+      if (media === null) refuse(`${at}.parts[${nth}]`, 'must have inlineData or fileData')
       parts.push(media)
     })
     const id = idOf(given['id'], `${at}.id`)
@@ -267,7 +267,9 @@ function addThought(parts: AssistantPart[], text: string, signature: string | un
   parts.push(part)
 }
 
-/** Adds the thoughts of an envelope. The text of a streamed thought precedes it in parts without an envelope. */
+/**
+ * Adds the thoughts of an envelope. The text of a streamed thought precedes it in parts without an envelope.
+ */
 function addThoughts(parts: AssistantPart[], thoughts: readonly ThinkingPart[]): void {
   for (const thought of thoughts) {
     const last = parts.at(-1)
@@ -280,7 +282,9 @@ function addThoughts(parts: AssistantPart[], thoughts: readonly ThinkingPart[]):
   }
 }
 
-/** The parts of a function response: the text of its only member `output` or `error`, else the object as JSON. */
+/**
+ * The parts of a function response: the text of its only member `output` or `error`, else the object as JSON.
+ */
 function resultOf(response: JsonObject): { parts: UserPart[]; isError: boolean } {
   const keys = Object.keys(response)
   const [key = ''] = keys

@@ -1,6 +1,7 @@
 /**
- * Decodes Google's schema language (`parameters`, `responseSchema`) to JSON Schema: types in lower case, `nullable` as a
- * type, counts as numbers. Keeps every keyword that both languages have. Linear in the size of the schema.
+ * Decodes Google's schema language (`parameters`, `responseSchema`) to JSON Schema: types in lower case,
+ * `nullable` as a type, counts as numbers. Keeps every keyword that both languages have. Linear in the size
+ * of the schema.
  *
  * Source: ai.google.dev/api/caching#Schema, read 2026-11-20.
  */
@@ -20,7 +21,10 @@ const COUNTS: ReadonlySet<string> = new Set([
   'maxProperties',
 ])
 
-/** The JSON Schema. Throws `malformed_request` if the value is not an object or has numbers that are not finite. */
+/**
+ * The JSON Schema. Throws `malformed_request` if the value is not an object or has numbers that are not
+ * finite.
+ */
 export function jsonSchema(value: JsonValue | undefined, path: string): JsonObject {
   return converted(finiteObject(value, path), path)
 }

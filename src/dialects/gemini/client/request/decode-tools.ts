@@ -1,6 +1,6 @@
 /**
- * Decodes `tools` and `toolConfig`: functions in Google's schema language or in JSON Schema, tools that Google runs
- * itself, and the tool choice.
+ * Decodes `tools` and `toolConfig`: functions in Google's schema language or in JSON Schema, tools that
+ * Google runs itself, and the tool choice.
  */
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import type { Tool, ToolChoice } from '../../../../chat/request.js'
@@ -43,10 +43,10 @@ export function decodeTools(value: JsonValue | undefined, path: string): Tools {
     const { functionDeclarations, ...others } = message(entry, here)
     const declared = list(functionDeclarations, `${here}.functionDeclarations`, MAX_TOOLS)
     declared.forEach((item, nth) => {
-      const place = `${here}.functionDeclarations[${nth}]`
-      const tool = declaration(item, place, unknown)
+      const itemPath = `${here}.functionDeclarations[${nth}]`
+      const tool = declaration(item, itemPath, unknown)
       if (names.has(tool.name))
-        refuse(`${place}.name`, 'must differ from the names of the other functions')
+        refuse(`${itemPath}.name`, 'must differ from the names of the other functions')
       names.add(tool.name)
       functions.push(tool)
     })
@@ -81,8 +81,8 @@ function functionName(value: JsonValue | undefined, path: string): string {
 }
 
 /**
- * Decodes `toolConfig`; undefined if it chooses nothing. Throws `malformed_request` if a name is not a declared
- * function, unless the request has Google's own tools, whose functions are not declared.
+ * Decodes `toolConfig`; undefined if it chooses nothing. Throws `malformed_request` if a name is not a
+ * declared function, unless the request has Google's own tools, whose functions are not declared.
  */
 export function decodeToolChoice(
   value: JsonValue,

@@ -27,7 +27,9 @@ export class PairedCalls {
     return this.all.length
   }
 
-  /** Adds a call. `hasId`: the client sent its id. Throws `malformed_request` if another call has the same id. */
+  /**
+   * Adds a call. `hasId`: the client sent its id. Throws `malformed_request` if another call has the same id.
+   */
   add(call: ToolCall, path: string, hasId: boolean): void {
     if (this.byId.has(call.id)) refuse(`${path}.id`, 'must differ from the ids of the other calls')
     const entry: PairedCall = { call, path, hasId, result: null }
@@ -37,7 +39,10 @@ export class PairedCalls {
     if (!hasId) enqueue(this.withoutId, entry)
   }
 
-  /** Assigns a result to its call, with the message that `messageFor` makes for the call's id; null if there is no such call. */
+  /**
+   * Assigns a result to its call, with the message that `messageFor` makes for the call's id; null if there
+   * is no such call.
+   */
   addResult(
     { name, id }: { name: string; id: string | undefined },
     messageFor: (callId: string) => ToolMessage,

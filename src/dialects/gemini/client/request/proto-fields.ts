@@ -1,6 +1,6 @@
 /**
- * Reads members of a request by the rules of ProtoJSON: `inlineData` and `inline_data` are one field, a repeated field
- * may be a single value, a number may be a string, and null is absent.
+ * Reads members of a request by the rules of ProtoJSON: `inlineData` and `inline_data` are one field, a
+ * repeated field may be a single value, a number may be a string, and null is absent.
  *
  * Source: protobuf.dev, "ProtoJSON Format"; both spellings are in recorded requests of Google's SDKs.
  */

@@ -49,7 +49,10 @@ export class Calls {
     return wireName === this.jsonTool
   }
 
-  /** The call in the client's terms. Throws a RangeError for arguments that are nested too deeply to serialize. */
+  /**
+   * The call in the client's terms. Throws a RangeError for arguments that are nested too deeply to
+   * serialize.
+   */
   next(wireName: string, id: JsonValue | undefined, args: JsonValue | undefined): ClientCall {
     const name = this.names.toClient(wireName)
     const custom = this.customs.has(name)
@@ -75,8 +78,8 @@ function isId(text: string): boolean {
 }
 
 /**
- * The text of a custom tool's input, or the JSON text of a function's arguments: `{}` without arguments; integers beyond
- * 2^53 keep all their digits.
+ * The text of a custom tool's input, or the JSON text of a function's arguments: `{}` without arguments;
+ * integers beyond 2^53 keep all their digits.
  */
 function argumentsOf(args: JsonValue | undefined, custom: boolean): string {
   if (!custom) return stringifyExact(args ?? {})

@@ -7,12 +7,15 @@ import type { ChatRequest } from '../../../../chat/request.js'
 import type { ChoicesDecoder } from '../../../dialect.js'
 import { GeminiDecoder } from '../decode-stream.js'
 
-/** Decodes each candidate into its own sink. All sinks receive the usage, which is that of all candidates together. */
+/**
+ * Decodes each candidate into its own sink. All sinks receive the usage, which is that of all candidates
+ * together.
+ */
 export class CandidatesDecoder implements ChoicesDecoder {
   private readonly decoders: readonly GeminiDecoder[]
 
   constructor(request: ChatRequest, sinks: readonly EventSink[]) {
-    this.decoders = sinks.map((sink, place) => new GeminiDecoder(request, sink, place))
+    this.decoders = sinks.map((sink, index) => new GeminiDecoder(request, sink, index))
   }
 
   take(body: JsonValue): void {

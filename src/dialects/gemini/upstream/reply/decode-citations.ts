@@ -1,13 +1,15 @@
 /**
- * Decodes grounding and citation metadata to citations of one text block. Converts offsets from UTF-8 bytes to UTF-16
- * units. Sources without a URL are omitted.
+ * Decodes grounding and citation metadata to citations of one text block. Converts offsets from UTF-8 bytes
+ * to UTF-16 units. Sources without a URL are omitted.
  */
 import type { Citation } from '../../../../chat/event.js'
 import { arrayOf, numberOf, objectOf, stringOf, type JsonObject } from '../../../../chat/json.js'
 
 /** Maximum number of citations per text. Recorded replies have at most 12. */
 const MAX_CITATIONS = 256
-/** Maximum number of bytes and list items examined for the citations of one reply: some tens of milliseconds. */
+/**
+ * Maximum number of bytes and list items examined for the citations of one reply: some tens of milliseconds.
+ */
 const MAX_WORK = 16 * 1024 * 1024
 
 /** The remaining work for the citations of one reply, since each source may refer to the whole text. */
@@ -21,7 +23,9 @@ export class CitationBudget {
   }
 }
 
-/** The passages of published texts that the model repeats (`citationMetadata`) and that are found in `text`. */
+/**
+ * The passages of published texts that the model repeats (`citationMetadata`) and that are found in `text`.
+ */
 export function recitationsOf(
   metadata: JsonObject,
   text: string,
@@ -84,7 +88,10 @@ interface CitedText {
   readonly budget: CitationBudget
 }
 
-/** Finds a segment in the text. Its offsets may count from the start of a part, so its quoted text takes precedence. */
+/**
+ * Finds a segment in the text. Its offsets may count from the start of a part, so its quoted text takes
+ * precedence.
+ */
 function findSegment(segment: JsonObject, { text, bytes, budget }: CitedText): Citation | null {
   const from = Math.max(0, Math.trunc(numberOf(segment.startIndex) ?? 0))
   const to = Math.max(from, Math.trunc(numberOf(segment.endIndex) ?? from))

@@ -1,6 +1,6 @@
 /**
- * Decodes the parts of one candidate to canonical events: text, thoughts, function calls, images and citations.
- * Consecutive text parts are one block, since Gemini splits a text at any point.
+ * Decodes the parts of one candidate to canonical events: text, thoughts, function calls, images and
+ * citations. Consecutive text parts are one block, since Gemini splits a text at any point.
  */
 import type { EventSink } from '../../../../chat/event.js'
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
@@ -173,7 +173,10 @@ export class PartsDecoder {
     this.sink.event({ type: 'tool-end', index, ...signed })
   }
 
-  /** The arguments of the synthetic tool are the answer. A second call would make two JSON texts and is ignored. */
+  /**
+   * The arguments of the synthetic tool are the reply's text. A second call would make two JSON texts and is
+   * ignored.
+   */
   private jsonAnswer(args: JsonValue | undefined, signature: string | undefined): Fault {
     if (this.hasJsonAnswer) return null
     this.hasJsonAnswer = true

@@ -11,7 +11,10 @@ import type { Losses } from '../../../dialect.js'
 import { MAX_STOP_SEQUENCES } from '../../shared/names.js'
 import { encodeThinking } from './encode-thinking.js'
 
-/** The members of `generationConfig` except those of the response format. Throws `GatewayError(untranslatable)`. */
+/**
+ * The members of `generationConfig` except those of the response format. Throws
+ * `GatewayError(untranslatable)`.
+ */
 export function encodeConfig(
   request: ChatRequest,
   model: ModelFacts,

@@ -1,6 +1,6 @@
 /**
- * Encodes images, files and audio as inline bytes, or by URL if Gemini reads it. The gateway fetches nothing: any other
- * URL, or a file id of another provider, is an error.
+ * Encodes images, files and audio as inline bytes, or by URL if Gemini reads it. The gateway fetches nothing:
+ * any other URL, or a file id of another provider, is an error.
  */
 import type {
   AudioPart,

@@ -1,7 +1,6 @@
 /**
- * Encodes messages as `contents` and `systemInstruction`.
- * The encoding of a message depends only on the messages up to it, because signed thoughts and caches depend on the
- * exact prefix.
+ * Encodes messages as `contents` and `systemInstruction`. The encoding of a message depends only on the
+ * messages up to it, because signed thoughts and caches depend on the exact prefix.
  */
 import { isObject, type JsonObject } from '../../../../chat/json.js'
 import type { AssistantPart, Message, ToolCall } from '../../../../chat/request.js'
@@ -48,8 +47,8 @@ const REPLAYED = [
 ]
 
 /**
- * Encodes the conversation. Throws `GatewayError(untranslatable)` for parts that Gemini does not accept and if the
- * conversation does not start with a user turn, `malformed_request` if calls and results do not match.
+ * Encodes the conversation. Throws `GatewayError(untranslatable)` for parts that Gemini does not accept and
+ * if the conversation does not start with a user turn, `malformed_request` if calls and results do not match.
  */
 export function encodeContents(
   messages: readonly Message[],
@@ -152,8 +151,8 @@ class ContentsEncoder {
   }
 
   /**
-   * Adds the placeholder signature to the first call of every step without one, not only of the current turn: the
-   * current turn depends on later messages, and the API does not check earlier turns.
+   * Adds the placeholder signature to the first call of every step without one, not only of the current turn:
+   * the current turn depends on later messages, and the API does not check earlier turns.
    */
   private callPart(call: ToolCall, first: boolean): Part {
     const functionCall: JsonObject = {
@@ -235,8 +234,8 @@ class ContentsEncoder {
 }
 
 /**
- * One part of an assistant message; null if it is omitted. The API rejects reasoning of other providers and does not
- * need Gemini's own thoughts without a signature.
+ * One part of an assistant message; null if it is omitted. The API rejects reasoning of other providers and
+ * does not need Gemini's own thoughts without a signature.
  */
 function assistantPart(part: AssistantPart, index: number, losses: Losses): Part | null {
   switch (part.type) {

@@ -15,7 +15,10 @@ import { SchemaRefs } from './schema-refs.js'
 
 /** Maximum depth; deeper subschemas become `{}`. OpenAI allows 10 levels, Google documents no limit. */
 const MAX_DEPTH = 48
-/** Maximum number of copied definitions, since copies double with every level of `allOf`; known schemas need under 20. */
+/**
+ * Maximum number of copied definitions, since copies double with every level of `allOf`; known schemas need
+ * under 20.
+ */
 const MAX_COPIES = 256
 /** The cost of a definition in addition to that of copying it. */
 const PARTS_PER_DEFINITION = 2

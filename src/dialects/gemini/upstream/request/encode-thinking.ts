@@ -32,8 +32,8 @@ const LEVELS: Readonly<Record<ReasoningEffort, readonly string[]>> = {
 }
 
 /**
- * `thinkingConfig`; undefined if the client requests no effort. Thoughts are requested with every effort; encoders for
- * clients that do not show them omit them.
+ * `thinkingConfig`; undefined if the client requests no effort. Thoughts are requested with every effort;
+ * encoders for clients that do not show them omit them.
  */
 export function encodeThinking(
   request: ChatRequest,

@@ -1,5 +1,6 @@
 /**
- * Refuses or reports the fields that a Gemini request cannot carry, and ignores those that do not affect the reply.
+ * Refuses or reports the fields that a Gemini request cannot carry, and ignores those that do not affect the
+ * reply.
  */
 import { isObject, type JsonValue } from '../../../../chat/json.js'
 import type { ChatRequest } from '../../../../chat/request.js'
@@ -27,7 +28,9 @@ const REFUSED: Readonly<Record<string, string>> = {
   web_search_options: 'Web search through this field needs an OpenAI search model.',
 }
 
-/** Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`. */
+/**
+ * Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`.
+ */
 export function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   if ((request.topLogprobs ?? 0) > 0 && request.logprobs !== true) {
     losses.drop('top_logprobs', 'no-equivalent')

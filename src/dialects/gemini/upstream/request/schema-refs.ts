@@ -37,7 +37,10 @@ export class SchemaRefs {
     return this.definitions.get(name) ?? {}
   }
 
-  /** The name of the definition that a `$ref` refers to; '' for the root, null for anything outside this schema. */
+  /**
+   * The name of the definition that a `$ref` refers to; '' for the root, null for anything outside this
+   * schema.
+   */
   nameOf(ref: string): string | null {
     if (ref === '#') return ''
     const token = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(ref)?.[1]

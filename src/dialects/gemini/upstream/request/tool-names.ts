@@ -31,8 +31,8 @@ export function toolNames(tools: readonly Tool[]): ToolNames {
 }
 
 /**
- * The name of the synthetic tool for a JSON reply, for models that do not accept both a response schema and tools; null
- * if the request has no schema or no tools.
+ * The name of the synthetic tool for a JSON reply, for models that do not accept both a response schema and
+ * tools; null if the request has no schema or no tools.
  */
 export function jsonToolName(request: ChatRequest): string | null {
   if (request.responseFormat?.type !== 'json-schema' || request.tools.length === 0) return null

@@ -2,8 +2,8 @@
  * Anthropic's token counts as canonical ones.
  * Counts are cumulative: each field of a later report replaces the earlier value.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
-import { tokenCount, type Usage } from '../../../chat/usage.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../../chat/json.js'
+import { tokenCount, type Usage } from '../../../../chat/usage.js'
 
 /** Collects the `usage` objects of one message. */
 export class UsageMeter {

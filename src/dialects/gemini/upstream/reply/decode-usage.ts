@@ -1,8 +1,14 @@
 /**
  * Gemini's token counts as canonical ones. Counts are cumulative: a later value replaces the earlier one.
  */
-import { arrayOf, type JsonObject, type JsonValue, objectOf, stringOf } from '../../../chat/json.js'
-import { tokenCount, type Usage } from '../../../chat/usage.js'
+import {
+  arrayOf,
+  type JsonObject,
+  type JsonValue,
+  objectOf,
+  stringOf,
+} from '../../../../chat/json.js'
+import { tokenCount, type Usage } from '../../../../chat/usage.js'
 
 /** OpenAI's names of Google's service tiers. */
 const TIERS: ReadonlyMap<string, string> = new Map([

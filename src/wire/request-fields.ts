@@ -1,0 +1,47 @@
+/** Fields that the client formats have in common, and fields that all of them refuse. */
+import type { JsonObject } from '../chat/json.js'
+import { boolean, given, refuse } from './json/check-fields.js'
+
+/**
+ * Limit for a model id, which becomes part of paths, labels and logs. The longest real id has 60 characters.
+ */
+const MAX_MODEL_BYTES = 256
+
+/** Fields by which other gateways let a body choose the destination or the credential. */
+const FORBIDDEN: ReadonlySet<string> = new Set([
+  'api_base',
+  'api_key',
+  'base_url',
+  'custom_host',
+  'extra_headers',
+  'fallbacks',
+])
+
+/** The `model` field. Throws `malformed_request` if it is not a non-empty string of at most 256 bytes. */
+export function modelOf(body: JsonObject): string {
+  const { model } = body
+  if (typeof model !== 'string' || model === '') refuse('model', 'must be a non-empty string')
+  return checkModelId(model)
+}
+
+/** The model id. Throws `malformed_request` if it has more than 256 bytes. */
+export function checkModelId(model: string): string {
+  if (model.length > MAX_MODEL_BYTES || Buffer.byteLength(model) > MAX_MODEL_BYTES) {
+    refuse('model', `must be at most ${MAX_MODEL_BYTES} bytes`)
+  }
+  return model
+}
+
+/** The `stream` field. Throws `malformed_request` if it is not a boolean. */
+export function streamOf(body: JsonObject): boolean {
+  return given(body.stream) ? boolean(body.stream, 'stream') : false
+}
+
+/**
+ * Throws for a field that would choose the upstream, and for `__proto__`, which cannot be stored in an
+ * object.
+ */
+export function refuseForbidden(key: string): void {
+  if (FORBIDDEN.has(key)) refuse(key, 'is not allowed: the gateway chooses the upstream')
+  if (key === '__proto__') refuse(key, 'is not the name of a field')
+}
