@@ -1,13 +1,12 @@
 /**
- * A row of the ledger as others read it: the columns of `sluice usage export`, which only grow at their
- * end. Knows no store and no file.
+ * The columns of `sluice usage export`, with their text for the documentation. New columns are added at the end.
  */
 import type { UsageRow } from './row.js'
 
-/** What a cell may hold; null is "not known", or "did not get that far". */
+/** The value of a cell; null is unknown, or not reached. */
 type Cell = string | number | boolean | null
 
-/** The columns, in order, with what each means for the documentation. */
+/** The columns, in order, with the documentation of each. */
 export const COLUMNS: readonly (readonly [
   name: string,
   means: string,
@@ -15,26 +14,26 @@ export const COLUMNS: readonly (readonly [
 ])[] = [
   ['request_id', 'The id of the response header `x-request-id`.', (row) => row.requestId],
   ['at', 'When the request arrived, UTC.', (row) => new Date(row.atMs).toISOString()],
-  ['duration_ms', 'From then to the making of this row.', (row) => row.durationMs],
-  ['account_id', 'Whose it was.', (row) => row.accountId],
-  ['key_id', 'The key it came with, or `playground`.', (row) => row.keyId],
+  ['duration_ms', 'From then to the making of this entry.', (row) => row.durationMs],
+  ['account_id', 'The account.', (row) => row.accountId],
+  ['key_id', "The key's id, or `playground`.", (row) => row.keyId],
   ['model_asked', 'As the client wrote it.', (row) => row.modelAsked],
   [
     'model_answered',
-    'What the upstream says it ran, else what it was asked for.',
+    'As the upstream reported it, else as it was requested.',
     (row) => row.modelAnswered,
   ],
-  ['model', 'What sums count it under.', (row) => row.model],
-  ['upstream', 'Empty where none was chosen.', (row) => row.upstream],
-  ['dialect', 'How the upstream was spoken to.', (row) => row.dialect],
+  ['model', 'The name of the model in sums.', (row) => row.model],
+  ['upstream', 'Empty if none was chosen.', (row) => row.upstream],
+  ['dialect', 'The dialect of the upstream.', (row) => row.dialect],
   ['attempts', 'Attempts, also those that reached no upstream.', (row) => row.attempts],
-  ['stream', 'Whether a stream was asked for.', (row) => row.stream],
-  ['status', 'The HTTP status; 499 where the client had left.', (row) => row.status],
+  ['stream', 'Whether a stream was requested.', (row) => row.stream],
+  ['status', 'The HTTP status; 499 if the client had left.', (row) => row.status],
   ['outcome', '`ok`, `lost`, or a kind of error.', (row) => row.outcome],
   ['finish_reason', 'Why the model stopped.', (row) => row.finish],
   ['source', '`reported`, `estimated` or `none`.', (row) => row.source],
-  ['input_tokens', 'Of the prompt, the cache’s included.', (row) => row.usage.input ?? null],
-  ['output_tokens', 'Of the answer, reasoning included.', (row) => row.usage.output ?? null],
+  ['input_tokens', 'Of the prompt, including cached tokens.', (row) => row.usage.input ?? null],
+  ['output_tokens', 'Of the reply, including reasoning.', (row) => row.usage.output ?? null],
   ['cache_read_tokens', 'Of the prompt, read from a cache.', (row) => row.usage.cacheRead ?? null],
   ['cache_write_tokens', 'Of the prompt, written to one.', (row) => row.usage.cacheWrite ?? null],
   [
@@ -42,7 +41,7 @@ export const COLUMNS: readonly (readonly [
     'Of those, to one of an hour.',
     (row) => row.usage.cacheWrite1h ?? null,
   ],
-  ['reasoning_tokens', 'Of the answer, spent on reasoning.', (row) => row.usage.reasoning ?? null],
+  ['reasoning_tokens', 'Of the reply, spent on reasoning.', (row) => row.usage.reasoning ?? null],
   [
     'cost_nano_usd',
     'Billionths of a US dollar; empty if a price is unknown.',
@@ -56,13 +55,13 @@ export const COLUMNS: readonly (readonly [
   ],
   [
     'losses',
-    'What translation could not carry, with spaces between.',
+    'Fields that translation could not represent, separated by spaces.',
     (row) => row.losses.join(' '),
   ],
-  ['generation', 'The configuration it ran with.', (row) => row.generation],
-  ['first_content_ms', 'Until the first content left.', (row) => row.hops.firstContent ?? null],
-  ['overhead_ms', 'What of its time was the gateway’s own.', (row) => row.hops.overhead ?? null],
-  ['ingress', 'The format that the client spoke.', (row) => row.ingress],
+  ['generation', 'The generation of the configuration.', (row) => row.generation],
+  ['first_content_ms', 'Until the first content was sent.', (row) => row.hops.firstContent ?? null],
+  ['overhead_ms', "The gateway's own share of the duration.", (row) => row.hops.overhead ?? null],
+  ['ingress', "The client's format.", (row) => row.ingress],
   [
     'error_message',
     'Why it failed or was refused, as the client saw it.',
@@ -78,7 +77,7 @@ export const COLUMNS: readonly (readonly [
   ['price_version', 'The prices that the cost was computed with.', (row) => row.priceVersion],
 ]
 
-/** Nine digits after the point, from the whole number: a float would round. */
+/** Nine digits after the point, computed from the whole number, because a float would round. */
 export function usd(nanoUsd: number | null): string | null {
   if (nanoUsd === null) return null
   const digits = String(nanoUsd).padStart(10, '0')
@@ -101,8 +100,8 @@ export function csvLine(row: UsageRow): string {
 }
 
 /**
- * A name that a client chose may begin like a formula, and spreadsheets run those: an apostrophe before
- * it makes it text (OWASP, "CSV injection").
+ * Spreadsheets run a cell that begins like a formula, and clients choose names: an apostrophe before the cell makes it text
+ * (OWASP, "CSV injection").
  */
 function csvCell(cell: Cell): string {
   if (cell === null) return ''
