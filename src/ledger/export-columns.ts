@@ -1,13 +1,12 @@
 /**
- * A row of the ledger as others read it: the columns of `sluice usage export`, which only grow at their
- * end. Knows no store and no file.
+ * The columns of `sluice usage export`, with their text for the documentation. New columns are added at the end.
  */
 import type { UsageRow } from './row.js'
 
-/** What a cell may hold; null is "not known", or "did not get that far". */
+/** The value of a cell; null is unknown, or not reached. */
 type Cell = string | number | boolean | null
 
-/** The columns, in order, with what each means for the documentation. */
+/** The columns, in order, with the documentation of each. */
 export const COLUMNS: readonly (readonly [
   name: string,
   means: string,
@@ -74,7 +73,7 @@ export const COLUMNS: readonly (readonly [
   ['price_version', 'The prices that the cost was computed with.', (row) => row.priceVersion],
 ]
 
-/** Nine digits after the point, from the whole number: a float would round. */
+/** Nine digits after the point, computed from the whole number, because a float would round. */
 export function usd(nanoUsd: number | null): string | null {
   if (nanoUsd === null) return null
   const digits = String(nanoUsd).padStart(10, '0')
@@ -97,8 +96,8 @@ export function csvLine(row: UsageRow): string {
 }
 
 /**
- * A name that a client chose may begin like a formula, and spreadsheets run those: an apostrophe before
- * it makes it text (OWASP, "CSV injection").
+ * Spreadsheets run a cell that begins like a formula, and clients choose names: an apostrophe before the cell makes it text
+ * (OWASP, "CSV injection").
  */
 function csvCell(cell: Cell): string {
   if (cell === null) return ''
