@@ -39,7 +39,7 @@ Suites:
 
 Options:
   --rounds N      rounds of each peer, alternating (codec 7, ledger 3, peers 3, route 7, the others 5)
-  --seconds N     seconds of each round of hedge (20), ledger (5), load, peers, route and splice (4), relay (5); of
+  --seconds N     seconds of each round of hedge (20), ledger (6), load, peers, route and splice (4), relay (5); of
                   hostile, the length of the run (60); of start, the idle time before memory is read (10); a round
                   of codec takes 0.2
   --streams N     concurrent streams of relay (400) and peers (100)

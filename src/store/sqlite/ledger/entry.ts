@@ -8,58 +8,82 @@ import { isOutcome } from '../../../error-cause.js'
 import { HOPS, isDialect, isSource } from '../../records/read-entry.js'
 import { numberIn, numberOrNull, textIn, textOrNull, type Row, type Value } from '../driver.js'
 
-/** Each column and its value, in the order of the table. */
-const COLUMNS: readonly (readonly [name: string, value: (row: UsageRow) => Value | undefined])[] = [
-  ['request_id', (row) => row.requestId],
-  ['at_ms', (row) => finite(row.atMs)],
-  ['duration_ms', (row) => finite(row.durationMs)],
-  ['account_id', (row) => row.accountId],
-  ['key_id', (row) => row.keyId],
-  ['model_asked', (row) => row.modelAsked],
-  ['model_answered', (row) => row.modelAnswered],
-  ['model', (row) => row.model],
-  ['upstream', (row) => row.upstream],
-  ['dialect', (row) => row.dialect],
-  ['attempts', (row) => row.attempts],
-  ['stream', (row) => (row.stream ? 1 : 0)],
-  ['status', (row) => row.status],
-  ['outcome', (row) => row.outcome],
-  ['finish_reason', (row) => row.finish],
-  ['source', (row) => row.source],
-  ['input_tokens', (row) => row.usage.input],
-  ['output_tokens', (row) => row.usage.output],
-  ['cache_read_tokens', (row) => row.usage.cacheRead],
-  ['cache_write_tokens', (row) => row.usage.cacheWrite],
-  ['cache_write_1h_tokens', (row) => row.usage.cacheWrite1h],
-  ['reasoning_tokens', (row) => row.usage.reasoning],
-  ['cost_nano_usd', (row) => row.costNanoUsd],
-  ['tokens_after_disconnect', (row) => row.tokensAfterDisconnect],
-  ['losses', (row) => (row.losses.length === 0 ? '[]' : JSON.stringify(row.losses))],
-  ['generation', (row) => row.generation],
-  ['first_content_ms', (row) => row.hops.firstContent],
-  ['overhead_ms', (row) => row.hops.overhead],
-  ['hops', (row) => hopsText(row.hops)],
-  ['ingress', (row) => row.ingress],
-  ['error_message', (row) => row.errorMessage],
-  ['"limit"', (row) => row.limit],
-  ['upstream_status', (row) => row.upstreamStatus],
-  ['upstream_request_id', (row) => row.upstreamRequestId],
-  ['attempted', (row) => row.attempted],
-  ['shadow_of', (row) => row.shadowOf],
-  ['labels', (row) => row.labels],
-  ['client_request_id', (row) => row.clientRequestId],
-  ['attempt_ms', (row) => (row.attemptMs === null ? null : JSON.stringify(row.attemptMs))],
-  ['retry_after_seconds', (row) => row.retryAfterSeconds],
-  ['price_version', (row) => row.priceVersion],
+const COLUMNS = [
+  ...[
+    'request_id',
+    'at_ms',
+    'duration_ms',
+    'account_id',
+    'key_id',
+    'model_asked',
+    'model_answered',
+  ],
+  ...['model', 'upstream', 'dialect', 'attempts', 'stream', 'status', 'outcome', 'finish_reason'],
+  ...['source', 'input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens'],
+  ...['cache_write_1h_tokens', 'reasoning_tokens', 'cost_nano_usd', 'tokens_after_disconnect'],
+  ...[
+    'losses',
+    'generation',
+    'first_content_ms',
+    'overhead_ms',
+    'hops',
+    'ingress',
+    'error_message',
+  ],
+  ...['"limit"', 'upstream_status', 'upstream_request_id', 'attempted', 'shadow_of', 'labels'],
+  ...['client_request_id', 'attempt_ms', 'retry_after_seconds', 'price_version'],
 ]
 
 /** Adds an entry unless its request has one; the parameters are `valuesOf`. */
-export const INSERT_ENTRY = `INSERT INTO ledger_entries (${COLUMNS.map(([name]) => name).join(', ')})
+export const INSERT_ENTRY = `INSERT INTO ledger_entries (${COLUMNS.join(', ')})
   VALUES (${COLUMNS.map(() => '?').join(', ')}) ON CONFLICT (request_id) DO NOTHING`
 
-/** The values of `INSERT_ENTRY`. */
+/** The values of `INSERT_ENTRY`, in the order of `COLUMNS`. */
 export function valuesOf(row: UsageRow): Value[] {
-  return COLUMNS.map(([, value]) => value(row) ?? null)
+  const { usage, losses, hops, attemptMs } = row
+  return [
+    row.requestId,
+    finite(row.atMs),
+    finite(row.durationMs),
+    row.accountId,
+    row.keyId,
+    row.modelAsked,
+    row.modelAnswered,
+    row.model,
+    row.upstream,
+    row.dialect,
+    row.attempts,
+    row.stream ? 1 : 0,
+    row.status,
+    row.outcome,
+    row.finish,
+    row.source,
+    usage.input ?? null,
+    usage.output ?? null,
+    usage.cacheRead ?? null,
+    usage.cacheWrite ?? null,
+    usage.cacheWrite1h ?? null,
+    usage.reasoning ?? null,
+    row.costNanoUsd,
+    row.tokensAfterDisconnect,
+    losses.length === 0 ? '[]' : JSON.stringify(losses),
+    row.generation,
+    hops.firstContent ?? null,
+    hops.overhead ?? null,
+    hopsText(hops),
+    row.ingress,
+    row.errorMessage,
+    row.limit,
+    row.upstreamStatus,
+    row.upstreamRequestId,
+    row.attempted,
+    row.shadowOf,
+    row.labels,
+    row.clientRequestId,
+    attemptMs === null ? null : JSON.stringify(attemptMs),
+    row.retryAfterSeconds,
+    row.priceVersion,
+  ]
 }
 
 /** SQLite stores NaN as NULL, which these columns do not allow. */
