@@ -243,12 +243,12 @@ export interface Ledger {
    * corrects the budgets of `reservation` on the day and month of the entry. A resolved result survives the death of
    * this process and of the engine.
    */
-  settle(row: UsageRow, reservation?: Reservation): Promise<SettleOutcome>
+  settle(entry: UsageRow, reservation?: Reservation): Promise<SettleOutcome>
   /**
    * As `settle`, for a request that holds nothing of a limit. A resolved result survives the death of this process,
    * and queries find it. An engine may move the entry to its final place later, with others.
    */
-  append(row: UsageRow): Promise<void>
+  append(entry: UsageRow): Promise<void>
   /** A request that a slice admitted has ended; called before its entry is written. Only engines with slices have it. */
   releaseSlots?(requestId: string): void
   /**

@@ -34,10 +34,10 @@ export function newSum(): SumCounters {
 }
 
 /** Adds an entry. */
-export function addToSum(sum: SumCounters, row: UsageRow): void {
-  const { usage, costNanoUsd, hops } = row
+export function addToSum(sum: SumCounters, entry: UsageRow): void {
+  const { usage, costNanoUsd, hops } = entry
   add(sum, REQUESTS, 1)
-  const cause = causeOf(row.outcome)
+  const cause = causeOf(entry.outcome)
   if (cause !== null) {
     add(sum, ERRORS, 1)
     add(sum, BY_CAUSE + CAUSES.indexOf(cause), 1)
@@ -48,8 +48,8 @@ export function addToSum(sum: SumCounters, row: UsageRow): void {
   add(sum, CACHE_WRITE, usage.cacheWrite)
   add(sum, REASONING, usage.reasoning)
   add(sum, COST, costNanoUsd ?? 0)
-  add(sum, UNPRICED, unpricedOf(row))
-  if (row.source === 'estimated') add(sum, ESTIMATED, 1)
+  add(sum, UNPRICED, unpricedOf(entry))
+  if (entry.source === 'estimated') add(sum, ESTIMATED, 1)
   if (hops.firstContent !== undefined) add(sum, HISTOGRAM + bucketOf(hops.firstContent), 1)
 }
 
@@ -73,9 +73,9 @@ function unpricedOf({ costNanoUsd, source }: UsageRow): 0 | 1 {
 /**
  * What an entry adds to each counter: index and count by turns, requests first.
  */
-export function countersOf(row: UsageRow): number[] {
+export function countersOf(entry: UsageRow): number[] {
   OF_ROW.fill(0)
-  addToSum(OF_ROW, row)
+  addToSum(OF_ROW, entry)
   const counters: number[] = []
   for (let index = 0; index < COUNTERS; index += 1) {
     const count = OF_ROW[index] ?? 0

@@ -29,14 +29,14 @@ export interface EntryFilter {
 }
 
 /** Whether the entry meets every condition. */
-export function matchesEntry(row: UsageRow, filter: EntryFilter): boolean {
+export function matchesEntry(entry: UsageRow, filter: EntryFilter): boolean {
   const { requestId, failed, cause, label, ...same } = filter
   return (
-    (requestId === undefined || row.requestId === requestId) &&
-    (failed === undefined || (row.outcome !== 'ok') === failed) &&
-    (cause === undefined || causeOf(row.outcome) === cause) &&
-    (label === undefined || (row.labels ?? '').split(' ').includes(label)) &&
-    COMPARED.every((name) => same[name] === undefined || row[name] === same[name])
+    (requestId === undefined || entry.requestId === requestId) &&
+    (failed === undefined || (entry.outcome !== 'ok') === failed) &&
+    (cause === undefined || causeOf(entry.outcome) === cause) &&
+    (label === undefined || (entry.labels ?? '').split(' ').includes(label)) &&
+    COMPARED.every((name) => same[name] === undefined || entry[name] === same[name])
   )
 }
 

@@ -1,5 +1,5 @@
 /**
- * Reads the text of a ledger row, as `write-entry.ts` writes it.
+ * Reads the text of a ledger entry, as `write-entry.ts` writes it.
  */
 import type { Usage } from '../../chat/usage.js'
 import { isOutcome } from '../../error-cause.js'
@@ -12,7 +12,7 @@ import {
 } from '../../ledger/row.js'
 import { VERSION } from './write-entry.js'
 
-/** The version before, which ends with `hops`; of those, and no other, rows are read. */
+/** The version before, which ends with `hops`; of those, and no other, entries are read. */
 const WITHOUT_EXPLANATION = 1
 
 type DialectName = NonNullable<UsageRow['dialect']>
@@ -59,7 +59,7 @@ const FIELDS = [
 type Field = (typeof FIELDS)[number]
 const PLACE = Object.fromEntries(FIELDS.map((name, at) => [name, at])) as Record<Field, number>
 
-/** In order; a new one goes to the end, where rows of before have none. */
+/** In order; a new one goes to the end, where entries of before have none. */
 const COUNTS = ['input', 'output', 'cacheRead', 'cacheWrite', 'reasoning', 'cacheWrite1h'] as const
 /** The stages of a request in their order, up to the end of its reply. */
 export const HOPS = [
@@ -125,7 +125,7 @@ function explanationIn(from: Fields): Pick<UsageRow, keyof typeof UNEXPLAINED> {
   }
 }
 
-/** The array of a row, asked field by field. */
+/** The array of an entry, read field by field. */
 class Fields {
   /** Has the members from `ingress` on. */
   readonly isExplained: boolean

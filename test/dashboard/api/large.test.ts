@@ -1,12 +1,13 @@
 /**
- * Goal: with 10,000 keys and a million requests, whatever a page asks for is answered within 300 ms.
- * Method: an embedded store with as much in it, and every GET of the API as the pages make it, three times; the
- * middle one counts. Here a twentieth of it, and a limit that a busy machine keeps; all of it, with a table:
+ * Goal: with 10,000 keys and a million entries, every request of the dashboard is answered within 300 ms.
+ * Method: an embedded store of that size, and every GET of the API with the ranges, groups and filters that pages use. Here
+ * with a small store, where the fastest of several repeats must be within the limit, so that a busy machine does not
+ * fail the test. All of it, with the median of five repeats and a table of the slowest:
  *
- *     SLUICE_KEYS=10000 SLUICE_ROWS=1000000 node build/test/dashboard/api/large.test.js
+ *     SLUICE_KEYS=10000 SLUICE_ROWS=1000000 TAP_TIMEOUT=900 node build/test/dashboard/api/large.test.js
  */
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { dashboardRoutes } from '../../../src/dashboard/server/routing/routes.js'
 import type { Services } from '../../../src/dashboard/server/services.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -18,56 +19,57 @@ const KEYS = Number(process.env['SLUICE_KEYS'] ?? 500)
 const ROWS = Number(process.env['SLUICE_ROWS'] ?? 5_000)
 const IS_WHOLE = ROWS >= 1_000_000
 const LIMIT_MS = IS_WHOLE ? 300 : 1_000
+/** Repeats of a request: exactly so many of the whole form, at most so many of the small one. */
+const REPEATS = IS_WHOLE ? 5 : 20
+const SLOWEST = 20
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** What the pages ask for, with every range and grouping that they offer. */
-function questions(nowMs: number, keyId: string, requestId: string): string[] {
-  const hour = (Math.floor(nowMs / HOUR_MS) + 1) * HOUR_MS
-  const day = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS
-  const usage = (by: 'hour' | 'day', days: number, more = ''): string => {
-    const toMs = by === 'hour' ? hour : day
-    return `/usage?by=${by}&fromMs=${toMs - days * DAY_MS}&toMs=${toMs}${more}`
+/** Sums over time: every range and grouping of the pages. */
+function usagePaths(nowMs: number, keyId: string): string[] {
+  const usage = (by: 'hour' | 'day', hours: number): string => {
+    const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
+    const toMs = (Math.floor(nowMs / stepMs) + 1) * stepMs
+    return `/usage?by=${by}&fromMs=${toMs - hours * HOUR_MS}&toMs=${toMs}`
   }
-  const spans = [
-    usage('hour', 1),
-    usage('hour', 7),
-    usage('hour', 31),
-    usage('day', 30),
-    usage('day', 90),
+  const ranges = [
+    ...[1, 24, 7 * 24, 31 * 24].map((hours) => usage('hour', hours)),
+    ...[1, 7, 30, 90].map((days) => usage('day', days * 24)),
   ]
   const groups = ['', '&group=model', '&group=key', '&group=key&model=gpt-5.4', `&keyId=${keyId}`]
+  return ranges.flatMap((range) =>
+    groups.flatMap((group) => [range + group, `${range}${group}&account=all`]),
+  )
+}
+
+/** Pages of entries: each filter, with ranges of time and pages far back. */
+function entryPaths(nowMs: number, keyId: string, requestId: string): string[] {
+  const filters = [
+    ...['', 'outcome=failed', 'outcome=ok', 'cause=provider', 'status=200', 'status=429'],
+    ...['upstream=openai', 'upstream=nothing', 'modelAsked=nothing', 'model=gpt-5.4'],
+    ...[`keyId=${keyId}`, `keyId=${keyId}&status=502`, 'ingress=messages', 'label=team=web'],
+    ...['clientRequestId=nothing', 'anyId=nothing', `requestId=${requestId}`],
+  ]
+  const places = [
+    ...['', `&fromMs=${nowMs - DAY_MS}`, `&toMs=${nowMs - 20 * DAY_MS}`],
+    `&after=${nowMs - 25 * DAY_MS}_request_5`,
+  ]
+  return filters.flatMap((filter) =>
+    places.flatMap((place) => {
+      const path = `/requests?limit=50&${filter}${place}`.replace('&&', '&')
+      return [path, `${path}&account=all`]
+    }),
+  )
+}
+
+/** Every other GET of the API. */
+function otherPaths(requestId: string): string[] {
   return [
-    ...['/session', '/plans', '/limits', '/live', '/live?account=all'],
-    ...spans.flatMap((span) => groups.map((group) => span + group)),
-    ...['&group=model', '&group=key'].map((group) => usage('day', 30, `&account=all${group}`)),
+    ...['/session', '/plans', '/limits', '/live', '/live?account=all', '/models'],
     ...['/keys?limit=200', '/keys?limit=200&state=all', '/keys?limit=200&search=77'],
-    ...[
-      '/requests?limit=50',
-      '/requests?limit=50&outcome=failed',
-      '/requests?limit=50&account=all',
-    ],
-    ...[`/requests?limit=50&keyId=${keyId}`, '/requests?limit=50&model=gpt-5.4'],
-    ...[
-      'status=429',
-      'status=200',
-      'upstream=nobody',
-      'modelAsked=nothing',
-      `requestId=${requestId}`,
-    ]
-      .flatMap((filter) => [filter, `${filter}&account=all`])
-      .map((filter) => `/requests?limit=50&${filter}`),
-    ...[`/requests/${requestId}`, '/models', '/models/explain?model=gpt-5.4'],
-    ...[
-      '/operations',
-      '/providers',
-      '/configuration',
-      '/configuration/1',
-      '/accounts',
-      '/accounts?search=team-7',
-      '/audit',
-      '/audit?account=all',
-    ],
+    ...[`/requests/${requestId}`, '/models/explain?model=gpt-5.4', '/operations', '/providers'],
+    ...['/configuration', '/configuration/1', '/accounts', '/accounts?search=team-7'],
+    ...['/audit', '/audit?account=all'],
   ]
 }
 
@@ -83,26 +85,41 @@ void t.test('every page of a large store', { timeout: 3_600_000 }, async (t) => 
   await until(() => {
     if (program.child.exitCode !== null) throw new Error(`it ended: ${program.err()}`)
     return port() !== undefined
-  })
+  }, 60_000)
   const browser = new Browser(`http://127.0.0.1:${String(port())}`)
   t.equal((await browser.signIn(LOGIN.email, LOGIN.password)).status, 200)
-  const asked = questions(nowMs, keyId, 'request_7')
-  const paths = new Set(
-    asked.map((path) => path.replace(/\/(?:request_7|1)(?=\?|$)/, '/{id}').replace(/\?.*/, '')),
+  const paths = [
+    ...otherPaths('request_7'),
+    ...usagePaths(nowMs, keyId),
+    ...entryPaths(nowMs, keyId, 'request_7'),
+  ]
+  const routes = new Set(
+    paths.map((path) => path.replace(/\/(?:request_7|1)(?=\?|$)/, '/{id}').replace(/\?.*/, '')),
   )
   for (const { method, path } of dashboardRoutes({} as Services)) {
-    // A file of requests takes as long as it is long.
-    if (method === 'GET' && path !== '/requests.csv') t.ok(paths.has(path), `${path} is asked for`)
+    // A file of all requests has no time limit.
+    if (method === 'GET' && path !== '/requests.csv') t.ok(routes.has(path), `${path} is tested`)
   }
-  for (const path of asked) {
-    const times: number[] = []
-    for (let round = 0; round < 3; round += 1) {
-      const began = performance.now()
-      const { status } = await browser.get(path)
-      times.push(performance.now() - began)
-      if (status !== 200) t.fail(`${path} answered ${status}`)
-    }
-    const [, middle = 0] = times.sort((a, b) => a - b)
-    t.ok(middle <= LIMIT_MS, `${Math.round(middle)} ms ${path.replace(/=\d{13}/g, '=…')}`)
+  const measured: { readonly ms: number; readonly path: string }[] = []
+  for (const path of paths) measured.push({ path, ms: await timeOf(t, browser, path) })
+  for (const { path, ms } of measured) if (ms > LIMIT_MS) t.fail(`${Math.round(ms)} ms ${path}`)
+  if (!IS_WHOLE) return
+  for (const { path, ms } of measured.sort((a, b) => b.ms - a.ms).slice(0, SLOWEST)) {
+    t.comment(`FIGURES ${Math.round(ms)} ms ${path.replace(/=\d{13}/g, '=…')}`)
   }
 })
+
+/** The median of the whole form; of the small one the first time within the limit, or the shortest. */
+async function timeOf(t: Test, browser: Browser, path: string): Promise<number> {
+  const times: number[] = []
+  for (let repeat = 0; repeat < REPEATS; repeat += 1) {
+    const began = performance.now()
+    const { status } = await browser.get(path)
+    const ms = performance.now() - began
+    if (status !== 200) t.fail(`${path} answered ${status}`)
+    if (!IS_WHOLE && ms <= LIMIT_MS) return ms
+    times.push(ms)
+  }
+  times.sort((a, b) => a - b)
+  return times[IS_WHOLE ? REPEATS >> 1 : 0] ?? 0
+}

@@ -75,9 +75,9 @@ export class RedisAuditTrail implements AuditTrail {
     const first = after === null ? `[${start}\uffff` : `(${start}${after}`
     const index = accountId === null ? IDS : OWNERS
     const range = [index, first, `[${start}`, 'LIMIT', 0, limit]
-    const places = listOf(await this.engine.admin.send(what, 'zrevrangebylex', range)).map(String)
-    if (places.length === 0) return []
-    const ids = places.map((place) => place.slice(start.length))
+    const members = listOf(await this.engine.admin.send(what, 'zrevrangebylex', range)).map(String)
+    if (members.length === 0) return []
+    const ids = members.map((member) => member.slice(start.length))
     const texts = listOf(await this.engine.admin.send(what, 'hmget', [TEXTS, ...ids]))
     return texts.map((text) => {
       if (typeof text !== 'string')
@@ -102,8 +102,8 @@ export class RedisAuditTrail implements AuditTrail {
   private async forget(accountId: string, ids: readonly string[]): Promise<void> {
     const what = 'deleting an announcement'
     await this.engine.admin.send(what, 'hdel', [pendingAuditKey(accountId), ...ids])
-    const places = ids.map((id) => announcement(accountId, id))
-    await this.engine.admin.send(what, 'zrem', [ANNOUNCED, ...places])
+    const members = ids.map((id) => announcement(accountId, id))
+    await this.engine.admin.send(what, 'zrem', [ANNOUNCED, ...members])
   }
 
   private async collectAll(what: string): Promise<void> {

@@ -16,7 +16,7 @@ const PREFIX = 'sluice:'
 export const STORE_KEY = `${PREFIX}store`
 /** Written and read to check that the store works. */
 export const PROBE_KEY = `${PREFIX}probe`
-/** The accounts in order of creation, and the last place given. */
+/** The accounts in order of creation, and the last position. */
 export const ORDER_KEYS = [`${PREFIX}{accounts}:order`, `${PREFIX}{accounts}:last`] as const
 
 /** All of an account but the order of its keys. */
@@ -29,7 +29,7 @@ export function pendingAuditKey(id: string): string {
   return `${PREFIX}{${id}}:told`
 }
 
-/** The digests of an account's keys by their place in the order of creation. */
+/** The digests of an account's keys by their position in the order of creation. */
 export function orderKey(id: string): string {
   return `${PREFIX}{${id}}:key-order`
 }

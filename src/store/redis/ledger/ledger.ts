@@ -28,7 +28,8 @@ import { parseSharedHolds } from '../limits/encode-demands.js'
 import * as scripts from './scripts.js'
 import type { RedisEngine } from '../connection/engine.js'
 import type { RedisLink } from '../connection/link.js'
-import type { Argument, Script } from '../connection/script.js'
+import type { Argument } from '../connection/script.js'
+import { groupBy } from '../group-by.js'
 import { listOf } from '../keys/read-records.js'
 import { Settlement } from './settlement.js'
 import { SliceReporter } from '../limits/slice-reporter.js'
@@ -65,9 +66,9 @@ export class RedisLedger implements Ledger {
   private attempts = 0
 
   /** `nowMs` replaces the server's clock. */
-  constructor({ address: place, ledger, admin }: RedisEngine, nowMs: (() => number) | undefined) {
+  constructor({ address, ledger, admin }: RedisEngine, nowMs: (() => number) | undefined) {
     this.link = ledger
-    this.names = new LedgerKeys(place.kind === 'cluster')
+    this.names = new LedgerKeys(address.kind === 'cluster')
     this.clock = nowMs ?? (() => '')
     // Queries may take longer.
     this.reports = admin
@@ -102,12 +103,14 @@ export class RedisLedger implements Ledger {
     this.slices.releaseSlots(requestId)
   }
 
-  async append(row: UsageRow): Promise<void> {
-    await this.settle(row)
+  async append(entry: UsageRow): Promise<void> {
+    await this.settle(entry)
   }
 
-  async settle(row: UsageRow, reservation?: Reservation): Promise<SettleOutcome> {
-    return (await this.settled(row, writeEntry(row), false, reservation)) ? 'settled' : 'already'
+  async settle(entry: UsageRow, reservation?: Reservation): Promise<SettleOutcome> {
+    return (await this.settled(entry, writeEntry(entry), false, reservation))
+      ? 'settled'
+      : 'already'
   }
 
   raise(accountId: string, demands: Raise['demands']): Promise<Raise | null> {
@@ -124,19 +127,20 @@ export class RedisLedger implements Ledger {
     leaseMs: number,
   ): Promise<void> {
     const what = 'renewing reservations'
-    const byAccount = new Map<string, string[]>()
-    for (const { requestId, accountId } of requests) {
-      const known = byAccount.get(accountId)
-      if (known === undefined) byAccount.set(accountId, [requestId])
-      else known.push(requestId)
-    }
-    if (byAccount.size === 0) await this.link.opened()
-    for (const [accountId, ids] of byAccount) {
-      for (let from = 0; from < ids.length; from += MAX_RENEWED) {
-        const places = ids.slice(from, from + MAX_RENEWED)
-        const args = places.flatMap((id) => [id, leaseMember(accountId, id)])
+    if (requests.length === 0) await this.link.opened()
+    for (const [accountId, own] of groupBy(requests, (request) => request.accountId)) {
+      for (let from = 0; from < own.length; from += MAX_RENEWED) {
+        const batch = own.slice(from, from + MAX_RENEWED)
+        const args = batch.flatMap(({ requestId }) => [
+          requestId,
+          leaseMember(accountId, requestId),
+        ])
         const keys = [this.names.reservations(accountId), this.names.ends(accountId)]
-        const answer = await this.run(what, scripts.RENEW, keys, [this.clock(), leaseMs, ...args])
+        const answer = await this.link.run(what, scripts.RENEW, keys, [
+          this.clock(),
+          leaseMs,
+          ...args,
+        ])
         for (const text of listOf(answer)) await this.renewShared(what, text, leaseMs)
       }
     }
@@ -150,8 +154,8 @@ export class RedisLedger implements Ledger {
       for (;;) {
         const args = [this.clock(), MAX_EXPIRED, overdueMs]
         const ends = [this.names.ends(account)]
-        const due = listOf(await this.run(what, scripts.LIST_EXPIRED, ends, args)).map(String)
-        const done = await Promise.all(due.map((place) => this.settleDue(what, place)))
+        const due = listOf(await this.link.run(what, scripts.LIST_EXPIRED, ends, args)).map(String)
+        const done = await Promise.all(due.map((member) => this.settleDue(what, member)))
         count += done.filter(Boolean).length
         // Reservations that could not be settled are still expired: trying again at once would not end.
         if (due.length < MAX_EXPIRED || !done.includes(true)) break
@@ -173,7 +177,7 @@ export class RedisLedger implements Ledger {
   }
 
   entry(accountId: string | null, requestId: string): Promise<UsageRow | null> {
-    return this.usage.row(accountId, requestId)
+    return this.usage.entry(accountId, requestId)
   }
 
   export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
@@ -219,45 +223,36 @@ export class RedisLedger implements Ledger {
     return this.sliceReporter.end()
   }
 
-  private run(
-    what: string,
-    text: Script,
-    keys: readonly string[],
-    args: readonly Argument[],
-  ): Promise<unknown> {
-    return this.link.run(what, text, keys, args)
-  }
-
   private async settled(
-    row: UsageRow,
+    entry: UsageRow,
     text: string,
     isDue: boolean,
     reservation?: Reservation,
   ): Promise<boolean> {
     const what = 'settling a request'
-    const { accountId, requestId } = row
-    assertNames(what, requestId, accountId, row.keyId, row.model)
+    const { accountId, requestId } = entry
+    assertNames(what, requestId, accountId, entry.keyId, entry.model)
     if (!this.listed.has(accountId)) await this.list(what, accountId)
-    return this.settlement.settle(row, text, isDue, reservation)
+    return this.settlement.settle(entry, text, isDue, reservation)
   }
 
-  private async settleDue(what: string, place: string): Promise<boolean> {
-    const [accountId = '', requestId = ''] = place.split('\0')
+  private async settleDue(what: string, member: string): Promise<boolean> {
+    const [accountId = '', requestId = ''] = member.split('\0')
     const key = this.names.reservations(accountId)
     const text = await this.link.send(what, 'hget', [key, requestId])
     if (typeof text !== 'string') {
-      await this.link.send(what, 'zrem', [this.names.ends(accountId), place])
+      await this.link.send(what, 'zrem', [this.names.ends(accountId), member])
       return false
     }
-    const row = text.slice(text.lastIndexOf('\n') + 1)
-    return this.settled(readEntry(row), row, true)
+    const entry = text.slice(text.lastIndexOf('\n') + 1)
+    return this.settled(readEntry(entry), entry, true)
   }
 
   private async renewShared(what: string, text: unknown, leaseMs: number): Promise<void> {
     for (const [, , holds] of parseSharedHolds(text)) {
       for (const [kind, key, , , member] of holds) {
         if (kind !== 'concurrent') continue
-        await this.run(what, scripts.RENEW_SHARED, [key], [this.clock(), leaseMs, member])
+        await this.link.run(what, scripts.RENEW_SHARED, [key], [this.clock(), leaseMs, member])
       }
     }
   }

@@ -4,6 +4,7 @@
 import type { UsageSum } from '../../ledger.js'
 import type { LedgerKeys } from './key-names.js'
 import { loadScript, type Argument } from '../connection/script.js'
+import { groupBy } from '../group-by.js'
 import type { RedisLink } from '../connection/link.js'
 import { numberedCounters } from '../../records/count-usage.js'
 
@@ -23,13 +24,7 @@ export async function putSums(
   lastUse: ReadonlyMap<string, number>,
 ): Promise<void> {
   const what = 'putting sums'
-  const buckets = new Map<string, UsageSum[]>()
-  for (const sum of sums) {
-    const name = `${sum.startMs} ${sum.accountId}`
-    const bucket = buckets.get(name)
-    if (bucket === undefined) buckets.set(name, [sum])
-    else bucket.push(sum)
-  }
+  const buckets = groupBy(sums, ({ startMs, accountId }) => `${startMs} ${accountId}`)
   for (const bucket of buckets.values()) {
     for (let from = 0; from < bucket.length; from += PUT_AT_ONCE) {
       const some = bucket.slice(from, from + PUT_AT_ONCE)
@@ -48,5 +43,5 @@ export async function putSums(
 
 function countersOf(sum: UsageSum): Argument[] {
   const prefix = `${sum.keyId}\0${sum.model}\0`
-  return numberedCounters(sum).flatMap(([place, count]) => [`${prefix}${place}`, count])
+  return numberedCounters(sum).flatMap(([index, count]) => [`${prefix}${index}`, count])
 }

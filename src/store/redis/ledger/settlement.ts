@@ -27,7 +27,7 @@ const [ALREADY, SETTLED] = [0, 1]
 
 /** An entry that waits for its command. */
 interface PendingSettlement extends SliceRequest {
-  readonly row: UsageRow
+  readonly entry: UsageRow
   readonly reservation: Reservation | undefined
   /** As `SETTLE` parses it. */
   readonly text: string
@@ -53,7 +53,9 @@ export class Settlement {
 
   constructor(options: SettlementOptions) {
     this.options = options
-    this.batches = new Batches(MAX_SETTLEMENTS, options.names.isCluster, (rows) => this.send(rows))
+    this.batches = new Batches(MAX_SETTLEMENTS, options.names.isCluster, (entries) =>
+      this.send(entries),
+    )
   }
 
   /**
@@ -61,85 +63,85 @@ export class Settlement {
    * entry's record.
    */
   settle(
-    row: UsageRow,
+    entry: UsageRow,
     rowText: string,
     isDue: boolean,
     reservation: Reservation | undefined,
   ): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const { isCluster } = this.options.names
-      const { accountId } = row
+      const { accountId } = entry
       const demands = reservation?.demands ?? []
       const holds = unreservedHolds(accountId, reservation, ({ shared }) => !isCluster || !shared)
-      const text = `${encodeSettlement(row, isDue, reservation)}\0${holds}\n${rowText}`
-      const waiting = { row, reservation, accountId, demands, text, resolve, reject }
+      const text = `${encodeSettlement(entry, isDue, reservation)}\0${holds}\n${rowText}`
+      const waiting = { entry, reservation, accountId, demands, text, resolve, reject }
       this.batches.add(isCluster ? accountId : '', waiting)
     })
   }
 
-  private async send(rows: readonly PendingSettlement[]): Promise<void> {
+  private async send(entries: readonly PendingSettlement[]): Promise<void> {
     const { link, names, clock, processName, slices } = this.options
-    const accountId = rows[0]?.row.accountId ?? ''
+    const accountId = entries[0]?.entry.accountId ?? ''
     const reportedAtMs = performance.now()
-    const reports = slices.reportsFor(rows, reportedAtMs)
-    const keys = names.isCluster ? keysOf(names, rows) : [names.reservations(accountId)]
+    const reports = slices.reportsFor(entries, reportedAtMs)
+    const keys = names.isCluster ? keysOf(names, entries) : [names.reservations(accountId)]
     const fixed = [names.ids(accountId), names.ends(accountId), names.allOrder ?? '']
     const args: Argument[] = [clock(), processName, JSON.stringify(reports), ...fixed]
-    for (const { text } of rows) args.push(text)
+    for (const { text } of entries) args.push(text)
     try {
       const [text, ...more] = listOf(await link.run(WHAT, SETTLE, keys, args))
       const numbers = parseNumbers(text)
       slices.applyReplies(reports, numbers, reportedAtMs, performance.now())
-      for (const [at, waiting] of rows.entries()) {
-        const place = more.length === 0 ? -1 : more.indexOf(at + 1)
+      for (const [at, waiting] of entries.entries()) {
+        const position = more.length === 0 ? -1 : more.indexOf(at + 1)
         const code = numbers[NUMBERS_PER_SLICE * reports.length + at]
-        this.answer(waiting, code, place < 0 ? null : more[place + 1])
+        this.answer(waiting, code, position < 0 ? null : more[position + 1])
       }
     } catch (error) {
-      for (const { reject } of rows) reject(error)
+      for (const { reject } of entries) reject(error)
     }
   }
 
   private answer(waiting: PendingSettlement, outcome: number | undefined, what: unknown): void {
-    const { row, reservation, resolve, reject } = waiting
+    const { entry, reservation, resolve, reject } = waiting
     if (outcome === ALREADY) resolve(false)
     else if (outcome !== SETTLED) {
       const reason = typeof what === 'string' ? what : 'no result'
       reject(unavailable(`${WHAT} failed`, new Error(reason)))
     } else if (!this.options.names.isCluster) resolve(true)
-    else this.releaseShared(row, reservation, what).then(() => resolve(true), reject)
+    else this.releaseShared(entry, reservation, what).then(() => resolve(true), reject)
   }
 
   /** Corrects limits in other slots of a Cluster. */
   private async releaseShared(
-    row: UsageRow,
+    entry: UsageRow,
     reservation: Reservation | undefined,
     reserved: unknown,
   ): Promise<void> {
     const { link, clock } = this.options
-    const used = usedTokens(row) ?? ''
+    const used = usedTokens(entry) ?? ''
     for (const [slot, [day, month], holds] of parseSharedHolds(reserved)) {
-      const args = [clock(), JSON.stringify(holds), day, month, used, chargedNanoUsd(row) ?? '']
+      const args = [clock(), JSON.stringify(holds), day, month, used, chargedNanoUsd(entry) ?? '']
       await link.run(WHAT, RELEASE_SHARED, [`${slot}:none`], args)
     }
     if (reserved !== null || reservation?.takenFrom !== 'nothing') return
-    const day = Math.floor(row.atMs / BUCKET_MS.day)
-    const date = new Date(row.atMs)
+    const day = Math.floor(entry.atMs / BUCKET_MS.day)
+    const date = new Date(entry.atMs)
     const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()
     for (const demand of reservation.demands) {
       if (!demand.shared || !isBudget(demand)) continue
-      const holds = unreservedHolds(row.accountId, reservation, (each) => each === demand)
-      const args = [clock(), holds, day, month, '', unreservedCost(row, reservation)]
-      await link.run(WHAT, RELEASE_SHARED, [`${slotPrefix(row.accountId, demand)}:none`], args)
+      const holds = unreservedHolds(entry.accountId, reservation, (each) => each === demand)
+      const args = [clock(), holds, day, month, '', unreservedCost(entry, reservation)]
+      await link.run(WHAT, RELEASE_SHARED, [`${slotPrefix(entry.accountId, demand)}:none`], args)
     }
   }
 }
 
 /** The keys that the script accesses: a Cluster needs them while it moves the slot. */
-function keysOf(names: LedgerKeys, rows: readonly PendingSettlement[]): string[] {
+function keysOf(names: LedgerKeys, entries: readonly PendingSettlement[]): string[] {
   const keys = new Set<string>()
-  for (const { row, accountId, demands } of rows) {
-    const { atMs } = row
+  for (const { entry, accountId, demands } of entries) {
+    const { atMs } = entry
     for (const demand of demands) {
       const name = names.slice(accountId, demand)
       if (name !== null) keys.add(name)
@@ -157,15 +159,15 @@ function keysOf(names: LedgerKeys, rows: readonly PendingSettlement[]): string[]
 
 /** An entry as `SETTLE` parses it, without the holds and the record. */
 function encodeSettlement(
-  row: UsageRow,
+  entry: UsageRow,
   isDue: boolean,
   reservation: Reservation | undefined,
 ): string {
-  const { accountId, requestId, keyId, model, atMs } = row
+  const { accountId, requestId, keyId, model, atMs } = entry
   return (
     `${accountId}\0${requestId}\0${keyId}\0${model}\0${timePrefix(atMs)}\0${Math.floor(atMs)}\0` +
-    `${usedTokens(row) ?? ''}\0${chargedNanoUsd(row) ?? ''}\0${unreservedCost(row, reservation)}\0` +
-    `${countersOf(row).join(' ')}\0${isDue ? 'due' : ''}`
+    `${usedTokens(entry) ?? ''}\0${chargedNanoUsd(entry) ?? ''}\0${unreservedCost(entry, reservation)}\0` +
+    `${countersOf(entry).join(' ')}\0${isDue ? 'due' : ''}`
   )
 }
 
@@ -187,8 +189,8 @@ function unreservedHolds(
 }
 
 /** The cost to charge without a reservation; if it is unknown, what a reservation would have held. */
-function unreservedCost(row: UsageRow, reservation: Reservation | undefined): number | '' {
-  const charged = chargedNanoUsd(row)
+function unreservedCost(entry: UsageRow, reservation: Reservation | undefined): number | '' {
+  const charged = chargedNanoUsd(entry)
   if (charged !== null) return charged
   const budget = reservation?.demands.find(isBudget)
   return budget === undefined || reservation?.takenFrom !== 'nothing' ? '' : amountsOf(budget).cost

@@ -23,6 +23,7 @@ import {
 } from './key-names.js'
 import { DELETE_ENTRIES, READ_ENTRIES } from './scripts.js'
 import type { RedisLink } from '../connection/link.js'
+import { groupBy } from '../group-by.js'
 import { parseRecord, listOf } from '../keys/read-records.js'
 import { selectSums, byCost, useByKey } from '../../records/group-sums.js'
 import { readEntry } from '../../records/read-entry.js'
@@ -56,17 +57,17 @@ export class RedisUsage {
     return listOf(await this.link.send('listing accounts', 'smembers', [ACCOUNTS])).map(String)
   }
 
-  async row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
-    const what = 'reading a row'
+  async entry(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+    const what = 'reading an entry'
     const everyone = this.names.isCluster ? await this.accounts() : ['']
     const asked = this.names.isCluster && accountId !== null ? [accountId] : everyone
     for (const account of asked) {
-      const place = await this.link.send(what, 'hget', [this.names.ids(account), requestId])
-      if (typeof place !== 'string') continue
-      const owner = place.slice(place.indexOf(' ') + 1)
+      const location = await this.link.send(what, 'hget', [this.names.ids(account), requestId])
+      if (typeof location !== 'string') continue
+      const owner = location.slice(location.indexOf(' ') + 1)
       if (accountId !== null && owner !== accountId) return null
-      const [row] = await this.read(what, owner, [requestId])
-      return row ?? null
+      const [entry] = await this.read(what, owner, [requestId])
+      return entry ?? null
     }
     return null
   }
@@ -75,20 +76,20 @@ export class RedisUsage {
     const { accountId, fromMs = 0, toMs, after, limit, ...filter } = query
     const newest = toMs === undefined ? AFTER_ALL : timePrefix(Math.max(0, toMs))
     const oldest = `[${timePrefix(fromMs)}`
-    const rows: UsageRow[] = []
+    const entries: UsageRow[] = []
     let from = after === null || after >= newest ? newest : after
     for (let lookedAt = 0; lookedAt < MAX_SCANNED;) {
       const names = await this.order(accountId, `(${from}`, oldest, true)
-      const found = await this.readAll('reading rows', names)
-      for (const [at, row] of found.entries()) {
-        if (rows.length === limit) return { entries: rows, next: from }
+      const found = await this.readAll('reading entries', names)
+      for (const [at, entry] of found.entries()) {
+        if (entries.length === limit) return { entries: entries, next: from }
         from = names[at]?.name ?? from
-        if (row !== null && matchesEntry(row, filter)) rows.push(row)
+        if (entry !== null && matchesEntry(entry, filter)) entries.push(entry)
       }
-      if (names.length < BATCH) return { entries: rows, next: null }
+      if (names.length < BATCH) return { entries: entries, next: null }
       lookedAt += names.length
     }
-    return { entries: rows, next: from }
+    return { entries: entries, next: from }
   }
 
   async *export(sinceMs: number): AsyncGenerator<readonly UsageRow[]> {
@@ -99,9 +100,9 @@ export class RedisUsage {
       if (last === undefined) return
       // After the entry and its account's name, which follows it in the index of all accounts.
       from = `(${last.name}\0${AFTER_ALL}`
-      const found = await this.readAll('exporting rows', names)
-      const rows = found.filter((row) => row !== null)
-      if (rows.length > 0) yield rows
+      const found = await this.readAll('exporting entries', names)
+      const entries = found.filter((entry) => entry !== null)
+      if (entries.length > 0) yield entries
     }
   }
 
@@ -166,7 +167,7 @@ export class RedisUsage {
   }
 
   private async pruneRows(account: string, beforeMs: number): Promise<number> {
-    const what = 'pruning rows'
+    const what = 'pruning entries'
     const order = this.names.order(account)
     const keys = [this.names.entries(account), this.names.ids(account), order]
     for (let count = 0; ;) {
@@ -200,7 +201,7 @@ export class RedisUsage {
     const command = isDown ? 'zrevrangebylex' : 'zrangebylex'
     const all = accountId === null ? this.names.allOrder : null
     if (all !== null) {
-      const found = await this.link.send('reading rows', command, [
+      const found = await this.link.send('reading entries', command, [
         all,
         from,
         to,
@@ -208,8 +209,8 @@ export class RedisUsage {
         0,
         BATCH,
       ])
-      return listOf(found).map((place) => {
-        const [name = '', owner = ''] = String(place).split('\0')
+      return listOf(found).map((member) => {
+        const [name = '', owner = ''] = String(member).split('\0')
         return { name, accountId: owner }
       })
     }
@@ -217,7 +218,7 @@ export class RedisUsage {
     const found = await Promise.all(
       accounts.map(async (account): Promise<IndexedEntry[]> => {
         const range = [this.names.order(account), from, to, 'LIMIT', 0, BATCH]
-        const names = listOf(await this.link.send('reading rows', command, range))
+        const names = listOf(await this.link.send('reading entries', command, range))
         return names.map((name) => ({ name: String(name), accountId: account }))
       }),
     )
@@ -233,21 +234,16 @@ export class RedisUsage {
     what: string,
     names: readonly IndexedEntry[],
   ): Promise<(UsageRow | null)[]> {
-    const byAccount = new Map<string, number[]>()
-    names.forEach(({ accountId }, at) => {
-      const known = byAccount.get(accountId)
-      if (known === undefined) byAccount.set(accountId, [at])
-      else known.push(at)
-    })
-    const rows: (UsageRow | null)[] = names.map(() => null)
+    const byAccount = groupBy(names.keys(), (at) => names[at]?.accountId ?? '')
+    const entries: (UsageRow | null)[] = names.map(() => null)
     await Promise.all(
-      Array.from(byAccount, async ([accountId, places]) => {
-        const ids = places.map((at) => requestIdIn(names[at]?.name ?? ''))
+      Array.from(byAccount, async ([accountId, positions]) => {
+        const ids = positions.map((at) => requestIdIn(names[at]?.name ?? ''))
         const found = await this.read(what, accountId, ids)
-        found.forEach((row, at) => (rows[places[at] ?? 0] = row))
+        found.forEach((entry, at) => (entries[positions[at] ?? 0] = entry))
       }),
     )
-    return rows
+    return entries
   }
 
   private async read(
@@ -260,9 +256,9 @@ export class RedisUsage {
     return ids.map((id, at) => {
       const text = texts[at]
       if (typeof text !== 'string') return null
-      const row = parseRecord(what, `row '${id}'`, () => readEntry(text))
-      if (row.accountId === accountId) return row
-      throw unavailable(`${what} failed`, damaged(`row '${id}'`, 'it belongs to another account'))
+      const entry = parseRecord(what, `entry '${id}'`, () => readEntry(text))
+      if (entry.accountId === accountId) return entry
+      throw unavailable(`${what} failed`, damaged(`entry '${id}'`, 'it belongs to another account'))
     })
   }
 

@@ -37,7 +37,7 @@ export interface SlotRequest {
   /** Its holds in other slots of a Cluster, as JSON. */
   readonly shared: string
   /** The record of the entry to write if the reservation expires. */
-  readonly row: string
+  readonly entry: string
 }
 
 /** The decision of a slot. */
@@ -59,8 +59,8 @@ export function slotRequestOf(
 ): SlotRequest {
   const slot = accountPrefix(accountId)
   const { atMs } = unsettled
-  const row = writeEntry(unsettled)
-  return { slot, what, accountId, requestId, leaseMs, atMs, demands, member, shared, row }
+  const entry = writeEntry(unsettled)
+  return { slot, what, accountId, requestId, leaseMs, atMs, demands, member, shared, entry }
 }
 
 /** A request that waits for its command. */
@@ -127,9 +127,9 @@ export class AdmissionBatches {
 
 /** A request as `ADMIT` parses it; from the holds on it is the text of the reservation. */
 function encodeRequest(question: SlotRequest): string {
-  const { what, accountId, requestId, leaseMs, atMs, demands, member, shared, row } = question
+  const { what, accountId, requestId, leaseMs, atMs, demands, member, shared, entry } = question
   const request = `${accountId}\0${requestId}\0${Math.ceil(leaseMs)}\0${what}\0${Math.floor(atMs)}`
-  return `${request}\0${encodeHolds(accountId, demands, member)}\n${shared}\n${row}`
+  return `${request}\0${encodeHolds(accountId, demands, member)}\n${shared}\n${entry}`
 }
 
 function resolveAll(

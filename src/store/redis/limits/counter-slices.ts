@@ -161,8 +161,25 @@ export function limitStateOf(
   return { ...limitState, retryAfterMs: 0 }
 }
 
+/** Applies a reply: total granted, used, held by all, ms until the period ends, 1 if little is left. */
+export function applyCounterReply(
+  slice: CounterSlice,
+  [granted = 0, used = 0, held = 0, leftMs = 0, isLow = 0]: readonly number[],
+  report: { readonly taken: number; readonly usableUntilMs: number; readonly nowMs: number },
+): void {
+  slice.granted = granted
+  slice.used = used
+  slice.held = held
+  slice.leftMs = leftMs
+  slice.isLow = isLow === 1
+  slice.repliedAtMs = report.nowMs
+  slice.reportedTaken = Math.max(slice.reportedTaken, report.taken)
+  slice.usableUntilMs = report.usableUntilMs
+}
+
 /** The size of the limit, in units of its kind. */
-export function limitOf(demand: SliceDemand): number {
+export function limitOf(demand: Demand): number {
+  if (demand.kind === 'concurrent') return demand.limit
   return 'perMinute' in demand ? demand.perMinute : demand.limitNanoUsd
 }
 

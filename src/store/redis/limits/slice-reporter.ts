@@ -4,6 +4,7 @@
 import type { SettlementOptions } from '../ledger/settlement.js'
 import { parseNumbers } from '../keys/read-records.js'
 import { REPORT_SLICES } from '../ledger/scripts.js'
+import { groupBy } from '../group-by.js'
 import type { SliceReport } from './encode-demands.js'
 
 /** Interval of the reports. */
@@ -40,16 +41,10 @@ export class SliceReporter {
   /** Never rejects: reports have totals, so a lost one is repaired by the next. */
   private async report(reports: readonly SliceReport[]): Promise<void> {
     const { link, names, clock, slices, processName } = this.options
-    const groups = new Map<string, SliceReport[]>()
-    for (const each of reports) {
-      const [name] = each
-      // Keys of one slot have the same hash tag.
-      const slot = names.isCluster ? name.slice(0, name.indexOf('}')) : ''
-      const group = groups.get(slot)
-      if (group === undefined) groups.set(slot, [each])
-      else group.push(each)
-    }
-    for (const group of groups.values()) {
+    // Keys of one slot have the same hash tag.
+    const slotOf = ([name]: SliceReport) =>
+      names.isCluster ? name.slice(0, name.indexOf('}')) : ''
+    for (const group of groupBy(reports, slotOf).values()) {
       const reportedAtMs = performance.now()
       const args = [clock(), processName, JSON.stringify(group)]
       try {

@@ -5,6 +5,7 @@
 import type { Demand, LimitState } from '../../ledger.js'
 import type { SliceReport } from './encode-demands.js'
 import {
+  applyCounterReply,
   costOf,
   covers,
   isReportDue,
@@ -20,7 +21,6 @@ import {
   USABLE_MS,
   WINDOW_MS,
   type CounterSlice,
-  type SliceDemand,
 } from './counter-slices.js'
 import {
   applyConcurrencyReply,
@@ -46,10 +46,13 @@ export interface SliceRequest {
   readonly demands: readonly Demand[]
 }
 
+/** A slice of either kind. */
+type Slice = CounterSlice | ConcurrencySlice
+
 /** The slices of one process at one ledger. */
 export class Slices {
   private readonly nameOf: (accountId: string, demand: Demand) => string | null
-  private readonly slices = new Map<string, CounterSlice | ConcurrencySlice>()
+  private readonly slices = new Map<string, Slice>()
   /** Reports about concurrent requests so far: each has its own number. */
   private reportCount = 0
   /** The slices whose slots a request uses, by request id. */
@@ -71,7 +74,7 @@ export class Slices {
     nowMs: number,
   ): LimitState[] | null {
     let isCovered = demands.length > 0
-    const found: (CounterSlice | ConcurrencySlice)[] = []
+    const found: Slice[] = []
     for (const demand of demands) {
       const slice = this.track(accountId, demand, nowMs)
       if (slice === null) isCovered = false
@@ -97,8 +100,8 @@ export class Slices {
       }
       return null
     }
-    const places = found.filter((slice) => slice.kind === 'concurrent')
-    if (places.length > 0) this.slotsInUse.set(requestId, places)
+    const concurrency = found.filter((slice) => slice.kind === 'concurrent')
+    if (concurrency.length > 0) this.slotsInUse.set(requestId, concurrency)
     return found.map((slice, at) => limitStateOf(slice, demands[at], nowMs))
   }
 
@@ -113,7 +116,7 @@ export class Slices {
    * left out.
    */
   reportsFor(requests: Iterable<SliceRequest>, nowMs: number): SliceReport[] {
-    const slices = new Set<CounterSlice | ConcurrencySlice>()
+    const slices = new Set<Slice>()
     if (this.slices.size === 0) return []
     for (const { accountId, demands } of requests) {
       for (const demand of demands) {
@@ -124,16 +127,9 @@ export class Slices {
     }
     const reports: SliceReport[] = []
     for (const slice of slices) {
-      if (slice.kind === 'concurrent') {
-        rollConcurrencyWindow(slice, nowMs, WINDOW_MS)
-        const isOf = slice.held > 0 || isBusy(slice)
-        const isDue = nowMs - slice.reportedAtMs >= REPORT_INTERVAL_MS || needsSlots(slice)
-        if (isOf && isDue) reports.push(this.reportConcurrency(slice, nowMs))
-        continue
-      }
-      rollCounterWindow(slice, nowMs)
-      const isOf = remainingOf(slice) > 0 || slice.taken > slice.reportedTaken || isBusy(slice)
-      if (isOf && isReportDue(slice, nowMs)) reports.push(reportCounterSlice(slice, nowMs))
+      roll(slice, nowMs)
+      const isReported = !isEmpty(slice) || isBusy(slice)
+      if (isReported && isDue(slice, nowMs)) reports.push(this.report(slice, nowMs))
     }
     return reports
   }
@@ -142,19 +138,12 @@ export class Slices {
   overdueReports(nowMs: number): SliceReport[] {
     const reports: SliceReport[] = []
     for (const [name, slice] of this.slices) {
-      const isConcurrency = slice.kind === 'concurrent'
-      if (isConcurrency) rollConcurrencyWindow(slice, nowMs, WINDOW_MS)
-      else rollCounterWindow(slice, nowMs)
-      const left = isConcurrency ? idleSlots(slice) : remainingOf(slice)
-      const isIdle = isConcurrency
-        ? slice.held === 0
-        : left === 0 && slice.taken === slice.reportedTaken
-      if (isIdle) {
+      roll(slice, nowMs)
+      const left = slice.kind === 'concurrent' ? idleSlots(slice) : remainingOf(slice)
+      if (isEmpty(slice)) {
         if (nowMs - slice.windowMs >= 2 * WINDOW_MS) this.slices.delete(name)
       } else if (nowMs - slice.reportedAtMs >= WINDOW_MS || (slice.isLow && left > 0)) {
-        reports.push(
-          isConcurrency ? this.reportConcurrency(slice, nowMs) : reportCounterSlice(slice, nowMs),
-        )
+        reports.push(this.report(slice, nowMs))
       }
     }
     return reports
@@ -164,16 +153,10 @@ export class Slices {
   finalReports(nowMs: number): SliceReport[] {
     const reports: SliceReport[] = []
     for (const slice of this.slices.values()) {
-      if (slice.kind === 'concurrent') {
-        if (slice.held > 0)
-          reports.push(
-            reportConcurrencySlice({ ...slice, inUse: 0 }, false, nowMs, (this.reportCount += 1)),
-          )
-        continue
-      }
-      if (remainingOf(slice) === 0 && slice.taken === slice.reportedTaken) continue
+      if (isEmpty(slice)) continue
       slice.count = slice.countBefore = 0
-      reports.push(reportCounterSlice(slice, nowMs))
+      if (slice.kind === 'concurrent') slice.inUse = 0
+      reports.push(this.report(slice, nowMs))
     }
     this.slices.clear()
     return reports
@@ -186,75 +169,63 @@ export class Slices {
     reportedAtMs: number,
     nowMs: number,
   ): void {
+    const usableUntilMs = reportedAtMs + USABLE_MS
     for (const [at, [name, , , taken]] of reports.entries()) {
       const slice = this.slices.get(name)
       const from = at * NUMBERS_PER_SLICE
-      if (slice?.kind === 'concurrent') {
-        const own = numbers.slice(from, from + NUMBERS_PER_SLICE)
-        if (own.length === NUMBERS_PER_SLICE)
-          applyConcurrencyReply(slice, own, reportedAtMs + USABLE_MS)
-        continue
-      }
-      const granted = numbers[from]
-      if (slice === undefined || granted === undefined || !Number.isFinite(granted)) continue
-      slice.granted = granted
-      slice.used = numbers[from + 1] ?? 0
-      slice.held = numbers[from + 2] ?? 0
-      slice.leftMs = numbers[from + 3] ?? 0
-      slice.isLow = numbers[from + 4] === 1
-      slice.repliedAtMs = nowMs
-      slice.reportedTaken = Math.max(slice.reportedTaken, taken)
-      slice.usableUntilMs = reportedAtMs + USABLE_MS
+      const own = numbers.slice(from, from + NUMBERS_PER_SLICE)
+      if (slice === undefined || own.length < NUMBERS_PER_SLICE) continue
+      if (slice.kind === 'concurrent') applyConcurrencyReply(slice, own, usableUntilMs)
+      else applyCounterReply(slice, own, { taken, usableUntilMs, nowMs })
     }
   }
 
-  /** Counts a request of the demand and returns its slice; null if there can be none. */
-  private track(
-    accountId: string,
-    demand: Demand,
-    nowMs: number,
-  ): CounterSlice | ConcurrencySlice | null {
-    const name = this.nameOf(accountId, demand)
-    if (name === null) return null
-    if (demand.kind === 'concurrent') return this.trackConcurrency(demand.limit, name, nowMs)
-    return this.trackCounter(demand, name, nowMs)
-  }
-
-  private trackCounter(demand: SliceDemand, name: string, nowMs: number): CounterSlice | null {
-    const limit = limitOf(demand)
-    const cost = costOf(demand)
-    if (limit < cost * MIN_REQUESTS) return null
-    let slice = this.slices.get(name)
-    if (slice === undefined) {
-      if (this.slices.size >= MAX_TRACKED) return null
-      slice = newCounterSlice(name, demand.kind, limit, nowMs)
-      this.slices.set(name, slice)
-    }
-    if (slice.kind === 'concurrent') return null
-    slice.limit = limit
-    rollCounterWindow(slice, nowMs)
-    slice.count += 1
-    slice.amount += cost
-    slice.largest = Math.max(slice.largest, cost)
-    return slice
-  }
-
-  private reportConcurrency(slice: ConcurrencySlice, nowMs: number): SliceReport {
+  private report(slice: Slice, nowMs: number): SliceReport {
+    if (slice.kind !== 'concurrent') return reportCounterSlice(slice, nowMs)
     return reportConcurrencySlice(slice, isBusy(slice), nowMs, (this.reportCount += 1))
   }
 
-  private trackConcurrency(limit: number, name: string, nowMs: number): ConcurrencySlice | null {
-    if (limit < MIN_CONCURRENT) return null
+  /** Counts a request of the demand and returns its slice; null if there can be none. */
+  private track(accountId: string, demand: Demand, nowMs: number): Slice | null {
+    const limit = limitOf(demand)
+    const isTooSmall =
+      demand.kind === 'concurrent' ? limit < MIN_CONCURRENT : limit < costOf(demand) * MIN_REQUESTS
+    const name = this.nameOf(accountId, demand)
+    if (name === null || isTooSmall) return null
     let slice = this.slices.get(name)
     if (slice === undefined) {
       if (this.slices.size >= MAX_TRACKED) return null
-      slice = newConcurrencySlice(name, limit, nowMs, this.reportCount + 1)
+      slice =
+        demand.kind === 'concurrent'
+          ? newConcurrencySlice(name, limit, nowMs, this.reportCount + 1)
+          : newCounterSlice(name, demand.kind, limit, nowMs)
       this.slices.set(name, slice)
     }
-    if (slice.kind !== 'concurrent') return null
     slice.limit = limit
-    rollConcurrencyWindow(slice, nowMs, WINDOW_MS)
+    roll(slice, nowMs)
     slice.count += 1
+    if (slice.kind !== 'concurrent') {
+      slice.amount += costOf(demand)
+      slice.largest = Math.max(slice.largest, costOf(demand))
+    }
     return slice
   }
+}
+
+/** Begins the next window of a slice if the last one is over. */
+function roll(slice: Slice, nowMs: number): void {
+  if (slice.kind === 'concurrent') rollConcurrencyWindow(slice, nowMs, WINDOW_MS)
+  else rollCounterWindow(slice, nowMs)
+}
+
+/** Whether Redis holds nothing for the slice, and all that it used was reported. */
+function isEmpty(slice: Slice): boolean {
+  if (slice.kind === 'concurrent') return slice.held === 0
+  return remainingOf(slice) === 0 && slice.taken <= slice.reportedTaken
+}
+
+/** Whether a settlement must report the slice. */
+function isDue(slice: Slice, nowMs: number): boolean {
+  if (slice.kind !== 'concurrent') return isReportDue(slice, nowMs)
+  return nowMs - slice.reportedAtMs >= REPORT_INTERVAL_MS || needsSlots(slice)
 }

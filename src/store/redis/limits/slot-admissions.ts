@@ -15,7 +15,7 @@ import type { Argument } from '../connection/script.js'
 
 const WHAT = 'admitting a request'
 /** The members of a request without a reservation. */
-const UNRESERVED = { requestId: '', atMs: 0, shared: '[]', row: '' } as const
+const UNRESERVED = { requestId: '', atMs: 0, shared: '[]', entry: '' } as const
 
 /** The demands of one slot, with their positions among all. */
 interface Part {
@@ -68,7 +68,7 @@ export class SlotAdmissions {
     const answer =
       refusal ??
       (await this.admissions.request(slotRequestOf(admission, 'take', own.demands, member, theirs)))
-    if (answer.outcome !== 'taken') for (const each of taken) await this.giveBack(each)
+    if (answer.outcome !== 'taken') for (const each of taken) await this.returnHolds(each)
     return shared.length === 0 ? answer : this.whole(admission, answer)
   }
 
@@ -152,7 +152,7 @@ export class SlotAdmissions {
     return (await Promise.all(found)).includes(1)
   }
 
-  private async giveBack({ part, holds, period }: GrantedPart): Promise<void> {
+  private async returnHolds({ part, holds, period }: GrantedPart): Promise<void> {
     const args = [this.clock(), JSON.stringify(holds), ...period, 'never', 0]
     await this.link.run(WHAT, RELEASE_SHARED, [`${part.slot}:none`], args)
   }
