@@ -208,7 +208,7 @@ function store(): Row['panels'] {
     series({
       title: 'Ledger entries by source of their token counts',
       description:
-        'Reported by the upstream, estimated, none used, or settled for a process that died.',
+        'Reported by the upstream, estimated, none used, or settled for a process that crashed.',
       unit: 'ops',
       width: 12,
       isStacked: true,

@@ -30,7 +30,7 @@ function figures(): Row['panels'] {
   return [
     stat({
       title: 'Requests per second',
-      description: 'Requests that ended, whatever their status.',
+      description: 'Completed requests with any status.',
       unit: 'reqps',
       queries: [query(orZero(ALL_REQUESTS), 'Requests')],
       next: { board: 'Providers' },
@@ -168,7 +168,7 @@ function destinations(): Row['panels'] {
     }),
     series({
       title: 'Requests by client format',
-      description: 'Which API clients speak.',
+      description: 'Requests by client format.',
       unit: 'reqps',
       isStacked: true,
       queries: [

@@ -33,7 +33,7 @@ import { PanelBuilder as SeriesBuilder } from '@grafana/grafana-foundation-sdk/t
 import { boardUrl, type Next } from './links.js'
 import { runbookUrl } from './runbook.js'
 
-/** Where the data comes from: the board's variable. */
+/** The data source: the board's variable. */
 export const DATASOURCE = { type: 'prometheus', uid: '${datasource}' } as const
 
 /** A query of a panel. */

@@ -1,9 +1,9 @@
 /**
  * Small builders for the PromQL of the boards: selectors with the boards' variables, rates, quantiles and zeros.
- * Builds text only; `test/grafana` asks a real Prometheus every expression.
+ * Only builds texts; `test/grafana` evaluates every expression with a real Prometheus.
  */
 
-/** Series of one gateway process group, whatever the request. */
+/** Selects the series of one gateway. */
 export const GATEWAY = 'instance=~"$instance"'
 /** Series with a route and an upstream. */
 export const REQUESTS = `${GATEWAY},route=~"$route",upstream=~"$upstream"`

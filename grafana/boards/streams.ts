@@ -91,7 +91,7 @@ function ends(): Row['panels'] {
     }),
     series({
       title: 'Tokens generated after the client left',
-      description: 'Output tokens that upstreams charged for and nobody received.',
+      description: 'Output tokens that upstreams charged for after the client disconnected.',
       unit: 'suffix: tokens/s',
       queries: [
         query(

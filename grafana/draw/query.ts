@@ -1,4 +1,4 @@
-/** Asks Prometheus over its HTTP API. Draws nothing. */
+/** Queries Prometheus over its HTTP API. */
 
 /** A series of a range query; a time without a sample has no point. */
 export interface Line {
@@ -7,7 +7,7 @@ export interface Line {
   readonly points: readonly (readonly [number, number])[]
 }
 
-/** The time that is asked for, in seconds. */
+/** The queried time range, in seconds. */
 export interface Range {
   readonly from: number
   readonly to: number
@@ -20,7 +20,7 @@ interface Result {
   readonly value?: [number, string]
 }
 
-/** Asks one Prometheus. */
+/** Runs queries on one Prometheus. */
 export class PrometheusClient {
   private readonly origin: string
 

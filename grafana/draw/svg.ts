@@ -1,6 +1,6 @@
 /** Elements of SVG as text. Every text is escaped. */
 
-/** Where something is drawn, in pixels. */
+/** A rectangle in pixels. */
 export interface Box {
   readonly x: number
   readonly y: number

@@ -28,7 +28,7 @@ const Compose = z.object({
 
 const file: unknown = parse(readFileSync('compose.yaml', 'utf8'))
 
-/** Where a path of the container is on this machine; null if it is in no mounted folder. */
+/** The path on this machine of a path in the container; null if it is in no mounted folder. */
 function hostPath(volumes: readonly string[], path: string): string | null {
   for (const volume of volumes) {
     const [from = '', to = ''] = volume.split(':')

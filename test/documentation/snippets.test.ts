@@ -1,5 +1,5 @@
 /**
- * Goal: every command and snippet of the README and the documentation works as it stands there.
+ * Goal: every command and snippet of the README and the documentation works unchanged.
  * Method: YAML is loaded as a configuration, JSON is parsed, JavaScript and shell are checked for syntax, and the
  * shell blocks of each page run in order beside a running gateway in front of the emulator. Programs that need another
  * machine, root or the network (docker, kubectl, git, npm …) are replaced by a program that only accepts them;

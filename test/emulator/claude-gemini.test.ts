@@ -52,7 +52,7 @@ void t.test('Anthropic refuses what Anthropic refuses', async (t) => {
   const answer = { type: 'tool_result', tool_use_id: 'toolu_1', content: 'rain' }
   const refusals: [object, number, string, RegExp][] = [
     [{ model: undefined }, 400, 'invalid_request_error', /^model: Field required/],
-    [{ model: 'claude-nobody' }, 404, 'not_found_error', /^model: claude-nobody$/],
+    [{ model: 'claude-unknown' }, 404, 'not_found_error', /^model: claude-unknown$/],
     [{ max_tokens: undefined }, 400, 'invalid_request_error', /^max_tokens: Field required/],
     [{ messages: [] }, 400, 'invalid_request_error', /at least one message/],
     [{ frequency_penalty: 1 }, 400, 'invalid_request_error', /Extra inputs are not permitted/],

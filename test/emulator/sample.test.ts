@@ -1,6 +1,6 @@
 /**
  * Goal: emulated arguments fit the schemas that they are made for.
- * Method: many seeds per schema, judged by a small independent checker.
+ * Method: many seeds per schema, validated by a small independent checker.
  */
 import t from 'tap'
 import { arrayOf, isObject, objectOf, stringOf } from '../../src/chat/json.js'
@@ -8,7 +8,7 @@ import { sampleOf } from '../../src/emulator/sample.js'
 import { seededRandom } from '../../src/emulator/seeded-random.js'
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
 
-/** What is wrong with a value, or nothing. Knows just the keywords that the schemas below use. */
+/** The errors of a value. Supports only the keywords of the schemas below. */
 function faultsIn(schema: JsonObject, value: JsonValue | undefined, at = '$'): string[] {
   const bad = (why: string): string[] => [`${at}: ${why} (${JSON.stringify(value)})`]
   if (schema.enum !== undefined) {
@@ -96,7 +96,7 @@ const SCHEMAS: Record<string, JsonObject> = {
   },
 }
 
-void t.test('a sample fits its schema, whatever the seed', (t) => {
+void t.test('a sample fits its schema for every seed', (t) => {
   for (const [name, schema] of Object.entries(SCHEMAS)) {
     const found = Array.from({ length: 200 }, (_unused, seed) =>
       faultsIn(schema, sampleOf(schema, { random: seededRandom(seed), hint: undefined })),

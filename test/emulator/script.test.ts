@@ -26,7 +26,7 @@ async function statusOf(reply: Promise<Response>): Promise<number> {
   return response.status
 }
 
-void t.test('a scene is for the requests that it matches, as often as it says', async (t) => {
+void t.test('an entry applies to the requests that it matches, `times` times', async (t) => {
   const emulator = await startUpstream(t)
   const remove = emulator.script({
     match: ({ body }) => body?.model === 'gpt-5',

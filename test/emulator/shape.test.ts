@@ -14,12 +14,12 @@ import type { Emulator } from '../../src/emulator/server.js'
 const PROMPT = 'Tell me about get_weather in Paris'
 const SCHEMA = { type: 'object', properties: { city: { type: 'string' } } }
 
-interface Heard {
+interface Received {
   readonly headers: Headers
   readonly text: string
 }
 
-async function hear(url: string, headers: Record<string, string>, body: object): Promise<Heard> {
+async function send(url: string, headers: Record<string, string>, body: object): Promise<Received> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
@@ -28,24 +28,24 @@ async function hear(url: string, headers: Record<string, string>, body: object):
   return { headers: response.headers, text: await response.text() }
 }
 
-function openAi({ baseUrls }: Emulator, body: object): Promise<Heard> {
+function openAi({ baseUrls }: Emulator, body: object): Promise<Received> {
   const messages = [{ role: 'user', content: PROMPT }]
   const headers = { authorization: 'Bearer key' }
   const url = `${baseUrls.openai}/chat/completions`
-  return hear(url, headers, { model: 'gpt-4o-mini', messages, ...body })
+  return send(url, headers, { model: 'gpt-4o-mini', messages, ...body })
 }
 
-function claude({ baseUrls }: Emulator, body: object): Promise<Heard> {
+function claude({ baseUrls }: Emulator, body: object): Promise<Received> {
   const messages = [{ role: 'user', content: PROMPT }]
   const headers = { 'x-api-key': 'key', 'anthropic-version': '2023-06-01' }
   const url = `${baseUrls.anthropic}/messages`
-  return hear(url, headers, { model: 'claude-sonnet-4-6', max_tokens: 4096, messages, ...body })
+  return send(url, headers, { model: 'claude-sonnet-4-6', max_tokens: 4096, messages, ...body })
 }
 
-function gemini({ baseUrls }: Emulator, method: string, body: object): Promise<Heard> {
+function gemini({ baseUrls }: Emulator, method: string, body: object): Promise<Received> {
   const contents = [{ role: 'user', parts: [{ text: PROMPT }] }]
   const url = `${baseUrls.gemini}/models/gemini-2.5-flash:${method}`
-  return hear(url, { 'x-goog-api-key': 'key' }, { contents, ...body })
+  return send(url, { 'x-goog-api-key': 'key' }, { contents, ...body })
 }
 
 /** Every path of keys in a value, array positions as `[]`. Contents of arguments are the model's own. */
@@ -76,12 +76,12 @@ function headerNames(recordings: readonly Recording[]): Set<string> {
   return new Set(recordings.flatMap(({ response_headers }) => Object.keys(response_headers)))
 }
 
-/** Names that Node's server adds, and the one that says which account is asking. */
+/** Headers that Node's server adds, and the one with the account. */
 const OWN = ['connection', 'keep-alive', 'date', 'openai-organization', 'anthropic-organization-id']
 
-function strangeHeaders(heard: Heard, recordings: readonly Recording[]): string[] {
+function strangeHeaders(received: Received, recordings: readonly Recording[]): string[] {
   const known = headerNames(recordings)
-  return [...heard.headers.keys()].filter((name) => !known.has(name) && !OWN.includes(name))
+  return [...received.headers.keys()].filter((name) => !known.has(name) && !OWN.includes(name))
 }
 
 void t.test('OpenAI: whole replies hold only recorded fields', skipWithoutFixtures(), async (t) => {
@@ -96,14 +96,14 @@ void t.test('OpenAI: whole replies hold only recorded fields', skipWithoutFixtur
   const known = pathsIn(recordings.map(({ response_body }) => response_body))
   const tools = [{ type: 'function', function: { name: 'get_weather', parameters: SCHEMA } }]
   for (const body of [{}, { tools }]) {
-    const heard = await openAi(emulator, body)
+    const received = await openAi(emulator, body)
     t.same(
-      [...pathsIn([heard.text])].filter((path) => !known.has(path)),
+      [...pathsIn([received.text])].filter((path) => !known.has(path)),
       [],
     )
-    t.same(strangeHeaders(heard, recordings), [])
-    t.equal(heard.headers.get('content-type'), 'application/json')
-    t.match(heard.text, /^\{\n {2}"id": "chatcmpl-/, 'printed over several lines')
+    t.same(strangeHeaders(received, recordings), [])
+    t.equal(received.headers.get('content-type'), 'application/json')
+    t.match(received.text, /^\{\n {2}"id": "chatcmpl-/, 'printed over several lines')
   }
 })
 
@@ -121,16 +121,16 @@ void t.test(
     const known = pathsIn(recordings.flatMap(({ response_body }) => dataOf(response_body)))
     const tools = [{ type: 'function', function: { name: 'get_weather', parameters: SCHEMA } }]
     for (const body of [{}, { tools }, { stream_options: { include_usage: true } }]) {
-      const heard = await openAi(emulator, { stream: true, ...body })
-      const chunks = dataOf(heard.text)
+      const received = await openAi(emulator, { stream: true, ...body })
+      const chunks = dataOf(received.text)
       t.same(
         [...pathsIn(chunks)].filter((path) => !known.has(path)),
         [],
       )
-      t.same(strangeHeaders(heard, recordings), [])
-      t.equal(heard.headers.get('content-type'), 'text/event-stream; charset=utf-8')
-      t.notMatch(heard.text, /\r/, 'LF only')
-      t.ok(heard.text.endsWith('\n\ndata: [DONE]\n\n'))
+      t.same(strangeHeaders(received, recordings), [])
+      t.equal(received.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+      t.notMatch(received.text, /\r/, 'LF only')
+      t.ok(received.text.endsWith('\n\ndata: [DONE]\n\n'))
       const keys = chunks.map((chunk) => Object.keys(objectOf(JSON.parse(chunk))).join())
       const recorded = new Set(
         recordings.flatMap(({ response_body }) =>
@@ -171,13 +171,17 @@ void t.test(
     })
     const known = pathsIn(recordings.map(({ response_body }) => response_body))
     for (const body of [{}, { tools: CLAUDE_TOOLS }, { thinking: THINKING }]) {
-      const heard = await claude(emulator, body)
+      const received = await claude(emulator, body)
       t.same(
-        [...pathsIn([heard.text])].filter((path) => !known.has(path)),
+        [...pathsIn([received.text])].filter((path) => !known.has(path)),
         [],
       )
-      t.same(strangeHeaders(heard, recordings), [])
-      t.match(JSON.parse(heard.text), { id: /^msg_01\w{22}$/, type: 'message', role: 'assistant' })
+      t.same(strangeHeaders(received, recordings), [])
+      t.match(JSON.parse(received.text), {
+        id: /^msg_01\w{22}$/,
+        type: 'message',
+        role: 'assistant',
+      })
     }
   },
 )
@@ -191,20 +195,20 @@ void t.test(
     const known = pathsIn(recordings.flatMap(({ response_body }) => dataOf(response_body)))
     const grammars = new Set(recordings.map(({ response_body }) => grammar(response_body)))
     for (const body of [{}, { tools: CLAUDE_TOOLS }, { thinking: THINKING }]) {
-      const heard = await claude(emulator, { stream: true, ...body })
+      const received = await claude(emulator, { stream: true, ...body })
       t.same(
-        [...pathsIn(dataOf(heard.text))].filter((path) => !known.has(path)),
+        [...pathsIn(dataOf(received.text))].filter((path) => !known.has(path)),
         [],
       )
-      t.ok(grammars.has(grammar(heard.text)), `recorded too: ${grammar(heard.text)}`)
-      t.same(strangeHeaders(heard, recordings), [])
-      t.notMatch(heard.text, /\r/, 'LF only')
-      t.match(heard.text, /\S {1,15}\}\n\n/, 'some events are padded inside the JSON')
+      t.ok(grammars.has(grammar(received.text)), `recorded too: ${grammar(received.text)}`)
+      t.same(strangeHeaders(received, recordings), [])
+      t.notMatch(received.text, /\r/, 'LF only')
+      t.match(received.text, /\S {1,15}\}\n\n/, 'some events are padded inside the JSON')
       t.match(
-        heard.text,
+        received.text,
         /content_block_start\ndata: [^\n]*\n\nevent: ping\ndata: \{"type": "ping"\}\n\n/,
       )
-      const last = eventsOf(heard.text).map(({ data }) => objectOf(JSON.parse(data)))
+      const last = eventsOf(received.text).map(({ data }) => objectOf(JSON.parse(data)))
       const start = objectOf(objectOf(last[0]?.message).usage)
       const end = objectOf(last.find(({ type }) => type === 'message_delta')?.usage)
       t.equal(end.input_tokens, start.input_tokens)
@@ -221,13 +225,13 @@ void t.test('Gemini: whole replies hold only recorded fields', skipWithoutFixtur
   const recordings = fixtures({ provider: 'gemini', api: 'generateContent', status: 200 })
   const known = pathsIn(recordings.map(({ response_body }) => response_body))
   for (const body of [{}, { tools: GEMINI_TOOLS }, THOUGHTS]) {
-    const heard = await gemini(emulator, 'generateContent', body)
+    const received = await gemini(emulator, 'generateContent', body)
     t.same(
-      [...pathsIn([heard.text])].filter((path) => !known.has(path)),
+      [...pathsIn([received.text])].filter((path) => !known.has(path)),
       [],
     )
-    t.same(strangeHeaders(heard, recordings), [])
-    t.equal(heard.headers.get('content-type'), 'application/json; charset=UTF-8')
+    t.same(strangeHeaders(received, recordings), [])
+    t.equal(received.headers.get('content-type'), 'application/json; charset=UTF-8')
   }
 })
 
@@ -245,19 +249,19 @@ void t.test(
       ),
     )
     for (const body of [{}, { tools: GEMINI_TOOLS }, THOUGHTS]) {
-      const heard = await gemini(emulator, 'streamGenerateContent?alt=sse', body)
-      const chunks = dataOf(heard.text).map((data): JsonObject => objectOf(JSON.parse(data)))
+      const received = await gemini(emulator, 'streamGenerateContent?alt=sse', body)
+      const chunks = dataOf(received.text).map((data): JsonObject => objectOf(JSON.parse(data)))
       t.same(
         paths(chunks, '').filter((path) => !known.has(path.replace(/^\[\]/, ''))),
         [],
       )
-      t.equal(heard.text.split('\r\n\r\n').length, chunks.length + 1, 'CRLF between events')
-      t.notMatch(heard.text.replace(/\r\n/g, ''), /[\r\n]/)
+      t.equal(received.text.split('\r\n\r\n').length, chunks.length + 1, 'CRLF between events')
+      t.notMatch(received.text.replace(/\r\n/g, ''), /[\r\n]/)
       t.ok(chunks.every((chunk) => isObject(chunk.usageMetadata)))
       const finishes = chunks.map((chunk) => objectOf(arrayOf(chunk.candidates)[0]).finishReason)
       t.equal(finishes.at(-1), 'STOP')
       t.ok(finishes.slice(0, -1).every((finish) => finish === undefined))
-      t.same(strangeHeaders(heard, recordings), [])
+      t.same(strangeHeaders(received, recordings), [])
       const array = await gemini(emulator, 'streamGenerateContent', body)
       t.match(array.text, /^\[\{[\s\S]*\n\]$/)
       t.same(JSON.parse(array.text), chunks, 'without alt=sse the same chunks come as an array')

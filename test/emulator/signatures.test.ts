@@ -1,6 +1,6 @@
 /**
  * Goal: the emulator takes reasoning state back as the providers do, and refuses it in their words.
- * Method: an answer of each, sent back whole, wrong, and without what its provider wants.
+ * Method: an answer of each, sent back whole, wrong, and without the required signature.
  */
 import t from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
@@ -32,7 +32,7 @@ function messageOf(reply: JsonObject): string {
 
 const ASKED = 'Use look, please'
 
-void t.test('Anthropic: thinking as it was signed, and where it must be', async (t) => {
+void t.test('Anthropic: thinking must be unchanged, and present if required', async (t) => {
   const tools = [{ name: 'look', input_schema: { type: 'object' } }]
   const question = { role: 'user', content: ASKED }
   const budget = { type: 'enabled', budget_tokens: 1_024 }
@@ -115,9 +115,9 @@ void t.test('OpenAI: sealed reasoning that was its own', async (t) => {
     post(`${openai}/responses`, { model: 'gpt-5.6-sol', store: false, include, input })
   const question = { role: 'user', content: 'Hello' }
   const [, first] = await ask([question])
-  const [item = {}, said = {}] = arrayOf(first.output).map(objectOf)
+  const [item = {}, outputMessage = {}] = arrayOf(first.output).map(objectOf)
   t.match(item, { type: 'reasoning' })
-  const { content } = said
+  const { content } = outputMessage
   const message = { role: 'assistant', content: content ?? [] }
   t.equal((await ask([question, item, message, question]))[0], 200)
   const [status, reply] = await ask([

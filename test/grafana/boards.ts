@@ -86,14 +86,14 @@ export function alerts(): Alert[] {
   return Alerts.parse(parse(readFileSync(ALERTS, 'utf8'))).groups.flatMap(({ rules }) => rules)
 }
 
-/** An expression, and where it stands. */
+/** An expression and its location. */
 export interface Expression {
   readonly where: string
   readonly text: string
   readonly legend: string
 }
 
-/** The expressions of all panels, as they are in the files. */
+/** The expressions of all panels in the files. */
 export function panelExpressions(): Expression[] {
   return boards().flatMap(({ title: board, panels }) =>
     panels.flatMap(({ title, targets }) =>

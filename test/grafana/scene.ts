@@ -34,7 +34,7 @@ store: sqlite:./data/sluice.db
 upstreams:
 ${upstream('openai', 'openai')}${upstream('openai-eu', 'openai')}${upstream('anthropic', 'anthropic')}${upstream('google', 'gemini')}
   canary: { dialect: openai, base_url: 'http://127.0.0.1:1/v1', api_key: emulated, ${CLOSED} }
-  dead: { dialect: openai, base_url: 'https://127.0.0.1:1/v1', api_key: emulated, breaker: { failures: 2 }, tls: { cert: ${client.cert}, key: ${client.key} } }
+  broken: { dialect: openai, base_url: 'https://127.0.0.1:1/v1', api_key: emulated, breaker: { failures: 2 }, tls: { cert: ${client.cert}, key: ${client.key} } }
 routes:
   - prefix: gpt-
     upstream: openai
@@ -44,7 +44,7 @@ routes:
     targets: [{ upstream: openai-eu }]
     hedge: { after_ms: 50, extra_spend: 0.5 }
     fallback: [{ upstream: openai }]
-  - { model: gpt-4o-mini, upstream: dead }
+  - { model: gpt-4o-mini, upstream: broken }
   - { prefix: claude-, upstream: anthropic }
   - prefix: gemini-
     upstream: google

@@ -1,5 +1,5 @@
 /**
- * Goal: the gauge of budgets shows the one nearest its end for some minutes, and then forgets it.
+ * Goal: the gauge of budgets shows the one nearest its end for some minutes, and then drops it.
  * Method: times as arguments.
  */
 import t from 'tap'

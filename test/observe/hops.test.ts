@@ -36,7 +36,7 @@ const RESULTS: AuthResult[] = [
 const MODEL =
   'gen_ai_operation_name="chat",gen_ai_provider_name="anthropic",gen_ai_request_model="m"'
 
-void t.test('what is told is counted', async (t) => {
+void t.test('every method counts in its metric', async (t) => {
   const metrics = new Metrics()
   for (const hop of HOPS) metrics.hops[hop].observe(0.0002)
   for (const result of RESULTS) metrics.auth(result)
@@ -140,7 +140,7 @@ void t.test('what is told is counted', async (t) => {
   }
 })
 
-void t.test('every definition keeps the rules and stands in the documentation', (t) => {
+void t.test('every definition follows the rules and is documented', (t) => {
   const page = metricsPage()
   const all: MetricDefinition[] = Object.values(DEFINITIONS)
   t.equal(new Set(all.map(({ name }) => name)).size, all.length, 'names are distinct')

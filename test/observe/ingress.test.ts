@@ -1,5 +1,5 @@
 /**
- * Goal: metrics and ledger name the format that the client spoke.
+ * Goal: metrics and ledger name the format of the client.
  * Method: one request in each format to a running gateway.
  */
 import t from 'tap'

@@ -40,7 +40,7 @@ void t.test('metrics, health, readiness, configuration', async (t) => {
   t.equal(await head.text(), '')
 })
 
-void t.test('not ready is 503 and says why', async (t) => {
+void t.test('not ready is 503 with the reason', async (t) => {
   const readiness = { ready: false, checks: { store: 'unavailable', drain: 'ok' } }
   const response = await ask(await open(t, { readiness }), '/readyz')
   t.equal(response.status, 503)

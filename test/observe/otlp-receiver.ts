@@ -1,4 +1,4 @@
-/** An OTLP receiver for traces over HTTP: decodes protobuf and JSON, and answers what a test says. */
+/** An OTLP receiver for traces over HTTP: decodes protobuf and JSON, and replies as a test configures. */
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
@@ -9,7 +9,7 @@ import { until } from '../helpers/upstream.js'
 export type Value = string | number | boolean | readonly Value[]
 export type Values = Readonly<Record<string, Value>>
 
-/** A span as it was received. Times are in ms since 1970. */
+/** A received span. Times are in ms since 1970. */
 export interface ReceivedSpan {
   readonly resource: Values
   readonly traceId: string

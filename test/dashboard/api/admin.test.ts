@@ -59,7 +59,7 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
 
   const own = await stage.store.accountByEmail('root@example.com')
   const himself = await root.ask('PATCH', `/accounts/${own?.id ?? ''}`, { disabled: true })
-  t.equal(himself.status, 400, 'nobody locks themselves out')
+  t.equal(himself.status, 400, 'administrators cannot disable their own account')
   t.equal((await root.ask('PATCH', '/accounts/acc_none', { plan: 'pro' })).status, 404)
   t.equal((await root.ask('POST', '/accounts/acc_none/reset', {})).status, 404)
 

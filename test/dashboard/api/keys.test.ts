@@ -1,5 +1,5 @@
 /**
- * Goal: keys are made once, shown once, limited by the plan, and end when their owner says so.
+ * Goal: a key's secret is shown once, keys are limited by the plan, and revoked keys stop working.
  * Method: the page's own requests, and the keys used on the data plane.
  */
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -41,7 +41,7 @@ const QUERIES: Readonly<Record<string, string>> = {
   'GET /models/explain': '?model=gpt-5.5',
 }
 
-/** What nobody may say of themselves, on any write. */
+/** Members that no write accepts from a client. */
 const SMUGGLED = [
   'role',
   'plan',
@@ -86,7 +86,7 @@ async function cast(t: Test): Promise<Cast> {
   return { ...stage, owner, other, admin, keyId, ownerId, requestId: row.requestId }
 }
 
-void t.test('every route says who may ask', (t) => {
+void t.test('every route has an access policy', (t) => {
   t.ok(ROUTES.length > 25)
   t.doesNotThrow(() => assertRoutes(ROUTES))
   for (const route of ROUTES) {
@@ -102,22 +102,25 @@ void t.test('every route says who may ask', (t) => {
     [[good, good], /twice/],
     [[openRoute('POST', '/a', { reply: null, handle })], /body/],
   ]
-  for (const [routes, says] of bad) t.throws(() => assertRoutes(routes), says)
+  for (const [routes, message] of bad) t.throws(() => assertRoutes(routes), message)
   t.end()
 })
 
-void t.test('nobody, somebody, and an administrator', async (t) => {
-  const stage = await cast(t)
-  for (const route of ROUTES) {
-    if (route.credential === 'open' || route.body === 'raw') continue
-    const nobody = await ask(stage.browser(), route, stage.keyId)
-    t.match([nobody.status, nobody.error['kind']], [401, 'unauthenticated'], nameOf(route))
-    if (route.credential !== 'admin') continue
-    const owner = await ask(stage.owner, route, stage.ownerId)
-    t.match([owner.status, owner.error['kind']], [403, 'forbidden'], nameOf(route))
-  }
-  t.equal((await stage.store.accountById(stage.ownerId))?.plan, 'starter', 'nothing was changed')
-})
+void t.test(
+  'routes refuse requests without a session, and owners on routes of administrators',
+  async (t) => {
+    const stage = await cast(t)
+    for (const route of ROUTES) {
+      if (route.credential === 'open' || route.body === 'raw') continue
+      const anonymous = await ask(stage.browser(), route, stage.keyId)
+      t.match([anonymous.status, anonymous.error['kind']], [401, 'unauthenticated'], nameOf(route))
+      if (route.credential !== 'admin') continue
+      const owner = await ask(stage.owner, route, stage.ownerId)
+      t.match([owner.status, owner.error['kind']], [403, 'forbidden'], nameOf(route))
+    }
+    t.equal((await stage.store.accountById(stage.ownerId))?.plan, 'starter', 'nothing was changed')
+  },
+)
 
 void t.test('every answer is of the shape that the page expects', async (t) => {
   const stage = await cast(t)
@@ -140,53 +143,57 @@ void t.test('every answer is of the shape that the page expects', async (t) => {
     const adminId = route.path.startsWith('/configuration') ? '1' : stage.ownerId
     const answer = await ask(isAdmin ? stage.admin : stage.owner, route, isAdmin ? adminId : id)
     t.ok(answer.status < 300, `${name}: ${answer.text.slice(0, 200)}`)
-    t.ok(route.reply?.safeParse(answer.json).success, `${name} replies as its schema says`)
+    t.ok(route.reply?.safeParse(answer.json).success, `${name} replies as its schema defines`)
     t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
     t.match(answer.headers.get('content-security-policy'), "frame-ancestors 'none'")
     t.match(answer.headers.get('cache-control'), /no-store|no-cache/)
   }
 })
 
-void t.test('K-169: somebody else’s thing is as little there as one that never was', async (t) => {
-  const stage = await cast(t)
-  const { keyId, requestId, ownerId, other } = stage
-  const odd = [
-    'key_0',
-    '1',
-    '00000000-0000-0000-0000-000000000000',
-    '%2A',
-    '*',
-    `${keyId},x`,
-    '[]',
-    '$ne',
-  ]
-  for (const route of ROUTES) {
-    if (!route.path.includes('{id}') || route.credential === 'admin') continue
-    const missing = await ask(other, route, 'key_aaaaaaaaaaaaaaaa')
-    t.equal(missing.status, 404, nameOf(route))
-    for (const id of [keyId, requestId, ownerId, ...odd]) {
-      const answer = await ask(other, route, encodeURI(id))
-      t.same([answer.status, answer.text], [404, missing.text], `${nameOf(route)} of ${id}`)
-    }
-  }
-  for (const account of [ownerId, 'all', 'acc_none', '*']) {
+void t.test(
+  'K-169: an object of another account gets the same 404 as an unknown one',
+  async (t) => {
+    const stage = await cast(t)
+    const { keyId, requestId, ownerId, other } = stage
+    const odd = [
+      'key_0',
+      '1',
+      '00000000-0000-0000-0000-000000000000',
+      '%2A',
+      '*',
+      `${keyId},x`,
+      '[]',
+      '$ne',
+    ]
     for (const route of ROUTES) {
-      const name = nameOf(route)
-      if (route.method !== 'GET' || route.credential !== 'session' || route.query === null) continue
-      if (name === 'GET /models/explain') continue
-      const query = QUERIES[name] ?? '?'
-      const path = `${route.path.replace('{id}', requestId)}${query}&account=${account}`
-      const answer = await other.get(path)
-      t.equal(answer.status, account === '*' ? 400 : 404, path)
-      t.notMatch(answer.text, /private|key_/)
+      if (!route.path.includes('{id}') || route.credential === 'admin') continue
+      const missing = await ask(other, route, 'key_aaaaaaaaaaaaaaaa')
+      t.equal(missing.status, 404, nameOf(route))
+      for (const id of [keyId, requestId, ownerId, ...odd]) {
+        const answer = await ask(other, route, encodeURI(id))
+        t.same([answer.status, answer.text], [404, missing.text], `${nameOf(route)} of ${id}`)
+      }
     }
-  }
-  const named = `/requests?account=${ownerId}&account=all`
-  t.equal((await other.get(named)).status, 400, 'and not two of them')
-  t.match((await stage.owner.get('/keys')).json, {
-    keys: [{ name: 'private', state: 'live' }],
-  })
-})
+    for (const account of [ownerId, 'all', 'acc_none', '*']) {
+      for (const route of ROUTES) {
+        const name = nameOf(route)
+        if (route.method !== 'GET' || route.credential !== 'session' || route.query === null)
+          continue
+        if (name === 'GET /models/explain') continue
+        const query = QUERIES[name] ?? '?'
+        const path = `${route.path.replace('{id}', requestId)}${query}&account=${account}`
+        const answer = await other.get(path)
+        t.equal(answer.status, account === '*' ? 400 : 404, path)
+        t.notMatch(answer.text, /private|key_/)
+      }
+    }
+    const named = `/requests?account=${ownerId}&account=all`
+    t.equal((await other.get(named)).status, 400, 'and not two of them')
+    t.match((await stage.owner.get('/keys')).json, {
+      keys: [{ name: 'private', state: 'live' }],
+    })
+  },
+)
 
 void t.test('K-171: what a write does not take is refused by its name', async (t) => {
   const stage = await cast(t)

@@ -1,5 +1,5 @@
 /**
- * Goal: an upstream is judged by what its provider did, and by nothing else.
+ * Goal: only failures of the provider affect the health of an upstream.
  * Method: ledger entries with attempts of each kind.
  */
 import t from 'tap'

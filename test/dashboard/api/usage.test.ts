@@ -1,5 +1,5 @@
 /**
- * Goal: what was used is told right, by time, model and key; single requests with their hops; as a file; live.
+ * Goal: usage is correct by time, model and key; single requests have their hops; CSV file and live view agree.
  * Method: rows put into the ledger, and each read held against what they add up to.
  */
 import t from 'tap'
@@ -57,7 +57,7 @@ void t.test('sums by hour, model and key', async (t) => {
   t.match(usage.groups[0], { id: 'model-10', total: { spendNanoUsd: 11_000 } })
   t.match(usage.groups[8], { id: 'other', total: { requests: 5, spendNanoUsd: 6_000 } })
   const p95 = usage.total.firstTokenP95Ms ?? 0
-  t.ok(p95 > 200 && p95 <= 350, `320 ms is told as ${p95}`)
+  t.ok(p95 > 200 && p95 <= 350, `320 ms is reported as ${p95}`)
 
   const byKey = usageReply.parse((await ada.get(`/usage?${range}&group=key`)).json)
   t.match(byKey.groups, [
@@ -76,7 +76,7 @@ void t.test('sums by hour, model and key', async (t) => {
   t.equal(his.total.spendNanoUsd, 999_999, 'or one')
 })
 
-void t.test('K-176: what is asked is bounded, and nothing else is asked', async (t) => {
+void t.test('K-176: ranges are bounded, and unknown parameters are refused', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('root@example.com', 'max', 'admin')
   const [day, now] = [86_400_000, Date.now()]
@@ -220,7 +220,7 @@ void t.test(
   },
 )
 
-void t.test('a quantile lies within the bounds of its count', (t) => {
+void t.test('a quantile is within the bounds of its bucket', (t) => {
   const none = FIRST_CONTENT_BOUNDS_MS.map(() => 0).concat(0)
   t.equal(quantile(none, 0.5), null)
   const counted = (...pairs: [at: number, count: number][]): number[] => {

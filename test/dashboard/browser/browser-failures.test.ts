@@ -16,7 +16,7 @@ const SIDES = {
   provider: 'Provider',
 } as const
 
-/** What else the drawer says of each, by the name of its picture. */
+/** Further texts of each drawer, by the name of its picture. */
 const FACTS: Readonly<Record<string, readonly RegExp[]>> = {
   'rate-limit': [
     /Requests per minute of this key/,

@@ -1,5 +1,5 @@
 /**
- * Goal: all that may be said of a key can be changed in the page after it was made, and what is refused says so
+ * Goal: all settings of a key can be changed in the page, and refusals are shown
  * beside the field.
  * Method: a real gateway whose plan has limits, a real Chromium, and the key as the API then has it.
  */
@@ -21,7 +21,7 @@ void t.test('a key is edited', { skip: SKIP }, async (t) => {
   stage.gateway.reload()
   const api = await stage.signedIn('ada@example.com')
   await api.ask('POST', '/keys', { name: 'laptop', limits: { requestsPerMinute: 30 } })
-  const asItIs = async () => keysReply.parse((await api.get('/keys')).json).keys[0]
+  const currentKey = async () => keysReply.parse((await api.get('/keys')).json).keys[0]
 
   const { page, complaints } = await open(await launch(t))
   await page.goto(`${stage.origin}/dashboard/keys`)
@@ -31,7 +31,7 @@ void t.test('a key is edited', { skip: SKIP }, async (t) => {
   await page.getByRole('button', { name: 'Actions for laptop' }).click()
   await page.getByRole('menuitem', { name: 'Edit' }).click()
   const dialog = page.getByRole('dialog', { name: 'Edit laptop' })
-  t.equal(await dialog.getByLabel('Requests per minute').inputValue(), '30', 'as it is')
+  t.equal(await dialog.getByLabel('Requests per minute').inputValue(), '30', 'the current value')
 
   await dialog.getByLabel('Name').fill('ci-runner')
   await dialog.getByLabel('Expires').selectOption('in 7 days')
@@ -48,18 +48,18 @@ void t.test('a key is edited', { skip: SKIP }, async (t) => {
   await dialog.getByLabel('Requests per minute').fill('')
   await dialog.getByLabel('Dollars per day (UTC)').fill('2.5')
   const money = dialog.getByLabel('Dollars per day (UTC)')
-  // As it is being entered.
+  // While it is being entered.
   await dialog.locator('.field.wrong').waitFor()
   t.equal(await money.getAttribute('aria-invalid'), 'true', 'the field at fault')
   t.match(await dialog.locator('.field.wrong').innerText(), /The plan allows \$2 at most/)
   t.strictSame(await violations(page), [], 'axe')
   await dialog.getByRole('button', { name: 'Save' }).click()
-  t.match(await asItIs(), { name: 'laptop' }, 'nothing has changed')
+  t.match(await currentKey(), { name: 'laptop' }, 'nothing has changed')
 
   await money.fill('1.5')
   await dialog.getByRole('button', { name: 'Save' }).click()
   await page.getByText(/^Saved\. ci-runner/).waitFor()
-  const key = await asItIs()
+  const key = await currentKey()
   t.match(key, { name: 'ci-runner', models: ['gpt-*', 'claude-haiku-4-5', 'in-house-*'] })
   t.strictSame(key?.limits, { nanoUsdPerDay: 1_500_000_000 })
   const days = ((key?.expiresAtMs ?? 0) - Date.now()) / 86_400_000
@@ -72,6 +72,6 @@ void t.test('a key is edited', { skip: SKIP }, async (t) => {
   await page.getByLabel('Limits').selectOption('of the plan')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
-  t.match(await asItIs(), { expiresAtMs: null, models: null, limits: {} }, 'and taken back')
+  t.match(await currentKey(), { expiresAtMs: null, models: null, limits: {} }, 'and taken back')
   t.strictSame(complaints, [])
 })

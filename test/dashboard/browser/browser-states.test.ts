@@ -102,25 +102,28 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.pass('the first key is one press away')
   })
 
-  await t.test('a failure says what failed, what holds, and can be tried again', async (t) => {
-    let isDown = true
-    const watched = await visit(browser, '/keys', (_, path, query) =>
-      isDown && path === '/keys'
-        ? refusal(503, 'store_unavailable', 'The store does not answer.')
-        : { body: replyTo(path, query) },
-    )
-    const { page } = watched
-    const alert = page.getByRole('alert')
-    await alert.waitFor()
-    t.match(await alert.innerText(), /The list of keys could not be loaded/)
-    t.match(await alert.innerText(), /The store does not answer\. Keys keep working\./)
-    t.match(await alert.innerText(), /req_of_the_test/)
-    await looks(t, watched, 'the failure')
-    isDown = false
-    await page.getByRole('button', { name: 'Retry' }).click()
-    await page.getByText('ci-runner', { exact: true }).waitFor()
-    t.equal(await alert.count(), 0)
-  })
+  await t.test(
+    'a failure shows what failed and what is not affected, and can be retried',
+    async (t) => {
+      let isDown = true
+      const watched = await visit(browser, '/keys', (_, path, query) =>
+        isDown && path === '/keys'
+          ? refusal(503, 'store_unavailable', 'The store does not answer.')
+          : { body: replyTo(path, query) },
+      )
+      const { page } = watched
+      const alert = page.getByRole('alert')
+      await alert.waitFor()
+      t.match(await alert.innerText(), /The list of keys could not be loaded/)
+      t.match(await alert.innerText(), /The store does not answer\. Keys keep working\./)
+      t.match(await alert.innerText(), /req_of_the_test/)
+      await looks(t, watched, 'the failure')
+      isDown = false
+      await page.getByRole('button', { name: 'Retry' }).click()
+      await page.getByText('ci-runner', { exact: true }).waitFor()
+      t.equal(await alert.count(), 0)
+    },
+  )
 
   await t.test('a wait shows the layout, and only when it is long', async (t) => {
     let release = (): void => undefined
@@ -130,7 +133,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
       return { body: replyTo(path, query) }
     })
     await page.locator('.skeleton-row').first().waitFor()
-    t.equal(await page.locator('.late[aria-busy="true"]').count(), 1, 'it is told as busy')
+    t.equal(await page.locator('.late[aria-busy="true"]').count(), 1, 'it is announced as busy')
     release()
     await page.getByText('ci-runner', { exact: true }).waitFor()
     t.equal(await page.locator('.skeleton-row').count(), 0)
@@ -157,7 +160,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     await page.getByLabel('Password').fill('correct horse')
     await page.getByRole('button', { name: 'Sign in', exact: true }).click()
     await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
-    t.equal(new URL(page.url()).pathname, '/dashboard/usage', 'the page that was asked for')
+    t.equal(new URL(page.url()).pathname, '/dashboard/usage', 'the requested page')
   })
 
   await t.test('the doors of links and sign-up', async (t) => {

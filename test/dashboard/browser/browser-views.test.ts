@@ -1,6 +1,6 @@
 /**
  * Goal: filters, causes, limits, lost connections and queue of the playground do what they show.
- * Method: Chromium with the built page; the test plays the server and keeps what it was asked.
+ * Method: Chromium with the built page; the test plays the server and records its requests.
  */
 import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'

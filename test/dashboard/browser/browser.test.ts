@@ -144,7 +144,7 @@ async function meetTheLimit(t: Test, watched: Watched): Promise<void> {
   await page.getByRole('button', { name: 'Create', exact: true }).click()
   const refusal = page.getByRole('dialog').getByRole('alert')
   await refusal.waitFor()
-  t.match(await refusal.innerText(), /[Rr]evoke|larger plan/, 'the refusal says what to do')
+  t.match(await refusal.innerText(), /[Rr]evoke|larger plan/, 'the refusal has advice')
   await inOrder(t, watched, 'the limit')
   await page.keyboard.press('Escape')
 }
@@ -202,7 +202,7 @@ async function playground(t: Test, watched: Watched): Promise<void> {
       const panel = dialog.getByRole('tabpanel', { name: language, exact: true })
       const code = await panel.locator('code').innerText()
       t.match(code, path)
-      t.match(code, 'Name three lakes.', 'the code asks the same')
+      t.match(code, 'Name three lakes.', 'the code sends the same message')
     }
   }
   await page.keyboard.press('Escape')
@@ -230,7 +230,7 @@ void t.test('from the first start to a revoked key', { skip: SKIP }, async (t) =
   t.equal(await page.evaluate('navigator.clipboard.readText()'), secret)
   await saved(page)
   await leavesNoTrace(t, page, secret)
-  t.equal(await statusOf(curl), '200', 'the line works as it is')
+  t.equal(await statusOf(curl), '200', 'the line works without changes')
   await seeIt(t, watched)
 
   await meetTheLimit(t, watched)
@@ -252,7 +252,7 @@ async function startFilled(t: Test): Promise<string> {
   return `http://127.0.0.1:${String(port())}/dashboard`
 }
 
-void t.test('a month of use, as it is looked into', { skip: SKIP }, async (t) => {
+void t.test('charts, tables and requests of a month of use', { skip: SKIP }, async (t) => {
   const address = await startFilled(t)
   const watched = await open(await launch(t))
   const { page } = watched

@@ -1,6 +1,5 @@
 /**
- * One Chromium for a test file: pages that remember what went wrong in them, and a look through axe.
- * Judges nothing.
+ * One Chromium per test file: pages that record their errors, and axe checks.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -39,7 +38,7 @@ export async function launch(t: Test): Promise<Browser> {
   return browser
 }
 
-/** A page in a context of its own. What a refused call logs is no complaint; it is asked about where it matters. */
+/** A page in a browser context of its own. The console message of a refused call is not recorded as an error. */
 export async function open(
   browser: Browser,
   options: BrowserContextOptions = {},
@@ -63,7 +62,7 @@ export async function open(
   return { page, complaints }
 }
 
-/** Everything that axe has against the page as it is, one line each. */
+/** The violations that axe finds in the current page, one line each. */
 export async function violations(page: Page): Promise<string[]> {
   await page.evaluate(AXE)
   const found: unknown = await page.evaluate(

@@ -1,6 +1,5 @@
 /**
  * The ten prepared failures, each in the drawer of its request: one gateway, one Chromium, signed in as the account.
- * Judges nothing.
  */
 import type { Test } from 'tap'
 import type { Locator, Page } from 'playwright-core'

@@ -15,7 +15,7 @@ interface Raw {
   readonly bytes: Buffer
 }
 
-/** The reply as it came over the wire. */
+/** The reply on the wire. */
 async function raw(browser: Browser, path: string, encoding: string): Promise<Raw> {
   const headers = { cookie: browser.cookie, 'accept-encoding': encoding }
   const sent = request(`${browser.origin}/dashboard/api${path}`, { headers })
@@ -46,7 +46,7 @@ void t.test('gzip and br, and neither where the client accepts neither', async (
   t.equal((await raw(browser, '/models', 'br;q=0, gzip')).headers['content-encoding'], 'gzip')
 
   const session = await raw(browser, '/session', 'gzip, br')
-  t.equal(session.headers['content-encoding'], undefined, 'a short reply is sent as it is')
+  t.equal(session.headers['content-encoding'], undefined, 'a short reply is not compressed')
   const first = await raw(browser, '/live', 'gzip')
   const headers = { 'if-none-match': first.headers.etag ?? '', 'accept-encoding': 'gzip' }
   t.equal((await browser.get('/live', headers)).status, 304, 'the tag is that of all encodings')

@@ -1,6 +1,6 @@
 /**
- * Goal: every reply below /dashboard carries the security headers, whatever answers it and however.
- * Method: the route table gives the API's requests, each as nobody, as an owner and as an administrator, with
+ * Goal: every reply below /dashboard has the security headers, including errors.
+ * Method: the route table gives the API's requests, each without a session, as an owner and as an administrator, with
  * and without a body; and the page's files, redirects, 304, 404, 405 and refused requests beside them.
  */
 import { connect } from 'node:net'
@@ -17,7 +17,7 @@ const QUERIES: Readonly<Record<string, string>> = {
   '/requests.csv': '?outcome=failed',
   '/models/explain': '?model=gpt-5.4-mini',
 }
-/** After these nobody is signed in, so they come last. */
+/** These end the session, so they come last. */
 const LAST = ['DELETE /session', 'DELETE /sessions']
 
 const EVERY: Readonly<Record<string, RegExp>> = {
@@ -40,7 +40,7 @@ function lacking(headers: Headers): string[] {
 
 void t.test('every route of the API, for everybody', async (t) => {
   const stage = await startStage(t)
-  const nobody = stage.browser()
+  const anonymous = stage.browser()
   const owner = await stage.signedIn('ada@example.com', 'max')
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
   const nameOf = ({ method, path }: (typeof ROUTES)[number]): string => `${method} ${path}`
@@ -51,7 +51,7 @@ void t.test('every route of the API, for everybody', async (t) => {
   const statuses = new Set<number>()
   for (const route of ordered) {
     const path = route.path.replace('{id}', 'key_none') + (QUERIES[route.path] ?? '')
-    for (const browser of [nobody, owner, admin]) {
+    for (const browser of [anonymous, owner, admin]) {
       const takesBody = route.body !== null
       const bodies = takesBody ? [{}, '{', 'x'.repeat(70_000)] : [undefined]
       for (const body of bodies) {
@@ -63,7 +63,10 @@ void t.test('every route of the API, for everybody', async (t) => {
     const wrong = await owner.ask('OPTIONS', path)
     t.same(lacking(wrong.headers), [], `OPTIONS ${path}`)
     t.equal(wrong.status, 405)
-    t.ok(wrong.headers.get('allow')?.split(', ').includes(route.method), 'and says what it takes')
+    t.ok(
+      wrong.headers.get('allow')?.split(', ').includes(route.method),
+      'and lists the allowed methods',
+    )
     const forged = await owner.ask(route.method, path, route.body === null ? undefined : {}, {
       'sec-fetch-site': 'cross-site',
     })

@@ -83,7 +83,7 @@ void t.test('what is no file is not found, and what is no reading is refused', a
   t.same([head.status, await head.text()], [200, ''])
 })
 
-void t.test('a page that is not built says so, until it is', async (t) => {
+void t.test('reports a page that is not built, until it is', async (t) => {
   const folder = t.testdir()
   const base = await served(t, join(folder, 'dist'))
   const missing = await fetch(base)

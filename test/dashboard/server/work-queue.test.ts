@@ -5,7 +5,7 @@
 import t from 'tap'
 import { WorkQueue } from '../../../src/dashboard/server/work-queue.js'
 
-void t.test('one piece a turn, in order', async (t) => {
+void t.test('runs one task per turn, in order', async (t) => {
   const queue = new WorkQueue()
   const seen: string[] = []
   const tick = (): void => {
@@ -33,7 +33,7 @@ void t.test('256 wait; one more is refused and never run', async (t) => {
   )
 })
 
-void t.test('a piece that fails ends nothing but itself', async (t) => {
+void t.test('a failing task does not affect the others', async (t) => {
   const queue = new WorkQueue()
   const failed = new Promise((resolve) => process.once('uncaughtException', resolve))
   queue.take(() => {

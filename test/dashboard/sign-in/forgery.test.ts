@@ -21,7 +21,7 @@ void t.test(
       ['a name that begins like ours', { origin: `${stage.origin}.evil.example` }],
       ['a sandboxed frame', { origin: 'null' }],
       ['no origin', { origin: '' }],
-      ['what the browser says of it', { 'sec-fetch-site': 'cross-site' }],
+      ['the browser’s sec-fetch-site', { 'sec-fetch-site': 'cross-site' }],
       ['a page of the same site', { 'sec-fetch-site': 'same-site' }],
       ['an address that was typed', { 'sec-fetch-site': 'none' }],
       ['no token', { 'x-sluice-csrf': '' }],
@@ -44,7 +44,7 @@ void t.test(
   },
 )
 
-void t.test('signing somebody in is a change, too', async (t) => {
+void t.test('a forged sign-in is refused', async (t) => {
   const stage = await startStage(t)
   await stage.account('ada@example.com')
   const body = { email: 'ada@example.com', password: 'correct horse battery staple' }
@@ -76,7 +76,7 @@ void t.test('K-158: GET and HEAD change nothing, and no header makes them', asyn
   t.match((await browser.ask('PATCH', '/keys', {})).error['message'], /GET, HEAD, POST/)
 })
 
-void t.test('K-166: what a client says of its address and host is not believed', async (t) => {
+void t.test('K-166: a client’s claims about its address and host are ignored', async (t) => {
   const stage = await startStage(t)
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
   const statuses: number[] = []

@@ -1,6 +1,6 @@
 /**
  * An OpenID Connect provider on this machine, and the browser's way through it. Who is signed in there is
- * what the test says; consent is given at once, or by a page with two buttons.
+ * the test's choice; consent is given at once, or by a page with two buttons.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import type { Test } from 'tap'
 export const CLIENT_ID = 'sluice'
 export const CLIENT_SECRET = 'not-to-be-found-in-any-log'
 
-/** Somebody at the provider. */
+/** A user of the provider. */
 export interface Person {
   readonly email: string
   readonly verified: boolean
@@ -22,8 +22,8 @@ export interface Person {
 export interface ProviderSettings {
   /** Whether the ID token has the e-mail, or the userinfo endpoint alone. */
   readonly emailInToken: boolean
-  /** It asks, on a page of its own, before it signs anybody in. */
-  readonly asks?: boolean
+  /** The provider shows a consent page before it signs users in. */
+  readonly hasConsentPage?: boolean
 }
 
 /** A running provider. */
@@ -40,7 +40,7 @@ export interface TestProvider {
 export async function startProvider(
   t: Test,
   redirectUri: () => string,
-  { emailInToken, asks = false }: ProviderSettings,
+  { emailInToken, hasConsentPage = false }: ProviderSettings,
 ): Promise<TestProvider> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -92,7 +92,7 @@ export async function startProvider(
   server.on('request', (req, res) => {
     if (req.url?.startsWith('/interaction/') !== true) return void answer(req, res)
     const { email } = stand.person
-    if (asks && req.method === 'GET') {
+    if (hasConsentPage && req.method === 'GET') {
       res.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(question(email))
       return
     }
@@ -124,7 +124,7 @@ export async function startSilence(t: Test): Promise<string> {
   return `http://127.0.0.1:${portOf(server)}`
 }
 
-/** A new browser each time, so that nobody is signed in at the provider yet. */
+/** A new browser each time, without a session at the provider. */
 async function visit(start: string, redirectUri: string): Promise<string> {
   const cookies = new Map<string, string>()
   let url = start

@@ -1,5 +1,5 @@
 /**
- * Goal: the first administrator, a forgotten password and an account of one's own, without a letter being sent.
+ * Goal: set-up of the first administrator, password links and sign-up work without e-mails.
  * Method: links as the gateway makes them, used once, twice, late, and by several at once.
  */
 import t from 'tap'
@@ -47,14 +47,14 @@ void t.test('the first administrator is made by the link that was printed, once'
 
 void t.test('a gateway that starts without an administrator tells the link', async (t) => {
   const stage = await startStage(t)
-  const told: string[] = []
+  const links: string[] = []
   const log = createLogger({ level: 'silent' })
   const plane = await openDataPlane(stage.gateway.reload(), log, new Metrics(), {
     setUpSecret: 's'.repeat(43),
-    onSetUp: (url) => told.push(url),
+    onSetUp: (url) => links.push(url),
   })
   t.teardown(() => plane.drain())
-  t.same(told, [`http://127.0.0.1:${plane.port}/dashboard/setup#${'s'.repeat(43)}`])
+  t.same(links, [`http://127.0.0.1:${plane.port}/dashboard/setup#${'s'.repeat(43)}`])
 })
 
 void t.test('an account that an administrator makes, and a password that was lost', async (t) => {

@@ -1,5 +1,5 @@
 /**
- * Goal: signing in with a provider works by clicking, from the button to the overview and out again; whoever is
+ * Goal: signing in with a provider works by clicking, from the button to the overview and out again; a user who is
  * refused reads why, and can try again.
  * Method: a real Chromium, the built page, and a real provider with a page of its own.
  */
@@ -14,7 +14,7 @@ t.setTimeout(120_000)
 const ADA: Person = { email: 'ada@example.com', verified: true }
 
 void t.test('sign-in with a provider, clicked through', { skip: SKIP }, async (t) => {
-  const stage = await scene(t, { emailInToken: false, asks: true })
+  const stage = await scene(t, { emailInToken: false, hasConsentPage: true })
   await stage.account(ADA.email)
   const browser = await launch(t)
 
@@ -43,11 +43,11 @@ void t.test('sign-in with a provider, clicked through', { skip: SKIP }, async (t
   })
 
   void t.test('who is refused reads why, and tries again', async (t) => {
-    const nobody: [Person, RegExp][] = [
+    const refusals: [Person, RegExp][] = [
       [{ email: ADA.email, verified: false }, /not verified/],
-      [{ email: 'nobody@example.com', verified: true }, /ApiRequest an administrator/],
+      [{ email: 'unknown@example.com', verified: true }, /Ask an administrator/],
     ]
-    for (const [person, why] of nobody) {
+    for (const [person, why] of refusals) {
       stage.provider.person = person
       const watched = await atTheDoor(browser, stage, '/')
       const { page } = watched
@@ -68,7 +68,7 @@ void t.test('sign-in with a provider, clicked through', { skip: SKIP }, async (t
   })
 })
 
-/** A new browser's page, before anybody has signed in. */
+/** The page in a new browser without a session. */
 async function atTheDoor(browser: Browser, { origin }: Scene, path: string): Promise<Watched> {
   const watched = await open(browser)
   await watched.page.goto(`${origin}/dashboard${path}`)
@@ -76,7 +76,7 @@ async function atTheDoor(browser: Browser, { origin }: Scene, path: string): Pro
   return watched
 }
 
-/** Why is said, nothing of it is in the address, and a button leads back. */
+/** The reason is shown, the address contains none of it, and a button leads back. */
 async function refused(t: Test, watched: Watched, why: RegExp): Promise<void> {
   const { page } = watched
   await page.getByText(why).waitFor()

@@ -1,4 +1,4 @@
-/** A gateway with a dashboard where people sign in with a provider. Judges nothing. */
+/** A gateway whose dashboard uses an identity provider for sign-in. */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Test } from 'tap'
 import {
@@ -10,7 +10,7 @@ import {
 } from './identity-provider.js'
 import { startStage, type Stage } from '../fixtures/stage.js'
 
-/** The gateway, and the provider that it knows. */
+/** The gateway and its provider. */
 export interface Scene extends Stage {
   readonly provider: TestProvider
   /** Puts another `dashboard` section in force; `more` is YAML of its `oidc`. */

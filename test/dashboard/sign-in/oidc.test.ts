@@ -1,6 +1,6 @@
 /**
- * Goal: who a provider vouches for is in, with one use of one sign-in in one browser; nobody else is, and
- * whoever is refused learns nothing of accounts.
+ * Goal: a verified user of the provider is signed in, once per sign-in and in the same browser; other users are refused, and
+ * a refusal reveals nothing about accounts.
  * Method: a real provider on this machine, browsers that go through it, the store and the log behind.
  */
 import t from 'tap'
@@ -92,7 +92,7 @@ void t.test('one use, in one browser, of what was begun there', async (t) => {
   t.equal((await browser.ask('POST', '/oidc/finish', { query })).status, 200)
   const again = stage.browser()
   again.take('__Host-oidc', secret)
-  await refused('once more', again, query)
+  await refused('a second time', again, query)
 
   const changes: [what: string, change: (params: URLSearchParams) => void][] = [
     ['another state', (params) => params.set('state', 'x'.repeat(43))],
@@ -121,20 +121,20 @@ void t.test('a code that another sign-in was given', async (t) => {
   t.equal(answer.status, 403, 'has another verifier')
 })
 
-void t.test('who is refused learns nothing of accounts', async (t) => {
+void t.test('a refusal reveals nothing about accounts', async (t) => {
   const stage = await scene(t)
   await stage.account('ada@example.com')
   const off = await stage.account('off@example.com')
   await stage.store.changeAccount(off.id, { disabled: true })
-  const told = new Set<string>()
-  for (const email of ['ada@example.com', 'nobody@example.com', 'off@example.com']) {
+  const replies = new Set<string>()
+  for (const email of ['ada@example.com', 'unknown@example.com', 'off@example.com']) {
     const answer = await through(stage, stage.browser(), { email, verified: false })
     t.equal(answer.status, 403)
     t.same(answer.headers.getSetCookie(), [])
-    told.add(answer.text)
+    replies.add(answer.text)
   }
-  t.equal(told.size, 1, 'an e-mail that is not verified is not looked up')
-  t.match([...told][0], /not verified/)
+  t.equal(replies.size, 1, 'an e-mail that is not verified is not looked up')
+  t.match([...replies][0], /not verified/)
 
   const disabled = await through(stage, stage.browser(), { email: off.email, verified: true })
   t.match([disabled.status, disabled.error['message']], [403, /disabled/])
@@ -156,7 +156,11 @@ void t.test('an account is made where that is configured', async (t) => {
     account: { email, role: 'owner', plan: { name: 'starter' }, hasPassword: false },
   })
   t.same((await browserTrail(browser)).entries, ['session.sign-in-oidc', 'account.sign-up'])
-  t.equal((await stage.browser().signIn(email, '')).status, 401, 'no password lets anybody in')
+  t.equal(
+    (await stage.browser().signIn(email, '')).status,
+    401,
+    'an account without a password refuses every password',
+  )
   const odd = await through(stage, stage.browser(), { email: 'no address', verified: true })
   t.equal(odd.status, 403)
 })

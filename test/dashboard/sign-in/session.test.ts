@@ -1,6 +1,6 @@
 /**
- * Goal: who signs in is in, who signs out is out everywhere they say, and a guesser learns nothing.
- * Method: browsers at a running gateway; the cookies as they were set; the store behind them.
+ * Goal: sign-in opens a session, sign-out ends one or all of them, and failed sign-ins reveal nothing.
+ * Method: browsers at a running gateway; their cookies; the store.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -38,32 +38,38 @@ void t.test('signing in and out', async (t) => {
   t.equal((await stolen.get('/keys')).status, 200)
   const left = await browser.ask('DELETE', '/session')
   t.equal(left.status, 200)
-  t.equal(browser.value('__Host-sid'), '', 'the browser forgets it')
+  t.equal(browser.value('__Host-sid'), '', 'the browser drops it')
   t.equal((await stolen.get('/keys')).status, 401, 'and so does the gateway')
 })
 
-void t.test('K-161: the cookie is nobody else’s, and only its digest is kept', async (t) => {
-  const stage = await startStage(t)
-  await stage.account('ada@example.com')
-  const browser = stage.browser()
-  const entered = await browser.signIn('ada@example.com')
-  for (const name of ['__Host-sid', '__Host-device']) {
-    const line = entered.headers.getSetCookie().find((each) => each.startsWith(name)) ?? ''
-    const parts = line.split('; ')
-    for (const flag of ['Path=/', 'Secure', 'HttpOnly', 'SameSite=Strict'])
-      t.ok(parts.includes(flag))
-    t.notMatch(line, /domain/i)
-    t.match(Buffer.from(browser.value(name), 'base64url'), { length: 32 }, '256 bits')
-  }
-  const secret = browser.value('__Host-sid')
-  const id = createHash('sha256').update(secret).digest('hex')
-  t.ok(await stage.store.signInTokens.find('session', id, Date.now()))
-  for (const file of readdirSync(stage.gateway.folder, { recursive: true, withFileTypes: true })) {
-    if (!file.isFile()) continue
-    t.notOk(readFileSync(join(file.parentPath, file.name)).includes(secret), file.name)
-  }
-  t.notMatch(JSON.stringify(stage.gateway.lines), secret)
-})
+void t.test(
+  'K-161: the cookie belongs to one session, and only its digest is stored',
+  async (t) => {
+    const stage = await startStage(t)
+    await stage.account('ada@example.com')
+    const browser = stage.browser()
+    const entered = await browser.signIn('ada@example.com')
+    for (const name of ['__Host-sid', '__Host-device']) {
+      const line = entered.headers.getSetCookie().find((each) => each.startsWith(name)) ?? ''
+      const parts = line.split('; ')
+      for (const flag of ['Path=/', 'Secure', 'HttpOnly', 'SameSite=Strict'])
+        t.ok(parts.includes(flag))
+      t.notMatch(line, /domain/i)
+      t.match(Buffer.from(browser.value(name), 'base64url'), { length: 32 }, '256 bits')
+    }
+    const secret = browser.value('__Host-sid')
+    const id = createHash('sha256').update(secret).digest('hex')
+    t.ok(await stage.store.signInTokens.find('session', id, Date.now()))
+    for (const file of readdirSync(stage.gateway.folder, {
+      recursive: true,
+      withFileTypes: true,
+    })) {
+      if (!file.isFile()) continue
+      t.notOk(readFileSync(join(file.parentPath, file.name)).includes(secret), file.name)
+    }
+    t.notMatch(JSON.stringify(stage.gateway.lines), secret)
+  },
+)
 
 void t.test('a session is new with each sign-in, and the old one ends', async (t) => {
   const stage = await startStage(t)
@@ -76,7 +82,7 @@ void t.test('a session is new with each sign-in, and the old one ends', async (t
   t.equal((await other.get('/keys')).status, 401)
   other.take('__Host-sid', 'x'.repeat(43))
   await other.signIn('ada@example.com')
-  t.not(other.value('__Host-sid'), 'x'.repeat(43), 'nobody chooses a session’s secret')
+  t.not(other.value('__Host-sid'), 'x'.repeat(43), 'clients cannot choose a session’s secret')
 })
 
 void t.test('everywhere means everywhere', async (t) => {
@@ -87,37 +93,44 @@ void t.test('everywhere means everywhere', async (t) => {
   const bob = await stage.signedIn('bob@example.com')
   t.equal((await one.ask('DELETE', '/sessions')).status, 200)
   t.equal((await two.get('/keys')).status, 401)
-  t.equal((await bob.get('/keys')).status, 200, 'nobody else’s')
+  t.equal((await bob.get('/keys')).status, 200, 'sessions of other accounts stay')
 })
 
-void t.test('K-165: a guesser is told the same, whatever there is', async (t) => {
-  const stage = await startStage(t)
-  await stage.account('ada@example.com')
-  const off = await stage.account('off@example.com')
-  await stage.store.changeAccount(off.id, { disabled: true })
-  const bare = await stage.account('bare@example.com')
-  await stage.store.changeAccount(bare.id, { passwordHash: '' })
-  const guesses = [
-    ['ada@example.com', 'wrong password'],
-    ['nobody@example.com', 'wrong password'],
-    ['off@example.com', 'wrong password'],
-    ['bare@example.com', ''],
-    ['bare@example.com', 'wrong password'],
-    ['not an e-mail', 'x'],
-    ['\u0000', 'x'],
-    ['ada@example.com', 'x'.repeat(1_025)],
-  ]
-  const told = new Set<string>()
-  for (const [email = '', password = ''] of guesses) {
-    const answer = await stage.browser().signIn(email, password)
-    t.equal(answer.status, 401, email)
-    t.same(answer.headers.getSetCookie(), [])
-    told.add(answer.text)
-  }
-  t.equal(told.size, 1)
-  const right = await stage.browser().signIn('off@example.com')
-  t.match([right.status, right.error['message']], [403, /disabled/], 'only its owner learns that')
-})
+void t.test(
+  'K-165: failed sign-ins get the same reply, whether or not the account exists',
+  async (t) => {
+    const stage = await startStage(t)
+    await stage.account('ada@example.com')
+    const off = await stage.account('off@example.com')
+    await stage.store.changeAccount(off.id, { disabled: true })
+    const bare = await stage.account('bare@example.com')
+    await stage.store.changeAccount(bare.id, { passwordHash: '' })
+    const guesses = [
+      ['ada@example.com', 'wrong password'],
+      ['unknown@example.com', 'wrong password'],
+      ['off@example.com', 'wrong password'],
+      ['bare@example.com', ''],
+      ['bare@example.com', 'wrong password'],
+      ['not an e-mail', 'x'],
+      ['\u0000', 'x'],
+      ['ada@example.com', 'x'.repeat(1_025)],
+    ]
+    const replies = new Set<string>()
+    for (const [email = '', password = ''] of guesses) {
+      const answer = await stage.browser().signIn(email, password)
+      t.equal(answer.status, 401, email)
+      t.same(answer.headers.getSetCookie(), [])
+      replies.add(answer.text)
+    }
+    t.equal(replies.size, 1)
+    const right = await stage.browser().signIn('off@example.com')
+    t.match(
+      [right.status, right.error['message']],
+      [403, /disabled/],
+      'only its owner gets the reason',
+    )
+  },
+)
 
 void t.test('a disabled account is out at once', async (t) => {
   const stage = await startStage(t)
@@ -158,7 +171,7 @@ void t.test('a hash of less work is made anew when its password is right', async
   t.equal((await stage.browser().signIn('ada@example.com')).status, 200)
 })
 
-void t.test('who comes over plain http from elsewhere is told why it cannot work', async (t) => {
+void t.test('a sign-in over plain http from another host is refused with the reason', async (t) => {
   const stage = await startStage(t)
   await stage.account('ada@example.com')
   const host = '192.0.2.9:8080'
@@ -183,15 +196,15 @@ void t.test('idle for half an hour, or half a day old, a session is over', async
   const sessions = new Sessions(store, () => clock.nowMs)
   const { secret } = await sessions.open(account)
   clock.nowMs += IDLE_MS - 1
-  t.ok(await sessions.find(secret, true), 'a page that asks by itself')
+  t.ok(await sessions.find(secret, true), 'polling')
   clock.nowMs += 1
-  t.equal(await sessions.find(secret, false), null, 'does not keep it alive')
+  t.equal(await sessions.find(secret, false), null, 'does not extend it')
 
   const busy = await sessions.open(account)
   const end = clock.nowMs + SESSION_MS
   while (clock.nowMs + IDLE_MS / 2 < end) {
     clock.nowMs += IDLE_MS / 2
-    t.ok(await sessions.find(busy.secret, false), 'somebody at work does')
+    t.ok(await sessions.find(busy.secret, false), 'user activity does')
   }
   t.equal((await sessions.find(busy.secret, false))?.endsAtMs, end)
   clock.nowMs = end

@@ -75,7 +75,7 @@ void t.test('five guesses at an account from a network, then one in ten seconds'
   t.equal(await wait('bob', '10.1.1.9'), 0, 'another account')
 })
 
-void t.test('nobody is locked out by somebody else’s guesses', async (t) => {
+void t.test('guesses from another network do not lock an account', async (t) => {
   const { throttle, wait } = bench()
   for (let at = 0; at < 9; at += 1) await wait('ada', '10.1.1.1')
   t.equal(await wait('ada', '10.1.2.1'), 0, 'from another network')
@@ -111,11 +111,11 @@ void t.test('all processes count together', async (t) => {
   t.same(waits.filter((wait) => wait === 0).length, 5, 'five in both, not in each')
   await throttle.forgive('ada', '10.1.1.1', null)
   clock.ms += 1_000
-  t.equal(await wait('ada', '10.1.1.1', null, other), 0, 'what one forgives the other forgets')
+  t.equal(await wait('ada', '10.1.1.1', null, other), 0, 'a reset applies to all processes')
 })
 
 void t.test(
-  'a flood asks the store once a second, and what is remembered is bounded',
+  'a flood reaches the store once per second, and the cache of refusals is bounded',
   async (t) => {
     const { clock, counts, throttle, wait } = bench()
     for (let at = 0; at < 1_000; at += 1) await wait('ada', '10.1.1.1')
@@ -131,7 +131,7 @@ void t.test(
     t.equal(full.size, 20_000)
     clock.ms += 1_000_000
     throttle.sweep()
-    t.equal(throttle.size, 0, 'what is not repeated any more is forgotten')
+    t.equal(throttle.size, 0, 'expired refusals are dropped')
     t.ok(throttle.size < 10)
   },
 )

@@ -1,6 +1,6 @@
 /**
- * Goal: the page of dialects is true and whole: every field of the format is on it, what is emulated says
- * how, and nothing that is asked or answered vanishes unreported.
+ * Goal: the page of dialects is correct and complete: it lists every field of the format, explains emulations, and no
+ * part of a request or reply is lost without a report.
  * Method: each concept is sent through each dialect, as the page's generator does; the page's signs are
  * compared by the test of generated files.
  */
@@ -54,7 +54,7 @@ for (const column of COLUMNS) {
       const { outcome, at, reported } = requestOutcome(concept, column, catalogue)
       const how = concept.emulated?.[column.dialect]
       const replies = `${concept.name}: ${outcome}`
-      if (outcome === 'emulated') t.ok(how, `${replies} says how`)
+      if (outcome === 'emulated') t.ok(how, `${replies} has an explanation`)
       if (how !== undefined) t.match(outcome, /^(?:kept|emulated)$/, `${replies} is there at all`)
       if (outcome === 'lost' || outcome === 'rejected')
         t.not(reported[0], undefined, `${replies} is named`)
@@ -68,8 +68,13 @@ for (const column of COLUMNS) {
       const found = replyOutcome(concept, column, catalogue)
       if (found === null) continue
       const replies = `${concept.name}: ${found.outcome}`
-      t.not(found.outcome, 'needless', `${replies}: what a provider says is told or reported`)
-      if (found.outcome === 'rejected') t.ok(concept.notes?.[column.dialect], `${replies} says why`)
+      t.not(
+        found.outcome,
+        'needless',
+        `${replies}: content of the provider is translated or reported`,
+      )
+      if (found.outcome === 'rejected')
+        t.ok(concept.notes?.[column.dialect], `${replies} has a reason`)
     }
     t.end()
   })
@@ -117,7 +122,7 @@ void t.test('a difference is found, and so is its absence', (t) => {
   t.end()
 })
 
-void t.test('the page has each concept and says what it is made from', (t) => {
+void t.test('the page has each concept and names its source', (t) => {
   t.match(page, /^<!-- Generated from src\/documentation\/dialect-matrix .*do not edit/)
   for (const { name } of [...requests, ...REPLY_CONCEPTS]) t.ok(page.includes(`| ${name} |`), name)
   t.equal(page, readFileSync('docs/reference/dialects.md', 'utf8'))

@@ -1,5 +1,5 @@
 /**
- * Goal: losses that no chat client can bring about yet are reported all the same: parts of a conversation
+ * Goal: losses that no chat client can bring about yet are reported, too: parts of a conversation
  * that another provider made, and values at the edge of what a dialect takes.
  * Method: canonical requests by hand, straight into the encoders.
  */

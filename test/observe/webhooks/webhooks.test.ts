@@ -1,5 +1,5 @@
 /**
- * Goal: webhooks arrive signed, are tried again while the receiver fails, and never pile up.
+ * Goal: webhooks arrive signed, are retried while the receiver fails, and never pile up.
  * Method: a real HTTP receiver that verifies with the official library, and answers badly on purpose.
  */
 import t from 'tap'
@@ -63,7 +63,7 @@ for (const [form, secret] of Object.entries(SECRETS)) {
   })
 }
 
-void t.test('a failed webhook is tried again with the same id', async (t) => {
+void t.test('a failed webhook is retried with the same id', async (t) => {
   const receiver = await startReceiver(t)
   receiver.answer = (attempt) => ({ status: attempt < 3 ? 500 : 200 })
   const { webhooks, counts } = open()
@@ -92,7 +92,7 @@ void t.test('the last try ends it, with one line that names no secret', async (t
   await webhooks.close()
 })
 
-void t.test('a receiver says when to come again, and that it is gone', async (t) => {
+void t.test('retry-after delays a retry, and 410 ends the webhooks', async (t) => {
   const receiver = await startReceiver(t)
   receiver.answer = (attempt) =>
     attempt === 1 ? { status: 429, headers: { 'retry-after': '1' } } : { status: 410 }
@@ -147,7 +147,7 @@ void t.test('a private address is refused without permission', async (t) => {
   await webhooks.close()
 })
 
-void t.test('what waits is tried once more at the end', async (t) => {
+void t.test('queued webhooks are tried a last time when the gateway drains', async (t) => {
   const receiver = await startReceiver(t)
   receiver.answer = (attempt) => ({ status: attempt === 1 ? 503 : 200 })
   const { webhooks, counts } = open([60_000])

@@ -84,7 +84,7 @@ async function finish(
   }
   const account = await accountOf(services, request, verifiedEmail)
   if (account.disabled) {
-    throw new GatewayError('forbidden', 'This account is disabled. ApiRequest an administrator.')
+    throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
   }
   const entered = await enter(services, request, account, 'session.sign-in-oidc')
   return { ...entered, cookies: [...(entered.cookies ?? []), noCookieText(OIDC_COOKIE)] }
@@ -102,7 +102,7 @@ async function accountOf(
   const found = await store.accountByEmail(email)
   if (found !== null) return found
   if (oidc?.createAccounts !== true) {
-    throw new GatewayError('forbidden', 'ApiRequest an administrator for an account.')
+    throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }
   const wanted = { email, plan: 'starter', password: { none: true } } as const
   const auditEntries = (account: Account) => [

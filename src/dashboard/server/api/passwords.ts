@@ -127,7 +127,7 @@ async function reset(
 function badLink(): GatewayError {
   return new GatewayError(
     'forbidden',
-    'This link is no longer good: it works once, and for a day. ApiRequest for another.',
+    'This link is invalid or has expired: it works once, for one day. Ask for a new one.',
     { param: 'link' },
   )
 }
@@ -138,7 +138,7 @@ async function signUp(
 ): Promise<Reply> {
   const { store, throttle, passwords, now } = services
   if (!services.snapshot().config.dashboard.selfSignUp) {
-    throw new GatewayError('forbidden', 'ApiRequest an administrator for an account.')
+    throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }
   const email = checkedEmail(request.body.email)
   assertPassword(request.body.password)

@@ -148,7 +148,7 @@ async function signIn(
   }
   // Reported only to users with the right password.
   if (account.disabled) {
-    throw new GatewayError('forbidden', 'This account is disabled. ApiRequest an administrator.')
+    throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
   }
   await throttle.forgive(email, address, device)
   if (isOutdated(account.passwordHash)) {
