@@ -1,21 +1,21 @@
 /**
- * Reads what the gateway answered, checking it against the format of chat completions as it goes.
- * Every breach is one line of text; what the answer says is for `recorded.ts` to extract.
+ * Reads a reply of the gateway and checks it against the format of chat completions. Each fault is one line of text;
+ * `recorded.ts` extracts the content.
  */
 import { arrayOf, isObject, objectOf, type JsonObject } from '../../src/chat/json.js'
 
 const FINISHES = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
 
-/** One answer over HTTP, however it ended. */
+/** One HTTP reply, complete or not. */
 export interface Answered {
   readonly status: number
   readonly type: string
   readonly text: string
-  /** False where the connection broke before the end. */
+  /** False if the connection closed before the end. */
   readonly whole: boolean
 }
 
-/** Reads a response to its end or to where it breaks. */
+/** Reads a response until it ends or breaks. */
 export async function collect(response: Response): Promise<Answered> {
   const decoder = new TextDecoder()
   let text = ''
@@ -31,7 +31,7 @@ export async function collect(response: Response): Promise<Answered> {
   return { status: response.status, type, text, whole }
 }
 
-/** What is wrong with a whole chat completion. */
+/** Faults of a whole chat completion. */
 export function faultsOfWhole({ status, type, text, whole }: Answered): string[] {
   if (status !== 200) return [`status ${status}: ${text.slice(0, 300)}`]
   const faults: string[] = []
@@ -56,7 +56,7 @@ export function faultsOfWhole({ status, type, text, whole }: Answered): string[]
   return faults
 }
 
-/** What is wrong with a stream, and its chunks; the first choice only. */
+/** Faults of a stream, and its chunks; only of the first choice. */
 export function faultsOfStream(answered: Answered): { faults: string[]; chunks: JsonObject[] } {
   const { status, type, text, whole } = answered
   if (status !== 200) return { faults: [`status ${status}: ${text.slice(0, 300)}`], chunks: [] }
@@ -124,22 +124,24 @@ function checkUsage(usage: unknown, check: Check): void {
 /** Role first, content between, one finish, then at most the usage. */
 function checkOrder(chunks: readonly JsonObject[], check: Check): void {
   const choices = chunks.flatMap((chunk) => arrayOf(chunk['choices']).map(objectOf))
-  const said = choices.filter((choice) => (choice['index'] ?? 0) === 0)
-  check(objectOf(said[0]?.['delta'])['role'] === 'assistant', 'the first chunk has no role')
-  const ends = said.filter((choice) => typeof choice['finish_reason'] === 'string')
+  const firstChoices = choices.filter((choice) => (choice['index'] ?? 0) === 0)
+  check(objectOf(firstChoices[0]?.['delta'])['role'] === 'assistant', 'the first chunk has no role')
+  const ends = firstChoices.filter((choice) => typeof choice['finish_reason'] === 'string')
   check(ends.length === 1, `${ends.length} chunks with a finish_reason`)
   const finish = ends[0]?.['finish_reason']
   check(
     typeof finish === 'string' && FINISHES.has(finish),
     `finish_reason ${JSON.stringify(finish)}`,
   )
-  const after = said.slice(said.findIndex((it) => typeof it['finish_reason'] === 'string') + 1)
+  const after = firstChoices.slice(
+    firstChoices.findIndex((it) => typeof it['finish_reason'] === 'string') + 1,
+  )
   check(
     after.every((choice) => Object.keys(objectOf(choice['delta'])).length === 0),
     'content after the finish',
   )
   const known = new Set<number>()
-  for (const choice of said) {
+  for (const choice of firstChoices) {
     for (const call of arrayOf(objectOf(choice['delta'])['tool_calls']).map(objectOf)) {
       const { index } = call
       const member = call['function'] ?? call['custom']

@@ -1,13 +1,13 @@
 /**
- * What the tests of Responses clients share.
+ * Checks the events of a Responses stream, for the tests of its clients.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import type { TestGateway } from '../helpers/gateway.js'
 
 /**
- * Makes the gateway ask its first upstream over chat completions, as one that has nothing else; left to choose, the
- * gateway would pass a Responses client's bytes on to the endpoint of the same format.
+ * Makes the gateway use chat completions for its first upstream. Otherwise it would forward a Responses client's bytes to
+ * the endpoint of the same format.
  */
 export function overChat(gateway: TestGateway): void {
   const { configFile } = gateway
@@ -19,7 +19,7 @@ export function overChat(gateway: TestGateway): void {
   gateway.reload()
 }
 
-/** What is wrong with the events of a streamed response, by the format's own rules; empty if nothing is. */
+/** Faults of the events of a streamed response by the format's rules; empty if there are none. */
 export function faultsOfEvents(events: readonly JsonObject[]): string[] {
   const faults: string[] = []
   const check = (isRight: boolean, fault: string): void => {
@@ -61,12 +61,12 @@ export function faultsOfEvents(events: readonly JsonObject[]): string[] {
     }
   }
   const output = objectOf(events.at(-1)?.['response'])['output']
-  const told = items.map(({ done }) => done)
-  check(JSON.stringify(output) === JSON.stringify(told), 'the last output is not what was told')
+  const sent = items.map(({ done }) => done)
+  check(JSON.stringify(output) === JSON.stringify(sent), 'the last output differs from the events')
   return faults
 }
 
-/** A source that was named after its message had ended belongs to it all the same. */
+/** A source that follows the end of its message belongs to it too. */
 function cite({ done }: ItemSeen, event: JsonObject): void {
   const place = event['content_index']
   const part = objectOf(arrayOf(done?.['content'])[typeof place === 'number' ? place : 0])
@@ -76,7 +76,7 @@ function cite({ done }: ItemSeen, event: JsonObject): void {
 interface ItemSeen {
   readonly id: unknown
   readonly type: unknown
-  /** The pieces so far, by kind and place. */
+  /** The fragments so far, by kind and position. */
   readonly texts: Map<string, string>
   done: JsonObject | null
 }
@@ -95,5 +95,5 @@ function note(
   }
   if (!name.endsWith('.done') || name.includes('_part')) return
   const whole = event['text'] ?? event['refusal'] ?? event['arguments'] ?? event['input']
-  check((item.texts.get(key) ?? '') === whole, `${name} is not what its pieces said`)
+  check((item.texts.get(key) ?? '') === whole, `${name} differs from its fragments`)
 }

@@ -1,6 +1,5 @@
 /**
- * What the tests of the vendors' clients have in common: what is said, and what must be true of the
- * upstream's side. Knows no client.
+ * Shared parts of the tests of the vendors' clients: prompts, and checks of the upstream's side.
  */
 import type { Test } from 'tap'
 import type { Fault } from '../../src/emulator/faults/fault.js'
@@ -11,10 +10,10 @@ import { until } from '../helpers/upstream.js'
 export const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** A prompt whose answer is long and slow enough to be left or broken in its middle. */
+/** A prompt with a reply that is long and slow enough to be cancelled or interrupted. */
 export const LONG = 'talk [[words: 400]] [[pace: 5]]'
 
-/** Runs `act` while every request meets `fault`. */
+/** Runs `act` while every request has `fault`. */
 export async function failing<T>(
   emulator: Emulator,
   fault: Fault,
@@ -28,7 +27,7 @@ export async function failing<T>(
   }
 }
 
-/** What `act` throws. Throws where it does not. */
+/** The error that `act` throws. Throws if it succeeds. */
 export async function thrownBy(act: () => Promise<unknown>): Promise<unknown> {
   try {
     await act()
@@ -38,7 +37,7 @@ export async function thrownBy(act: () => Promise<unknown>): Promise<unknown> {
   throw new Error('nothing was thrown')
 }
 
-/** The upstream sees the client go within a second, and its answer was not at its end. */
+/** The upstream's connection closes within a second, before the end of its reply. */
 export async function upstreamIsLeft(t: Test, emulator: Emulator): Promise<void> {
   await until(() => emulator.open() === 0, 1000)
   t.equal(emulator.ledger.at(-1)?.outcome, 'client_closed', 'the upstream was left')

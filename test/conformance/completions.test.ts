@@ -1,6 +1,6 @@
 /**
- * Goal: legacy completions work for every model, whole and streamed: as they are on upstreams that have the endpoint,
- * and over chat on all others, where what a chat cannot do is refused by name.
+ * Goal: legacy completions work for every model, whole and streamed: unchanged on upstreams that have the endpoint,
+ * and as a chat on all others, which refuse by name what a chat lacks.
  * Method: the official SDK on a running gateway with upstreams of either kind.
  */
 import OpenAI from 'openai'
@@ -28,7 +28,7 @@ async function post(body: object): Promise<{ status: number; text: string }> {
   })
   let text = ''
   try {
-    // An await for each piece, so that what came before a failure is kept.
+    // An await for each chunk, so that the text before a failure is kept.
     const body: ReadableStream<Uint8Array> | null = res.body
     const reader = body?.getReader()
     for (;;) {
@@ -37,7 +37,7 @@ async function post(body: object): Promise<{ status: number; text: string }> {
       text += Buffer.from(read.value).toString()
     }
   } catch {
-    // A stream that failed is cut off behind its error.
+    // The connection of a failed stream closes after its error.
   }
   return { status: res.status, text }
 }
@@ -64,10 +64,10 @@ for (const model of [...OVER_CHAT, 'davinci-002']) {
     for await (const chunk of stream) {
       t.equal(chunk.object, 'text_completion')
       usage = chunk.usage?.completion_tokens ?? usage
-      const [piece] = chunk.choices
-      if (piece === undefined) continue
-      text += piece.text
-      const ended: unknown = piece.finish_reason
+      const [choice] = chunk.choices
+      if (choice === undefined) continue
+      text += choice.text
+      const ended: unknown = choice.finish_reason
       if (typeof ended === 'string') reason = ended
     }
     t.ok(text.length > 20)
@@ -98,7 +98,7 @@ void t.test(
   },
 )
 
-void t.test('what a chat cannot do is refused by name', async (t) => {
+void t.test('a feature that a chat lacks is refused by name', async (t) => {
   const before = gateway.emulator.ledger.length
   const cases: [object, string][] = [
     [{ prompt: ['a', 'b'] }, 'prompt'],

@@ -1,6 +1,6 @@
 /**
  * Goal: embeddings work for clients of OpenAI and Google over upstreams of both: the same vectors, tokens counted,
- * ledger entries and limits as for chats; what one side does not have is reported or refused.
+ * ledger entries and limits as for chats; a field that one side lacks is reported or refused.
  * Method: the vendors' SDKs on a running gateway, whose emulator gives one text the same vector in either format.
  */
 import { GoogleGenAI } from '@google/genai'
@@ -91,7 +91,7 @@ void t.test('every client gets the same vectors from every upstream', async (t) 
   for (const each of vectors) t.same(each, vectors[0])
 })
 
-void t.test('requests of the same format pass as they are', async (t) => {
+void t.test('requests of the same format pass unchanged', async (t) => {
   const gateway = await startGateway(t, {
     routes: '  - { model: fast, targets: [ { upstream: google, model: gemini-embedding-001 } ] }',
   })
@@ -113,7 +113,7 @@ void t.test('requests of the same format pass as they are', async (t) => {
   t.equal(last()?.path, `/models/${GEMINI_MODEL}:batchEmbedContents`)
 })
 
-void t.test('what only one side has is reported or refused', async (t) => {
+void t.test('a field that only one side has is reported or refused', async (t) => {
   const gateway = await startGateway(t)
   const lost = async (path: string, body: object): Promise<[number, string | null]> => {
     const res = await post(gateway, path, body)
@@ -180,7 +180,7 @@ void t.test('each request is a ledger entry with its tokens and cost', async (t)
   t.ok((rows[1]?.costNanoUsd ?? 0) > 10_000)
 })
 
-void t.test('limits hold, and a budget of money as well', async (t) => {
+void t.test('limits and budgets apply', async (t) => {
   const gateway = await startGateway(t, {
     more: 'limits: [ { scope: key, tokens_per_minute: 150 }, { scope: key, usd_per_day: 1 } ]',
   })

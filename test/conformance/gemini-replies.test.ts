@@ -1,8 +1,8 @@
 /**
- * Goal: every recorded answer of every provider comes out of the gateway as a valid Gemini answer that says the same.
- * Method: the emulator replays the recording in answer to a real generateContent request, whole, as server-sent
- * events and as a JSON array; text, calls, finish reason and usage of what comes out are compared with a naive
- * reading of the recording. A Gemini upstream's bytes must pass.
+ * Goal: every recorded reply of every provider reaches Gemini clients as a valid reply with the same content.
+ * Method: the emulator replays the recording to a real generateContent request, whole, as server-sent events and as a
+ * JSON array; text, calls, finish reason and usage are compared with a naive reading of the recording. A Gemini
+ * upstream's bytes must pass.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../src/chat/json.js'
@@ -14,7 +14,7 @@ import {
   cases,
   fromGemini,
   gistOf,
-  piecesOf,
+  objectsOf,
   type Case,
   type Counts,
   type Gist,
@@ -43,7 +43,7 @@ const ACTIONS: Readonly<Record<Form, string>> = {
   array: 'streamGenerateContent',
 }
 
-/** Asks for anything and gets the recording for an answer. */
+/** Sends any request and gets the recording as its reply. */
 async function replayed(it: Case, form: Form, chunking: Chunking): Promise<Answered> {
   turn += 1
   const words = `This is replay ${turn}.`
@@ -67,7 +67,7 @@ async function replayed(it: Case, form: Form, chunking: Chunking): Promise<Answe
   return answered
 }
 
-/** What is wrong with an answer in this format. */
+/** Faults of a reply in this format. */
 function faultsOf({ status, type, text, whole }: Answered, form: Form): string[] {
   if (status !== 200) return [`status ${status}: ${text.slice(0, 300)}`]
   const faults: string[] = []
@@ -77,7 +77,7 @@ function faultsOf({ status, type, text, whole }: Answered, form: Form): string[]
   check(whole, 'the connection broke')
   const wanted = form === 'events' ? 'text/event-stream' : 'application/json'
   check(type.startsWith(wanted), `content-type ${type}`)
-  const chunks = piecesOf(text)
+  const chunks = objectsOf(text)
   for (const name of ['responseId', 'modelVersion']) {
     const values = new Set(chunks.map((chunk) => chunk[name]))
     check(values.size === 1 && typeof [...values][0] === 'string', name)
@@ -101,20 +101,20 @@ function faultsOf({ status, type, text, whole }: Answered, form: Form): string[]
   return faults
 }
 
-/** Google once left the counts of the prompt out, and its bytes pass. */
+/** One recording of Google has no prompt counts, and its bytes pass. */
 const WITHOUT_COUNTS = /with_file_uri_image\[True\]$/
 
-/** What translation makes of an answer on purpose: no count for cache writes, refusals and other ends. */
+/** Intended changes by translation: no count of cache writes, refusals and other ends. */
 function translated(gist: Gist, format: Case['format']): Gist {
   const { finish, calls, usage } = gist
   const plain = finish === 'stop' || finish === 'function_call'
   const counts: Counts = { prompt: 0, completion: 0, ...usage }
   delete counts.written
-  const said = format === 'gemini' ? usage : counts
-  return { ...gist, finish: plain && calls.length > 0 ? 'tool_calls' : finish, usage: said }
+  const reported = format === 'gemini' ? usage : counts
+  return { ...gist, finish: plain && calls.length > 0 ? 'tool_calls' : finish, usage: reported }
 }
 
-/** Counts without those that are zero: this format leaves them out or not, as upstreams do. */
+/** Counts without zeros, which this format may omit. */
 function comparable(gist: Gist): Gist {
   const { usage } = gist
   if (usage === null) return { ...gist, usage: { prompt: 0, completion: 0 } }
@@ -126,7 +126,7 @@ function comparable(gist: Gist): Gist {
 
 function refusalIn({ recording, format }: Case): string {
   if (format !== 'openai') return ''
-  return piecesOf(recording.response_body)
+  return objectsOf(recording.response_body)
     .flatMap(({ choices }) => arrayOf(choices).map(objectOf))
     .map((choice) => stringOf(objectOf(choice['message'] ?? choice['delta'])['refusal']) ?? '')
     .join('')
@@ -141,15 +141,15 @@ function compare(t: Test, it: Case, answered: Answered, form: Form): void {
     [],
     it.label,
   )
-  const made = fromGemini(piecesOf(answered.text))
-  // What a model says instead of answering is text here.
+  const made = fromGemini(objectsOf(answered.text))
+  // A refusal is text in this format.
   const refusal = refusalIn(it)
-  const said = translated(want, it.format)
-  const refused = { ...said, text: refusal, finish: 'content_filter' }
-  t.same(comparable(made), comparable(refusal === '' ? said : refused), it.label)
+  const expected = translated(want, it.format)
+  const refused = { ...expected, text: refusal, finish: 'content_filter' }
+  t.same(comparable(made), comparable(refusal === '' ? expected : refused), it.label)
 }
 
-/** An answer that failed in spite of its 200: an error with a status, or one inside the stream. */
+/** A reply that failed despite status 200: an error with a status, or one inside the stream. */
 function compareFailure(t: Test, { label }: Case, answered: Answered): void {
   t.ok(answered.status >= 400 || !answered.whole, `${label} ends in an error or a cut connection`)
   t.notOk(answered.whole && answered.status === 200, label)
@@ -157,7 +157,7 @@ function compareFailure(t: Test, { label }: Case, answered: Answered): void {
 }
 
 for (const form of ['whole', 'events', 'array'] as const) {
-  void t.test(`whole replies, asked for as ${form}`, skipWithoutFixtures(), async (t) => {
+  void t.test(`whole replies to requests for ${form}`, skipWithoutFixtures(), async (t) => {
     const tally = new Tally()
     await together(wholes, async (it) => {
       const { label, recording, format } = it
@@ -172,11 +172,11 @@ for (const form of ['whole', 'events', 'array'] as const) {
   })
 }
 
-/** Odd cuts are slow to send: the shorter streams, or as many as asked for. */
+/** Small chunks are slow to send: the shorter streams, or as many as configured. */
 const CUT_STREAMS = Number(process.env['CONFORMANCE_CUT_STREAMS'] ?? 40)
 
 for (const chunking of ['whole', 'events', 7] as const) {
-  void t.test(`streams, in pieces: ${chunking}`, skipWithoutFixtures(), async (t) => {
+  void t.test(`streams in chunks: ${chunking}`, skipWithoutFixtures(), async (t) => {
     const tally = new Tally()
     const shortest = [...streams]
       .sort((a, b) => a.recording.response_body.length - b.recording.response_body.length)
@@ -197,7 +197,7 @@ for (const chunking of ['whole', 'events', 7] as const) {
   })
 }
 
-void t.test('streams, asked for whole', skipWithoutFixtures(), async (t) => {
+void t.test('streams to whole requests', skipWithoutFixtures(), async (t) => {
   await together(streams, async (it) => {
     const answered = await replayed(it, 'whole', 'whole')
     if (gistOf(it).finish === null) compareFailure(t, it, answered)

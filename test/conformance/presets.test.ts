@@ -1,8 +1,8 @@
 /**
- * Goal: behind its preset a vendor of the chat-completions format is one for which clients need no changes:
- * it takes whatever a chat client sends, and its answers, recorded ones too, are chat completions.
- * Method: the gateway in front of scripted vendors that refuse what the real ones refuse; a request with
- * everything; each vendor's own recorded requests and answers.
+ * Goal: with its preset, clients need no changes for a vendor of the chat-completions format: it accepts every request of
+ * a chat client, and its replies, recorded ones included, are chat completions.
+ * Method: the gateway with scripted vendors that refuse the same requests as the real ones; a request with every field;
+ * each vendor's recorded requests and replies.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -12,7 +12,7 @@ import { fixtures, skipWithoutFixtures, type Recording } from '../helpers/fixtur
 import { startGateway } from '../helpers/gateway.js'
 import { until } from '../helpers/upstream.js'
 import { collect, faultsOfStream, faultsOfWhole } from './check-completion.js'
-import { fromOpenAi, piecesOf, type Gist } from './recordings/recorded.js'
+import { fromOpenAi, objectsOf, type Gist } from './recordings/recorded.js'
 import { Tally } from './run-in-parallel.js'
 import { startVendors } from './vendors.js'
 
@@ -38,7 +38,7 @@ function install(): void {
 }
 install()
 
-/** All that OpenAI's client can be made to send, and an earlier answer sent back as it came. */
+/** Every field of OpenAI's client, and an earlier reply sent back unchanged. */
 const EVERYTHING: JsonObject = {
   messages: [
     { role: 'developer', content: 'Be brief.' },
@@ -71,7 +71,7 @@ const EVERYTHING: JsonObject = {
   verbosity: 'low',
 }
 
-/** What a client of each vendor is told that it sent in vain. */
+/** The fields that each vendor's preset reports as lost. */
 const SERVICE = ['metadata', 'prompt_cache_key', 'safety_identifier', 'verbosity']
 const ECHOES = ['messages.name', 'messages.reasoning_content']
 const LOST: Readonly<Record<PresetName, readonly string[]>> = {
@@ -88,7 +88,7 @@ const LOST: Readonly<Record<PresetName, readonly string[]>> = {
 }
 
 for (const name of PRESET_NAMES) {
-  void t.test(`${name} takes all that a chat client sends`, async (t) => {
+  void t.test(`${name} accepts every request of a chat client`, async (t) => {
     for (const stream of [false, true]) {
       const options = stream ? { stream_options: { include_usage: true } } : {}
       const body = { ...EVERYTHING, stream, ...options, model: `${name}:m` }
@@ -104,7 +104,7 @@ for (const name of PRESET_NAMES) {
   })
 }
 
-/** Their bytes pass, and the scripted vendor sends its counts with the last choice. */
+/** Vendors whose bytes pass; the scripted vendor sends usage with the last choice. */
 const PASSED_USAGE: readonly PresetName[] = [
   'azure',
   'openrouter',
@@ -116,7 +116,7 @@ const PASSED_USAGE: readonly PresetName[] = [
 ]
 const BESIDE_CHOICES = ['the last chunk is not the usage']
 
-void t.test('without a preset the strict ones refuse it', async (t) => {
+void t.test('without a preset strict vendors refuse it', async (t) => {
   const refused: string[] = []
   for (const name of PRESET_NAMES) {
     const { status } = await gateway.chat({ ...EVERYTHING, model: `bare-${name}:m` })
@@ -128,7 +128,7 @@ void t.test('without a preset the strict ones refuse it', async (t) => {
   )
 })
 
-void t.test('names of the same thing: limit, seed, role, thoughts', async (t) => {
+void t.test('renamed fields: limit, seed, role, thoughts', async (t) => {
   const sent = async (name: PresetName): Promise<JsonObject> => {
     await (await gateway.chat({ ...EVERYTHING, model: `${name}:m` })).text()
     return vendors.last?.body ?? {}
@@ -150,22 +150,19 @@ void t.test('names of the same thing: limit, seed, role, thoughts', async (t) =>
   t.match(vendors.last?.body['messages'], [{}, { reasoning_content: 'Hm.' }, {}])
 })
 
-void t.test(
-  'azure: the key in its own header; deployment and version where it wants them',
-  async (t) => {
-    const messages = [{ role: 'user', content: 'Hi' }]
-    t.equal((await gateway.chat({ model: 'azure:gpt', messages })).status, 200)
-    t.match(vendors.last, { url: '/azure/openai/v1/chat/completions' })
-    t.equal((await gateway.chat({ model: 'dated:gpt 5/x', messages })).status, 200)
-    const path = '/azure/openai/deployments/dated%3Agpt%205%2Fx/chat/completions'
-    t.match(vendors.last, {
-      url: `${path}?api-version=2024-10-21`,
-      headers: { 'api-key': 'vendor-key', authorization: undefined },
-    })
-  },
-)
+void t.test('azure: the key in its own header; deployment and version in the URL', async (t) => {
+  const messages = [{ role: 'user', content: 'Hi' }]
+  t.equal((await gateway.chat({ model: 'azure:gpt', messages })).status, 200)
+  t.match(vendors.last, { url: '/azure/openai/v1/chat/completions' })
+  t.equal((await gateway.chat({ model: 'dated:gpt 5/x', messages })).status, 200)
+  const path = '/azure/openai/deployments/dated%3Agpt%205%2Fx/chat/completions'
+  t.match(vendors.last, {
+    url: `${path}?api-version=2024-10-21`,
+    headers: { 'api-key': 'vendor-key', authorization: undefined },
+  })
+})
 
-void t.test('on_loss: reject also refuses what a quirk would drop', async (t) => {
+void t.test('on_loss: reject also refuses fields that a quirk drops', async (t) => {
   const text = readFileSync(gateway.configFile, 'utf8')
   writeFileSync(gateway.configFile, `${text}on_loss: reject\n`)
   gateway.reload()
@@ -184,7 +181,7 @@ void t.test('on_loss: reject also refuses what a quirk would drop', async (t) =>
   gateway.reload()
 })
 
-void t.test('what a rewritten reply leaves out is told', async (t) => {
+void t.test('fields that a rewritten reply omits are reported', async (t) => {
   const message = {
     role: 'assistant',
     content: [
@@ -218,12 +215,12 @@ function stream(...chunks: JsonObject[]): string {
   return `: PROCESSING\n\n${frames.join(': PROCESSING\n\n')}`
 }
 
-const said = (delta: JsonObject, finish: string | null = null): JsonObject => ({
+const chunkOf = (delta: JsonObject, finish: string | null = null): JsonObject => ({
   choices: [{ index: 0, delta, finish_reason: finish }],
 })
-const BEGUN = said({ role: 'assistant', content: 'Yes' })
+const BEGUN = chunkOf({ role: 'assistant', content: 'Yes' })
 
-/** Asks a vendor for a stream and gets these bytes. */
+/** Requests a stream from a vendor that sends these bytes. */
 async function streamed(name: PresetName, body: string, rest = '') {
   const type = 'text/event-stream'
   vendors.scripts.set('Stream', { status: 200, type, body, rest })
@@ -234,16 +231,16 @@ async function streamed(name: PresetName, body: string, rest = '') {
   return answered
 }
 
-void t.test('counts are found wherever a vendor puts them', async (t) => {
+void t.test('usage is found in the place of each vendor', async (t) => {
   const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
   const hits = { ...usage, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 1 }
   const places: readonly (readonly [PresetName, JsonObject[]])[] = [
-    ['groq', [BEGUN, { ...said({}, 'stop'), x_groq: { id: 'r', usage } }]],
-    ['mistral', [BEGUN, { ...said({ content: '' }, 'stop'), usage }]],
-    ['fireworks', [BEGUN, { ...said({}, 'stop'), usage }]],
-    ['deepseek', [BEGUN, { ...said({ content: '' }, 'stop'), usage: hits }]],
-    ['openrouter', [BEGUN, said({}, 'stop'), { choices: [], usage }]],
-    ['vllm', [BEGUN, said({}, 'stop'), { choices: [], usage }]],
+    ['groq', [BEGUN, { ...chunkOf({}, 'stop'), x_groq: { id: 'r', usage } }]],
+    ['mistral', [BEGUN, { ...chunkOf({ content: '' }, 'stop'), usage }]],
+    ['fireworks', [BEGUN, { ...chunkOf({}, 'stop'), usage }]],
+    ['deepseek', [BEGUN, { ...chunkOf({ content: '' }, 'stop'), usage: hits }]],
+    ['openrouter', [BEGUN, chunkOf({}, 'stop'), { choices: [], usage }]],
+    ['vllm', [BEGUN, chunkOf({}, 'stop'), { choices: [], usage }]],
   ]
   for (const [name, chunks] of places) {
     const lines = gateway.lines.length
@@ -258,10 +255,10 @@ void t.test('counts are found wherever a vendor puts them', async (t) => {
   )
 })
 
-void t.test('an error inside a 200 stream is one, before content and after it', async (t) => {
+void t.test('an error inside a 200 stream is reported, before and after content', async (t) => {
   const error = { error: { code: 429, message: 'Slow down.' } }
   for (const name of ['openrouter', 'groq', 'mistral', 'vllm'] as const) {
-    const late = await streamed(name, stream(BEGUN), stream({ ...said({}, 'error'), ...error }))
+    const late = await streamed(name, stream(BEGUN), stream({ ...chunkOf({}, 'error'), ...error }))
     t.equal(late.status, 200, name)
     t.notOk(late.whole || late.text.includes('[DONE]'), `${name}: cut, not complete`)
     t.match(late.text, /"kind":"upstream_busy"/, name)
@@ -270,7 +267,7 @@ void t.test('an error inside a 200 stream is one, before content and after it', 
   }
 })
 
-/** Requests that the gateway does not take, each for what only its vendor knows. */
+/** Requests that the gateway refuses, each for a feature of one vendor. */
 const REFUSED: readonly (readonly [name: RegExp, reason: string])[] = [
   [/^groq\/.*qwen3-effort-setting/, 'reasoning_effort "default" is Groq’s alone'],
   [/^mistral\/.*document-mistral\]\.[23]$/, 'parts of type document_url are Mistral’s alone'],
@@ -297,7 +294,7 @@ void t.test(
       t.equal(response.status, reason === undefined ? 200 : 400, `${label}: ${text.slice(0, 200)}`)
       tally.add(reason === undefined ? `${name} taken` : `${name} refused (${reason})`)
       const lost = response.headers.get('x-sluice-lost')
-      // The scripted answer is plain words, and misses every schema.
+      // The scripted reply is plain text, which matches no schema.
       const missed =
         lost === 'response_format.json_schema' && JSON.stringify(asked).includes('json_schema')
       // The gateway chooses the provider (docs/decisions/0061).
@@ -309,10 +306,10 @@ void t.test(
   },
 )
 
-/** An error in the middle of the stream is no answer. */
+/** An error inside the stream is not a reply. */
 const FAILED = /^groq\/.*tool_use_failed_error_streaming\.1$/
 
-/** Faults that stay, since the bytes of these vendors pass as they are. */
+/** Faults that remain, since the bytes of these vendors pass unchanged. */
 const PASSED: readonly (readonly [label: RegExp, faults: RegExp, reason: string])[] = [
   [
     /^azure\//,
@@ -335,11 +332,11 @@ void t.test(
     for (const [at, { name, recording }] of recordings.entries()) {
       if (recording.status !== 200) continue
       const label = `${name}/${recording.name}`
-      const want = fromOpenAi(piecesOf(recording.response_body))
+      const want = fromOpenAi(objectsOf(recording.response_body))
       const answered = await replayed(name, recording, at)
       const { faults, chunks } = recording.stream
         ? faultsOfStream(answered)
-        : { faults: faultsOfWhole(answered), chunks: piecesOf(answered.text) }
+        : { faults: faultsOfWhole(answered), chunks: objectsOf(answered.text) }
       if (FAILED.test(label)) {
         t.ok(answered.status >= 400 || !answered.whole, `${label} ends in an error`)
         t.notOk(answered.text.includes('[DONE]'), `${label} does not look complete`)
@@ -357,7 +354,7 @@ void t.test(
   },
 )
 
-/** Asks for anything and gets the recording for an answer. */
+/** Sends any request and gets the recording as its reply. */
 async function replayed(name: string, recording: Recording, at: number) {
   const words = `This is replay ${at}.`
   const type = recording.stream ? 'text/event-stream' : 'application/json'
@@ -371,7 +368,7 @@ async function replayed(name: string, recording: Recording, at: number) {
   return answered
 }
 
-/** A reply that is written again says `tool_calls` where it holds calls, whatever the vendor said. */
+/** A rewritten reply has the finish reason `tool_calls` if it contains calls. */
 function compare(t: Test, label: string, got: Gist, want: Gist): void {
   t.same({ ...got, usage: null }, { ...want, usage: null }, label)
   t.same(

@@ -1,6 +1,6 @@
 /**
- * Runs many short exchanges a few at a time, and counts what became of them.
- * Knows nothing of what they are.
+ * Runs many short tasks, a few at a time, and counts their results.
+ *
  */
 
 /** Calls `run` for every item, `width` at once, and resolves when all are done. */

@@ -1,27 +1,27 @@
 /**
- * One row per upstream dialect: what the tests of the vendors' clients ask for and may expect there.
- * A new upstream dialect is one more row; no test names a model.
+ * One row per upstream dialect: models and features for the tests of the vendors' clients. A new upstream dialect is one
+ * more row; no test names a model.
  */
 import type { DialectName } from '../../src/dialects/dialect.js'
 
-/** What a client meets behind one upstream dialect. */
+/** Models and features of one upstream dialect. */
 export interface Row {
   readonly dialect: DialectName
-  /** Answers plainly, takes tools, images, schemas and sampling. */
+  /** A model without reasoning, with tools, images, schemas and sampling. */
   readonly model: string
-  /** Reasons before it answers, also with tools. */
+  /** A model that reasons, also with tools. */
   readonly reasoner: string
-  /** The provider shows what the reasoner thought, not only how many tokens it took. */
+  /** The provider shows the reasoning, not only its tokens. */
   readonly showsThinking: boolean
-  /** `parallel_tool_calls: false` can be said to the provider. */
+  /** The format has `parallel_tool_calls: false` or an equivalent. */
   readonly oneCallAtATime: boolean
   /** The format has stop sequences. */
   readonly stops: boolean
-  /** The least that an answer may be limited to, in tokens. */
+  /** The smallest reply limit, in tokens. */
   readonly leastTokens: number
 }
 
-/** Every upstream dialect that a client may be routed to. */
+/** Every upstream dialect. */
 export const ROWS: readonly Row[] = [
   {
     dialect: 'openai-chat',
@@ -34,7 +34,7 @@ export const ROWS: readonly Row[] = [
   },
   {
     dialect: 'openai-responses',
-    // The test gateway asks it over Responses whatever it could do elsewhere.
+    // The test gateway always uses Responses for it.
     model: 'gpt-4.1',
     reasoner: 'gpt-5-pro',
     showsThinking: false,

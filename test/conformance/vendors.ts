@@ -1,6 +1,6 @@
 /**
- * Vendors of the chat-completions format, as strict as each is: written from their pages and from what
- * their users report, and sharing nothing with the presets that are tried against them.
+ * Scripted vendors of the chat-completions format, as strict as the real ones: written from their pages and reports of
+ * their users, without code of the presets that are tested with them.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
@@ -9,16 +9,16 @@ import { json } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 
-/** What a vendor holds a request to. */
+/** The rules of a vendor. */
 interface Rules {
-  /** Fields that it knows, where it refuses all others. */
+  /** Its fields, if it refuses all others. */
   readonly fields?: string
-  /** Fields that it refuses, or passes over without a word. */
+  /** Fields that it refuses or ignores. */
   readonly not?: string
-  /** Members of a message that it knows, where it refuses all others. */
+  /** Members of a message, if it refuses all others. */
   readonly message?: string
   readonly roles?: string
-  /** The header with the key; `authorization` where absent. */
+  /** The header with the key; `authorization` by default. */
   readonly key?: string
   readonly path?: RegExp
 }
@@ -53,7 +53,7 @@ const VENDORS: Readonly<Record<string, Rules>> = {
   vllm: { roles: ROLES },
 }
 
-/** The first thing that a vendor has against a request; null where it takes it. */
+/** The first reason to refuse a request; null if the vendor accepts it. */
 function fault(rules: Rules, url: string, headers: IncomingHttpHeaders, body: JsonObject) {
   const { fields, not = '', message, roles, key = 'authorization', path = /completions$/ } = rules
   if (!path.test(url)) return 'no such address'
@@ -73,12 +73,12 @@ function fault(rules: Rules, url: string, headers: IncomingHttpHeaders, body: Js
   return null
 }
 
-/** An answer to be given once. */
+/** A reply that is sent once. */
 export interface Script {
   readonly status: number
   readonly type: string
   readonly body: string
-  /** What follows a little later. */
+  /** The rest, sent a little later. */
   readonly rest?: string
 }
 
@@ -87,11 +87,11 @@ export interface Vendors {
   readonly origin: string
   /** The address, headers and body of the latest request. */
   last: { url: string; headers: IncomingHttpHeaders; body: JsonObject } | null
-  /** What a request is answered with by its first message’s text; an answer of one word otherwise. */
+  /** Replies by the text of the first message; otherwise a reply of one word. */
   readonly scripts: Map<string, Script>
 }
 
-/** Starts them; they end with the test. */
+/** Starts the vendors; they end with the test. */
 export async function startVendors(t: Test): Promise<Vendors> {
   const vendors: Vendors = { origin: '', last: null, scripts: new Map() }
   const server = createServer((request, response) => {
@@ -149,7 +149,7 @@ const WHOLE: Script = {
   }),
 }
 
-/** Counts come with the last choice, as Mistral, DeepSeek and Fireworks send them. */
+/** Usage is in the last choice's chunk, as Mistral, DeepSeek and Fireworks send it. */
 const STREAMED: Script = {
   status: 200,
   type: 'text/event-stream',

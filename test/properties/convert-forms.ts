@@ -9,7 +9,7 @@ import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../sr
 export type Form = 'openai' | 'anthropic' | 'gemini'
 
 /** A whole body as the data of a stream's frames, in order. */
-export function piecesOf(form: Form, body: JsonObject, roll: (n: number) => number): JsonObject[] {
+export function objectsOf(form: Form, body: JsonObject, roll: (n: number) => number): JsonObject[] {
   if (form === 'openai') return chunksOf(body, roll)
   return form === 'anthropic' ? eventsOf(body, roll) : responsesOf(body, roll)
 }

@@ -11,9 +11,9 @@ import { Grammar } from '../../src/chat/grammar.js'
 import { objectOf, type JsonObject } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 import type { WireError } from '../../src/errors.js'
-import { cases, piecesOf as framesIn } from '../conformance/recordings/recorded.js'
+import { cases, objectsOf as framesIn } from '../conformance/recordings/recorded.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
-import { piecesOf, wholeOf, type Form } from './convert-forms.js'
+import { objectsOf, wholeOf, type Form } from './convert-forms.js'
 import { dice, REQUEST, transcripts, upstream } from './transcript-streams.js'
 
 const DIALECT: Readonly<Record<Form, DialectName>> = {
@@ -99,7 +99,7 @@ void t.test('every recorded whole reply, cut up', skipWithoutFixtures(), (t) => 
   for (const [at, { format, label, recording }] of good.entries()) {
     if (recording.stream) continue
     const body = objectOf(JSON.parse(recording.response_body))
-    const pieces = piecesOf(format, body, dice(at))
+    const pieces = objectsOf(format, body, dice(at))
     t.same(foldStream(format, pieces), foldWhole(format, body), label)
     count += 1
   }
@@ -117,7 +117,7 @@ void t.test('every whole reply of the transcripts, cut up in twenty ways', (t) =
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
     const whole = foldWhole(form, body)
     for (let seed = 1; seed <= 20; seed += 1) {
-      t.same(foldStream(form, piecesOf(form, body, dice(seed))), whole, `${name}, seed ${seed}`)
+      t.same(foldStream(form, objectsOf(form, body, dice(seed))), whole, `${name}, seed ${seed}`)
     }
     count += 1
   }
@@ -223,7 +223,7 @@ for (const form of ['openai', 'anthropic', 'gemini'] as const) {
     for (let seed = 1; seed <= 1_000; seed += 1) {
       const roll = dice(seed)
       const body = MAKERS[form](roll)
-      const pieces = piecesOf(form, body, roll)
+      const pieces = objectsOf(form, body, roll)
       const whole = foldWhole(form, body)
       if (!t.same(foldStream(form, pieces), whole, `seed ${seed}`)) break
       if (!t.same(foldWhole(form, wholeOf(form, pieces)), whole, `seed ${seed}, and back`)) break

@@ -1,6 +1,6 @@
 /**
  * Goal: a program written for Vercel's `ai` with its Google provider works over every upstream dialect.
- * Method: `@ai-sdk/google`, unmodified but for its base URL, against a whole gateway and emulated providers; each
+ * Method: `@ai-sdk/google`, unmodified except for its base URL, against a whole gateway and emulated providers; each
  * case per row.
  */
 import { createGoogleGenerativeAI } from '@ai-sdk/google'
@@ -19,7 +19,7 @@ const google = createGoogleGenerativeAI({
 })
 const maxRetries = 0
 
-/** Tools that note in `calls` what they were called with. */
+/** Tools that record their arguments in `calls`. */
 function toolsNoting(calls: string[]) {
   return {
     get_time: tool({
@@ -49,7 +49,7 @@ for (const row of ROWS) {
   const thinkingConfig = { thinkingLevel: 'high' as const, includeThoughts: true }
   const providerOptions = { google: { thinkingConfig } }
 
-  void t.test(`${row.dialect}: generateText and streamText say the same`, async (t) => {
+  void t.test(`${row.dialect}: generateText and streamText return the same`, async (t) => {
     const prompt = 'Grüße an Ωmega 🐋'
     const whole = await generateText({ model, prompt, maxRetries })
     t.match(whole.text, /Your message: “Grüße an Ωmega 🐋”$/)
@@ -142,7 +142,7 @@ for (const row of ROWS) {
     t.equal(await streamed.text, whole.text)
   })
 
-  void t.test(`${row.dialect}: aborted midway the upstream is left`, async (t) => {
+  void t.test(`${row.dialect}: cancelling a stream closes the upstream connection`, async (t) => {
     const controller = new AbortController()
     const { signal: abortSignal } = controller
     const streamed = streamText({ model, prompt: LONG, maxRetries, abortSignal })
@@ -175,9 +175,9 @@ for (const row of ROWS) {
             if (part.type === 'error') seen.errors += 1
             if (part.type === 'finish') seen.finish = part.finishReason
           }
-          if (seen.errors > 0) throw new Error('told')
+          if (seen.errors > 0) throw new Error('reported')
         })
-        t.ok(thrown instanceof Error, `${kind}: the error was told`)
+        t.ok(thrown instanceof Error, `${kind}: the error was reported`)
         t.not(seen.finish, 'stop')
       })
     }

@@ -18,7 +18,7 @@ const chatOnly = await startGateway(t)
 overChat(chatOnly)
 const maxRetries = 0
 
-/** Tools that note in `calls` what they were called with. */
+/** Tools that record their arguments in `calls`. */
 function toolsNoting(calls: string[]) {
   return {
     get_time: tool({
@@ -49,7 +49,7 @@ for (const row of ROWS) {
   const model = openai(row.model)
   const reasoner = openai(row.reasoner)
 
-  void t.test(`${row.dialect}: generateText and streamText say the same`, async (t) => {
+  void t.test(`${row.dialect}: generateText and streamText return the same`, async (t) => {
     const prompt = 'Grüße an Ωmega 🐋'
     const whole = await generateText({ model, prompt, maxRetries })
     t.match(whole.text, /Your message: “Grüße an Ωmega 🐋”$/)
@@ -102,7 +102,7 @@ for (const row of ROWS) {
     t.equal(await streamed.text, whole.text)
   })
 
-  void t.test(`${row.dialect}: an image is seen`, async (t) => {
+  void t.test(`${row.dialect}: an image reaches the model`, async (t) => {
     const image = Buffer.from(PIXEL, 'base64')
     const { text } = await generateText({
       model,
@@ -131,7 +131,7 @@ for (const row of ROWS) {
     t.ok(PERSON.safeParse(await streamText(ask).output).success)
   })
 
-  void t.test(`${row.dialect}: reasoning is asked for, shown and counted`, async (t) => {
+  void t.test(`${row.dialect}: reasoning is requested, shown and counted`, async (t) => {
     const providerOptions = {
       openai: { reasoningEffort: 'low', reasoningSummary: 'auto', forceReasoning: true },
     }
@@ -146,7 +146,7 @@ for (const row of ROWS) {
     t.match(await streamed.text, /Think about 17/)
   })
 
-  void t.test(`${row.dialect}: previousResponseId goes on`, async (t) => {
+  void t.test(`${row.dialect}: previousResponseId continues a conversation`, async (t) => {
     const one = await generateText({ model, prompt: 'My name is Ada', maxRetries })
     const { responseId } = one.providerMetadata?.['openai'] ?? {}
     const previousResponseId = typeof responseId === 'string' ? responseId : ''
@@ -156,7 +156,7 @@ for (const row of ROWS) {
     t.match(JSON.stringify(emulator.ledger.at(-1)?.body), /My name is Ada/)
   })
 
-  void t.test(`${row.dialect}: aborted midway, the upstream is left`, async (t) => {
+  void t.test(`${row.dialect}: cancelling a stream closes the upstream connection`, async (t) => {
     const controller = new AbortController()
     const { signal: abortSignal } = controller
     const streamed = streamText({ model, prompt: LONG, maxRetries, abortSignal })
@@ -209,8 +209,8 @@ for (const row of ROWS) {
           throw new Error('over')
         })
         t.ok(seen.text.length > 0, 'what had come was given')
-        t.not(seen.finish, 'stop', 'and nobody took it for an answer')
-        t.ok(seen.errors > 0 || seen.finish === 'error', 'the error was told')
+        t.not(seen.finish, 'stop', 'it does not count as a reply')
+        t.ok(seen.errors > 0 || seen.finish === 'error', 'the error was reported')
       })
     }
   })

@@ -32,7 +32,7 @@ const sluice = createOpenAICompatible({
 })
 const maxRetries = 0
 
-/** Tools that note in `calls` what they were called with. */
+/** Tools that record their arguments in `calls`. */
 function toolsNoting(calls: string[]) {
   return {
     get_time: tool({
@@ -64,7 +64,7 @@ for (const row of ROWS) {
   const model = sluice(row.model)
   const reasoner = sluice(row.reasoner)
 
-  void t.test(`${row.dialect}: generateText and streamText say the same`, async (t) => {
+  void t.test(`${row.dialect}: generateText and streamText return the same`, async (t) => {
     const prompt = 'Grüße an Ωmega 🐋'
     const whole = await generateText({ model, prompt, maxRetries })
     t.match(whole.text, /Your message: “Grüße an Ωmega 🐋”$/)
@@ -135,7 +135,7 @@ for (const row of ROWS) {
     t.same(await named('get_time'), ['get_time'])
   })
 
-  void t.test(`${row.dialect}: an image is seen`, async (t) => {
+  void t.test(`${row.dialect}: an image reaches the model`, async (t) => {
     const { text } = await generateText({
       model,
       maxRetries,
@@ -181,7 +181,7 @@ for (const row of ROWS) {
     t.same(calls, ['get_time'])
   })
 
-  void t.test(`${row.dialect}: reasoning is asked for, shown and counted`, async (t) => {
+  void t.test(`${row.dialect}: reasoning is requested, shown and counted`, async (t) => {
     const ask = {
       model: reasoner,
       prompt: 'Think about 17',
@@ -199,7 +199,7 @@ for (const row of ROWS) {
   })
 
   void t.test(
-    `${row.dialect}: aborted midway, whole or streamed, the upstream is left`,
+    `${row.dialect}: cancelling closes the upstream connection, whole and streamed`,
     async (t) => {
       const controller = new AbortController()
       const { signal: abortSignal } = controller
@@ -247,29 +247,35 @@ for (const row of ROWS) {
     }
   })
 
-  void t.test(`${row.dialect}: an error inside the stream is told, and is no end`, async (t) => {
-    const faults = [
-      { kind: 'error', event: 8 },
-      { kind: 'cut', event: 8, mode: 'reset' },
-      { kind: 'cut', event: 8, mode: 'eof' },
-    ] as const
-    for (const fault of faults) {
-      await failing(emulator, fault, async () => {
-        const seen = { text: '', errors: 0, finish: '' }
-        const onError = (): void => undefined
-        const { fullStream } = streamText({ model, prompt: LONG, maxRetries, onError })
-        const thrown = await thrownBy(async () => {
-          for await (const part of fullStream) {
-            if (part.type === 'text-delta') seen.text += part.text
-            if (part.type === 'error') seen.errors += 1
-            if (part.type === 'finish') seen.finish = part.finishReason
-          }
+  void t.test(
+    `${row.dialect}: an error inside the stream is reported and is not an end`,
+    async (t) => {
+      const faults = [
+        { kind: 'error', event: 8 },
+        { kind: 'cut', event: 8, mode: 'reset' },
+        { kind: 'cut', event: 8, mode: 'eof' },
+      ] as const
+      for (const fault of faults) {
+        await failing(emulator, fault, async () => {
+          const seen = { text: '', errors: 0, finish: '' }
+          const onError = (): void => undefined
+          const { fullStream } = streamText({ model, prompt: LONG, maxRetries, onError })
+          const thrown = await thrownBy(async () => {
+            for await (const part of fullStream) {
+              if (part.type === 'text-delta') seen.text += part.text
+              if (part.type === 'error') seen.errors += 1
+              if (part.type === 'finish') seen.finish = part.finishReason
+            }
+          })
+          t.ok(seen.text.length > 0, 'what had come was given')
+          t.equal(seen.errors, 1, 'the error was reported')
+          t.ok(
+            APICallError.isInstance(thrown),
+            'then the connection closes, and the client reports it',
+          )
+          t.not(seen.finish, 'stop', 'it does not count as a reply')
         })
-        t.ok(seen.text.length > 0, 'what had come was given')
-        t.equal(seen.errors, 1, 'the error was told')
-        t.ok(APICallError.isInstance(thrown), 'then the connection is cut, and the client says so')
-        t.not(seen.finish, 'stop', 'and nobody took it for an answer')
-      })
-    }
-  })
+      }
+    },
+  )
 }

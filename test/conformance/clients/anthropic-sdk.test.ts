@@ -31,7 +31,7 @@ const WEATHER: Anthropic.Tool = {
 const TIME: Anthropic.Tool = { name: 'get_time', input_schema: { type: 'object', properties: {} } }
 
 /** One message of a user. */
-function said(content: string): Anthropic.MessageParam[] {
+function userMessages(content: string): Anthropic.MessageParam[] {
   return [{ role: 'user', content }]
 }
 
@@ -43,7 +43,7 @@ function callsOf(message: Anthropic.Message): Anthropic.ToolUseBlock[] {
   return message.content.filter((block) => block.type === 'tool_use')
 }
 
-/** What went upstream last. */
+/** The last request body that the upstream received. */
 function sent(): Record<string, unknown> {
   return gateway.emulator.ledger.at(-1)?.body ?? {}
 }
@@ -58,7 +58,7 @@ for (const {
   showsThinking,
 } of ROWS) {
   void t.test(`${dialect}: plain text, whole and streamed, is the same message`, async (t) => {
-    const ask = { model, ...MAX, messages: said('Grüße an Ωmega 🐋') }
+    const ask = { model, ...MAX, messages: userMessages('Grüße an Ωmega 🐋') }
     const whole = await messages.create(ask)
     t.match(textOf(whole), /Your message: “Grüße an Ωmega 🐋”$/)
     t.match(whole, {
@@ -78,7 +78,7 @@ for (const {
   })
 
   void t.test(`${dialect}: one call, whole and streamed, then its result`, async (t) => {
-    const asked = said('What is the weather in Paris? Use get_weather')
+    const asked = userMessages('What is the weather in Paris? Use get_weather')
     const ask = { model, ...MAX, messages: asked, tools: [WEATHER, TIME] }
     const whole = await messages.create(ask)
     const [call, none] = callsOf(whole)
@@ -109,8 +109,8 @@ for (const {
     t.equal(textOf(await messages.stream(after).finalMessage()), textOf(answer))
   })
 
-  void t.test(`${dialect}: parallel calls keep order and own ids; one if told so`, async (t) => {
-    const asked = said('Call get_weather and get_time in parallel')
+  void t.test(`${dialect}: parallel calls keep order and ids; one on request`, async (t) => {
+    const asked = userMessages('Call get_weather and get_time in parallel')
     const ask = { model, ...MAX, messages: asked, tools: [WEATHER, TIME] }
     const whole = await messages.create(ask)
     const calls = callsOf(whole)
@@ -148,7 +148,7 @@ for (const {
   })
 
   void t.test(`${dialect}: choices of tools reach the upstream`, async (t) => {
-    const ask = { model, ...MAX, messages: said('Hello'), tools: [WEATHER, TIME] }
+    const ask = { model, ...MAX, messages: userMessages('Hello'), tools: [WEATHER, TIME] }
     const any = await messages.create({ ...ask, tool_choice: { type: 'any' } })
     t.equal(callsOf(any).length, 1)
     const named = await messages.create({ ...ask, tool_choice: { type: 'tool', name: 'get_time' } })
@@ -167,7 +167,7 @@ for (const {
       const ask = {
         model,
         ...MAX,
-        messages: said('Hello'),
+        messages: userMessages('Hello'),
         tools: [{ ...TIME, name }],
         tool_choice: { type: 'tool' as const, name },
       }
@@ -210,7 +210,7 @@ for (const {
       ...MAX,
       tools: [TIME],
       messages: [
-        ...said('Look'),
+        ...userMessages('Look'),
         {
           role: 'assistant',
           content: [{ type: 'tool_use', id: 'call_1', name: 'get_time', input: {} }],
@@ -245,16 +245,25 @@ for (const {
     const reply = await messages.create({
       model,
       ...MAX,
-      messages: said('A city, please'),
+      messages: userMessages('A city, please'),
       output_config: { format: { type: 'json_schema', schema } },
     })
     t.type(objectOf(JSON.parse(textOf(reply)))['city'], 'string')
   })
 
   void t.test(`${dialect}: stops at a sequence and at the limit`, async (t) => {
-    const cut = await messages.create({ model, max_tokens: leastTokens, messages: said(LONG) })
+    const cut = await messages.create({
+      model,
+      max_tokens: leastTokens,
+      messages: userMessages(LONG),
+    })
     t.equal(cut.stop_reason, 'max_tokens')
-    const ask = { model, ...MAX, messages: said('one two STOP three'), stop_sequences: ['STOP'] }
+    const ask = {
+      model,
+      ...MAX,
+      messages: userMessages('one two STOP three'),
+      stop_sequences: ['STOP'],
+    }
     if (!stops) {
       const error = await thrownBy(() => messages.create(ask))
       t.ok(error instanceof APIError && error.status === 400)
@@ -264,7 +273,7 @@ for (const {
   })
 
   void t.test(`${dialect}: thinking survives a tool loop`, async (t) => {
-    const asked = said('What is the weather in Rome? Use get_weather')
+    const asked = userMessages('What is the weather in Rome? Use get_weather')
     const budget = { type: 'enabled' as const, budget_tokens: 2_000 }
     const thinking = dialect === 'anthropic' ? { type: 'adaptive' as const } : budget
     const ask = { model: reasoner, max_tokens: 4_000, messages: asked, tools: [WEATHER], thinking }
@@ -285,7 +294,7 @@ for (const {
       const second = await messages.create({ ...ask, messages: turns })
       t.match(textOf(second), /sun/)
       t.notMatch(JSON.stringify(sent()), /sluice1\./, 'no token of the gateway goes upstream')
-      // The same conversation at Anthropic: what another model thought stays behind.
+      // The same conversation at Anthropic: thinking of another model is dropped.
       const moved = await messages.create({
         model: 'claude-haiku-4-5',
         max_tokens: 4_000,
@@ -298,7 +307,7 @@ for (const {
   })
 
   void t.test(`${dialect}: errors are those of the SDK`, async (t) => {
-    const ask = { model, ...MAX, messages: said('Hello') }
+    const ask = { model, ...MAX, messages: userMessages('Hello') }
     const limited = await failing(gateway.emulator, { kind: 'status', code: 429 }, () =>
       thrownBy(() => messages.create(ask)),
     )
@@ -309,13 +318,13 @@ for (const {
     t.ok(failed instanceof Anthropic.InternalServerError)
     t.match(failed, { error: { type: 'error', error: { type: 'api_error' } } })
     const cut = await failing(gateway.emulator, { kind: 'cut', event: 12 }, () =>
-      thrownBy(() => messages.stream({ ...ask, messages: said(LONG) }).finalMessage()),
+      thrownBy(() => messages.stream({ ...ask, messages: userMessages(LONG) }).finalMessage()),
     )
     t.ok(cut instanceof Error, 'a cut stream does not look complete')
   })
 
-  void t.test(`${dialect}: abort leaves the upstream`, async (t) => {
-    const stream = messages.stream({ model, ...MAX, messages: said(LONG) })
+  void t.test(`${dialect}: abort closes the upstream connection`, async (t) => {
+    const stream = messages.stream({ model, ...MAX, messages: userMessages(LONG) })
     stream.on('text', () => stream.abort())
     const error = await thrownBy(() => stream.finalMessage())
     t.ok(error instanceof Anthropic.APIUserAbortError)
@@ -323,24 +332,24 @@ for (const {
   })
 }
 
-void t.test('a key is taken from either header, and a wrong one refused', async (t) => {
-  const ask = { model: 'claude-haiku-4-5', ...MAX, messages: said('Hello') }
+void t.test('a key is read from either header, and a wrong one refused', async (t) => {
+  const ask = { model: 'claude-haiku-4-5', ...MAX, messages: userMessages('Hello') }
   const { origin: baseURL, secret } = gateway
   const bearer = new Anthropic({ authToken: secret, apiKey: null, baseURL, maxRetries: 0 })
   t.match(textOf(await bearer.messages.create(ask)), /Hello/)
   const header = { 'x-api-key': secret, authorization: null }
   t.match(textOf(await client.messages.create(ask, { headers: header })), /Hello/)
-  const stranger = new Anthropic({ apiKey: 'sk_wrong', baseURL, maxRetries: 0 })
-  const error = await thrownBy(() => stranger.messages.create(ask))
+  const unauthorized = new Anthropic({ apiKey: 'sk_wrong', baseURL, maxRetries: 0 })
+  const error = await thrownBy(() => unauthorized.messages.create(ask))
   t.ok(error instanceof Anthropic.AuthenticationError)
   t.match(error, { error: { type: 'error', error: { type: 'authentication_error' } } })
 })
 
 void t.test('the request id is in header and error', async (t) => {
-  const ask = { model: 'claude-haiku-4-5', ...MAX, messages: said('Hello') }
+  const ask = { model: 'claude-haiku-4-5', ...MAX, messages: userMessages('Hello') }
   const { response, request_id } = await messages.create(ask).withResponse()
   t.equal(request_id, response.headers.get('x-request-id'))
-  const error = await thrownBy(() => messages.create({ ...ask, model: 'nobody-knows' }))
+  const error = await thrownBy(() => messages.create({ ...ask, model: 'unknown-model' }))
   if (!(error instanceof Anthropic.NotFoundError)) throw new Error('not the right error')
   t.equal(error.requestID, objectOf(error.error)['request_id'])
   t.match(objectOf(error.error)['error'], { type: 'not_found_error', kind: 'unknown_model' })
@@ -348,7 +357,7 @@ void t.test('the request id is in header and error', async (t) => {
 
 void t.test('beta features go to Anthropic and are named as lost elsewhere', async (t) => {
   const headers = { 'anthropic-beta': 'context-1m-2025-08-07' }
-  const body = { ...MAX, messages: said('Hello') }
+  const body = { ...MAX, messages: userMessages('Hello') }
   await messages.create({ ...body, model: 'claude-haiku-4-5' }, { headers })
   t.equal(gateway.emulator.ledger.at(-1)?.headers['anthropic-beta'], 'context-1m-2025-08-07')
   const { response } = await messages
@@ -361,7 +370,7 @@ void t.test('beta features go to Anthropic and are named as lost elsewhere', asy
 void t.test("Anthropic's own tools are reported as lost elsewhere", async (t) => {
   const ask = {
     ...MAX,
-    messages: said('Hello'),
+    messages: userMessages('Hello'),
     tools: [TIME, { type: 'web_search_20250305' as const, name: 'web_search' as const }],
   }
   const { response } = await messages.create({ ...ask, model: 'gpt-4o' }).withResponse()
@@ -378,7 +387,12 @@ void t.test("Anthropic's own tools are reported as lost elsewhere", async (t) =>
 
 void t.test('streams are in the order of the format', async (t) => {
   for (const { model } of ROWS) {
-    const stream = await messages.create({ model, ...MAX, messages: said('Hello'), stream: true })
+    const stream = await messages.create({
+      model,
+      ...MAX,
+      messages: userMessages('Hello'),
+      stream: true,
+    })
     const types: string[] = []
     for await (const event of stream) types.push(event.type)
     t.match(
@@ -389,7 +403,7 @@ void t.test('streams are in the order of the format', async (t) => {
     const raw = await fetch(`${gateway.origin}/v1/messages`, {
       method: 'POST',
       headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json' },
-      body: JSON.stringify({ model, ...MAX, messages: said('Hello'), stream: true }),
+      body: JSON.stringify({ model, ...MAX, messages: userMessages('Hello'), stream: true }),
     })
     t.match(
       await raw.text(),

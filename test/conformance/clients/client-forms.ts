@@ -1,29 +1,29 @@
 /**
- * The formats that clients speak beside chat completions: how each asks, and what a reply in it says. A client format
- * is one more entry; the tests that walk over the recordings know none of them.
+ * The client formats other than chat completions: their requests and how to read their replies. A client format is one
+ * more entry; the tests of recordings use all entries.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import type { Answered } from '../check-completion.js'
-import { fromAnthropic, piecesOf, type Format, type Gist } from '../recordings/recorded.js'
+import { fromAnthropic, objectsOf, type Format, type Gist } from '../recordings/recorded.js'
 
 /** One client format. */
 export interface ClientForm {
-  /** The dialect that it is, whose recordings must pass as the bytes that they are. */
+  /** Its dialect, whose recordings must pass byte for byte. */
   readonly own: Format
   path(model: string, stream: boolean): string
-  /** A request that says `words` and nothing else. */
+  /** A request with only the text `words`. */
   body(model: string, words: string, stream: boolean): object
-  /** What a reply says, in the terms of a chat completion. */
-  read(pieces: readonly JsonObject[]): Gist
-  /** What of a recording's reply this format says in other words, or not at all. */
+  /** The content of a reply in the terms of a chat completion. */
+  read(objects: readonly JsonObject[]): Gist
+  /** Changes the expected content to what this format can express. */
   expected(gist: Gist): Gist
-  /** The finish of a reply in which the model refuses, though its provider calls that an ordinary stop. */
+  /** The finish reason of a refusal that its provider reports as a stop. */
   readonly refusal: string
-  /** What is wrong with a reply. */
+  /** Faults of a reply. */
   faults(answered: Answered, stream: boolean): string[]
-  /** The gateway's name of the error in which a reply ended. */
+  /** The error kind in which a reply ended. */
   errorKind(last: JsonObject): string | undefined
-  /** Whether a stream says that it is complete. */
+  /** Whether a stream has its terminator. */
   claimsEnd(text: string): boolean
 }
 
@@ -39,8 +39,8 @@ const messages: ClientForm = {
     stream,
   }),
   read: fromAnthropic,
-  // The format always counts what was read from the cache and written to it.
-  // The parts of the input add up: what a provider counts both as read and as written was read.
+  // The format always has counts of cache reads and writes.
+  // The parts of the input add up: tokens that a provider counts as read and as written were read.
   expected: ({ usage, ...gist }) => {
     const { cached = 0, written = 0, ...counts } = usage ?? { prompt: 0, completion: 0 }
     const fresh = Math.max(0, counts.prompt - cached)
@@ -51,7 +51,7 @@ const messages: ClientForm = {
   claimsEnd: (text) => text.includes('"message_stop"'),
 }
 
-/** Every client format but chat completions, which has tests of its own. */
+/** Every client format except chat completions, which has separate tests. */
 export const CLIENT_FORMS: Readonly<Record<string, ClientForm>> = { messages }
 
 const STOPS = new Set([
@@ -74,7 +74,7 @@ function checkInto(faults: string[]): Check {
   }
 }
 
-/** What is wrong with a reply of the Messages format. */
+/** Faults of a reply of the Messages format. */
 export function faultsOfReply(answered: Answered, stream: boolean): string[] {
   return stream ? faultsOfEvents(answered) : faultsOfMessage(answered)
 }
@@ -135,7 +135,7 @@ function checkBlock(block: JsonObject, check: Check): void {
   }
 }
 
-/** The order of the format: a message, its blocks one after the other, its end. */
+/** The order of the format: a message, its blocks in sequence, its end. */
 function faultsOfEvents({ status, type, text, whole }: Answered): string[] {
   if (status !== 200) return [`status ${status}: ${text.slice(0, 300)}`]
   const faults: string[] = []
@@ -149,7 +149,7 @@ function faultsOfEvents({ status, type, text, whole }: Answered): string[] {
       'an event’s name',
     )
   }
-  const all = piecesOf(text)
+  const all = objectsOf(text)
   check(
     all.some((event) => event['type'] === 'ping'),
     'no ping',

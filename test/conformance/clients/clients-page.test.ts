@@ -1,6 +1,6 @@
 /**
- * Goal: the JavaScript programs of `docs/reference/clients.md` work as they stand there, and its endpoints are those that exist.
- * Method: each program is run by node against a running gateway.
+ * Goal: the JavaScript programs of `docs/reference/clients.md` work unchanged, and its endpoints are those that exist.
+ * Method: runs each program with a running gateway.
  */
 import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { startGateway } from '../../helpers/gateway.js'
 const PAGE = readFileSync('docs/reference/clients.md', 'utf8')
 const PROGRAMS = [...PAGE.matchAll(/```js\n([\s\S]*?)```/g)].map(([, program = '']) => program)
 
-void t.test('each program prints what a model said', async (t) => {
+void t.test('each program prints a reply', async (t) => {
   const gateway = await startGateway(t)
   // Below the project, so that its packages are found.
   const folder = join(t.testdirName, 'programs')

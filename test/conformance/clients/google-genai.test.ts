@@ -56,17 +56,17 @@ function textOf(chunks: readonly GenerateContentResponse[]): string {
 }
 
 for (const { model, dialect, reasoner, showsThinking, stops } of ROWS) {
-  void t.test(`${model}: plain text, whole and streamed, is the same answer`, async (t) => {
+  void t.test(`${model}: plain text, whole and streamed, is the same reply`, async (t) => {
     const ask = { model, contents: 'Grüße an Ωmega 🐋' }
     const whole = await models.generateContent(ask)
     t.match(whole.text, /Your message: “Grüße an Ωmega 🐋”$/)
     t.equal(whole.candidates?.[0]?.finishReason, 'STOP')
     t.equal(whole.candidates?.[0]?.content?.role, 'model')
     const prompt = whole.usageMetadata?.promptTokenCount ?? 0
-    const said = whole.usageMetadata?.candidatesTokenCount ?? 0
+    const output = whole.usageMetadata?.candidatesTokenCount ?? 0
     const total = whole.usageMetadata?.totalTokenCount
-    t.ok(prompt > 0 && said > 0)
-    t.equal(total, prompt + said)
+    t.ok(prompt > 0 && output > 0)
+    t.equal(total, prompt + output)
     t.equal(whole.modelVersion, model)
     t.ok((whole.responseId ?? '') !== '')
 
@@ -298,14 +298,14 @@ void t.test('several candidates, whole and streamed', async (t) => {
 })
 
 void t.test('a wrong key and an unknown model', async (t) => {
-  const stranger = clientOf('sk_nobody')
+  const unauthorized = clientOf('sk_unknown')
   const denied = await thrownBy(() =>
-    stranger.models.generateContent({ model: 'gpt-4o', contents: 'Hello' }),
+    unauthorized.models.generateContent({ model: 'gpt-4o', contents: 'Hello' }),
   )
   t.equal(denied instanceof ApiError ? denied.status : 0, 401)
   t.match(String(denied), /UNAUTHENTICATED/)
   const unknown = await thrownBy(() =>
-    models.generateContent({ model: 'nobody-1', contents: 'Hello' }),
+    models.generateContent({ model: 'unknown-1', contents: 'Hello' }),
   )
   t.equal(unknown instanceof ApiError ? unknown.status : 0, 404)
   t.match(String(unknown), /NOT_FOUND/)

@@ -49,23 +49,23 @@ const PERSON = z.object({
   tags: z.array(z.enum(['red', 'green'])),
 })
 
-/** A stream as one message, as LangChain adds it up. */
+/** A stream as one message, joined by LangChain. */
 async function added(stream: AsyncIterable<AIMessageChunk>): Promise<AIMessageChunk> {
   let sum = new AIMessageChunk('')
   for await (const chunk of stream) sum = sum.concat(chunk)
   return sum
 }
 
-/** The agent's loop: calls are run and answered until there are none; each turn's message. */
+/** The agent's loop: runs calls until there are none; returns the message of each turn. */
 async function turns(
   ask: (messages: BaseMessage[]) => Promise<AIMessageChunk>,
   prompt: string,
 ): Promise<AIMessageChunk[]> {
   const messages: BaseMessage[] = [new HumanMessage(prompt)]
-  const said: AIMessageChunk[] = []
-  while (said.length < 5) {
+  const replies: AIMessageChunk[] = []
+  while (replies.length < 5) {
     const message = await ask(messages)
-    said.push(message)
+    replies.push(message)
     messages.push(message)
     const calls = message.tool_calls ?? []
     if (calls.length === 0) break
@@ -78,18 +78,18 @@ async function turns(
       messages.push(new ToolMessage({ tool_call_id: id, content }))
     }
   }
-  return said
+  return replies
 }
 
-function names(said: readonly AIMessageChunk[]): string[][] {
-  return said.map(({ tool_calls = [] }) => tool_calls.map(({ name }) => name))
+function names(replies: readonly AIMessageChunk[]): string[][] {
+  return replies.map(({ tool_calls = [] }) => tool_calls.map(({ name }) => name))
 }
 
 for (const row of ROWS) {
   const { dialect } = row
   const model = chat(row.model)
 
-  void t.test(`${dialect}: invoke and stream say the same`, async (t) => {
+  void t.test(`${dialect}: invoke and stream return the same`, async (t) => {
     const whole = await model.invoke('Grüße an Ωmega 🐋')
     t.match(whole.text, /Your message: “Grüße an Ωmega 🐋”$/)
     t.equal(whole.response_metadata['finish_reason'], 'stop')
@@ -117,7 +117,7 @@ for (const row of ROWS) {
     }
   })
 
-  void t.test(`${dialect}: parallel calls are told apart and answered together`, async (t) => {
+  void t.test(`${dialect}: parallel calls have ids and are answered together`, async (t) => {
     const bound = model.bindTools([time, weather])
     const prompt = 'Call get_time and get_weather in Oslo in parallel'
     const whole = await turns((messages) => bound.invoke(messages), prompt)
@@ -131,7 +131,7 @@ for (const row of ROWS) {
     t.same(names([await forced.invoke('Hello')]), [['get_time']])
   })
 
-  void t.test(`${dialect}: an image is seen`, async (t) => {
+  void t.test(`${dialect}: an image reaches the model`, async (t) => {
     const { text } = await model.invoke([
       new HumanMessage({
         content: [
@@ -153,7 +153,7 @@ for (const row of ROWS) {
     }
   })
 
-  void t.test(`${dialect}: reasoning is asked for, shown and counted`, async (t) => {
+  void t.test(`${dialect}: reasoning is requested, shown and counted`, async (t) => {
     const reasoner = chat(row.reasoner, { modelKwargs: { reasoning_effort: 'low' } })
     const whole = await reasoner.invoke('Think about 17')
     const thought = whole.additional_kwargs['reasoning_content']
@@ -166,25 +166,28 @@ for (const row of ROWS) {
     t.match(whole.text, /Think about 17/)
   })
 
-  void t.test(`${dialect}: aborted midway, whole or streamed, the upstream is left`, async (t) => {
-    const controller = new AbortController()
-    let chunks = 0
-    const error = await thrownBy(async () => {
-      for await (const chunk of await model.stream(LONG, { signal: controller.signal })) {
-        chunks += Number(chunk.text !== '')
-        if (chunks === 5) controller.abort()
-      }
-    })
-    t.ok(error instanceof Error && chunks >= 5 && chunks < 300)
-    await upstreamIsLeft(t, emulator)
-    const another = new AbortController()
-    const whole = model.invoke('wait [[fault: hang]]', { signal: another.signal })
-    const failed = thrownBy(() => whole)
-    await until(() => emulator.open() > 0)
-    another.abort()
-    t.ok((await failed) instanceof Error)
-    await upstreamIsLeft(t, emulator)
-  })
+  void t.test(
+    `${dialect}: cancelling closes the upstream connection, whole and streamed`,
+    async (t) => {
+      const controller = new AbortController()
+      let chunks = 0
+      const error = await thrownBy(async () => {
+        for await (const chunk of await model.stream(LONG, { signal: controller.signal })) {
+          chunks += Number(chunk.text !== '')
+          if (chunks === 5) controller.abort()
+        }
+      })
+      t.ok(error instanceof Error && chunks >= 5 && chunks < 300)
+      await upstreamIsLeft(t, emulator)
+      const another = new AbortController()
+      const whole = model.invoke('wait [[fault: hang]]', { signal: another.signal })
+      const failed = thrownBy(() => whole)
+      await until(() => emulator.open() > 0)
+      another.abort()
+      t.ok((await failed) instanceof Error)
+      await upstreamIsLeft(t, emulator)
+    },
+  )
 
   void t.test(`${dialect}: an error before the stream has its status`, async (t) => {
     for (const [code, status] of [

@@ -1,5 +1,5 @@
 /**
- * Goal: a failure reaches a program as the exception of OpenAI's client that it is written for.
+ * Goal: a failure reaches a program as the matching exception of OpenAI's client.
  * Method: the official SDK against a gateway whose emulated providers fail on demand; each per dialect.
  */
 import {
@@ -15,7 +15,7 @@ import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
-import { clientOf, failureOf, MODELS, nothing, read, said } from './sdk.js'
+import { clientOf, failureOf, MODELS, nothing, read, userMessages } from './sdk.js'
 
 const gateway = await startGateway(t)
 const client = clientOf(gateway)
@@ -24,10 +24,10 @@ const { emulator } = gateway
 
 void t.test('a wrong key is an AuthenticationError with the agreed body', async (t) => {
   for (const key of ['sk_wrong', `sk_${'0'.repeat(43)}`, 'nonsense']) {
-    const stranger = clientOf(gateway, key)
+    const unauthorized = clientOf(gateway, key)
     const calls = [
-      () => stranger.chat.completions.create({ model: 'gpt-4o', messages: said('hi') }),
-      () => stranger.models.list(),
+      () => unauthorized.chat.completions.create({ model: 'gpt-4o', messages: userMessages('hi') }),
+      () => unauthorized.models.list(),
     ]
     for (const call of calls) {
       const error = await failureOf(call())
@@ -40,14 +40,16 @@ void t.test('a wrong key is an AuthenticationError with the agreed body', async 
 })
 
 void t.test('an unknown model is a NotFoundError that names it', async (t) => {
-  const error = await failureOf(completions.create({ model: 'llama-9', messages: said('hi') }))
+  const error = await failureOf(
+    completions.create({ model: 'llama-9', messages: userMessages('hi') }),
+  )
   t.ok(error instanceof NotFoundError)
   t.match(error.error, { type: 'invalid_request_error', code: 404, param: 'model' })
   t.match(error.message, 'llama-9')
 })
 
 for (const model of MODELS) {
-  const ask = { model, messages: said('hi') }
+  const ask = { model, messages: userMessages('hi') }
 
   void t.test(`${model}: a bad field is a BadRequestError that names it`, async (t) => {
     const before = emulator.ledger.length
@@ -116,7 +118,7 @@ for (const model of MODELS) {
   })
 
   void t.test(`${model}: an error after content throws and no finish was seen`, async (t) => {
-    const messages = said('talk [[words: 60]] [[pace: 2]]')
+    const messages = userMessages('talk [[words: 60]] [[pace: 2]]')
     const restore = emulator.script({ fault: { kind: 'error', event: 8 } })
     const seen = nothing()
     const stream = await completions.create({ model, messages, stream: true })
@@ -135,7 +137,7 @@ for (const model of MODELS) {
     for (const mode of ['reset', 'eof', 'chunk']) {
       const restore = emulator.script({ fault: { kind: 'cut', event: 8, mode } })
       const seen = nothing()
-      const messages = said('talk [[words: 60]] [[pace: 2]]')
+      const messages = userMessages('talk [[words: 60]] [[pace: 2]]')
       const stream = await completions.create({ model, messages, stream: true })
       const error = await failureOf(read(stream, seen))
       restore()
@@ -148,8 +150,8 @@ for (const model of MODELS) {
     }
   })
 
-  void t.test(`${model}: a client that leaves takes the upstream with it`, async (t) => {
-    const messages = said('talk [[words: 2000]] [[pace: 10]]')
+  void t.test(`${model}: cancelling closes the upstream connection`, async (t) => {
+    const messages = userMessages('talk [[words: 2000]] [[pace: 10]]')
     const stream = await completions.create({ model, messages, stream: true })
     const entry = emulator.ledger.at(-1)
     let chunks = 0
@@ -163,7 +165,7 @@ for (const model of MODELS) {
 
     const controller = new AbortController()
     const whole = completions.create(
-      { model, messages: said('think [[fault: hang]]') },
+      { model, messages: userMessages('think [[fault: hang]]') },
       { signal: controller.signal },
     )
     const count = emulator.ledger.length
@@ -178,7 +180,7 @@ for (const model of MODELS) {
 void t.test('an upstream that cannot be reached is a 502, not a lost connection', async (t) => {
   const dark = await startGateway(t, { upstreams: { openai: 'http://127.0.0.1:9/v1' } })
   const error = await failureOf(
-    clientOf(dark).chat.completions.create({ model: 'gpt-4o', messages: said('hi') }),
+    clientOf(dark).chat.completions.create({ model: 'gpt-4o', messages: userMessages('hi') }),
   )
   t.notOk(error instanceof APIConnectionError)
   t.equal(error.status, 502)

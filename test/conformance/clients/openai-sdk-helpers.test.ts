@@ -1,6 +1,6 @@
 /**
  * Goal: the higher helpers of OpenAI's own client work over every upstream dialect: tools run in turns,
- * structured answers come back parsed, reasoning is carried, a stream that is left is left upstream too.
+ * structured replies are parsed, reasoning is carried, and a cancelled stream is cancelled upstream.
  * Method: the official SDK against a whole gateway and emulated providers; each case per row.
  */
 import { APIError, APIUserAbortError } from 'openai'
@@ -11,7 +11,7 @@ import { z } from 'zod'
 import { objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { ROWS } from '../upstream-cases.js'
-import { callsOf, clientOf, said, TIME } from './sdk.js'
+import { callsOf, clientOf, userMessages, TIME } from './sdk.js'
 import { failing, LONG, thrownBy, upstreamIsLeft } from '../client-scenarios.js'
 
 const gateway = await startGateway(t)
@@ -24,7 +24,7 @@ const PERSON = z.object({
   tags: z.array(z.enum(['red', 'green'])),
 })
 
-/** Runnable tools that note in `calls` what they were called with. */
+/** Runnable tools that record their arguments in `calls`. */
 function toolsNoting(calls: string[]) {
   const city = z.object({ city: z.string() })
   return [
@@ -59,7 +59,7 @@ for (const row of ROWS) {
       for (const each of [model, row.reasoner]) {
         for (const stream of [false, true]) {
           const calls: string[] = []
-          const ask = { model: each, messages: said(prompt), tools: toolsNoting(calls) }
+          const ask = { model: each, messages: userMessages(prompt), tools: toolsNoting(calls) }
           const runner = stream
             ? completions.runTools({ ...ask, stream })
             : completions.runTools(ask)
@@ -73,18 +73,18 @@ for (const row of ROWS) {
     })
   }
 
-  void t.test(`${dialect}: parse gives the object that the schema promises`, async (t) => {
+  void t.test(`${dialect}: parse returns an object of the schema`, async (t) => {
     const response_format = zodResponseFormat(PERSON, 'person')
-    const ask = { model, messages: said('Make up a person'), response_format }
+    const ask = { model, messages: userMessages('Make up a person'), response_format }
     const whole = await completions.parse(ask)
     t.ok(PERSON.safeParse(whole.choices[0]?.message.parsed).success)
     const streamed = await completions.stream(ask).finalChatCompletion()
     t.ok(PERSON.safeParse(streamed.choices[0]?.message.parsed).success)
   })
 
-  void t.test(`${dialect}: parse gives a strict tool's arguments`, async (t) => {
+  void t.test(`${dialect}: parse returns a strict tool's arguments`, async (t) => {
     const tool = zodFunction({ name: 'keep_person', parameters: PERSON })
-    const ask = { model, messages: said('Use keep_person'), tools: [tool] }
+    const ask = { model, messages: userMessages('Use keep_person'), tools: [tool] }
     const whole = await completions.parse(ask)
     const [call] = whole.choices[0]?.message.tool_calls ?? []
     if (call?.type !== 'function') throw new Error('no call')
@@ -96,10 +96,10 @@ for (const row of ROWS) {
     )
   })
 
-  void t.test(`${dialect}: reasoning is asked for, shown and counted`, async (t) => {
+  void t.test(`${dialect}: reasoning is requested, shown and counted`, async (t) => {
     const ask = {
       model: row.reasoner,
-      messages: said('Think about 17'),
+      messages: userMessages('Think about 17'),
       reasoning_effort: 'low' as const,
     }
     const whole = await completions.create(ask)
@@ -110,10 +110,10 @@ for (const row of ROWS) {
     let thinking = ''
     for await (const chunk of await completions.create({ ...ask, stream: true })) {
       const delta = chunk.choices[0]?.delta
-      const piece = objectOf(delta)['reasoning_content']
-      if (typeof piece === 'string') {
+      const fragment = objectOf(delta)['reasoning_content']
+      if (typeof fragment === 'string') {
         t.equal(text, '', 'thought comes before the answer')
-        thinking += piece
+        thinking += fragment
       }
       text += delta?.content ?? ''
     }
@@ -122,7 +122,7 @@ for (const row of ROWS) {
   })
 
   void t.test(`${dialect}: a reasoner that calls a tool takes its result`, async (t) => {
-    const messages = said('Use get_time')
+    const messages = userMessages('Use get_time')
     const ask = { model: row.reasoner, tools: [TIME], reasoning_effort: 'low' as const }
     for (const stream of [false, true]) {
       const first = stream
@@ -141,8 +141,8 @@ for (const row of ROWS) {
     }
   })
 
-  void t.test(`${dialect}: stream() is aborted, and the upstream is left`, async (t) => {
-    const helper = completions.stream({ model, messages: said(LONG) })
+  void t.test(`${dialect}: aborting stream() closes the upstream connection`, async (t) => {
+    const helper = completions.stream({ model, messages: userMessages(LONG) })
     let deltas = 0
     helper.on('content', () => {
       deltas += 1
@@ -156,13 +156,13 @@ for (const row of ROWS) {
   void t.test(`${dialect}: stream() and runTools() fail with the API's error`, async (t) => {
     const tools = toolsNoting([])
     await failing(emulator, { kind: 'status', code: 429 }, async () => {
-      const streamed = completions.stream({ model, messages: said('hi') })
+      const streamed = completions.stream({ model, messages: userMessages('hi') })
       t.match(await thrownBy(() => streamed.finalContent()), { status: 429 })
-      const runner = completions.runTools({ model, messages: said('hi'), tools })
+      const runner = completions.runTools({ model, messages: userMessages('hi'), tools })
       t.match(await thrownBy(() => runner.finalContent()), { status: 429 })
     })
     await failing(emulator, { kind: 'error', event: 8 }, async () => {
-      const streamed = completions.stream({ model, messages: said(LONG) })
+      const streamed = completions.stream({ model, messages: userMessages(LONG) })
       let text = ''
       streamed.on('content', (delta) => {
         text += delta

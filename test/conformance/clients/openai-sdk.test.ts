@@ -7,7 +7,7 @@ import t from 'tap'
 import { arrayOf, objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { ROWS } from '../upstream-cases.js'
-import { callsOf, clientOf, failureOf, MODELS, read, said, TIME, WEATHER } from './sdk.js'
+import { callsOf, clientOf, failureOf, MODELS, read, userMessages, TIME, WEATHER } from './sdk.js'
 
 const gateway = await startGateway(t)
 const client = clientOf(gateway)
@@ -16,14 +16,14 @@ const { completions } = client.chat
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** What went upstream last. */
+/** The last request body that the upstream received. */
 function sent(): Record<string, unknown> {
   return gateway.emulator.ledger.at(-1)?.body ?? {}
 }
 
 for (const { model, stops, leastTokens } of ROWS) {
-  void t.test(`${model}: plain text, whole and streamed, is the same answer`, async (t) => {
-    const ask = { model, messages: said('Grüße an Ωmega 🐋') }
+  void t.test(`${model}: plain text, whole and streamed, is the same reply`, async (t) => {
+    const ask = { model, messages: userMessages('Grüße an Ωmega 🐋') }
     const whole = await completions.create(ask)
     t.match(whole.choices[0]?.message.content, /Your message: “Grüße an Ωmega 🐋”$/)
     t.equal(whole.object, 'chat.completion')
@@ -47,19 +47,19 @@ for (const { model, stops, leastTokens } of ROWS) {
     t.notOk(streamed.finishes.includes(undefined), 'and no chunk without a choice')
   })
 
-  void t.test(`${model}: usage comes in one last chunk where it was asked for`, async (t) => {
-    const ask = { model, messages: said('Count me') }
+  void t.test(`${model}: usage is in one last chunk on request`, async (t) => {
+    const ask = { model, messages: userMessages('Count me') }
     const { usage } = await completions.create(ask)
     const options = { stream: true as const, stream_options: { include_usage: true } }
     const streamed = await read(await completions.create({ ...ask, ...options }))
-    t.same(streamed.usages.at(-1), usage, 'what the whole reply says')
+    t.same(streamed.usages.at(-1), usage, 'the usage of the whole reply')
     t.equal(streamed.finishes.at(-1), undefined, 'and no choice beside it')
     t.equal(streamed.finishes.at(-2), 'stop')
     t.ok(streamed.usages.slice(0, -1).every((usage) => usage === null))
   })
 
   void t.test(`${model}: one call, whole and streamed, then its result`, async (t) => {
-    const messages = said('What is the weather in Paris? Use get_weather')
+    const messages = userMessages('What is the weather in Paris? Use get_weather')
     const ask = { model, messages, tools: [WEATHER, TIME] }
     const whole = await completions.create(ask)
     const [call, none] = callsOf(whole)
@@ -89,8 +89,8 @@ for (const { model, stops, leastTokens } of ROWS) {
     t.equal(again.text, answer.choices[0]?.message.content)
   })
 
-  void t.test(`${model}: parallel calls keep order and own ids; one where told so`, async (t) => {
-    const messages = said('Call get_weather and get_time in parallel')
+  void t.test(`${model}: parallel calls keep order and ids; one on request`, async (t) => {
+    const messages = userMessages('Call get_weather and get_time in parallel')
     const ask = { model, messages, tools: [WEATHER, TIME] }
     const whole = await completions.create(ask)
     const calls = callsOf(whole)
@@ -122,7 +122,7 @@ for (const { model, stops, leastTokens } of ROWS) {
   })
 
   void t.test(`${model}: tool_choice is obeyed`, async (t) => {
-    const ask = { model, messages: said('Hello'), tools: [WEATHER, TIME] }
+    const ask = { model, messages: userMessages('Hello'), tools: [WEATHER, TIME] }
     const called = async (tool_choice: OpenAI.ChatCompletionToolChoiceOption): Promise<string[]> =>
       callsOf(await completions.create({ ...ask, tool_choice })).map(({ name }) => name)
     t.same(await called('auto'), [])
@@ -131,7 +131,7 @@ for (const { model, stops, leastTokens } of ROWS) {
     t.same(await called({ type: 'function', function: { name: 'get_time' } }), ['get_time'])
   })
 
-  void t.test(`${model}: an image in the message is seen`, async (t) => {
+  void t.test(`${model}: an image in the message reaches the model`, async (t) => {
     const content: OpenAI.ChatCompletionContentPart[] = [
       { type: 'text', text: 'What is this?' },
       { type: 'image_url', image_url: { url: PIXEL } },
@@ -141,7 +141,7 @@ for (const { model, stops, leastTokens } of ROWS) {
     t.match(reply.choices[0]?.message.content, /You sent 1 image \(image\/png\)/)
   })
 
-  void t.test(`${model}: json_schema gets JSON that fits`, async (t) => {
+  void t.test(`${model}: json_schema returns matching JSON`, async (t) => {
     const schema = {
       type: 'object',
       properties: { ok: { type: 'boolean' }, names: { type: 'array', items: { type: 'string' } } },
@@ -150,7 +150,7 @@ for (const { model, stops, leastTokens } of ROWS) {
     }
     const ask: OpenAI.ChatCompletionCreateParamsNonStreaming = {
       model,
-      messages: said('Anything'),
+      messages: userMessages('Anything'),
       response_format: { type: 'json_schema', json_schema: { name: 'x', schema, strict: true } },
     }
     const whole = await completions.create(ask)
@@ -164,8 +164,8 @@ for (const { model, stops, leastTokens } of ROWS) {
     t.equal(streamed.finishes.at(-1), 'stop')
   })
 
-  void t.test(`${model}: stop and max_tokens end the answer, temperature arrives`, async (t) => {
-    const ask = { model, messages: said(`one two three ${'and more '.repeat(9)}`) }
+  void t.test(`${model}: stop and max_tokens end the reply, temperature arrives`, async (t) => {
+    const ask = { model, messages: userMessages(`one two three ${'and more '.repeat(9)}`) }
     const stop = [' two']
     if (!stops) t.equal((await failureOf(completions.create({ ...ask, stop }))).param, 'stop')
     const asked = stops ? { ...ask, stop } : ask
@@ -187,12 +187,12 @@ for (const { model, stops, leastTokens } of ROWS) {
     t.equal(streamed.text, short.choices[0]?.message.content)
   })
 
-  void t.test(`${model}: the SDK's stream helper collects the same answer`, async (t) => {
+  void t.test(`${model}: the SDK's stream helper collects the same reply`, async (t) => {
     const tools = [WEATHER]
-    const messages = said('What is the weather in Oslo? Use get_weather')
+    const messages = userMessages('What is the weather in Oslo? Use get_weather')
     const deltas: string[] = []
     const text = completions
-      .stream({ model, messages: said('Say something') })
+      .stream({ model, messages: userMessages('Say something') })
       .on('content', (delta) => deltas.push(delta))
     t.equal(await text.finalContent(), deltas.join(''))
     t.match(deltas.join(''), /Say something/)
@@ -207,7 +207,7 @@ for (const { model, stops, leastTokens } of ROWS) {
 
   for (const stream of [false, true]) {
     const how = stream ? 'streamed' : 'whole'
-    void t.test(`${model}: runTools runs the tool and gets its answer, ${how}`, async (t) => {
+    void t.test(`${model}: runTools runs the tool and gets the reply, ${how}`, async (t) => {
       const cities: string[] = []
       const weather = (args: { city: string }): string => {
         cities.push(args.city)
@@ -223,7 +223,7 @@ for (const { model, stops, leastTokens } of ROWS) {
           function: weather,
         },
       }
-      const messages = said('What is the weather in Rome? Use get_weather')
+      const messages = userMessages('What is the weather in Rome? Use get_weather')
       const content = stream
         ? await completions.runTools({ model, messages, tools: [tool], stream }).finalContent()
         : await completions.runTools({ model, messages, tools: [tool] }).finalContent()
@@ -234,7 +234,7 @@ for (const { model, stops, leastTokens } of ROWS) {
 }
 
 void t.test('a conversation moves from one provider to the next', async (t) => {
-  const messages = said('What is the weather in Lima? Use get_weather')
+  const messages = userMessages('What is the weather in Lima? Use get_weather')
   for (const model of MODELS) {
     const reply = await completions.create({ model, messages, tools: [WEATHER] })
     const [call] = callsOf(reply)
@@ -245,7 +245,10 @@ void t.test('a conversation moves from one provider to the next', async (t) => {
     const answer = await completions.create({ model, messages, tools: [WEATHER] })
     t.match(answer.choices[0]?.message.content, `from ${model}`)
     const words = answer.choices[0]?.message.content ?? ''
-    messages.push({ role: 'assistant', content: words }, ...said('Again: get_weather in Lima'))
+    messages.push(
+      { role: 'assistant', content: words },
+      ...userMessages('Again: get_weather in Lima'),
+    )
   }
   for (const model of MODELS) {
     const streamed = await read(await completions.create({ model, messages, stream: true }))
@@ -254,7 +257,7 @@ void t.test('a conversation moves from one provider to the next', async (t) => {
   }
 })
 
-void t.test('the model list names what can be asked for', async (t) => {
+void t.test('the model list has every usable model', async (t) => {
   const ids: string[] = []
   for await (const model of client.models.list()) {
     ids.push(model.id)

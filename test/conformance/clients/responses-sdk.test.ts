@@ -39,7 +39,7 @@ const TIME: OpenAI.Responses.FunctionTool = {
   parameters: { type: 'object', properties: {} },
 }
 
-/** Every event of a stream, checked: numbers without a gap, items as they were begun. */
+/** Every event of a stream, checked: consecutive numbers, items with their first values. */
 async function eventsOf(t: Test, stream: AsyncIterable<Event>): Promise<Event[]> {
   const events: Event[] = []
   for await (const event of stream) {
@@ -75,7 +75,7 @@ for (const row of ROWS) {
   const client = clientOf(gateway)
   const isSameFormat = row.dialect === 'openai-responses'
 
-  void t.test(`${row.dialect}: create and stream say the same`, async (t) => {
+  void t.test(`${row.dialect}: create and stream return the same`, async (t) => {
     const input = 'Grüße an Ωmega 🐋'
     const whole = await client.responses.create({ model, input, store: false })
     t.match(whole.output_text, /Your message: “Grüße an Ωmega 🐋”$/)
@@ -137,11 +137,11 @@ for (const row of ROWS) {
       })
       const events = await eventsOf(t, stream)
       const done = events.find((event) => event.type === 'response.function_call_arguments.done')
-      const said = events.flatMap((event) =>
+      const deltas = events.flatMap((event) =>
         event.type === 'response.function_call_arguments.delta' ? [event.delta] : [],
       )
       t.same(JSON.parse(done?.arguments ?? ''), { city: 'Oslo' })
-      t.equal(said.join(''), done?.arguments)
+      t.equal(deltas.join(''), done?.arguments)
     }
   })
 
@@ -165,11 +165,11 @@ for (const row of ROWS) {
     })
     t.match(second.output_text, /get_time returned: /)
     t.match(second.output_text, /get_weather returned: /)
-    // A reply that passes as the bytes that it is says what the upstream was asked.
+    // A passed-through reply contains the members of the upstream's request.
     t.equal(second.previous_response_id, isSameFormat ? null : first.id)
   })
 
-  void t.test(`${row.dialect}: an image is seen`, async (t) => {
+  void t.test(`${row.dialect}: an image reaches the model`, async (t) => {
     const response = await client.responses.create({
       model,
       store: false,
@@ -211,13 +211,13 @@ for (const row of ROWS) {
       t.match(item.summary[0]?.text, /emulated model/)
     }
     const events = await eventsOf(t, await client.responses.create({ ...ask, stream: true }))
-    const said = events.flatMap((event) =>
+    const deltas = events.flatMap((event) =>
       event.type === 'response.reasoning_summary_text.delta' ? [event.delta] : [],
     )
-    t.equal(said.length > 0, isShown)
+    t.equal(deltas.length > 0, isShown)
   })
 
-  void t.test(`${row.dialect}: aborted midway, the upstream is left`, async (t) => {
+  void t.test(`${row.dialect}: cancelling a stream closes the upstream connection`, async (t) => {
     const stream = await client.responses.create({ model, input: LONG, stream: true })
     let deltas = 0
     for await (const event of stream) {
@@ -270,8 +270,11 @@ for (const row of ROWS) {
             last = event
           }
         })().catch((thrown: unknown) => thrown)
-        t.ok(error instanceof Error, 'the connection is cut, and the client says so')
-        t.ok(types.includes('response.output_text.delta'), 'what had come was given')
+        t.ok(error instanceof Error, 'the connection closes, and the client reports it')
+        t.ok(
+          types.includes('response.output_text.delta'),
+          'the content before the error was delivered',
+        )
         if (last?.type !== 'response.failed') throw new Error(String(last?.type))
         t.equal(last.response.status, 'failed')
         t.match(last.response.error, { message: /./, kind: /^upstream_/ })
@@ -280,7 +283,7 @@ for (const row of ROWS) {
   })
 }
 
-void t.test('what is not supported is refused by name', async (t) => {
+void t.test('an unsupported field is refused by name', async (t) => {
   const model = 'claude-sonnet-4-5'
   const client = clientOf(plain)
   const cases: readonly (readonly [object, string])[] = [

@@ -1,6 +1,6 @@
 /**
- * What the tests of the official OpenAI client share: models of every upstream, tools, reading streams.
- * Knows no wire format; everything goes through the SDK's own types.
+ * Shared parts of the tests of the official OpenAI client: models of every upstream, tools, and reading streams with the
+ * SDK's types.
  */
 import OpenAI, { APIError } from 'openai'
 import type { TestGateway } from '../../helpers/gateway.js'
@@ -9,13 +9,13 @@ import { ROWS } from '../upstream-cases.js'
 /** One model behind each upstream dialect. */
 export const MODELS = ROWS.map(({ model }) => model)
 
-/** The client as a user makes it, without retries so that a failure is seen as it came. */
+/** The client as a user creates it, without retries, so that a failure is visible. */
 export function clientOf(gateway: TestGateway, apiKey = gateway.secret): OpenAI {
   return new OpenAI({ apiKey, baseURL: gateway.baseUrl, maxRetries: 0 })
 }
 
 /** One message of a user. */
-export function said(content: string): OpenAI.ChatCompletionMessageParam[] {
+export function userMessages(content: string): OpenAI.ChatCompletionMessageParam[] {
   return [{ role: 'user', content }]
 }
 
@@ -49,7 +49,7 @@ export interface Called {
   json: string
 }
 
-/** What a stream amounts to. */
+/** The content of a stream. */
 export interface Streamed {
   text: string
   calls: Called[]
@@ -58,7 +58,7 @@ export interface Streamed {
   /** In order of the chunks; `undefined` for a chunk without a choice. */
   finishes: (string | null | undefined)[]
   roles: string[]
-  /** `undefined` where the chunk has no such member. */
+  /** `undefined` if the chunk has no such member. */
   usages: (OpenAI.CompletionUsage | null | undefined)[]
 }
 
@@ -108,7 +108,7 @@ export function callsOf(reply: OpenAI.ChatCompletion): Called[] {
   )
 }
 
-/** The error that a call ends with. Throws where it ends well, or in an error that is not the API's. */
+/** The API error of a call. Throws if the call succeeds or fails otherwise. */
 export async function failureOf(call: PromiseLike<unknown>): Promise<APIError> {
   try {
     await call

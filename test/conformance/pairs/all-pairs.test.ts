@@ -73,7 +73,7 @@ for (const client of clients) {
         const value = objectOf(JSON.parse(shaped.text))
         t.same(Object.keys(value).sort(), ['name', 'size'], `${way}: structured output`)
 
-        // Responses take no smaller limit than 16.
+        // Responses has a minimum limit of 16.
         const maxTokens = client.format === 'responses' ? 16 : row.leastTokens
         const cut = await ask({ maxTokens }, 'A long tale [[words: 400]]')
         t.equal(cut.end, 'length', `${way}: length`)
@@ -97,7 +97,7 @@ for (const client of clients) {
   }
 }
 
-/** A client that leaves in the middle of a stream makes the gateway leave the upstream. */
+/** A client that cancels a stream makes the gateway close the upstream connection. */
 async function leaves(t: Tap, client: PairClient, model: string): Promise<void> {
   const leaving = new AbortController()
   const asked = client.streamed({ model, prompt: LONG, signal: leaving.signal }).catch(() => null)

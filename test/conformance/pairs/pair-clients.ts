@@ -1,6 +1,5 @@
 /**
- * One client of each format, made of its vendor's SDK, behind one interface: for tests over all pairs of formats.
- * Judges nothing.
+ * One client of each format, built on its vendor's SDK, with one interface, for tests over all pairs of formats.
  */
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI, type GenerateContentResponse, type Part } from '@google/genai'
@@ -9,7 +8,7 @@ import { objectOf, type JsonObject } from '../../../src/chat/json.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { PIXEL } from '../client-scenarios.js'
 
-/** What a client asks. */
+/** A request of any format. */
 export interface PairAsk {
   readonly model: string
   readonly prompt: string
@@ -20,7 +19,7 @@ export interface PairAsk {
   readonly signal?: AbortSignal
 }
 
-/** What it gets, in no format's words. */
+/** A reply of any format. */
 export interface PairReply {
   readonly text: string
   readonly calls: readonly { readonly name: string; readonly args: JsonObject }[]
@@ -29,7 +28,7 @@ export interface PairReply {
   readonly output: number
 }
 
-/** A client of one format. Both ways reject with the SDK's own errors. */
+/** A client of one format. Whole and streamed calls reject with the SDK's errors. */
 export interface PairClient {
   readonly format: 'chat' | 'responses' | 'messages' | 'gemini'
   whole(ask: PairAsk): Promise<PairReply>
@@ -289,7 +288,7 @@ function geminiOf(google: GoogleGenAI): PairClient {
   }
 }
 
-/** A format's word for the end of a reply; the words that are left out are those of chat completions. */
+/** Finish reasons by format; omitted ones are those of chat completions. */
 function endOf(
   word: string | null | undefined,
   words: { readonly stop?: string; readonly length?: string; readonly tools?: string },

@@ -1,15 +1,15 @@
 /**
- * Goal: a loop of tools with thinking on works for Gemini clients over every dialect: if the client sends back what it
- * got, without any help of the store; if it drops thoughts and signatures, by the gateway's escrow.
- * Method: three turns through a whole gateway over emulated providers, which refuse state that is missing or wrong as
- * the real ones do; whole and streamed, thoughts shown or hidden.
+ * Goal: a loop of tools with thinking on works for Gemini clients over every dialect: if the client sends
+ * all parts back, without the store; if it drops thoughts and signatures, with the gateway's stored state.
+ * Method: three turns through a whole gateway over emulated providers, which refuse missing or wrong state like the
+ * real ones; whole and streamed, thoughts shown or hidden.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
-import { piecesOf } from '../recordings/recorded.js'
+import { objectsOf } from '../recordings/recorded.js'
 
-/** Those whose provider wants something back: a budget, bound to its prefix, checked signatures, sealed items. */
+/** Models whose provider needs state back: a budget, bound to its prefix, checked signatures, encrypted items. */
 const MODELS = ['claude-haiku-4-5', 'claude-opus-5-5', 'gemini-3.5-flash', 'gpt-5.6-sol'] as const
 
 const keeping = await startGateway(t)
@@ -25,7 +25,7 @@ interface Asking {
 }
 
 const everything: Asking['keep'] = (part) => [part]
-/** As Vercel's client does for models that are not Google's newest. */
+/** Like Vercel's client for models that are not Google's newest. */
 const withoutIds: Asking['keep'] = (part) => {
   const { name = '', args = {} } = objectOf(part['functionCall'])
   return part['functionCall'] === undefined ? [part] : [{ ...part, functionCall: { name, args } }]
@@ -53,13 +53,13 @@ async function next(
   })
   const text = await response.text()
   if (response.status !== 200) throw new Error(text)
-  const parts = piecesOf(text)
+  const parts = objectsOf(text)
     .flatMap(({ candidates }) =>
       arrayOf(objectOf(objectOf(arrayOf(candidates)[0])['content'])['parts']),
     )
     .map(objectOf)
   const hasThoughts = parts.some(({ thought, text }) => thought === true && text !== '')
-  if (!includeThoughts && hasThoughts) throw new Error('thoughts that nobody asked for')
+  if (!includeThoughts && hasThoughts) throw new Error('thoughts that were not requested')
   return {
     content: { role: 'model', parts: parts.flatMap(keep) },
     lost: response.headers.get('x-sluice-lost'),
@@ -95,7 +95,7 @@ function statesIn({ emulator }: TestGateway): readonly string[] {
   return JSON.stringify(emulator.ledger.at(-1)?.body).match(STATE) ?? []
 }
 
-/** A call, an answer to its result, and another question. */
+/** A call, a reply to its result, and another question. */
 async function converse(t: Test, asking: Asking): Promise<void> {
   const contents: JsonObject[] = [{ role: 'user', parts: [{ text: 'Use get_weather for Rome' }] }]
   const first = await next(asking, contents)
@@ -119,7 +119,7 @@ for (const model of MODELS) {
     const form = stream ? 'streamed' : 'whole'
     for (const includeThoughts of [true, false]) {
       const shown = includeThoughts ? 'thoughts shown' : 'thoughts hidden'
-      // Google itself shows no thoughts and sends its signatures on what follows.
+      // Google omits the thoughts and sends its signatures on the parts that follow.
       if (model.startsWith('gemini') && !includeThoughts) continue
       void t.test(`${model}, ${form}, ${shown}: a client that keeps all`, async (t) => {
         const asking = { model, stream, includeThoughts }

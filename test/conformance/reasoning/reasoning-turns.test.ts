@@ -1,8 +1,8 @@
 /**
  * Goal: a loop of tools with thinking on works over every dialect, whether the client keeps the reasoning
- * state or, as most do, has never heard of it.
- * Method: the official SDK through a whole gateway over emulated providers, which refuse state that is
- * missing or wrong as the real ones do; three turns, whole and streamed.
+ * state or drops it, as most do.
+ * Method: the official SDK through a whole gateway over emulated providers, which refuse
+ * missing or wrong state like the real ones; three turns, whole and streamed.
  */
 import type OpenAI from 'openai'
 import t, { type Test } from 'tap'
@@ -13,8 +13,8 @@ import { clientOf, failureOf, WEATHER } from '../clients/sdk.js'
 type Turn = OpenAI.ChatCompletionMessageParam
 
 /**
- * Budget; adaptive and bound to its prefix; levels with checked signatures; budget; sealed items of the
- * Responses API; no state at all.
+ * Budget; adaptive and bound to its prefix; levels with checked signatures; budget; encrypted items of the
+ * Responses API; no state.
  */
 const MODELS = [
   'claude-haiku-4-5',
@@ -24,14 +24,14 @@ const MODELS = [
   'gpt-5.6-sol',
   'gpt-4o',
 ] as const
-/** Those whose provider wants something back. */
+/** Models whose provider needs state back. */
 const STATEFUL = MODELS.slice(0, -1)
 
 const keeping = await startGateway(t)
 const forgetful = await startGateway(t, { more: 'escrow: { enabled: false }' })
 
-/** What the client does with a message that it got. */
-type Client = 'keeps everything' | 'keeps what it knows'
+/** How the client keeps a message. */
+type Client = 'keeps everything' | 'keeps standard members'
 
 interface Asking {
   readonly gateway: TestGateway
@@ -40,7 +40,7 @@ interface Asking {
   readonly client: Client
 }
 
-/** One more turn: the answer as the client keeps it, and what the gateway said was lost. */
+/** One more turn: the reply as the client keeps it, and the losses that the gateway reported. */
 async function next(
   { gateway, model, stream, client }: Asking,
   messages: readonly Turn[],
@@ -71,22 +71,22 @@ function gather(message: JsonObject, chunk: JsonObject): void {
     else if (Array.isArray(value)) message[key] = [...arrayOf(before), ...value]
     else if (value !== null && value !== undefined) message[key] = value
   }
-  for (const piece of arrayOf(tool_calls).map(objectOf)) {
+  for (const fragment of arrayOf(tool_calls).map(objectOf)) {
     const calls = arrayOf(message.tool_calls).map(objectOf)
-    const call = calls[Number(piece.index)] ?? { function: { name: '', arguments: '' } }
-    const { name, arguments: json } = objectOf(piece.function)
+    const call = calls[Number(fragment.index)] ?? { function: { name: '', arguments: '' } }
+    const { name, arguments: json } = objectOf(fragment.function)
     const inner = objectOf(call.function)
     inner.name = (stringOf(inner.name) ?? '') + (stringOf(name) ?? '')
     inner.arguments = (stringOf(inner.arguments) ?? '') + (stringOf(json) ?? '')
-    const { id, type, extra_content } = piece
+    const { id, type, extra_content } = fragment
     if (id !== undefined) Object.assign(call, { id, type })
     if (extra_content !== undefined) Object.assign(call, { extra_content })
-    calls[Number(piece.index)] = { ...call, function: inner }
+    calls[Number(fragment.index)] = { ...call, function: inner }
     message.tool_calls = calls
   }
 }
 
-/** What OpenAI's own types know of a message. */
+/** The members of a message that OpenAI's types have. */
 function known(value: unknown): JsonObject {
   const { role, content, tool_calls } = objectOf(value)
   const calls = arrayOf(tool_calls).map((call) => {
@@ -102,7 +102,7 @@ function results(message: Turn): Turn[] {
   return calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'sunny' }))
 }
 
-/** The last body that went upstream, as text. */
+/** The last request body of the upstream, as text. */
 function sent({ emulator }: TestGateway): string {
   return JSON.stringify(emulator.ledger.at(-1)?.body)
 }
@@ -110,7 +110,7 @@ function sent({ emulator }: TestGateway): string {
 const STATE =
   /"signature":"[\w+/=]{40,}"|"thoughtSignature":"[\w+/=]{40,}"|"encrypted_content":"[\w+/=]{40,}"/g
 
-/** Three turns: a call, an answer to its result, and another question. */
+/** Three turns: a call, a reply to its result, and another question. */
 async function converse(t: Test, asking: Asking, city: string): Promise<void> {
   const { gateway, model } = asking
   const history: Turn[] = [
@@ -137,8 +137,8 @@ async function converse(t: Test, asking: Asking, city: string): Promise<void> {
 for (const model of MODELS) {
   for (const stream of [false, true]) {
     const form = stream ? 'streamed' : 'whole'
-    void t.test(`${model}, ${form}: a client that knows nothing of reasoning`, async (t) => {
-      const asking = { gateway: keeping, model, stream, client: 'keeps what it knows' } as const
+    void t.test(`${model}, ${form}: a client that drops reasoning`, async (t) => {
+      const asking = { gateway: keeping, model, stream, client: 'keeps standard members' } as const
       await converse(t, asking, stream ? 'Paris' : 'Rome')
     })
     void t.test(`${model}, ${form}: a client that keeps everything`, async (t) => {
@@ -152,7 +152,7 @@ for (const model of MODELS) {
   }
 }
 
-void t.test('where nobody kept it, the turn goes on without', async (t) => {
+void t.test('without stored state the turn runs without reasoning', async (t) => {
   const expected: Record<string, { lost: string | null; body: RegExp }> = {
     'claude-haiku-4-5': { lost: 'reasoning_effort', body: /"thinking":{"type":"disabled"}/ },
     'claude-opus-5-5': { lost: null, body: /"thinking":{"type":"adaptive"/ },
@@ -168,7 +168,7 @@ void t.test('where nobody kept it, the turn goes on without', async (t) => {
       gateway: forgetful,
       model,
       stream: false,
-      client: 'keeps what it knows',
+      client: 'keeps standard members',
     } as const
     const history: Turn[] = [{ role: 'user', content: 'Use get_weather for Bonn' }]
     const first = await next(asking, history)
@@ -187,7 +187,7 @@ async function changed(gateway: TestGateway): Promise<{ asking: Asking; history:
     gateway,
     model: 'claude-opus-5-5',
     stream: false,
-    client: 'keeps what it knows',
+    client: 'keeps standard members',
   } as const
   const question: Turn = { role: 'user', content: 'Use get_weather for Kyiv' }
   const first = await next(asking, [{ role: 'system', content: 'It is noon.' }, question])
@@ -195,28 +195,25 @@ async function changed(gateway: TestGateway): Promise<{ asking: Asking; history:
   return { asking, history: [system, question, first.message, ...results(first.message)] }
 }
 
-void t.test(
-  'thinking behind a changed prefix is left out on a second try, and that is told',
-  async (t) => {
-    const { asking, history } = await changed(keeping)
-    const before = keeping.emulator.ledger.length
-    const { message, lost } = await next(asking, history)
-    t.match(message.content, /sunny/)
-    t.equal(lost, 'messages.reasoning')
-    const tries = keeping.emulator.ledger.slice(before)
-    t.same(
-      tries.map(({ status }) => status),
-      [400, 200],
-    )
-    t.match(tries[1]?.headers['anthropic-beta'], 'thinking-binding-controls-2026-08-01')
-    t.match(
-      await keeping.metrics.text(),
-      /^sluice_reasoning_dropped_total\{upstream="anthropic"\} 1$/m,
-    )
-  },
-)
+void t.test('thinking after a changed prefix is dropped on a retry and reported', async (t) => {
+  const { asking, history } = await changed(keeping)
+  const before = keeping.emulator.ledger.length
+  const { message, lost } = await next(asking, history)
+  t.match(message.content, /sunny/)
+  t.equal(lost, 'messages.reasoning')
+  const tries = keeping.emulator.ledger.slice(before)
+  t.same(
+    tries.map(({ status }) => status),
+    [400, 200],
+  )
+  t.match(tries[1]?.headers['anthropic-beta'], 'thinking-binding-controls-2026-08-01')
+  t.match(
+    await keeping.metrics.text(),
+    /^sluice_reasoning_dropped_total\{upstream="anthropic"\} 1$/m,
+  )
+})
 
-void t.test('where losses are to be rejected, the client decides', async (t) => {
+void t.test('on_loss: reject leaves the decision to the client', async (t) => {
   const strict = await startGateway(t, { more: 'on_loss: reject' })
   const { asking, history } = await changed(strict)
   const error = await failureOf(next(asking, history))
@@ -224,10 +221,10 @@ void t.test('where losses are to be rejected, the client decides', async (t) => 
   t.equal(error.param, 'messages.reasoning')
 })
 
-void t.test('the escrow is counted, and nothing of it is logged', async (t) => {
+void t.test('stored state is counted and never logged', async (t) => {
   const answered: Turn[] = [
     { role: 'user', content: 'Hello' },
-    { role: 'assistant', content: 'This was never said here.' },
+    { role: 'assistant', content: 'This is not part of the history.' },
     { role: 'user', content: 'Really?' },
   ]
   await next(

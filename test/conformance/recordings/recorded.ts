@@ -1,7 +1,6 @@
 /**
- * What is plainly in a recording, read naively: text, calls, finish reason, usage, in the terms of a
- * chat completion (the tables of the wire specification for reasons and counts, written out again here).
- * Shares no code with the dialects, on purpose: it is what they are compared with.
+ * A naive reader of recordings: text, calls, finish reason and usage in the terms of a chat completion. It shares no code
+ * with the dialects, since their results are compared with it.
  */
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixtures, type Recording } from '../../helpers/fixtures.js'
@@ -26,14 +25,14 @@ export interface Counts {
   reasoning?: number
 }
 
-/** An answer, whatever it was spelled in. */
+/** A reply of any format. */
 export interface Gist {
   text: string
   thinking: string
   calls: { name: string; args: unknown }[]
-  /** Null where the answer is a failure in spite of its status. */
+  /** Null if the reply is a failure despite its status. */
   finish: string | null
-  /** Null where nothing was reported. */
+  /** Null if none was reported. */
   usage: Counts | null
 }
 
@@ -65,15 +64,15 @@ export function cases(): Case[] {
   )
 }
 
-/** The recording's answer; only for status 200. */
+/** The recording's reply; only for status 200. */
 export function gistOf({ format, recording }: Case): Gist {
-  const pieces = piecesOf(recording.response_body)
-  if (format === 'openai') return fromOpenAi(pieces)
-  if (format === 'responses') return fromResponses(pieces)
-  return format === 'anthropic' ? fromAnthropic(pieces) : fromGemini(pieces)
+  const objects = objectsOf(recording.response_body)
+  if (format === 'openai') return fromOpenAi(objects)
+  if (format === 'responses') return fromResponses(objects)
+  return format === 'anthropic' ? fromAnthropic(objects) : fromGemini(objects)
 }
 
-/** What of the format an answer exercises, for the counts of the conformance page. */
+/** The features of a reply, for the counts of the conformance page. */
 export function featuresOf({ text, thinking, calls, finish, usage }: Gist): string[] {
   const features: (readonly [string, boolean])[] = [
     ['text', text !== ''],
@@ -91,7 +90,7 @@ export function featuresOf({ text, thinking, calls, finish, usage }: Gist): stri
 }
 
 /** The JSON objects of a body: one, an array of them, or the data of events. */
-export function piecesOf(body: string): JsonObject[] {
+export function objectsOf(body: string): JsonObject[] {
   const text = body.trim()
   if (text.startsWith('{')) return [objectOf(JSON.parse(text))]
   if (text.startsWith('[')) return arrayOf(JSON.parse(text)).map(objectOf)
@@ -125,32 +124,32 @@ function argsOf(text: string): unknown {
 }
 
 /** Chat completions: whole replies and chunks alike; only the first choice. */
-export function fromOpenAi(pieces: readonly JsonObject[]): Gist {
+export function fromOpenAi(objects: readonly JsonObject[]): Gist {
   const gist = empty()
   const calls: ({ name: string; json: string } | undefined)[] = []
-  for (const piece of pieces) {
-    const usage = piece['usage'] ?? objectOf(piece['x_groq'])['usage']
+  for (const object of objects) {
+    const usage = object['usage'] ?? objectOf(object['x_groq'])['usage']
     if (usage !== undefined && usage !== null) gist.usage = openAiCounts(objectOf(usage))
-    const choice = arrayOf(piece['choices']).map(objectOf).find(isFirst)
-    const said = objectOf(choice?.['delta'] ?? choice?.['message'])
-    gist.text += openAiText(said['content'])
-    gist.thinking += stringOf(said['reasoning_content'] ?? said['reasoning']) ?? ''
-    gist.thinking += openAiThinking(said['content'])
-    for (const [at, call] of arrayOf(said['tool_calls']).map(objectOf).entries()) {
+    const choice = arrayOf(object['choices']).map(objectOf).find(isFirst)
+    const message = objectOf(choice?.['delta'] ?? choice?.['message'])
+    gist.text += openAiText(message['content'])
+    gist.thinking += stringOf(message['reasoning_content'] ?? message['reasoning']) ?? ''
+    gist.thinking += openAiThinking(message['content'])
+    for (const [at, call] of arrayOf(message['tool_calls']).map(objectOf).entries()) {
       const made = objectOf(call['function'] ?? call['custom'])
       const place = typeof call['index'] === 'number' ? call['index'] : at
       const slot = (calls[place] ??= { name: '', json: '' })
       slot.name += stringOf(made['name']) ?? ''
       slot.json += stringOf(made['arguments'] ?? made['input']) ?? ''
     }
-    const legacy = objectOf(said['function_call'])
+    const legacy = objectOf(message['function_call'])
     if (Object.keys(legacy).length > 0) {
       const slot = (calls[0] ??= { name: '', json: '' })
       slot.name += stringOf(legacy['name']) ?? ''
       slot.json += stringOf(legacy['arguments']) ?? ''
     }
     gist.finish = stringOf(choice?.['finish_reason']) ?? gist.finish
-    if (piece['error'] !== undefined) return { ...gist, finish: null }
+    if (object['error'] !== undefined) return { ...gist, finish: null }
   }
   gist.calls = calls.map((call) => ({ name: call?.name ?? '', args: argsOf(call?.json ?? '') }))
   return gist
@@ -160,7 +159,7 @@ function isFirst(choice: JsonObject): boolean {
   return (choice['index'] ?? 0) === 0
 }
 
-/** Mistral writes an array of parts where it thinks. */
+/** Mistral writes an array of parts if it thinks. */
 function openAiText(content: unknown): string {
   if (typeof content === 'string') return content
   return arrayOf(content)
@@ -188,9 +187,9 @@ function openAiCounts(usage: JsonObject): Counts {
 }
 
 /** Responses: the whole one, or the one that a stream's last event repeats. */
-export function fromResponses(pieces: readonly JsonObject[]): Gist {
+export function fromResponses(objects: readonly JsonObject[]): Gist {
   const gist = empty()
-  const last = pieces.at(-1) ?? {}
+  const last = objects.at(-1) ?? {}
   const response = objectOf(last['response'] ?? last)
   for (const item of arrayOf(response['output']).map(objectOf)) {
     const content = arrayOf(item['content']).map(objectOf)
@@ -213,7 +212,7 @@ export function fromResponses(pieces: readonly JsonObject[]): Gist {
   return gist
 }
 
-/** What is still being made is no answer; `complete` is how some tests of others spell it. */
+/** An unfinished response is not a reply; some recordings have `complete`. */
 const RESPONSES_FINISH: Readonly<Record<string, string>> = {
   completed: 'stop',
   complete: 'stop',
@@ -246,9 +245,9 @@ const ANTHROPIC_FINISH: Readonly<Record<string, string>> = {
   pause_turn: 'stop',
 }
 
-export function fromAnthropic(pieces: readonly JsonObject[]): Gist {
-  const [first] = pieces
-  return first?.['type'] === 'message' ? anthropicWhole(first) : anthropicStream(pieces)
+export function fromAnthropic(objects: readonly JsonObject[]): Gist {
+  const [first] = objects
+  return first?.['type'] === 'message' ? anthropicWhole(first) : anthropicStream(objects)
 }
 
 function anthropicWhole(message: JsonObject): Gist {
@@ -265,7 +264,7 @@ function anthropicWhole(message: JsonObject): Gist {
   return gist
 }
 
-/** Puts the blocks together again and reads them as a whole message. */
+/** Joins the blocks and reads them as a whole message. */
 function anthropicStream(events: readonly JsonObject[]): Gist {
   const blocks: JsonObject[] = []
   const json: string[] = []
@@ -281,8 +280,8 @@ function anthropicStream(events: readonly JsonObject[]): Gist {
     const block = blocks[at] ?? {}
     if (event['type'] === 'content_block_delta') {
       for (const name of ['text', 'thinking']) {
-        const piece = stringOf(delta[name])
-        if (piece !== undefined) block[name] = (stringOf(block[name]) ?? '') + piece
+        const fragment = stringOf(delta[name])
+        if (fragment !== undefined) block[name] = (stringOf(block[name]) ?? '') + fragment
       }
       json[at] = (json[at] ?? '') + (stringOf(delta['partial_json']) ?? '')
     }
@@ -302,7 +301,7 @@ function anthropicStream(events: readonly JsonObject[]): Gist {
 }
 
 /**
- * A compaction is a call of its own, which the top level leaves out and the iterations hold
+ * A compaction is a separate call, which the top level excludes and the iterations contain
  * (Anthropic, "Compaction": add up the iterations for what is billed).
  */
 function anthropicCounts(usage: JsonObject): Counts {

@@ -1,8 +1,8 @@
 /**
- * Goal: every recorded answer of every provider reaches clients of every format as a valid reply that says the same.
- * Method: as in `recordings-replies.test.ts`, which does it for chat completions: the emulator replays the recording in
- * answer to a real HTTP request; text, calls, stop reason and usage of what comes out are compared with a naive reading
- * of the recording. For a client of the recording's own format the bytes must pass as they are.
+ * Goal: every recorded reply of every provider reaches clients of every format as a valid reply with the same content.
+ * Method: as in `recordings-replies.test.ts` for chat completions: the emulator replays the recording to a real HTTP
+ * request; text, calls, stop reason and usage are compared with a naive reading of the recording. For a client of the
+ * recording's own format the bytes must pass unchanged.
  */
 import t, { type Test } from 'tap'
 import type { Chunking } from '../../../src/emulator/faults/send-plan.js'
@@ -10,7 +10,7 @@ import { skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { CLIENT_FORMS, type ClientForm } from '../clients/client-forms.js'
 import { collect, type Answered } from '../check-completion.js'
-import { cases, gistOf, piecesOf, type Case, type Gist } from './recorded.js'
+import { cases, gistOf, objectsOf, type Case, type Gist } from './recorded.js'
 import { Tally, together } from '../run-in-parallel.js'
 
 const MODEL = {
@@ -20,7 +20,7 @@ const MODEL = {
   gemini: 'gemini-2.5-flash',
 }
 
-/** Recordings that end in a failure in spite of their 200 (the reasons are in `recordings-replies.test.ts`). */
+/** Recordings that fail despite their status 200 (the reasons are in `recordings-replies.test.ts`). */
 const FAILURES =
   /^vertex-gemini\/.*multimodal_tool_return.*(?:binary-audio|uploaded_file-video|download-audio|url-image)|^groq\/.*tool_use_failed_error_streaming\.1|^openai\/test_openai_responses__test_background_mode_/
 
@@ -29,7 +29,7 @@ t.setTimeout(240_000)
 const gateway = await startGateway(t)
 let turn = 0
 
-/** Asks for anything in the client's format and gets the recording for an answer. */
+/** Sends any request in the client's format and gets the recording as its reply. */
 async function replayed(
   form: ClientForm,
   it: Case,
@@ -53,10 +53,10 @@ async function replayed(
   return answered
 }
 
-/** Recordings in which the model refuses, and which say `stop`. */
+/** Recordings of refusals with the reason `stop`. */
 const REFUSALS = /test_async_parsed_refused_completion/
 
-/** What translation makes of an answer on purpose. */
+/** Intended changes by translation. */
 function translated(form: ClientForm, label: string, gist: Gist): Gist {
   const plain = gist.finish === 'stop' || gist.finish === 'function_call'
   const finish = plain && gist.calls.length > 0 ? 'tool_calls' : gist.finish
@@ -65,13 +65,13 @@ function translated(form: ClientForm, label: string, gist: Gist): Gist {
 
 function compareFailure(t: Test, form: ClientForm, label: string, answered: Answered): void {
   t.match(label, FAILURES, `${label} is known to fail`)
-  const last = piecesOf(answered.text).at(-1) ?? {}
+  const last = objectsOf(answered.text).at(-1) ?? {}
   t.ok(answered.status >= 400 || !answered.whole, `${label} ends in an error or a cut connection`)
   t.notOk(form.claimsEnd(answered.text), `${label} does not look complete`)
   t.match(form.errorKind(last) ?? answered.text.slice(0, 200), /^upstream_/, label)
 }
 
-/** `stream`: what the client asks for; the recording may be of either kind. */
+/** `stream`: whether the client requests a stream; the recording may be of either kind. */
 async function compare(
   t: Test,
   form: ClientForm,
@@ -92,14 +92,14 @@ async function compare(
   }
   t.same(form.faults(answered, stream), [], label)
   if (answered.status !== 200) return 'wrong'
-  t.same(form.expected(form.read(piecesOf(answered.text))), translated(form, label, want), label)
+  t.same(form.expected(form.read(objectsOf(answered.text))), translated(form, label, want), label)
   return 'translated'
 }
 
 for (const [name, form] of Object.entries(CLIENT_FORMS)) {
   for (const [kind, recorded, stream] of [
-    ['whole replies, asked for whole', false, false],
-    ['whole replies, asked for as a stream', false, true],
+    ['whole replies to whole requests', false, false],
+    ['whole replies to streaming requests', false, true],
     ['streams', true, true],
   ] as const) {
     void t.test(`${name}: ${kind}`, skipWithoutFixtures(), async (t) => {

@@ -1,7 +1,7 @@
 /**
  * Goal: every recorded refusal of every provider reaches the client with the right status, in the form
  * of the OpenAI API, and with the provider's reason.
- * Method: the emulator replays it in answer to a real HTTP request, whole and streamed.
+ * Method: the emulator replays it to a real HTTP request, whole and streamed.
  */
 import t from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
@@ -18,7 +18,7 @@ const MODEL = {
 }
 const refused = cases().filter(({ recording }) => recording.status >= 400)
 
-/** The client's status and kind; the gateway's own credentials are not the client's fault. */
+/** The client's status and kind; a refused credential of the gateway is not the client's fault. */
 const EXPECTED: Readonly<Record<number, readonly [status: number, kind: string]>> = {
   400: [400, 'upstream_rejected'],
   401: [502, 'upstream_denied'],
@@ -34,7 +34,7 @@ function expectedOf({ format, recording }: Case): readonly [status: number, kind
   return EXPECTED[recording.status] ?? [0, 'unknown']
 }
 
-/** The provider's own words. */
+/** The provider's message. */
 function reasonOf({ recording }: Case): string {
   const body: unknown = JSON.parse(recording.response_body)
   const error = objectOf(objectOf(Array.isArray(body) ? arrayOf(body)[0] : body)['error'])

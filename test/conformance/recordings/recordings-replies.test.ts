@@ -1,9 +1,8 @@
 /**
- * Goal: every recorded answer of every provider comes out of the gateway as a valid chat completion that
- * says the same.
- * Method: the emulator replays the recording in answer to a real HTTP request; text, calls, finish
- * reason and usage of what comes out are compared with a naive reading of the recording. A route of
- * the client's own dialect must pass the bytes; then the format's faults are the recording's own.
+ * Goal: every recorded reply of every provider reaches chat clients as a valid chat completion with the same content.
+ * Method: the emulator replays the recording to a real HTTP request; text, calls, finish reason and usage are compared
+ * with a naive reading of the recording. A route of the client's own dialect must pass the bytes; then faults of the
+ * format are those of the recording.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
@@ -16,7 +15,7 @@ import {
   featuresOf,
   fromOpenAi,
   gistOf,
-  piecesOf,
+  objectsOf,
   type Case,
   type Gist,
 } from './recorded.js'
@@ -29,11 +28,11 @@ const MODEL = {
   gemini: 'gemini-2.5-flash',
 }
 
-/** Recordings that end in a failure in spite of their 200; everything else must be an answer. */
+/** Recordings that fail despite their status 200; everything else must be a reply. */
 const FAILURES: readonly (readonly [name: RegExp, reason: string])[] = [
   [
     /^vertex-gemini\/.*multimodal_tool_return.*(?:binary-audio|uploaded_file-video|download-audio|url-image)/,
-    'finishReason UNEXPECTED_TOOL_CALL: a call that nobody declared is no answer',
+    'finishReason UNEXPECTED_TOOL_CALL: a call of an undeclared tool is not a reply',
   ],
   [/^groq\/.*tool_use_failed_error_streaming\.1/, 'an error in the middle of the stream'],
   [
@@ -42,7 +41,7 @@ const FAILURES: readonly (readonly [name: RegExp, reason: string])[] = [
   ],
 ]
 
-/** Google's endpoint in OpenAI's format makes calls whose id is empty. */
+/** Google's endpoint in OpenAI's format sends calls with an empty id. */
 const WITHOUT_ID = new Set(['gemini/test_openai__test_compatible_api_with_tool_calls_without_id.1'])
 
 const good = cases().filter(({ recording }) => recording.status === 200)
@@ -52,7 +51,7 @@ t.setTimeout(120_000)
 const gateway = await startGateway(t)
 let turn = 0
 
-/** Asks for anything and gets the recording for an answer. */
+/** Sends any request and gets the recording as its reply. */
 async function replayed(it: Case, fields: object, chunking: Chunking): Promise<Answered> {
   turn += 1
   const words = `This is replay ${turn}.`
@@ -71,14 +70,14 @@ const STREAM = { stream: true, stream_options: { include_usage: true } }
 
 const features = new Map<string, Tally>()
 
-/** Counts what an answer that came out right has in it. */
+/** Counts the features of a correct reply. */
 function countFeatures(place: string, gist: Gist): void {
   const tally = features.get(place) ?? new Tally()
   features.set(place, tally)
   for (const feature of featuresOf(gist)) tally.add(feature)
 }
 
-/** What translation makes of an answer on purpose. */
+/** Intended changes by translation. */
 function translated(gist: Gist): Gist {
   const { finish, calls } = gist
   const plain = finish === 'stop' || finish === 'function_call'
@@ -89,18 +88,18 @@ function translated(gist: Gist): Gist {
   }
 }
 
-/** An answer that failed in spite of its 200: an error with a status, or one inside the stream. */
+/** A reply that failed despite status 200: an error with a status, or one inside the stream. */
 function compareFailure(t: Test, label: string, answered: Answered): void {
   const reason = FAILURES.find(([name]) => name.test(label))?.[1]
   t.ok(reason, `${label} is known to fail: ${reason ?? 'no, it is not'}`)
-  const last = piecesOf(answered.text).at(-1) ?? {}
+  const last = objectsOf(answered.text).at(-1) ?? {}
   const error = objectOf(last['error'])
   t.ok(answered.status >= 400 || !answered.whole, `${label} ends in an error or a cut connection`)
   t.notOk(answered.text.includes('[DONE]'), `${label} does not look complete`)
   t.match(stringOf(error['kind']) ?? answered.text.slice(0, 200), /^upstream_/, label)
 }
 
-void t.test('whole replies, asked for whole', skipWithoutFixtures(), async (t) => {
+void t.test('whole replies to whole requests', skipWithoutFixtures(), async (t) => {
   const tally = new Tally()
   await together(wholes, async (it) => {
     const { label, recording } = it
@@ -118,7 +117,7 @@ void t.test('whole replies, asked for whole', skipWithoutFixtures(), async (t) =
       t.same(faults, WITHOUT_ID.has(label) ? ['tool_calls.id'] : [], label)
     } else {
       t.same(faults, [], label)
-      t.same(fromOpenAi(piecesOf(answered.text)), translated(want), label)
+      t.same(fromOpenAi(objectsOf(answered.text)), translated(want), label)
     }
     tally.add(place)
     countFeatures(place, want)
@@ -126,7 +125,7 @@ void t.test('whole replies, asked for whole', skipWithoutFixtures(), async (t) =
   t.comment(tally.toString())
 })
 
-void t.test('whole replies, asked for as a stream', skipWithoutFixtures(), async (t) => {
+void t.test('whole replies to streaming requests', skipWithoutFixtures(), async (t) => {
   const tally = new Tally()
   await together(wholes, async (it) => {
     const { label, recording } = it
@@ -146,7 +145,7 @@ void t.test('whole replies, asked for as a stream', skipWithoutFixtures(), async
   t.comment(tally.toString())
 })
 
-/** Odd cuts are slow to send: the shorter streams, or as many as asked for. */
+/** Small chunks are slow to send: the shorter streams, or as many as configured. */
 const CUT_STREAMS = Number(process.env['CONFORMANCE_CUT_STREAMS'] ?? 40)
 
 function shortest(cases: readonly Case[], count: number): Case[] {
@@ -155,7 +154,7 @@ function shortest(cases: readonly Case[], count: number): Case[] {
 }
 
 for (const chunking of ['whole', 'events', 7] as const) {
-  void t.test(`streams, in pieces: ${chunking}`, skipWithoutFixtures(), async (t) => {
+  void t.test(`streams in chunks: ${chunking}`, skipWithoutFixtures(), async (t) => {
     const tally = new Tally()
     const chosen = chunking === 7 ? shortest(streams, CUT_STREAMS) : streams
     await together(chosen, async (it) => {
@@ -171,7 +170,7 @@ for (const chunking of ['whole', 'events', 7] as const) {
       const { faults, chunks } = faultsOfStream(answered)
       if (it.format === 'openai') {
         t.equal(answered.text, recording.response_body, label)
-        if (faults.length > 0) tally.add('(passed as they are, with faults of their own)')
+        if (faults.length > 0) tally.add('(passed unchanged, with their own faults)')
       } else {
         t.same(faults, [], label)
         t.same(fromOpenAi(chunks), translated(want), label)
@@ -183,7 +182,7 @@ for (const chunking of ['whole', 'events', 7] as const) {
   })
 }
 
-void t.test('what the recordings exercise', skipWithoutFixtures(), (t) => {
+void t.test('features of the recordings', skipWithoutFixtures(), (t) => {
   t.ok(features.size > 0)
   for (const [place, tally] of features) t.comment(`${place}: ${tally.toString()}`)
   t.end()
@@ -204,16 +203,16 @@ void t.test(
         t.equal(answered.text, kept.join('').replaceAll(',"usage":null', ''), it.label)
         return
       }
-      const { usage, ...rest } = fromOpenAi(piecesOf(answered.text))
+      const { usage, ...rest } = fromOpenAi(objectsOf(answered.text))
       t.equal(usage, null, it.label)
       t.same({ ...rest, usage: want.usage }, { ...translated(want), usage: want.usage }, it.label)
     })
   },
 )
 
-/** A chunk that only the gateway wants: counts and no choice. */
+/** A chunk that only the gateway requests: usage without a choice. */
 function isUsage(event: string): boolean {
-  const [chunk = {}] = piecesOf(event)
+  const [chunk = {}] = objectsOf(event)
   return (
     arrayOf(chunk['choices']).length === 0 &&
     objectOf(chunk['usage'])['prompt_tokens'] !== undefined

@@ -1,18 +1,22 @@
 /**
- * Goal: every recorded chat-completions request is taken for every upstream dialect, or refused with a
- * 400 that names the field; what is taken arrives with all its words, tools and calls.
- * Method: each is sent for models of OpenAI, Anthropic and Google. The emulator judges what arrives by
- * the provider's own rules, and refuses nothing that the gateway took.
+ * Goal: every recorded chat-completions request is accepted for every upstream dialect, or refused with a 400 that names
+ * the field; accepted ones arrive with all text, tools and calls.
+ * Method: sends each for models of OpenAI, Anthropic and Google. The emulator applies the provider's own rules and must
+ * accept every request that the gateway accepts.
  */
 import t, { type Test } from 'tap'
 import { objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
-import { heardIn, saidIn, type Said } from '../requests/request-content.js'
+import {
+  contentOfUpstream,
+  contentOfChat,
+  type RequestContent,
+} from '../requests/request-content.js'
 import { Tally } from '../run-in-parallel.js'
 
 const PROVIDERS = ['openai', 'azure', 'groq', 'mistral', 'deepseek', 'openrouter', 'gemini']
-/** The newest generation has other rules for sampling, thinking and forced tools than the one before. */
+/** The newest models have other rules for sampling, thinking and forced tools. */
 const MODELS = [
   'gpt-4o',
   'gpt-5-pro',
@@ -27,12 +31,12 @@ t.setTimeout(120_000)
 const gateway = await startGateway(t)
 const { emulator } = gateway
 
-/** A refusal that is right, and why. */
+/** An expected refusal and its reason. */
 interface Exception {
-  /** Models that it is for. */
+  /** The models that it applies to. */
   readonly models: RegExp
   readonly name: RegExp
-  /** The field that the refusal names. */
+  /** The field in the refusal. */
   readonly param: RegExp
   readonly reason: string
 }
@@ -78,7 +82,7 @@ const REFUSED: readonly Exception[] = [
     models: TRANSLATED,
     name: /^openai\//,
     param: /^audio$/,
-    reason: 'spoken answers: only OpenAI’s chat format has them',
+    reason: 'audio replies: only OpenAI’s chat format has them',
   },
   {
     models: FOREIGN,
@@ -108,7 +112,7 @@ const REFUSED: readonly Exception[] = [
     models: /^claude-/,
     name: /audio/,
     param: /^messages\[\d\]\.content\[\d\]$/,
-    reason: 'Anthropic’s models do not hear',
+    reason: 'Anthropic’s models have no audio input',
   },
   {
     models: RESPONSES,
@@ -130,7 +134,7 @@ const REFUSED: readonly Exception[] = [
   },
 ]
 
-/** What OpenAI's models answer 400 to, on its way from a conversation with another maker's. */
+/** Fields of other vendors' conversations that OpenAI's models refuse. */
 const FOREIGN_MEMBERS = new Set([
   'cache_control',
   'extra_content',
@@ -144,7 +148,7 @@ function labelOf({ provider, name }: Recording): string {
   return `${provider}/${name}`
 }
 
-/** Sends the recorded request for a model; `sent` is what arrived upstream, if anything did. */
+/** Sends the recorded request for a model; `sent` is the upstream's request, if any. */
 async function send(
   recording: Recording,
   model: string,
@@ -157,14 +161,18 @@ async function send(
   return { status: response.status, error, sent: entry === last ? undefined : entry?.body }
 }
 
-/** The tools that a model is to be offered: the client's, but for three rules of the providers. */
-function toolsFor(model: string, body: JsonObject, { tools, calls }: Said): readonly string[] {
-  // The newest Claude cannot be made to call a tool; it is offered none but the one.
+/** The tools that a model must get: the client's, with three rules of the providers. */
+function toolsFor(
+  model: string,
+  body: JsonObject,
+  { tools, calls }: RequestContent,
+): readonly string[] {
+  // The newest Claude cannot be forced to call a tool; it gets only the named one.
   const forced = stringOf(objectOf(objectOf(body['tool_choice'])['function'])['name'])
   if (model === 'claude-opus-5-5' && forced !== undefined) return [forced]
-  // Anthropic wants the tools of every call in the history to be declared.
+  // Anthropic requires a declaration of the tools of every call in the history.
   if (model.startsWith('claude-') && tools.length === 0) return [...new Set(calls)]
-  // Gemini 2.5 takes no schema for the answer beside tools: a tool carries the answer.
+  // Gemini 2.5 accepts no reply schema beside tools: a tool carries the reply.
   const schema = objectOf(body['response_format'])['type'] === 'json_schema'
   const carrier = model.startsWith('gemini-2.5') && schema && tools.length > 0
   return carrier ? [...tools, 'json_response'] : tools
@@ -172,7 +180,7 @@ function toolsFor(model: string, body: JsonObject, { tools, calls }: Said): read
 
 const used = new Set<Exception>()
 
-/** The one exception that a refusal falls under. */
+/** The exception of a refusal. */
 function exceptionFor(label: string, model: string, error: JsonObject): Exception | undefined {
   const param = stringOf(error['param']) ?? ''
   const found = REFUSED.find(
@@ -183,9 +191,8 @@ function exceptionFor(label: string, model: string, error: JsonObject): Exceptio
 }
 
 /**
- * The members that `gpt-4o` is to get: the client's very own, but for what is null, for what other
- * makers know alone, and for an effort, since it does not reason. Ids by their beginnings: OpenAI takes
- * no long ones.
+ * The members that `gpt-4o` must get: the client's, without nulls, without members of other vendors, and without an
+ * effort, since it does not reason. Ids are compared by their prefixes, because OpenAI limits their length.
  */
 function takenBy4o(body: JsonObject): JsonObject {
   const own = JSON.stringify(body, (key, value: unknown) => {
@@ -199,21 +206,27 @@ function takenBy4o(body: JsonObject): JsonObject {
   return { ...Object.fromEntries(members), model: 'gpt-4o', stream_options: 0 }
 }
 
-/** Whether what went upstream still says what the client said. */
-function compare(t: Test, label: string, model: string, said: JsonObject, sent: JsonObject): void {
+/** Compares the upstream's request with the client's. */
+function compare(
+  t: Test,
+  label: string,
+  model: string,
+  requested: JsonObject,
+  sent: JsonObject,
+): void {
   if (model === 'gpt-4o') {
-    t.same(takenBy4o(sent), takenBy4o(said), label)
+    t.same(takenBy4o(sent), takenBy4o(requested), label)
     const foreign = [...FOREIGN_MEMBERS].filter((key) => key in sent)
     t.same([sent['reasoning_effort'], ...foreign], [undefined], `${label}: nothing foreign`)
     return
   }
-  const want = saidIn(said)
-  const heard = heardIn(sent)
-  const all = heard.words.join('\n')
+  const want = contentOfChat(requested)
+  const received = contentOfUpstream(sent)
+  const all = received.words.join('\n')
   const lost = want.words.filter((word) => !all.includes(word))
   t.same(lost, [], `${label}: all words arrive`)
-  t.same(heard.tools, toolsFor(model, said, want), `${label}: all tools arrive`)
-  t.same(heard.calls, want.calls, `${label}: all calls arrive`)
+  t.same(received.tools, toolsFor(model, requested, want), `${label}: all tools arrive`)
+  t.same(received.calls, want.calls, `${label}: all calls arrive`)
 }
 
 for (const model of MODELS) {
@@ -241,7 +254,7 @@ for (const model of MODELS) {
   })
 }
 
-void t.test('every exception has been met', skipWithoutFixtures(), (t) => {
+void t.test('every exception occurs', skipWithoutFixtures(), (t) => {
   const idle = REFUSED.filter((it) => !used.has(it))
   t.same(
     idle.map(({ reason }) => reason),

@@ -1,8 +1,8 @@
 /**
- * Goal: every recorded answer of every provider comes out as a valid response that says the same to a client of
- * `POST /v1/responses`, and every recorded request of such a client reaches its own upstream as the bytes that it is.
- * Method: the emulator replays answers, compared with a naive reading of the recording; for requests a server of the
- * test's own notes the bytes that arrive.
+ * Goal: every recorded reply of every provider reaches clients of `POST /v1/responses` as a valid response with the same
+ * content, and every recorded request of such a client reaches its own upstream byte for byte.
+ * Method: the emulator replays replies, which are compared with a naive reading of the recording; a server of the test
+ * records the bytes of requests.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -12,7 +12,7 @@ import type { Chunking } from '../../../src/emulator/faults/send-plan.js'
 import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { collect, type Answered } from '../check-completion.js'
-import { cases, fromResponses, gistOf, piecesOf, type Case, type Gist } from './recorded.js'
+import { cases, fromResponses, gistOf, objectsOf, type Case, type Gist } from './recorded.js'
 import { faultsOfEvents, overChat } from '../check-responses.js'
 import { Tally, together } from '../run-in-parallel.js'
 
@@ -23,7 +23,7 @@ const MODEL = {
   gemini: 'gemini-2.5-flash',
 }
 
-/** Recordings that end in a failure in spite of their 200; everything else must be an answer. */
+/** Recordings that fail despite their status 200; everything else must be a reply. */
 const FAILURES =
   /^vertex-gemini\/.*multimodal_tool_return|^groq\/.*tool_use_failed_error_streaming\.1|^openai\/test_openai_responses__test_background_mode_/
 
@@ -41,7 +41,7 @@ function ask(body: JsonObject): Promise<Response> {
   })
 }
 
-/** Asks for anything and gets the recording for an answer. */
+/** Sends any request and gets the recording as its reply. */
 async function replayed(it: Case, stream: boolean, chunking: Chunking): Promise<Answered> {
   turn += 1
   const words = `This is replay ${turn}.`
@@ -55,14 +55,14 @@ async function replayed(it: Case, stream: boolean, chunking: Chunking): Promise<
   return answered
 }
 
-/** What translation makes of an answer on purpose: each count is there, if only as zero. */
+/** Intended changes by translation: each count is present, possibly zero. */
 function translated(gist: Gist): Gist {
   const { finish, calls, usage } = gist
   const plain = finish === 'stop' || finish === 'function_call'
   const counts = usage ?? { prompt: 0, completion: 0 }
   return {
     ...gist,
-    // Calls of an answer that was not cut are to be run.
+    // Calls of a complete reply must be run.
     finish: plain && calls.length > 0 ? 'tool_calls' : finish,
     usage: { ...counts, cached: counts.cached ?? 0, reasoning: counts.reasoning ?? 0 },
   }
@@ -70,7 +70,7 @@ function translated(gist: Gist): Gist {
 
 function compareFailure(t: Test, label: string, answered: Answered): void {
   t.match(label, FAILURES, `${label} is known to fail`)
-  const last = piecesOf(answered.text).at(-1) ?? {}
+  const last = objectsOf(answered.text).at(-1) ?? {}
   const error = objectOf(objectOf(last['response'])['error'] ?? last['error'])
   t.ok(answered.status >= 400 || !answered.whole, `${label} ends in an error or a cut connection`)
   t.notMatch(answered.text, /response\.(?:completed|incomplete)/, `${label} does not look complete`)
@@ -84,7 +84,7 @@ function passed({ recording }: Case): string {
 
 for (const stream of [false, true]) {
   const what = stream ? 'as a stream' : 'whole'
-  void t.test(`whole replies, asked for ${what}`, skipWithoutFixtures(), async (t) => {
+  void t.test(`whole replies, requested ${what}`, skipWithoutFixtures(), async (t) => {
     const tally = new Tally()
     const wholes = good.filter(({ recording }) => !recording.stream)
     await together(wholes, async (it) => {
@@ -97,16 +97,16 @@ for (const stream of [false, true]) {
         t.equal(answered.text, recording.response_body, label)
         return
       }
-      const pieces = piecesOf(answered.text)
-      if (stream) t.same(faultsOfEvents(pieces), [], label)
-      t.same(fromResponses(pieces), translated(want), label)
+      const objects = objectsOf(answered.text)
+      if (stream) t.same(faultsOfEvents(objects), [], label)
+      t.same(fromResponses(objects), translated(want), label)
     })
     t.comment(tally.toString())
   })
 }
 
 for (const chunking of ['whole', 'events', 7] as const) {
-  void t.test(`streams, in pieces: ${chunking}`, skipWithoutFixtures(), async (t) => {
+  void t.test(`streams in chunks: ${chunking}`, skipWithoutFixtures(), async (t) => {
     const tally = new Tally()
     const streams = good.filter(({ recording }) => recording.stream)
     const size = ({ recording }: Case): number => recording.response_body.length
@@ -121,15 +121,15 @@ for (const chunking of ['whole', 'events', 7] as const) {
         t.equal(answered.text, passed(it), label)
         return
       }
-      const pieces = piecesOf(answered.text)
-      t.same(faultsOfEvents(pieces), [], label)
-      t.same(fromResponses(pieces), translated(want), label)
+      const objects = objectsOf(answered.text)
+      t.same(faultsOfEvents(objects), [], label)
+      t.same(fromResponses(objects), translated(want), label)
     })
     t.comment(tally.toString())
   })
 }
 
-/** Requests that are refused, and the field that the refusal names. */
+/** Refused requests, and the field in the refusal. */
 const REFUSED: readonly (readonly [field: string, refused: (body: JsonObject) => boolean])[] = [
   ['background', ({ background }) => background === true],
   ['conversation', ({ conversation }) => (conversation ?? null) !== null],

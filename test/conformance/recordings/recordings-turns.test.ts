@@ -1,9 +1,8 @@
 /**
- * Goal: where a recorded conversation went on, a chat client that goes on with it through us sends the
- * provider the same turns, whether it sends reasoning state back or has never heard of it.
- * Method: the first reply is translated as a client would get it; the second request is put together
- * from the recorded one's other turns and that message, translated back, and its model turns compared
- * with the recorded ones, signatures and all.
+ * Goal: a chat client that continues a recorded conversation through the gateway sends the provider the same turns,
+ * whether it sends reasoning state back or drops it.
+ * Method: the first reply is translated for the client; the second request is built from the recorded one's other turns
+ * and that message and translated back; its model turns are compared with the recorded ones, signatures included.
  */
 import t from 'tap'
 import { Fold } from '../../../src/chat/reply/fold.js'
@@ -23,7 +22,7 @@ import { SseFramer } from '../../../src/wire/frames/sse.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { FakeShelf } from '../../reasoning/shelf.js'
 
-/** What cannot be the same, each with its reason. */
+/** Expected differences, each with its reason. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   'gemini/google__test_structured_output__test_function_tools_with_builtin_tools.2':
     'the model called a function before it used a tool of its own; our calls stand last in a turn',
@@ -36,19 +35,19 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'openai/test_openai_responses__test_openai_responses_stream.2':
     'the recorded client names the call by the id of its item',
   'openai/test_tool_search__test_openai_client_tool_search_streaming.2':
-    'the model asks the client to look for tools, which no chat client can',
+    'the model requests a search for tools from the client, which no chat client has',
   'gemini/test_google__test_google_model_thinking_part.2':
-    'the recorded client sends thoughts without a signature back; they were said for people',
+    'the recorded client sends thoughts without a signature back; they are text for people',
 }
 
-/** A recorded reply and the recorded request that goes on from it. */
+/** A recorded reply and the recorded request that continues it. */
 interface Pair {
   readonly name: string
   readonly first: Recording
   readonly second: Recording
 }
 
-/** Recordings in a row, the second of which has turns of the model. */
+/** Consecutive recordings, the second of which has turns of the model. */
 function pairs(
   provider: string,
   apis: readonly string[],
@@ -62,7 +61,7 @@ function pairs(
     if (first === undefined) return []
     const before = turns(objectOf(first.request_body))
     const after = turns(objectOf(second.request_body))
-    // It goes on from the first where the model's answer to that is its first turn.
+    // The second continues the first if the model's reply to it is its first turn.
     return before.length === 0 && after.length === 1
       ? [{ name: `${provider}/${second.name}`, first, second }]
       : []
@@ -71,7 +70,7 @@ function pairs(
 
 const client = ingressOf('openai-chat')
 const SEED = { id: 'chatcmpl-1', createdAtSeconds: 1, model: 'm' }
-/** What is known of a model by its name alone. */
+/** Facts of a model that follow from its name. */
 const NO_MODELS = createCatalogue([])
 const NO_LOSSES = { drop: (): void => undefined }
 
@@ -79,13 +78,13 @@ function requestOf(messages: JsonValue[], model: string): ChatRequest {
   return { ...client.decodeRequest({ model: 'm', messages }, { operation: 'chat' }), model }
 }
 
-/** A pair's formats: how a recorded turn is found and what of it is compared. */
+/** A pair's formats: how a recorded turn is found and compared. */
 interface Form {
   readonly dialect: 'anthropic' | 'gemini' | 'openai-responses'
   readonly provider: string
   readonly apis: readonly string[]
   readonly turns: (body: JsonObject) => JsonObject[]
-  /** What is compared of a turn; the same is done to both sides. */
+  /** The compared form of a turn, for both sides. */
   readonly plain: (turn: JsonObject) => JsonValue[]
 }
 
@@ -135,13 +134,13 @@ const FORMS: readonly Form[] = [
   }),
 ]
 
-/** The model's items in a row are one turn of it. */
+/** Consecutive items of the model are one turn. */
 function itemTurns(items: readonly JsonObject[]): JsonObject[] {
   const turns: JsonObject[][] = []
   let open: JsonObject[] | null = null
   for (const item of items) {
     const type = stringOf(item.type) ?? 'message'
-    // One recorded client leaves out what a search for tools found.
+    // One recorded client omits the results of a search for tools.
     if (type === 'tool_search_output') continue
     const own = type === 'message' ? item.role === 'assistant' : !/output|additional/.test(type)
     if (own && open === null) turns.push((open = []))
@@ -152,8 +151,8 @@ function itemTurns(items: readonly JsonObject[]): JsonObject[] {
 }
 
 /**
- * What an item says. Reasoning that is not sealed is only an id that the provider looks up, which nobody
- * has who was told to store nothing; DeepSeek shows its own and seals none.
+ * The content of an item. Reasoning without encrypted content is only an id, which the provider cannot look up if it
+ * stores nothing; DeepSeek shows its reasoning and encrypts none.
  */
 function responsesItem(item: JsonObject): JsonObject[] {
   const { type = 'message', id = '', call_id = '', name = '' } = item
@@ -170,7 +169,7 @@ function responsesItem(item: JsonObject): JsonObject[] {
       return sealed === '' ? [] : [{ type, id, summary: summary.join('\n\n'), sealed }]
     }
     case 'function_call': {
-      // One recorded client writes the arguments anew.
+      // One recorded client serialises the arguments again.
       const json = objectOf(JSON.parse(stringOf(item.arguments) ?? '{}'))
       return [{ type, id: call_id, name, json }]
     }
@@ -183,7 +182,7 @@ function without(object: JsonObject, keys: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)))
 }
 
-/** Our ids come from the reply; many clients leave them out, and both spellings of a key are legal. */
+/** The gateway's ids come from the reply; many clients omit them, and both spellings of a member are valid. */
 function geminiPart(part: JsonObject): JsonObject {
   const plain = objectOf(camel(part))
   if (isObject(plain.functionCall)) plain.functionCall = without(plain.functionCall, ['id'])
@@ -205,7 +204,7 @@ function camel(value: JsonValue): JsonValue {
   )
 }
 
-/** Texts in a row are one: a client has one string for them. */
+/** Consecutive texts are joined: a client has one string for them. */
 function joined(parts: JsonObject[], isText: (part: JsonObject) => boolean): JsonValue[] {
   const out: JsonObject[] = []
   for (const part of parts) {
@@ -217,7 +216,7 @@ function joined(parts: JsonObject[], isText: (part: JsonObject) => boolean): Jso
   return out.filter((part) => !isText(part) || stringOf(part.text)?.trim() !== '')
 }
 
-/** The first reply as the client has it. */
+/** The first reply as the client gets it. */
 function replied(
   form: Form,
   { first }: Pair,
@@ -232,7 +231,7 @@ function replied(
   else {
     const decoder = egress.newDecoder(asked, fold)
     if (text.startsWith('[')) {
-      for (const piece of arrayOf(JSON.parse(text))) decoder.frame('', JSON.stringify(piece))
+      for (const chunk of arrayOf(JSON.parse(text))) decoder.frame('', JSON.stringify(chunk))
     } else {
       const framer = new SseFramer(decoder)
       framer.write(Buffer.from(first.response_body))
@@ -248,14 +247,14 @@ function replied(
   return { message: objectOf(objectOf(arrayOf(body.choices)[0]).message), fold }
 }
 
-/** What OpenAI's own types know of a message. */
+/** The members of a message that OpenAI's types have. */
 function known({ role, content, tool_calls }: JsonObject): JsonObject {
   const calls = arrayOf(tool_calls).map((call) => without(objectOf(call), ['extra_content']))
   const message = { role: role ?? '', content: content ?? null }
   return calls.length === 0 ? message : { ...message, tool_calls: calls }
 }
 
-/** The conversation as far as the turn that is compared, and what a turn needs after it. */
+/** The conversation up to the compared turn, and the messages that the turn needs after it. */
 function conversation(message: JsonObject): JsonValue[] {
   const results = arrayOf(message.tool_calls).map((call) => {
     return { role: 'tool', tool_call_id: objectOf(call).id ?? '', content: 'r' }
@@ -270,7 +269,7 @@ function rendered(form: Form, asked: ChatRequest): JsonValue {
   return form.plain(turn)
 }
 
-/** What differs; empty where both forms of the message are rendered as recorded. */
+/** Differences; empty if both forms of the message are rendered as recorded. */
 async function compare(form: Form, pair: Pair): Promise<string[]> {
   const model = pair.second.model ?? ''
   const asked = requestOf([{ role: 'user', content: 'q' }], model)
@@ -286,43 +285,43 @@ async function compare(form: Form, pair: Pair): Promise<string[]> {
   const without = rendered(form, await escrow.restore(bare, scope))
   escrow.close()
   const full = rendered(form, requestOf(conversation(message), model))
-  const told = wanted.filter((part) => !isOpaque(form, objectOf(part)))
+  const expressible = wanted.filter((part) => !isOpaque(form, objectOf(part)))
   const bareIs = text(without) === text(wanted)
-  const fullIs = text(full) === text(toldAlone(form, told))
+  const fullIs = text(full) === text(expressibleText(form, expressible))
   return [
     ...(bareIs ? [] : ['without reasoning fields']),
     ...(fullIs ? [] : ['with reasoning fields']),
   ]
 }
 
-/** What is left once that is gone which a chat message has no place for: texts may meet. */
-function toldAlone({ dialect, plain }: Form, told: JsonValue[]): JsonValue[] {
-  if (dialect === 'gemini') return plain({ parts: told })
-  if (dialect === 'anthropic') return plain({ content: told })
-  return joined(told.map(objectOf), ({ type }) => type === 'text')
+/** The turn without the blocks that a chat message lacks; texts may become adjacent. */
+function expressibleText({ dialect, plain }: Form, expressible: JsonValue[]): JsonValue[] {
+  if (dialect === 'gemini') return plain({ parts: expressible })
+  if (dialect === 'anthropic') return plain({ content: expressible })
+  return joined(expressible.map(objectOf), ({ type }) => type === 'text')
 }
 
-/** Blocks that a chat message has no place for. */
+/** Blocks that a chat message lacks. */
 function isOpaque({ dialect }: Form, part: JsonObject): boolean {
   switch (dialect) {
     case 'gemini':
       return ['text', 'functionCall'].every((key) => part[key] === undefined)
     case 'anthropic':
     case 'openai-responses':
-      return !SAID.includes(stringOf(part.type) ?? '')
+      return !IN_CHAT.includes(stringOf(part.type) ?? '')
     default:
       return dialect satisfies never
   }
 }
 
-/** What a chat message has a place for, by the formats' own names. */
-const SAID = ['text', 'thinking', 'redacted_thinking', 'tool_use', 'reasoning', 'function_call']
+/** Blocks that a chat message has, by the formats' names. */
+const IN_CHAT = ['text', 'thinking', 'redacted_thinking', 'tool_use', 'reasoning', 'function_call']
 
 function text(value: JsonValue): string {
   return JSON.stringify(sorted(value))
 }
 
-/** Keys in order. Some recordings were made by a tool that folds typographic marks in requests. */
+/** Members in order. Some recordings were made by a tool that changes typographic marks in requests. */
 function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted)
   if (typeof value === 'string')

@@ -1,15 +1,15 @@
 /**
  * Goal: every recorded request of Google's clients reaches a Gemini upstream byte for byte, and upstreams of every
- * other dialect with all its words, tools and calls, or is refused with a 400 that names the field.
- * Method: each is sent in its own bytes for a model of each upstream. An upstream that keeps bytes stands for Google;
- * the emulator judges the others by the provider's own rules, and refuses nothing that the gateway took.
+ * other dialect with all its text, tools and calls, or is refused with a 400 that names the field.
+ * Method: sends each recording's bytes for a model of each upstream. An upstream that records bytes represents Google;
+ * for the others the emulator applies the provider's rules and must accept every request that the gateway accepts.
  */
 import t from 'tap'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { startRawUpstream } from '../../helpers/raw-upstream.js'
-import { heardIn, saidIn, stringsIn } from './request-content.js'
+import { contentOfUpstream, contentOfChat, stringsIn } from './request-content.js'
 import { Tally } from '../run-in-parallel.js'
 
 const APIS = ['generateContent', 'streamGenerateContent']
@@ -35,11 +35,11 @@ const google = await startRawUpstream(t, ({ url }) =>
 const gateway = await startGateway(t, { upstreams: { gemini: `${google.origin}/v1beta` } })
 const { emulator } = gateway
 
-/** A refusal that is right, and why. */
+/** An expected refusal and its reason. */
 interface Exception {
   readonly models: RegExp
   readonly name: RegExp
-  /** The field that the refusal names. */
+  /** The field in the refusal. */
   readonly param: RegExp
   readonly reason: string
 }
@@ -81,13 +81,13 @@ const REFUSED: readonly Exception[] = [
     models: /^gpt-5-pro$|^claude-/,
     name: /stop_settings|extra_params/,
     param: /^generationConfig\.stopSequences$/,
-    reason: 'Responses knows no stop strings, Anthropic none of white space only',
+    reason: 'Responses has no stop strings, Anthropic none of white space only',
   },
   {
     models: /^claude-/,
     name: /instructions_only_with_tool_calls/,
     param: /^contents\[[01]\]$/,
-    reason: 'Anthropic wants a first message of a user that is not empty',
+    reason: 'Anthropic requires a non-empty first message of a user',
   },
   {
     models: /^claude-|^gpt-5-pro$/,
@@ -122,7 +122,7 @@ async function send(recording: Recording, model: string, body: string): Promise<
 
 void t.test('to a Gemini upstream, byte for byte', skipWithoutFixtures(), async (t) => {
   for (const recording of asked) {
-    // Spaces and order are the client's own as well.
+    // Spaces and order are the client's too.
     const body = JSON.stringify(recording.request_body, null, 1)
     const response = await send(recording, 'gemini-2.5-flash', body)
     const text = await response.text()
@@ -145,8 +145,8 @@ void t.test('to a Gemini upstream, byte for byte', skipWithoutFixtures(), async 
   }
 })
 
-/** What a request of this format says, read naively: both spellings of every name. */
-function saidBy(body: JsonObject): { words: string[]; tools: string[]; calls: string[] } {
+/** The content of a request of this format, read naively, with both spellings of every name. */
+function contentOfGemini(body: JsonObject): { words: string[]; tools: string[]; calls: string[] } {
   const words: string[] = []
   const calls: string[] = []
   const contents = [body['systemInstruction'] ?? body['system_instruction']]
@@ -171,7 +171,7 @@ function saidBy(body: JsonObject): { words: string[]; tools: string[]; calls: st
   return { words: words.map((word) => word.trim()).filter(isWord), tools, calls }
 }
 
-/** Base64 as every format takes it; a text that is sent as a file may arrive as text. */
+/** Base64 in the form of every format; a text file may arrive as text. */
 function bytesIn(data: string, blob: JsonObject): string {
   if (!isWord(data)) return data
   const standard = data.replaceAll('-', '+').replaceAll('_', '/')
@@ -180,7 +180,7 @@ function bytesIn(data: string, blob: JsonObject): string {
   return Buffer.from(standard, 'base64').toString()
 }
 
-/** Recordings leave out long base64 and say so in its place, which is no base64. */
+/** Recordings have a note in place of long base64. */
 function isWord(text: string): boolean {
   return text !== '' && !text.startsWith('<elided ')
 }
@@ -195,12 +195,12 @@ function exceptionFor(label: string, model: string, param: string): Exception | 
   return found
 }
 
-/** Claude is offered only the tools that are allowed, unless it can be made to call the only one. */
+/** Claude gets only the allowed tools, unless it can be forced to call the only one. */
 function withheld(model: string, body: JsonObject): string[] {
   const config = objectOf(objectOf(body['toolConfig'])['functionCallingConfig'])
   const allowed = arrayOf(config['allowedFunctionNames'])
   if (allowed.length === 0) return []
-  const { tools } = saidBy(body)
+  const { tools } = contentOfGemini(body)
   const isForced = allowed.length === 1 && model !== 'claude-opus-5-5'
   const kept =
     model.startsWith('claude-') && !isForced
@@ -209,7 +209,7 @@ function withheld(model: string, body: JsonObject): string[] {
   return tools.filter((name) => !kept.includes(name))
 }
 
-/** As it is, inside JSON, or as the base64 of a file. */
+/** Unchanged, inside JSON, or as the base64 of a file. */
 function arrives(word: string, all: string): boolean {
   const inJson = JSON.stringify(word).slice(1, -1)
   return [word, inJson, Buffer.from(word).toString('base64')].some((form) => all.includes(form))
@@ -237,17 +237,18 @@ for (const model of OTHERS) {
       const entry = emulator.ledger.at(-1)
       const sent = entry === last ? undefined : entry?.body
       if (response.status === 200) {
-        const want = saidBy(body)
-        const heard = model === 'gpt-4o' ? saidIn(sent ?? {}) : heardIn(sent ?? {})
-        const all = [...heard.words, ...stringsIn(sent)].join('\n')
+        const want = contentOfGemini(body)
+        const received =
+          model === 'gpt-4o' ? contentOfChat(sent ?? {}) : contentOfUpstream(sent ?? {})
+        const all = [...received.words, ...stringsIn(sent)].join('\n')
         t.same(
           want.words.filter((word) => !arrives(word, all)),
           [],
           `${label}: all words arrive`,
         )
-        t.same(heard.calls, want.calls, `${label}: all calls arrive`)
+        t.same(received.calls, want.calls, `${label}: all calls arrive`)
         t.same(
-          want.tools.filter((name) => !heard.tools.includes(name)),
+          want.tools.filter((name) => !received.tools.includes(name)),
           withheld(model, body),
           `${label}: all tools arrive`,
         )
@@ -268,7 +269,7 @@ for (const model of OTHERS) {
   })
 }
 
-void t.test('every exception has been met', skipWithoutFixtures(), (t) => {
+void t.test('every exception occurs', skipWithoutFixtures(), (t) => {
   t.same(
     REFUSED.filter((it) => !used.has(it)).map(({ reason }) => reason),
     [],

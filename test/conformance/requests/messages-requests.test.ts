@@ -1,8 +1,8 @@
 /**
- * Goal: every recorded request of an Anthropic client reaches an Anthropic upstream as the bytes that it is, and other
- * upstreams as a request with the same words, or is refused with a 400 that names the field.
- * Method: each is sent as it was recorded. A plain server takes the bytes for Anthropic; the emulator judges the
- * others by the rules of their providers.
+ * Goal: every recorded request of an Anthropic client reaches an Anthropic upstream byte for byte, and other
+ * upstreams as a request with the same text, or is refused with a 400 that names the field.
+ * Method: sends each recording unchanged. A plain server records the bytes for Anthropic; for the others the emulator
+ * applies the rules of their providers.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -18,14 +18,14 @@ const asked = fixtures({ provider: 'anthropic' }).filter(({ request_body }) =>
   Array.isArray(objectOf(request_body)['messages']),
 )
 
-/** What Anthropic's upstream got last. */
+/** The last request of Anthropic's upstream. */
 interface Taken {
   body: string
   path: string
   headers: Record<string, unknown>
 }
 
-/** An upstream that answers everything alike. */
+/** An upstream with one fixed reply. */
 async function takingUpstream(t: Test, taken: Taken): Promise<string> {
   const server = createServer((req, res) => {
     const chunks: Buffer[] = []
@@ -78,7 +78,7 @@ void t.test('for Anthropic, byte for byte', skipWithoutFixtures(), async (t) => 
   t.ok(asked.length > 200, `${asked.length} requests`)
 })
 
-void t.test('a model of another name is all that changes', skipWithoutFixtures(), async (t) => {
+void t.test('only the name of the model changes', skipWithoutFixtures(), async (t) => {
   const taken: Taken = { body: '', path: '', headers: {} }
   const anthropic = await takingUpstream(t, taken)
   const gateway = await startGateway(t, { upstreams: { anthropic } })
@@ -88,7 +88,7 @@ void t.test('a model of another name is all that changes', skipWithoutFixtures()
   t.equal(taken.body, body)
 })
 
-/** A refusal that is right, and why. */
+/** An expected refusal and its reason. */
 const REFUSED: readonly (readonly [models: RegExp, param: RegExp, reason: string])[] = [
   [
     /./,
@@ -118,12 +118,12 @@ function wordsOf(body: JsonObject): { words: string[]; tools: string[] } {
     .map(objectOf)
     .filter(({ type }) => type === undefined || type === 'custom')
     .map(({ name }) => stringOf(name) ?? '')
-  const said = words.flatMap(valuesIn).map((word) => word.trim())
-  return { words: said.filter((word) => word !== ''), tools }
+  const texts = words.flatMap(valuesIn).map((word) => word.trim())
+  return { words: texts.filter((word) => word !== ''), tools }
 }
 
 for (const model of ['gpt-4o', 'gpt-5-pro', 'gemini-2.5-flash', 'gemini-3.5-flash']) {
-  void t.test(`for ${model}, with all that can be said`, skipWithoutFixtures(), async (t) => {
+  void t.test(`for ${model}, with all expressible content`, skipWithoutFixtures(), async (t) => {
     const gateway = await startGateway(t)
     const { emulator } = gateway
     const tally = new Tally()
@@ -165,7 +165,7 @@ for (const model of ['gpt-4o', 'gpt-5-pro', 'gemini-2.5-flash', 'gemini-3.5-flas
   })
 }
 
-/** A result that is JSON may travel as JSON: then its strings count. */
+/** A JSON result may be sent as JSON: then its strings count. */
 function valuesIn(text: string): string[] {
   try {
     const value: unknown = JSON.parse(text)

@@ -1,21 +1,21 @@
 /**
- * What a chat-completions request says, and whether an upstream's body still says it: naive on purpose.
- * Looks for words, names and order, wherever an upstream puts them; knows no rule of translation.
+ * Reads the content of a chat-completions request and of an upstream's body, naively on purpose: texts, names and their
+ * order, without the rules of translation.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 
-/** Everything of a request that no translation may lose. */
-export interface Said {
+/** The content of a request that no translation may lose. */
+export interface RequestContent {
   /** Texts, base64 data and URLs of all messages, results of tools among them. */
   readonly words: readonly string[]
-  /** Names of the tools offered, in order. */
+  /** Names of the tools, in order. */
   readonly tools: readonly string[]
   /** Names of the calls in the history, in order. */
   readonly calls: readonly string[]
 }
 
-/** What `body`, a chat-completions request, says. */
-export function saidIn(body: JsonObject): Said {
+/** The content of `body`, a chat-completions request. */
+export function contentOfChat(body: JsonObject): RequestContent {
   const words: string[] = []
   const calls: string[] = []
   for (const message of arrayOf(body['messages']).map(objectOf)) {
@@ -37,7 +37,7 @@ export function saidIn(body: JsonObject): Said {
   return { words: words.map((it) => it.trim()).filter(isWord), tools, calls }
 }
 
-/** Recordings leave out long base64 and say so in its place, which is no base64. */
+/** Recordings have a note in place of long base64. */
 function isWord(text: string): boolean {
   return text !== '' && !text.startsWith('<elided ')
 }
@@ -51,7 +51,7 @@ function wordsOf(part: JsonObject): string[] {
     .map((word) => word.replace(/^data:[^,]*,/, ''))
 }
 
-/** A result that is JSON may travel as JSON: then its strings count. */
+/** A JSON result may be sent as JSON: then its strings count. */
 function valuesIn(text: string): string[] {
   try {
     const value: unknown = JSON.parse(text)
@@ -71,7 +71,7 @@ export function stringsIn(value: unknown): string[] {
 const CALLS = new Set(['tool_use', 'function_call', 'custom_tool_call'])
 
 /** The same of a body in Anthropic's, Gemini's or the Responses format. */
-export function heardIn(body: JsonObject): Said {
+export function contentOfUpstream(body: JsonObject): RequestContent {
   const turns = [...arrayOf(body['messages']), ...arrayOf(body['contents'])].map(objectOf)
   const parts = turns.flatMap((turn) => [...arrayOf(turn['content']), ...arrayOf(turn['parts'])])
   const items = [...parts, ...arrayOf(body['input'])]
