@@ -30,7 +30,7 @@ import {
   upstream,
   type Transcript,
 } from './properties/transcript-streams.js'
-import { FakeShelf } from './reasoning/shelf.js'
+import { FakeSharedCache } from './reasoning/fake-shared-cache.js'
 
 const SETTINGS: EscrowConfig = {
   enabled: true,
@@ -219,7 +219,7 @@ for (const transcript of CALLED) {
   const { dialect, name } = transcript
   void t.test(`the turn after ${name}, for its own upstream`, async (t) => {
     const reply = objectOf(JSON.parse(readFileSync(join(FOLDER, `${name}.reply.json`), 'utf8')))
-    const shelf = new FakeShelf()
+    const shelf = new FakeSharedCache()
     const escrow = new Escrow({
       shelf,
       settings: () => SETTINGS,

@@ -20,6 +20,7 @@ const CHECKED = [
   'examples',
   'src/dialects/anthropic',
   'src/dialects/gemini',
+  'src/dialects/openai-responses',
   'src/main.ts',
   'src/store/audit-trail.ts',
   'src/store/build-store.ts',
@@ -40,15 +41,18 @@ const CHECKED = [
   'src/store/throttle.ts',
   'test/architecture',
   'test/conformance',
+  'test/chat',
   'test/dialects/anthropic',
   'test/dialects/gemini',
   'test/examples',
   'test/helpers',
   'test/native',
   'test/outage',
+  'test/reasoning',
   'test/specification',
   'test/store',
   'test/transcripts',
+  'test/wire',
 ]
 
 for (const path of CHECKED) {

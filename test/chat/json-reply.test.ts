@@ -1,6 +1,6 @@
 /**
- * Goal: a client that asked for JSON gets JSON, where the model put it into a fence; nothing else changes.
- * Method: whole answers with the texts that models write.
+ * Goal: a JSON reply in a code fence loses its fence; other texts stay unchanged. A reply that violates its
+ * schema is reported. Method: whole replies with texts as models write them.
  */
 import t from 'tap'
 import type { Reply } from '../../src/chat/reply/fold.js'
@@ -13,32 +13,32 @@ function request(responseFormat?: ResponseFormat): ChatRequest {
   return responseFormat === undefined ? base : { ...base, responseFormat }
 }
 
-function answer(text: string, format?: ResponseFormat): unknown {
+function withoutFence(text: string, format?: ResponseFormat): unknown {
   const blocks: Reply['blocks'] = [
     { type: 'thinking', text: '```\n1\n```' },
     { type: 'text', text, citations: [] },
   ]
   const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: null }
-  const [thinking, said] = withoutCodeFence(reply, request(format)).blocks
-  t.same(thinking, blocks[0], 'thinking stays')
-  return said?.type === 'text' ? said.text : undefined
+  const [thinking, content] = withoutCodeFence(reply, request(format)).blocks
+  t.same(thinking, blocks[0], 'thinking is unchanged')
+  return content?.type === 'text' ? content.text : undefined
 }
 
 const JSON_OBJECT: ResponseFormat = { type: 'json-object' }
 
-void t.test('a fence around the whole text goes', (t) => {
-  t.equal(answer('```json\n{"a":\n1}\n```\n', JSON_OBJECT), '{"a":\n1}')
-  t.equal(answer('```\r\n{}\r\n```', JSON_OBJECT), '{}')
+void t.test('a fence around the whole text is removed', (t) => {
+  t.equal(withoutFence('```json\n{"a":\n1}\n```\n', JSON_OBJECT), '{"a":\n1}')
+  t.equal(withoutFence('```\r\n{}\r\n```', JSON_OBJECT), '{}')
   const noSchema: ResponseFormat = { type: 'json-schema', name: 'any', schema: {} }
-  t.equal(answer('```\n{}\n```', noSchema), '{}')
+  t.equal(withoutFence('```\n{}\n```', noSchema), '{}')
   t.end()
 })
 
-void t.test('anything else stays', (t) => {
-  t.equal(answer('Here: ```json\n{}\n```', JSON_OBJECT), 'Here: ```json\n{}\n```')
-  t.equal(answer('{"a":1}', JSON_OBJECT), '{"a":1}')
-  t.equal(answer('```json\n{}\n```'), '```json\n{}\n```')
-  t.equal(answer('```json\n{}\n```', { type: 'text' }), '```json\n{}\n```')
+void t.test('other text is unchanged', (t) => {
+  t.equal(withoutFence('Here: ```json\n{}\n```', JSON_OBJECT), 'Here: ```json\n{}\n```')
+  t.equal(withoutFence('{"a":1}', JSON_OBJECT), '{"a":1}')
+  t.equal(withoutFence('```json\n{}\n```'), '```json\n{}\n```')
+  t.equal(withoutFence('```json\n{}\n```', { type: 'text' }), '```json\n{}\n```')
   t.end()
 })
 
@@ -49,23 +49,23 @@ const SHIP: ResponseFormat = {
   schema: { type: 'object', properties: { crew: { type: 'integer', minimum: 1 } } },
 }
 
-function missed(text: string, format = SHIP, reason: Reply['reason'] = 'stop'): boolean {
+function violates(text: string, format = SHIP, reason: Reply['reason'] = 'stop'): boolean {
   const blocks: Reply['blocks'] = [{ type: 'text', text, citations: [] }]
   const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason, raw: null }
   return violatesSchema(reply, request(format))
 }
 
-void t.test('an answer beside its strict schema is known', (t) => {
-  t.equal(missed('{"crew":3}'), false)
-  t.equal(missed('{"crew":0}'), true)
-  t.equal(missed('no JSON'), true)
-  t.equal(missed('{"crew":0}', { ...SHIP, strict: false }), false, 'nobody asked')
-  t.equal(missed('{"crew":0}', JSON_OBJECT), false)
-  t.equal(missed('{"cre', SHIP, 'length'), false, 'a cut answer says so itself')
+void t.test('a reply that violates its strict schema is detected', (t) => {
+  t.equal(violates('{"crew":3}'), false)
+  t.equal(violates('{"crew":0}'), true)
+  t.equal(violates('no JSON'), true)
+  t.equal(violates('{"crew":0}', { ...SHIP, strict: false }), false, 'the schema is not strict')
+  t.equal(violates('{"crew":0}', JSON_OBJECT), false)
+  t.equal(violates('{"cre', SHIP, 'length'), false, 'a truncated reply has the reason length')
   t.end()
 })
 
-void t.test('the client is told in a header, and gets its answer', async (t) => {
+void t.test('a violation is reported in a header, and the reply is unchanged', async (t) => {
   const gateway = await startGateway(t)
   const reply = {
     candidates: [

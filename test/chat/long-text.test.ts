@@ -1,6 +1,6 @@
 /**
- * Goal: a long text is a string like any other for whoever reads it, and is not decoded while nobody does.
- * Method: bodies with long texts in several places, read whole, copied, edited, decoded and estimated.
+ * Goal: a long text behaves like any other string, and is decoded only when it is read.
+ * Method: bodies with long texts in several members, read, copied, edited, decoded and estimated.
  */
 import t from 'tap'
 import { objectOf, type JsonObject } from '../../src/chat/json.js'
@@ -13,7 +13,7 @@ import { parseObject } from '../../src/wire/json/parse-body.js'
 import { splice } from '../../src/wire/json/splice.js'
 
 const LONG = 'Он сказал: "船" \\ and\n'.repeat(2_000)
-const ASCII = 'He said: "no"\tand left.\n'.repeat(2_000)
+const ASCII = 'The reply: "no"\tand more.\n'.repeat(2_000)
 const BODIES: readonly JsonObject[] = [LONG, ASCII].map((text) => ({
   model: 'gpt-4o-mini',
   messages: [
@@ -43,25 +43,25 @@ function messageOf(value: JsonObject, at: number): JsonObject {
   return objectOf(Array.isArray(messages) ? messages[at] : undefined)
 }
 
-void t.test('reads as the string that it is', (t) => {
+void t.test('a long text reads like a string', (t) => {
   for (const body of BODIES) {
     const { value } = parseObject(Buffer.from(JSON.stringify(body)))
-    t.ok(longTextOf(messageOf(value, 0), 'content'), 'it is not decoded')
-    t.equal(longTextOf(messageOf(value, 4), 'content'), null, 'a short one is')
+    t.ok(longTextOf(messageOf(value, 0), 'content'), 'a long text is not decoded')
+    t.equal(longTextOf(messageOf(value, 4), 'content'), null, 'a short text is decoded')
     t.equal(messageOf(value, 0)['content'], messageOf(body, 0)['content'])
     t.equal(JSON.stringify(value), JSON.stringify(body))
     const copy = { ...messageOf(value, 0) }
     t.equal(longTextOf(copy, 'content'), null)
-    t.equal(copy['content'], messageOf(body, 0)['content'], 'a copy has it as well')
+    t.equal(copy['content'], messageOf(body, 0)['content'], 'a copy has the text')
   }
   t.end()
 })
 
-void t.test('decodes and counts as a body of strings does', (t) => {
+void t.test('a long text is decoded and counted like a string', (t) => {
   for (const body of BODIES) {
     const lazy = decodeRequest(parseObject(Buffer.from(JSON.stringify(body))).value)
     const eager = decodeRequest(body)
-    t.same(promptSizeOf(lazy), promptSizeOf(eager), 'the estimate is of the same length')
+    t.same(promptSizeOf(lazy), promptSizeOf(eager), 'the estimate is the same')
     const whole = JSON.stringify(lazy, (key, value: unknown) =>
       key === 'textBytes' ? undefined : value,
     )
@@ -70,7 +70,7 @@ void t.test('decodes and counts as a body of strings does', (t) => {
   t.end()
 })
 
-void t.test('is not decoded for an upstream of the same format', (t) => {
+void t.test('a long text is not decoded for an upstream of the same format', (t) => {
   for (const body of BODIES) {
     const bytes = Buffer.from(JSON.stringify(body))
     const { value, members } = parseObject(bytes)
@@ -86,7 +86,7 @@ void t.test('is not decoded for an upstream of the same format', (t) => {
   t.end()
 })
 
-void t.test('is written whole if the messages change', (t) => {
+void t.test('a long text is serialized if the messages change', (t) => {
   const text = LONG
   const marked = { role: 'user', content: 'Hi.', cache_control: { type: 'ephemeral' } }
   const body = { model: 'gpt-4o', messages: [{ role: 'user', content: text }, marked] }
@@ -98,7 +98,7 @@ void t.test('is written whole if the messages change', (t) => {
   t.end()
 })
 
-void t.test('refuses what JSON does not have, and names where', (t) => {
+void t.test('an invalid long text is refused with its path', (t) => {
   const filler = 'x'.repeat(10_000)
   for (const wrong of ['\\x', '\\u12', '\n', '\u0000']) {
     const json = `{"model":"m","messages":[{"role":"user","content":"é${filler}${wrong}${filler}"}]}`

@@ -1,7 +1,7 @@
 /**
- * Goal: allow_synthetic_user: a conversation that an assistant begins reaches upstreams that want a user
- * first, always with the same words; without the setting it is refused.
- * Method: messages by hand; then one through a gateway with and without the setting.
+ * Goal: with `allow_synthetic_user`, a conversation that starts with an assistant message gets a constant
+ * user message for upstreams that require one; without the setting it is refused. Method: hand-written
+ * messages; then a gateway with and without the setting.
  */
 import t from 'tap'
 import type { Message } from '../../src/chat/request.js'
@@ -17,30 +17,33 @@ const assistant: Message = {
 }
 const user: Message = { role: 'user', index: 2, parts: [{ type: 'text', text: 'U' }] }
 
-void t.test('a user’s message comes after the instructions, before the assistant’s', (t) => {
+void t.test('the user message is after the instructions and before the assistant message', (t) => {
   const words: Message = { role: 'user', index: 1, parts: [{ type: 'text', text: 'Begin.' }] }
   t.same(beginWithUser([system, assistant, user]), [system, words, assistant, user])
   t.same(beginWithUser([assistant]), [words, assistant])
   for (const messages of [[user, assistant], [system, user], [system], []]) {
-    t.equal(beginWithUser(messages), messages, 'nothing to do')
+    t.equal(beginWithUser(messages), messages, 'unchanged')
   }
   t.end()
 })
 
-void t.test('only where the operator allows it, and only where it is needed', async (t) => {
-  const messages = [
-    { role: 'assistant', content: 'Welcome!' },
-    { role: 'user', content: 'Hi' },
-  ]
-  const strict = await startGateway(t)
-  const lenient = await startGateway(t, { more: 'allow_synthetic_user: true' })
-  for (const model of ['claude-haiku-4-5', 'gemini-2.5-flash']) {
-    const refused = await strict.chat({ model, messages })
-    t.equal(refused.status, 400, model)
-    t.match(await refused.json(), { error: { param: 'messages[0]' } })
-    t.equal((await lenient.chat({ model, messages })).status, 200, model)
-    t.match(JSON.stringify(lenient.emulator.ledger.at(-1)?.body), /"Begin\.".*"Welcome!".*"Hi"/)
-  }
-  t.equal((await lenient.chat({ model: 'gpt-4o', messages })).status, 200)
-  t.same(lenient.emulator.ledger.at(-1)?.body?.['messages'], messages)
-})
+void t.test(
+  'the message is added only if the setting allows it and the upstream requires it',
+  async (t) => {
+    const messages = [
+      { role: 'assistant', content: 'Welcome!' },
+      { role: 'user', content: 'Hi' },
+    ]
+    const strict = await startGateway(t)
+    const lenient = await startGateway(t, { more: 'allow_synthetic_user: true' })
+    for (const model of ['claude-haiku-4-5', 'gemini-2.5-flash']) {
+      const refused = await strict.chat({ model, messages })
+      t.equal(refused.status, 400, model)
+      t.match(await refused.json(), { error: { param: 'messages[0]' } })
+      t.equal((await lenient.chat({ model, messages })).status, 200, model)
+      t.match(JSON.stringify(lenient.emulator.ledger.at(-1)?.body), /"Begin\.".*"Welcome!".*"Hi"/)
+    }
+    t.equal((await lenient.chat({ model: 'gpt-4o', messages })).status, 200)
+    t.same(lenient.emulator.ledger.at(-1)?.body?.['messages'], messages)
+  },
+)

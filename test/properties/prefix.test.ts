@@ -12,7 +12,7 @@ import type { ModelFacts } from '../../src/chat/model.js'
 import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 import { Escrow } from '../../src/reasoning/escrow.js'
-import { FakeShelf } from '../reasoning/shelf.js'
+import { FakeSharedCache } from '../reasoning/fake-shared-cache.js'
 import { client, dice, SEED, upstream } from './transcript-streams.js'
 
 type Roll = (n: number) => number
@@ -137,7 +137,7 @@ function newEscrow(): Escrow {
     memoryBytes: 1e9,
   }
   const options = { settings: () => settings, secret: 's', now: () => 0, onResult: () => undefined }
-  return new Escrow({ ...options, shelf: new FakeShelf() })
+  return new Escrow({ ...options, shelf: new FakeSharedCache() })
 }
 
 /** What a person, or a tool, says next; now and then an instruction. */

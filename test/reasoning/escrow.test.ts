@@ -1,14 +1,14 @@
 /**
- * Goal: a client that sends a turn back without its reasoning state keeps it, and nobody else gets it.
- * Method: replies kept and histories restored over a shelf in memory, which is also made to fail, to
- * hang and to lie; time is a number that the test moves.
+ * Goal: the gateway restores the reasoning state that a client omits, and no other account receives it.
+ * Method: stored replies and restored histories over a cache in memory that can also fail, hang and return
+ * wrong values; the clock is a number that the test sets.
  */
 import t, { type Test } from 'tap'
 import type { Reply, ReplyBlock } from '../../src/chat/reply/fold.js'
 import type { AssistantPart, ChatRequest, Message, ToolCall } from '../../src/chat/request.js'
 import type { EscrowConfig } from '../../src/config/config.js'
 import { Escrow, type EscrowResult, type Scope } from '../../src/reasoning/escrow.js'
-import { FakeShelf } from './shelf.js'
+import { FakeSharedCache } from './fake-shared-cache.js'
 
 const SETTINGS: EscrowConfig = {
   enabled: true,
@@ -23,20 +23,20 @@ const TTL_MS = 3_600_000
 
 interface Stage {
   readonly escrow: Escrow
-  readonly shelf: FakeShelf
+  readonly cache: FakeSharedCache
   readonly results: EscrowResult[]
   clock: number
 }
 
 function stage(
   t: Test,
-  shelf = new FakeShelf(),
+  cache = new FakeSharedCache(),
   settings: Partial<EscrowConfig> = {},
   secret = 'S',
 ): Stage {
-  const made: Omit<Stage, 'escrow'> = { shelf, results: [], clock: 1_000 }
+  const made: Omit<Stage, 'escrow'> = { cache, results: [], clock: 1_000 }
   const escrow = new Escrow({
-    shelf,
+    shelf: cache,
     settings: () => ({ ...SETTINGS, ...settings }),
     secret,
     now: () => at.clock,
@@ -57,9 +57,9 @@ const result = (callId: string): Message => {
 }
 const call = (id: string): ToolCall => ({ id, name: 'look', arguments: '{}' })
 
-function said(text: string, toolCalls: ToolCall[] = [], parts: AssistantPart[] = []): Message {
-  const words: AssistantPart[] = text === '' ? [] : [{ type: 'text', text }]
-  return { role: 'assistant', index: 0, parts: [...parts, ...words], toolCalls }
+function assistant(text: string, toolCalls: ToolCall[] = [], parts: AssistantPart[] = []): Message {
+  const texts: AssistantPart[] = text === '' ? [] : [{ type: 'text', text }]
+  return { role: 'assistant', index: 0, parts: [...parts, ...texts], toolCalls }
 }
 
 function request(...messages: Message[]): ChatRequest {
@@ -76,20 +76,20 @@ const thinking = (text: string, signature = 'sig'): ReplyBlock => {
 const text = (text: string): ReplyBlock => ({ type: 'text', text, citations: [] })
 const tool = (id: string): ReplyBlock => ({ type: 'tool', id, name: 'look', json: '{}' })
 
-/** The parts that the turn before the last message has, once restored. */
+/** The parts of the last assistant turn after restoring. */
 async function parts(
   { escrow }: Stage,
-  asked: ChatRequest,
+  history: ChatRequest,
   scope = SCOPE,
 ): Promise<AssistantPart[]> {
-  const { messages } = await escrow.restore(asked, scope)
+  const { messages } = await escrow.restore(history, scope)
   const turn = messages.findLast((message) => message.role === 'assistant')
   return turn?.role === 'assistant' ? turn.parts : []
 }
 
 const HM = { type: 'thinking', text: 'hm', signature: 'sig', origin: 'anthropic' }
 
-void t.test('a turn with calls is found by their id, and comes back as it was said', async (t) => {
+void t.test('a turn with calls is found by their ids and restored unchanged', async (t) => {
   const at = stage(t)
   const first = request(user('weather?'))
   const blocks: ReplyBlock[] = [
@@ -100,7 +100,11 @@ void t.test('a turn with calls is found by their id, and comes back as it was sa
     tool('toolu_1'),
   ]
   await at.escrow.keep(first, reply(...blocks), SCOPE)
-  const next = request(user('weather?'), said('I will look.', [call('toolu_1')]), result('toolu_1'))
+  const next = request(
+    user('weather?'),
+    assistant('I will look.', [call('toolu_1')]),
+    result('toolu_1'),
+  )
   t.strictSame(await parts(at, next), [
     { type: 'thinking', text: '', origin: 'anthropic', redacted: 'red' },
     { type: 'text', text: 'I will ' },
@@ -110,45 +114,53 @@ void t.test('a turn with calls is found by their id, and comes back as it was sa
   t.match(
     next.messages[1],
     { parts: [{ text: 'I will look.' }] },
-    'the request itself is as it was',
+    'the request itself is unchanged',
   )
 
-  const cut = request(said('', [call('toolu_1')]), result('toolu_1'))
-  t.match(await parts(at, cut), [{ redacted: 'red' }, HM], 'a changed text: the thinking, no words')
-  const edited = request(user('?'), said('I see.', [call('toolu_1')]), result('toolu_1'))
+  const cut = request(assistant('', [call('toolu_1')]), result('toolu_1'))
+  t.match(
+    await parts(at, cut),
+    [{ redacted: 'red' }, HM],
+    'for a changed text only the thinking is restored',
+  )
+  const edited = request(user('?'), assistant('I see.', [call('toolu_1')]), result('toolu_1'))
   t.match(await parts(at, edited), [{ redacted: 'red' }, HM, { text: 'I see.' }])
   t.same(at.results, ['stored', 'hit', 'hit', 'hit'])
 })
 
-void t.test('it serves no other account, family or model', async (t) => {
+void t.test('state is not restored for another account, family or model', async (t) => {
   const at = stage(t)
   await at.escrow.keep(request(user('q')), reply(thinking('hm'), tool('c')), SCOPE)
-  const next = request(user('q'), said('', [call('c')]), result('c'))
+  const next = request(user('q'), assistant('', [call('c')]), result('c'))
   t.match(await parts(at, next), [HM])
   for (const other of [{ accountId: 'acc_2' }, { family: 'gemini' }, { model: 'claude-y' }]) {
     t.equal(await at.escrow.restore(next, { ...SCOPE, ...other }), next, JSON.stringify(other))
   }
-  const elsewhere = stage(t, at.shelf, {}, 'another secret')
-  t.equal(await elsewhere.escrow.restore(next, SCOPE), next, 'nor who has not the secret')
-  t.match(await parts(stage(t, at.shelf), next), [HM], 'who has it may be another process')
+  const elsewhere = stage(t, at.cache, {}, 'another secret')
+  t.equal(await elsewhere.escrow.restore(next, SCOPE), next, 'not with another secret')
+  t.match(
+    await parts(stage(t, at.cache), next),
+    [HM],
+    'another process with the same secret restores it',
+  )
 })
 
-void t.test('a turn of words is found by them and by what led to them', async (t) => {
+void t.test('a turn of text is found by its text and the messages before it', async (t) => {
   const at = stage(t)
   const first = request(user('hello'))
   await at.escrow.keep(first, reply(thinking('one'), text('Hi. ')), SCOPE)
-  const second = request(user('hello'), said('Hi.'), user('more'))
+  const second = request(user('hello'), assistant('Hi.'), user('more'))
   t.match(
     await parts(at, second),
     [{ text: 'one' }, { text: 'Hi. ' }],
-    'white space at its ends is nothing',
+    'white space at the ends is ignored',
   )
   await at.escrow.keep(second, reply(thinking('two'), text('Hi.')), SCOPE)
-  const third = request(...second.messages, said('Hi.'), user('and?'))
+  const third = request(...second.messages, assistant('Hi.'), user('and?'))
   t.match(
     await parts(at, third),
     [{ text: 'two' }, { text: 'Hi.' }],
-    'the same words later are another turn',
+    'the same text later is another turn',
   )
   const all = await at.escrow.restore(third, SCOPE)
   t.match(all.messages, [
@@ -158,14 +170,18 @@ void t.test('a turn of words is found by them and by what led to them', async (t
     { parts: [{ text: 'two' }, {}] },
     {},
   ])
-  const other = request(user('good morning'), said('Hi.'), user('more'))
-  t.equal(await at.escrow.restore(other, SCOPE), other, 'the same words to another question')
+  const other = request(user('good morning'), assistant('Hi.'), user('more'))
+  t.equal(await at.escrow.restore(other, SCOPE), other, 'the same text after another question')
   const system: Message = { role: 'system', index: 0, parts: [{ type: 'text', text: 'Be brief.' }] }
-  const told = request(system, ...second.messages)
-  t.equal(await at.escrow.restore(told, SCOPE), told, 'or under other instructions')
+  const instructed = request(system, ...second.messages)
+  t.equal(
+    await at.escrow.restore(instructed, SCOPE),
+    instructed,
+    'the same text with other instructions',
+  )
 })
 
-void t.test('the legacy form, which has no ids, is found like words', async (t) => {
+void t.test('calls of the legacy form, which has no ids, are found like text', async (t) => {
   const at = stage(t)
   const first = { ...request(user('q')), legacyFunctions: true }
   await at.escrow.keep(
@@ -174,12 +190,16 @@ void t.test('the legacy form, which has no ids, is found like words', async (t) 
     SCOPE,
   )
   const next = (args: string): ChatRequest =>
-    request(user('q'), said('', [{ ...call('call_fn_1'), arguments: args }]), result('call_fn_1'))
+    request(
+      user('q'),
+      assistant('', [{ ...call('call_fn_1'), arguments: args }]),
+      result('call_fn_1'),
+    )
   t.match(await parts(at, next('{}')), [HM])
   t.same(await parts(at, next('{"a":1}')), [])
 })
 
-void t.test('state of a call and of a text comes back too', async (t) => {
+void t.test('state of a call and of a text is restored', async (t) => {
   const at = stage(t)
   const scope = { ...SCOPE, family: 'gemini' }
   const blocks: ReplyBlock[] = [
@@ -190,7 +210,7 @@ void t.test('state of a call and of a text comes back too', async (t) => {
     { type: 'tool', id: 'b', name: 'look', json: '{}' },
   ]
   await at.escrow.keep(request(user('q')), reply(...blocks), scope)
-  const next = request(user('q'), said('', [call('a'), call('b')]), result('a'), result('b'))
+  const next = request(user('q'), assistant('', [call('a'), call('b')]), result('a'), result('b'))
   const { messages } = await at.escrow.restore(next, scope)
   t.strictSame(messages[1], {
     role: 'assistant',
@@ -204,89 +224,96 @@ void t.test('state of a call and of a text comes back too', async (t) => {
   })
 })
 
-void t.test('whatever a client kept of its own state, the turn is the same', async (t) => {
-  const at = stage(t)
-  await at.escrow.keep(
-    request(user('q')),
-    reply(thinking('hm', 's1'), text('so '), thinking('well', 's2'), text('yes'), tool('c')),
-    SCOPE,
-  )
-  const sent = (...own: AssistantPart[]): ChatRequest =>
-    request(user('q'), said('so yes', [call('c')], own), result('c'))
-  const bare = await at.escrow.restore(sent(), SCOPE)
-  const origin = 'anthropic'
-  const plain: AssistantPart = { type: 'thinking', text: 'hmwell', origin: 'openai-chat' }
-  const one: AssistantPart = { type: 'thinking', text: 'hm', signature: 's1', origin }
-  const two: AssistantPart = { type: 'thinking', text: 'well', signature: 's2', origin }
-  for (const own of [[plain], [one, two], [two], [plain, one, two]]) {
-    t.strictSame((await at.escrow.restore(sent(...own), SCOPE)).messages, bare.messages)
-  }
-  const mine = sent({ type: 'thinking', text: 'mine', signature: 's3', origin })
-  t.match(
-    await parts(at, mine),
-    [{ text: 'mine', signature: 's3' }, { text: 'so yes' }],
-    'what differs is the client’s own, and wins',
-  )
-  const cache = { ttl: '5m' } as const
-  const marked: Message = {
-    ...said('', [call('c')]),
-    role: 'assistant',
-    toolCalls: [call('c')],
-    parts: [{ type: 'text', text: 'so yes', cache }],
-  }
-  t.match((await parts(at, request(user('q'), marked, result('c')))).at(-1), { text: 'yes', cache })
-})
+void t.test(
+  'a turn is restored equally, regardless of the state that the client kept',
+  async (t) => {
+    const at = stage(t)
+    await at.escrow.keep(
+      request(user('q')),
+      reply(thinking('hm', 's1'), text('so '), thinking('well', 's2'), text('yes'), tool('c')),
+      SCOPE,
+    )
+    const sent = (...own: AssistantPart[]): ChatRequest =>
+      request(user('q'), assistant('so yes', [call('c')], own), result('c'))
+    const bare = await at.escrow.restore(sent(), SCOPE)
+    const origin = 'anthropic'
+    const plain: AssistantPart = { type: 'thinking', text: 'hmwell', origin: 'openai-chat' }
+    const one: AssistantPart = { type: 'thinking', text: 'hm', signature: 's1', origin }
+    const two: AssistantPart = { type: 'thinking', text: 'well', signature: 's2', origin }
+    for (const own of [[plain], [one, two], [two], [plain, one, two]]) {
+      t.strictSame((await at.escrow.restore(sent(...own), SCOPE)).messages, bare.messages)
+    }
+    const mine = sent({ type: 'thinking', text: 'mine', signature: 's3', origin })
+    t.match(
+      await parts(at, mine),
+      [{ text: 'mine', signature: 's3' }, { text: 'so yes' }],
+      "the client's own state takes precedence",
+    )
+    const mark = { ttl: '5m' } as const
+    const marked: Message = {
+      ...assistant('', [call('c')]),
+      role: 'assistant',
+      toolCalls: [call('c')],
+      parts: [{ type: 'text', text: 'so yes', cache: mark }],
+    }
+    t.match((await parts(at, request(user('q'), marked, result('c')))).at(-1), {
+      text: 'yes',
+      cache: mark,
+    })
+  },
+)
 
-void t.test('a plain reply costs nothing', (t) => {
+void t.test('a reply without state is not stored', (t) => {
   const at = stage(t)
   t.equal(at.escrow.keep(request(user('q')), reply(text('yes'), tool('c')), SCOPE), null)
   t.equal(
     at.escrow.keep(request(user('q')), reply({ type: 'thinking', text: 'unsigned' }), SCOPE),
     null,
   )
-  t.equal(at.shelf.puts, 0)
+  t.equal(at.cache.puts, 0)
   t.same(at.results, [])
   const first = request(user('q'))
-  t.equal(at.escrow.restore(first, SCOPE), first, 'nor does a first question')
-  t.equal(at.shelf.gets, 0)
+  t.equal(at.escrow.restore(first, SCOPE), first, 'a first question needs no restore')
+  t.equal(at.cache.gets, 0)
   t.end()
 })
 
-void t.test('it lasts for its time, and longer while it is used', async (t) => {
+void t.test('state expires after its lifetime, which is renewed by use', async (t) => {
   for (const memoryBytes of [0, 65_536]) {
-    const at = stage(t, new FakeShelf(), { memoryBytes })
+    const at = stage(t, new FakeSharedCache(), { memoryBytes })
     await at.escrow.keep(request(user('q')), reply(thinking('hm'), tool('c')), SCOPE)
-    const next = request(user('q'), said('', [call('c')]), result('c'))
+    const next = request(user('q'), assistant('', [call('c')]), result('c'))
     at.clock += TTL_MS / 2
     t.match(await parts(at, next), [HM])
-    t.equal(at.shelf.puts, 1, 'half its time is left')
+    t.equal(at.cache.puts, 1, 'half of the lifetime remains')
     at.clock += 1
     t.match(await parts(at, next), [HM])
-    t.equal(at.shelf.puts, 2, 'less than half: it is kept anew')
+    t.equal(at.cache.puts, 2, 'renewed when less than half remains')
     at.clock += TTL_MS - 1
-    t.match(await parts(at, next), [HM], 'an hour after it was last used')
+    t.match(await parts(at, next), [HM], 'an hour after the last use')
     at.clock += TTL_MS
-    t.same(await parts(at, next), [], 'and then no more')
+    t.same(await parts(at, next), [], 'expired')
   }
 })
 
 void t.test(
-  'memory holds what was used last, up to its bound; the store has the rest',
+  'memory keeps the most recently used state up to its limit; the store has all state',
   async (t) => {
-    const at = stage(t, new FakeShelf(), { memoryBytes: 1_000 })
+    const at = stage(t, new FakeSharedCache(), { memoryBytes: 1_000 })
     const ids = Array.from({ length: 20 }, (_, n) => `c${String(n)}`)
     for (const id of ids) {
       await at.escrow.keep(request(user('q')), reply(thinking('x'.repeat(200)), tool(id)), SCOPE)
     }
-    const next = (id: string): ChatRequest => request(user('q'), said('', [call(id)]), result(id))
+    const next = (id: string): ChatRequest =>
+      request(user('q'), assistant('', [call(id)]), result(id))
     t.match(await parts(at, next('c19')), [{ signature: 'sig' }])
-    t.equal(at.shelf.gets, 0, 'the newest is in memory')
+    t.equal(at.cache.gets, 0, 'the newest entry is in memory')
     t.match(await parts(at, next('c0')), [{ signature: 'sig' }])
-    t.equal(at.shelf.gets, 1, 'the oldest is not')
+    t.equal(at.cache.gets, 1, 'the oldest entry is not')
     t.match(await parts(at, next('c0')), [{ signature: 'sig' }])
-    t.equal(at.shelf.gets, 1, 'now it is')
+    t.equal(at.cache.gets, 1, 'it is in memory after its use')
     t.match(await parts(at, next('c17')), [{ signature: 'sig' }])
-    t.equal(at.shelf.gets, 2, 'another left for it')
+    t.equal(at.cache.gets, 2, 'another entry was evicted')
 
     const most = SETTINGS.maxBytes / 64
     t.equal(at.escrow.keep(request(), reply(thinking('x'.repeat(most))), SCOPE), null)
@@ -294,27 +321,27 @@ void t.test(
   },
 )
 
-void t.test('a store that fails costs the state and nothing else', async (t) => {
-  const next = request(user('q'), said('', [call('c')]), result('c'))
+void t.test('a failing store loses only the state', async (t) => {
+  const next = request(user('q'), assistant('', [call('c')]), result('c'))
   for (const mode of ['throws', 'rejects'] as const) {
     const at = stage(t)
-    at.shelf.mode = mode
+    at.cache.mode = mode
     await at.escrow.keep(request(user('q')), reply(thinking('hm'), tool('c')), SCOPE)
-    t.match(await parts(at, next), [HM], 'memory still has it')
-    const other = stage(t, at.shelf)
+    t.match(await parts(at, next), [HM], 'memory has the state')
+    const other = stage(t, at.cache)
     t.equal(await other.escrow.restore(next, SCOPE), next)
     t.same([...at.results, ...other.results], ['failed', 'hit', 'failed', 'miss'])
   }
   const at = stage(t)
-  at.shelf.mode = 'hangs'
+  at.cache.mode = 'hangs'
   const began = performance.now()
   await at.escrow.keep(request(user('q')), reply(thinking('hm'), tool('c')), SCOPE)
-  t.ok(performance.now() - began < 2_000, 'one that hangs is not waited for')
-  at.shelf.mode = 'later'
+  t.ok(performance.now() - began < 2_000, 'the gateway does not wait for a hanging store')
+  at.cache.mode = 'later'
   t.match(await parts(at, next), [HM])
 })
 
-void t.test('what the store holds tells nothing and cannot be forged', async (t) => {
+void t.test('stored state is encrypted and authenticated', async (t) => {
   const at = stage(t)
   const secretive = [
     thinking('CANARY-thought', 'CANARY-sig'),
@@ -322,30 +349,30 @@ void t.test('what the store holds tells nothing and cannot be forged', async (t)
     tool('CANARY-id'),
   ]
   await at.escrow.keep(request(user('CANARY-q')), reply(...secretive), SCOPE)
-  const [name = ''] = at.shelf.items.keys()
-  const bytes = Buffer.from(at.shelf.items.get(name)?.value ?? [])
+  const [name = ''] = at.cache.items.keys()
+  const bytes = Buffer.from(at.cache.items.get(name)?.value ?? [])
   t.notMatch(`${name} ${bytes.toString('latin1')}`, /CANARY|acc_1|claude/)
   const next = request(
     user('CANARY-q'),
-    said('CANARY-text', [call('CANARY-id')]),
+    assistant('CANARY-text', [call('CANARY-id')]),
     result('CANARY-id'),
   )
   for (let at = 0; at < bytes.length; at += 7) {
     const forged = Buffer.from(bytes)
     forged.writeUInt8((forged[at] ?? 0) ^ 1, at)
-    const shelf = new FakeShelf()
-    shelf.items.set(name, { value: forged, expiresAtMs: Infinity })
-    if ((await parts(stage(t, shelf), next)).length > 1)
+    const cache = new FakeSharedCache()
+    cache.items.set(name, { value: forged, expiresAtMs: Infinity })
+    if ((await parts(stage(t, cache), next)).length > 1)
       t.fail(`byte ${String(at)} changed unnoticed`)
   }
-  const swapped = new FakeShelf()
+  const swapped = new FakeSharedCache()
   await stage(t, swapped).escrow.keep(request(), reply(thinking('x'), tool('other')), SCOPE)
   const [other = ''] = swapped.items.keys()
   swapped.items.set(other, { value: bytes, expiresAtMs: Infinity })
-  const asked = request(user('q'), said('', [call('other')]), result('other'))
-  t.same(await parts(stage(t, swapped), asked), [], 'nor passed off under another name')
+  const otherTurn = request(user('q'), assistant('', [call('other')]), result('other'))
+  t.same(await parts(stage(t, swapped), otherTurn), [], 'an entry under another name is rejected')
   for (const value of [Buffer.alloc(0), Buffer.from([1]), bytes.subarray(0, 20)]) {
     swapped.items.set(other, { value, expiresAtMs: Infinity })
-    t.same(await parts(stage(t, swapped), asked), [])
+    t.same(await parts(stage(t, swapped), otherTurn), [])
   }
 })

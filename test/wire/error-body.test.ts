@@ -1,6 +1,6 @@
 /**
- * Goal: every kind of error has the published shape, with the type that belongs to its status.
- * Method: the whole error table through the renderer.
+ * Goal: every kind of error has the documented shape, with the type for its status.
+ * Method: the whole error table.
  */
 import t from 'tap'
 import { ERRORS } from '../../src/errors.js'
@@ -25,7 +25,7 @@ const TYPES: Record<number, string> = {
   504: 'api_error',
 }
 
-void t.test('every kind has the shape and the type of its status', (t) => {
+void t.test('every kind has the shape and type of its status', (t) => {
   for (const [kind, { status }] of Object.entries(ERRORS)) {
     const body: unknown = JSON.parse(errorBody({ kind: kind as ErrorKind, message: 'm "x"' }))
     const error = { message: 'm "x"', type: TYPES[status], code: status, kind }
@@ -34,7 +34,7 @@ void t.test('every kind has the shape and the type of its status', (t) => {
   t.end()
 })
 
-void t.test('the parameter is there where one is at fault, and the log’s fields never', (t) => {
+void t.test('a body has the parameter at fault, and no fields of the log', (t) => {
   const body = errorBody({
     kind: 'malformed_request',
     message: 'm',

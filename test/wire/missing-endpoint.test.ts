@@ -1,6 +1,6 @@
 /**
- * Goal: a 404 for a wrong `base_url` is the operator's fault, a 404 for a model the client's.
- * Method: what providers and servers answer to each, through the decoder of their format; and the recordings.
+ * Goal: a 404 for a wrong `base_url` is the operator's fault, a 404 for a model the client's. Method: error
+ * bodies of providers and servers for both, through the decoder of their format; and the recordings.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,11 +1,11 @@
 /**
- * Goal: nothing that looks like a secret survives, and no message is longer than 2 KB.
- * Method: each form of secret in the middle of a sentence, and texts of every length around the bound.
+ * Goal: text that looks like a secret is removed, and messages have at most 2 KB.
+ * Method: each form of secret in the middle of a sentence, and texts of every length around the limit.
  */
 import t from 'tap'
 import { scrub, SCRUBBED_MAX } from '../../src/wire/redact-upstream-text.js'
 
-void t.test('keys, tokens and account ids are taken out, words stay', (t) => {
+void t.test('keys, tokens and account ids are removed; other text stays', (t) => {
   const secrets = [
     'sk-proj-abcDEF123456',
     'sk-ant-api03-abc_def',
@@ -28,7 +28,7 @@ void t.test('keys, tokens and account ids are taken out, words stay', (t) => {
   t.end()
 })
 
-void t.test('a long text is cut, also in the middle of a pair', (t) => {
+void t.test('a long text is truncated, also inside a surrogate pair', (t) => {
   t.equal(scrub('x'.repeat(SCRUBBED_MAX)).length, SCRUBBED_MAX)
   for (const length of [SCRUBBED_MAX + 1, SCRUBBED_MAX * 3, 500_000]) {
     const cut = scrub('x'.repeat(length))
@@ -42,8 +42,8 @@ void t.test('a long text is cut, also in the middle of a pair', (t) => {
   t.end()
 })
 
-void t.test('projects, organisations and addresses of the inside are taken out', (t) => {
-  const redacted: readonly (readonly [said: string, shown: string])[] = [
+void t.test('projects, organizations and internal addresses are removed', (t) => {
+  const redacted: readonly (readonly [input: string, output: string])[] = [
     ['in projects/my-team-42/locations', 'in projects/[redacted]/locations'],
     ['project_number:123456789', 'project_number:[redacted]'],
     ['key AQ.Ab8RN6IabcdefghijklmnopQRST of', 'key [redacted] of'],
@@ -61,7 +61,7 @@ void t.test('projects, organisations and addresses of the inside are taken out',
       'at https://[redacted].openai.azure.com/openai',
     ],
   ]
-  for (const [said, shown] of redacted) t.equal(scrub(said), shown)
+  for (const [input, output] of redacted) t.equal(scrub(input), output)
   for (const plain of [
     'See https://platform.openai.com/docs/guides and http://example.com:80/a.',
     'Use version 10.2 or 127 tokens; 1.2.3.4 is a public address.',

@@ -1,6 +1,6 @@
 /**
- * Goal: however an upstream says when to come back, the wait is understood, and nonsense is not.
- * Method: every form of hint by hand.
+ * Goal: every form in which upstreams state a retry delay is read; invalid values are ignored.
+ * Method: hand-written headers of every form.
  */
 import t from 'tap'
 import { retryAfterSeconds } from '../../src/wire/retry-after.js'
@@ -15,7 +15,7 @@ function after(wait: string, remaining = '0'): number | undefined {
   })
 }
 
-void t.test('the header that was made for it comes first', (t) => {
+void t.test('retry-after takes precedence', (t) => {
   t.equal(retryAfterSeconds({ 'retry-after-ms': '1500', 'retry-after': '9' }), 2)
   t.equal(retryAfterSeconds({ 'retry-after': '9' }), 9)
   t.equal(retryAfterSeconds({ 'retry-after': '0.2' }), 1)
@@ -27,21 +27,21 @@ void t.test('the header that was made for it comes first', (t) => {
   t.end()
 })
 
-void t.test('else the limit that is used up, in durations as Go writes them', (t) => {
+void t.test('else the reset of an exhausted limit, as a Go duration', (t) => {
   t.equal(after('120ms'), 1)
   t.equal(after('6m0s'), 360)
   t.equal(after('1h0m30s'), 3600)
   t.equal(after('2m59.56s'), 180)
   t.equal(after('7.66s'), 8)
   t.equal(after('0s'), undefined)
-  t.equal(after('6m0s', '17'), undefined, 'a limit that is not used up is no reason to wait')
+  t.equal(after('6m0s', '17'), undefined, 'a limit that is not exhausted is ignored')
   for (const nonsense of ['', 'm', '5', '5x', '-3s', '1s 2s', 's5']) {
     t.equal(after(nonsense), undefined, nonsense)
   }
   t.end()
 })
 
-void t.test('else the moment, as Anthropic writes it; the longest of several', (t) => {
+void t.test("else the time of Anthropic's reset headers; the latest of several", (t) => {
   const headers = {
     ...DATE,
     'anthropic-ratelimit-requests-remaining': '0',
@@ -52,6 +52,10 @@ void t.test('else the moment, as Anthropic writes it; the longest of several', (
     'anthropic-ratelimit-input-tokens-reset': '2026-11-20T13:00:00Z',
   }
   t.equal(retryAfterSeconds(headers), 61)
-  t.equal(retryAfterSeconds({ ...headers, date: '' }), undefined, 'no clock but the upstream’s own')
+  t.equal(
+    retryAfterSeconds({ ...headers, date: '' }),
+    undefined,
+    "only the upstream's own clock is used",
+  )
   t.end()
 })

@@ -1,6 +1,6 @@
 /**
- * Goal: a file is known by its first bytes, whole or as base64, and nothing else is guessed.
- * Method: the signature of each format with some bytes after it; texts and near misses.
+ * Goal: the type of a file is read from its first bytes, raw or as base64; other content has no type.
+ * Method: the signature of each format with some bytes after it; texts and similar bytes.
  */
 import t from 'tap'
 import { sniffBase64, sniffBytes } from '../../src/wire/sniff-media-type.js'
@@ -20,12 +20,12 @@ for (const [type, head] of Object.entries(HEADS)) {
     const bytes = Buffer.from(`${head}and more`, 'latin1')
     t.equal(sniffBytes(bytes), type)
     t.equal(sniffBase64(bytes.toString('base64')), type)
-    t.equal(sniffBytes(bytes.subarray(1)), undefined, 'not without its first byte')
+    t.equal(sniffBytes(bytes.subarray(1)), undefined, 'no type without the first byte')
     t.end()
   })
 }
 
-void t.test('anything else has no type', (t) => {
+void t.test('other content has no type', (t) => {
   for (const head of ['', 'P', '<svg xmlns=', 'RIFF\x10\0\0\0WAVE', '\0\0\0\x18ftypmp42', 'BMW']) {
     t.equal(sniffBytes(Buffer.from(head, 'latin1')), undefined)
   }

@@ -20,7 +20,7 @@ import { egressOf, ingressOf } from '../../../src/dialects/index.js'
 import { Escrow } from '../../../src/reasoning/escrow.js'
 import { SseFramer } from '../../../src/wire/frames/sse.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
-import { FakeShelf } from '../../reasoning/shelf.js'
+import { FakeSharedCache } from '../../reasoning/fake-shared-cache.js'
 
 /** Expected differences, each with its reason. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
@@ -344,7 +344,7 @@ function newEscrow(): Escrow {
     memoryBytes: 1e9,
   }
   return new Escrow({
-    shelf: new FakeShelf(),
+    shelf: new FakeSharedCache(),
     settings: () => settings,
     secret: 's',
     now: () => 0,

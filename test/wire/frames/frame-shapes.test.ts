@@ -1,8 +1,7 @@
 /**
- * Goal: a frame that is like others of its stream is known and read without being parsed, to the same value;
- * no other is.
- * Method: frames in the spellings of several vendors, whole and with bytes of theirs changed by seeded
- * chance; `JSON.parse` is the judge.
+ * Goal: a frame with the shape of an earlier one is recognized and read to the same value as by `JSON.parse`;
+ * any other frame is not. Method: frames of several vendors, unchanged and with seeded changes of bytes,
+ * compared with `JSON.parse`.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -14,20 +13,20 @@ import { dice } from '../../properties/transcript-streams.js'
 const SLOT = /"(?:(?:content|text|id)"\s*:\s*"|\w+"\s*:\s*(?=[-\d]))/g
 
 function frame(content: string, at: number | string = 1, id = 'a'): string {
-  const said = `{"index":0,"delta":{"content":${JSON.stringify(content)}},"finish_reason":null}`
-  return `{"id":"${id}","created":1,"n":${at},"choices":[${said}],"usage":null}`
+  const choice = `{"index":0,"delta":{"content":${JSON.stringify(content)}},"finish_reason":null}`
+  return `{"id":"${id}","created":1,"n":${at},"choices":[${choice}],"usage":null}`
 }
 
-/** Shapes that know frames whose content and `n` differ. */
-function learnt(): FrameShapes<string> {
+/** Shapes of frames whose content and `n` differ. */
+function knownShapes(): FrameShapes<string> {
   const shapes = new FrameShapes<string>(SLOT)
   shapes.add(frame('Hi', 1), 'note')
   shapes.add(frame(' all', 2), 'note')
   return shapes
 }
 
-void t.test('a frame is known by those before it, whatever is in the places that differ', (t) => {
-  const shapes = learnt()
+void t.test('a frame is recognized with any values in its variable parts', (t) => {
+  const shapes = knownShapes()
   const numbers = [0, -0.5, 12, '1e5', '-0', '12345678901234567890', '0.10']
   const texts = ['', 'Hi', '"\\\n\u2028', '{"usage":{}}', '"n":5', '\u{1F600}', '\uD83D', '12 345']
   for (const [at, content] of texts.entries()) {
@@ -60,8 +59,8 @@ void t.test('a frame is known by those before it, whatever is in the places that
   t.end()
 })
 
-void t.test('what never differed is part of the shape until it does', (t) => {
-  const shapes = learnt()
+void t.test('a value that never differed is part of the shape until it differs', (t) => {
+  const shapes = knownShapes()
   t.equal(shapes.find(frame('x', 1, 'b')), null)
   shapes.add(frame('x', 1, 'b'), 'note')
   const data = frame('y', 3, 'c')
@@ -70,21 +69,18 @@ void t.test('what never differed is part of the shape until it does', (t) => {
   t.end()
 })
 
-void t.test(
-  'shapes are few, and an upstream that never repeats one is not learnt for ever',
-  (t) => {
-    const shapes = new FrameShapes<string>(SLOT)
-    const other = (at: number): string => frame('x').replace('"usage"', `"usage${at}"`)
-    for (let at = 0; at < 5; at += 1) shapes.add(other(at), '')
-    t.equal(shapes.find(other(0)), null, 'the oldest made room')
-    t.equal(shapes.find(other(1)), '')
-    for (let at = 5; at < 30; at += 1) shapes.add(other(at), '')
-    t.equal(shapes.find(other(29)), null)
-    t.end()
-  },
-)
+void t.test('the number of shapes is limited, also for an upstream that never repeats one', (t) => {
+  const shapes = new FrameShapes<string>(SLOT)
+  const other = (at: number): string => frame('x').replace('"usage"', `"usage${at}"`)
+  for (let at = 0; at < 5; at += 1) shapes.add(other(at), '')
+  t.equal(shapes.find(other(0)), null, 'the oldest shape is evicted')
+  t.equal(shapes.find(other(1)), '')
+  for (let at = 5; at < 30; at += 1) shapes.add(other(at), '')
+  t.equal(shapes.find(other(29)), null)
+  t.end()
+})
 
-void t.test('a long frame is not learnt', (t) => {
+void t.test('a long frame is not added', (t) => {
   const shapes = new FrameShapes<string>(SLOT)
   const long = frame('x'.repeat(8_192))
   shapes.add(long, '')
@@ -92,7 +88,7 @@ void t.test('a long frame is not learnt', (t) => {
   t.end()
 })
 
-void t.test('a member that comes twice is left to the parser', (t) => {
+void t.test('a frame with a duplicate member is left to the parser', (t) => {
   const shapes = new FrameShapes<string>(SLOT)
   const twice = (text: string): string => `{"text":"a${text}","text":"${text}"}`
   shapes.add(twice('one'), '')
@@ -102,7 +98,7 @@ void t.test('a member that comes twice is left to the parser', (t) => {
   t.end()
 })
 
-void t.test('a prototype’s name is a name like any other', (t) => {
+void t.test('a name of Object.prototype is an ordinary name', (t) => {
   const shapes = new FrameShapes<string>(SLOT)
   const odd = (n: number): string => `{"__proto__":${n},"constructor":${n}}`
   for (const n of [1, 2]) shapes.add(odd(n), '')
@@ -111,7 +107,7 @@ void t.test('a prototype’s name is a name like any other', (t) => {
   t.end()
 })
 
-void t.test('what is known is read as the parser reads it, wherever a byte is wrong', (t) => {
+void t.test('recognized frames are read like by the parser, with any byte changed', (t) => {
   const roll = dice(11)
   let read = 0
   for (const name of [

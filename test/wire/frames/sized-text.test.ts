@@ -1,6 +1,6 @@
 /**
- * Goal: the size of a text that is counted by its parts is what it takes in UTF-8.
- * Method: parts of all kinds of characters, alone and together, compared with `Buffer.byteLength`.
+ * Goal: the size that is counted from the parts of a text is its size in UTF-8.
+ * Method: parts with all kinds of characters, alone and joined, compared with `Buffer.byteLength`.
  */
 import t from 'tap'
 import { quote } from '../../../src/wire/json/quote.js'
@@ -19,7 +19,7 @@ const PARTS = [
   '\u007f',
 ]
 
-void t.test('a text of many parts has the bytes of its parts', (t) => {
+void t.test('the size of a text is the sum of its parts', (t) => {
   const sizer = new TextSizer()
   let text = ''
   for (const part of PARTS) {
@@ -31,7 +31,7 @@ void t.test('a text of many parts has the bytes of its parts', (t) => {
   t.end()
 })
 
-void t.test('a name is written and counted the same whenever it comes', (t) => {
+void t.test('a repeated name is written and counted equally', (t) => {
   const many = Array.from({ length: 300 }, (_, n) => `model-${n}`)
   for (const name of [...PARTS, ...many, 'é'.repeat(100), ...PARTS, ...many]) {
     const sizer = new TextSizer()
@@ -42,7 +42,7 @@ void t.test('a name is written and counted the same whenever it comes', (t) => {
   t.end()
 })
 
-void t.test('a text of one piece is counted as it is', (t) => {
+void t.test('a text without parts is counted', (t) => {
   for (const text of PARTS) t.same(sizedText(text), { text, bytes: Buffer.byteLength(text) })
   t.end()
 })

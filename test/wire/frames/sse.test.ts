@@ -1,6 +1,6 @@
 /**
- * Goal: the framer's limits and what a pass-through reads from it, at their exact edges.
- * Method: small streams written by hand; cuts in general are test/properties/splits-framer.
+ * Goal: the framer's limits, and the bytes that a pass-through reads from it, at their exact limits.
+ * Method: small hand-written streams; test/properties/splits-framer tests all splits.
  */
 import t from 'tap'
 import { SseFramer } from '../../../src/wire/frames/sse.js'
@@ -15,7 +15,7 @@ function framerOf(options: SseOptions = {}): { framer: SseFramer; frames: string
   return { framer, frames }
 }
 
-void t.test('an event at the cap passes, and one beyond it ends the framing', (t) => {
+void t.test('an event at the limit passes, and one above it ends the framing', (t) => {
   for (const bytes of [false, true]) {
     for (const cut of [false, true]) {
       for (const lines of [
@@ -26,16 +26,16 @@ void t.test('an event at the cap passes, and one beyond it ends the framing', (t
         const feed = (max: number): { framer: SseFramer; frames: string[] } => {
           const { framer, frames } = framerOf({ maxEventBytes: max, bytes })
           const text = `data: 0\n\n${lines}data: 0\n\n`
-          const pieces = cut ? text.split('') : [text]
-          for (const piece of pieces) framer.write(Buffer.from(piece))
+          const chunks = cut ? text.split('') : [text]
+          for (const chunk of chunks) framer.write(Buffer.from(chunk))
           framer.end()
           return { framer, frames }
         }
-        t.notOk(feed(10).framer.overflow, 'at the cap')
+        t.notOk(feed(10).framer.overflow, 'at the limit')
         const beyond = feed(9)
-        t.ok(beyond.framer.overflow, 'beyond the cap')
-        t.equal(beyond.frames.length, 1, 'what came before is delivered, what follows is not')
-        t.equal(beyond.framer.pendingBytes, 0, 'nothing is kept')
+        t.ok(beyond.framer.overflow, 'above the limit')
+        t.equal(beyond.frames.length, 1, 'events before it are delivered, later ones are not')
+        t.equal(beyond.framer.pendingBytes, 0, 'no bytes are buffered')
         t.notOk(beyond.framer.truncatedTail)
       }
     }
@@ -43,7 +43,7 @@ void t.test('an event at the cap passes, and one beyond it ends the framing', (t
   t.end()
 })
 
-void t.test('a line that never ends is dropped at the cap, however it arrives', (t) => {
+void t.test('a line without an end is dropped at the limit with any chunk sizes', (t) => {
   const { framer, frames } = framerOf({ maxEventBytes: 1000 })
   for (let i = 0; i < 10; i += 1) framer.write(Buffer.from('data: '.padEnd(100, 'x')))
   t.notOk(framer.overflow)
@@ -65,20 +65,20 @@ void t.test('sixteen MiB in small chunks take linear time', (t) => {
   framer.write(Buffer.from('\n\n'))
   const { user, system } = process.cpuUsage(start)
   t.equal(frames.length, 1)
-  // A copy per chunk would be eight gigabytes.
+  // One copy per chunk would copy eight gigabytes.
   t.ok(user + system < 1_500_000, `${(user + system) / 1000} ms`)
   t.end()
 })
 
-void t.test('in byte mode each frame carries its text, and the rest is loose', (t) => {
+void t.test('in byte mode each frame has its raw text, and other bytes are unframed', (t) => {
   const { framer, frames } = framerOf({ bytes: true })
   framer.write(Buffer.from(': a\n\ndata: 1\n\n: b\n'))
   t.same(frames.splice(0), ['|1|: a\n\ndata: 1\n\n'])
-  t.equal(framer.takeUnframed(), ': b\n', 'a comment can be sent on before any frame follows')
+  t.equal(framer.takeUnframed(), ': b\n', 'a comment can be sent before the next frame')
   t.equal(framer.takeUnframed(), '', 'once')
-  t.equal(framer.raw, '', 'and only while a frame is delivered')
+  t.equal(framer.raw, '', 'the raw text is available only while a frame is delivered')
   framer.write(Buffer.from('event: e\n: c\nda'))
-  t.equal(framer.takeUnframed(), '', 'an event that has begun is held')
+  t.equal(framer.takeUnframed(), '', 'a partial event is held')
   framer.write(Buffer.from('ta: "é"\r\n\r'))
   t.same(frames, [])
   framer.write(Buffer.from('\n: d\n\nevent: nothing\n\n: e'))
@@ -90,7 +90,7 @@ void t.test('in byte mode each frame carries its text, and the rest is loose', (
   t.end()
 })
 
-void t.test('in byte mode a cut tail is told and left to the caller', (t) => {
+void t.test('in byte mode a truncated tail is reported and left to the caller', (t) => {
   const { framer, frames } = framerOf({ bytes: true })
   framer.write(Buffer.from('data: 1\n\nevent: e\ndata: {"a"'))
   framer.end()
@@ -100,7 +100,7 @@ void t.test('in byte mode a cut tail is told and left to the caller', (t) => {
   t.end()
 })
 
-void t.test('the end tells a whole tail from a cut one', (t) => {
+void t.test('the end distinguishes a complete tail from a truncated one', (t) => {
   const cases: [string, string[], boolean][] = [
     ['', [], false],
     ['data: {"a":1}\n\n', ['|{"a":1}|'], false],
@@ -124,7 +124,7 @@ void t.test('the end tells a whole tail from a cut one', (t) => {
   t.end()
 })
 
-void t.test('an error that is no event is one all the same, however it is laid out', (t) => {
+void t.test('an error body that is not an event is recognized in any layout', (t) => {
   const error = { error: { code: 503, message: 'data: over\n\n', status: 'UNAVAILABLE' } }
   const first = 'data: {"a":1}\n\n'
   for (const text of [JSON.stringify(error), JSON.stringify(error, null, 2)]) {
@@ -150,39 +150,35 @@ void t.test('an error that is no event is one all the same, however it is laid o
   t.end()
 })
 
-void t.test(
-  'a name that came before is known, and no frame is taken for one of it that is not',
-  (t) => {
-    const known = 'event: e\ndata: 1\n\n'.repeat(3)
-    for (const [rest, expected] of [
-      ['event: e\ndata: 2\n\n', ['e|2']],
-      ['event: e\ndata:  2\n\n', ['e| 2']],
-      ['event:e\ndata:2\n\n', ['e|2']],
-      ['event: e\r\ndata: 2\r\n\r\n', ['e|2']],
-      ['event: e\ndata: 2\r\n\n', ['e|2']],
-      ['event: e\ndata: 2\r3\n\n', ['e|2']],
-      ['event: e\ndata: 2\n\r\n', ['e|2']],
-      ['event: e\ndata: 2\ndata: 3\n\n', ['e|2\n3']],
-      ['event: e\ndata: 2\nevent: f\n\n', ['f|2']],
-      ['event: e\ndata: \n\n', []],
-      ['event: e\ndata: 2\n', ['e|2']],
-      ['event: e\nevent: e\ndata: 2\n\n', ['e|2']],
-      ['event: ee\ndata: 2\n\n', ['ee|2']],
-      ['data: 2\n\nevent: e\ndata: 3\n\n', ['|2', 'e|3']],
-      ['data: 2\nevent: e\ndata: 3\n\n', ['e|2\n3']],
-      ['event: f\ndata: 2\n\nevent: f\ndata: 3\n\nevent: f\ndata: 4\n\n', ['f|2', 'f|3', 'f|4']],
-    ] as [string, string[]][]) {
-      for (const bytes of [false, true]) {
-        const { framer, frames } = framerOf({ bytes })
-        framer.write(Buffer.from(known + rest))
-        framer.end()
-        const without = frames.map((frame) => frame.split('|').slice(0, 2).join('|'))
-        t.same(without, ['e|1', 'e|1', 'e|1', ...expected], JSON.stringify(rest))
-        const raw =
-          frames.map((frame) => frame.split('|')[2] ?? '').join('') + framer.takeUnframed()
-        t.equal(raw, bytes ? known + rest : '', 'no byte is lost')
-      }
+void t.test('a repeated event name is recognized, and similar names are not', (t) => {
+  const known = 'event: e\ndata: 1\n\n'.repeat(3)
+  for (const [rest, expected] of [
+    ['event: e\ndata: 2\n\n', ['e|2']],
+    ['event: e\ndata:  2\n\n', ['e| 2']],
+    ['event:e\ndata:2\n\n', ['e|2']],
+    ['event: e\r\ndata: 2\r\n\r\n', ['e|2']],
+    ['event: e\ndata: 2\r\n\n', ['e|2']],
+    ['event: e\ndata: 2\r3\n\n', ['e|2']],
+    ['event: e\ndata: 2\n\r\n', ['e|2']],
+    ['event: e\ndata: 2\ndata: 3\n\n', ['e|2\n3']],
+    ['event: e\ndata: 2\nevent: f\n\n', ['f|2']],
+    ['event: e\ndata: \n\n', []],
+    ['event: e\ndata: 2\n', ['e|2']],
+    ['event: e\nevent: e\ndata: 2\n\n', ['e|2']],
+    ['event: ee\ndata: 2\n\n', ['ee|2']],
+    ['data: 2\n\nevent: e\ndata: 3\n\n', ['|2', 'e|3']],
+    ['data: 2\nevent: e\ndata: 3\n\n', ['e|2\n3']],
+    ['event: f\ndata: 2\n\nevent: f\ndata: 3\n\nevent: f\ndata: 4\n\n', ['f|2', 'f|3', 'f|4']],
+  ] as [string, string[]][]) {
+    for (const bytes of [false, true]) {
+      const { framer, frames } = framerOf({ bytes })
+      framer.write(Buffer.from(known + rest))
+      framer.end()
+      const without = frames.map((frame) => frame.split('|').slice(0, 2).join('|'))
+      t.same(without, ['e|1', 'e|1', 'e|1', ...expected], JSON.stringify(rest))
+      const raw = frames.map((frame) => frame.split('|')[2] ?? '').join('') + framer.takeUnframed()
+      t.equal(raw, bytes ? known + rest : '', 'no byte is lost')
     }
-    t.end()
-  },
-)
+  }
+  t.end()
+})

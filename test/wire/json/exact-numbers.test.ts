@@ -1,11 +1,11 @@
 /**
- * Goal: an integer of any length, and a number of any size, comes out as it went in, and nothing else is different from plain JSON.
- * Method: texts there and back; texts without long integers against JSON.parse itself.
+ * Goal: integers of any length and numbers of any size are parsed and serialized unchanged; everything else
+ * is like in plain JSON. Method: round trips; texts without long integers compared with `JSON.parse`.
  */
 import t from 'tap'
 import { parseExact, stringifyExact } from '../../../src/wire/json/exact-numbers.js'
 
-void t.test('integers beyond 2^53 survive, wherever they stand', (t) => {
+void t.test('integers beyond 2^53 are unchanged at any position', (t) => {
   for (const text of [
     '{"id":9007199254740993}',
     '{"id":-9007199254740993,"list":[12345678901234567890,1]}',
@@ -17,7 +17,7 @@ void t.test('integers beyond 2^53 survive, wherever they stand', (t) => {
   t.end()
 })
 
-void t.test('a number beyond the range of a double is written as it was', (t) => {
+void t.test('a number beyond the range of a double is unchanged', (t) => {
   for (const text of [
     '{"a":1e400}',
     '{"a":-1E+400,"b":[2.5e309,1]}',
@@ -32,7 +32,7 @@ void t.test('a number beyond the range of a double is written as it was', (t) =>
   t.end()
 })
 
-void t.test('what a double holds is a number', (t) => {
+void t.test('a number within the precision of a double is a number', (t) => {
   for (const [text, value] of [
     ['9007199254740992', 2 ** 53],
     ['1234567890123456', 1234567890123456],
@@ -46,14 +46,14 @@ void t.test('what a double holds is a number', (t) => {
   t.end()
 })
 
-void t.test('keys, escapes and long strings are stepped over', (t) => {
+void t.test('digits in keys, escapes and long strings are ignored', (t) => {
   const long = 'x\\"1234567890123456789,'.repeat(100_000)
   const text = `{"s":"${long}","__proto__":9007199254740993}`
   t.equal(stringifyExact(parseExact(text)), text)
   t.end()
 })
 
-void t.test('what is no JSON is refused as JSON.parse refuses it', (t) => {
+void t.test('invalid JSON is refused like by JSON.parse', (t) => {
   for (const text of [
     '',
     '{',
@@ -69,7 +69,7 @@ void t.test('what is no JSON is refused as JSON.parse refuses it', (t) => {
   t.end()
 })
 
-void t.test('a long integer is found at every place', (t) => {
+void t.test('a long integer is found at every offset', (t) => {
   for (let before = 0; before < 40; before += 1) {
     const text = `{"a":"${'x'.repeat(before)}","id":9007199254740993,"b":123456789012345}`
     t.equal(stringifyExact(parseExact(text)), text, `behind ${before} characters`)

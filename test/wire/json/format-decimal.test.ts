@@ -1,11 +1,11 @@
 /**
- * Goal: numbers become text with three decimals at most, and the text is the number.
- * Method: the corners by hand, then random values against V8's own rounding.
+ * Goal: numbers are formatted with at most three decimals and rounded correctly.
+ * Method: edge cases, then random values compared with V8's rounding.
  */
 import t from 'tap'
 import { decimal } from '../../../src/wire/json/format-decimal.js'
 
-void t.test('corners', (t) => {
+void t.test('edge cases', (t) => {
   const cases: [number, string][] = [
     [0, '0'],
     [17, '17'],
@@ -24,7 +24,7 @@ void t.test('corners', (t) => {
   t.end()
 })
 
-void t.test('any duration', (t) => {
+void t.test('random durations', (t) => {
   for (let i = 0; i < 20_000; i++) {
     const value = Math.random() * 10 ** (i % 9)
     const text = decimal(value)

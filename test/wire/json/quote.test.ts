@@ -1,11 +1,11 @@
 /**
- * Goal: a text is written as JSON.stringify writes it.
+ * Goal: a text is quoted like by `JSON.stringify`.
  * Method: every character up to U+0FFF and half surrogate pairs, alone, between letters, at an end.
  */
 import t from 'tap'
 import { quote } from '../../../src/wire/json/quote.js'
 
-void t.test('the same as JSON.stringify', (t) => {
+void t.test('quoting equals JSON.stringify', (t) => {
   const wrong: string[] = []
   const characters = Array.from({ length: 0x1000 }, (_, code) => String.fromCharCode(code))
   for (const one of [...characters, '\ud800', '\udfff', '\u2028', '\uffff', '🙂', '']) {

@@ -1,6 +1,6 @@
 /**
- * Goal: splicing gives what editing the parsed object gives, and leaves every other byte alone.
- * Method: examples with exact bytes, then seeded objects with odd spacing and random edits.
+ * Goal: splicing equals editing the parsed object, and keeps all other bytes.
+ * Method: examples with exact bytes, then seeded objects with unusual spacing and random edits.
  */
 import t from 'tap'
 import { parseObject } from '../../../src/wire/json/parse-body.js'
@@ -15,7 +15,7 @@ function edited(text: string, edits: readonly Edit[]): string {
 const set = (key: string, json: string): Edit => ({ key, json })
 const remove = (key: string): Edit => ({ key, json: null })
 
-void t.test('edits change their member and nothing else', (t) => {
+void t.test('edits change only their member', (t) => {
   const text = ' { "a" : 12345678901234567890 ,\n "b":"\\u0041ü", "c":[ 1 ] } '
   const cases: [string, Edit[], string][] = [
     ['nothing', [], text],

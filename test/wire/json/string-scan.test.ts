@@ -1,6 +1,6 @@
 /**
- * Goal: the scan takes exactly the strings that `JSON.parse` takes, and knows how long each is once decoded.
- * Method: seeded strings of plain text, escapes and bytes that JSON does not have, at every alignment.
+ * Goal: the scan accepts exactly the strings that `JSON.parse` accepts, and counts their decoded bytes.
+ * Method: seeded strings of plain text, escapes and invalid bytes, at every alignment.
  */
 import t from 'tap'
 import { StringScan } from '../../../src/wire/json/scan/string-scan.js'
@@ -8,7 +8,7 @@ import { dice } from '../../helpers/seeded-random.js'
 
 const GOOD = [
   'a',
-  'plain words ',
+  'plain text ',
   'é',
   '船',
   '🚢',
@@ -31,7 +31,7 @@ function parsed(json: string): string | null {
   }
 }
 
-/** Scans the string at an offset in a larger buffer, so that every alignment of words comes up. */
+/** Scans the string at an offset in a larger buffer, so that every alignment of machine words occurs. */
 function scanned(
   json: string,
   offset: number,
@@ -42,13 +42,13 @@ function scanned(
   return { end: scan.end(0), savedBytes: scan.savedBytes, length: inside.length - 1 }
 }
 
-void t.test('takes what JSON.parse takes, and counts the bytes of what it says', (t) => {
+void t.test('accepts the strings that JSON.parse accepts, and counts their decoded bytes', (t) => {
   const chance = dice(20261122)
   const roll = (sides: number): number => Math.floor(chance() * sides)
   let refused = 0
   for (let round = 0; round < 4_000; round += 1) {
     let inside = ''
-    for (let piece = roll(40); piece >= 0; piece -= 1) {
+    for (let count = roll(40); count >= 0; count -= 1) {
       const pool = roll(60) === 0 ? BAD : [...GOOD, PAIR]
       inside += (pool[roll(pool.length)] ?? '').repeat(roll(3) === 0 ? 1 + roll(30) : 1)
     }
@@ -57,7 +57,7 @@ void t.test('takes what JSON.parse takes, and counts the bytes of what it says',
     const { end, savedBytes, length } = scanned(json, roll(8))
     if (text === null) {
       refused += 1
-      // A backslash before the quote makes the string end later, or never: then it is the body that is refused.
+      // A backslash before the quote makes the string end later or never, and the whole body is refused.
       if (end === length) t.fail(`takes ${JSON.stringify(json)}`)
       continue
     }
@@ -69,7 +69,7 @@ void t.test('takes what JSON.parse takes, and counts the bytes of what it says',
   t.end()
 })
 
-void t.test('finds no end where there is none', (t) => {
+void t.test('finds no end of an unterminated string', (t) => {
   for (const inside of ['', 'a', 'a'.repeat(100), '\\', '\\"', `${'a'.repeat(99)}\\`, '\\u00']) {
     t.equal(new StringScan(Buffer.from(inside)).end(0), -1, JSON.stringify(inside))
   }

@@ -1,6 +1,6 @@
 /**
- * Goal: a body with too much text is refused while it arrives, and none that is accepted when it is complete.
- * Method: bodies around the limit in chunks of several sizes, against what the scan of the whole body says.
+ * Goal: a body with too much text is refused while it arrives; a body that the full scan accepts is not.
+ * Method: bodies around the limit in chunks of several sizes, compared with the scan of the whole body.
  */
 import t from 'tap'
 import { GatewayError } from '../../../src/errors.js'
@@ -10,7 +10,7 @@ import { dice } from '../../helpers/seeded-random.js'
 
 const MOST = 200_000
 
-/** How many bytes had come when the body was refused; null if it was not. */
+/** The number of bytes that arrived before the body was refused; null if it was accepted. */
 function refusedAt(body: Buffer, chunkBytes: number): number | null {
   const text = new TextLimit(MOST)
   for (let at = 0; at < body.length; at += chunkBytes) {
@@ -34,7 +34,7 @@ function isAccepted(body: Buffer): boolean {
   }
 }
 
-void t.test('text beyond the limit is refused soon after the limit', (t) => {
+void t.test('text above the limit is refused soon after the limit', (t) => {
   for (const unit of ['я', '漢', '😀', `${'a'.repeat(98)}я`]) {
     const content = unit.repeat(Math.ceil(1_000_000 / Buffer.byteLength(unit)))
     const body = Buffer.from(JSON.stringify({ content }))
@@ -44,7 +44,7 @@ void t.test('text beyond the limit is refused soon after the limit', (t) => {
   t.end()
 })
 
-void t.test('inline data is no text, whatever is beside it', (t) => {
+void t.test('inline data does not count as text', (t) => {
   const data = 'A'.repeat(900_000)
   const text = '漢'.repeat(60_000)
   for (const content of [
@@ -61,7 +61,7 @@ void t.test('inline data is no text, whatever is beside it', (t) => {
   t.end()
 })
 
-void t.test('no body that would be accepted is refused early', (t) => {
+void t.test('a body that the full scan accepts is not refused early', (t) => {
   const random = dice(7)
   const below = (most: number): number => Math.floor(random() * most)
   for (let round = 0; round < 60; round += 1) {

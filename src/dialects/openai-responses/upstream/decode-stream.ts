@@ -33,7 +33,7 @@ import { endingOf } from './reply/map-stop-reason.js'
 export class EventDecoder implements StreamDecoder {
   private readonly sink: EventSink
   private readonly blocks: Blocks
-  /** The request asks for token probabilities. */
+  /** True if the request includes token probabilities. */
   private readonly withLogprobs: boolean
   private readonly items: Items
   private id = ''

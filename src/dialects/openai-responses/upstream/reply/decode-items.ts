@@ -33,7 +33,7 @@ export interface Fragment {
   /** The index of the part in its list; 0 for arguments. */
   readonly at: number
   readonly text: string
-  /** The tokens of a text, if the request asks for them. */
+  /** The tokens of a text, if the request includes token probabilities. */
   readonly tokens?: readonly TokenLogprob[]
 }
 
@@ -53,7 +53,7 @@ export class Items {
   /** The highest index so far; infinite after an item without an index. */
   private lastIndex = -1
 
-  /** `withLogprobs`: the request asks for token probabilities. */
+  /** `withLogprobs`: the request includes token probabilities. */
   constructor(blocks: Blocks, withLogprobs: boolean) {
     this.blocks = blocks
     this.writer = new SectionWriter(blocks)

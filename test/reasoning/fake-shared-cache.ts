@@ -1,8 +1,11 @@
-/** A shelf in memory that can be slow, absent or broken, and shows what it holds. */
+/** A shared cache in memory that can be slow or fail, and whose content tests can read. */
 import type { SharedCache, CachedValue } from '../../src/store/store.js'
 
-export class FakeShelf implements SharedCache {
-  /** `now`: answers at once. `later`: with a promise. `throws`, `rejects`: fails. `hangs`: never answers a put. */
+export class FakeSharedCache implements SharedCache {
+  /**
+   * `now`: returns values. `later`: returns promises. `throws`, `rejects`: fails. `hangs`: `put` never
+   * settles.
+   */
   mode: 'now' | 'later' | 'throws' | 'rejects' | 'hangs' = 'now'
   readonly items = new Map<string, CachedValue>()
   puts = 0
