@@ -1,30 +1,30 @@
 /**
- * Why and when an exchange must stop: the client left, a deadline passed, the server is going.
- * An `AbortController` with one listener costs 5.5 µs per request and this 0.1; the semantics are
- * the same, with one listener at a time, since one phase at a time owns the exchange.
+ * Cancels an exchange: the client left, a deadline passed, or the server shuts down. The semantics are those of
+ * `AbortController`, with one listener at a time, because one phase at a time owns the exchange; it costs 0.1 µs per request
+ * instead of 5.5 µs.
  */
 import type { GatewayError } from '../errors.js'
 
-/** Cancelled at most once, for the first reason; tells the one listener of the moment. */
+/** Cancels at most once, for the first reason, and calls the current listener. */
 export class Cancellation {
-  /** Why the exchange was cancelled; null while it is not. */
+  /** The reason of the cancellation; null before it. */
   reason: GatewayError | null = null
   private listener: ((reason: GatewayError) => void) | null = null
 
-  /** Only the first reason counts. */
+  /** Later reasons are ignored. */
   cancel(reason: GatewayError): void {
     if (this.reason !== null) return
     this.reason = reason
     this.listener?.(reason)
   }
 
-  /** Replaces the listener; calls it at once where the exchange is cancelled already. */
+  /** Replaces the listener; calls it at once if the exchange is cancelled already. */
   onCancel(listener: ((reason: GatewayError) => void) | null): void {
     this.listener = listener
     if (this.reason !== null) listener?.(this.reason)
   }
 
-  /** Throws the reason where there is one. */
+  /** Throws the reason if the exchange is cancelled. */
   check(): void {
     if (this.reason !== null) throw this.reason
   }

@@ -12,18 +12,18 @@ import type { Generation } from './generation/generation.js'
 import type { RequestTrace } from './observe/trace-context.js'
 import { NOT_LISTED, type InFlightItem } from './in-flight/in-flight-list.js'
 
-/** What sending a request and recording it takes: an exchange with a client, or a shadow request, which has none. */
+/** The context of sending and recording a request: an exchange with a client, or a shadow request, which has none. */
 export interface RequestContext {
   readonly id: string
   readonly generation: Generation
   readonly cancellation: Cancellation
   /** Monotonic, in ms. */
   readonly startedMs: number
-  /** The trace that it belongs to; null if it has none. */
+  /** The trace of the request; null if it has none. */
   readonly trace: RequestTrace | null
 }
 
-/** What an exchange is made of. */
+/** The parts of an exchange. */
 export interface ExchangeParts {
   readonly id: string
   readonly req: HttpRequest
@@ -31,9 +31,9 @@ export interface ExchangeParts {
   readonly generation: Generation
   /** Monotonic, in ms. */
   readonly startedMs: number
-  /** The account that it runs as and the path that it asks for, if another part of the process has authenticated it. */
+  /** The account and the requested path, if another part of the process has authenticated the request. */
   readonly as?: { readonly identity: Identity; readonly path: string } | null
-  /** The connection of a request for a WebSocket. */
+  /** The connection of a WebSocket request. */
   readonly upgrade?: Upgrade | null
 }
 
@@ -52,15 +52,15 @@ export class Exchange implements InFlightItem, RequestContext {
   /** Without the query. */
   readonly path: string
   readonly upgrade: Upgrade | null
-  /** Set if another part of the process has authenticated the request; null: its key decides. */
+  /** Set if another part of the process has authenticated the request; null: its key authenticates it. */
   readonly runsAs: Identity | null
-  /** The digest of its key, once known: revoking the key cancels the exchange. */
+  /** The digest of its key after authentication: revoking the key cancels the exchange. */
   keyDigest: string | null = null
-  /** The reservation of its limits while it runs: the limiter renews it. */
+  /** The reservation of its limits, which the limiter renews while the request runs. */
   limitReservation: LimitReservation | null = null
-  /** The trace that it belongs to; null if it has none. */
+  /** The trace of the request; null if it has none. */
   trace: RequestTrace | null = null
-  /** The reply was ended with an error: that its connection closes does not mean that the client left. */
+  /** The reply was ended with an error, so that the close of its connection does not count as a disconnect. */
   endedWithError = false
 
   constructor({ id, req, res, generation, startedMs, as = null, upgrade = null }: ExchangeParts) {
@@ -77,7 +77,7 @@ export class Exchange implements InFlightItem, RequestContext {
     res.once(REFUSED, (error: GatewayError) => this.cancellation.cancel(error))
   }
 
-  /** A client may leave in any phase (another gateway once held 24,000 zombie streams). */
+  /** A client may leave in any phase (another gateway accumulated 24,000 streams without clients). */
   private closed(): void {
     if (this.endedWithError || hasLeft(this.res)) return
     this.cancellation.cancel(new GatewayError('client_gone', 'The client closed the connection.'))

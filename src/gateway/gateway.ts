@@ -1,6 +1,6 @@
 /**
- * The data plane of one process: takes requests, holds the generation in force, ends exchanges on
- * shutdown. Knows no listener; `http/server.ts` has one.
+ * The data plane of one process: accepts requests, holds the current generation, and ends exchanges on shutdown. The
+ * listener is in `http/server.ts`.
  */
 import { getHeapStatistics } from 'node:v8'
 import type { Identity } from '../accounts/account.js'
@@ -26,28 +26,28 @@ import { serve, type Services } from './pipeline.js'
 import { Shadows } from './shadows/shadows.js'
 import { generationProblem } from './generation/validate-generation.js'
 
-/** Requests and whole replies may hold half of the heap, copies included; the rest is for work on them. */
+/** Requests and whole replies with their copies may use half of the heap; the rest is for processing them. */
 const BODY_SHARE_OF_HEAP = 0.5
 
-/** What a gateway is given; it makes the other services. */
+/** The services that a gateway gets; it creates the others. */
 export type GatewayParts = Omit<
   Services,
   'canaries' | 'deadlines' | 'drainSlots' | 'bodies' | 'overload' | 'recent' | 'shadows' | 'ended'
 >
 
-/** Serves requests with the generation in force, until it is drained. */
+/** Serves requests with the current generation until it is closed. */
 export class Gateway {
   private readonly services: Services
   private readonly discovery: Discovery
   private readonly monitor: OverloadMonitor
   private readonly inFlight = new InFlightList<Exchange>()
   private current: Generation
-  /** Set while somebody waits for the last exchange. */
+  /** Set while `close` waits for the last exchange. */
   private onIdle: (() => void) | null = null
   /** Generations retire in order: an older one may share pools with those after it. */
   private retired: Promise<void> = Promise.resolve()
 
-  /** `report` gets what this process has counted of canaries. */
+  /** `report` gets the canary counts of this process. */
   constructor(parts: GatewayParts, snapshot: Snapshot, report: (report: CanaryReport) => void) {
     this.monitor = new OverloadMonitor({
       settings: () => this.current.snapshot.config.server.overload,
@@ -100,17 +100,17 @@ export class Gateway {
     return this.services.recent.all()
   }
 
-  /** What the process refuses requests by. */
+  /** The overload control of the process. */
   get overload(): Pick<Overload, 'state' | 'closesConnections'> {
     return this.monitor.overload
   }
 
-  /** Takes one request that has passed the front door. */
+  /** Serves a request that passed the checks of the listener. */
   handle(req: HttpRequest, res: HttpResponse, upgrade: Upgrade | null = null): void {
     this.run(req, res, null, upgrade)
   }
 
-  /** Takes one request to the path as an account, whose session somebody else has checked. */
+  /** Serves a request to `path` as an account whose session the caller has checked. */
   handleAs(req: HttpRequest, res: HttpResponse, identity: Identity, path: string): void {
     this.run(req, res, { identity, path })
   }
@@ -137,12 +137,12 @@ export class Gateway {
     if (this.inFlight.size === 0) this.onIdle?.()
   }
 
-  /** Why a generation cannot be built, or null; the one in force stays. */
+  /** The reason why a generation cannot be built, or null. Does not change the current one. */
   tryOut(snapshot: Snapshot): Promise<string | null> {
     return generationProblem(snapshot, this.services.metrics, this.current)
   }
 
-  /** New requests get the new generation; running ones keep theirs. */
+  /** Makes the generation current. Running requests keep theirs. */
   adopt(snapshot: Snapshot): void {
     const previous = this.current
     this.current = new Generation(snapshot, this.services.metrics, previous)
@@ -153,12 +153,12 @@ export class Gateway {
     this.retired = this.retired.then(() => previous.supersede(successor))
   }
 
-  /** Takes the targets of the order out of use, from the next request on, while its generation is in force. */
+  /** Stops using the targets of the order from the next request on, if its generation is current. */
   abortCanaries({ generation, aborted }: CanaryOrder): void {
     if (generation === this.generation) this.current.abort(aborted)
   }
 
-  /** Ends what still runs with an error that says so; streams get their error event. */
+  /** Ends all running requests with the error `draining`; streams get it as their error event. */
   endAll(): void {
     const reason = new GatewayError('draining', 'The gateway is shutting down; please try again.', {
       retryAfterSeconds: 1,
@@ -166,7 +166,7 @@ export class Gateway {
     this.inFlight.each((x) => x.cancellation.cancel(reason))
   }
 
-  /** Cancels shadow requests and lets none begin; resolves when the ledger has their entries. */
+  /** Cancels shadow requests and starts no more; resolves when the ledger has their entries. */
   endShadows(): Promise<void> {
     return this.services.shadows.close()
   }
@@ -186,8 +186,8 @@ export class Gateway {
   }
 
   /**
-   * Lets go of every upstream connection and timer; resolves when every exchange is over, those without
-   * a client too, and its row is written.
+   * Closes every upstream connection and timer; resolves when every exchange has ended, shadow requests included, and
+   * their ledger entries are written.
    */
   async close(): Promise<void> {
     await this.endShadows()
@@ -202,7 +202,7 @@ export class Gateway {
   }
 }
 
-/** A circuit breaker of this process has changed. */
+/** Logs and notifies a change of a circuit breaker. */
 function reportBreaker(
   upstream: string,
   state: BreakerState,

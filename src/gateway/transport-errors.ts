@@ -1,35 +1,35 @@
 /**
- * What a failing connection means to the client. The one place that reads a transport's error codes.
+ * Maps failed connections and time-outs to the client's errors. The only module that reads error codes of the transport.
  */
 import { GatewayError, type WireError } from '../errors.js'
 
-/** What a client learns of a failure that nobody foresaw; the log has the rest. */
+/** The client's error for an unexpected failure; the log has its details. */
 export const UNEXPECTED_FAILURE: Readonly<WireError> = {
   kind: 'bug',
-  message: 'The gateway failed; tell its operator the request id.',
+  message: 'The gateway failed unexpectedly; report the request id to its operator.',
 }
 
-/** What a client learns of something thrown: that there is no room for the reply, or nothing. */
+/** The client's error for a thrown value: `overloaded` if there is no memory for the reply, else without details. */
 export function wireErrorOf(thrown: unknown): WireError {
   return thrown instanceof GatewayError && thrown.kind === 'overloaded'
     ? thrown.wire
     : UNEXPECTED_FAILURE
 }
 
-/** Why an answer that is read on without its client is given up. */
+/** The reason for not reading the rest of a reply whose client has left. */
 export const CLIENT_LEFT: Readonly<WireError> = {
   kind: 'client_gone',
   message: 'The client closed the connection.',
 }
 
-/** Every connection to the upstream was in use for as long as a connection may take. */
+/** No connection to the upstream became free within `connect_ms`. */
 export const NO_FREE_CONNECTION: Readonly<WireError> = {
   kind: 'overloaded',
   message: 'All connections of the gateway to the upstream are in use; try again.',
   retryAfterSeconds: 1,
 }
 
-/** The reply took longer than it may because its client did not read. */
+/** The reply exceeded `total_ms` because its client did not read. */
 export const CLIENT_STALLED: Readonly<WireError> = {
   kind: 'client_stalled',
   message: 'The client read its reply too slowly.',
@@ -41,30 +41,30 @@ export const REPLY_TOO_LARGE: Readonly<WireError> = {
   message: "The upstream's reply is too large.",
 }
 
-/** What the upstream did, by the timeout that has passed. */
+/** The predicate of the error message for each time-out. */
 export const TIMEOUT_TEXTS = {
   connect: 'did not accept a connection in time',
-  'first byte': 'did not begin to answer in time',
-  idle: 'fell silent',
+  'first byte': 'did not begin to reply in time',
+  idle: 'sent nothing for too long',
   total: 'took too long',
 } as const
 
-/** A time-out, by what the upstream did. */
+/** The error of a time-out; `what` is the predicate of the message. */
 export function timeoutError(what: string): WireError {
   return { kind: 'upstream_timeout', message: `The upstream ${what}.` }
 }
 
-/** How far the exchange had come when its connection failed. */
+/** The progress of an exchange when its connection failed. */
 type Progress = 'connecting' | 'sent' | 'in reply'
 
-/** Never names a host; the cause is for the log. */
+/** The client's error for a failed connection. Contains no host name; `cause` is for the log. */
 export function transportError(cause: unknown, progress: Progress): WireError {
   const code = codeOf(cause)
   if (progress === 'connecting') return notConnected(code)
   if (isMalformed(cause, code, progress)) {
     return {
       kind: 'upstream_malformed',
-      message: 'The upstream’s answer is not valid HTTP.',
+      message: "The upstream's reply is not valid HTTP.",
       upstreamCode: code,
     }
   }
@@ -72,11 +72,11 @@ export function transportError(cause: unknown, progress: Progress): WireError {
     const message = 'The upstream closed the connection before its reply was complete.'
     return { kind: 'upstream_truncated', message, upstreamCode: code }
   }
-  const message = 'The upstream closed the connection without an answer.'
+  const message = 'The upstream closed the connection without a reply.'
   return { kind: 'upstream_failed', message, upstreamCode: code }
 }
 
-/** Codes of the system when the gateway itself is out of file descriptors, ports or memory. */
+/** System error codes for a lack of file descriptors, ports or memory in the gateway itself. */
 const EXHAUSTED = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM', 'EAGAIN'])
 
 function notConnected(code: string): WireError {
@@ -97,8 +97,8 @@ function notConnected(code: string): WireError {
 }
 
 /**
- * A reply that is not HTTP. A body shorter than its length, or than its chunks, is a reply that was cut; two different
- * lengths in a head have undici's code for the former.
+ * Whether the reply is not valid HTTP. A body that is shorter than its length, or than its chunks, is truncated instead;
+ * undici uses its code for that also for two different lengths in a head.
  */
 function isMalformed(cause: unknown, code: string, progress: Progress): boolean {
   if (code === 'UND_ERR_HEADERS_OVERFLOW') return true
@@ -111,7 +111,7 @@ function messageOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : ''
 }
 
-/** The code of the error; its class where it has none, as undici's parser errors. */
+/** The code of the error; the name of its class if it has none, as for undici's parser errors. */
 function codeOf(cause: unknown): string {
   if (!(cause instanceof Error)) return ''
   return 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name

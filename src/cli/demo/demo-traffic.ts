@@ -46,7 +46,7 @@ type Failure = Pick<UsageRow, 'status' | 'outcome' | 'errorMessage' | 'upstreamS
 const FAILURES: readonly Failure[] = [
   failure(429, 'upstream_busy', 'The upstream is limiting requests.', 429),
   failure(502, 'upstream_failed', 'The upstream failed with status 500.', 500),
-  failure(504, 'upstream_timeout', 'The upstream did not begin to answer in time.', null),
+  failure(504, 'upstream_timeout', 'The upstream did not begin to reply in time.', null),
   failure(429, 'rate_limited', 'The limit of 60 requests a minute for this key is reached.', null),
   failure(400, 'malformed_request', 'messages[0].content: must be a string or a list.', null),
   failure(502, 'upstream_denied', 'The upstream refused the gateway’s own credentials.', 401),

@@ -7,7 +7,7 @@ import type { ReplyResult } from '../streams/translated-stream.js'
 /** Why an attempt was made. */
 export type Occasion =
   | 'first'
-  /** The same target again after a failure. */
+  /** The same target, after a failure. */
   | 'retry'
   /** The next target after a failure. */
   | 'fallback'
@@ -15,13 +15,13 @@ export type Occasion =
   | 'hedge'
   /** The rest of a reply that the upstream paused. */
   | 'rest'
-  /** The request again, without the reasoning of earlier turns. */
+  /** The same target, without the reasoning of earlier turns. */
   | 'amended'
 
 /** Filled in by the attempt while it runs. Durations are in ms; null is "not reached". */
 export class AttemptResult {
   readonly candidate: Candidate
-  /** The fields of the request that this upstream was not sent. */
+  /** The fields of the request that were left out for this upstream. */
   readonly losses: readonly string[]
   /** The request went out on a connection. */
   wasSent = false
@@ -37,23 +37,23 @@ export class AttemptResult {
   status: number | null = null
   /** The upstream's own id of the request. */
   requestId: string | null = null
-  /** Null if the reply has no content to judge, and if a later attempt continues it. */
+  /** Null until the reply has content, and if a later attempt continues the reply. */
   replyResult: ReplyResult | null = null
   /** Null while it runs. */
   outcome: Outcome | 'cancelled' | null = null
-  /** The upstream's counts hold although its reply was not read to the end. */
+  /** The upstream's counts are final although its reply was not read to the end. */
   countsAreFinal = false
-  /** Output tokens when the client left, if the reply was read on; else null. */
+  /** Output tokens at the time when the client left, if the rest of the reply was read; else null. */
   outputWhenLeft: number | null = null
   /** The connection has taken the whole request. */
   hasAll = false
   /** The connection had served another request before. */
   isReused = false
-  /** The upstream answers in a stream that goes on to the client. */
+  /** The upstream replies with a stream that is passed to the client. */
   isStreamed = false
   /** Keeps the bytes of the reply if the trace is to hold them. */
   captured: { take(chunk: Buffer): void } | null = null
-  /** Why it was made, and after which failure. */
+  /** The reason for the attempt, and the failure before it. */
   readonly occasion: Occasion
   readonly after: ErrorKind | null
 
@@ -70,15 +70,15 @@ export class AttemptResult {
   }
 }
 
-/** What sending a request came to. */
+/** The result of sending a request. */
 export interface SendResult {
   /** In the order in which they began. */
   readonly attempts: readonly AttemptResult[]
   /** The one whose reply the client gets, else the last one; null if there is none. */
   readonly final: AttemptResult | null
-  /** The upstream of a hedge that the spending, or a limit of the client, did not allow; null if there was none. */
+  /** The upstream of a hedge that the hedge budget, or a limit of the client, did not allow; null if there was none. */
   readonly hedgeDenied: string | null
-  /** The fields that the upstream prepared for last was not, or would not be, sent. */
+  /** The fields that were left out, or would be, for the last prepared upstream. */
   readonly losses: readonly string[]
   /** Time spent on translating the request and the reply. */
   readonly translateMs: number
@@ -86,11 +86,11 @@ export interface SendResult {
   readonly fetchMs: number
   /** Time spent on waiting before retries. */
   readonly backOffMs: number
-  /** Reasoning state on its way to the store: the end of the reply waits for it. */
+  /** Resolves when reasoning state and stored replies are written: the end of the reply waits for it. */
   readonly holding: Promise<void> | null
-  /** The upstream's reply is read on without the client, until this resolves; null if it is not. */
+  /** Resolves when the rest of a reply without a client has been read; null if there is none. */
   readonly drained: Promise<void> | null
-  /** What a codec threw, for the log. */
+  /** The exception that a codec threw, for the log. */
   readonly failure: unknown
 }
 

@@ -1,10 +1,10 @@
 /**
- * The candidates of a request as its attempts use them up: in order, without those whose circuit breaker is open. A
- * breaker never fails a request by itself: if all are open, the one that is tested soonest is used.
+ * The remaining candidates of a request: in order, without those whose circuit breaker is open. Breakers alone never fail
+ * a request: if all are open, the request goes to the candidate whose breaker is tested soonest.
  */
 import type { Breaker } from './health/breaker.js'
 
-/** The candidates that are left. */
+/** The candidates that were not used yet. */
 export class CandidateQueue<Candidate> {
   private left: Candidate[]
   private readonly breakerOf: (candidate: Candidate) => Breaker
@@ -16,8 +16,8 @@ export class CandidateQueue<Candidate> {
   }
 
   /**
-   * Takes the next candidate; null when no further one should be tried. A closed breaker in its slow start that
-   * refuses puts its candidate behind the others. The first call always yields one if there are any.
+   * Takes the next candidate; null if no further one should be tried. A candidate whose breaker is closed but refuses in
+   * its slow start comes after the others. The first call returns a candidate if there are any.
    */
   take(): Candidate | null {
     const allowed =
@@ -30,12 +30,12 @@ export class CandidateQueue<Candidate> {
     return allowed
   }
 
-  /** Takes a candidate out of its turn. */
+  /** Removes a candidate, which a hedge uses. */
   remove(candidate: Candidate): void {
     this.left = this.left.filter((each) => each !== candidate)
   }
 
-  /** Whether `take` would have a candidate whose breaker is not open. */
+  /** Whether a candidate is left whose breaker is not open. */
   get hasMore(): boolean {
     return this.left.some((candidate) => this.breakerOf(candidate).state !== 'open')
   }

@@ -1,6 +1,6 @@
 /**
- * The attempts of a request on one candidate: which credential they use, whether another one may follow, and what the
- * circuit breaker and the latency of the upstream are told of them.
+ * The attempts of a request on one candidate: chooses the credential, decides whether a retry may follow, and reports
+ * each attempt to the circuit breaker and the latency average of the upstream.
  */
 import type { RetryConfig } from '../../config/routes/route.js'
 import { isProvidersFault, type WireError } from '../../errors.js'
@@ -11,18 +11,18 @@ import type { Clock } from './health/clock.js'
 import type { AttemptResult } from './attempt-result.js'
 import type { UpstreamState } from './health/upstream-state.js'
 
-/** Where a turn leads, and what is withRestoredReasoning of its upstream. */
+/** The candidate of a turn, and the state of its upstream. */
 export interface CandidateTurnOptions {
   readonly candidate: Candidate
   readonly state: UpstreamState
   readonly clock: Clock
-  /** The choice of a credential is stable for it; null: for nothing. */
+  /** Requests with the same key prefer the same credential; null: no preference. */
   readonly stickyKey: string | null
-  /** The turn that this one is a hedge of: another credential is preferred. */
+  /** The turn that this one hedges: another credential is preferred. */
   readonly beside?: CandidateTurn | null
 }
 
-/** One candidate's turn. */
+/** The turn of one candidate. */
 export class CandidateTurn {
   readonly candidate: Candidate
   /** The index of the credential to use. */
@@ -30,13 +30,13 @@ export class CandidateTurn {
   private readonly options: CandidateTurnOptions
   private readonly tried = new Set<number>()
   private tries = 0
-  /** Of the attempt that is prepared or runs; null between two attempts. */
+  /** The breaker's record of the attempt that is prepared or runs; null between two attempts. */
   private pass: BreakerPass | null
   private ended: ((nowMs: number, hasContent: boolean) => void) | null = null
 
   /**
-   * Takes the test of a half-open breaker at once, since an attempt may be prepared for a while; `abandoned` gives it back
-   * if nothing is sent.
+   * Takes the test of a half-open breaker at once, since preparing an attempt may take a while; `abandoned` returns it if
+   * nothing is sent.
    */
   constructor(options: CandidateTurnOptions) {
     const { candidate, state, stickyKey, beside = null } = options
@@ -59,7 +59,7 @@ export class CandidateTurn {
     this.tries += 1
   }
 
-  /** The first content came. */
+  /** The first content arrived. */
   succeeded(): void {
     this.pass?.succeeded()
     this.pass = null
@@ -97,7 +97,7 @@ export class CandidateTurn {
     return true
   }
 
-  /** How long to wait before a retry on the same target, in ms; null if there should be none. */
+  /** The wait before a retry on the same target, in ms; null if no retry follows. */
   retryInMs({ attempts, maxWaitMs }: RetryConfig, error: WireError): number | null {
     if (this.tries >= attempts) return null
     const { random } = this.options.clock
@@ -105,12 +105,12 @@ export class CandidateTurn {
     return backOffMs({ retry: this.tries, retryAfterMs, maxWaitMs, random: random() })
   }
 
-  /** Takes a retry of the upstream's budget, if there is one and its breaker lets requests through. */
+  /** Takes a retry of the upstream's retry budget, if one is left and the breaker allows requests. */
   mayRetry({ budget }: RetryConfig): boolean {
     return this.isAllowed && this.options.state.retries.tryRetry(budget)
   }
 
-  /** Whether the breaker lets another attempt through: retries do not test an upstream that is failing. */
+  /** Whether the breaker allows another attempt: retries do not test an upstream that is failing. */
   get isAllowed(): boolean {
     const { breaker } = this.options.state
     return breaker.state === 'closed' || breaker.allows()

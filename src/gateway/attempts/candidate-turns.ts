@@ -1,4 +1,4 @@
-/** The turns of the candidates of one request, in order. */
+/** Creates the turns of the candidates of one request, in order. */
 import type { Candidate } from '../phases/choose.js'
 import { CandidateQueue } from './candidate-queue.js'
 import type { UpstreamState } from './health/upstream-state.js'
@@ -6,7 +6,7 @@ import type { Hedging } from './hedge/hedging.js'
 import { CandidateTurn } from './candidate-turn.js'
 import type { SendOptions } from './send-options.js'
 
-/** Makes each candidate's turn when its turn comes. */
+/** Creates each turn when the loop reaches its candidate. */
 export class CandidateTurns {
   private readonly queue: CandidateQueue<Candidate>
   private readonly states: SendOptions['states']
@@ -28,7 +28,7 @@ export class CandidateTurns {
     return candidate === null ? null : this.turnOn(candidate, null)
   }
 
-  /** A hedge of the attempts of `late`; null if its spending does not allow one. */
+  /** A hedge beside the attempts of `late`; null if the route's hedge budget does not allow one. */
   beside(late: CandidateTurn, hedging: Hedging): CandidateTurn | null {
     const target = hedging.target(late.candidate)
     if (target === null) return null

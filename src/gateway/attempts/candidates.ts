@@ -1,7 +1,7 @@
 /**
- * The candidate loop: sends a request to the upstreams that may serve it, in order, until one has something to give the
- * client. The only place that starts an attempt. A 200 counts for nothing until its first content, so an upstream that
- * answers 200 and dies is an ordinary failed attempt, and the client still gets a real status.
+ * The candidate loop: sends a request to the upstreams that may serve it, in order, until one begins a reply. The only
+ * module that starts attempts. A reply begins with its first content, not with its status: an upstream that replies 200 and
+ * then fails is an ordinary failed attempt, and the client still gets a real status.
  */
 import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
@@ -20,18 +20,18 @@ import { stepAfter, type Step } from './retry/next-step.js'
 import type { SendOptions } from './send-options.js'
 import type { SendProgress } from './send-progress.js'
 
-/** An attempt, and the turn of its candidate that it belongs to. */
+/** A running attempt and the turn that it belongs to. */
 interface Running {
   readonly attempt: Attempt
   readonly turn: CandidateTurn
 }
 
-/** How long the head of a stream is held for its first content; then proxies want to see a status. */
+/** Maximum time for which the head of a stream is held for its first content; then proxies need a status. */
 const HEAD_HOLD_MS = 1000
-/** The same if another attempt could follow, which is possible only before the head. Proxies wait for 60 s. */
+/** The same if another attempt could follow, which is possible only before the head. Proxies wait 60 s. */
 const LONG_HEAD_HOLD_MS = 30_000
 
-/** One request on its way to its upstreams and back. */
+/** The candidate loop of one request. */
 export class Candidates implements AttemptOwner {
   readonly exchange: RequestContext
   readonly held: Holding
@@ -39,9 +39,9 @@ export class Candidates implements AttemptOwner {
   readonly drainSlots: DrainSlots
   readonly timeoutMs: number
   readonly headHoldMs: number
-  /** What it has come to so far. */
+  /** The attempts so far and their results. */
   readonly sent: SendProgress
-  /** Resolves when there is something to give the client; rejects with `GatewayError`. */
+  /** Resolves when the reply to the client can begin; rejects with `GatewayError`. */
   readonly reply: Promise<StartedReply>
   private readonly sending: SendOptions
   private readonly turns: CandidateTurns
@@ -71,21 +71,21 @@ export class Candidates implements AttemptOwner {
     })
   }
 
-  /** Begins with the first candidate. */
+  /** Starts with the first candidate. */
   start(): void {
     this.next('first')
   }
 
-  /** Goes on with the next candidate that its breaker allows; ends if there is none. */
+  /** Tries the next candidate that its breaker allows; ends the loop if there is none. */
   private next(occasion: Occasion): void {
     const turn = this.turns.next()
     if (turn === null) this.end(this.lastError)
     else this.attempt(turn, occasion)
   }
 
-  /** Sends an attempt as far as its limits allow one more. */
+  /** Makes an attempt if the limits of the request allow one more. */
   private attempt(turn: CandidateTurn, occasion: Occasion): void {
-    // What was reserved at admission covers the first attempt.
+    // The reservation of the admission covers the first attempt.
     const { reservation } = this.sending
     if (occasion === 'first' || reservation === null) return this.prepare(turn, occasion)
     const isCovered = reservation.cover(turn.candidate, this.sent.attempts)
@@ -98,7 +98,7 @@ export class Candidates implements AttemptOwner {
       .catch((cause: unknown) => this.unprepared(turn, cause))
   }
 
-  /** The limits do not allow another attempt that may be billed: the client gets what the earlier ones came to. */
+  /** The limits do not allow another attempt that may be billed: the client gets the error of the earlier ones. */
   private unaffordable(turn: CandidateTurn, occasion: Occasion): void {
     turn.abandoned()
     if (occasion === 'hedge') this.sending.hedging?.deny(turn.candidate)
@@ -120,7 +120,7 @@ export class Candidates implements AttemptOwner {
     }
   }
 
-  /** A candidate that cannot take the request is passed over, unless it is the first. */
+  /** Skips a candidate that cannot take the request, unless it is the first one. */
   private unprepared(turn: CandidateTurn, cause: unknown): void {
     turn.abandoned()
     // A hedge that cannot be sent changes nothing.
@@ -136,7 +136,7 @@ export class Candidates implements AttemptOwner {
     occasion: Occasion,
     parts = NO_PARTS,
   ): void {
-    // Its preparation took so long that another attempt won, or the client left.
+    // While the hedge was prepared, another attempt won or the client left.
     if (occasion === 'hedge' && this.isSettled) return turn.abandoned()
     const { hedging, preparation } = this.sending
     const after = this.lastError?.kind ?? null
@@ -159,7 +159,7 @@ export class Candidates implements AttemptOwner {
     for (const { attempt } of [...running]) attempt.cancel(reason)
   }
 
-  /** The first content is late: a second attempt, beside the one that runs. */
+  /** The first content is late: starts a second attempt beside the running one. */
   private hedge(): void {
     const [late] = this.running
     if (late === undefined || this.isSettled) return
@@ -176,14 +176,14 @@ export class Candidates implements AttemptOwner {
     this.resolve(reply)
   }
 
-  /** A short stream ends before it is known to have begun. */
+  /** Called before `begun` for a stream that ends with its first content. */
   ending(made: StartedAttempt): Promise<void> | null {
     const own = this.running.find(({ attempt }) => attempt === made) ?? this.running[0]
     if (own !== undefined && !this.isSettled) this.win(own)
     return this.sending.ending()
   }
 
-  /** The client gets the reply of this attempt; another one is cancelled. */
+  /** The client gets the reply of this attempt; the other one is cancelled. */
   private win(own: Running): void {
     this.stopTimers()
     this.isSettled = true
@@ -211,7 +211,7 @@ export class Candidates implements AttemptOwner {
     else this.react(own.turn, made, error)
   }
 
-  /** Takes the attempt from those that run; null if it is none of them. */
+  /** Removes the attempt from the running ones; null if it is not among them. */
   private ended(made: StartedAttempt): Running | null {
     const own = this.running.find(({ attempt }) => attempt === made) ?? null
     this.running = this.running.filter((each) => each !== own)
@@ -247,7 +247,7 @@ export class Candidates implements AttemptOwner {
     this.timer = setTimeout(() => {
       this.timer = null
       this.sent.backOffMs += performance.now() - beganMs
-      // Other requests may have failed meanwhile.
+      // Failures of other requests may have opened the breaker meanwhile.
       if (turn.isAllowed) this.attempt(turn, 'retry')
       else this.next('fallback')
     }, waitMs)

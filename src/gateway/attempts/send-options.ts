@@ -1,4 +1,4 @@
-/** What the candidate loop sends an admitted request with. */
+/** The inputs of the candidate loop. */
 import type { Holding } from '../bodies/body-budget.js'
 import type { RequestContext } from '../exchange.js'
 import type { Candidate, Handling } from '../phases/choose.js'
@@ -10,17 +10,17 @@ import type { Hedging } from './hedge/hedging.js'
 import type { Preparation } from './request/prepare-request.js'
 import type { SendProgress } from './send-progress.js'
 
-/** An admitted request. */
+/** An admitted request, and the services that sending it uses. */
 export interface SendOptions {
   readonly exchange: RequestContext
-  /** The memory that its bodies take. */
+  /** Counts the memory of its bodies. */
   readonly held: Holding
   readonly deadlines: Deadlines
   readonly drainSlots: DrainSlots
   /** In the order in which they are tried. */
   readonly candidates: readonly Candidate[]
   readonly handling: Handling
-  /** What is withRestoredReasoning of the upstreams. */
+  /** The state of the upstreams between requests. */
   readonly states: Pick<UpstreamStates, 'of' | 'clock'>
   readonly preparation: Preparation
   /** Null if the route does not hedge. */
@@ -28,9 +28,9 @@ export interface SendOptions {
   /** Null if no limit on tokens or money applies. */
   readonly reservation: Reservation | null
   readonly sent: SendProgress
-  /** How long the client waits for the whole reply, in ms from its request; infinite if it does not say. */
+  /** The client's deadline for the whole reply, in ms from its request; infinite if it sent none. */
   readonly timeoutMs: number
-  /** A second execution does no harm. */
+  /** The request may be executed twice. */
   readonly isRepeatable: boolean
   /** Called before the client gets the end of a stream; see `ReplyOwner`. */
   readonly ending: () => Promise<void> | null

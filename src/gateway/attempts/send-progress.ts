@@ -1,4 +1,4 @@
-/** What sending a request has come to so far, for the ledger entry, the metrics and the log line. */
+/** The result of sending a request so far, for the ledger entry, the metrics and the log line. */
 import type { Hedging } from './hedge/hedging.js'
 import type { Preparation } from './request/prepare-request.js'
 import type { AttemptResult, SendResult } from './attempt-result.js'
@@ -51,12 +51,12 @@ export class SendProgress implements SendResult {
     this.winner = result
   }
 
-  /** Part of a reply was translated, in so many ms. */
+  /** Adds the time of one step of translating the reply. */
   translated(ms: number): void {
     this.replyMs += ms
   }
 
-  /** The end of the reply waits for `kept`; of several replies to one request each has its own. */
+  /** Makes the end of the reply wait for `kept` too; each of several replies to one request adds its own promise. */
   hold(kept: Promise<void>): void {
     const { holding } = this
     this.holding = holding === null ? kept : Promise.all([holding, kept]).then(() => undefined)

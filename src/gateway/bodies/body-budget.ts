@@ -1,6 +1,6 @@
 /**
- * Memory that requests and whole replies hold in this process, and the share of each account in it.
- * Counts what is really held: raw bytes, the text decoded from them, the parsed copy and the encoded one.
+ * Limits the memory of request bodies and whole replies in this process, and the share of each account. Counts the real
+ * use: raw bytes, the decoded text, the parsed copy and the encoded copy.
  */
 import { isAscii } from 'node:buffer'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
@@ -9,7 +9,7 @@ import { GatewayError } from '../../errors.js'
 
 /** One account may hold at most this share of the budget. */
 const ACCOUNT_SHARE = 0.5
-/** Bodies end in seconds. */
+/** Most bodies are freed within seconds. */
 const RETRY_AFTER_SECONDS = 1
 
 /** The budget of a process. */
@@ -25,24 +25,24 @@ export class BodyBudget {
     this.accountBytes = accountBytes
   }
 
-  /** What is held at the moment. */
+  /** Bytes in use. */
   get heldBytes(): number {
     return this.held
   }
 
-  /** How many accounts hold something. */
+  /** Number of accounts with bytes in use. */
   get size(): number {
     return this.accounts.size
   }
 
-  /** What one exchange of the account will hold; nothing yet. */
+  /** Opens the count of one exchange of the account, at 0 bytes. */
   open(account: string): Holding {
     return new Holding(this, account)
   }
 
   /**
-   * Throws `body_too_large` for what no account may ever hold, `rate_limited` if the account holds too much
-   * already, `overloaded` if the process does. `heldBytes`: what the exchange itself holds.
+   * Throws `body_too_large` if the exchange alone exceeds the share of an account, `rate_limited` if the account does with
+   * its other requests, and `overloaded` if the process does. `heldBytes`: bytes of the exchange itself.
    */
   assertRoom(account: string, bytes: number, heldBytes: number): void {
     const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS }
@@ -62,15 +62,15 @@ export class BodyBudget {
   }
 
   /**
-   * Whether work that may be left undone can hold the bytes: the account then holds at most `share` of the budget, and
-   * all together at most half of it.
+   * Whether optional work may use the bytes: the account then uses at most `share` of the budget, and all accounts
+   * together at most half of it.
    */
   hasSpareRoom(account: string, bytes: number, share: number): boolean {
     const own = (this.accounts.get(account) ?? 0) + bytes
     return own <= this.maxBytes * share && this.held + bytes <= this.maxBytes / 2
   }
 
-  /** For `Holding`: adds what it has taken, or takes off what it gives back. */
+  /** For `Holding`: adds the bytes, or subtracts a negative number. */
   count(account: string, bytes: number): void {
     this.held += bytes
     const held = (this.accounts.get(account) ?? 0) + bytes
@@ -79,7 +79,7 @@ export class BodyBudget {
   }
 }
 
-/** What one exchange holds; `end` gives it all back. */
+/** The bytes of one exchange; `end` frees them. */
 export class Holding {
   private readonly budget: BodyBudget
   private readonly account: string
@@ -92,12 +92,12 @@ export class Holding {
     this.account = account
   }
 
-  /** What it holds now. */
+  /** Bytes in use by the exchange. */
   get heldBytes(): number {
     return this.bytes
   }
 
-  /** Throws as `BodyBudget.assertRoom` if so many bytes more could not be held. Takes nothing. */
+  /** Throws as `BodyBudget.assertRoom` if this many more bytes do not fit. Takes nothing. */
   check(bytes: number): void {
     this.budget.assertRoom(this.account, bytes, this.bytes)
   }
@@ -110,32 +110,32 @@ export class Holding {
     this.budget.count(this.account, bytes)
   }
 
-  /** Takes what the body needs until it is parsed, and its copies. Throws as `check`. */
+  /** Takes the memory for parsing the body, and for its copies. Throws as `check`. */
   beginParsing(body: Buffer): void {
     const textBytes = textsOf(body)
     this.take(textBytes + copiesOf(body))
     this.textBytes = textBytes
   }
 
-  /** The body is parsed: its texts are no longer held, and its structure is. Throws as `check`. */
+  /** After parsing: frees the texts and takes the memory of the parsed structure. Throws as `check`. */
   endParsing(body: JsonObject): void {
     this.give(this.textBytes)
     this.textBytes = 0
     this.take(structureOf(body))
   }
 
-  /** As `take`, for a reply: that there is no room for it is never the request's fault. */
+  /** As `take`, for a reply; throws `overloaded` if it does not fit, since the client cannot send less. */
   takeReply(bytes: number): void {
     try {
       this.take(bytes)
     } catch (cause) {
-      const message = 'The gateway holds too much to take the reply of the upstream; try again.'
+      const message = 'The gateway has no memory for the reply of the upstream; try again.'
       const retryAfterSeconds = RETRY_AFTER_SECONDS
       throw new GatewayError('overloaded', message, { retryAfterSeconds, cause })
     }
   }
 
-  /** Gives all of it back, once. */
+  /** Frees all bytes; later calls of `take` do nothing. */
   end(): void {
     this.isOver = true
     this.give(this.bytes)
@@ -149,22 +149,22 @@ export class Holding {
 }
 
 /**
- * What a JSON text takes besides its bytes: parsed, and encoded for the other side. V8 keeps a text with a
- * single character beyond Latin-1 at two bytes a character.
+ * The memory of the copies of a JSON text: parsed, and encoded for the other side. V8 stores a string with any character
+ * outside Latin-1 at two bytes a character.
  */
 export function copiesOf(bytes: Buffer): number {
   return bytes.length * (isAscii(bytes) ? 2 : 4)
 }
 
-/** The texts that are parsed: the bytes as Latin-1, and decoded if they are not ASCII. */
+/** The memory of the strings during parsing: the bytes as Latin-1, and decoded if they are not ASCII. */
 function textsOf(bytes: Buffer): number {
   return bytes.length * (isAscii(bytes) ? 1 : 3)
 }
 
-/** An object or array of V8 takes so much besides its texts, in the parsed body and in what is made of it. */
+/** Memory of an object or array without its strings, in the parsed body and in the encoded one. */
 const NODE_BYTES = 128
 
-/** What the structure of a parsed body takes, apart from its texts. Long texts stay encoded (`chat/long-text.ts`). */
+/** The memory of a parsed body's structure without its texts. Long texts stay encoded (`chat/long-text.ts`). */
 function structureOf(body: JsonObject): number {
   let nodes = 0
   const pending: JsonValue[] = [body]

@@ -1,12 +1,12 @@
 /**
- * A body that came in pieces, whole. Knows nothing of what it says.
+ * Joins the chunks of a body.
  */
 
-/** A body with more bytes takes milliseconds for each look at it: what is done with it is done in turns. */
+/** Each pass over a larger body takes milliseconds, so it is processed in several turns of the event loop. */
 export const LARGE_BYTES = 256 * 1024
 
-/** All pieces as one; the only one as it is, as most bodies come. */
-export function joinChunks(pieces: readonly Buffer[]): Buffer {
-  const [only] = pieces
-  return only !== undefined && pieces.length === 1 ? only : Buffer.concat(pieces)
+/** All chunks as one buffer. A single chunk, the usual case, is returned without a copy. */
+export function joinChunks(chunks: readonly Buffer[]): Buffer {
+  const [only] = chunks
+  return only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks)
 }

@@ -1,20 +1,19 @@
 /**
- * One clock tick for every time-out of the data plane.
- * A timer per request and phase costs 0.4 µs each and must be re-armed per chunk; a sweep over what
- * is in flight costs nothing per chunk and is late by at most one tick.
+ * One timer for all time-outs of the data plane. A timer per request and phase would cost 0.4 µs each and a restart for each
+ * chunk; a sweep over the requests in flight costs nothing per chunk and is late by at most one tick.
  */
 
 import { InFlightList, type InFlightItem } from './in-flight-list.js'
 
-/** How late a time-out may be noticed, in ms. */
+/** Interval of the sweep, and the maximum delay of a time-out, in ms. */
 export const TICK_MS = 100
 
-/** Something in flight that may have waited too long. `nowMs` is monotonic. */
+/** An item with time-outs, checked in each `tick`. `nowMs` is monotonic. */
 export interface Timed extends InFlightItem {
   tick(nowMs: number): void
 }
 
-/** What is in flight and wants to know the time. Its timer runs only while there is something. */
+/** The items with time-outs. The timer runs from the first `add` until `close`. */
 export class Deadlines {
   private readonly inFlight = new InFlightList<Timed>()
   private timer: NodeJS.Timeout | null = null

@@ -1,20 +1,19 @@
 /**
- * How many answers are read on after their clients have left: a count with a cap, one per process.
- * Knows no stream.
+ * Counts the replies that are read after their clients have left, up to a maximum per process.
  */
 
-/** Places for answers that nobody waits for. */
+/** Slots for replies without a client. */
 export class DrainSlots {
   private taken = 0
 
-  /** Takes a place; false where `most` are taken. */
-  enter(most: number): boolean {
-    if (this.taken >= most) return false
+  /** Takes a slot; false if `maxSlots` are taken. */
+  enter(maxSlots: number): boolean {
+    if (this.taken >= maxSlots) return false
     this.taken += 1
     return true
   }
 
-  /** Gives one back. */
+  /** Frees a slot. */
   leave(): void {
     this.taken -= 1
   }

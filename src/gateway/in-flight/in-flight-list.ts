@@ -1,21 +1,21 @@
 /**
- * Those that are under way at the moment: entered and left tens of thousands of times a second.
+ * The list of requests in flight, with tens of thousands of changes a second.
  *
- * Not a `Set`: V8 makes a new table for one every few dozen changes, and the old table holds the new one and
- * whoever was in it. Once a single table has grown old, all that come after it, with every request in
- * them, live until the next full collection: a fifth of the gateway's processor time went there.
+ * Not a `Set`: V8 replaces the table of a `Set` every few dozen changes, and each old table references the next one with
+ * its items. Once one table is in the old generation of the heap, all later tables and their items stay until the next full
+ * garbage collection, which took a fifth of the gateway's processor time.
  */
 
-/** Who can be in flight, in one listIndex at a time. */
+/** An item of at most one list. */
 export interface InFlightItem {
-  /** Where it is in the list; `NOT_LISTED` where it is in none. Only `InFlightList` writes it. */
+  /** Its position in the list; `NOT_LISTED` if it is in none. Only `InFlightList` writes it. */
   listIndex: number
 }
 
-/** The `listIndex` of one that is in no list. */
+/** The `listIndex` of an item that is in no list. */
 export const NOT_LISTED = -1
 
-/** A list without order, that is entered and left in constant time. */
+/** An unordered list that adds and removes in constant time. */
 export class InFlightList<T extends InFlightItem> {
   private readonly list: T[] = []
 
@@ -23,14 +23,14 @@ export class InFlightList<T extends InFlightItem> {
     return this.list.length
   }
 
-  /** Once, until `remove`. */
+  /** Does nothing if the item is in the list already. */
   add(flight: T): void {
     if (flight.listIndex !== NOT_LISTED) return
     flight.listIndex = this.list.length
     this.list.push(flight)
   }
 
-  /** Where it is not there, nothing happens. */
+  /** Does nothing if the item is not in the list. */
   remove(flight: T): void {
     const { listIndex } = flight
     if (this.list[listIndex] !== flight) return
@@ -42,9 +42,9 @@ export class InFlightList<T extends InFlightItem> {
     flight.listIndex = NOT_LISTED
   }
 
-  /** Calls `visit` for each; it may remove any, and add. One that is added meanwhile is not visited. */
+  /** Calls `visit` for each item; it may remove and add items. Items that are added meanwhile are not visited. */
   each(visit: (flight: T) => void): void {
-    // From the end: whoever takes the listIndex of one that leaves has been visited.
+    // From the end: an item that moves into a free position has been visited.
     for (let at = this.list.length - 1; at >= 0; at -= 1) {
       const flight = this.list[at]
       if (flight !== undefined) visit(flight)

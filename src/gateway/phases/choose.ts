@@ -20,7 +20,7 @@ export interface Candidate {
   readonly canary: string | null
 }
 
-/** How the failures of a route are handled, and what is withRestoredReasoning of it. */
+/** How the failures of a route are handled, and what the state of it. */
 export interface Handling {
   readonly retry: RetryConfig
   readonly hedge: HedgeConfig | null

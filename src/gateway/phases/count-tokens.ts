@@ -176,9 +176,11 @@ function outgoingOf(
     if (losses.paths.length > 0 && onLoss === 'reject') {
       throw lossRefusal(call.request, call.dialect, losses.paths)
     }
-    const { said } = rendered
+    const { encodedBody } = rendered
     const body =
-      said === null ? rendered.body : bodyOf(counter.body(said, model), egress, rendered.bytes).body
+      encodedBody === null
+        ? rendered.body
+        : bodyOf(counter.body(encodedBody, model), egress, rendered.bytes).body
     const headers = [...(target.headers[0] ?? []), 'accept', 'application/json']
     for (const [name, value] of Object.entries(rendered.headers)) headers.push(name, value)
     return { path: requestPathAt(address, counter.path(model), model), headers, body }

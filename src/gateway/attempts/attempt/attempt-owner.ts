@@ -1,4 +1,4 @@
-/** What stands between an attempt and the candidate loop that makes it. */
+/** The interface between an attempt and the candidate loop that starts it. */
 import type { JsonObject } from '../../../chat/json.js'
 import type { GatewayError } from '../../../errors.js'
 import type { Holding } from '../../bodies/body-budget.js'
@@ -11,13 +11,13 @@ import type { StartedReply, EarlierParts } from '../reply/started-reply.js'
 import type { ReplyOwner } from '../../streams/reply-transform.js'
 import type { AttemptResult } from '../attempt-result.js'
 
-/** What an attempt needs of the request that it is made for, and what it reports to. */
+/** The request that an attempt is made for, and the callbacks that the attempt reports to. */
 export interface AttemptOwner {
   readonly exchange: RequestContext
   readonly deadlines: Deadlines
   readonly held: Holding
   readonly drainSlots: DrainSlots
-  /** How long the client waits for the whole reply, in ms from its request; infinite if it does not say. */
+  /** The client's deadline for the whole reply, in ms from its request; infinite if it sent none. */
   readonly timeoutMs: number
   /** How long the head of a stream may be held for its first content, in ms. */
   readonly headHoldMs: number
@@ -25,27 +25,27 @@ export interface AttemptOwner {
   ending(attempt: StartedAttempt): Promise<void> | null
   threw(cause: unknown): void
   translated(ms: number): void
-  /** There is something to give the client. Called at most once, and `failed` never after it. */
+  /** The reply to the client can begin. Called at most once, and `failed` never after it. */
   begun(attempt: StartedAttempt, reply: StartedReply): void
-  /** It ended before there was anything to give the client. Called at most once. */
+  /** The attempt ended before the reply to the client could begin. Called at most once. */
   failed(attempt: StartedAttempt, error: GatewayError): void
-  /** The upstream paused, or its reply was empty: another attempt asks for the rest with `resume`. */
+  /** The upstream paused, or its reply was empty: another attempt requests the rest with `resume`. */
   paused(attempt: StartedAttempt, parts: EarlierParts, resume: JsonObject): void
-  /** The client has left, and the reply is read on until `ended`. */
+  /** The client has left, and the rest of the reply is read until `ended` resolves. */
   draining(ended: Promise<void>): void
 }
 
-/** An attempt, to its owner. */
+/** A started attempt, as its owner sees it. */
 export interface StartedAttempt {
   readonly result: AttemptResult
   readonly prepared: PreparedRequest
 }
 
-/** What is sent to an upstream, for which call. */
+/** A request in the form in which it is sent to one upstream. */
 export interface PreparedRequest {
   readonly call: Call
   readonly outgoing: Outgoing
-  /** It must not be sent on a connection that served another request. */
+  /** It must be sent on a connection that served no other request. */
   readonly onFreshConnection?: boolean
 }
 

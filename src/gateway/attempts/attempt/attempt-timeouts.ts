@@ -1,17 +1,17 @@
 /**
- * When what happened to one attempt, and which of its time-outs has passed. Times are monotonic, in ms.
- * Holds no timer: `deadlines.ts` asks it ten times a second.
+ * The times of one attempt, and which of its time-outs has passed. Times are monotonic, in ms. Holds no timer:
+ * `deadlines.ts` checks every attempt ten times a second.
  */
 import type { UpstreamConfig } from '../../../config/config.js'
 import type { AttemptOwner } from './attempt-owner.js'
 
-/** Where an attempt is. */
+/** The phase of an attempt. */
 export type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
-/** The time-out that has passed; `stalled`: the total, because of a client that does not read. */
+/** A time-out that has passed. `stalled`: the total time, spent on a client that does not read. */
 export type PassedTimeout = 'connect' | 'first byte' | 'idle' | 'total' | 'stalled' | 'linger'
 
-/** How long each may take. */
+/** The maximum durations. */
 export interface TimeLimits {
   readonly connectMs: number
   readonly firstByteMs: number
@@ -21,7 +21,7 @@ export interface TimeLimits {
   readonly startedMs: number
 }
 
-/** The limits of one attempt of a request; `timeoutMs` is how long its client waits. */
+/** The limits of one attempt of a request; `timeoutMs` is the client's deadline. */
 export function limitsOf(
   { exchange, timeoutMs }: Pick<AttemptOwner, 'exchange' | 'timeoutMs'>,
   { connectMs, idleMs, totalMs }: UpstreamConfig['timeouts'],
@@ -31,7 +31,7 @@ export function limitsOf(
   return { connectMs, firstByteMs, idleMs, totalMs: Math.min(totalMs, timeoutMs), startedMs }
 }
 
-/** How long an upstream may take to end its body after its own terminator, so that its connection can be used again. */
+/** An upstream that ends its body within this time after its terminator keeps its connection for reuse. */
 const LINGER_MS = 1000
 
 /** The times of one attempt. */
@@ -40,10 +40,10 @@ export class AttemptClock {
   private readonly limits: TimeLimits
   /** When the phase of connecting, waiting or lingering began. */
   private sinceMs = 0
-  /** When the upstream was last received; moves on while it is paused. */
+  /** When the last bytes of the upstream arrived; the time of a pause does not count. */
   private receivedMs = 0
   private pausedMs: number | null = null
-  /** How long the upstream was paused because the client did not read. */
+  /** Total time for which the upstream was paused because the client did not read. */
   private clientMs = 0
   private bodyEnded = false
 
@@ -56,20 +56,20 @@ export class AttemptClock {
     this.sinceMs = nowMs
   }
 
-  /** The head of the reply came. */
+  /** The head of the reply arrived. */
   head(nowMs: number): void {
     this.headMs = nowMs
     this.receivedMs = nowMs
   }
 
-  /** A chunk came; returns the time since what came before it. */
+  /** A chunk arrived; returns the time since the previous bytes. */
   received(nowMs: number): number {
     const gapMs = nowMs - this.receivedMs
     this.receivedMs = nowMs
     return gapMs
   }
 
-  /** The upstream's body ended, well or badly. */
+  /** The upstream's body ended, complete or not. */
   ended(): void {
     this.bodyEnded = true
   }
@@ -108,14 +108,14 @@ export class AttemptClock {
         if (nowMs - this.sinceMs > firstByteMs) return 'first byte'
         break
       default:
-        // Silence is not the upstream's while it is paused, or once it has said all.
+        // An upstream that is paused, or has sent its whole body, is not silent.
         if (!this.isPaused && !this.bodyEnded && nowMs - this.receivedMs > idleMs) return 'idle'
     }
     if (nowMs - startedMs <= totalMs) return null
     return hasClient && this.isClientSlow() ? 'stalled' : 'total'
   }
 
-  /** Whether the time went on a client that does not read: now, or for most of it. */
+  /** Whether a client that does not read used up the time: it does not read now, or did not for most of the time. */
   private isClientSlow(): boolean {
     return this.isPaused || this.bodyEnded || this.clientMs > this.limits.totalMs / 2
   }

@@ -1,4 +1,4 @@
-/** A reply that is read before the client gets any of it: a whole reply, or the error of an upstream. */
+/** Collects a body that is read before the client gets any of it: a whole reply, or the error of an upstream. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../../errors.js'
 import { joinChunks } from '../../bodies/join-chunks.js'
@@ -24,7 +24,7 @@ export class CollectedReply {
     this.target = target
   }
 
-  /** Keeps a chunk; false if the body is larger than may be. Throws `overloaded` if there is no memory for it. */
+  /** Keeps a chunk; false if the body exceeds its limit. Throws `overloaded` if there is no memory for it. */
   keep(chunk: Buffer, isReply: boolean): boolean {
     this.owner.held.takeReply(chunk.length)
     this.bytes += chunk.length
@@ -33,7 +33,7 @@ export class CollectedReply {
     return true
   }
 
-  /** Reads the whole reply; `begun` has the parts before it, null if there are none. Throws as `readReply`. */
+  /** Reads the whole reply; `begun` has the earlier parts, null if there are none. Throws as `readReply`. */
   read(prepared: PreparedRequest, begun: WholeReply | null): ReadReply | Promise<ReadReply> {
     const beganMs = performance.now()
     const given = { isEvents: isEventStream(this.headers), begun }
@@ -42,13 +42,13 @@ export class CollectedReply {
     return read
   }
 
-  /** What the upstream refuses with. Throws what the codec throws. */
+  /** The error in the body. Throws what the codec throws. */
   refusal(status: number): WireError {
     const text = joinChunks(this.chunks).toString('utf8')
     return this.target.egress.decodeError(status, this.headers, text)
   }
 
-  /** The body is not needed any more. */
+  /** Drops the body. */
   drop(): void {
     this.chunks = []
   }

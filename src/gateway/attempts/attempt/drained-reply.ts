@@ -1,4 +1,4 @@
-/** A reply that is read on after its client has left, for the counts at its end: how long, and whether they have come. */
+/** A reply that is read after its client has left, for the token counts at its end, within a time limit. */
 import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import type { Usage } from '../../../chat/usage.js'
 import { outputTokens } from '../../../ledger/estimate-tokens.js'
@@ -13,17 +13,17 @@ export function isDrainable(phase: Phase): boolean {
   return phase === 'waiting' || phase === 'whole' || phase === 'stream'
 }
 
-/** The rest of one reply. The exchange waits for `ended`. */
+/** The rest of one reply. The exchange waits for `ended` before its ledger entry is written. */
 export class DrainedReply {
   readonly ended: Promise<void>
   private readonly drainSlots: DrainSlots
   private readonly untilUsage: boolean
   private readonly lateMs: number
-  /** What was reported when the client left. */
+  /** The counts that had been reported when the client left. */
   private readonly usage: Usage | null
   private resolve: () => void = () => undefined
 
-  /** Null if the configuration cancels the upstream, or if as many are read on as may be. */
+  /** Null if the configuration cancels the upstream, or the maximum number of drained replies is reached. */
   static of(
     result: AttemptResult,
     generation: Generation,
@@ -48,19 +48,19 @@ export class DrainedReply {
     })
   }
 
-  /** Whether it has been read on for as long as may be. */
+  /** Whether the time limit has passed. */
   isLate(nowMs: number): boolean {
     return nowMs > this.lateMs
   }
 
-  /** Whether counts have come since the client left, and no more than that is wanted. */
+  /** Whether the counts have arrived since the client left, with `drain_until_usage`. */
   isCounted({ usage, outputSize }: ReplyResult): boolean {
     if (!this.untilUsage || usage === this.usage || outputSize.bytes + outputSize.calls === 0)
       return false
     return usage.input !== undefined && usage.output !== undefined
   }
 
-  /** The attempt is over. */
+  /** The attempt has ended. Frees the slot. */
   end(): void {
     this.drainSlots.leave()
     this.resolve()

@@ -1,24 +1,24 @@
-/** The time for which an attempt waits for its upstream before the client's reply begins. */
+/** Measures how long an attempt waits for its upstream before the client's reply begins. */
 import type { AttemptResult } from '../attempt-result.js'
 
-/** A connection; the head of the reply; the first content of a stream, or the end of a whole body. */
+/** The events that an attempt waits for: a connection; the head; the first content, or the end of a whole body. */
 type Awaited = 'connectMs' | 'firstByteMs' | 'replyMs'
 
-/** Adds up into the attempt's result, so that waiting is not counted as time of the gateway's own. */
+/** Adds the waiting times to the attempt's result, so that they do not count as the gateway's own time. */
 export class UpstreamWait {
   private result: AttemptResult | null
   private awaited: Awaited | null = null
   private sinceMs = 0
 
   /**
-   * `result` is null if the reply has begun: what its client waits for then is counted as relaying; and for a hedge,
-   * while the time is counted as that of the other attempt.
+   * `result` is null if the reply has begun, because the client's wait then counts as relaying; and for a hedge, while
+   * the time counts for the other attempt.
    */
   constructor(result: AttemptResult | null) {
     this.result = result
   }
 
-  /** What was awaited has come at `nowMs`, and this is awaited next. */
+  /** The awaited event occurred at `nowMs`, and `awaited` is the next one. */
   next(awaited: Awaited | null, nowMs: number): void {
     const { result } = this
     if (result === null) {
@@ -26,7 +26,7 @@ export class UpstreamWait {
       return
     }
     const waitedMs = nowMs - this.sinceMs
-    // Each by its name (docs/decisions/0037).
+    // One assignment for each member: a computed key is slower (docs/decisions/0037).
     switch (this.awaited) {
       case 'connectMs':
         result.connectMs = (result.connectMs ?? 0) + waitedMs
@@ -43,13 +43,13 @@ export class UpstreamWait {
     this.sinceMs = nowMs
   }
 
-  /** From now on, time is counted in `result`. */
+  /** Counts the time in `result` from now on. */
   count(result: AttemptResult): void {
     this.result = result
     this.sinceMs = performance.now()
   }
 
-  /** Nothing is awaited any more, whether it came or not. */
+  /** Stops measuring, whether the awaited event occurred or not. */
   end(): void {
     if (this.awaited !== null) this.next(null, performance.now())
   }

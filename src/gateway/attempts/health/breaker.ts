@@ -1,5 +1,5 @@
 /**
- * The circuit breaker of an upstream: opens after failures of the provider, lets one request at a time test the upstream
+ * The circuit breaker of an upstream: opens after failures of the provider, allows one test request at a time
  * when `open_seconds` have passed, and closes with a slow start. It only advises: `CandidateQueue` sends a request
  * to an upstream with an open breaker if there is no other.
  */
@@ -27,7 +27,7 @@ const JITTER = 0.1
 const ATTEMPTS = 0
 const FAILURES = 1
 
-/** The breaker's view of one attempt. Call one of the three, once; later calls do nothing. */
+/** The breaker's record of one attempt. Call one of the three once; later calls do nothing. */
 export interface BreakerPass {
   /** The first content arrived, or the provider refused the request as the client's fault. */
   succeeded(): void
@@ -78,7 +78,7 @@ export class Breaker {
     return this.openUntilMs === null ? 0 : Math.max(0, this.openUntilMs - this.clock.now())
   }
 
-  /** Whether a request should be sent now. During the slow start it draws lots. */
+  /** Whether a request should be sent now. Random during the slow start. */
   allows(): boolean {
     switch (this.state) {
       case 'open':
@@ -143,7 +143,7 @@ export class Breaker {
   private failed(): void {
     const nowMs = this.clock.now()
     if (this.openUntilMs !== null) {
-      // A failed test opens it again; a request that was sent for want of another target changes nothing.
+      // A failed test opens it again; a request that was sent because no other target was left changes nothing.
       if (this.state === 'half_open') this.open()
       return
     }
@@ -152,9 +152,9 @@ export class Breaker {
     this.recent.add(FAILURES, 1, nowMs)
     const attempts = this.recent.sum(ATTEMPTS, nowMs)
     const failures = this.recent.sum(FAILURES, nowMs)
-    const { failures: mostConsecutive, errorRate, minRequests } = this.config
+    const { failures: maxConsecutive, errorRate, minRequests } = this.config
     const isRateHigh = attempts >= minRequests && failures / attempts >= errorRate
-    if (this.consecutive >= mostConsecutive || isRateHigh) this.open()
+    if (this.consecutive >= maxConsecutive || isRateHigh) this.open()
   }
 
   private open(): void {

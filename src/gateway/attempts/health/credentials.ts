@@ -1,20 +1,20 @@
 /**
  * The API keys of an upstream: each request gets the next one that does not rest. A key that the provider refuses or
- * throttles rests for a time; an only key never does.
+ * throttles rests for a time; a single key never rests.
  */
 import { pointOf } from '../../../routing/sticky.js'
 import type { Clock } from './clock.js'
 
 /** One of the keys; null if the upstream needs none. */
 export interface Credential {
-  /** Its place in `UpstreamConfig.apiKeys`. */
+  /** Its index in `UpstreamConfig.apiKeys`. */
   readonly index: number
   readonly key: string | null
 }
 
 const DENIED_MS = 60_000
 const THROTTLED_MS = 10_000
-/** A provider that asks for more gets requests again after an hour. */
+/** A longer `Retry-After` is reduced to one hour. */
 const MAX_REST_MS = 3_600_000
 
 /** The keys of one upstream. */
@@ -32,9 +32,9 @@ export class Credentials {
   }
 
   /**
-   * The key for an attempt of a request that has used the keys `tried`; null when no other one may be tried. A first
-   * attempt always gets one: if all rest, the one that is ready soonest. Keys take turns; with a sticky key the same
-   * one is preferred, since providers keep prompt caches by account.
+   * The key for an attempt of a request that has used the keys `tried`; null if no other one may be tried. A first attempt
+   * always gets one: if all rest, the one that is ready soonest. Requests rotate through the keys; a sticky key prefers the
+   * same one, because providers keep prompt caches by account.
    */
   next(tried: ReadonlySet<number>, stickyKey: string | null): Credential | null {
     const nowMs = this.clock.now()
@@ -47,8 +47,8 @@ export class Credentials {
   }
 
   /**
-   * The provider answered 401, 403 or 429 for this key: it rests for `retryAfterMs` (at most an hour), else for 60
-   * seconds after 401 and 403 and 10 seconds after 429.
+   * The provider replied 401, 403 or 429 for this key: it rests for `retryAfterMs` (at most an hour), else for 60 seconds
+   * after 401 and 403 and 10 seconds after 429.
    */
   refused(index: number, status: number, retryAfterMs: number | null): void {
     if (this.all.length === 1) return

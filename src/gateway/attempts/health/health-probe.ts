@@ -1,5 +1,5 @@
 /**
- * Active health checks: a `GET` to each upstream with `probe`, through its connection pool. What they find goes to the
+ * Active health checks: a `GET` to each upstream with `probe`, through its connection pool, whose result goes to the
  * circuit breaker. Their timers do not keep the process running.
  */
 import type { ProbeConfig } from '../../../config/config.js'
@@ -7,7 +7,7 @@ import type { UpstreamPool } from '../../../upstreams/pool.js'
 import type { ReplyHandler, UpstreamCall } from '../../../upstreams/upstream-call.js'
 import type { Breaker } from './breaker.js'
 
-/** What a probe is made with. */
+/** The settings of one probe. */
 export interface ProbeOptions {
   readonly probe: ProbeConfig
   readonly pool: UpstreamPool
@@ -18,7 +18,7 @@ export interface ProbeOptions {
   readonly breaker: Breaker
 }
 
-/** An upstream that does not answer for this long is down. */
+/** A probe without a reply within this time has failed. */
 const MAX_WAIT_MS = 5_000
 
 /** The health checks of one upstream, until `stop`. */
@@ -35,7 +35,7 @@ export class HealthProbe {
     this.send()
   }
 
-  /** Ends the checks; one that is under way has no effect. */
+  /** Ends the checks; a running one is aborted without a result. */
   stop(): void {
     clearInterval(this.timer)
     this.running?.abort()
@@ -70,7 +70,7 @@ export class HealthProbe {
   }
 }
 
-/** A reply below 500 shows that the provider answers; its body is read and dropped. */
+/** A status below 500 means that the provider is available; the body is read and dropped. */
 class ProbeReply implements ReplyHandler {
   private readonly ended: (isHealthy: boolean) => void
   private status = 0
@@ -80,7 +80,7 @@ class ProbeReply implements ReplyHandler {
   }
 
   onRequestStart(): void {
-    // Nothing depends on when the request goes out.
+    // The time of sending is not measured.
   }
 
   onResponseStart(status: number): void {
@@ -88,7 +88,7 @@ class ProbeReply implements ReplyHandler {
   }
 
   onResponseData(): void {
-    // What it lists does not matter.
+    // The body is not used.
   }
 
   onResponseEnd(): void {

@@ -2,7 +2,7 @@
 
 const SLICES = 10
 
-/** Several sums over one window; each is named by its place, from 0. */
+/** Several sums over one window; each is identified by its index, from 0. */
 export class RollingSums {
   private readonly sliceMs: number
   private readonly fields: number
@@ -31,7 +31,7 @@ export class RollingSums {
     return total
   }
 
-  /** Forgets everything. */
+  /** Resets all sums to 0. */
   clear(): void {
     this.slices.fill(0)
   }

@@ -1,7 +1,6 @@
 /**
- * What the gateway remembers of its upstreams between requests: circuit breakers, retry budgets, resting credentials,
- * latencies; and of its routes: the spending on hedges. It survives a reload as far as the settings it depends on
- * did not change.
+ * The state of upstreams between requests: circuit breakers, retry budgets, resting credentials, latencies; and of routes:
+ * the spending on hedges. Each part survives a reload if the settings that it depends on did not change.
  */
 import type { Config, UpstreamConfig } from '../../../config/config.js'
 import { expiryOf } from '../../../http/tls-files.js'
@@ -58,7 +57,7 @@ export class UpstreamState {
     this.credentials = hasSameKeys ? previous.credentials : new Credentials(apiKeys, clock)
   }
 
-  /** Of the model that a target names; targets without one share theirs. */
+  /** The latency of a target's model; targets without a model share one. */
   latency({ model }: Pick<RouteTarget, 'model'>): PeakEwma {
     const name = model ?? ''
     const known = this.latencies.get(name)

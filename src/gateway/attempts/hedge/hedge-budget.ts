@@ -1,6 +1,6 @@
 /**
- * How much a route may spend on hedges: a share of the estimated cost of all its requests in the last 10 minutes, and at
- * least one hedge a minute.
+ * The hedge budget of a route: a share of the estimated cost of all its requests in the last 10 minutes, and at least one
+ * hedge a minute.
  */
 import type { Clock } from '../health/clock.js'
 import { RollingSums } from '../health/rolling-sums.js'
@@ -22,7 +22,7 @@ export class HedgeBudget {
     this.clock = clock
   }
 
-  /** A request of the route; its estimated cost in any unit that `tryHedge` uses too, 0 if it is free or unknown. */
+  /** Counts a request of the route; its estimated cost is in the unit of `tryHedge`, 0 if free or unknown. */
   request(cost: number): void {
     const nowMs = this.clock.now()
     this.sums.add(REQUESTS, 1, nowMs)

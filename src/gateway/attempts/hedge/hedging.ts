@@ -1,5 +1,5 @@
 /**
- * Hedging of one request: a second attempt when the first content is late, as far as the spending of its route allows.
+ * Hedging of one request: a second attempt when the first content is late, if the hedge budget of its route allows one.
  */
 import type { ChatRequest } from '../../../chat/request.js'
 import type { HedgeConfig } from '../../../config/routes/route.js'
@@ -18,7 +18,7 @@ export interface Hedged {
 
 /** The hedge of one request. */
 export class Hedging {
-  /** The upstream of a hedge that the spending, or a limit of the client, did not allow. */
+  /** The upstream of a hedge that the hedge budget, or a limit of the client, did not allow. */
   denied: string | null = null
   private readonly hedged: Hedged
   private readonly generation: Generation
@@ -46,7 +46,7 @@ export class Hedging {
     this.budget = budget
   }
 
-  /** Calls `late` after `after_ms`, unless it is stopped. */
+  /** Calls `late` after `after_ms`, unless `stop` is called before. */
   start(late: () => void): void {
     this.timer = setTimeout(late, this.config.afterMs)
   }
@@ -56,7 +56,7 @@ export class Hedging {
     this.timer = null
   }
 
-  /** Where the hedge of an attempt goes: another target of the route, else the same one; null if it costs too much. */
+  /** The target of a hedge: another target of the route, else the same one; null if it exceeds the hedge budget. */
   target(first: Candidate): Candidate | null {
     const { candidates, request } = this.hedged
     const other = candidates.find((each) => {
@@ -70,7 +70,7 @@ export class Hedging {
     return null
   }
 
-  /** The hedge is not sent: the spending of the route, or a limit of the client, does not allow it. */
+  /** Records that the hedge budget, or a limit of the client, does not allow the hedge. */
   deny({ target }: Candidate): void {
     this.denied = target.upstream.config.name
   }

@@ -19,22 +19,22 @@ import type { ReplyResult } from '../../streams/translated-stream.js'
 export interface VectorsReply {
   readonly kind: 'answer'
   readonly body: string | Buffer
-  /** How many the body has, in UTF-8 where it is a text. */
+  /** Size of the body, in UTF-8 if it is text. */
   readonly bytes: number
-  /** `error` says why there is no body. */
+  /** Its `error` is the reason if there is no body. */
   readonly replyResult: ReplyResult
 }
 
-/** A reply that is not of its own format. */
+/** The error of a reply without vectors in the expected format. */
 const MALFORMED: WireError = {
   kind: 'upstream_malformed',
-  message: 'The upstream’s reply holds no embeddings.',
+  message: "The upstream's reply contains no embeddings.",
 }
 
 /** Digits that are read as numbers in one turn of the event loop; they take about 5 ms. */
 const TURN_CHARS = 1024 * 1024
 
-/** At once unless many numbers have to be written in another form. */
+/** Returns a promise only if many numbers have to be converted to another form. */
 export function readVectors(
   bytes: Buffer,
   seed: Seed,
@@ -60,7 +60,7 @@ export function readVectors(
   return isSameForm ? write(read.vectors) : inForm(read.vectors, form).then(write)
 }
 
-/** The vectors in another form, made in several turns of the event loop; null if one is damaged. */
+/** Converts the vectors in several turns of the event loop; null if one is damaged. */
 async function inForm(
   vectors: readonly Vector[],
   form: Vector['form'],
@@ -79,7 +79,7 @@ async function inForm(
   return made
 }
 
-/** With an estimate of the prompt if the upstream does not count it. */
+/** The usage, with an estimate of the prompt if the upstream does not count it. */
 function counted(usage: Usage, { request }: Call, { generation }: RequestContext): Usage {
   if (usage.input !== undefined) return usage
   const { family } = generation.facts(request.model)

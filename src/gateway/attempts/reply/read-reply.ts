@@ -1,4 +1,4 @@
-/** Chooses what reads a reply: by whether both sides use the same format, and whether it is a stream. */
+/** Reads a reply: passes its bytes if both sides use the same format, else translates it, whole or as a stream. */
 import type { JsonObject } from '../../../chat/json.js'
 import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import type { Seed } from '../../../dialects/dialect.js'
@@ -22,17 +22,17 @@ import { SingleWholeReply, type WholeReply } from '../../streams/whole-reply.js'
 import type { AttemptOwner, PreparedRequest } from '../attempt/attempt-owner.js'
 import { readVectors } from './read-embeddings.js'
 
-/** A whole reply above this is refused; the largest recorded one is 2 MB of image. */
+/** A larger whole reply is refused; the largest recorded one is a 2 MB image. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024
-/** As much of an error body as is read. */
+/** Bytes of an error body that are read. */
 const MAX_ERROR_BYTES = 64 * 1024
 
 const NOT_JSON: WireError = {
   kind: 'upstream_malformed',
-  message: 'The upstream’s reply is not JSON.',
+  message: "The upstream's reply is not JSON.",
 }
 
-/** How many bytes of a body are held, of a whole reply or of an error. */
+/** The maximum size in bytes of a collected body: a whole reply, or an error. */
 export function roomFor(isReply: boolean): number {
   return isReply ? MAX_REPLY_BYTES : MAX_ERROR_BYTES
 }
@@ -60,29 +60,29 @@ function formOf({ endpoint }: Call): StreamForm {
   return endpoint.array === true ? new ArrayForm() : EVENT_STREAM
 }
 
-/** A whole reply as it was read: what the client gets, or a part after which the upstream paused. */
+/** A whole reply that was read: the body for the client, or a part after which the upstream paused. */
 export type ReadReply =
   | {
       readonly kind: 'answer'
       readonly body: string | Buffer
-      /** How many the body has, in UTF-8 where it is a text. */
+      /** Size of the body, in UTF-8 if it is text. */
       readonly bytes: number
-      /** `error` says why there is no body. */
+      /** Its `error` is the reason if there is no body. */
       readonly replyResult: ReplyResult
     }
   | { readonly kind: 'paused'; readonly reply: WholeReply; readonly resume: JsonObject }
 
-/** What is known of a whole reply before it is read. */
+/** The properties of a whole reply before it is read. */
 export interface Given {
-  /** It came as a stream: the gateway asked for one, or the upstream knows no other form. */
+  /** It arrived as a stream: the gateway requested one, or the upstream supports no other form. */
   readonly isEvents: boolean
-  /** The parts before it, where the upstream paused. */
+  /** The earlier parts if the upstream paused; null if there are none. */
   readonly begun: WholeReply | null
 }
 
 /**
- * Reads a whole reply, or one part of it: at once, but for many vectors. Throws `overloaded` if its copies cannot be
- * held.
+ * Reads a whole reply, or one part of it; returns a promise only for many vectors. Throws `overloaded` if there is no
+ * memory for its copies.
  */
 export function readReply(
   bytes: Buffer,
@@ -103,18 +103,18 @@ export function readReply(
   if (isEvents) return readOn(answer(), isArray, (it) => it.readEvents(bytes))
   const text = bytes.toString('utf8')
   const body = parseReply(text)
-  const pieces = body ?? (stream ? parseArray(text) : null)
-  if (pieces === null) return refused(NOT_JSON)
+  const parsed = body ?? (stream ? parseArray(text) : null)
+  if (parsed === null) return refused(NOT_JSON)
   const { tapReply } = target.egress
   if (body !== null && !stream && tapReply !== null && passes(call, target)) {
     const tap = tapReply(body)
     if (tap.error === null) keeper(call, target)?.(body)
     return passReply(bytes, tap)
   }
-  return readOn(answer(), isArray, (it) => it.read(pieces))
+  return readOn(answer(), isArray, (it) => it.read(parsed))
 }
 
-/** Keeps a reply that passes through, which the upstream has as well. */
+/** Stores a reply that passes through; the upstream stores it too. */
 function keeper({ keep }: Call, { upstream }: Target): ((reply: JsonObject) => void) | undefined {
   return keep === undefined ? undefined : (reply) => void keep(reply, upstream.config.name)
 }
@@ -129,8 +129,8 @@ function newWhole(call: Call, { egress }: Target, seed: Seed, mayPause: boolean)
 }
 
 /**
- * Whether a reply is to be streamed on as it comes: the client wants a stream and the upstream answers
- * in one. What was asked for whole is read whole, whatever it comes as.
+ * Whether a reply is passed to the client as a stream: the client requested one and the upstream replies with one. A reply
+ * to a whole request is always read whole.
  */
 export function streamsOn(call: Call, target: Target, isEvents: boolean): boolean {
   const { request } = call
@@ -138,7 +138,7 @@ export function streamsOn(call: Call, target: Target, isEvents: boolean): boolea
   return target.egress.wholeOnly?.(request) !== true || passes(call, target)
 }
 
-/** `isArray`: the events of the stream are to be one JSON array. */
+/** `isArray`: the events of the stream become one JSON array. */
 function readOn(
   reply: WholeReply,
   isArray: boolean,
@@ -155,8 +155,8 @@ function readOn(
 }
 
 /**
- * Whether the upstream's own bytes are what the client gets. A reply that is to be rewritten passes all the
- * same where the canon has no place for what was asked: several answers, or how likely each word was.
+ * Whether the client gets the upstream's own bytes. A reply that would be rewritten passes too if the canonical events
+ * cannot represent it: several choices, or log probabilities.
  */
 function passes({ wire, request }: Call, target: Target): boolean {
   if (target.wire !== wire) return false

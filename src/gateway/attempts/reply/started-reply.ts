@@ -1,4 +1,4 @@
-/** What an attempt hands on: the reply that the client gets, or the part of one that the upstream paused. */
+/** The results of an attempt: the reply that the client gets, or the part of one that the upstream paused. */
 import type { ReplyTransform } from '../../streams/reply-transform.js'
 import type { WholeReply } from '../../streams/whole-reply.js'
 
@@ -7,7 +7,7 @@ export type StartedReply =
   | {
       readonly kind: 'whole'
       readonly body: string | Buffer
-      /** How many the body has, in UTF-8 if it is a text. */
+      /** Size of the body, in UTF-8 if it is text. */
       readonly bytes: number
       /** It is all of a stream. */
       readonly stream: boolean

@@ -1,6 +1,6 @@
 /**
- * The pictures and files that a request names by URL, fetched for an upstream that cannot read URLs.
- * Only where the configuration allows it, and before the pure encoding, which then sees bytes.
+ * Fetches the images and files that a request references by URL, for upstreams that cannot read URLs. Runs before the pure
+ * encoding, if the configuration allows it.
  */
 import type { ChatRequest, Message, UserPart } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
@@ -11,9 +11,8 @@ import type { Holding } from '../../bodies/body-budget.js'
 import type { Call } from '../../phases/receive.js'
 
 /**
- * The call with bytes in place of the URLs that its upstream cannot read; null where there is nothing
- * to fetch, or fetching is off. Rejects with `malformed_request` naming the part. What the media take is
- * counted in `held`, which the caller ends.
+ * The call with bytes in place of the URLs that its upstream cannot read; null if there are none, or fetching is off.
+ * Rejects with `malformed_request` naming the part. The memory of the media counts in `held`, which the caller ends.
  */
 export function fetchMedia(
   x: RequestContext,
@@ -41,7 +40,7 @@ export function fetchMedia(
 /** The bytes themselves, their base64, and that in the encoded request: 1 + 4/3 + 4/3, rounded up. */
 const MEDIA_COPIES = 4
 
-/** The URLs of a message and where each stands. */
+/** The URLs of a message with the path of each. */
 function urlsOf(message: Message): [path: string, url: string][] {
   if (message.role !== 'user' && message.role !== 'tool') return []
   return message.parts.flatMap((part, at) => {
@@ -80,7 +79,7 @@ async function fetchAll(
       found.set(url, one)
     } catch (cause) {
       failures.push(cause instanceof MediaError ? refused(path, cause) : errorOf(cause))
-      // The others are of no use any more.
+      // One failure fails the request.
       aborter.abort(cause)
     }
   }

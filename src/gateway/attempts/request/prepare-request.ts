@@ -1,6 +1,6 @@
 /**
- * What each candidate is sent: the request in its dialect, with the media and the reasoning state that it needs. One
- * request is encoded once for each dialect and model, however many attempts are made.
+ * Prepares the request for each candidate: in its dialect, with the media and the reasoning state that it needs. A request
+ * is encoded once for each dialect and model, for all attempts.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../../chat/json.js'
@@ -19,7 +19,7 @@ import { fetchMedia } from './fetch-media.js'
 import { bodyOf, render, type Outgoing, type Rendered } from './render-request.js'
 import { withRestoredReasoning, type Memory } from './restore-reasoning.js'
 
-/** The request that is prepared. */
+/** The request, and the services that preparing it uses. */
 export interface Request {
   readonly exchange: RequestContext
   readonly call: Call
@@ -34,9 +34,9 @@ interface Encoded {
   readonly wire: WireFormat
   readonly model: string
   readonly quirks: QuirksConfig
-  /** Beta features that clients may ask for; null: all. */
+  /** Beta features that clients may request; null: all. */
   readonly betas: readonly string[] | null
-  /** The upstream that may know the history of the conversation. */
+  /** The upstream, which may store the earlier turns of the conversation. */
   readonly name: string
   readonly call: Call
   readonly rendered: Rendered
@@ -45,7 +45,7 @@ interface Encoded {
 
 /** Prepares one request for its candidates. */
 export class Preparation {
-  /** The fields that the candidate prepared last is not, or would not be, sent. */
+  /** The fields that were left out, or would be, for the last prepared candidate. */
   losses: readonly string[] = []
   /** Time spent on encoding. */
   translateMs = 0
@@ -59,15 +59,16 @@ export class Preparation {
   }
 
   /**
-   * For the credential with that index. At once if nothing has to be fetched or looked up and the body is small. Throws, or rejects with, `GatewayError`:
-   * `upstream_unconfigured`, or `untranslatable` if the candidate's dialect cannot take the request.
+   * Prepares the request for the credential with that index; returns a promise if media or reasoning state are fetched, or
+   * the body is large. Throws, or rejects with, `GatewayError`: `upstream_unconfigured`, or `untranslatable` if the
+   * candidate's dialect cannot represent the request.
    */
   of(candidate: Candidate, credential: number): PreparedRequest | Promise<PreparedRequest> {
     const { config } = candidate.target.upstream
     if (!isConfigured(config)) {
       throw new GatewayError(
         'upstream_unconfigured',
-        `The upstream '${config.name}' has no key: set ${config.apiKeySource ?? 'api_key'}.`,
+        `The upstream '${config.name}' has no API key: set ${config.apiKeySource ?? 'api_key'}.`,
       )
     }
     const known = this.known(candidate)
@@ -84,7 +85,7 @@ export class Preparation {
       : this.encode(candidate, credential, found, beganMs)
   }
 
-  /** For a large body: other requests are served before its earlier turns are looked up, and after. */
+  /** Prepares a large body in several turns of the event loop, so that other requests are served between them. */
   private async inTurns(
     candidate: Candidate,
     credential: number,
@@ -156,40 +157,40 @@ export class Preparation {
     const { idempotencyKey } = this.request
     if (idempotencyKey !== null) headers.push('idempotency-key', idempotencyKey)
     for (const name in rendered.headers) headers.push(name, rendered.headers[name] ?? '')
-    const { body, bytes, said, streams } = rendered
+    const { body, bytes, encodedBody, streams } = rendered
     const { timeouts } = upstream.config
     const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
-    const next = nextOf({ path, headers, firstByteMs, bytes }, said, egress)
+    const next = nextOf({ path, headers, firstByteMs, bytes }, encodedBody, egress)
     // Without a spread: V8 would make a new hidden class for each (docs/decisions/0037).
-    return { call, outgoing: { path, headers, firstByteMs, body, bytes, said, next } }
+    return { call, outgoing: { path, headers, firstByteMs, body, bytes, encodedBody, next } }
   }
 
   /**
-   * The same request after a refusal, without the reasoning of earlier turns; null if the refusal has another reason.
-   * Leaving that reasoning out is a loss. Throws `untranslatable` if losses are not allowed.
+   * The same request without the reasoning of earlier turns, after the upstream refused that reasoning; null if the refusal
+   * has another reason. Leaving it out is a loss. Throws `untranslatable` if losses are not allowed.
    */
   amended(
     { call, outgoing }: PreparedRequest,
     { egress }: Candidate['target'],
     error: WireError,
   ): PreparedRequest | null {
-    const before = outgoing.said
+    const before = outgoing.encodedBody
     if (before === null) return null
-    const said = egress.dropReasoning?.(before, error) ?? null
-    if (said === null) return null
+    const encodedBody = egress.dropReasoning?.(before, error) ?? null
+    if (encodedBody === null) return null
     this.report(call, [...new Set([...this.losses, 'messages.reasoning'])])
     const known = egress.headers(before)
     const headers = [...outgoing.headers]
-    for (const [name, value] of Object.entries(egress.headers(said))) {
+    for (const [name, value] of Object.entries(egress.headers(encodedBody))) {
       if (!(name in known)) headers.push(name, value)
     }
     const { path, firstByteMs, bytes } = outgoing
-    const way = { path, headers, firstByteMs, bytes }
-    const next = nextOf(way, said, egress)
-    return { call, outgoing: { ...way, ...bodyOf(said, egress, bytes), said, next } }
+    const base = { path, headers, firstByteMs, bytes }
+    const next = nextOf(base, encodedBody, egress)
+    return { call, outgoing: { ...base, ...bodyOf(encodedBody, egress, bytes), encodedBody, next } }
   }
 
-  /** Notes what would be lost, or refuses to lose it if the configuration says so. */
+  /** Records the losses. Throws `untranslatable` if there are any and `on_loss` is `reject`. */
   private report(call: Call, lost: readonly string[]): void {
     const { request, dialect } = call
     this.losses = spelled(call, lost)
@@ -198,23 +199,23 @@ export class Preparation {
   }
 }
 
-/** The paths as the client's format has them. */
+/** The paths in the client's format. */
 function spelled({ ingress }: Call, paths: readonly string[]): readonly string[] {
   if (paths.length === 0 || ingress.fieldName === undefined) return paths
   return paths.map((path) => ingress.fieldName?.(path) ?? path)
 }
 
-/** How the rest of a reply is asked for, if the upstream may pause before its end. */
+/** The function that makes the request for the rest of a paused reply; null if no reply to this request can pause. */
 function nextOf(
-  way: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs' | 'bytes'>,
-  said: JsonObject | null,
+  base: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs' | 'bytes'>,
+  encodedBody: JsonObject | null,
   egress: Egress,
 ): Outgoing['next'] {
   const { continuation } = egress
-  if (said === null || continuation?.mayPause(said) !== true) return null
+  if (encodedBody === null || continuation?.mayPause(encodedBody) !== true) return null
   return (resume) => {
-    const rest = continuation.next(said, resume)
-    const next = nextOf(way, rest, egress)
-    return { ...way, ...bodyOf(rest, egress, way.bytes), said: rest, next }
+    const rest = continuation.next(encodedBody, resume)
+    const next = nextOf(base, rest, egress)
+    return { ...base, ...bodyOf(rest, egress, base.bytes), encodedBody: rest, next }
   }
 }

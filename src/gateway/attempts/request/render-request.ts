@@ -1,6 +1,6 @@
 /**
  * What an upstream is to be sent: the client's own bytes with a few keys edited where both speak one
- * dialect, else the conversation said in the upstream's. Pure: the same request makes the same bytes.
+ * dialect, else the conversation encodedBody in the upstream's. Pure: the same request makes the same bytes.
  */
 import type { JsonObject } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
@@ -17,52 +17,52 @@ import { reportNative } from '../../../dialects/other-format.js'
 import { LARGE_BYTES } from '../../bodies/join-chunks.js'
 import type { Call } from '../../phases/receive.js'
 
-/** The upstream's side of a request. */
+/** The upstream that a request is rendered for. */
 export interface Destination {
-  /** The name of the upstream, which may know state in the history of the conversation. */
+  /** The name of the upstream, which may store state of the conversation. */
   readonly name?: string
   readonly wire: WireFormat
   readonly egress: Egress
   readonly quirks: QuirksConfig
-  /** Beta features that clients may ask for; null: all. */
+  /** Beta features that clients may request; null: all. */
   readonly betas?: readonly string[] | null
-  /** Whether a user's message may be put before a conversation that begins otherwise. */
+  /** Whether a user message may be inserted before a conversation that begins with another role. */
   readonly allowSyntheticUser: boolean
 }
 
-/** A body, where it goes, and the headers that depend on what it asks. */
+/** A body with its path and the headers that depend on it. */
 export interface Rendered {
   /** The dialect's path, below the upstream's base. */
   readonly path: string
   readonly accept: string
-  /** Whether the upstream is asked for a stream. */
+  /** Whether the upstream is requested to stream. */
   readonly streams: boolean
   readonly body: Buffer | string
-  /** How many the body has, in UTF-8 where it is a text. */
+  /** Size of the body, in UTF-8 if it is text. */
   readonly bytes: number
-  /** What the body says, where it was said anew; null for the client's own bytes. */
-  readonly said: JsonObject | null
+  /** What the body says, where it was encodedBody anew; null for the client's own bytes. */
+  readonly encodedBody: JsonObject | null
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What goes upstream: made once, however many attempts are made with it. */
+/** A request as it is sent; all attempts on a candidate share it. */
 export interface Outgoing {
   readonly path: string
   readonly headers: readonly string[]
-  /** How long the answer may take to begin; a whole one begins once it is complete. */
+  /** Maximum time until the reply begins; a whole reply begins when it is complete. */
   readonly firstByteMs: number
   readonly body: Buffer | string
-  /** How many the body has, in UTF-8 where it is a text. */
+  /** Size of the body, in UTF-8 if it is text. */
   readonly bytes: number
-  /** What the body says, where it was said anew; null for the client's own bytes. */
-  readonly said: JsonObject | null
-  /** Asks for the rest of an answer that paused with `resume`; null where no answer to this can pause. */
+  /** What the body says, where it was encodedBody anew; null for the client's own bytes. */
+  readonly encodedBody: JsonObject | null
+  /** Makes the request for the rest of a reply that paused with `resume`; null if no reply to this request can pause. */
   readonly next: ((resume: JsonObject) => Outgoing) | null
 }
 
 /**
- * Renders the call for a model. Reports to `losses` what may be left out, throws
- * `GatewayError(untranslatable)` for what may not.
+ * Renders the call for a model. Reports fields that are left out to `losses`; throws `GatewayError(untranslatable)` for
+ * fields that must not be left out.
  */
 export function render(
   call: Pick<
@@ -78,28 +78,28 @@ export function render(
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   if (wire === call.wire) {
     const { history } = call
-    const asked = history?.bodyFor(destination.name, report) ?? call.body
-    const edits = historyEdits(asked, history?.members ?? [])
-    edits.push(...egress.edits(asked, model, facts, losses))
+    const source = history?.bodyFor(destination.name, report) ?? call.body
+    const edits = historyEdits(source, history?.members ?? [])
+    edits.push(...egress.edits(source, model, facts, losses))
     if (call.added !== undefined) edits.push(call.added(facts))
     edits.push(...quirkEdits(call.body, edits, quirks, report))
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
     const streams = call.request.stream
     const { path, accept } = egress.target(model, streams)
     const headers = passedHeaders(call, destination, losses)
-    return { path, accept, streams, body, bytes: body.length, said: null, headers }
+    return { path, accept, streams, body, bytes: body.length, encodedBody: null, headers }
   }
   reportNative(call.request, losses)
   const request = requestFor(call.request, destination, model, facts)
-  const said = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
+  const encodedBody = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
   const streams = request.stream
   const { path, accept } = egress.target(model, streams)
-  const headers = egress.headers(said)
-  const { body, bytes } = bodyOf(said, egress, call.raw.length + (call.fetchedBytes ?? 0))
-  return { path, accept, streams, body, bytes, said, headers }
+  const headers = egress.headers(encodedBody)
+  const { body, bytes } = bodyOf(encodedBody, egress, call.raw.length + (call.fetchedBytes ?? 0))
+  return { path, accept, streams, body, bytes, encodedBody, headers }
 }
 
-/** The headers that the body needs, and the client's own of the format. */
+/** The headers that the body needs, and the client's headers of this format. */
 function passedHeaders(
   { body, request }: Pick<Call, 'body' | 'request'>,
   { egress, betas = null }: Destination,
@@ -111,7 +111,7 @@ function passedHeaders(
   return egress.forwardedHeaders(own, nativeHeaders, betas, losses)
 }
 
-/** The members in which the body with its history differs from the client's own. */
+/** The edits for the members in which the body with its history differs from the client's own body. */
 function historyEdits(body: JsonObject, members: readonly string[]): Edit[] {
   return members.map((key) => {
     const value = body[key]
@@ -119,21 +119,22 @@ function historyEdits(body: JsonObject, members: readonly string[]): Edit[] {
   })
 }
 
-/** A body that was said anew; `sourceBytes` is how large that is from which it was made. */
+/** A body that was encodedBody anew; `sourceBytes` is how large that is from which it was made. */
 export function bodyOf(
-  said: JsonObject,
+  encodedBody: JsonObject,
   { write }: Egress,
   sourceBytes: number,
 ): Pick<Rendered, 'body' | 'bytes'> {
   if (sourceBytes > LARGE_BYTES) {
-    const body = writeJson(said)
+    const body = writeJson(encodedBody)
     return { body, bytes: body.length }
   }
-  const { text, bytes } = write === undefined ? sizedText(stringifyExact(said)) : write(said)
+  const { text, bytes } =
+    write === undefined ? sizedText(stringifyExact(encodedBody)) : write(encodedBody)
   return { body: text, bytes }
 }
 
-/** The request as this upstream is to be asked: its model, whether to stream, and who begins. */
+/** The request with the model, the stream flag and the first role that this upstream needs. */
 function requestFor(
   request: ChatRequest,
   { egress, allowSyntheticUser }: Destination,

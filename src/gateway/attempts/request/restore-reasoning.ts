@@ -1,6 +1,6 @@
 /**
- * Reasoning state between turns: what the escrow holds goes into the history that the upstream gets, and the state of
- * its reply is kept before the client gets the end of it.
+ * Keeps reasoning state between turns: restores stored state in the history that the upstream gets, and stores the state of
+ * its reply before the client gets the end.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ChatEvent } from '../../../chat/event.js'
@@ -23,17 +23,17 @@ import type { Generation } from '../../generation/generation.js'
 import type { Candidate } from '../../phases/choose.js'
 import type { Call } from '../../phases/receive.js'
 
-/** Whose reasoning state it is, and where that of the reply is reported on its way to the store. */
+/** The account that the reasoning state belongs to, and the store for the state of the reply. */
 export interface Memory {
   readonly escrow: Escrow
   readonly accountId: string
-  /** Null: the state of the reply is not kept. */
+  /** Gets the promise of each write; null: the state of the reply is not stored. */
   readonly hold: ((kept: Promise<void>) => void) | null
 }
 
 /**
- * The call with the history as the candidate gets it. The call itself if there can be no state: the client's own bytes
- * pass, the model does not think, or the escrow is off.
+ * The call with restored state in its history. Returns the call itself if there can be no state: the client's own bytes
+ * pass, the model does not reason, or the store of reasoning state is off.
  */
 export function withRestoredReasoning(
   call: Call,
@@ -60,7 +60,7 @@ function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
   return { ...call, ingress, request }
 }
 
-/** The client's dialect; `onReply` gets the finished reply before its last words are written. */
+/** The client's dialect; calls `onReply` with the complete reply before its end is encoded. */
 class ReplyObservingIngress implements Ingress {
   readonly envelope: Envelope
   private readonly ingress: Ingress
@@ -111,7 +111,7 @@ class ReplyObservingIngress implements Ingress {
   }
 }
 
-/** Puts a reply together while its events go by. */
+/** Folds the events of a stream into a reply. */
 class ReplyObservingEncoder implements StreamEncoder {
   private readonly encoder: StreamEncoder
   private readonly onReply: (reply: Reply) => void

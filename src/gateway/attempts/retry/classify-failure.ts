@@ -1,5 +1,5 @@
 /**
- * What follows a failed attempt: the table of failures in `docs/how-to/fallback-and-retries.md`, as code. Pure.
+ * Decides whether a failed attempt may be retried: the table of failures in `docs/how-to/fallback-and-retries.md`. Pure.
  */
 import type { WireError } from '../../../errors.js'
 import type { AttemptResult } from '../attempt-result.js'
@@ -10,10 +10,10 @@ import type { AttemptResult } from '../attempt-result.js'
  */
 export type Reaction = 'retry' | 'next' | 'if_repeatable' | 'never'
 
-/** What is known of an attempt that ended before its first content. */
+/** The properties of an attempt that ended before its first content. */
 export type Failure = Pick<AttemptResult, 'status' | 'wasSent' | 'hasAll' | 'isStreamed'>
 
-/** Statuses with which a provider fails or throttles. Other 5xx of proxies in front of it are treated alike. */
+/** Statuses of a provider that fails or throttles. Other 5xx, of proxies before it, count as well. */
 function isTransient(status: number): boolean {
   return status === 408 || status === 429 || status >= 500
 }
@@ -52,10 +52,10 @@ function reactionOf(error: WireError, { status, wasSent, hasAll, isStreamed }: F
   }
 }
 
-/** A reused connection that closes so soon after a request was sent on it was closing already. */
+/** A reused connection that closes within this time after sending was closing before. */
 const STALE_MS = 1000
 
-/** Whether the upstream closed an idle connection just when the request was sent: it did not read the request. */
+/** Whether the upstream closed an idle connection while the request was being sent, and so did not read it. */
 export function isStaleConnection(
   { kind }: WireError,
   { status, isReused, firstByteMs }: Pick<AttemptResult, 'status' | 'isReused' | 'firstByteMs'>,

@@ -1,13 +1,13 @@
-/** What follows a failed attempt: the table of `after-failure.ts` with the limits of its route, client and upstream. */
+/** Decides what follows a failed attempt: the class of the failure within the limits of route, client and upstream. */
 import type { WireError } from '../../../errors.js'
 import type { StartedAttempt, PreparedRequest } from '../attempt/attempt-owner.js'
 import type { CandidateTurn } from '../candidate-turn.js'
 import type { SendOptions } from '../send-options.js'
 import { isStaleConnection, reactionTo } from './classify-failure.js'
 
-/** What follows. */
+/** The next step of the candidate loop. */
 export type Step =
-  /** The same target again, without the reasoning that it refused. */
+  /** The same target, without the reasoning that it refused. */
   | { readonly kind: 'amended'; readonly prepared: PreparedRequest }
   /** The same target at once: on another connection, or with another credential. */
   | { readonly kind: 'at_once'; readonly prepared: PreparedRequest | null }
@@ -17,11 +17,11 @@ export type Step =
   /** The client gets the error. */
   | { readonly kind: 'end' }
 
-/** No further attempt begins with less time than this before the client's deadline. */
-const LEAST_MS = 500
+/** No further attempt begins if less time than this is left before the client's deadline. */
+const MIN_LEFT_MS = 500
 const END: Step = { kind: 'end' }
 
-/** Decides; takes a credential of `turn`, or a retry of its upstream's budget. Throws as `Preparation.amended`. */
+/** Decides, and takes a credential or a retry from the budget for the next attempt. Throws as `Preparation.amended`. */
 export function stepAfter(
   { result, prepared }: StartedAttempt,
   error: WireError,
@@ -31,7 +31,7 @@ export function stepAfter(
     'exchange' | 'handling' | 'isRepeatable' | 'preparation' | 'timeoutMs'
   >,
 ): Step {
-  // The upstream has executed the parts before it.
+  // The upstream has executed the earlier parts.
   if (result.occasion === 'rest') return END
   if (result.occasion !== 'amended') {
     const amended = sending.preparation.amended(prepared, turn.candidate.target, error)
@@ -43,11 +43,11 @@ export function stepAfter(
   const { isRepeatable, handling } = sending
   const reaction = reactionTo(error, result)
   const leftMs = timeLeftMs(turn, sending)
-  if (reaction === 'never' || leftMs < LEAST_MS) return END
+  if (reaction === 'never' || leftMs < MIN_LEFT_MS) return END
   if (turn.rotate(result)) return { kind: 'at_once', prepared: null }
   const { retry } = handling
   const waitMs = reaction === 'retry' ? turn.retryInMs(retry, error) : null
-  if (waitMs !== null && leftMs - waitMs >= LEAST_MS && turn.mayRetry(retry)) {
+  if (waitMs !== null && leftMs - waitMs >= MIN_LEFT_MS && turn.mayRetry(retry)) {
     return { kind: 'retry', waitMs }
   }
   return reaction === 'if_repeatable' && !isRepeatable ? END : { kind: 'next_target' }

@@ -1,6 +1,6 @@
 /**
- * How many requests to an upstream may be retries: a share of its requests in the last 10 seconds, and at least 3. It
- * keeps retries from multiplying the load of an upstream that fails. Moves to another target do not count.
+ * The retry budget of an upstream: a share of its requests in the last 10 seconds, and at least 3. It prevents retries from
+ * multiplying the load of a failing upstream. A fallback to another target does not count.
  */
 import type { Clock } from '../health/clock.js'
 import { RollingSums } from '../health/rolling-sums.js'
@@ -21,7 +21,7 @@ export class RetryBudget {
     this.clock = clock
   }
 
-  /** A request is sent to the upstream for the first time. */
+  /** Counts the first attempt of a request. */
   request(): void {
     this.sums.add(REQUESTS, 1, this.clock.now())
   }
@@ -29,8 +29,8 @@ export class RetryBudget {
   /** Takes one retry if fewer than `share` of the requests, or fewer than 3, were retries. */
   tryRetry(share: number): boolean {
     const nowMs = this.clock.now()
-    const most = Math.max(MIN_RETRIES, share * this.sums.sum(REQUESTS, nowMs))
-    if (this.sums.sum(RETRIES, nowMs) + 1 > most) {
+    const maxRetries = Math.max(MIN_RETRIES, share * this.sums.sum(REQUESTS, nowMs))
+    if (this.sums.sum(RETRIES, nowMs) + 1 > maxRetries) {
       this.denied += 1
       return false
     }
