@@ -1,14 +1,13 @@
 /**
- * How many tokens a request or an answer has, without a tokenizer: for what an upstream did not report,
- * and for what a request may need at most. How far off that is stands in `docs/reference/ledger.md`.
- * Knows no wire format; the rates are what recorded traffic of each vendor shows.
+ * Estimates the tokens of a request or reply without a tokenizer: if an upstream did not report them, and for the maximum
+ * that a request may need. The rates are fitted to recorded traffic; `docs/reference/ledger.md` states the error.
  */
 import type { JsonValue } from '../chat/json.js'
 import type { ModelFamily } from '../chat/model.js'
 import type { OutputSize } from '../chat/reply/output-size.js'
 import type { ChatRequest, MediaSource, ThinkingPart, UserPart } from '../chat/request.js'
 
-/** What of a request makes tokens. */
+/** The sizes of the parts of a request that become tokens. */
 export interface PromptSize {
   /** UTF-8, of instructions, turns and calls. */
   textBytes: number
@@ -16,7 +15,7 @@ export interface PromptSize {
   tools: number
   /** Of the tools, as JSON. */
   toolBytes: number
-  /** Of the schema that the answer must follow, as JSON. */
+  /** Of the schema that the reply must follow, as JSON. */
   schemaBytes: number
   images: number
   /** Documents and audio. */
@@ -25,7 +24,7 @@ export interface PromptSize {
   fileBytes: number
 }
 
-/** Nothing yet. */
+/** All sizes 0. */
 export function emptyPromptSize(): PromptSize {
   return {
     textBytes: 0,
@@ -39,18 +38,18 @@ export function emptyPromptSize(): PromptSize {
   }
 }
 
-/** Tokens of each thing. Fitted by hand to the recordings; `bench/suites/tokens.ts` shows the error. */
+/** Tokens per unit of each size. Fitted by hand to the recordings; `bench/suites/tokens.ts` shows the error. */
 interface Rates {
   readonly textByte: number
   readonly message: number
-  /** Once, where there are tools: what the vendor itself says to the model about them. */
+  /** Once, if there are tools: the vendor's own instructions about them. */
   readonly tooling: number
   readonly toolByte: number
   readonly schemaByte: number
   readonly image: number
   readonly file: number
   readonly fileByte: number
-  /** Of an answer: what wraps one call. */
+  /** Of a reply: the overhead of one tool call. */
   readonly call: number
 }
 
@@ -96,9 +95,8 @@ const RATES: Readonly<Record<ModelFamily, Rates>> = {
 }
 
 /**
- * No byte-level vocabulary has more tokens than bytes. The rest is the most that a vendor documents or a
- * recording shows: a picture at full resolution, what is said to Claude or Llama about tools, what stands
- * around a turn.
+ * No byte-level vocabulary has more tokens than bytes. The other rates are the maximum that a vendor documents or a
+ * recording shows: an image at full resolution, the instructions about tools, the markers around a turn.
  */
 const MOST: Readonly<Record<ModelFamily, Rates>> = {
   openai: most(40_000),
@@ -111,10 +109,10 @@ function most(image: number): Rates {
   return { ...one, message: 32, tooling: 1_000, image, file: 20_000, call: 64 }
 }
 
-/** What some vendors say to the model before the first turn. */
+/** Maximum length of the instructions that some vendors put before the first turn. */
 const MOST_PREAMBLE = 200
 
-/** What of this request makes tokens. */
+/** The sizes of a request. */
 export function promptSizeOf(request: ChatRequest): PromptSize {
   const bulk = emptyPromptSize()
   for (const message of request.messages) {
@@ -174,7 +172,7 @@ function inlineBytes(source: MediaSource): number {
   return source.kind === 'base64' ? (source.data.length * 3) / 4 : 0
 }
 
-/** About as many bytes as its JSON has; a quarter of the time that writing it would take. */
+/** The approximate size of the value as JSON, in a quarter of the time of writing it. */
 export function jsonBytes(value: JsonValue): number {
   if (typeof value === 'string') return Buffer.byteLength(value) + 2
   if (value === null || typeof value !== 'object') return String(value).length
@@ -189,20 +187,20 @@ export function jsonBytes(value: JsonValue): number {
   return bytes
 }
 
-/** About as many prompt tokens as the vendor would count. */
+/** The estimated number of prompt tokens. */
 export function inputTokens(bulk: PromptSize, family: string): number {
   return Math.max(1, Math.ceil(weighed(bulk, ratesOf(RATES, family))))
 }
 
 /**
- * More prompt tokens than the vendor will count. Not known of media by URL or id, which count as one
- * large piece: a caller who knows the context window takes the smaller of the two.
+ * An upper bound of the prompt tokens. The size of media by URL or id is unknown; each counts as one large item. Callers
+ * reduce the bound to the model's context window.
  */
 export function maxInputTokens(bulk: PromptSize, family: string): number {
   return Math.ceil(weighed(bulk, ratesOf(MOST, family))) + MOST_PREAMBLE
 }
 
-/** Models of other makers count as OpenAI's: the format of their upstreams is its own. */
+/** Models of other vendors count as OpenAI's, whose format their upstreams use. */
 function ratesOf(table: Readonly<Record<ModelFamily, Rates>>, family: string): Rates {
   return family === 'anthropic' || family === 'google' ? table[family] : table.openai
 }

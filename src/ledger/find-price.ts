@@ -1,6 +1,5 @@
 /**
- * Which price a request has: by the model that really answered, from the upstream's own list or the
- * catalogue's. Knows no configuration file; both lists are handed over.
+ * Finds the price of a request: by the model that replied, in the upstream's own list or in the catalogue.
  */
 import type { ModelFacts, ModelPrice } from '../chat/model.js'
 import { priceOf, type Price } from './price.js'
@@ -9,25 +8,25 @@ import { priceOf, type Price } from './price.js'
 export const ANY_MODEL = '*'
 
 /**
- * What may follow an id without making it another model: a day, a version, or what points at one. Any
- * other suffix does (`-mini`, `-pro`), and its price is then not known.
+ * Suffixes of an id that name the same model: a date, a version, or an alias of one. Any other suffix (`-mini`, `-pro`) is
+ * another model, whose price is unknown.
  */
 const SAME_MODEL = /^-(\d{4}-\d{2}-\d{2}|\d{8}|\d{3,4}|latest|preview(-\d{2}-\d{2,4})?)$/
 
-/** Whether what an upstream calls a model is the model of this id, or a dated form of it. */
+/** Whether an upstream's name of a model is this id, or a dated form of it. */
 export function isSameModel(name: string, id: string): boolean {
   return name === id || (name.startsWith(id) && SAME_MODEL.test(name.slice(id.length)))
 }
 
-/** More names than upstreams have; beyond, each is searched for every time. */
+/** Maximum number of cached results; further names are searched each time. */
 const MAX_FOUND = 1_000
-/** An upstream may call its model anything; no id is longer. */
+/** Maximum length of an id; longer names are not cached. */
 const MAX_NAME_CHARS = 256
 
 /** The prices of one model list, by id. */
 class Listed {
   private readonly byId = new Map<string, Price>()
-  /** What was found for names that are no ids, as upstreams call most models. */
+  /** The results for names that are not ids, such as dated names. */
   private readonly found = new Map<string, Price | null>()
 
   set(id: string, price: ModelPrice): void {
@@ -54,7 +53,7 @@ class Listed {
   }
 }
 
-/** An upstream of the configuration, as far as prices go. */
+/** The prices of an upstream of the configuration. */
 export interface Priced {
   readonly name: string
   /** By model id, or `*`. */
@@ -81,9 +80,9 @@ export class Prices {
   }
 
   /**
-   * The price of what `answered` (null: it did not say), where `asked` was asked for. The upstream's own
-   * price of the model that answered comes first, then its price of any model, then the catalogue's. A
-   * model that is in neither list costs what the upstream's list says of the one that was asked for.
+   * The price of the model that `answered` (null: not reported) to a request for the model `asked`. The upstream's own price
+   * of the model that answered comes first, then its price of any model, then the catalogue's. A model that is in neither
+   * list has the upstream's price of the requested model.
    */
   find(upstream: string, asked: string, answered: string | null): Price | null {
     const own = this.own.get(upstream)

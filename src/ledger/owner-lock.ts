@@ -1,7 +1,6 @@
 /**
- * A lock on a file that ends with the process that holds it, however it ends. It is SQLite's lock on a database: the
- * kernel keeps it with the open file, so it is valid across PID namespaces, which process ids are not
- * (docs/decisions/0042). Nothing is ever written to the file.
+ * A lock on a file that ends with its process, also after a crash. It is SQLite's lock on a database: the kernel keeps it with
+ * the open file, so it is valid across PID namespaces, in contrast to process ids (docs/decisions/0042). The file stays empty.
  */
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
 import { connect, isBusy, type Connection } from '../store/sqlite/driver.js'
@@ -21,7 +20,7 @@ export class OwnerLock {
    * the file cannot be created or opened.
    */
   static take(path: string): OwnerLock | null {
-    // SQLite would create it with the umask's mode. Closing it later than that would end the lock.
+    // SQLite would create the file with the mode of the umask. Closing it after SQLite has opened it would end the lock.
     if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
     const database = connect(path)
     try {
@@ -36,9 +35,9 @@ export class OwnerLock {
     }
   }
 
-  /** Lets others take it; `isOver` removes the file, which then must have no further use. */
+  /** Releases the lock; `isOver` removes the file, which no process uses any more. */
   release(isOver: boolean): void {
-    // While the lock is held, so that nobody has it who believes that it is still there.
+    // Removed while the lock is held, so that no other process can lock a file that does not exist any more.
     if (isOver) rmSync(this.path, { force: true })
     this.database.close()
   }

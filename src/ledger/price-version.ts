@@ -1,4 +1,4 @@
-/** Which prices a cost was computed with: the same for the same prices, whatever else a file says. */
+/** The version of a list of prices: a digest that depends only on the prices. */
 import { createHash } from 'node:crypto'
 import type { ModelFacts } from '../chat/model.js'
 import type { Priced } from './find-price.js'

@@ -1,14 +1,14 @@
 /**
- * What tokens cost, in whole nano-dollars and exactly: no sum ever drifts.
- * Knows no upstream and no store; the prices are the catalogue's and those of the configuration.
+ * Computes the cost of tokens, cached and reasoning tokens included, exactly and in whole nano-dollars. Pure; the prices are
+ * those of the catalogue and the configuration.
  */
 import type { ModelPrice } from '../chat/model.js'
 import type { Usage } from '../chat/usage.js'
 
-/** Femto-dollars (1e-15) of one token; null where the price is not known. */
+/** Femto-dollars (1e-15) of one token; null if the price is unknown. */
 type Rate = number | null
 
-/** What one token costs, by its kind. */
+/** The price of one token, by its kind. */
 interface Rates {
   readonly input: Rate
   readonly cacheRead: Rate
@@ -18,12 +18,12 @@ interface Rates {
   readonly reasoning: Rate
 }
 
-/** A model's prices, ready to count with. */
+/** A model's prices, prepared for computing. */
 export interface Price {
-  /** What they are multiplied by for a tier of the vendor's, by its name. */
+  /** The factor of each service tier of the vendor, by its name. */
   readonly tiers: Readonly<Record<string, number>>
   readonly usual: Rates
-  /** For prompts of more than `aboveInputTokens`; null where length makes no difference. */
+  /** For prompts of more than `aboveInputTokens`; null if the length makes no difference. */
   readonly long: Rates | null
   readonly aboveInputTokens: number
 }
@@ -33,8 +33,8 @@ const FEMTO_PER_USD_PER_MILLION = 1e9
 const FEMTO_PER_NANO = 1_000_000
 
 /**
- * Reads a price. Where long prompts have their own rates and those of the cache are not said, the cache
- * keeps its share of the input rate, as it does at every vendor that has such tiers.
+ * Prepares a price. If long prompts have their own rates without rates of the cache, the cache keeps its share of the input
+ * rate, as at every vendor with such rates.
  */
 export function priceOf(price: ModelPrice): Price {
   const usual: Rates = {
@@ -62,7 +62,7 @@ export function priceOf(price: ModelPrice): Price {
 /** Names of the usual tier: OpenAI's, Google's, Groq's, and none; `auto` leaves the choice to the vendor. */
 const USUAL_TIERS: ReadonlySet<string> = new Set(['default', 'standard', 'on_demand', '', 'auto'])
 
-/** The price of a tier of the vendor's (null: it did not say which); null where that is not known. */
+/** The price of a service tier (null: not reported); null if it is unknown. */
 export function tierPrice(price: Price, tier: string | null): Price | null {
   if (tier === null || (USUAL_TIERS.has(tier) && !Object.hasOwn(price.tiers, tier))) return price
   const factor = Object.hasOwn(price.tiers, tier) ? price.tiers[tier] : undefined
@@ -73,8 +73,8 @@ export function tierPrice(price: Price, tier: string | null): Price | null {
 
 /** The dearer of the usual price and that of the tier: the vendor may serve either. */
 export function dearerPrice(price: Price, tier: string | null): Price | null {
-  const asked = tierPrice(price, tier)
-  return asked === null || (tier !== null && (price.tiers[tier] ?? 1) > 1) ? asked : price
+  const ofTier = tierPrice(price, tier)
+  return ofTier === null || (tier !== null && (price.tiers[tier] ?? 1) > 1) ? ofTier : price
 }
 
 /** A price for models whose own is not known. Every kind of prompt token costs `input`. */
@@ -116,8 +116,8 @@ export function isOutputFree({ usual, long }: Price): boolean {
 }
 
 /**
- * What this use costs, to the nearest nano-dollar; null where a price that it takes is not known.
- * Counts that contradict each other (more read from the cache than was sent) never lower the cost.
+ * The cost, to the nearest nano-dollar; null if a needed price is unknown. Counts that contradict each other (more tokens
+ * read from the cache than sent) never lower the cost.
  */
 export function costNanoUsd(price: Price, usage: Usage): number | null {
   const { cacheRead = 0, cacheWrite = 0, output = 0 } = usage
@@ -126,7 +126,7 @@ export function costNanoUsd(price: Price, usage: Usage): number | null {
   const cached = cacheRead + cacheWrite
   const input = Math.max(usage.input ?? 0, cached)
   const rates = longRates(price, input) ?? price.usual
-  // Most sums are exact so; one that is not, or has no rate for a part, is made again part by part.
+  // Most sums are exact in floating point. Others, and those without a rate for a part, are computed part by part.
   const femto =
     quick(input - cached, rates.input) +
     quick(cacheRead, rates.cacheRead) +
@@ -145,16 +145,16 @@ export function costNanoUsd(price: Price, usage: Usage): number | null {
   ])
 }
 
-/** The most tokens that a request may take. */
+/** The maximum token counts of a request. */
 export interface Most {
   readonly input: number
   readonly output: number
 }
 
 /**
- * The most that a request may cost: every prompt token at the dearest rate that may apply to it (fresh,
- * or written to a cache), every token of the answer likewise, of each tier that its length may reach.
- * Null where the price of input or output is not known.
+ * The maximum cost of a request: each prompt token at the highest rate that may apply (uncached, or written to a cache), and
+ * each output token likewise, by the rates of each prompt length that is possible. Null if the price of input or output is
+ * unknown.
  */
 export function maxCostNanoUsd(price: Price, { input, output }: Most): number | null {
   const long = longRates(price, input)
@@ -216,14 +216,14 @@ function rateOf(usdPerMillion: number | undefined): Rate {
   return usdPerMillion === undefined ? null : Math.round(usdPerMillion * FEMTO_PER_USD_PER_MILLION)
 }
 
-/** `rate` changed as much as the whole has; exact to a femto-dollar. */
+/** `rate` scaled by the change of `whole`; exact to a femto-dollar. */
 function inShare(rate: Rate, whole: Rate, wholeNow: Rate): Rate {
   if (rate === null || whole === null || wholeNow === null || whole === 0) return null
   const [of, by] = [BigInt(whole), BigInt(rate) * BigInt(wholeNow)]
   return Number((by + of / 2n) / of)
 }
 
-/** Whole numbers up to 2^53 add up exactly; what may be larger is counted with big integers. */
+/** Whole numbers up to 2^53 add up exactly; larger sums use big integers. */
 function total(parts: readonly (readonly [tokens: number, rate: Rate])[]): number | null {
   let femto = 0
   for (const [tokens, rate] of parts) {
@@ -235,7 +235,7 @@ function total(parts: readonly (readonly [tokens: number, rate: Rate])[]): numbe
   return nanoOf(femto)
 }
 
-/** NaN for tokens whose rate is not known. */
+/** NaN for tokens whose rate is unknown. */
 function quick(tokens: number, rate: Rate): number {
   return tokens === 0 ? 0 : tokens * (rate ?? NaN)
 }

@@ -1,21 +1,20 @@
 /**
- * One request as the ledger keeps it: who asked whom for what, what it took and what it cost.
- * Knows no engine, no price list and never a word that was said.
+ * The ledger entry of one request: account, model, upstream, tokens and cost. Contains no text of the conversation.
  */
 import type { Usage } from '../chat/usage.js'
 import type { DialectName } from '../dialects/dialect.js'
 import type { ErrorKind } from '../errors.js'
 
 /**
- * How the token counts came about. `reported`: the upstream said them. `estimated`: counted by us from
- * what was sent and received, because it did not. `none`: no upstream was asked, nothing was used.
+ * The source of the token counts. `reported`: by the upstream. `estimated`: by the gateway, from the bytes sent and received.
+ * `none`: no tokens were used.
  */
 export type UsageSource = 'reported' | 'estimated' | 'none'
 
-/** `ok`, or the kind of error that ended it; `lost`: the process died, or never came back to it. */
+/** `ok`, or the kind of the error; `lost`: the process exited before the request was settled. */
 export type RowOutcome = 'ok' | 'lost' | ErrorKind
 
-/** The stages of a request that a row tells the time of, in ms; absent is "did not get that far". */
+/** The durations of the stages of a request, in ms; absent: not reached. */
 export interface RowHops {
   readonly authenticate?: number
   readonly receive?: number
@@ -27,11 +26,11 @@ export interface RowHops {
   readonly relay?: number
   /** From the arrival of the request to the first content that left. */
   readonly firstContent?: number
-  /** What of the whole was ours. */
+  /** The gateway's own share of the duration. */
   readonly overhead?: number
 }
 
-/** A line of the ledger; written once, by request id, before the client has the end of its answer. */
+/** A ledger entry; written once for each request id, before the client gets the end of its reply. */
 export interface UsageRow {
   readonly requestId: string
   /** When the request arrived, ms since 1970. */
@@ -40,39 +39,39 @@ export interface UsageRow {
   readonly accountId: string
   /** A key's id, or `playground`. */
   readonly keyId: string
-  /** As the client wrote it; null where the body could not be read. At most 256 characters. */
+  /** As the client sent it; null if the body could not be read. At most 256 characters. */
   readonly modelAsked: string | null
-  /** What the upstream said that it ran, else what it was asked for; null where none was asked. */
+  /** As the upstream reported it, else as it was requested; null if no request was sent. */
   readonly modelAnswered: string | null
-  /** What sums count it under: an id of the catalogue, else a routed one, else `other`; a closed set. */
+  /** The name in sums: an id of the catalogue, else a routed one, else `other`; a closed set. */
   readonly model: string
   readonly upstream: string | null
   readonly dialect: DialectName | null
   /** Attempts, also those that reached no upstream. */
   readonly attempts: number
   readonly stream: boolean
-  /** HTTP status; 499 where the client was gone first. */
+  /** HTTP status; 499 if the client had left. */
   readonly status: number
   readonly outcome: RowOutcome
   readonly finish: string | null
   readonly usage: Usage
   readonly source: UsageSource
-  /** Whole nano-dollars (1e-9 US dollars); null where a price is not known. */
+  /** Whole nano-dollars (1e-9 US dollars); null if a price is unknown. */
   readonly costNanoUsd: number | null
-  /** What budgets are charged if `costNanoUsd` is null; absent: what was reserved. No entry keeps it. */
+  /** The charge on budgets if `costNanoUsd` is null; absent: the reserved amount. Not stored. */
   readonly budgetNanoUsd?: number
   /** Output tokens that the upstream went on to make after the client had left. */
   readonly tokensAfterDisconnect: number
   readonly losses: readonly string[]
   readonly generation: number
   readonly hops: RowHops
-  /** The format that the client spoke (`chat`, `messages`, …); null if the path is none of them. */
+  /** The client's format (`chat`, `messages`, …); null if the path has none. */
   readonly ingress: string | null
   /** Why it was refused or failed, as the client saw it, without any of the prompt. At most 500 characters. */
   readonly errorMessage: string | null
   /** The rule that refused it, with its scope and window: `key:… requests_per_minute`. */
   readonly limit: string | null
-  /** The HTTP status of the upstream that was asked last; null if none answered. */
+  /** The HTTP status of the last attempt; null if no upstream replied. */
   readonly upstreamStatus: number | null
   /** That upstream's own id of the request. */
   readonly upstreamRequestId: string | null
@@ -92,7 +91,7 @@ export interface UsageRow {
   readonly priceVersion: string | null
 }
 
-/** The members of a row that explain it, where nothing is known. */
+/** The members that explain an outcome, all unknown. */
 export const UNEXPLAINED = {
   ingress: null,
   errorMessage: null,

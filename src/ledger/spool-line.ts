@@ -1,6 +1,5 @@
 /**
- * What the spool keeps of a settled request: its row, and what of budgets it is still owed or may give
- * back. Knows no engine and no file.
+ * The text of one spooled ledger entry: the entry, and the budget amounts that settling it corrects.
  *
  * A line is the row's text, then, after a tab (which the text of a row never has), the reservation as JSON,
  * `["nothing",[["usd_day","key:…",0,LIMIT,COST],…]]`. Rates are left out: they are whole again by the time
@@ -11,16 +10,16 @@ import { readEntry } from '../store/records/read-entry.js'
 import { writeEntry } from '../store/records/write-entry.js'
 import type { UsageRow } from './row.js'
 
-/** A row that waits, and what its request was let run by. */
+/** A spooled entry and the reservation of its request. */
 export interface SpooledEntry {
   readonly row: UsageRow
   readonly reservation: Reservation | undefined
 }
 
-/** The text of a line; never a line break in it. */
+/** The text of a line, without line breaks. */
 export function writeSpoolLine({ row, reservation }: SpooledEntry): string {
   const text = writeEntry(row)
-  // What has a reservation is corrected by that.
+  // A reservation in the store is corrected by the store.
   if (reservation === undefined || reservation.takenFrom === 'reserved') return text
   const budgets = reservation.demands.filter(isBudget)
   if (budgets.length === 0) return text
@@ -34,7 +33,7 @@ export function writeSpoolLine({ row, reservation }: SpooledEntry): string {
   return `${text}\t${JSON.stringify([reservation.takenFrom, parts])}`
 }
 
-/** Throws an Error that says what is damaged, never a value. */
+/** Throws an Error that names the damaged part and contains no values. */
 export function readSpoolLine(line: string): SpooledEntry {
   const tab = line.indexOf('\t')
   if (tab < 0) return { row: readEntry(line), reservation: undefined }
@@ -70,7 +69,7 @@ function parsed(text: string): unknown {
 }
 
 function damaged(): Error {
-  return new Error('what the row is owed is not a list of budgets')
+  return new Error('the reservation of a spooled entry is not a list of budgets')
 }
 
 function isBudget(demand: Demand): demand is BudgetDemand {

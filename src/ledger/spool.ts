@@ -1,11 +1,10 @@
 /**
- * Rows that wait on disk for a ledger, because it is away or does better with many at a time: lines with
- * a checksum in segment files of bounded size, in a folder that all processes of a machine share. Knows
- * no ledger and no row.
+ * Keeps lines on disk until the ledger takes them: with checksums, in segment files of bounded size, in a folder that all
+ * processes of a machine share. Used while the ledger is unavailable, and for engines that write many entries at a time.
  *
- * A line is in the kernel's hands before `append` returns, so the death of the process loses nothing. A segment's
- * name holds its owner, and the owner holds a lock for as long as it lives; segments of owners without a lock are
- * read by any process. Reading one twice is harmless: the ledger takes each row once, by its id.
+ * `append` returns after the kernel has the line, so a crash of the process loses nothing. The name of a segment contains its
+ * owner, and the owner holds a lock while it runs; any process reads the segments of owners without a lock. Reading a segment
+ * twice is harmless, because the ledger accepts each entry once, by its id.
  */
 import {
   closeSync,
@@ -26,16 +25,16 @@ import { checksummedLines, isMissing, SegmentFile, type Segment } from './spool-
 
 /** Small enough to be read at once, large enough that 10,000 rows share one file. */
 const SEGMENT_BYTES = 8 * 1024 * 1024
-/** How long the disk may lag behind where it has to follow. */
+/** Maximum time until a line is synced to the disk. */
 const SYNC_MS = 250
 /** Owner (its start in Unix ms and a random number) and number; version 0.1.0 put a process id before the owner. */
 const SEGMENT = /^rows-(?:\d+-)?(\d+-[0-9a-f]+)-\d+\.spool$/
 const LOCK = /^rows-(\d+-[0-9a-f]+)\.lock$/
 
-/** What became of a line; `full`: there is no room for it, or the disk took none. */
+/** The result of an append. `full`: the maximum size is reached, or the disk failed. */
 export type AppendResult = 'kept' | 'full'
 
-/** A segment of another process; an orphan's is dead. */
+/** A segment of another process; the owner of an orphan has exited. */
 export interface Foreign {
   readonly segment: Segment
   readonly isOrphan: boolean
@@ -54,14 +53,14 @@ export class Spool {
   private isDirty = false
   private sequence = 0
   private timer: NodeJS.Timeout | null = null
-  /** Of this process, waiting to be read. */
+  /** Size of this process's segments. */
   private bytes = 0
-  /** Why the last line was not kept; null where it was. */
+  /** The error of the last append; null if it succeeded. */
   fault: Error | null = null
 
   /**
-   * `maxBytes`: what the segments of this process may have together. `isSynced`: whether the disk has to
-   * have each line within 250 ms; lines that hardly wait need not go there at all.
+   * `maxBytes`: maximum total size of this process's segments. `isSynced`: whether each line is synced to the disk within
+   * 250 ms; not needed for lines that are removed within moments.
    */
   constructor(folder: string, maxBytes: number, isSynced = true) {
     this.folder = folder
@@ -71,16 +70,16 @@ export class Spool {
     this.owner = `${Date.now()}-${unique}`
   }
 
-  /** Bytes that wait. */
+  /** Size of this process's segments in bytes. */
   get waitingBytes(): number {
     return this.bytes
   }
 
-  /** Keeps lines (none has a line break in it), all or none of them. Never throws. */
+  /** Appends all of the lines (without line breaks), or none. Never throws. */
   append(...texts: readonly string[]): AppendResult {
     const lines = checksummedLines(texts)
     if (this.bytes + lines.length > this.maxBytes) {
-      this.fault = new Error(`the spool has its ${this.maxBytes} bytes`)
+      this.fault = new Error(`the spool has reached its maximum of ${this.maxBytes} bytes`)
       return 'full'
     }
     try {
@@ -89,30 +88,30 @@ export class Spool {
       return 'kept'
     } catch (error) {
       this.fault = error instanceof Error ? error : new Error(String(error))
-      // A line may have been cut: what follows begins a file of its own.
+      // A line may have been truncated, so the next line begins a new file.
       this.seal()
       return 'full'
     }
   }
 
-  /** All that can be read now, oldest first: what this process has written, and what the dead have left. */
+  /** The readable segments, oldest first: those of this process, and those of processes that exited. */
   segments(): Segment[] {
     this.cut()
-    const alive = this.livingOwners()
+    const running = this.livingOwners()
     return segmentNames(this.folder)
-      .filter((name) => !alive.has(ownerOf(name)))
+      .filter((name) => !running.has(ownerOf(name)))
       .map((name) => this.named(name))
   }
 
-  /** What other processes have written, oldest first; those that live may be writing on. */
+  /** The segments of other processes, oldest first; running processes may still append to theirs. */
   others(): Foreign[] {
-    const alive = this.livingOwners()
+    const running = this.livingOwners()
     return segmentNames(this.folder)
       .filter((name) => ownerOf(name) !== this.owner)
-      .map((name) => ({ segment: this.named(name), isOrphan: !alive.has(ownerOf(name)) }))
+      .map((name) => ({ segment: this.named(name), isOrphan: !running.has(ownerOf(name)) }))
   }
 
-  /** Ends the present segment: what follows begins a file of its own. Null where nothing was written. */
+  /** Ends the current segment, so that the next line begins a new file. Null if there is none. */
   cut(): Segment | null {
     const { current } = this
     this.seal()
@@ -124,13 +123,13 @@ export class Spool {
     return segment.path.includes(`-${this.owner}-`)
   }
 
-  /** Forgets a segment whose lines are where they belong. */
+  /** Removes a segment whose lines are in the ledger. */
   remove(segment: Segment): void {
     if (this.owns(segment)) this.bytes -= sizeOf(segment.path)
     rmSync(segment.path, { force: true })
   }
 
-  /** Keeps a segment that has damaged lines for an operator to look at; nobody reads it again. */
+  /** Renames a segment with damaged lines, so that it is kept for an operator and not read again. */
   setAside(segment: Segment): void {
     const { path } = segment
     const bytes = this.owns(segment) ? sizeOf(path) : 0
@@ -138,12 +137,12 @@ export class Spool {
       renameSync(path, `${path}.damaged`)
       this.bytes -= bytes
     } catch (error) {
-      // Of several that come by a dead process's files, another was quicker.
+      // Another process has renamed or removed it.
       if (!isMissing(error)) throw error
     }
   }
 
-  /** Puts everything on the disk and lets go of the file. */
+  /** Syncs and closes the current segment, and releases the lock. */
   close(): void {
     this.seal()
     if (this.timer !== null) clearInterval(this.timer)
@@ -155,17 +154,17 @@ export class Spool {
 
   /** Other owners that hold their locks. The locks of those that are gone, with all their segments, are removed. */
   private livingOwners(): ReadonlySet<string> {
-    const alive = new Set<string>()
+    const running = new Set<string>()
     const names = namesIn(this.folder)
     const owners = new Set(names.filter((name) => SEGMENT.test(name)).map(ownerOf))
     for (const name of names) {
       const [, owner] = LOCK.exec(name) ?? []
       if (owner === undefined || owner === this.owner) continue
       const lock = OwnerLock.take(join(this.folder, name))
-      if (lock === null) alive.add(owner)
+      if (lock === null) running.add(owner)
       else lock.release(!owners.has(owner))
     }
-    return alive
+    return running
   }
 
   private named(name: string): Segment {
@@ -178,7 +177,7 @@ export class Spool {
     const written = writeSync(this.fd, lines)
     this.bytes += written
     this.currentBytes += written
-    if (written < lines.length) throw new Error('the disk took a part of a line')
+    if (written < lines.length) throw new Error('the disk accepted only a part of the line')
     if (!this.isSynced) return
     this.isDirty = true
     this.timer ??= setInterval(() => this.sync(), SYNC_MS).unref()
@@ -186,11 +185,11 @@ export class Spool {
 
   private open(): number {
     if (!existsSync(this.folder)) {
-      // Node's recursive form never returns where a file system says "not there" of a new folder.
+      // Node's recursive form never returns on file systems that report a new folder as missing.
       const recursive = !existsSync(dirname(this.folder))
       mkdirSync(this.folder, { recursive, mode: 0o700 })
     }
-    // Before the first segment: one whose owner has no lock is taken for a dead process's.
+    // The lock comes before the first segment: segments of owners without a lock count as orphans.
     this.lock ??= OwnerLock.take(join(this.folder, `rows-${this.owner}.lock`))
     this.sequence += 1
     const number = String(this.sequence).padStart(6, '0')
@@ -216,7 +215,7 @@ export class Spool {
     try {
       if (this.isDirty) fsyncSync(fd)
     } catch {
-      // A disk that is full or gone was told of when the line was written.
+      // A full or missing disk was reported when the line was written.
     }
     this.isDirty = false
     closeSync(fd)

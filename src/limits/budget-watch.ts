@@ -1,7 +1,7 @@
 /**
- * Notices when 80 % and 100 % of a budget are used, once for each day or month in the whole fleet: the store decides
- * which process reports. Counts what was spent; of what is set aside for running requests it leaves out that of this
- * process, so other processes' reservations may bring a notice forward.
+ * Notifies when 80 % and 100 % of a budget are used, once for each day or month in the whole fleet: the store decides which
+ * process reports. Reservations of this process do not count as used; those of other processes do, so a notification may
+ * come early.
  */
 import type { Notify } from '../observe/webhooks/notification.js'
 import type { ThrottleStore } from '../store/throttle.js'
@@ -9,20 +9,20 @@ import type { BudgetDemand, Demand } from '../store/ledger.js'
 import type { Decision } from './limit-reservation.js'
 import type { LimitDemand } from './rules.js'
 
-/** What a watch reports to. */
+/** The services that a watch uses. */
 export interface BudgetWatchOptions {
   readonly attempts: Pick<ThrottleStore, 'take'>
   readonly notify: Notify
-  /** Whether anybody wants to know; asked for each request under a budget. */
+  /** Whether any receiver is configured; called for each request under a budget. */
   readonly isWanted: () => boolean
 }
 
 /** A budget in its running day or month. */
 interface Watched {
   limitNanoUsd: number
-  /** Spent and set aside, as last heard. */
+  /** Spent and reserved, by the last reply of the store. */
   usedNanoUsd: number
-  /** Set aside by requests of this process. */
+  /** Reserved by requests of this process. */
   heldNanoUsd: number
   endsAtMs: number
   /** The highest threshold that was reported, by any process; 0 for none. */
@@ -32,14 +32,14 @@ interface Watched {
 const THRESHOLDS = [80, 100] as const
 type Threshold = (typeof THRESHOLDS)[number]
 
-/** More budgets than this are forgotten, the oldest first. */
+/** Maximum number of watched budgets; the oldest is dropped first. */
 const MAX_WATCHED = 10_000
 /** A refusal that ends sooner waits for running requests, not for the next day. */
 const SOON_MS = 5_000
-/** Clocks of processes may differ by so much. */
+/** Maximum difference between the clocks of processes. */
 const SLACK_MS = 3_600_000
 
-/** The budgets that this process has heard of. */
+/** The budgets of the requests of this process. */
 export class BudgetWatch {
   private readonly options: BudgetWatchOptions
   private readonly watched = new Map<string, Watched>()
@@ -59,14 +59,14 @@ export class BudgetWatch {
       watched.limitNanoUsd = limit
       watched.usedNanoUsd = limit - remaining
       if (limitReservation !== null) watched.heldNanoUsd += demand.costNanoUsd
-      // A budget that cannot pay for a request any more is used up, whatever is left of it.
+      // A budget that refuses a request counts as used up, even if a part of it is left.
       if (limitReservation === null && retryAfterMs > SOON_MS) {
         for (const threshold of THRESHOLDS) this.reached(demand, watched, threshold, 'refused')
       } else this.check(demand, watched)
     }
   }
 
-  /** A request that was admitted with these demands is settled; null: it is charged what was set aside. */
+  /** An admitted request with these demands is settled; null: it is charged the reserved amount. */
   settled(demands: readonly Demand[], chargedNanoUsd: number | null): void {
     for (const demand of demands) {
       if (!isBudget(demand)) continue
@@ -133,7 +133,7 @@ export class BudgetWatch {
         },
       })
     }
-    // With the store away the next request tries again.
+    // If the store is unavailable, the next request reports.
     this.options.attempts.take([turn], nowMs).then(report, () => (watched.reported = before))
   }
 }

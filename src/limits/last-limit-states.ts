@@ -1,21 +1,20 @@
 /**
- * How limits stood when they were last heard of: what a process goes by while the store is away.
- * Knows no clock; who notes and who asks says what time it is.
+ * The last known states of limits, from which a process continues while the store is unavailable. Times are arguments.
  */
 import type { Demand, LimitState } from '../store/ledger.js'
 
-/** A limitState and when it was heard of, monotonic ms. */
+/** The state of a limit, and when the store reported it: monotonic, in ms. */
 export interface LastLimitState extends LimitState {
   readonly atMs: number
 }
 
-/** Remembers the limitStates used last, of a bounded number of limits. */
+/** Keeps the states of a bounded number of limits, the most recently used ones. */
 export class LastLimitStates {
   private recent = new Map<string, LastLimitState>()
   private old = new Map<string, LastLimitState>()
   private readonly generation: number
 
-  /** 20,000 limits are about 4 MB; who has more in use at once loses those used least. */
+  /** 20,000 limits take about 4 MB. If more are in use at once, the least recently used are dropped. */
   constructor(capacity = 20_000) {
     this.generation = Math.max(1, Math.floor(capacity / 2))
   }
@@ -28,14 +27,14 @@ export class LastLimitStates {
     this.recent = new Map()
   }
 
-  /** Null where nothing has been heard of it, or too long ago. */
+  /** Null if no state is known. */
   find(demand: Demand): LastLimitState | null {
     const name = nameOf(demand)
     return this.recent.get(name) ?? this.old.get(name) ?? null
   }
 }
 
-/** What tells one count from another: the subject, and what of it is counted. */
+/** The identity of a count: the subject and the kind of its limit. */
 export function nameOf({ kind, subject }: Demand): string {
   return `${kind} ${subject}`
 }

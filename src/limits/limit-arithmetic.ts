@@ -1,21 +1,20 @@
 /**
- * The arithmetic of limits: a rate as GCRA, a number of slots, and a budget that is whole again when
- * the calendar says so. Knows no engine and no clock; whole numbers in, whole numbers out.
+ * The arithmetic of limits: rates by GCRA, concurrency slots, and budgets of a calendar day or month. Pure; whole numbers
+ * in, whole numbers out.
  *
- * A rate keeps what was taken and has not flowed back, in 1/60,000 of a request or token: a limit of
- * n a minute then gives back exactly n such units a ms, and no fraction is ever rounded. (It is the
- * "theoretical arrival time" of GCRA times the rate, so that a changed limit finds its past intact.)
- * Exact up to 1.5e11 a minute, where units reach 2^53; beyond, good to 16 digits and never below zero.
- * An engine with a script of its own mirrors these formulas.
+ * A rate stores the used units that have not been refilled yet. A unit is 1/60,000 of a request or token, so a limit of n a
+ * minute refills exactly n units a ms and no fraction is rounded. (The value is the "theoretical arrival time" of GCRA times
+ * the rate, so it stays valid if the limit changes.) Exact up to 1.5e11 a minute, where units reach 2^53; above that,
+ * accurate to 16 digits and never negative. Lua scripts of the Redis store implement the same formulas.
  */
 
 /** Units of one request or token. */
 export const UNITS = 60_000
 
-/** What to wait for requests that run to end: nobody knows when. */
+/** `retryAfterMs` if a running request must end first, at an unknown time. */
 export const RUNNING_RETRY_MS = 1_000
 
-/** How a limit stands; see `Standing` of the ledger, which has the same fields. */
+/** The level of a limit; the fields are those of `LimitState` of the ledger. */
 export interface LimitLevel {
   readonly limit: number
   readonly remaining: number
@@ -23,17 +22,17 @@ export interface LimitLevel {
   readonly retryAfterMs: number
 }
 
-/** What of `units` has not flowed back after so long; a clock that went back gives nothing back. */
+/** The part of `units` that is not refilled after the elapsed time; a clock that went backwards refills nothing. */
 export function remainingUnits(units: number, elapsedMs: number, perMinute: number): number {
   return elapsedMs <= 0 ? units : Math.max(0, units - elapsedMs * perMinute)
 }
 
-/** Whether `cost` more fit beside `units`. */
+/** Whether `cost` fits in addition to `units`. */
 export function rateFits(units: number, perMinute: number, cost: number): boolean {
   return units + cost * UNITS <= perMinute * UNITS
 }
 
-/** How a rate stands with `units` taken, for a request of `cost`. */
+/** The level of a rate with `units` used, for a request of `cost`. */
 export function rateState(units: number, perMinute: number, cost: number): LimitLevel {
   return {
     limit: perMinute,
@@ -43,15 +42,15 @@ export function rateState(units: number, perMinute: number, cost: number): Limit
   }
 }
 
-/** How a number of slots stands with `taken` of them taken. */
+/** The level of a concurrency limit with `taken` slots in use. */
 export function slotState(taken: number, limit: number): LimitLevel {
   const retryAfterMs = taken < limit ? 0 : limit > 0 ? RUNNING_RETRY_MS : -1
   return { limit, remaining: Math.max(0, limit - taken), resetMs: 0, retryAfterMs }
 }
 
 /**
- * How a budget stands with `spent` of it spent, `leftMs` before its day or month ends. `reserved` of that is the
- * most that requests may cost which run: what they do not use can be had when they end.
+ * The level of a budget with `spent` of it used, `leftMs` before its day or month ends. `spent` includes `reserved`, the
+ * maximum cost of running requests, whose unused part becomes available when they end.
  */
 export function budgetState(
   spent: number,

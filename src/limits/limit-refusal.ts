@@ -1,23 +1,22 @@
 /**
- * What is told of limits: to a client that is refused, and on every answer.
- * Knows no engine; a result is handed in with what was demanded.
+ * Reports limits to clients: the error of a refused request, and the `x-ratelimit-*` headers of every reply.
  */
 import { GatewayError } from '../errors.js'
 import type { LimitState } from '../store/ledger.js'
 import type { LimitDemand } from './rules.js'
 
-/** What a limit is about; the label of `sluice_limit_rejections_total`. */
+/** The kind of a limit; the label of `sluice_limit_rejections_total`. */
 export type LimitKind = LimitDemand['demand']['kind']
 
-/** A refusal, and the limit that it is for. */
+/** The error of a refused request, and the limit that refused it. */
 export interface Refusal {
   readonly kind: LimitKind
   readonly error: GatewayError
-  /** The rule by its subject and its name in the configuration; null if none is at fault. */
+  /** The subject of the rule and its name in the configuration; null if no rule refused the request. */
   readonly limit: string | null
 }
 
-/** What a limit is called in the configuration. */
+/** The names of the limits in the configuration. */
 export const LIMIT_NAMES = {
   requests: 'requests_per_minute',
   tokens: 'tokens_per_minute',
@@ -26,16 +25,16 @@ export const LIMIT_NAMES = {
   usd_month: 'usd_per_month',
 } as const satisfies Record<LimitKind, string>
 
-/** A place that comes free is not announced; a second is what clients of all kinds can do. */
+/** `retry-after` of a concurrency limit: the time at which a slot becomes free is unknown. */
 const CONCURRENT_WAIT_MS = 1_000
-/** SDKs wait no longer: they try again at once instead, twice, for nothing. */
+/** SDKs do not wait longer than this; they would retry twice at once, without success. */
 const WORTH_WAITING_SECONDS = 60
-/** What a rate needs to be whole again, for a request that is larger than the whole. */
+/** The time in which a rate refills completely, for a request that exceeds the whole limit. */
 const MINUTE_MS = 60_000
 
 /**
- * Why the request is refused: of the limits that are not met the one that takes longest, and of those
- * that never can be the first. `retry-after` is in whole seconds, at least 1.
+ * The refusal of a request: by the limit with the longest wait, or by the first limit that can never admit it.
+ * `retry-after` is in whole seconds, at least 1.
  */
 export function refusalOf(
   limitDemands: readonly LimitDemand[],
@@ -53,7 +52,7 @@ export function refusalOf(
     if (isWorse) worst = { limitDemand, limitState }
   }
   if (worst === null) {
-    const error = new GatewayError('bug', 'A request was refused and every limit was met.')
+    const error = new GatewayError('bug', 'A request was refused although no limit refused it.')
     return { kind: 'requests', error, limit: null }
   }
   const { limitDemand, limitState } = worst
@@ -73,7 +72,7 @@ function waitMs({ demand }: LimitDemand, { retryAfterMs, resetMs }: LimitState):
   return Math.max(resetMs, MINUTE_MS)
 }
 
-/** Rounded up, so that who waits as long as it was told is not too early. */
+/** Rounded up, so that a client that waits this long is not too early. */
 function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000))
 }
@@ -108,7 +107,8 @@ function messageOf(
       const limit = `The budget of $${dollars(demand.limitNanoUsd)} a ${time} for ${whose}`
       const at = isAssumed === true ? ASSUMED : ''
       const asked = `this request may cost up to $${dollars(demand.costNanoUsd)}${at}`
-      if (never) return `${limit} is less than what it asks: ${asked}; lower max_completion_tokens.`
+      if (never)
+        return `${limit} is too small for this request: ${asked}; lower max_completion_tokens.`
       return `${limit} leaves $${dollars(limitState.remaining)}, and ${asked}; ${again}, or lower max_completion_tokens.`
     }
     default:
@@ -116,7 +116,7 @@ function messageOf(
   }
 }
 
-/** Which settings decide what a request for a model of unknown price counts as. */
+/** Names the settings for models of unknown price. */
 const ASSUMED =
   ' at limiting.assumed_price, since the price of the model is not known (set it under upstreams.NAME.prices)'
 
@@ -128,7 +128,7 @@ function dollars(nanoUsd: number): string {
 
 /**
  * Name, value, …: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` of the tightest limit of each,
- * with the reset as OpenAI spells it (`12s`); empty where no such limit applies.
+ * with the reset in OpenAI's form (`12s`); empty if no such limit applies.
  */
 export function rateHeaders(
   limitDemands: readonly LimitDemand[],
@@ -151,22 +151,22 @@ export function rateHeaders(
   return headers
 }
 
-/** Fewer left; of two alike the smaller. */
+/** Whether fewer are left; if equal, whether the limit is smaller. */
 function isTighter(one: LimitState, other: LimitState): boolean {
   if (one.remaining !== other.remaining) return one.remaining < other.remaining
   return one.limit < other.limit
 }
 
-/** How much of a budget is spent, or reserved for other requests. */
+/** The part of a budget that is spent or reserved for other requests. */
 export interface BudgetUse {
-  /** What the budget limits: `key`, `account`, `model`, `upstream` or `label`. */
+  /** `key`, `account`, `model`, `upstream` or `label`. */
   readonly scope: string
   readonly kind: LimitKind
   /** 0 to 1. */
   readonly ratio: number
 }
 
-/** The budgets among the limits of a request, without what an admitted request itself reserves: it may cost far less. */
+/** The use of the budgets of a request, without its own reservation, since it may cost far less. */
 export function budgetsUsed(
   limitDemands: readonly LimitDemand[],
   limitStates: readonly LimitState[],

@@ -1,14 +1,14 @@
 /**
- * Limits while the store is away: each process keeps its share of them by itself, from where they stood
- * when they were last heard of. One object is one outage. Pure but for its own counts.
+ * Limits while the store is unavailable: each process enforces its share of them, starting from their last known states. One
+ * object is one outage. Times are arguments.
  *
- * How far all processes together can go beyond a limit, with `processes` set right:
- * - requests and tokens: what had been used since this process last heard of the limit, so one bucket at
- *   the most; and one request of each process where a limit has fewer than there are processes;
- * - concurrent: the requests that other processes had admitted beyond their share, so the limit once more
- *   (and one of each process where the limit is less than that);
- * - budgets: what one outage may spend, 1 % of it (configurable). One of which 95 % had been spent when it
- *   was last heard of, or nothing was heard, is closed.
+ * The maximum by which all processes together can exceed a limit, with `processes` set right:
+ * - requests and tokens: the use since this process last got the state of the limit, so at most one bucket; and one request
+ *   for each process if the limit is smaller than the number of processes;
+ * - concurrent: the requests that other processes had admitted beyond their share, so at most the limit again (and one for
+ *   each process if the limit is smaller than the number of processes);
+ * - budgets: the share that one outage may spend, by default 1 %. A budget that is unknown, or was 95 % spent at its last
+ *   known state, is closed.
  */
 import type { LimitingConfig } from '../config/config.js'
 import type {
@@ -20,7 +20,7 @@ import type {
 } from '../store/ledger.js'
 import { nameOf, type LastLimitStates } from './last-limit-states.js'
 
-/** What is decided without the store. `closed`: a budget cannot be judged, which is nobody's fault. */
+/** A decision without the store. `closed`: refused because the state of a budget is unknown. */
 export interface LocalDecision {
   readonly admitted: boolean
   readonly closed: boolean
@@ -28,20 +28,20 @@ export interface LocalDecision {
 }
 
 const MINUTE_MS = 60_000
-/** Of a budget, what must be left for an outage to spend any of it. */
-const LEAST_LEFT = 0.05
-/** A budget that is closed is asked for again when the store may be back. */
+/** The share of a budget that must be left for this process to spend any of it. */
+const MIN_LEFT_SHARE = 0.05
+/** `retry-after` of a closed budget. */
 const CLOSED_RETRY_MS = 1_000
 
-/** The limits of one outage, as this process keeps them. */
+/** The limits that this process enforces during one outage. */
 export class LocalLimits {
   private readonly lastStates: LastLimitStates
   private readonly away: LimitingConfig['away']
   /** Theoretical arrival time of each rate, monotonic ms (GCRA). */
   private readonly arrivals = new Map<string, number>()
-  /** Requests of this process that hold a place, by limit. */
+  /** Slots in use by requests of this process, by limit. */
   private readonly slots = new Map<string, number>()
-  /** Nano-dollars that this outage has spent or set aside, by budget. */
+  /** Nano-dollars spent or reserved during the outage, by budget. */
   private readonly spent = new Map<string, number>()
 
   constructor(lastStates: LastLimitStates, away: LimitingConfig['away']) {
@@ -49,7 +49,7 @@ export class LocalLimits {
     this.away = away
   }
 
-  /** A request that runs as the outage begins holds its slots. */
+  /** Counts the slots of a request that was running when the outage began. */
   takeSlots(demands: readonly Demand[]): void {
     for (const demand of demands) if (demand.kind === 'concurrent') this.commit(demand, 0)
   }
@@ -69,7 +69,7 @@ export class LocalLimits {
     return { admitted: true, closed: false, limitStates: after }
   }
 
-  /** A request has ended: its slots are free, and of its money what it did not need comes back. */
+  /** A request has ended: frees its slots and returns the unused part of its budget. */
   end(demands: readonly Demand[], spentNanoUsd: number | null, wasAdmittedHere: boolean): void {
     for (const demand of demands) {
       const name = nameOf(demand)
@@ -126,10 +126,10 @@ export class LocalLimits {
     const closed = { limit, remaining: 0, resetMs: 0, retryAfterMs: CLOSED_RETRY_MS }
     if (lastStates === null) return closed
     const sinceMs = nowMs - lastStates.atMs
-    // A limit that was changed since keeps what was spent of it.
+    // If the limit was changed meanwhile, the amount spent stays the same.
     const left =
       sinceMs >= lastStates.resetMs ? limit : limit - (lastStates.limit - lastStates.remaining)
-    if (left < limit * LEAST_LEFT) return closed
+    if (left < limit * MIN_LEFT_SHARE) return closed
     const { budgetShare, budgetNanoUsd, processes } = this.away
     const most = Math.min(limit * budgetShare, budgetNanoUsd) / processes
     const remaining = Math.max(0, Math.floor(most - (this.spent.get(nameOf(demand)) ?? 0)))
@@ -150,8 +150,8 @@ export class LocalLimits {
   }
 
   /**
-   * What one unit of this process's share takes of the minute. A share of less than one request still
-   * lets one in; a request for more tokens than the share takes all of it.
+   * The part of the minute that one unit of this process's share takes. A share of less than one request still admits one;
+   * a request for more tokens than the share takes all of it.
    */
   private rateOf(demand: RateDemand): { unitMs: number; windowMs: number; cost: number } {
     const unitMs = (MINUTE_MS * this.away.processes) / demand.perMinute
@@ -159,7 +159,7 @@ export class LocalLimits {
     return { unitMs, windowMs: Math.max(MINUTE_MS, unitMs), cost }
   }
 
-  /** Never in the past; at first where the limit stood when it was last heard of. */
+  /** Never in the past; starts from the last known state of the limit. */
   private arrival(demand: RateDemand, nowMs: number): number {
     const held = this.arrivals.get(nameOf(demand))
     if (held !== undefined) return Math.max(held, nowMs)
@@ -174,7 +174,7 @@ export class LocalLimits {
   }
 }
 
-/** Sums of fractions of a millisecond. */
+/** Tolerance for the rounding of sums. */
 const ROUNDING_MS = 1e-6
 
 function isBudget(demand: Demand | undefined): demand is BudgetDemand {

@@ -1,49 +1,49 @@
 /**
- * Which limits a request falls under: the rules of the configuration, those of its account's plan, and
- * its key's own. Decides nothing and counts nothing; the ledger does.
+ * Finds the limits that apply to a request: the rules of the configuration, those of its account's plan, and those of its
+ * key. The ledger counts and decides.
  */
 import { hash } from 'node:crypto'
 import type { Identity, KeyLimits, PlanName } from '../accounts/account.js'
 import type { Config, LabelScope, LimitConfig } from '../config/config.js'
 import type { Demand } from '../store/ledger.js'
 
-/** What a request is, as far as limits go. */
+/** The properties of a request that rules select by. */
 export interface LimitedRequest {
   readonly identity: Identity
   /** As the client wrote it. */
   readonly model: string
-  /** What it is counted as: the catalogue's id of it, else its route; a closed set. */
+  /** The name that counts use: the catalogue's id of the model, else its route; a closed set. */
   readonly modelName: string
   readonly upstream: string
 }
 
 /** Amounts that one subject may use. */
 export interface Limit {
-  /** As in `Demand`: the same for the same rule, subject and selectors, wherever in the file it stands. */
+  /** As in `Demand`: the same for the same rule, subject and selectors, regardless of its position in the file. */
   readonly subject: string
   readonly shared: boolean
-  /** What is limited, for messages: `this key`, `the model 'gpt-5.5'`. */
+  /** The subject in messages: `this key`, `the model 'gpt-5.5'`. */
   readonly whose: string
   readonly amounts: KeyLimits
 }
 
-/** The most that a request may take, in the units of the limits. */
+/** The maximum that a request may use, in the units of the limits. */
 export interface Need {
-  /** Of a token limit. */
+  /** For token limits. */
   readonly tokens: number
   readonly nanoUsd: number
   /** `nanoUsd` is counted with `limiting.assumed_price`. */
   readonly isAssumed?: boolean
 }
 
-/** As long as a subject may be (`Demand`). */
+/** Maximum length of a subject (`Demand`). */
 const MAX_SUBJECT = 300
-/** No limit at all: what most requests of most gateways fall under. */
+/** The result if no limit applies. */
 export const NO_LIMITS: readonly Limit[] = []
 
 /** The rules of one generation of the configuration. */
 export class Rules {
-  /** By what they are bound to, so that a rule for one customer costs the others nothing. */
+  /** Rules without a key or account; the others are indexed, so that they cost other requests nothing. */
   private readonly everybody: LimitConfig[] = []
   private readonly byAccount = new Map<string, LimitConfig[]>()
   private readonly byKey = new Map<string, LimitConfig[]>()
@@ -61,7 +61,7 @@ export class Rules {
     }
   }
 
-  /** All limits that a request falls under, the configuration's first; `NO_LIMITS` where none. */
+  /** All limits that apply to a request, those of the configuration first; `NO_LIMITS` if there are none. */
   of(asked: LimitedRequest): readonly Limit[] {
     const { identity } = asked
     const { keyId, accountId, plan } = identity
@@ -84,7 +84,7 @@ export class Rules {
   }
 }
 
-/** Whether any of the limits is about tokens or money, so that those must be counted beforehand. */
+/** Whether any limit counts tokens or money, so that the request's maximum must be estimated. */
 export function needsOf(limits: readonly Limit[]): { tokens: boolean; money: boolean } {
   let [tokens, money] = [false, false]
   for (const { amounts } of limits) {
@@ -94,7 +94,7 @@ export function needsOf(limits: readonly Limit[]): { tokens: boolean; money: boo
   return { tokens, money }
 }
 
-/** A demand, and whose limit it is about. */
+/** A demand on a limit, and the subject of the limit for messages. */
 export interface LimitDemand {
   readonly demand: Demand
   readonly whose: string
@@ -102,7 +102,7 @@ export interface LimitDemand {
   readonly isAssumed?: boolean
 }
 
-/** What is demanded of the ledger for a request that takes at most `need`. */
+/** The demands on the ledger for a request that uses at most `need`. */
 export function limitDemandsOf(limits: readonly Limit[], need: Need): LimitDemand[] {
   const limitDemands: LimitDemand[] = []
   for (const { subject, shared, whose, amounts } of limits) {
@@ -155,9 +155,8 @@ function limitOf(rule: LimitConfig, asked: LimitedRequest): Limit {
 }
 
 /**
- * What a rule selects by is part of it: two rules for one key with different selectors count apart. Not
- * so the plan's name for what is one customer's: who changes plans in the middle of a month has spent
- * what he has.
+ * The subject contains the rule's selectors: two rules for one key with different selectors have separate counts. The name
+ * of the plan is left out for keys and accounts, so that a change of the plan does not reset their counts.
  */
 function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: LimitedRequest): string {
   let subject: string

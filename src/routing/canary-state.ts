@@ -1,4 +1,4 @@
-/** How a target with `abort` stands, for those who show it. */
+/** The state of a target with `abort`, for the dashboard and metrics. */
 
 /** A target with `abort`, as the dashboard shows it. */
 export interface CanaryState {

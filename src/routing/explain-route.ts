@@ -1,10 +1,10 @@
-/** Why a model id goes to its route, in words: for the command line and the dashboard. Pure. */
+/** Explains which route takes a model id, for the command line and the dashboard. Pure. */
 import { whenText } from './route-conditions.js'
 import type { ModelRoute } from './router.js'
 
-/** Why a route takes an id. */
+/** The explanation. */
 export interface Reason {
-  /** Where the route stands in the configuration; null where none takes the id. */
+  /** The path of the route in the configuration; null if no route takes the id. */
   readonly place: string | null
   readonly why: string
   /** Routes that would take it too, but lose. */

@@ -33,7 +33,7 @@ export class PeakEwma {
 
   /**
    * The expected time to first content with one more request, in ms; 0 for a target that was not used yet. Falls
-   * towards 0 while there are no samples, so that a target that was slow is tried again.
+   * towards 0 while there are no samples, so that a slow target gets requests again.
    */
   expectedMs(nowMs: number): number {
     const average = this.averageMs * this.remaining(nowMs)

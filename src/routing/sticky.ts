@@ -8,16 +8,16 @@ import type { ChatRequest, Message, UserPart } from '../chat/request.js'
 import type { RouteConfig } from '../config/routes/route.js'
 import type { RouteTarget } from './router.js'
 
-/** Of a text or of inline media; what is longer is told apart by its length as well. */
+/** Hashed characters of a text or of inline media; the length of a longer one is hashed too. */
 const MAX_CHARS = 65_536
 /** Of all parts together. */
 const MAX_TOTAL_CHARS = 1_048_576
-/** A text that was not decoded yet stays so if it is longer; its length tells it apart. */
+/** A longer text that is not decoded yet is not decoded for this; its length is hashed instead. */
 const MAX_DECODED_BYTES = 262_144
 
 /**
- * What the choice of a target is stable for: a digest of the conversation's beginning, which is the same for all
- * its turns, or the id of the API key. Null: nothing.
+ * The key for which the choice of a target is stable: a digest of the beginning of the conversation, which is the same for
+ * all its turns, or the id of the API key. Null: no stable choice.
  */
 export function stickyKeyOf(
   sticky: RouteConfig['sticky'],

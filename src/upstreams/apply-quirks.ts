@@ -1,21 +1,21 @@
 /**
- * What an upstream does otherwise than its dialect, as data: keys of the body and of its messages to drop,
- * rename and set. Pure; knows no dialect and no vendor.
+ * Applies an upstream's differences from its dialect, which are data: keys of the body and its messages to drop, rename and
+ * set. Pure.
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { QuirksConfig } from '../config/config.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
 
-/** Told of every member that a client sent with something in it and that does not go upstream. */
+/** Called for every non-empty member of the client that is left out. */
 export type Report = (path: string) => void
 
-/** The gateway's own business: usage is asked for whether or not the client wants it. */
+/** Set by the gateway itself, which always requests usage, so dropping it is not a loss. */
 const OURS = 'stream_options'
 
 /**
- * The quirks as edits to a body's bytes, to be made after `made`, which the dialect wants: a key that
- * those have set is dropped and renamed like one of the client's.
+ * The quirks as edits to a body's bytes, applied after `made`, the edits of the dialect: keys that those set are dropped and
+ * renamed like the client's.
  */
 export function quirkEdits(
   body: JsonObject,
@@ -51,7 +51,7 @@ export function quirkEdits(
   return edits
 }
 
-/** The body with the quirks applied; the body itself where there are none. */
+/** The body with the quirks applied; the body itself if there are none. */
 export function applyQuirks(body: JsonObject, quirks: QuirksConfig, report: Report): JsonObject {
   const edits = quirkEdits(body, [], quirks, report)
   if (edits.length === 0) return body
@@ -69,7 +69,7 @@ function isPlain({ drop, rename, roles }: QuirksConfig['messages']): boolean {
   return drop.length === 0
 }
 
-/** The messages as this upstream wants them; null where it takes them as they are. */
+/** The messages with the quirks applied; null if none applies. */
 function changedMessages(
   messages: readonly JsonValue[],
   quirks: QuirksConfig['messages'],
@@ -98,7 +98,7 @@ function changedMessages(
   return changed.some((message, at) => message !== messages[at]) ? changed : null
 }
 
-/** Clients send empty members along that say nothing. */
+/** Whether a member is empty, as clients send some. */
 function isNothing(value: JsonValue | undefined): boolean {
   if (typeof value === 'object' && value !== null) return Object.keys(value).length === 0
   return value === undefined || value === null || value === '' || value === false

@@ -1,7 +1,6 @@
 /**
- * Which of OpenAI's two endpoints a request goes to where the configuration leaves it open
- * (`dialect: openai`). Pure: the same request and facts give the same answer. Why there are two at all
- * is told in docs/decisions/0016.
+ * Chooses between OpenAI's two endpoints for a request if the configuration does not (`dialect: openai`). Pure. The reasons
+ * for both are in docs/decisions/0016.
  */
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
@@ -10,28 +9,28 @@ import type { DialectChoice } from '../config/config.js'
 /** The dialect of one of OpenAI's endpoints. */
 export type OpenAiEndpoint = Extract<DialectChoice, 'openai-chat' | 'openai-responses'>
 
-/** What of a request decides. */
+/** The parts of a request that decide. */
 export type Deciding = Pick<ChatRequest, 'tools' | 'reasoningEffort'>
 
 /**
- * The endpoint of the client's own format (`spoken`) if the model answers there, since the client's own bytes can pass.
+ * The endpoint of the client's own format (`client`) if the model supports it, since the client's own bytes can pass.
  * For clients of other formats: chat completions; Responses if the model has no other endpoint, or would refuse the
  * request's tools because it reasons.
  */
 export function openAiEndpoint(
   request: Deciding,
   model: ModelFacts,
-  spoken: string = 'openai-chat',
+  client: string = 'openai-chat',
 ): OpenAiEndpoint {
   const { endpoints } = model
-  if (spoken === 'openai-responses' && endpoints?.includes('responses') !== false) return spoken
+  if (client === 'openai-responses' && endpoints?.includes('responses') !== false) return client
   if (endpoints?.includes('responses') !== true) return 'openai-chat'
   if (!endpoints.includes('chat')) return 'openai-responses'
   if (request.tools.length === 0 || model.chatToolsWithReasoning !== false) return 'openai-chat'
   return isReasoningOff(request, model) ? 'openai-chat' : 'openai-responses'
 }
 
-/** What decides for a model, in words. */
+/** The reason for the endpoint of a model, as text. */
 export function endpointReason(model: ModelFacts): string {
   const { endpoints } = model
   if (endpoints?.includes('responses') !== true) {
@@ -43,7 +42,7 @@ export function endpointReason(model: ModelFacts): string {
   return `chat completions refuses the model tools while it reasons${off ? '; with reasoning_effort none they go there too' : ''}`
 }
 
-/** A model that cannot turn reasoning off reasons whatever the request says. */
+/** A model that cannot turn reasoning off reasons regardless of the request. */
 function isReasoningOff(request: Deciding, model: ModelFacts): boolean {
   return request.reasoningEffort === 'none' && model.reasoningEfforts?.includes('none') !== false
 }

@@ -1,5 +1,5 @@
 /**
- * undici's dispatcher for one upstream: connections, TLS, HTTP/2 and the proxy, as the configuration asks.
+ * undici's dispatcher for one upstream: connections, TLS, HTTP/2 and the proxy of the configuration.
  * Sends nothing; `pool.ts` does.
  */
 import { createHash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** In which dialect an upstream is spoken to about a model, in words: for the command line and the dashboard. Pure. */
+/** Explains in which dialect an upstream gets requests for a model, for the command line and the dashboard. Pure. */
 import type { ModelFacts } from '../chat/model.js'
 import type { DialectChoice, UpstreamConfig } from '../config/config.js'
 import { endpointReason, openAiEndpoint } from './choose-openai-endpoint.js'
@@ -10,13 +10,13 @@ export interface DialectsByRequest {
   readonly why: string
 }
 
-/** What is spoken to the upstream about a model of which these are the facts. */
+/** The dialects for a model with these facts. */
 export function dialectsByRequest(
   { dialect }: UpstreamConfig,
   facts: ModelFacts,
 ): DialectsByRequest {
   if (dialect !== 'openai') {
-    return { plain: dialect, with_tools: dialect, why: 'the configuration says so' }
+    return { plain: dialect, with_tools: dialect, why: 'set in the configuration' }
   }
   const tools = [{ name: 'any' }]
   return {

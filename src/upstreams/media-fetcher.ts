@@ -1,8 +1,7 @@
 /**
- * Fetches what a client's URL leads to, for upstreams that cannot: an image or a document, and nothing
- * inside the network that the gateway stands in.
- * Knows no request and no dialect. Whatever goes wrong is a `MediaError`, whose text may be shown: it
- * tells no address, and the same of a name that does not exist as of one that is not public.
+ * Fetches the image or document of a client's URL, for upstreams that cannot read URLs, and never from private addresses.
+ * Every failure is a `MediaError`, whose text may be sent to the client: it contains no address, and does not distinguish a
+ * missing host name from a private one.
  */
 import { Agent, type Dispatcher } from 'undici'
 import type { FetchMediaConfig } from '../config/config.js'
@@ -15,7 +14,7 @@ export interface Media {
   readonly bytes: Buffer
 }
 
-/** Why there is no media, in words for the client. */
+/** The reason of a failure, for the client. */
 export class MediaError extends Error {}
 
 /** Browsers allow 20; image hosts need one or two. */
@@ -49,7 +48,7 @@ export class MediaFetcher {
     })
   }
 
-  /** What the URL leads to. Rejects with `MediaError`, or with the signal's reason where it aborts. */
+  /** The media at the URL. Rejects with `MediaError`, or with the signal's reason if it aborts. */
   async fetch(url: string, signal: AbortSignal): Promise<Media> {
     const late = AbortSignal.timeout(this.limits.timeoutMs)
     await this.takeTurn()
@@ -118,7 +117,7 @@ export class MediaFetcher {
       const bytes = Buffer.concat(chunks)
       return { bytes, mediaType: mediaTypeOf(bytes, headers['content-type']) }
     } finally {
-      // Does nothing to a body that has ended; one that has not takes its connection along.
+      // Has no effect on a body that has ended; destroys the connection of one that has not.
       body.on('error', () => undefined).destroy()
     }
   }
@@ -128,7 +127,7 @@ function tooLarge(maxBytes: number): MediaError {
   return new MediaError(`the URL leads to more than ${maxBytes} bytes`)
 }
 
-/** What the bytes say; what a server calls a picture is taken for one only where they agree. */
+/** The media type of the bytes; the server's type is used only for text, which bytes do not identify. */
 function mediaTypeOf(bytes: Buffer, declared: string | string[] | undefined): string {
   const sniffed = sniffBytes(bytes)
   if (sniffed !== undefined) return sniffed
@@ -141,7 +140,7 @@ function addressOf(text: string, base?: URL): URL {
   if (!URL.canParse(text, base?.href)) throw new MediaError('the URL is not valid')
   const url = new URL(text, base)
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new MediaError('the URL leads to something else than http or https')
+    throw new MediaError('the URL is neither http nor https')
   }
   if (url.username !== '' || url.password !== '') {
     throw new MediaError('the URL must not hold a user or password')

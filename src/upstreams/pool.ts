@@ -9,7 +9,7 @@ import type { Dispatcher } from 'undici'
 import { PooledRequest } from './pooled-request.js'
 import type { ReplyHandler, UpstreamCall, UpstreamRequest } from './upstream-call.js'
 
-/** Where requests go, and how many at once. */
+/** The origin of the requests, and their maximum number at the same time. */
 export interface PoolOptions {
   readonly origin: string
   readonly dispatcher: Dispatcher

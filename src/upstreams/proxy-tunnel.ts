@@ -9,7 +9,7 @@ import { unescape } from 'node:querystring'
 import { connect as connectTls, type ConnectionOptions } from 'node:tls'
 import { ProxyError } from './dispatcher.js'
 
-/** Where a tunnel leads. */
+/** The proxy and the upstream of a tunnel. */
 export interface TunnelOptions {
   /** The proxy; credentials in it are sent to the proxy alone. */
   readonly proxy: URL

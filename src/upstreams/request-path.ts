@@ -1,17 +1,16 @@
 /**
- * Where at an upstream a request goes: base path, the dialect's path or the configured one, query.
- * Pure; opens no connection.
+ * Builds the path of a request to an upstream: base path, the dialect's path or the configured one, query. Pure.
  */
 import type { UpstreamConfig } from '../config/config.js'
 
-/** What is the same for every request to an upstream. */
+/** The parts that all requests to an upstream share. */
 export interface UpstreamAddress {
   readonly origin: string
-  /** The path of `base_url`, put before every other; '' or starts with '/'. */
+  /** The path of `base_url`, before every other path; '' or starts with '/'. */
   readonly basePath: string
-  /** Instead of the dialect's path, with `{model}`; null where that holds. */
+  /** The configured path, which may contain `{model}`; null: the dialect's path is used. */
   readonly path: string | null
-  /** Put after every path; '' or starts with '?'. */
+  /** After every path; '' or starts with '?'. */
   readonly query: string
 }
 

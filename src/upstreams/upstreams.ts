@@ -1,5 +1,5 @@
 /**
- * Upstreams: an address, credentials and limits that speak a dialect, with their connections.
+ * The upstreams of a generation with their connection pools, which generations share if the settings did not change.
  * Sends nothing; `gateway/attempts/attempt/attempt.ts` does.
  */
 import type { Agent } from 'node:http'

@@ -4,7 +4,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { openDispatcher } from './dispatcher.js'
 
-/** Where the requests go. */
+/** The receiver of the requests. */
 export interface PostSettings {
   readonly url: string
   readonly allowPrivateAddress: boolean

@@ -27,7 +27,7 @@ void t.test('the endpoint stands in the line of the dialect', async (t) => {
     await explain('gpt-6-luna'),
     'dialect    openai-chat, with tools openai-responses: chat completions refuses the model tools',
   )
-  t.match(await explain('claude-opus-5-5'), 'dialect    anthropic: the configuration says so')
+  t.match(await explain('claude-opus-5-5'), 'dialect    anthropic: set in the configuration')
 })
 
 void t.test('and in `speaks` of the JSON', async (t) => {

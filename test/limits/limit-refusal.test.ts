@@ -77,7 +77,7 @@ void t.test('what can never be is not to be tried again, and says what to change
     'usd_month',
     5_400,
     false,
-    'The budget of $0.000000001 a month for this key is less than what it asks: this request may cost up to $0.000000002; lower max_completion_tokens.',
+    'The budget of $0.000000001 a month for this key is too small for this request: this request may cost up to $0.000000002; lower max_completion_tokens.',
   ])
   t.end()
 })

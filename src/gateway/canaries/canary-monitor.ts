@@ -26,7 +26,7 @@ export function isCanaryOrder(value: unknown): value is CanaryOrder {
 export interface MonitorOptions {
   readonly log: Pick<Logger, 'warn'>
   readonly metrics: Pick<Metrics, 'comparison'>
-  /** Called for a canary that is aborted; absent: nobody is notified. */
+  /** Notifies of an aborted canary; absent: no notifications. */
   readonly notify?: Notify | undefined
   /** Monotonic, in ms. */
   readonly now: () => number
@@ -91,7 +91,7 @@ export class CanaryMonitor {
       if (watched === undefined || watched.aborted !== null) continue
       watched.sums.add(ATTEMPTS, attempts, nowMs)
       watched.sums.add(FAILURES, failures, nowMs)
-      hasChanged = this.judge(watched, nowMs) || hasChanged
+      hasChanged = this.abortIfFailing(watched, nowMs) || hasChanged
     }
     if (!hasChanged) return null
     this.publish()
@@ -120,7 +120,7 @@ export class CanaryMonitor {
   }
 
   /** Aborts the target if it has failed too often; whether it did. */
-  private judge(watched: Watched, nowMs: number): boolean {
+  private abortIfFailing(watched: Watched, nowMs: number): boolean {
     const { shown, abort, sums } = watched
     const attempts = sums.sum(ATTEMPTS, nowMs)
     const failures = sums.sum(FAILURES, nowMs)

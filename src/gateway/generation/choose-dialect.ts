@@ -15,7 +15,7 @@ export interface RequestFormat {
   readonly wire: WireFormat
 }
 
-/** How the target is spoken to about a request that came in `client`; null if it has no such operation. */
+/** The format for a request that came in `client`; null if the upstream has no such operation. */
 export function formatFor(
   { upstream, model }: Pick<RouteTarget, 'upstream' | 'model'>,
   request: ChatRequest,

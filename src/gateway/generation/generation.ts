@@ -36,7 +36,7 @@ import { ModelList } from './model-list.js'
 import { formatFor, type RequestFormat } from './choose-dialect.js'
 import { BudgetPrices } from '../reservation/budget-price.js'
 
-/** Where a request goes: everything that is the same for every request of a route in one dialect. */
+/** The target of a request: the values that all requests of a route in one dialect share. */
 export interface Target {
   readonly route: string
   readonly upstream: Upstream
@@ -66,7 +66,7 @@ export interface Routed {
   readonly stickyKey: string | null
 }
 
-/** One configuration at work. Counts who holds it, and closes its pools when nobody does. */
+/** One configuration at run time. Counts its requests, and closes its pools when it is superseded and has none. */
 export class Generation {
   readonly snapshot: Snapshot
   /** Renewed when upstreams tell which models they have. */
@@ -88,7 +88,7 @@ export class Generation {
   readonly shadowStates: UpstreamStates
   private readonly probes: readonly HealthProbe[]
   private readonly metrics: Metrics
-  /** For each format that an upstream is spoken to in. */
+  /** By the format that the upstream is sent. */
   private readonly targets = new Map<WireFormat, Map<RouteTarget, Target>>()
   private readonly unlisted = new UnlistedModels()
   /** What has been logged and is not to be logged again. */
@@ -118,7 +118,7 @@ export class Generation {
     this.media = fetchMedia.enabled ? new MediaFetcher(fetchMedia) : null
   }
 
-  /** The upstreams that are asked which models they have. */
+  /** The upstreams with `discover: true`. */
   discovering(): Upstream[] {
     const names = Object.values(this.snapshot.config.upstreams)
       .filter((config) => config.discover && isConfigured(config))
@@ -126,7 +126,7 @@ export class Generation {
     return names.flatMap((name) => this.upstreams.get(name) ?? [])
   }
 
-  /** Lists these models too, as far as they are not in the catalogue and a route takes them to their upstream. */
+  /** Adds these models to the model list if the catalogue lacks them and a route takes them to their upstream. */
   addDiscovered(found: ReadonlyMap<string, readonly ModelFacts[]>): void {
     const routed = [...found].map(([name, models]) => ({
       models: models.filter(({ id }) =>
@@ -162,10 +162,10 @@ export class Generation {
    * The target of a route for a request in a format, made once per generation and format; null if the upstream has no
    * such operation.
    */
-  target(of: RouteTarget, request: ChatRequest, spoken: RequestFormat): Target | null {
-    const upstreamSpeaks = formatFor(of, request, spoken, this.facts(of.model ?? request.model))
-    if (upstreamSpeaks === null) return null
-    const { dialect, wire } = upstreamSpeaks
+  target(of: RouteTarget, request: ChatRequest, client: RequestFormat): Target | null {
+    const format = formatFor(of, request, client, this.facts(of.model ?? request.model))
+    if (format === null) return null
+    const { dialect, wire } = format
     const known = this.targets.get(wire)
     const held = known?.get(of)
     if (held !== undefined) return held
@@ -184,7 +184,7 @@ export class Generation {
     return this.makeTarget({ route: `native:${name}`, upstream }, dialect)
   }
 
-  /** What the catalogue knows of a model, or what is true of its family. */
+  /** The catalogue's facts of a model, or those of its family. */
   facts(model: string): ModelFacts {
     return factsFor(this.snapshot.catalogue, model)
   }

@@ -1,5 +1,5 @@
 /**
- * Asks upstreams with `discover: true` which models they have, so that `GET /v1/models` lists them.
+ * Requests the model lists of upstreams with `discover: true`, for `GET /v1/models`.
  * Clients never wait for it: a failure is one warning, and the last list stays.
  */
 import { numberOf, objectOf, type JsonValue } from '../../chat/json.js'
@@ -21,7 +21,7 @@ const MAX_SECONDS = 4_102_444_800
 /** As the ids of the catalogue. */
 const MODEL_ID = /^[!-~]{1,256}$/
 
-/** What an upstream told, and under which settings it was asked. */
+/** The models of an upstream, and the base URL that they were requested from. */
 interface Listing {
   readonly baseUrl: string
   models: readonly ModelFacts[]
@@ -40,7 +40,7 @@ export class Discovery {
     this.timer = setInterval(() => void this.refresh(), EVERY_MS).unref()
   }
 
-  /** Lists for the generation what is known already, and asks its upstreams anew. */
+  /** Lists the models that are known already for the generation, and requests new lists. */
   adopt(generation: Generation): void {
     this.generation = generation
     const upstreams = new Map(generation.discovering().map(({ config }) => [config.name, config]))
@@ -58,7 +58,7 @@ export class Discovery {
     this.generation = null
   }
 
-  /** Asks all upstreams of the generation in force. Never rejects. */
+  /** Requests the lists of all upstreams of the current generation. Never rejects. */
   private async refresh(): Promise<void> {
     const { generation } = this
     if (generation === null) return
@@ -94,7 +94,7 @@ export class Discovery {
   }
 }
 
-/** The most that Anthropic and Google give in one page; the others have no pages. */
+/** The maximum page sizes of Anthropic and Google; the others have no pages. */
 const QUERIES: Readonly<Record<string, string>> = {
   anthropic: '?limit=1000',
   gemini: '?pageSize=1000',

@@ -42,7 +42,7 @@ export class ModelList {
     const isAllowed = allowed === null ? () => true : allowing(allowed)
     const models = this.models.filter(({ id }) => isAllowed(id))
     const json = modelPagesOf(dialect).list(models, query)
-    this.remember(key, json)
+    this.cache(key, json)
     return json
   }
 
@@ -52,7 +52,7 @@ export class ModelList {
     return modelPagesOf(dialect).one({ ...factsFor(this.snapshot.catalogue, id), id })
   }
 
-  private remember(key: string, json: string): void {
+  private cache(key: string, json: string): void {
     const chars = key.length + json.length
     if (chars > MAX_CACHED_CHARS) return
     if (this.chars + chars > MAX_CACHED_CHARS) {

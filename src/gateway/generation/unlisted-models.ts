@@ -8,7 +8,7 @@ const MODEL_NAME = /^[\w.:/@-]{1,128}$/
 export class UnlistedModels {
   private readonly names = new Set<string>()
 
-  /** Whether a model that was served counts by its own name; remembers it if there is room. */
+  /** Whether a model that was served counts by its own name; adds the name if there is room. */
   counts(model: string): boolean {
     if (!MODEL_NAME.test(model)) return false
     if (this.names.size < MAX_NAMES) this.names.add(model)

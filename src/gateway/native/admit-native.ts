@@ -76,7 +76,7 @@ function notOpen(): GatewayError {
   )
 }
 
-/** A native request that asks to run. */
+/** A native request with its target. */
 export interface RoutedNativeRequest {
   readonly x: Exchange
   readonly identity: Identity
@@ -85,7 +85,7 @@ export interface RoutedNativeRequest {
 }
 
 /**
- * Asks all limits that apply. Refuses with `rate_limited`, `store_unavailable`, or `forbidden` if a budget applies and
+ * Checks all limits that apply. Refuses with `rate_limited`, `store_unavailable`, or `forbidden` if a budget applies and
  * the upstream has no `native_usd_per_request`.
  */
 export async function admitNative(

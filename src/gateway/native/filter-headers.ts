@@ -33,7 +33,7 @@ const SECRET = new Set([
   'x-goog-api-key',
 ])
 
-/** Where the client is; the upstream has no use for it. */
+/** The client's address, which the upstream does not need. */
 const ADDRESSES = new Set([
   'forwarded',
   'via',
@@ -52,7 +52,7 @@ type Headers = Record<string, string | string[]>
 /**
  * The client's headers for the upstream: without credentials, cookies, addresses and what belongs to its
  * connection. `own` are the upstream's credential and configured headers, which replace the client's. Replies
- * are asked for uncompressed, so that their `usage` can be read.
+ * are requested uncompressed, so that their `usage` can be read.
  */
 export function headersForUpstream(
   client: IncomingHttpHeaders,

@@ -89,7 +89,7 @@ function matches(pattern: readonly string[], segments: readonly string[]): boole
 }
 
 /**
- * Where the request goes. A version at the end of `base_url` gives way to one at the beginning of the path. The
+ * The URL of the request. A version at the end of `base_url` is replaced by one at the beginning of the path. The
  * client's query is kept without credentials; the upstream's own query replaces parameters of the same name.
  */
 export function nativeUrl(
@@ -106,7 +106,7 @@ export function nativeUrl(
   return url
 }
 
-/** Of the characters that a segment may have as they are, `:` and `@` occur in paths of providers. */
+/** Of the characters that a segment may contain unescaped, `:` and `@` occur in paths of providers. */
 function encoded(segment: string): string {
   return encodeURIComponent(segment).replaceAll('%3A', ':').replaceAll('%40', '@')
 }

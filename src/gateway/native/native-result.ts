@@ -6,7 +6,7 @@ import type { Usage } from '../../chat/usage.js'
 import type { ErrorKind, WireError } from '../../errors.js'
 import type { ReplyResult } from '../streams/translated-stream.js'
 
-/** The replyResult on a reply whose body the client has as it came. */
+/** The result of a reply that passed to the client unchanged. */
 export function nativeReplyResult(status: number, usage: Usage): ReplyResult {
   return {
     outcome: 'complete',

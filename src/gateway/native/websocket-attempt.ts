@@ -33,7 +33,7 @@ export function opensWebSockets({ upstreams }: Pick<Config, 'upstreams'>): boole
   )
 }
 
-/** Whether the request asks for a WebSocket where there may be one; nothing else may follow its head. */
+/** Whether the request opens a WebSocket on a native path; such a request has no body. */
 export function isWebSocket(req: HttpRequest): boolean {
   return (
     req.method === 'GET' &&

@@ -44,7 +44,7 @@ export interface End {
 
 /**
  * Whether the line is written: those of failures, slow requests and requests with more than one attempt always are, of
- * the others the share that the configuration asks for.
+ * the others the share `log.sample_success`.
  */
 export function isLogged(
   { sampleSuccess, slowMs }: LogConfig,
@@ -192,7 +192,7 @@ function loggedParam(path: string | undefined): string | undefined {
   return FIELDS.has(name) ? place : 'other'
 }
 
-/** Without a 0, which says nothing. */
+/** Undefined for 0, which the line leaves out. */
 function positive(amount: number | undefined): number | undefined {
   return amount === 0 ? undefined : amount
 }

@@ -29,7 +29,7 @@ export interface RequestHead {
   readonly bodyBytes: number
   /** As the upstream counted, else estimated. */
   readonly promptTokens: number
-  /** As the upstream reported; empty if it did not, or no upstream was asked. */
+  /** As the upstream reported; empty if it did not, or no request was sent. */
   readonly usage: Usage
   /** The vendor's tier that served it; null if unknown. */
   readonly tier: string | null
@@ -38,7 +38,7 @@ export interface RequestHead {
   readonly sketch: RequestShape
 }
 
-/** How many requests a process remembers: at most about 1 MB. */
+/** Number of requests that a process keeps: at most about 1 MB. */
 export const MAX_HEADS = 1_000
 
 /** The last requests, in a ring. */

@@ -1,5 +1,5 @@
 /**
- * The shape of a request: which kinds of parts, tools and settings it has, and nothing of what it says. `sluice plan`
+ * The shape of a request: its kinds of parts, tools and settings, without any of its text. `sluice plan`
  * builds a request of the same shape from it and translates that one for another upstream. Pure.
  */
 import { isObject, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -140,7 +140,7 @@ function partKind(part: UserPart | AssistantPart): string {
       return words('thinking', plainWord(part.origin ?? 'unknown'), isSigned && 'signed')
     }
     case 'opaque': {
-      // Gemini's parts have no type: the name of their only member stands for it.
+      // Gemini's parts have no type: the name of their only member is used instead.
       const [member = 'other'] = Object.keys(part.block)
       return words(
         'opaque',
@@ -197,7 +197,7 @@ function plainName(name: string): string {
   return PLAIN_NAME.test(name) ? name : 'other'
 }
 
-/** Copied as they are. */
+/** Copied unchanged. */
 const SCALARS = [
   'parallelToolCalls',
   'legacyFunctions',

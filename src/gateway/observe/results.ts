@@ -43,7 +43,7 @@ export class Results {
     return this.attempt?.candidate ?? this.route?.candidates[0] ?? null
   }
 
-  /** The model that the upstream is asked for; null for native access. */
+  /** The model that is requested from the upstream; null for native access. */
   get upstreamModel(): string | null {
     const model = this.candidate?.model ?? ''
     return model === '' ? null : model

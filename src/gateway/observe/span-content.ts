@@ -87,7 +87,7 @@ export class CapturedReply {
     this.chunks.push(chunk)
   }
 
-  /** What the model replied, as far as it came; empty if there is nothing to read. */
+  /** The model's reply as far as it was received; empty if nothing can be read. */
   attributes(egress: Egress, request: ChatRequest): Attributes {
     const bytes = joinChunks(this.chunks)
     this.chunks = []
@@ -106,7 +106,7 @@ export class CapturedReply {
   }
 }
 
-/** Collects what a reply says. */
+/** Collects the text of a reply. */
 class ReplyText implements EventSink {
   private readonly room = new Room()
   private readonly parts: Part[] = []

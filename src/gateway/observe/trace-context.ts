@@ -1,6 +1,6 @@
 /**
  * The trace that a request belongs to (W3C Trace Context). Without tracing the client's headers go on to the upstream
- * as they are; with tracing `traces.ts` makes spans. Imports nothing of OpenTelemetry.
+ * unchanged; with tracing `traces.ts` makes spans. Imports no OpenTelemetry package.
  */
 import { headerOf, type HttpRequest } from '../../http/message.js'
 
@@ -26,7 +26,7 @@ export interface RequestTrace {
 /** Version 00, and later versions, which may have more fields. */
 const TRACEPARENT =
   /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[!-~]{1,128})?$/
-/** Printable ASCII; the specification asks for the propagation of at least 512 characters. */
+/** Printable ASCII; the specification requires the propagation of at least 512 characters. */
 const TRACESTATE = /^[ -~]{1,512}$/
 
 /** The trace of a request as its client sent it; null if it sent none. */

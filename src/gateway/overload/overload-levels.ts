@@ -2,7 +2,7 @@
  * How overloaded a process is, in steps with hysteresis. Pure: readings and the time are arguments.
  *
  * 0: not at all. 1: connections close after their reply, and keys of low priority are refused. 2: only keys of high
- * priority are served. 3: nobody is, and keys are not looked up.
+ * priority are served. 3: no request is served, and keys are not looked up.
  */
 import type { OverloadConfig } from '../../config/config.js'
 

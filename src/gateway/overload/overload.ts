@@ -81,7 +81,7 @@ export class Overload {
     if (this.level !== before) this.report(before)
   }
 
-  /** Before a key is looked up. Throws `overloaded` if nobody is served. */
+  /** Call before a key is looked up. Throws `overloaded` at level 3. */
   assertOpen(): void {
     const [level, resource] = this.current()
     if (level === 3) throw this.refusal(resource)

@@ -32,7 +32,7 @@ export interface LimitServices {
   readonly limiter: Limiter
   readonly metrics: Metrics
   readonly log: Pick<Logger, 'warn'>
-  /** Null: nobody is notified of budgets. */
+  /** Notifies of used budgets; null: no notifications. */
   readonly budgets: BudgetWatch | null
 }
 

@@ -8,7 +8,7 @@ import type { HedgeBudget } from '../attempts/hedge/hedge-budget.js'
 import type { Generation, Target } from '../generation/generation.js'
 import type { Call } from './receive.js'
 
-/** One upstream that may serve a request, and the model that it is asked for. */
+/** One upstream that may serve a request, and the model that is requested from it. */
 export interface Candidate {
   readonly target: Target
   /** As the upstream names it. */
@@ -30,7 +30,7 @@ export interface Handling {
   readonly stickyKey: string | null
 }
 
-/** Where a request may go. */
+/** The route of a request. */
 export interface Route {
   /** In the order in which they are tried; never empty. */
   readonly candidates: readonly [Candidate, ...Candidate[]]
@@ -90,7 +90,7 @@ export function assertAllowed({ models }: Identity, model: string): void {
   if (models === null || namesModel(models, model)) return
   throw new GatewayError(
     'forbidden',
-    `This API key may not ask for the model '${shortened(model)}'; its owner says which it may.`,
+    `This API key is not allowed to use the model '${shortened(model)}'.`,
     { param: 'model' },
   )
 }

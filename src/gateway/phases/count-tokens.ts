@@ -67,7 +67,7 @@ export async function countTokens(
   sendReply(x.res, 200, headers, body)
 }
 
-/** No model was asked, so there is no attempt to charge. */
+/** No model is called, so there is no attempt to charge. */
 const NOTHING_SENT: SendResult = {
   attempts: [],
   final: null,
@@ -81,7 +81,7 @@ const NOTHING_SENT: SendResult = {
   failure: null,
 }
 
-/** Asks the limits of requests and of concurrency. */
+/** Checks the limits of requests and of concurrency. */
 async function admitCount(
   { x, identity, clientRequestId, call, candidates }: RoutedRequest,
   to: LimitServices,
@@ -122,14 +122,14 @@ async function admitCount(
   return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
 }
 
-/** Where and in which dialect an upstream counts. */
+/** The dialect and endpoint that an upstream counts tokens with. */
 interface Counting {
   readonly dialect: Target['dialect']
   readonly egress: Egress
   readonly counter: TokenCounter
 }
 
-/** Null if the upstream has no such endpoint, or a path of its own that says nothing of others. */
+/** Null if the upstream has no such endpoint, or a configured path, from which the path for counts cannot be derived. */
 function countingAt({ dialect, egress, upstream }: Target): Counting | null {
   if (upstream.config.path !== null) return null
   if (egress.tokenCounter !== undefined) return { dialect, egress, counter: egress.tokenCounter }
@@ -140,7 +140,7 @@ function countingAt({ dialect, egress, upstream }: Target): Counting | null {
   return { dialect: 'openai-responses', egress: other, counter: other.tokenCounter }
 }
 
-/** The upstream's count; null if there is none. Rejects with what is wrong with a request that passes as it is. */
+/** The upstream's count; null if there is none. Rejects with the error of a request that passes unchanged. */
 async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<number | null> {
   const { x, call, candidates } = routed
   const [{ target }] = candidates
@@ -155,12 +155,12 @@ async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<n
     const reply = parseReply(text)
     return reply === null ? null : counting.counter.read(reply)
   }
-  // What translation made of a request is not for the client to mend.
+  // The client cannot fix an error in a translated request.
   if (counting.dialect !== call.dialect || !ABOUT_REQUEST.has(status)) return null
   throw gatewayError(counting.egress.decodeError(status, headers, text))
 }
 
-/** The request; null if this upstream cannot be asked it, which the chat itself will say better. */
+/** The request; null if this upstream cannot take it, an error that the chat itself reports better. */
 function outgoingOf(
   { x, call, candidates }: RoutedRequest,
   { dialect, egress, counter }: Counting,

@@ -1,6 +1,6 @@
 /**
- * Where a request carries its key: any of the headers that the clients of the four formats use, or the query of a
- * Gemini path. Judges no key.
+ * Finds the client's key: in any of the headers that the clients of the four formats use, or in the query of a Gemini path.
+ * Does not authenticate it.
  */
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
@@ -21,7 +21,7 @@ export function bearerIn(value: string): string | null {
   return BEARER.exec(value)?.[1] ?? null
 }
 
-/** The text as it is. */
+/** The text unchanged. */
 function plain(text: string): string {
   return text
 }
@@ -49,7 +49,7 @@ export function clientKeyOf(req: HttpRequest, path: string): ClientKey {
   return found?.sent ?? { text: authorization, keyIn: bearerIn }
 }
 
-/** What stands in one place, and the key in it, which may be of any form. */
+/** A header or query parameter, and the key in it, which may have any form. */
 interface Place extends ClientKey {
   readonly name: string
   readonly text: string

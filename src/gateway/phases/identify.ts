@@ -1,5 +1,5 @@
 /**
- * Method and path → what a request asks for, and the format of its replies, errors included. Decided before the key is
+ * Method and path → the operation, and the format of its replies, errors included. Runs before the key is
  * checked.
  */
 import type { DialectName, Endpoint } from '../../dialects/dialect.js'
@@ -20,14 +20,14 @@ import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Exchange } from '../exchange.js'
 import { isNativePath } from '../native/native-path.js'
 
-/** What a request asks for. */
+/** The endpoint of a request. */
 export interface Identified {
   /** Null for native access, and if there is no such endpoint. */
   readonly resolved: ResolvedEndpoint | null
   /** The format of the reply; null if the path tells none. */
   readonly dialect: DialectName | null
   readonly operation: Endpoint['operation'] | 'native' | null
-  /** What the client speaks, for metrics and the ledger; null if the path is unknown. */
+  /** The client's format, for metrics and the ledger; null if the path is unknown. */
   readonly format: ClientFormat | 'native' | null
   /** The id that the client gave the request, cleaned; null if none. */
   readonly clientRequestId: string | null
@@ -60,7 +60,7 @@ export function identify(x: Exchange): Identified {
   }
   const { dialect, endpoint, format } = resolved
   const isList = endpoint.operation === 'models'
-  const isArray = wantsArray(resolved, req, path)
+  const isArray = isArrayStream(resolved, req, path)
   return {
     resolved: isArray ? { ...resolved, endpoint: { ...endpoint, array: true } } : resolved,
     dialect: isList && dialect === 'openai-chat' ? listDialectOf(req, path) : dialect,
@@ -96,8 +96,8 @@ function clientRequestIdOf(req: HttpRequest): string | null {
   return kept === '' ? null : kept
 }
 
-/** Streams of Gemini are JSON arrays unless the query asks for server-sent events. */
-function wantsArray(
+/** Streams of Gemini are JSON arrays unless the query contains `alt=sse`. */
+function isArrayStream(
   { dialect, endpoint }: ResolvedEndpoint,
   req: HttpRequest,
   path: string,

@@ -19,7 +19,7 @@ const HEARTBEAT_MS = 15_000
 /** How a reply reaches its client. */
 export interface Delivery {
   readonly sentBytes: number
-  /** Of a stream: how many pieces it went out in. */
+  /** Of a stream: the number of chunks that were written. */
   readonly chunks: number
   /** From the arrival of the request to the head of a streamed reply, in ms; null for a whole reply. */
   readonly headMs: number | null
@@ -75,7 +75,7 @@ function streamHeaders(res: HttpResponse): string[] {
 
 const JSON_TYPE = 'application/json'
 
-/** One streamed reply: piped to the client, kept alive, and ended honestly. */
+/** One streamed reply: pipes it to the client, sends heartbeats, and ends it with its terminator or an error. */
 class StreamRelay implements Timed, Delivery {
   listIndex = NOT_LISTED
   sentBytes = 0
@@ -165,8 +165,8 @@ class StreamRelay implements Timed, Delivery {
     }
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
     x.endedWithError = true
-    const told = withoutSecrets(error)
-    const frame = translation.errorFrame(told) ?? this.ingress.encodeStreamError(told, x.id)
+    const shown = withoutSecrets(error)
+    const frame = translation.errorFrame(shown) ?? this.ingress.encodeStreamError(shown, x.id)
     breakOff(res, stream.form.events(frame))
   }
 

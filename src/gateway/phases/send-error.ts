@@ -10,7 +10,7 @@ import { withoutSecrets } from '../../wire/error-body.js'
 import type { Exchange } from '../exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 
-/** An upstream that is busy and names no time may be asked again after this. */
+/** `retry-after` for a busy upstream that sent none. */
 const BUSY_SECONDS = 1
 
 /** The error that the client gets for what was thrown. */

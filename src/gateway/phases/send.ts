@@ -26,7 +26,7 @@ export interface Outbound extends Pick<
   readonly reasoning: ReasoningUse
 }
 
-/** What the client asks for in headers. */
+/** The settings that the client sends in headers. */
 export interface ClientTerms extends Pick<SendOptions, 'timeoutMs'> {
   /** Null if it sent none. */
   readonly idempotencyKey: string | null

@@ -25,7 +25,7 @@ import type { Identified } from './identify.js'
 export interface ReportingServices {
   readonly ledgerWriter: LedgerWriter
   readonly limiter: Limiter
-  /** Null: nobody is notified of budgets. */
+  /** Notifies of used budgets; null: no notifications. */
   readonly budgets: BudgetWatch | null
   readonly metrics: Metrics
   readonly canaries: CanaryCounter

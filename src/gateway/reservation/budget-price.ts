@@ -34,7 +34,7 @@ export class BudgetPrices {
     this.unknownLength = unknownLength
   }
 
-  /** For a request; `usual` is the price of its model, `tier` the service tier that it asks for. */
+  /** The price for a request; `usual` is the price of its model, `tier` the requested service tier. */
   of(usual: Price | null, tier: string | null): BudgetPrice {
     const { assumed, unknownLength } = this
     const known = usual === null ? null : dearerPrice(usual, tier)

@@ -1,4 +1,4 @@
-/** The most that a request may use with one candidate: its bounds at the price of the candidate's upstream. */
+/** The maximum cost of a request with one candidate, at the price of the candidate's upstream. */
 import type { ChatRequest } from '../../chat/request.js'
 import type { Generation, Target } from '../generation/generation.js'
 import type { Candidate } from '../phases/choose.js'
@@ -15,9 +15,9 @@ export function estimateCandidateCost(
   return estimateCost(request, generation.facts(model), budgetPrice)
 }
 
-/** The vendor's tier that the upstream will be asked for; null where it is asked for none. */
+/** The vendor's service tier that will be requested; null if none is. */
 function tierAsked(request: ChatRequest, { dialect, upstream }: Target): string | null {
   const isDropped = upstream.config.quirks.drop.includes('service_tier')
-  // Anthropic's has none that could be asked for.
+  // Anthropic has no tier that a request can name in this field.
   return dialect === 'anthropic' || isDropped ? null : (request.serviceTier ?? null)
 }

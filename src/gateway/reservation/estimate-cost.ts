@@ -1,5 +1,5 @@
 /**
- * What a request may take at most, before anybody is asked: prompt, answer and money.
+ * Estimates the maximum that a request may use, before it is sent: prompt tokens, output tokens and cost.
  * Pure; counts bytes, not tokens.
  */
 import { objectOf } from '../../chat/json.js'
@@ -20,7 +20,7 @@ export interface CostEstimate {
   readonly output: number | null
   /** The client names no maximum. */
   readonly isOpen: boolean
-  /** Answers that are asked for at once. */
+  /** Requested number of choices. */
   readonly answers: number
   /** What a budget counts with; null: it has no price for the request. */
   readonly price: Price | null
@@ -33,7 +33,7 @@ export interface CostEstimate {
 /** OpenAI's Responses take no fewer. */
 const LEAST_OUTPUT_TOKENS = 16
 
-/** Reckons; `facts` and `budgetPrice` are those of the model that the upstream is asked for. */
+/** Estimates a request; `facts` and `budgetPrice` are those of the model that is requested from the upstream. */
 export function estimateCost(
   request: ChatRequest,
   facts: ModelFacts,

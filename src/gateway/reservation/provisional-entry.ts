@@ -1,6 +1,6 @@
 /**
- * The provisional ledger entry of a running request: what the ledger keeps if this process dies before the request
- * is settled.
+ * The provisional ledger entry of a running request: the ledger keeps it if this process exits before the request is
+ * settled.
  */
 import type { Identity } from '../../accounts/account.js'
 import { labelsText } from '../../accounts/labels.js'
@@ -17,13 +17,13 @@ export interface Provisional {
   /** Of the client's request; null for native access. */
   readonly request: { readonly model: string; readonly stream: boolean } | null
   readonly target: Target
-  /** The model that the upstream is asked for; null for native access. */
+  /** The model that is requested from the upstream; null for native access. */
   readonly model: string | null
   /** What limits and sums count the model as. */
   readonly modelName: string
 }
 
-/** The entry as if the request had used the most that it may. */
+/** The entry of a request that used its maximum. */
 export function provisionalEntry(
   { x, identity, clientRequestId, request, target, model, modelName }: Provisional,
   {

@@ -1,6 +1,6 @@
 /**
- * What a running request has reserved of its limits on tokens and money. Admission reserves the most that one attempt may
- * use; before an attempt runs beside another one, or after one that the provider bills, the reservation is raised.
+ * The reservation of a running request on limits of tokens and money. Admission reserves the maximum of one attempt; before
+ * an attempt beside another one, or after one that the provider bills, the reservation is raised.
  */
 import type { ChatRequest } from '../../chat/request.js'
 import type { LimitReservation } from '../../limits/limit-reservation.js'
@@ -19,7 +19,7 @@ export interface Reserved {
   readonly request: ChatRequest
   readonly limitReservation: LimitReservation
   readonly limits: readonly Limit[]
-  /** The most that one attempt on each candidate may use. */
+  /** The maximum that one attempt on each candidate may use. */
   readonly most: ReadonlyMap<Candidate, Amount>
 }
 
@@ -28,7 +28,7 @@ export class Reservation {
   private readonly limiter: Pick<Limiter, 'raise'>
   private readonly reserved: Reserved
   private covered: Amount = NOTHING
-  /** Raises are asked for one after the other. */
+  /** Raises run in sequence. */
   private last: Promise<unknown> = Promise.resolve()
 
   constructor(reserved: Reserved, limiter: Pick<Limiter, 'raise'>) {

@@ -12,7 +12,7 @@ export interface Amount {
 /** Of a request that uses nothing. */
 export const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
 
-/** The most that one attempt may use; 0 of what no limit needs. Throws as `maxNanoUsd`. */
+/** The maximum that one attempt may use; 0 for resources without a limit. Throws as `maxNanoUsd`. */
 export function amountOf(
   estimate: CostEstimate,
   model: string,

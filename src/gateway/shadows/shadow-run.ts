@@ -164,7 +164,7 @@ export class ShadowRun implements RequestContext {
     return { target, model, isFallback: false, latency: null, canary: null }
   }
 
-  /** Reserves a place and the most that the copy can cost. */
+  /** Reserves a slot and the maximum cost of the copy. */
   private async admit(candidate: Candidate): Promise<DropReason | null> {
     const { original, generation, shadow, services } = this
     const { request } = original.call

@@ -27,7 +27,7 @@ export interface ShadowsServices extends ShadowServices {
   readonly overload: Pick<Overload, 'closesConnections'>
 }
 
-/** Where a copy goes, and what its original holds and has sent. */
+/** The target of a copy, and the memory and attempts of its original. */
 export interface Copying {
   readonly shadow: RouteShadow
   readonly held: Holding

@@ -1,6 +1,6 @@
 /**
- * How much of the shelf each account takes, as far as this process put it there. An account that wants more than its
- * share loses its own oldest values and nobody else's.
+ * The share of the store's cache that each account uses, as far as this process wrote it. An account that exceeds its share
+ * loses its own oldest values.
  */
 
 /** Values that were put together and expire together. */

@@ -1,5 +1,5 @@
 /**
- * Reads and removes answers that are kept. Costs nothing, and no upstream hears of it.
+ * Reads and deletes stored responses. Costs nothing and sends nothing to an upstream.
  */
 import type { Identity } from '../../accounts/account.js'
 import type { JsonObject } from '../../chat/json.js'

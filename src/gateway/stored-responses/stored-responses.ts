@@ -1,7 +1,7 @@
 /**
  * Answers that are kept, so that a client can go on from one by its id, read it and remove it.
- * Each is sealed under the account and its id: nobody finds the answers of another account, and the store shows nothing
- * of them. Knows no wire format; a client format says what it keeps (`Ingress.storage`).
+ * Each is encrypted with the account and its id, so that no account can read the responses of another one, and the store
+ * contains no plain text. The client's format defines what is stored (`Ingress.storage`).
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -151,7 +151,7 @@ export class StoredResponses {
     return { ...call, keep }
   }
 
-  /** Never rejects: an answer that cannot be kept is an answer all the same. */
+  /** Never rejects: a response that cannot be stored is still sent. */
   private async keep(
     accountId: string,
     storage: ReplyStorage,
@@ -184,7 +184,7 @@ export class StoredResponses {
       const sizes = entries.map((each) => ({ name: each.name, bytes: each.text.length }))
       await this.shares.add(accountId, { sizes, expiresAtMs }, room, nowMs)
     } catch {
-      // The store counts its own failures; the client is told when it names the answer.
+      // The store counts its failures; a client that references the response gets an error.
     }
   }
 
@@ -253,14 +253,14 @@ export function keptBy(call: Call, hold: (kept: Promise<void>) => void): Call {
 
 /** The client's format; `onReply` gets the reply that the client gets, before its last bytes are written. */
 function keepingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void): Ingress {
-  const told = (body: SizedText): SizedText => {
+  const report = (body: SizedText): SizedText => {
     onReply(objectOf(JSON.parse(body.text)))
     return body
   }
   return {
     ...ingress,
-    encodeReply: (...args) => told(ingress.encodeReply(...args)),
-    encodeChoices: (...args) => told(ingress.encodeChoices(...args)),
+    encodeReply: (...args) => report(ingress.encodeReply(...args)),
+    encodeChoices: (...args) => report(ingress.encodeChoices(...args)),
     newEncoder: (...args) => new KeepingEncoder(ingress.newEncoder(...args), onReply),
   }
 }

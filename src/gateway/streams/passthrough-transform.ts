@@ -1,6 +1,6 @@
 /**
- * A stream of the same dialect on both sides: the upstream's own bytes, watched by the dialect's tap for usage, errors
- * and its end. Nothing is parsed but what the tap looks at.
+ * Passes a stream if both sides use the same dialect: the upstream's own bytes, which the dialect's tap reads for usage,
+ * errors and the end. Only the parts that the tap needs are parsed.
  */
 import type { FinishReason } from '../../chat/event.js'
 import type { OutputSize } from '../../chat/reply/output-size.js'
@@ -13,14 +13,14 @@ import { OVERFLOW, TRUNCATED, type Translation, type ReplyResult } from './trans
 import { ReplyTransform, type ReplyOwner } from './reply-transform.js'
 import type { StreamForm } from './stream-form.js'
 
-/** Passes a stream on as it is. */
+/** Passes the upstream's bytes to the client. */
 export class PassthroughTransform extends ReplyTransform {
   constructor(tap: StreamTap, owner: ReplyOwner, form?: StreamForm) {
     super(new PassthroughStream(tap), owner, form)
   }
 }
 
-/** The bytes themselves, less the frames that are not the client's. Pure and synchronous. */
+/** The bytes without the frames that are not for the client. Pure and synchronous. */
 export class PassthroughStream implements Translation, FrameSink {
   outcome: ReplyResult['outcome'] = 'open'
   error: WireError | null = null
@@ -31,7 +31,7 @@ export class PassthroughStream implements Translation, FrameSink {
   private readonly framer: SseFramer
   private readonly tap: StreamTap
   private ready = ''
-  /** Something was left out or added, so the chunk does not pass as it is. */
+  /** Something was left out or added, so the chunk cannot pass unchanged. */
   private isChanged = false
 
   constructor(tap: StreamTap) {
@@ -58,7 +58,7 @@ export class PassthroughStream implements Translation, FrameSink {
     return this.tap.hasContent || this.outcome === 'complete'
   }
 
-  /** Nothing that passes through can pause. */
+  /** A stream that passes through cannot pause. */
   proceed(): void {
     this.fail(TRUNCATED)
   }
@@ -69,7 +69,7 @@ export class PassthroughStream implements Translation, FrameSink {
     this.framer.write(chunk)
     if (this.framer.overflow) this.fail(OVERFLOW)
     this.takeLoose()
-    // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes as it is.
+    // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes unchanged.
     if (whole && !this.isChanged && this.ready.length === chunk.length) {
       this.ready = ''
       return chunk
@@ -82,7 +82,7 @@ export class PassthroughStream implements Translation, FrameSink {
     this.framer.end()
     this.settle()
     if (this.tap.isFinished) this.terminate()
-    // A last event without its blank line would run into the error event that follows.
+    // Without a blank line after the last event, the error event that follows would become a part of it.
     else if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'
     this.fail(TRUNCATED)
     return this.take()
@@ -122,7 +122,7 @@ export class PassthroughStream implements Translation, FrameSink {
     this.isChanged = true
   }
 
-  /** Comments are the client's too, up to the end; what follows it is nobody's, however it was cut. */
+  /** Comments are passed too, up to the end of the reply; later bytes are dropped, regardless of chunk boundaries. */
   private takeLoose(): void {
     const loose = this.framer.takeUnframed()
     if (this.outcome === 'open') this.ready += loose
@@ -133,7 +133,7 @@ export class PassthroughStream implements Translation, FrameSink {
     else if (this.tap.isComplete) this.complete()
   }
 
-  /** A reason and then end of file: the content is whole, and clients wait for the terminator. */
+  /** A finish reason and then the end of the connection: the content is complete, and clients wait for the terminator. */
   private terminate(): void {
     if (this.outcome !== 'open') return
     if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'

@@ -1,7 +1,7 @@
 /**
- * A streamed reply on its way to the client: the upstream's bytes in, the client's bytes out.
- * A thin shell around a pure translation (`translated-stream.ts`, or a watcher when both sides speak the same dialect).
- * No socket, no timer. Until the client's side is piped, its read buffer holds what is ready.
+ * The stream of a reply to the client: the upstream's bytes in, the client's bytes out.
+ * A thin shell around a pure translation (`translated-stream.ts`, or a tap if both sides use the same dialect).
+ * Has no socket and no timer. Until it is piped to the client, its read buffer holds the output.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
@@ -9,43 +9,42 @@ import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Translation } from './translated-stream.js'
 import { EVENT_STREAM, type StreamForm } from './stream-form.js'
 
-/** Most bytes in each of its two buffers before it asks its source to wait; enough for a head that is held for content. */
+/** High-water mark of each of its two buffers; enough for a head that is held for content. */
 const BUFFERED_BYTES = 16_384
-/** Written when a part of a reply ends and the next one follows from another connection. */
+/** Written at the end of a part if the next part arrives on another connection. */
 const END_OF_PART = Buffer.alloc(0)
 
-/** What a reply reports to while it is translated. */
+/** The callbacks of a reply. */
 export interface ReplyOwner {
   /**
-   * Called once, when the reply has come to its end: its ledger entry is written. Resolves when the client may have
-   * the end; null if at once.
+   * Called once, at the end of the reply: writes its ledger entry. Resolves when the client may get the end; null: at once.
    */
   ending(): Promise<void> | null
   /** A codec threw this. */
   threw(cause: unknown): void
-  /** A step of the translation took so long. */
+  /** Reports the duration of one step of the translation. */
   translated(ms: number): void
 }
 
 /**
- * Emits `end` once the client has everything, and `failed` if the reply failed after a part of it was given: nothing
- * follows then, and `translation` has the error.
+ * Emits `end` after the complete output was read, or `failed` if the reply failed after a part of it: nothing follows
+ * then, and `translation` has the error.
  */
 export class ReplyTransform extends Transform {
   readonly translation: Translation
   readonly form: StreamForm
-  /** Called after each step, when the translation's replyResult may have changed. */
+  /** Called after each step of the translation. */
   onStep: () => void = () => undefined
-  /** Called when there is room again. */
+  /** Called when the stream accepts chunks again. */
   onDrain: () => void = () => undefined
-  /** The reply failed and the client may be told. */
+  /** The reply failed and the error may be sent to the client. */
   hasFailed = false
   private readonly owner: ReplyOwner
-  /** The client left and the reply is read on: what is ready is dropped. */
+  /** The client left and the rest of the reply is read: the output is dropped. */
   private isDrained = false
-  /** What ends a complete stream was given. */
+  /** The end of the form, such as `]`, was written. */
   private hasEnded = false
-  /** Until when the end is held back; undefined before the end. */
+  /** Resolves when the end may be sent; undefined before the end. */
   private held: Promise<void> | null | undefined
 
   constructor(translation: Translation, owner: ReplyOwner, form = EVENT_STREAM) {
@@ -56,12 +55,12 @@ export class ReplyTransform extends Transform {
     this.on('drain', () => this.onDrain())
   }
 
-  /** The upstream ended a part of the reply; the next part may follow. */
+  /** The upstream ended a part of the reply; another part may follow. */
   endPart(): void {
     this.write(END_OF_PART)
   }
 
-  /** The reply failed after the client got a part of it. What has been translated still goes out. */
+  /** The reply failed after the client got a part of it. Translated output is still sent. */
   fail(error: WireError): void {
     this.translation.fail(error)
     const emit = (): void => {
@@ -74,7 +73,7 @@ export class ReplyTransform extends Transform {
     else void held.then(emit)
   }
 
-  /** The client left, and the upstream's reply is to be read to its end: everything is translated and dropped. */
+  /** The client left, and the rest of the reply is read: translates everything and drops the output. */
   drain(): void {
     this.isDrained = true
     this.unpipe()
@@ -97,7 +96,7 @@ export class ReplyTransform extends Transform {
     this.step(
       () => this.translation.end(),
       () => {
-        // A reply that failed before the client got any of it is not an end: another attempt may follow.
+        // If the reply failed before the client got any of it, another attempt may follow.
         if (this.destroyed) return
         const held = this.hold()
         if (held === null) done()

@@ -1,11 +1,11 @@
 /**
- * A request body on its way in: chunks are written, and one checked value is read once the body is complete.
- * Collects the whole body, so that a framing error at its end reaches no upstream and a second attempt is possible.
+ * Collects a request body: takes chunks, and emits one checked value when the body is complete. The whole body is buffered,
+ * so that a framing error at its end reaches no upstream and a second attempt is possible.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import { joinChunks } from '../bodies/join-chunks.js'
 
-/** What is done with a body. Both functions refuse by throwing. */
+/** The checks of a body. Both functions throw to refuse it. */
 export interface RequestSteps<T> {
   /** Checks a chunk, and reserves room for it, before it is kept. */
   take(chunk: Buffer): void
@@ -38,7 +38,7 @@ export class RequestTransform<T> extends Transform {
     let value: T
     try {
       const body = joinChunks(this.chunks)
-      // The chunks are not held beside the whole body.
+      // The chunks and the joined body are not kept at the same time.
       this.chunks.length = 0
       value = this.steps.check(body)
     } catch (error) {

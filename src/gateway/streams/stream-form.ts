@@ -1,6 +1,6 @@
 /**
- * How a stream's events are written to the client: as server-sent events, or as the elements of one JSON array, which
- * is what Gemini clients get that do not ask for `alt=sse`. Pure and synchronous.
+ * The form of a stream to the client: server-sent events, or the elements of one JSON array for Gemini clients without
+ * `alt=sse`. Pure and synchronous.
  */
 import type { FrameSink } from '../../wire/frames/framer.js'
 import { SseFramer } from '../../wire/frames/sse.js'
@@ -10,9 +10,9 @@ export interface StreamForm {
   readonly type: string
   /** Written while the stream is silent; null for the heartbeat of the client's format. */
   readonly heartbeat: string | null
-  /** Whole events as the client gets them. */
+  /** Complete events in the form of the client. */
   events(events: string | Buffer): string | Buffer
-  /** What follows the last event of a complete stream. */
+  /** The text after the last event of a complete stream. */
   end(): string
 }
 
@@ -51,7 +51,7 @@ export class ArrayForm implements StreamForm, FrameSink {
   }
 }
 
-/** A whole stream, as a body. */
+/** A complete stream as one body. */
 export function arrayOfEvents(events: string | Buffer): Buffer {
   const form = new ArrayForm()
   return Buffer.concat([form.events(events), Buffer.from(form.end())])

@@ -1,7 +1,6 @@
 /**
- * An upstream's reply, rewritten for the client: pure, synchronous, one machine per exchange.
- * Knows no socket and no clock. Bytes in, bytes out; the end of file is an input like any other, and
- * the only ways out are `complete` and `failed`.
+ * Translates an upstream's stream for the client: bytes in, bytes out. Pure and synchronous. The end of the upstream's
+ * connection is an input like any other; the only outcomes are `complete` and `failed`.
  */
 import type { ChatEvent, EventSink, FinishReason } from '../../chat/event.js'
 import { isContent } from '../../chat/event.js'
@@ -16,50 +15,50 @@ import type { ErrorKind, WireError } from '../../errors.js'
 import { SseFramer } from '../../wire/frames/sse.js'
 import { LossList } from './translation-losses.js'
 
-/** What a reply has come to. */
+/** The result of a reply so far. */
 export interface ReplyResult {
   readonly outcome: 'open' | 'complete' | 'failed'
   readonly error: WireError | null
-  /** What broke the grammar, for the log. */
+  /** The violation of the grammar, for the log; null if there is none. */
   readonly breach: string | null
   readonly usage: Usage
   readonly reason: FinishReason | null
-  /** The model that answered, as the upstream names it. */
+  /** The model that replied, as the upstream names it. */
   readonly model: string | null
-  /** The vendor's tier that served it, as OpenAI names them; null where the reply does not say. */
+  /** The vendor's service tier, by OpenAI's names; null if the reply does not state it. */
   readonly tier: string | null
-  /** What the upstream said that the client's format has no words for. */
+  /** Paths of parts of the reply that the client's format cannot represent. */
   readonly lost: readonly string[]
   /** How much was said so far; of a whole reply only where `usage` does not tell. */
   readonly outputSize: OutputSize
 }
 
-/** A reply on its way through. After `complete` or `failed` it takes nothing more and gives nothing. */
+/** The translation of one reply. After `complete` or `failed` it ignores input and returns no output. */
 export interface Translation extends ReplyResult {
   /** Content has been seen: from here on nothing may be retried. */
   readonly content: boolean
-  /** The upstream paused: with this it can be asked for the rest. Null where there is none to ask for. */
+  /** Set if the upstream paused: the state with which the rest is requested. */
   readonly resume: JsonObject | null
-  /** Why what it said so far came to nothing and is asked for again; null where it only paused. */
+  /** The error because of which the same request is sent again; null if the upstream only paused. */
   readonly mishap: ErrorKind | null
-  /** The rest of a paused answer is about to come, as a stream of its own. */
+  /** Call before the rest of a paused reply, which is a stream of its own. */
   proceed(): void
-  /** What is ready for the client; empty if nothing is. */
+  /** Takes a chunk; returns the output for the client, empty if there is none. */
   write(chunk: Buffer): string | Buffer
-  /** The upstream's end of file. */
+  /** The upstream's connection ended. */
   end(): string | Buffer
-  /** The upstream failed in a way that only the transport saw. */
+  /** The transport failed. */
   fail(error: WireError): void
-  /** The frame that tells the client of the error; null if the format's frame needs nothing of the stream. */
+  /** The error frame for the client; null if the format's frame does not depend on the stream. */
   errorFrame(error: WireError): string | null
 }
 
-/** The reply ended before it was whole. */
+/** The reply ended before its terminator. */
 export const TRUNCATED: WireError = {
   kind: 'upstream_truncated',
   message: 'The upstream closed the stream before its reply was complete.',
 }
-/** One event of the reply is too large to be held. */
+/** One event of the reply exceeds the limit of the framer. */
 export const OVERFLOW: WireError = {
   kind: 'upstream_malformed',
   message: 'The upstream sent a single event that is too large.',
@@ -81,12 +80,12 @@ export class TranslatedStream implements Translation, EventSink {
   private readonly losses = new LossList()
   private framer: SseFramer
   private decoder: StreamDecoder
-  /** Null where the upstream cannot pause: then there is nothing to join. */
+  /** Joins the parts of the reply; null if the upstream cannot pause. */
   private readonly joined: JoinedReply | null
   private readonly grammar: Grammar
   private readonly encoder: StreamEncoder
 
-  /** `mayPause`: the answer may come in several parts, each a stream of its own. */
+  /** `mayPause`: the reply may arrive in several parts, each a stream of its own. */
   constructor(
     egress: Egress,
     ingress: Ingress,
@@ -182,7 +181,7 @@ export class TranslatedStream implements Translation, EventSink {
   }
 }
 
-/** Reports what the client's format cannot say of an event. */
+/** Reports the part of an event that the client's format cannot represent. */
 export function note(ingress: Ingress, event: ChatEvent, losses: LossList): void {
   const path = ingress.lossOf(event)
   if (path !== null) losses.drop(path)

@@ -1,6 +1,5 @@
 /**
- * What a translation could not carry, gathered for the response header, the log and the metric.
- * Knows no dialect's words; the codecs report paths.
+ * Collects the fields that a translation could not represent, for the reply header, the log and the metric.
  */
 import type { ChatRequest } from '../../chat/request.js'
 import type { DialectName, Losses } from '../../dialects/dialect.js'
@@ -8,12 +7,12 @@ import { EGRESSES } from '../../dialects/index.js'
 import { ordinaryModel, reportNative } from '../../dialects/other-format.js'
 import { GatewayError } from '../../errors.js'
 
-/** More than a request with every field that some dialect lacks has. */
+/** More than the number of fields that some dialect lacks. */
 const MAX_LOSSES = 32
-/** A path that a header and a log can hold: the path of a field nobody knows is the client's own text. */
+/** A path that may appear in a header and a log: the path of an unknown field is the client's own text. */
 const PLAIN_PATH = /^[\w$.[\]-]{1,80}$/
 
-/** Each path once, in the order of the reports, and no more than a header has room for. */
+/** Each path once, in the order of the reports, up to a maximum for the header. */
 export class LossList implements Losses {
   private found: Set<string> | null = null
 
@@ -22,7 +21,7 @@ export class LossList implements Losses {
     if (this.found.size < MAX_LOSSES) this.found.add(PLAIN_PATH.test(path) ? path : 'other')
   }
 
-  /** The paths; empty where nothing was lost. */
+  /** The paths; empty if nothing was lost. */
   get paths(): readonly string[] {
     return this.found === null ? NONE : [...this.found]
   }
@@ -30,7 +29,7 @@ export class LossList implements Losses {
 
 const NONE: readonly string[] = []
 
-/** The refusal of `on_loss: reject`: all that would be lost, and which dialects would take it. */
+/** The error of `on_loss: reject`: the fields that would be lost, and the dialects that support them. */
 export function lossRefusal(
   request: ChatRequest,
   client: DialectName,
@@ -40,7 +39,7 @@ export function lossRefusal(
   const accepting = dialectsThatAccept(request, client, lost)
   const instead =
     accepting.length === 0
-      ? 'no dialect takes all of them'
+      ? 'no dialect supports all of them'
       : `ask for a model of an upstream whose dialect takes them: ${accepting.join(', ')}`
   return new GatewayError(
     'untranslatable',
@@ -49,13 +48,13 @@ export function lossRefusal(
   )
 }
 
-/** The dialects that would carry every one of these fields, asked by letting each try. */
+/** The dialects that represent each of these fields, found by a trial translation into each. */
 function dialectsThatAccept(
   request: ChatRequest,
   client: DialectName,
   lost: readonly string[],
 ): DialectName[] {
-  // What embeddings may lose are fields of one provider.
+  // Fields that embeddings may lose belong to one provider.
   if (request.embedding !== undefined) return []
   return EGRESSES.flatMap(({ dialect, egress }) => {
     const facts = ordinaryModel(request.model, dialect)

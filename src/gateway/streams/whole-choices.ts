@@ -1,8 +1,7 @@
 /**
- * Several answers to one request (`n`), read as a whole before the client gets any of them.
- * Each is an answer of its own, with its own grammar, fold and encoder; only the counts are shared. The
- * upstreams that give several give them whole, so nothing here pauses and nothing is streamed on. Where all
- * of them came to nothing, all are asked for once more.
+ * Reads several choices of one reply (`n`), whole, before the client gets any of them. Each choice has its own grammar,
+ * fold and encoder; they share the token counts. Upstreams return several choices only in whole replies, so nothing pauses.
+ * If all choices are empty because of a retryable failure, the same request is sent once again.
  */
 import { isContent, type ChatEvent, type EventSink } from '../../chat/event.js'
 import { Fold } from '../../chat/reply/fold.js'
@@ -19,19 +18,19 @@ import { LossList } from './translation-losses.js'
 import { note, OVERFLOW } from './translated-stream.js'
 import { type TranslatedReply, replyResultOf, type WholeReply } from './whole-reply.js'
 
-/** One of the answers, as it is read. */
+/** One choice while it is read. */
 class Candidate {
   readonly fold = new Fold()
   readonly events: ChatEvent[] = []
   readonly grammar: Grammar
-  /** Why it is worth asking for once more; null where it is not. */
+  /** The failure because of which the request should be sent again; null if there is none. */
   mishap: ErrorKind | null = null
-  /** It says something, or has ended well. */
+  /** It has content, or finished without an error. */
   content = false
-  /** The counts of this try, and of the one before with it. */
+  /** The counts of this attempt. */
   usage: Usage = {}
 
-  /** `before`: the counts of the try before, which is paid for as well. */
+  /** `before`: the counts of the previous attempt, which is billed too. */
   constructor(before: Usage) {
     this.grammar = new Grammar({
       event: (event) => this.take(event.type === 'usage' ? this.counted(event, before) : event),
@@ -54,7 +53,7 @@ class Candidate {
 
 type Decoding = (sinks: readonly EventSink[]) => ChoicesDecoder
 
-/** The answers to one request that asks for several. */
+/** The choices of one reply. */
 export class WholeChoices implements WholeReply {
   mishap: ErrorKind | null = null
   private readonly ingress: Ingress
@@ -63,8 +62,8 @@ export class WholeChoices implements WholeReply {
   private readonly decoderFor: Decoding
   private readonly losses = new LossList()
   private candidates: readonly Candidate[] = []
-  /** Nothing was asked for twice yet, and it can be. */
-  private mayAsk: boolean
+  /** The request has not been sent again, and may be. */
+  private mayRepeat: boolean
 
   private constructor(
     ingress: Ingress,
@@ -77,12 +76,11 @@ export class WholeChoices implements WholeReply {
     this.request = request
     this.seed = seed
     this.decoderFor = decoderFor
-    this.mayAsk = mayPause
+    this.mayRepeat = mayPause
   }
 
   /**
-   * As many answers as the request asks for; null where the upstream's format has but one. `mayPause`: it can
-   * be asked once more.
+   * The requested number of choices; null if the upstream's format has only one. `mayPause`: the request may be sent again.
    */
   static open(
     egress: Egress,
@@ -100,7 +98,7 @@ export class WholeChoices implements WholeReply {
     const decoder = this.next()
     decoder.take(body)
     decoder.end()
-    return this.again()
+    return this.repeat()
   }
 
   readEvents(bytes: Buffer): JsonObject | null {
@@ -114,10 +112,10 @@ export class WholeChoices implements WholeReply {
       }
     }
     decoder.end()
-    return this.again()
+    return this.repeat()
   }
 
-  /** The decoder of a try; what the one before came to is forgotten, but for its counts. */
+  /** The decoder of an attempt. Drops the choices of the previous one and keeps its counts. */
   private next(): ChoicesDecoder {
     const before = this.candidates[0]?.usage ?? {}
     const { candidates = 1 } = this.request
@@ -125,17 +123,17 @@ export class WholeChoices implements WholeReply {
     return this.decoderFor(this.candidates.map(({ grammar }) => grammar))
   }
 
-  /** With what the same is asked for again, where none of the answers says anything; else null. */
-  private again(): JsonObject | null {
-    const { candidates, mayAsk } = this
+  /** The state with which the same request is sent again if no choice has content; else null. */
+  private repeat(): JsonObject | null {
+    const { candidates, mayRepeat } = this
     const mishap = candidates.find((candidate) => candidate.mishap !== null)?.mishap ?? null
-    const isAgain = mayAsk && mishap !== null && !candidates.some(({ content }) => content)
-    this.mayAsk = false
-    this.mishap = isAgain ? mishap : null
-    return isAgain ? {} : null
+    const repeats = mayRepeat && mishap !== null && !candidates.some(({ content }) => content)
+    this.mayRepeat = false
+    this.mishap = repeats ? mishap : null
+    return repeats ? {} : null
   }
 
-  /** Answers that failed or never came are left out, which is told; where none came, the first says why. */
+  /** Leaves out choices that failed or are missing, and reports them as lost; if all are, returns the first error. */
   encode(): TranslatedReply {
     const { candidates, ingress, losses, request, seed } = this
     const came = candidates.flatMap((candidate, index): (Choice & { events: ChatEvent[] })[] => {
@@ -159,14 +157,14 @@ export class WholeChoices implements WholeReply {
     })
   }
 
-  /** One after the other, and the end of the stream after the last. */
+  /** The choices in sequence, with the terminator of the stream after the last one. */
   private stream(came: readonly { index: number; events: readonly ChatEvent[] }[]): string {
-    const pieces = came.map(({ index, events }, at) => {
+    const streams = came.map(({ index, events }, at) => {
       const place = { index, isLast: at === came.length - 1 }
       const encoder = this.ingress.newEncoder(this.request, this.seed, place)
       for (const event of events) encoder.event(event)
       return encoder.take()
     })
-    return pieces.join('')
+    return streams.join('')
   }
 }

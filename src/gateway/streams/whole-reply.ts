@@ -1,7 +1,6 @@
 /**
- * An answer that is read as a whole before the client gets any of it, whole or as a stream that is over
- * at once. Pure and synchronous, like every translation; it comes in one body, or in one for each part
- * where the upstream pauses.
+ * Translates a reply that is read whole before the client gets any of it, as one body or as a complete stream. Pure and
+ * synchronous. The reply arrives in one body, or in several if the upstream pauses.
  */
 import type { ChatEvent, EventSink } from '../../chat/event.js'
 import { Fold, type Reply } from '../../chat/reply/fold.js'
@@ -22,34 +21,34 @@ import { note, OVERFLOW, TRUNCATED, type ReplyResult } from './translated-stream
 /** A whole reply for the client, or why there is none. */
 export interface TranslatedReply extends ReplyResult {
   readonly body: string
-  /** How many the body has in UTF-8. */
+  /** Size of the body in UTF-8. */
   readonly bytes: number
 }
 
-/** How an answer is to be read, and how the client wants it. */
+/** The form of the reply at the upstream and at the client. */
 export interface Reading {
-  /** The client asked for a stream: the same events go through its encoder of streams. */
+  /** The client requested a stream: the events go through its stream encoder. */
   readonly stream: boolean
-  /** The upstream may pause; the answer then comes in several parts. */
+  /** The upstream may pause; the reply then arrives in several parts. */
   readonly mayPause: boolean
 }
 
-/** Bodies of one answer in, what the client gets of it out. */
+/** Reads the bodies of one reply and encodes it for the client. */
 export interface WholeReply {
   /**
-   * Takes a body, or all the pieces of a stream in one array (Gemini without `alt=sse`). Returns with
-   * what the rest is to be asked for, or null where this was the last.
+   * Takes a body, or all events of a stream in one array (Gemini without `alt=sse`). Returns the state with which the rest
+   * is requested, or null after the last part.
    */
   read(body: JsonObject | JsonValue[]): JsonObject | null
-  /** The same of a stream's bytes, all of them. */
+  /** The same, for the bytes of a complete event stream. */
   readEvents(bytes: Buffer): JsonObject | null
-  /** Why what was read last came to nothing and is asked for again; null where it only paused. */
+  /** The error because of which the same request is sent again; null if the upstream only paused. */
   readonly mishap: ErrorKind | null
-  /** What the client gets, once the last body was read. */
+  /** The reply for the client, after the last body was read. */
   encode(): TranslatedReply
 }
 
-/** A whole answer being collected. */
+/** A reply with one choice. */
 export class SingleWholeReply implements WholeReply, EventSink {
   private readonly egress: Egress
   private readonly ingress: Ingress
@@ -58,9 +57,9 @@ export class SingleWholeReply implements WholeReply, EventSink {
   private readonly fold = new Fold()
   private readonly losses = new LossList()
   private readonly grammar = new Grammar(this)
-  /** Null where the upstream cannot pause: then there is nothing to join. */
+  /** Joins the parts of the reply; null if the upstream cannot pause. */
   private readonly joined: JoinedReply | null
-  /** Null where the client wants the answer whole. */
+  /** Null if the client requested a whole reply. */
   private readonly encoder: StreamEncoder | null
   private parts = 0
 
@@ -83,7 +82,7 @@ export class SingleWholeReply implements WholeReply, EventSink {
     const sink = this.nextPart()
     if (Array.isArray(body)) {
       const decoder = this.egress.newDecoder(this.request, sink, this.joined !== null)
-      for (const piece of body) decoder.frame('', JSON.stringify(piece))
+      for (const event of body) decoder.frame('', JSON.stringify(event))
       decoder.end()
     } else this.egress.decodeReply(body, this.request, sink)
     return this.joined?.resume ?? null
@@ -127,7 +126,7 @@ export class SingleWholeReply implements WholeReply, EventSink {
   }
 }
 
-/** Decode → grammar → fold → encode: the same events that a stream of this answer is made of. */
+/** Translates a whole body: decode → grammar → fold → encode, with the same events as a stream. */
 export function translateReply(
   body: JsonObject,
   egress: Egress,
@@ -142,8 +141,8 @@ export function translateReply(
 }
 
 /**
- * A body of JSON in answer to a request that asked for a stream: a whole reply from an upstream that
- * ignored `stream`, or all the stream's pieces in one array.
+ * Translates a JSON body in reply to a request for a stream: a whole reply from an upstream that ignored `stream`, or all
+ * events of the stream in one array.
  */
 export function streamReply(
   body: JsonObject | JsonValue[],
@@ -158,7 +157,7 @@ export function streamReply(
   return answer.encode()
 }
 
-/** What a fold has come to; `body` is asked only where it has come to a reply. */
+/** The result of a fold; `body` is called only if the fold has a reply. */
 export function replyResultOf(
   fold: Fold,
   breach: string | null,

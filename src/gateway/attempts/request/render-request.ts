@@ -1,6 +1,6 @@
 /**
- * What an upstream is to be sent: the client's own bytes with a few keys edited where both speak one
- * dialect, else the conversation encodedBody in the upstream's. Pure: the same request makes the same bytes.
+ * Renders the request for an upstream: the client's own bytes with a few keys edited if both use the same format, else the
+ * conversation encoded in the upstream's dialect. Pure: the same request makes the same bytes.
  */
 import type { JsonObject } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
@@ -40,12 +40,12 @@ export interface Rendered {
   readonly body: Buffer | string
   /** Size of the body, in UTF-8 if it is text. */
   readonly bytes: number
-  /** What the body says, where it was encodedBody anew; null for the client's own bytes. */
+  /** The encoded body as an object; null for the client's own bytes. */
   readonly encodedBody: JsonObject | null
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A request as it is sent; all attempts on a candidate share it. */
+/** A request in its final form; all attempts on a candidate share it. */
 export interface Outgoing {
   readonly path: string
   readonly headers: readonly string[]
@@ -54,7 +54,7 @@ export interface Outgoing {
   readonly body: Buffer | string
   /** Size of the body, in UTF-8 if it is text. */
   readonly bytes: number
-  /** What the body says, where it was encodedBody anew; null for the client's own bytes. */
+  /** The encoded body as an object; null for the client's own bytes. */
   readonly encodedBody: JsonObject | null
   /** Makes the request for the rest of a reply that paused with `resume`; null if no reply to this request can pause. */
   readonly next: ((resume: JsonObject) => Outgoing) | null
