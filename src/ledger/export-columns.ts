@@ -1,6 +1,5 @@
 /**
- * A row of the ledger as others read it: the columns of `sluice usage export`, which only grow at their
- * end. Knows no store and no file.
+ * The columns of `sluice usage export`, with their text for the documentation. New columns are added at the end.
  */
 import type { UsageRow } from './row.js'
 

@@ -27,7 +27,7 @@ void t.test('15: the usage chunk, which has no choice, crashed the reader', (t) 
   const tap = upstream('openai-chat').newTap?.({ includeUsage: false })
   for (const frame of frames)
     tap?.frame('', typeof frame === 'string' ? frame : JSON.stringify(frame))
-  t.match(tap, { complete: true, usage: { input: 11, output: 4 } }, 'nor where bytes pass')
+  t.match(tap, { isComplete: true, usage: { input: 11, output: 4 } }, 'nor where bytes pass')
   t.end()
 })
 
