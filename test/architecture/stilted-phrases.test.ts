@@ -50,11 +50,16 @@ const CHECKED = [
   'test/examples',
   'test/helpers',
   'test/helpers',
+  'test/hostile',
+  'test/ledger',
+  'test/limits',
   'test/native',
   'test/outage',
+  'test/routing',
   'test/specification',
   'test/store',
   'test/transcripts',
+  'test/upstreams',
 ]
 
 for (const path of CHECKED) {

@@ -25,7 +25,7 @@ export interface Call {
 }
 
 /** What a client was told. */
-export interface Told {
+export interface ClientOutput {
   readonly text: string
   readonly thinking: string
   readonly calls: Call[]
@@ -100,26 +100,34 @@ export function streamed(
   dialect: DialectName,
   units: readonly Unit[],
   body: JsonObject = {},
-): Told {
+): ClientOutput {
   return fed(dialect, [Buffer.from(framed(dialect, units))], body)
 }
 
 /** Bytes of the upstream in chunks, told to a client that asked for a stream (and for usage). */
-export function fed(dialect: DialectName, chunks: readonly Buffer[], body: JsonObject = {}): Told {
+export function fed(
+  dialect: DialectName,
+  chunks: readonly Buffer[],
+  body: JsonObject = {},
+): ClientOutput {
   const options = { stream: true, stream_options: { include_usage: true } }
   const request = asked({ ...options, ...body })
   const stream = new TranslatedStream(upstream(dialect), client, request, {
     ...SEED,
     origin: dialect,
   })
-  const pieces = chunks.map((chunk) => stream.write(chunk))
-  pieces.push(stream.end())
-  if (stream.error !== null) pieces.push(client.encodeStreamError(stream.error))
-  return toldOf(pieces.join(''), stream)
+  const outputs = chunks.map((chunk) => stream.write(chunk))
+  outputs.push(stream.end())
+  if (stream.error !== null) outputs.push(client.encodeStreamError(stream.error))
+  return clientOutputOf(outputs.join(''), stream)
 }
 
 /** A whole reply of the upstream, told to a client. */
-export function whole(dialect: DialectName, reply: JsonObject, body: JsonObject = {}): Told {
+export function whole(
+  dialect: DialectName,
+  reply: JsonObject,
+  body: JsonObject = {},
+): ClientOutput {
   const seed = { ...SEED, origin: dialect }
   const result = translateReply(reply, upstream(dialect), client, asked(body), seed)
   const { choices, usage } = objectOf(result.body === '' ? {} : JSON.parse(result.body))
@@ -147,10 +155,10 @@ export function sent(dialect: DialectName, body: JsonObject, model = modelOf(dia
   const lost: string[] = []
   const egress = upstream(dialect)
   const request = { ...asked({ ...body, model }), model }
-  const told = egress.encodeRequest(request, factsOf(model), {
+  const received = egress.encodeRequest(request, factsOf(model), {
     drop: (path) => void lost.push(path),
   })
-  return { body: told, headers: egress.headers(told), lost }
+  return { body: received, headers: egress.headers(received), lost }
 }
 
 /** The gateway's error for a body that it refuses. Throws where it does not. */
@@ -175,7 +183,7 @@ export function tool(name: string, parameters?: JsonObject): JsonObject {
 /** A turn of tools: what was asked, the calls the assistant made, and `done` as the result of each. */
 export interface Turn {
   readonly go: JsonObject
-  readonly said: JsonObject
+  readonly assistantTurn: JsonObject
   readonly results: JsonObject[]
 }
 
@@ -188,15 +196,15 @@ export function turnOf(calls: readonly Call[], extra: JsonObject = {}): Turn {
   }))
   return {
     go: { role: 'user', content: 'Go' },
-    said: { role: 'assistant', content: null, tool_calls, ...extra },
+    assistantTurn: { role: 'assistant', content: null, tool_calls, ...extra },
     results: calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'done' })),
   }
 }
 
 /** The same as messages. */
 export function history(calls: readonly Call[], extra: JsonObject = {}): JsonObject[] {
-  const { go, said, results } = turnOf(calls, extra)
-  return [go, said, ...results]
+  const { go, assistantTurn, results } = turnOf(calls, extra)
+  return [go, assistantTurn, ...results]
 }
 
 function modelOf(dialect: DialectName): string {
@@ -209,7 +217,7 @@ function callOf(value: unknown): Call {
   return { id: stringOf(id) ?? '', name: stringOf(name) ?? '', json: stringOf(json) ?? '' }
 }
 
-function toldOf(bytes: string, { outcome, error, model }: ReplyResult): Told {
+function clientOutputOf(bytes: string, { outcome, error, model }: ReplyResult): ClientOutput {
   const frames: string[] = []
   const framer = new SseFramer({ frame: (_name, data) => frames.push(data) })
   framer.write(Buffer.from(bytes))

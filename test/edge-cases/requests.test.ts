@@ -21,8 +21,8 @@ function turns(body: JsonObject): [role: unknown, parts: JsonObject[]][] {
 
 void t.test('40: the results of parallel calls were user messages each', (t) => {
   // https://github.com/rowboatlabs/rowboat/issues/378; https://github.com/agentscope-ai/agentscope/issues/1894; https://github.com/agentjido/req_llm/issues/250; https://github.com/MoonshotAI/kosong/issues/45
-  const { go, said, results } = turnOf(CALLS)
-  const messages = [go, said, ...results.toReversed(), { role: 'user', content: 'And?' }]
+  const { go, assistantTurn, results } = turnOf(CALLS)
+  const messages = [go, assistantTurn, ...results.toReversed(), { role: 'user', content: 'And?' }]
   const claude = turns(sent('anthropic', { messages, tools: TOOLS }).body)
   t.same(
     claude.map(([role]) => role),
@@ -41,13 +41,13 @@ void t.test('40: the results of parallel calls were user messages each', (t) => 
 
 void t.test('41: images between the results separated them', (t) => {
   // https://github.com/Zoo-Code-Org/Zoo-Code/issues/1705
-  const { go, said, results } = turnOf(CALLS)
+  const { go, assistantTurn, results } = turnOf(CALLS)
   const picture = [
     { type: 'text', text: 'see' },
     { type: 'image_url', image_url: { url: PIXEL } },
   ]
   const shown = results.map((result) => ({ ...result, content: picture }))
-  const body = { messages: [go, said, ...shown], tools: TOOLS }
+  const body = { messages: [go, assistantTurn, ...shown], tools: TOOLS }
   const blocks = turns(sent('anthropic', body).body)[2]?.[1] ?? []
   t.same(
     blocks.map(({ type }) => type),
@@ -157,16 +157,16 @@ void t.test('46: a temperature was sent with an API version that lacks it', (t) 
   // https://github.com/braintrustdata/lingua/issues/196
   for (const model of ['claude-opus-5-5', 'claude-sonnet-5', 'claude-haiku-4-5']) {
     for (const body of [{}, { temperature: 0.3 }, { top_p: 0.5 }, { temperature: 1 }]) {
-      const told = sent('anthropic', body, model)
-      const samples = 'temperature' in told.body || 'top_p' in told.body
-      const version = told.headers['anthropic-version']
+      const received = sent('anthropic', body, model)
+      const samples = 'temperature' in received.body || 'top_p' in received.body
+      const version = received.headers['anthropic-version']
       t.equal(
         samples,
         version === '2023-06-01',
         `${model} ${JSON.stringify(body)}: ${version ?? ''}`,
       )
       const wanted = Object.values(body).some((value) => value !== 1)
-      t.equal(samples || told.lost.length > 0, wanted, 'sent or said')
+      t.equal(samples || received.lost.length > 0, wanted, 'sent or said')
     }
   }
   t.end()
@@ -179,8 +179,8 @@ void t.test('47: tools with reasoning on the newest models went to the chat endp
     t.equal(openAiEndpoint(request, factsOf(model)), 'openai-responses', model)
   }
   const body = { tools: TOOLS, reasoning_effort: 'high' }
-  const told = sent('openai-responses', body, 'gpt-5.6-sol').body
-  t.match(told, { reasoning: { effort: 'high' }, tools: [{ type: 'function', name: 'a' }] })
+  const received = sent('openai-responses', body, 'gpt-5.6-sol').body
+  t.match(received, { reasoning: { effort: 'high' }, tools: [{ type: 'function', name: 'a' }] })
   t.end()
 })
 
@@ -189,9 +189,12 @@ void t.test('48: a reasoning object went to the chat endpoint, which lacks it', 
   const { body } = sent('openai-chat', { reasoning_effort: 'low' }, 'gpt-5.4')
   t.equal(body['reasoning_effort'], 'low')
   t.notOk('reasoning' in body)
-  const told = sent('openai-chat', { reasoning: { effort: 'low' } }, 'gpt-5.4')
-  t.notOk('reasoning' in told.body)
-  t.ok(told.body['reasoning_effort'] === 'low' || told.lost.includes('reasoning'), 'used or said')
+  const received = sent('openai-chat', { reasoning: { effort: 'low' } }, 'gpt-5.4')
+  t.notOk('reasoning' in received.body)
+  t.ok(
+    received.body['reasoning_effort'] === 'low' || received.lost.includes('reasoning'),
+    'used or said',
+  )
   t.end()
 })
 
@@ -243,9 +246,9 @@ void t.test('64: null for an optional field went upstream as null', (t) => {
   const nulls = Object.fromEntries(names.split(' ').map((name) => [name, null]))
   t.same(asked(nulls), asked(), 'null is absent')
   for (const dialect of ['openai-chat', 'anthropic', 'gemini'] as const) {
-    const told = sent(dialect, nulls)
-    t.same(told, sent(dialect, {}), dialect)
-    t.notMatch(JSON.stringify(told.body), 'null')
+    const received = sent(dialect, nulls)
+    t.same(received, sent(dialect, {}), dialect)
+    t.notMatch(JSON.stringify(received.body), 'null')
   }
   t.end()
 })

@@ -24,8 +24,8 @@ async function textOf(response: Response): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   try {
-    for await (const piece of response.body ?? []) {
-      if (piece instanceof Uint8Array) text += decoder.decode(piece, { stream: true })
+    for await (const chunk of response.body ?? []) {
+      if (chunk instanceof Uint8Array) text += decoder.decode(chunk, { stream: true })
     }
   } catch {
     // The connection is cut on purpose after an error event.
