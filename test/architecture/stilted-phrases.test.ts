@@ -50,6 +50,7 @@ const CHECKED = [
   'test/examples',
   'test/helpers',
   'test/helpers',
+  'test/edge-cases',
   'test/hostile',
   'test/ledger',
   'test/limits',

@@ -1,6 +1,6 @@
 /**
- * What the tests of the edge cases share: an upstream's frames told to a chat client, a client's body
- * told to an upstream, both through the codecs as the gateway runs them. Knows no edge case.
+ * Drives the codecs as the gateway does, for the tests of edge cases: an upstream's frames to a chat client, and a
+ * client's body to an upstream.
  */
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import type { ModelFacts } from '../../src/chat/model.js'
@@ -24,7 +24,7 @@ export interface Call {
   json: string
 }
 
-/** What a client was told. */
+/** The output that a client received. */
 export interface ClientOutput {
   readonly text: string
   readonly thinking: string
@@ -50,7 +50,7 @@ export interface Sent {
   readonly lost: string[]
 }
 
-/** One model of each upstream dialect that the codecs speak. */
+/** One model of each upstream dialect that the codecs support. */
 export const MODELS: Readonly<Record<DialectName, string>> = {
   'openai-chat': 'gpt-4o',
   'openai-responses': 'gpt-5-pro',
@@ -62,7 +62,7 @@ const client = ingressOf('openai-chat')
 const SEED = { id: 'chatcmpl-edge', createdAtSeconds: 1_700_000_000, model: 'client-model' }
 const shipped = loadConfig('config/gateway.yaml', {})
 
-/** What the shipped catalogue knows of a model. */
+/** The facts of the shipped catalogue about a model. */
 export function factsOf(model: string): ModelFacts {
   if (!shipped.ok) throw new Error('the shipped configuration does not load')
   return factsFor(shipped.catalogue, model)
@@ -71,7 +71,7 @@ export function factsOf(model: string): ModelFacts {
 /** The upstream's side of a dialect. */
 export function upstream(dialect: DialectName): Egress {
   const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`no upstream speaks ${dialect}`)
+  if (egress === null) throw new Error(`no upstream uses ${dialect}`)
   return egress
 }
 
@@ -95,7 +95,7 @@ export function framed(dialect: DialectName, units: readonly Unit[]): string {
     .join('')
 }
 
-/** A stream of the upstream, told to a client that asked for it (and for usage). */
+/** Translates a stream of the upstream for a client that requested it (and for usage). */
 export function streamed(
   dialect: DialectName,
   units: readonly Unit[],
@@ -104,7 +104,7 @@ export function streamed(
   return fed(dialect, [Buffer.from(framed(dialect, units))], body)
 }
 
-/** Bytes of the upstream in chunks, told to a client that asked for a stream (and for usage). */
+/** Translates chunks of the upstream for a client that requested a stream (and for usage). */
 export function fed(
   dialect: DialectName,
   chunks: readonly Buffer[],
@@ -122,7 +122,7 @@ export function fed(
   return clientOutputOf(outputs.join(''), stream)
 }
 
-/** A whole reply of the upstream, told to a client. */
+/** Translates a whole reply of the upstream for a client. */
 export function whole(
   dialect: DialectName,
   reply: JsonObject,
@@ -150,7 +150,7 @@ export function whole(
   }
 }
 
-/** A chat client's body, told to a model of the upstream. Throws as the codecs do. */
+/** Encodes a chat client's body for a model of the upstream. Throws as the codecs do. */
 export function sent(dialect: DialectName, body: JsonObject, model = modelOf(dialect)): Sent {
   const lost: string[] = []
   const egress = upstream(dialect)
@@ -180,14 +180,14 @@ export function tool(name: string, parameters?: JsonObject): JsonObject {
   }
 }
 
-/** A turn of tools: what was asked, the calls the assistant made, and `done` as the result of each. */
+/** A turn with tools: the question, the calls of the assistant, and `done` as the result of each. */
 export interface Turn {
   readonly go: JsonObject
   readonly assistantTurn: JsonObject
   readonly results: JsonObject[]
 }
 
-/** The turn in which the assistant made `calls`; `extra` stands in its message as well. */
+/** The turn in which the assistant made `calls`; `extra` is added to its message. */
 export function turnOf(calls: readonly Call[], extra: JsonObject = {}): Turn {
   const tool_calls = calls.map(({ id, name, json }) => ({
     id,
@@ -227,10 +227,10 @@ function clientOutputOf(bytes: string, { outcome, error, model }: ReplyResult): 
   const deltas = choices.map((choice) => objectOf(choice['delta']))
   const calls: Call[] = []
   for (const delta of deltas) {
-    for (const piece of arrayOf(delta['tool_calls']).map(objectOf)) {
-      const at = Number(piece['index'])
+    for (const fragment of arrayOf(delta['tool_calls']).map(objectOf)) {
+      const at = Number(fragment['index'])
       const known = calls[at] ?? { id: '', name: '', json: '' }
-      const more = callOf(piece)
+      const more = callOf(fragment)
       calls[at] = {
         id: known.id + more.id,
         name: known.name + more.name,

@@ -34,7 +34,7 @@ const GOOD = [
   ['gemini', GEMINI],
 ] as const
 
-/** The stream failed, and said so: an error frame last, no finish, no terminator. */
+/** The stream failed visibly: an error frame last, no finish, no terminator. */
 function failed(received: ClientOutput, kind: string): boolean {
   const last = objectOf(JSON.parse(received.frames.at(-1) ?? 'null'))
   const { kind: assistantTurn } = objectOf(last['error'])
@@ -190,7 +190,7 @@ void t.test('58: a malformed call was an empty success', (t) => {
 void t.test('59: a second message_start joined two replies', (t) => {
   // Flaky proxies in front of the provider replay the head of a stream.
   const early = streamed('anthropic', [messageStart(), ...CLAUDE])
-  t.match(early, { outcome: 'complete', text: 'Hi' }, 'twice before anything was said: once')
+  t.match(early, { outcome: 'complete', text: 'Hi' }, 'twice before any content: once')
   const late = [messageStart(), ...textBlock(0, 'One'), messageStart(), ...textBlock(0, 'Two')]
   const received = streamed('anthropic', [...late, ...messageEnd('end_turn')])
   t.equal(received.text, 'One')

@@ -29,7 +29,7 @@ void t.test('30: a stream with CRLF was buffered until its end', (t) => {
   const stream = new TranslatedStream(upstream('gemini'), client, REQUEST, SEED)
   const text = framed('gemini', [candidate([{ text: 'Hi' }])])
   t.ok(text.endsWith('\r\n\r\n'))
-  t.match(stream.write(Buffer.from(text)), '"content":"Hi"', 'told before anything follows')
+  t.match(stream.write(Buffer.from(text)), '"content":"Hi"', 'sent before the next frame')
   const collected: string[] = []
   const framer = new SseFramer({ frame: (_name, data) => collected.push(data) })
   for (const part of ['data: 1\r', '\n\r', '\ndata: 2\r\n', '\r\n', 'data: 3\r\r']) {

@@ -31,7 +31,7 @@ void t.test('40: the results of parallel calls were user messages each', (t) => 
   t.same(
     claude[2]?.[1].map((it) => it['tool_use_id'] ?? it['text']),
     ['call_a', 'call_b', 'call_c', 'And?'],
-    'in the order of the calls, before what the user says',
+    'in the order of the calls, before the text of the user',
   )
   const gemini = turns(sent('gemini', { messages, tools: TOOLS }).body)
   const responses = gemini[2]?.[1].map((it) => objectOf(it['functionResponse'])['name'])
@@ -64,7 +64,7 @@ void t.test('41: images between the results separated them', (t) => {
   t.same(
     arrayOf(chat['messages']).map((it) => objectOf(it)['role']),
     ['user', 'assistant', 'tool', 'tool', 'tool', 'user'],
-    'where results are text only, the images follow all of them',
+    'if results are text only, the images follow all of them',
   )
   t.end()
 })
@@ -144,7 +144,7 @@ void t.test('45: a forced tool_choice reached a model that refuses it', (t) => {
     const body = { tools: TOOLS, tool_choice: choice }
     const { body: newest, lost } = sent('anthropic', body, 'claude-opus-5-5')
     t.notMatch(JSON.stringify(newest['tool_choice'] ?? null), /"any"|"tool"/)
-    t.ok(lost.includes('tool_choice'), 'and it is said')
+    t.ok(lost.includes('tool_choice'), 'and it is reported')
     const offered = arrayOf(newest['tools']).length
     t.equal(offered, typeof choice === 'string' ? 3 : 1, 'the one that was named is offered alone')
     const { body: older } = sent('anthropic', body, 'claude-haiku-4-5')
@@ -166,7 +166,7 @@ void t.test('46: a temperature was sent with an API version that lacks it', (t) 
         `${model} ${JSON.stringify(body)}: ${version ?? ''}`,
       )
       const wanted = Object.values(body).some((value) => value !== 1)
-      t.equal(samples || received.lost.length > 0, wanted, 'sent or said')
+      t.equal(samples || received.lost.length > 0, wanted, 'sent or reported')
     }
   }
   t.end()
@@ -193,7 +193,7 @@ void t.test('48: a reasoning object went to the chat endpoint, which lacks it', 
   t.notOk('reasoning' in received.body)
   t.ok(
     received.body['reasoning_effort'] === 'low' || received.lost.includes('reasoning'),
-    'used or said',
+    'used or reported',
   )
   t.end()
 })
@@ -219,7 +219,7 @@ void t.test('49: allowed_tools and parallel_tool_calls were lost silently', (t) 
   t.equal(sent('openai-chat', one).body['parallel_tool_calls'], false)
   t.equal(sent('openai-responses', one).body['parallel_tool_calls'], false)
   t.match(sent('anthropic', one).body, { tool_choice: { disable_parallel_tool_use: true } })
-  t.ok(sent('gemini', one).lost.includes('parallel_tool_calls'), 'Gemini cannot: it is said')
+  t.ok(sent('gemini', one).lost.includes('parallel_tool_calls'), 'Gemini cannot: it is reported')
   t.end()
 })
 
@@ -238,7 +238,7 @@ void t.test('52: images with gs:// URLs disappeared', (t) => {
 })
 
 void t.test('64: null for an optional field went upstream as null', (t) => {
-  // Clients with typed requests write null for what nobody set.
+  // Clients with typed requests write null for members that were not set.
   const names =
     'temperature top_p stop tools tool_choice response_format max_tokens max_completion_tokens seed ' +
     'user metadata logprobs top_logprobs n parallel_tool_calls reasoning_effort stream_options ' +

@@ -243,7 +243,7 @@ void t.test('68: integers beyond 2^53 in arguments lost their last digits', (t) 
   const fragments = [json.slice(0, 9), json.slice(9)]
   const call = toolBlock(1, ['toolu_1', 'find'], fragments)
   const claude = [messageStart(), ...textBlock(0, 'ok'), ...call, ...messageEnd('tool_use')]
-  t.equal(streamed('anthropic', claude).calls[0]?.json, json, 'fragments pass as they are')
+  t.equal(streamed('anthropic', claude).calls[0]?.json, json, 'fragments pass unchanged')
   const openai = [
     fragment(0, fragments[0] ?? '', { id: 'c', name: 'find' }),
     fragment(0, fragments[1] ?? ''),
