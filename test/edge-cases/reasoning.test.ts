@@ -15,7 +15,7 @@ const TOOLS = [tool('f', { type: 'object', properties: { n: { type: 'integer' } 
 const CALL = { id: 'toolu_1', name: 'f', json: '{"n":1}' }
 
 /** The events of a stream of Gemini. */
-function heard(frames: readonly JsonObject[]): ChatEvent[] {
+function eventsOf(frames: readonly JsonObject[]): ChatEvent[] {
   const events: ChatEvent[] = []
   const decoder = upstream('gemini').newDecoder(asked(), { event: (it) => void events.push(it) })
   for (const frame of frames) decoder.frame('', JSON.stringify(frame))
@@ -62,7 +62,7 @@ void t.test('34: a signature on a thought, on text or on an empty part was ignor
     for (const frames of [cut, [candidate(given, 'STOP')]]) {
       const fold = new Fold()
       const grammar = new Grammar(fold)
-      for (const event of heard(frames)) grammar.event(event)
+      for (const event of eventsOf(frames)) grammar.event(event)
       const signed = fold.reply()?.blocks.find((it) => 'signature' in it && it.signature === 'c2ln')
       t.equal(signed?.type, where, JSON.stringify(given))
     }
@@ -74,17 +74,17 @@ void t.test('35: a signature in the call’s id broke the next provider’s limi
   // https://github.com/BerriAI/litellm/issues/16895, /17343; https://github.com/dyad-sh/dyad/issues/4304; https://github.com/vercel/ai/issues/5171
   const signature = 'c2ln'.repeat(100)
   const call = { functionCall: { id: 'x'.repeat(90), name: 'f' }, thoughtSignature: signature }
-  for (const told of [
+  for (const received of [
     streamed('gemini', [candidate([call], 'STOP')]),
     whole('gemini', candidate([call], 'STOP')),
   ]) {
-    t.match(told.calls[0]?.id, /^[A-Za-z0-9_-]{1,40}$/)
+    t.match(received.calls[0]?.id, /^[A-Za-z0-9_-]{1,40}$/)
   }
   const long = [`toolu_${'a'.repeat(60)}1`, `toolu_${'a'.repeat(60)}2`]
   const messages = history(long.map((id) => ({ ...CALL, id })))
   const { body } = sent('openai-chat', { messages, tools: TOOLS })
-  const [, said, ...results] = arrayOf(body['messages']).map(objectOf)
-  const ids = arrayOf(said?.['tool_calls']).map((it) => objectOf(it)['id'])
+  const [, assistantTurn, ...results] = arrayOf(body['messages']).map(objectOf)
+  const ids = arrayOf(assistantTurn?.['tool_calls']).map((it) => objectOf(it)['id'])
   t.equal(new Set(ids).size, 2, 'two calls stay two')
   for (const id of ids) t.match(id, /^[A-Za-z0-9_-]{1,40}$/)
   t.same(
@@ -172,6 +172,6 @@ void t.test('39: reasoning_content that the upstream requires was dropped', (t) 
   const { body } = sent('openai-chat', { messages, tools: TOOLS }, 'deepseek-reasoner')
   t.match(body['messages'], [{}, { role: 'assistant', reasoning_content: 'Hm.' }, {}])
   const { body: claude } = sent('anthropic', { messages, tools: TOOLS })
-  t.notMatch(JSON.stringify(claude), 'Hm.', 'unsigned, it is nobody else’s thinking')
+  t.notMatch(JSON.stringify(claude), 'Hm.', 'unsigned, it is not sent to another vendor')
   t.end()
 })

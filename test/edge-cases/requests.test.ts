@@ -21,8 +21,8 @@ function turns(body: JsonObject): [role: unknown, parts: JsonObject[]][] {
 
 void t.test('40: the results of parallel calls were user messages each', (t) => {
   // https://github.com/rowboatlabs/rowboat/issues/378; https://github.com/agentscope-ai/agentscope/issues/1894; https://github.com/agentjido/req_llm/issues/250; https://github.com/MoonshotAI/kosong/issues/45
-  const { go, said, results } = turnOf(CALLS)
-  const messages = [go, said, ...results.toReversed(), { role: 'user', content: 'And?' }]
+  const { go, assistantTurn, results } = turnOf(CALLS)
+  const messages = [go, assistantTurn, ...results.toReversed(), { role: 'user', content: 'And?' }]
   const claude = turns(sent('anthropic', { messages, tools: TOOLS }).body)
   t.same(
     claude.map(([role]) => role),
@@ -31,7 +31,7 @@ void t.test('40: the results of parallel calls were user messages each', (t) => 
   t.same(
     claude[2]?.[1].map((it) => it['tool_use_id'] ?? it['text']),
     ['call_a', 'call_b', 'call_c', 'And?'],
-    'in the order of the calls, before what the user says',
+    'in the order of the calls, before the text of the user',
   )
   const gemini = turns(sent('gemini', { messages, tools: TOOLS }).body)
   const responses = gemini[2]?.[1].map((it) => objectOf(it['functionResponse'])['name'])
@@ -41,13 +41,13 @@ void t.test('40: the results of parallel calls were user messages each', (t) => 
 
 void t.test('41: images between the results separated them', (t) => {
   // https://github.com/Zoo-Code-Org/Zoo-Code/issues/1705
-  const { go, said, results } = turnOf(CALLS)
+  const { go, assistantTurn, results } = turnOf(CALLS)
   const picture = [
     { type: 'text', text: 'see' },
     { type: 'image_url', image_url: { url: PIXEL } },
   ]
   const shown = results.map((result) => ({ ...result, content: picture }))
-  const body = { messages: [go, said, ...shown], tools: TOOLS }
+  const body = { messages: [go, assistantTurn, ...shown], tools: TOOLS }
   const blocks = turns(sent('anthropic', body).body)[2]?.[1] ?? []
   t.same(
     blocks.map(({ type }) => type),
@@ -64,7 +64,7 @@ void t.test('41: images between the results separated them', (t) => {
   t.same(
     arrayOf(chat['messages']).map((it) => objectOf(it)['role']),
     ['user', 'assistant', 'tool', 'tool', 'tool', 'user'],
-    'where results are text only, the images follow all of them',
+    'if results are text only, the images follow all of them',
   )
   t.end()
 })
@@ -144,7 +144,7 @@ void t.test('45: a forced tool_choice reached a model that refuses it', (t) => {
     const body = { tools: TOOLS, tool_choice: choice }
     const { body: newest, lost } = sent('anthropic', body, 'claude-opus-5-5')
     t.notMatch(JSON.stringify(newest['tool_choice'] ?? null), /"any"|"tool"/)
-    t.ok(lost.includes('tool_choice'), 'and it is said')
+    t.ok(lost.includes('tool_choice'), 'and it is reported')
     const offered = arrayOf(newest['tools']).length
     t.equal(offered, typeof choice === 'string' ? 3 : 1, 'the one that was named is offered alone')
     const { body: older } = sent('anthropic', body, 'claude-haiku-4-5')
@@ -157,16 +157,16 @@ void t.test('46: a temperature was sent with an API version that lacks it', (t) 
   // https://github.com/braintrustdata/lingua/issues/196
   for (const model of ['claude-opus-5-5', 'claude-sonnet-5', 'claude-haiku-4-5']) {
     for (const body of [{}, { temperature: 0.3 }, { top_p: 0.5 }, { temperature: 1 }]) {
-      const told = sent('anthropic', body, model)
-      const samples = 'temperature' in told.body || 'top_p' in told.body
-      const version = told.headers['anthropic-version']
+      const received = sent('anthropic', body, model)
+      const samples = 'temperature' in received.body || 'top_p' in received.body
+      const version = received.headers['anthropic-version']
       t.equal(
         samples,
         version === '2023-06-01',
         `${model} ${JSON.stringify(body)}: ${version ?? ''}`,
       )
       const wanted = Object.values(body).some((value) => value !== 1)
-      t.equal(samples || told.lost.length > 0, wanted, 'sent or said')
+      t.equal(samples || received.lost.length > 0, wanted, 'sent or reported')
     }
   }
   t.end()
@@ -179,8 +179,8 @@ void t.test('47: tools with reasoning on the newest models went to the chat endp
     t.equal(openAiEndpoint(request, factsOf(model)), 'openai-responses', model)
   }
   const body = { tools: TOOLS, reasoning_effort: 'high' }
-  const told = sent('openai-responses', body, 'gpt-5.6-sol').body
-  t.match(told, { reasoning: { effort: 'high' }, tools: [{ type: 'function', name: 'a' }] })
+  const received = sent('openai-responses', body, 'gpt-5.6-sol').body
+  t.match(received, { reasoning: { effort: 'high' }, tools: [{ type: 'function', name: 'a' }] })
   t.end()
 })
 
@@ -189,9 +189,12 @@ void t.test('48: a reasoning object went to the chat endpoint, which lacks it', 
   const { body } = sent('openai-chat', { reasoning_effort: 'low' }, 'gpt-5.4')
   t.equal(body['reasoning_effort'], 'low')
   t.notOk('reasoning' in body)
-  const told = sent('openai-chat', { reasoning: { effort: 'low' } }, 'gpt-5.4')
-  t.notOk('reasoning' in told.body)
-  t.ok(told.body['reasoning_effort'] === 'low' || told.lost.includes('reasoning'), 'used or said')
+  const received = sent('openai-chat', { reasoning: { effort: 'low' } }, 'gpt-5.4')
+  t.notOk('reasoning' in received.body)
+  t.ok(
+    received.body['reasoning_effort'] === 'low' || received.lost.includes('reasoning'),
+    'used or reported',
+  )
   t.end()
 })
 
@@ -216,7 +219,7 @@ void t.test('49: allowed_tools and parallel_tool_calls were lost silently', (t) 
   t.equal(sent('openai-chat', one).body['parallel_tool_calls'], false)
   t.equal(sent('openai-responses', one).body['parallel_tool_calls'], false)
   t.match(sent('anthropic', one).body, { tool_choice: { disable_parallel_tool_use: true } })
-  t.ok(sent('gemini', one).lost.includes('parallel_tool_calls'), 'Gemini cannot: it is said')
+  t.ok(sent('gemini', one).lost.includes('parallel_tool_calls'), 'Gemini cannot: it is reported')
   t.end()
 })
 
@@ -235,7 +238,7 @@ void t.test('52: images with gs:// URLs disappeared', (t) => {
 })
 
 void t.test('64: null for an optional field went upstream as null', (t) => {
-  // Clients with typed requests write null for what nobody set.
+  // Clients with typed requests write null for members that were not set.
   const names =
     'temperature top_p stop tools tool_choice response_format max_tokens max_completion_tokens seed ' +
     'user metadata logprobs top_logprobs n parallel_tool_calls reasoning_effort stream_options ' +
@@ -243,9 +246,9 @@ void t.test('64: null for an optional field went upstream as null', (t) => {
   const nulls = Object.fromEntries(names.split(' ').map((name) => [name, null]))
   t.same(asked(nulls), asked(), 'null is absent')
   for (const dialect of ['openai-chat', 'anthropic', 'gemini'] as const) {
-    const told = sent(dialect, nulls)
-    t.same(told, sent(dialect, {}), dialect)
-    t.notMatch(JSON.stringify(told.body), 'null')
+    const received = sent(dialect, nulls)
+    t.same(received, sent(dialect, {}), dialect)
+    t.notMatch(JSON.stringify(received.body), 'null')
   }
   t.end()
 })

@@ -36,9 +36,9 @@ void t.test('1: a tool without arguments came out as no JSON at all', (t) => {
     ...toolBlock(0, ['toolu_1', 'now'], ['']),
     ...messageEnd('tool_use'),
   ]
-  const told = streamed('anthropic', frames)
-  t.same(told.calls, [{ id: 'toolu_1', name: 'now', json: '{}' }])
-  t.equal(told.bytes.split('"arguments":"{}"').length, 2, 'once')
+  const received = streamed('anthropic', frames)
+  t.same(received.calls, [{ id: 'toolu_1', name: 'now', json: '{}' }])
+  t.equal(received.bytes.split('"arguments":"{}"').length, 2, 'once')
   t.end()
 })
 
@@ -46,8 +46,8 @@ void t.test('2: the empty input of the block’s start came before the fragments
   // https://github.com/BerriAI/litellm/issues/4537
   const fragments = ['', '{"a":', '1}']
   const call = toolBlock(0, ['toolu_1', 'add'], fragments)
-  const told = streamed('anthropic', [messageStart(), ...call, ...messageEnd('tool_use')])
-  t.same(told.calls, [{ id: 'toolu_1', name: 'add', json: '{"a":1}' }])
+  const received = streamed('anthropic', [messageStart(), ...call, ...messageEnd('tool_use')])
+  t.same(received.calls, [{ id: 'toolu_1', name: 'add', json: '{"a":1}' }])
   const early = block(0, { type: 'tool_use', id: 'toolu_2', name: 'add', input: { a: 2 } })
   const given = streamed('anthropic', [messageStart(), ...early, ...messageEnd('tool_use')])
   t.equal(given.calls[0]?.json, '{"a":2}', 'and it is used where no fragment follows')
@@ -67,19 +67,19 @@ void t.test('3: an empty string for arguments in the history went upstream', (t)
 void t.test('4: an empty delta of Responses’ arguments killed the stream', (t) => {
   // https://github.com/BerriAI/litellm/issues/39288
   const call = callItem(0, ['call_1', 'add'], ['', '{"a":', '', '1}'])
-  const told = streamed('openai-responses', [created(), ...call, responseEnd('completed', {})])
-  t.same(told.calls, [{ id: 'call_1', name: 'add', json: '{"a":1}' }])
-  t.equal(told.finishes.at(-1), 'tool_calls')
+  const received = streamed('openai-responses', [created(), ...call, responseEnd('completed', {})])
+  t.same(received.calls, [{ id: 'call_1', name: 'add', json: '{"a":1}' }])
+  t.equal(received.finishes.at(-1), 'tool_calls')
   t.end()
 })
 
 void t.test('5: Gemini’s calls, which arrive whole, lost their arguments in a stream', (t) => {
   // https://github.com/BerriAI/litellm/issues/25390, /25836
   const call = { functionCall: { name: 'tide', args: { at: 'Ness' } } }
-  const told = streamed('gemini', [candidate([call]), candidate([{ text: '' }], 'STOP')])
-  t.equal(told.calls[0]?.json, '{"at":"Ness"}')
+  const received = streamed('gemini', [candidate([call]), candidate([{ text: '' }], 'STOP')])
+  t.equal(received.calls[0]?.json, '{"at":"Ness"}')
   t.match(
-    told.bytes,
+    received.bytes,
     '"function":{"arguments":"{\\"at\\":\\"Ness\\"}"}',
     'in a fragment of its own',
   )
@@ -93,9 +93,9 @@ void t.test('6: parallel calls of Gemini in several chunks all had index 0', (t)
     { functionCall: { name: 'b', args: { n: 2 } } },
     { functionCall: { name: 'a', args: { n: 3 } } },
   ])
-  const told = streamed('gemini', [one, two, candidate([{ text: '' }], 'STOP')])
+  const received = streamed('gemini', [one, two, candidate([{ text: '' }], 'STOP')])
   t.same(
-    told.calls.map(({ name, json }) => [name, json]),
+    received.calls.map(({ name, json }) => [name, json]),
     [
       ['a', '{"n":1}'],
       ['b', '{"n":2}'],
@@ -108,8 +108,8 @@ void t.test('6: parallel calls of Gemini in several chunks all had index 0', (t)
 void t.test('7: two calls of one tool had one id, made from its name', (t) => {
   // https://github.com/brainlid/langchain/issues/620
   const same = { functionCall: { name: 'a', args: {} } }
-  const ids = (told: { calls: { id: string }[] }): Set<string> =>
-    new Set(told.calls.map(({ id }) => id))
+  const ids = (received: { calls: { id: string }[] }): Set<string> =>
+    new Set(received.calls.map(({ id }) => id))
   const parts = [
     same,
     same,
@@ -125,7 +125,7 @@ void t.test('7: two calls of one tool had one id, made from its name', (t) => {
 
 void t.test('8: the index moved on while the fragments of one call went on', (t) => {
   // https://github.com/Portkey-AI/gateway/issues/1537
-  const told = streamed('openai-chat', [
+  const received = streamed('openai-chat', [
     fragment(0, '', { id: 'call_1', name: 'a' }),
     fragment(1, '{"n":'),
     fragment(2, '1}'),
@@ -134,7 +134,7 @@ void t.test('8: the index moved on while the fragments of one call went on', (t)
     chunk({}, 'tool_calls'),
     '[DONE]',
   ])
-  t.same(told.calls, [
+  t.same(received.calls, [
     { id: 'call_1', name: 'a', json: '{"n":1}' },
     { id: 'call_2', name: 'b', json: '{}' },
   ])
@@ -205,15 +205,15 @@ void t.test('50: tool names of more than 64 characters broke the request', (t) =
   const names = arrayOf(body['tools']).map((it) => objectOf(objectOf(it)['function'])['name'])
   for (const name of names) t.match(name, /^[A-Za-z0-9_-]{1,64}$/)
   t.equal(new Set(names).size, 2)
-  const heard: string[] = []
+  const collected: string[] = []
   const decoder = egress.newDecoder(request, {
     event: (event) => {
-      if (event.type === 'tool-start') heard.push(event.name)
+      if (event.type === 'tool-start') collected.push(event.name)
     },
   })
   decoder.frame('', JSON.stringify(fragment(0, '{}', { id: 'c', name: names[1] })))
   decoder.end()
-  t.same(heard, [`${long}two`])
+  t.same(collected, [`${long}two`])
   t.end()
 })
 
@@ -243,7 +243,7 @@ void t.test('68: integers beyond 2^53 in arguments lost their last digits', (t) 
   const fragments = [json.slice(0, 9), json.slice(9)]
   const call = toolBlock(1, ['toolu_1', 'find'], fragments)
   const claude = [messageStart(), ...textBlock(0, 'ok'), ...call, ...messageEnd('tool_use')]
-  t.equal(streamed('anthropic', claude).calls[0]?.json, json, 'fragments pass as they are')
+  t.equal(streamed('anthropic', claude).calls[0]?.json, json, 'fragments pass unchanged')
   const openai = [
     fragment(0, fragments[0] ?? '', { id: 'c', name: 'find' }),
     fragment(0, fragments[1] ?? ''),
@@ -269,12 +269,12 @@ void t.test('68: integers beyond 2^53 in arguments lost their last digits', (t) 
 void t.test('69: −0, duplicate keys and `__proto__` in arguments caused errors', (t) => {
   // What JSON.parse and JSON.stringify would change, or let in.
   const json = '{"n":-0,"a":1,"a":2,"__proto__":{"polluted":true}}'
-  const told = streamed('openai-chat', [
+  const received = streamed('openai-chat', [
     fragment(0, json, { id: 'c', name: 'f' }),
     chunk({}, 'tool_calls'),
     '[DONE]',
   ])
-  t.equal(told.calls[0]?.json, json, 'not parsed at all between chat and chat')
+  t.equal(received.calls[0]?.json, json, 'not parsed at all between chat and chat')
   const messages = history([{ id: 'c', name: 'f', json }])
   t.match(JSON.stringify(sent('openai-chat', { messages }).body), JSON.stringify(json))
   for (const dialect of ['anthropic', 'gemini'] as const) {

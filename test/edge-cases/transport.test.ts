@@ -24,8 +24,8 @@ async function textOf(response: Response): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   try {
-    for await (const piece of response.body ?? []) {
-      if (piece instanceof Uint8Array) text += decoder.decode(piece, { stream: true })
+    for await (const chunk of response.body ?? []) {
+      if (chunk instanceof Uint8Array) text += decoder.decode(chunk, { stream: true })
     }
   } catch {
     // The connection is cut on purpose after an error event.
@@ -68,7 +68,7 @@ for (const { dialect, name } of UPSTREAMS) {
   })
 
   void t.test(`27: a retry after output repeated the text: ${dialect}`, async (t) => {
-    // Another try is allowed only while nothing has been said.
+    // Another try is allowed only before the first content.
     const before = emulator.ledger.length
     const restore = emulator.script({ times: 1, fault: { kind: 'cut', event: 8, mode: 'reset' } })
     const text = await textOf(await ask(model, LONG, true))

@@ -27,7 +27,7 @@ void t.test('15: the usage chunk, which has no choice, crashed the reader', (t) 
   const tap = upstream('openai-chat').newTap?.({ includeUsage: false })
   for (const frame of frames)
     tap?.frame('', typeof frame === 'string' ? frame : JSON.stringify(frame))
-  t.match(tap, { complete: true, usage: { input: 11, output: 4 } }, 'nor where bytes pass')
+  t.match(tap, { isComplete: true, usage: { input: 11, output: 4 } }, 'nor where bytes pass')
   t.end()
 })
 
@@ -47,11 +47,11 @@ void t.test('16: streams had no usage, or lost it', (t) => {
     { include_usage: true },
     'also where bytes pass',
   )
-  for (const told of [
+  for (const received of [
     streamed('anthropic', [messageStart(), ...textBlock(0, 'Hi'), ...messageEnd('end_turn')]),
     streamed('gemini', [candidate([{ text: 'Hi' }], 'STOP')]),
   ]) {
-    const last = told.chunks.at(-1)
+    const last = received.chunks.at(-1)
     t.same(last?.['choices'], [], 'the last chunk is the counts')
     const { prompt_tokens, completion_tokens, total_tokens } = objectOf(last?.['usage'])
     t.equal(Number(prompt_tokens) + Number(completion_tokens), total_tokens)
@@ -64,12 +64,16 @@ void t.test('17: a usage chunk after the finish was ignored', (t) => {
   // https://github.com/musistudio/claude-code-router/issues/1587
   const frames = [chunk({ content: 'Hi' }), chunk({}, 'stop'), counts(COUNTS), '[DONE]']
   const stream = framed('openai-chat', frames).split(/(?<=\n\n)/)
-  const told = fed(
+  const received = fed(
     'openai-chat',
     stream.map((frame) => Buffer.from(frame)),
   )
-  t.match(told.usage, COUNTS)
-  t.same(arrayOf(told.chunks.at(-1)?.['choices']), [], 'and it comes last to the client as well')
+  t.match(received.usage, COUNTS)
+  t.same(
+    arrayOf(received.chunks.at(-1)?.['choices']),
+    [],
+    'and it comes last to the client as well',
+  )
   t.end()
 })
 
@@ -160,9 +164,9 @@ void t.test('65: a reply of another model was priced as the requested one', (t) 
   // From 2026-12-01 on newer models answer for gemini-2.5-pro and -flash.
   const reply = { ...candidate([{ text: 'Hi' }], 'STOP'), modelVersion: 'gemini-3.5-flash' }
   const body = { model: 'gemini-2.5-flash' }
-  for (const told of [streamed('gemini', [reply], body), whole('gemini', reply, body)]) {
-    t.equal(told.model, 'gemini-3.5-flash', 'the model that answered is known')
-    t.equal(told.outcome, 'complete')
+  for (const received of [streamed('gemini', [reply], body), whole('gemini', reply, body)]) {
+    t.equal(received.model, 'gemini-3.5-flash', 'the model that answered is known')
+    t.equal(received.outcome, 'complete')
   }
   t.equal(asked(body).model, 'gemini-2.5-flash')
   t.end()

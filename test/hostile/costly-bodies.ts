@@ -1,6 +1,6 @@
 /**
  * Requests made to cost as much as they can: deep, wide and repetitive, each at the limit of what is accepted, or
- * just beyond it. Knows no encoder.
+ * just beyond it. Independent of encoders.
  */
 import {
   body,
@@ -8,7 +8,7 @@ import {
   image,
   many,
   record,
-  said,
+  textBody,
   tool,
   turn,
   type Hostile,
@@ -16,7 +16,7 @@ import {
 import { SCHEMAS, TOOLS } from './costly-schemas.js'
 
 const MIB = 1024 * 1024
-/** The largest body, with room for what stands around its content. */
+/** The largest body, with room for the text around its content. */
 const BODY = 32 * MIB - 64 * 1024
 /** The most text beside inline data. */
 const TEXT = 8 * MIB - 64 * 1024
@@ -38,8 +38,8 @@ const STRINGS: Readonly<Record<string, string>> = {
 
 function strings(): Hostile[] {
   return Object.entries(STRINGS).flatMap(([name, unit]) => [
-    { name: `8 MiB of ${name}`, make: () => said(fill(unit, TEXT)) },
-    { name: `32 MiB of ${name}`, make: () => said(fill(unit, BODY)) },
+    { name: `8 MiB of ${name}`, make: () => textBody(fill(unit, TEXT)) },
+    { name: `32 MiB of ${name}`, make: () => textBody(fill(unit, BODY)) },
   ])
 }
 
@@ -84,7 +84,7 @@ const LARGE: readonly Hostile[] = [
     name: '32 MiB of an image in the other alphabet',
     make: () => body({ messages: [{ role: 'user', content: [image(fill('-_', BODY))] }] }),
   },
-  { name: '32 MiB of text without a blank', make: () => said('a'.repeat(BODY)) },
+  { name: '32 MiB of text without a blank', make: () => textBody('a'.repeat(BODY)) },
   {
     name: '32 MiB in an argument',
     make: () => body({ messages: [USER, ...turn(1, 'a'.repeat(BODY), 'r')] }),
@@ -200,7 +200,7 @@ const STRUCTURE: readonly Hostile[] = [
     name: 'a malformed number after 190,000 strings',
     make: () => body({}).replace(/\}$/, `,"u":[${fill('"a",', 190_000 * 4)}01]}`),
   },
-  { name: 'a string without an end', make: () => said(fill('\\"', TEXT)).slice(0, -6) },
+  { name: 'a string without an end', make: () => textBody(fill('\\"', TEXT)).slice(0, -6) },
 ]
 
 const TURNS: readonly Hostile[] = [

@@ -108,7 +108,7 @@ export const SCHEMAS: readonly Hostile[] = [
   ],
   ['an enumeration of 100,000 words', () => ({ enum: many(100_000, (at) => at) })],
   [
-    'a keyword that no upstream knows, 4 MiB',
+    'a keyword unknown to every upstream, 4 MiB',
     () => ({ type: 'object', 'x-note': 'lorem ipsum '.repeat(350_000) }),
   ],
 ].flatMap(([name, schema]) => {

@@ -16,7 +16,7 @@ const CLIENT: Client = {
 
 const FIRST: JsonObject = { role: 'user', parts: [{ text: 'Hello' }] }
 
-function said(parts: JsonObject[]): JsonObject {
+function assistantTurn(parts: JsonObject[]): JsonObject {
   return { role: 'model', parts }
 }
 
@@ -29,14 +29,14 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'calls of one name, without ids': {
     contents: [
       FIRST,
-      said(many(4_000, () => ({ functionCall: { name: 'a' } }))),
+      assistantTurn(many(4_000, () => ({ functionCall: { name: 'a' } }))),
       { parts: many(4_000, () => ({ functionResponse: { name: 'a', response: {} } })) },
     ],
   },
   'calls with ids, answered in reverse': {
     contents: [
       FIRST,
-      said(many(4_000, (at) => ({ functionCall: { name: 'a', id: `c${at}` } }))),
+      assistantTurn(many(4_000, (at) => ({ functionCall: { name: 'a', id: `c${at}` } }))),
       {
         parts: many(4_000, (at) => {
           return { functionResponse: { name: 'a', id: `c${3_999 - at}`, response: {} } }
@@ -50,10 +50,10 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
       parts: [{ text: `${at}` }],
     })),
   },
-  'a turn in pieces': {
+  'a turn in many parts': {
     contents: [
       FIRST,
-      ...many(9_000, (at) => said([{ text: `${at}` }, { text: 't', thought: true }])),
+      ...many(9_000, (at) => assistantTurn([{ text: `${at}` }, { text: 't', thought: true }])),
     ],
   },
   'names with underscores': {
@@ -80,11 +80,16 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'many envelopes': {
     contents: [
       FIRST,
-      ...many(3_000, () => said([{ text: 't', thought: true, thoughtSignature: envelope(10) }])),
+      ...many(3_000, () =>
+        assistantTurn([{ text: 't', thought: true, thoughtSignature: envelope(10) }]),
+      ),
     ],
   },
   'a large envelope': {
-    contents: [FIRST, said([{ text: 't', thought: true, thoughtSignature: envelope(400_000) }])],
+    contents: [
+      FIRST,
+      assistantTurn([{ text: 't', thought: true, thoughtSignature: envelope(400_000) }]),
+    ],
   },
   'a picture in the alphabet for addresses': {
     contents: [

@@ -1,5 +1,5 @@
 /**
- * Parts of hostile requests. Knows no limit.
+ * Parts of hostile requests.
  */
 
 /** A hostile body and its name. */
@@ -17,7 +17,7 @@ export function body(members: Json): string {
 }
 
 /** Makes a part of a body. */
-export function said(content: string): string {
+export function textBody(content: string): string {
   return body({}).replace('"Hi"', `"${content}"`)
 }
 

@@ -26,7 +26,7 @@ void t.test('large requests of real clients pass', (t) => {
     const body = bodyNamed(name)
     for (const encoder of ENCODERS) {
       const { refusal } = trip(body, encoder)
-      // Gemini takes no more than 20 MiB of inline data, which its own encoder says.
+      // Gemini takes no more than 20 MiB of inline data, which its own encoder checks.
       if (encoder === 'gemini' && refusal?.includes('bytes of images and files') === true) continue
       t.equal(refusal, null, `${name}: ${encoder}`)
     }

@@ -1,6 +1,6 @@
 /**
  * The way of a request from its bytes to what an upstream is sent, step by step: each step is one turn of the event
- * loop, as the gateway takes a large body. Measures the longest one. Knows no hostile body.
+ * loop, as the gateway takes a large body. Measures the longest one.
  */
 import type { ModelFacts } from '../../src/chat/model.js'
 import { EGRESSES, ingressOf, type ResolvedEndpoint } from '../../src/dialects/index.js'
@@ -50,7 +50,7 @@ const NO_QUIRKS: QuirksConfig = {
   messages: { drop: [], rename: {}, roles: {} },
   replies: 'pass',
 }
-const PIECE_BYTES = 64 * 1024
+const CHUNK_BYTES = 64 * 1024
 
 /** The encoders; the first is that of the client's own dialect, which edits the client's bytes. */
 export const ENCODERS: readonly string[] = [
@@ -67,7 +67,7 @@ export interface Trip {
   readonly held: readonly unknown[]
 }
 
-/** What a client speaks, and the endpoint that it asks. */
+/** The format and the endpoint of a client. */
 export type Client = Pick<ResolvedEndpoint, 'dialect' | 'format' | 'endpoint'>
 
 const CHAT: Client = { dialect: 'openai-chat', format: 'chat', endpoint: { operation: 'chat' } }
@@ -84,13 +84,13 @@ export function trip(body: Buffer, encoder: string, client = CHAT): Trip {
 }
 
 function run(body: Buffer, encoder: string, watch: Watch, client: Client): unknown[] {
-  const pieces: Buffer[] = []
-  for (let at = 0; at < body.length; at += PIECE_BYTES) {
-    pieces.push(body.subarray(at, at + PIECE_BYTES))
+  const chunks: Buffer[] = []
+  for (let at = 0; at < body.length; at += CHUNK_BYTES) {
+    chunks.push(body.subarray(at, at + CHUNK_BYTES))
   }
   const arrived = new TextLimit(MAX_TEXT_BYTES)
-  for (const piece of pieces) watch.time('arrive', () => arrived.add(piece))
-  const raw = watch.time('join', () => joinChunks(pieces))
+  for (const chunk of chunks) watch.time('arrive', () => arrived.add(chunk))
+  const raw = watch.time('join', () => joinChunks(chunks))
   const text = watch.time('text', () => checkEncoding(raw))
   const examined = watch.time('examine', () => examine(raw, text))
   const parsed =
@@ -120,8 +120,8 @@ function rendered(call: Call, encoder: string, dialect: DialectName): Pick<Rende
   const losses = new LossList()
   if (encoder === call.dialect) {
     // As for a client of another format.
-    const said = egress.encodeRequest(call.request, FACTS[dialect], losses)
-    return bodyOf(said, egress, call.raw.length)
+    const encodedBody = egress.encodeRequest(call.request, FACTS[dialect], losses)
+    return bodyOf(encodedBody, egress, call.raw.length)
   }
   const destination = { wire: dialect, egress, quirks: NO_QUIRKS, allowSyntheticUser: true }
   return render(call, destination, 'm', FACTS[dialect], losses)

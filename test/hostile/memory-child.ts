@@ -23,7 +23,7 @@ const warm = Buffer.from('{"model":"m","messages":[{"role":"user","content":"Hi"
 for (const encoder of ENCODERS) trip(warm, encoder)
 const body = Buffer.from(make())
 
-/** What is held of the body for this encoder; it is let go of before the next one. */
+/** The memory of the body for this encoder; it is freed before the next one. */
 function timesHeld(encoder: string): number {
   const before = heldBytes()
   const { held } = trip(body, encoder)

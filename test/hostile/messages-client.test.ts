@@ -19,7 +19,7 @@ const FIRST: JsonObject = { role: 'user', content: 'Hello' }
 const LAST: JsonObject = { role: 'user', content: 'And now?' }
 const TOOL: JsonObject = { name: 'f', input_schema: { type: 'object' } }
 
-function said(content: JsonObject[]): JsonObject {
+function assistantTurn(content: JsonObject[]): JsonObject {
   return { role: 'assistant', content }
 }
 
@@ -32,7 +32,9 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
     tools: [TOOL],
     messages: [
       FIRST,
-      said(many(1_000, (at) => ({ type: 'tool_use', id: `t${at}`, name: 'f', input: { a: at } }))),
+      assistantTurn(
+        many(1_000, (at) => ({ type: 'tool_use', id: `t${at}`, name: 'f', input: { a: at } })),
+      ),
       {
         role: 'user',
         content: many(1_000, (at) => {
@@ -47,21 +49,27 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
       content: [{ type: 'text', text: `${at}` }],
     })),
   },
-  'a turn in pieces': {
-    messages: [FIRST, ...many(9_000, (at) => said([{ type: 'text', text: `${at}` }])), LAST],
+  'a turn in many parts': {
+    messages: [
+      FIRST,
+      ...many(9_000, (at) => assistantTurn([{ type: 'text', text: `${at}` }])),
+      LAST,
+    ],
   },
   'many tokens': {
     messages: [
       FIRST,
-      ...many(4_000, () => said([{ type: 'thinking', thinking: 't', signature: token(100) }])),
-      said([{ type: 'text', text: 'x' }]),
+      ...many(4_000, () =>
+        assistantTurn([{ type: 'thinking', thinking: 't', signature: token(100) }]),
+      ),
+      assistantTurn([{ type: 'text', text: 'x' }]),
       LAST,
     ],
   },
   'a large token': {
     messages: [
       FIRST,
-      said([
+      assistantTurn([
         { type: 'thinking', thinking: '', signature: token(6_000_000) },
         { type: 'text', text: 'x' },
       ]),
@@ -85,7 +93,9 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
     tools: [TOOL],
     messages: [
       FIRST,
-      said(many(1_000, (at) => ({ type: 'tool_use', id: `f.g:${at}`, name: 'f', input: {} }))),
+      assistantTurn(
+        many(1_000, (at) => ({ type: 'tool_use', id: `f.g:${at}`, name: 'f', input: {} })),
+      ),
       {
         role: 'user',
         content: many(1_000, (at) => ({ type: 'tool_result', tool_use_id: `f.g:${at}` })),
@@ -121,7 +131,9 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
     tools: [TOOL],
     messages: [
       FIRST,
-      said([{ type: 'tool_use', id: 't', name: 'f', input: { a: 'é"'.repeat(1_000_000) } }]),
+      assistantTurn([
+        { type: 'tool_use', id: 't', name: 'f', input: { a: 'é"'.repeat(1_000_000) } },
+      ]),
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'r' }] },
     ],
   },

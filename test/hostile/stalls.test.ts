@@ -1,5 +1,5 @@
 /**
- * Goal: no request holds the event loop for more than 50 ms, whatever it holds and whichever upstream it is for.
+ * Goal: no request holds the event loop for more than 50 ms, for any content and any upstream.
  * Method: requests made to cost as much as they can, at the limits of what is accepted, go the whole way from their
  * bytes to what the upstream is sent; the longest turn of the event loop is measured in time on the processor, the
  * best of a few, so that other work on the machine does not count. A machine that needs longer for JSON.parse of the

@@ -1,6 +1,6 @@
 /**
  * Goal: an estimate is never zero for words, grows with all that makes tokens, and the upper bound holds
- * for whatever text.
+ * for any text.
  * Method: requests of every kind of part; adversarial texts against their bytes.
  */
 import t from 'tap'

@@ -1,6 +1,6 @@
 /**
  * Goal: a row is never lost and never waited for longer than half a second, however the ledger fails: it
- * refuses, is frozen, comes back, forgets to answer; each row arrives once.
+ * refuses, is frozen, comes back, does not answer; each row arrives once.
  * Method: ledgerWriter over a ledger in memory that fails on command, spools in temporary folders.
  */
 import { readdirSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { aRow } from './build-entry.js'
 /** Of a request that holds something. */
 const HELD: Reservation = { demands: [], takenFrom: 'reserved' }
 
-/** Answers, refuses or freezes, as it is told. */
+/** Answers, refuses or freezes, as the test sets. */
 class Whim {
   mode: 'answers' | 'refuses' | 'freezes' = 'answers'
   readonly rows = new Map<string, UsageRow>()
@@ -66,15 +66,15 @@ interface Stage {
   readonly ledger: Whim
   readonly spool: Spool
   readonly kinds: Map<RowKind, number>
-  readonly said: string[]
+  readonly events: string[]
 }
 
 function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse' } = {}): Stage {
   const ledger = new Whim()
   const spool = new Spool(join(t.testdir(), 'spool'), options.bytes ?? 1_000_000)
   const kinds = new Map<RowKind, number>()
-  const said: string[] = []
-  const say = (event: string): void => void said.push(event)
+  const events: string[] = []
+  const say = (event: string): void => void events.push(event)
   const settings = {
     keepDays: 1,
     hoursDays: 1,
@@ -91,14 +91,14 @@ function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse'
     log: { info: say, warn: say, error: say },
     onRow: (kind, rows) => kinds.set(kind, (kinds.get(kind) ?? 0) + rows),
   })
-  // The ledgerWriter' own timers keep no process alive.
+  // The timers of the ledger writer do not keep the process running.
   const awake = setInterval(() => undefined, 50)
   t.teardown(async () => {
     ledger.mode = 'refuses'
     await ledgerWriter.close()
     clearInterval(awake)
   })
-  return { ledgerWriter, ledger, spool, kinds, said }
+  return { ledgerWriter, ledger, spool, kinds, events }
 }
 
 async function until(isSo: () => boolean): Promise<void> {
@@ -118,21 +118,21 @@ void t.test('a row that the ledger takes', async (t) => {
 })
 
 void t.test('a ledger that refuses: rows wait on disk, and arrive once', async (t) => {
-  const { ledgerWriter, ledger, kinds, said } = stage(t)
+  const { ledgerWriter, ledger, kinds, events } = stage(t)
   ledger.mode = 'refuses'
   await ledgerWriter.settle(aRow('a'), HELD)
   t.match(ledgerWriter.state, /unavailable, 1 rows spooled/)
   const asked = ledger.settles
   for (let index = 0; index < 200; index += 1)
     t.equal(ledgerWriter.settle(aRow(`b${index}`), HELD), null)
-  t.equal(ledger.settles, asked, 'nobody asks it again meanwhile')
+  t.equal(ledger.settles, asked, 'the ledger is not called meanwhile')
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 201)
-  t.same(ledger.rows.get('b7'), aRow('b7'), 'as it was')
+  t.same(ledger.rows.get('b7'), aRow('b7'), 'unchanged')
   await until(() => ledgerWriter.state === 'ok')
   t.equal(kinds.get('replayed'), 201)
   t.equal(kinds.get('spooled'), 201)
-  t.same(said, ['ledger unavailable, rows are spooled', 'ledger is back'], 'said once each')
+  t.same(events, ['ledger unavailable, rows are spooled', 'ledger is back'], 'logged once each')
 })
 
 void t.test('what an outage spent comes to the budgets with its row', async (t) => {
@@ -197,7 +197,7 @@ void t.test('a ledger that freezes holds an answer for half a second at most', a
 
 void t.test('no room: served and counted, or refused, as configured', async (t) => {
   for (const whenFull of ['serve', 'refuse'] as const) {
-    const { ledgerWriter, ledger, kinds, said } = stage(t, { bytes: 100, whenFull })
+    const { ledgerWriter, ledger, kinds, events } = stage(t, { bytes: 100, whenFull })
     t.equal(ledgerWriter.isRefusing, false)
     ledger.mode = 'refuses'
     await ledgerWriter.settle(aRow('a'), HELD)
@@ -205,7 +205,7 @@ void t.test('no room: served and counted, or refused, as configured', async (t) 
     t.equal(kinds.get('dropped'), isHeld ? undefined : 1)
     t.match(ledgerWriter.state, isHeld ? /1 in memory, requests are refused/ : /1 dropped/)
     const event = isHeld ? 'usage row held in memory' : 'usage row dropped'
-    t.ok(said.some((each) => each.startsWith(event)))
+    t.ok(events.some((each) => each.startsWith(event)))
     t.equal(ledgerWriter.isRefusing, isHeld, whenFull)
     ledger.mode = 'answers'
     await until(() => ledgerWriter.state === 'ok')
@@ -223,7 +223,7 @@ void t.test('what is on its way at the end arrives, or is kept for the next proc
   t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
 })
 
-void t.test('at the end the spool is emptied once more', async (t) => {
+void t.test('closing empties the spool', async (t) => {
   const { ledgerWriter, ledger, spool } = stage(t)
   ledger.mode = 'refuses'
   await ledgerWriter.settle(aRow('a'), HELD)

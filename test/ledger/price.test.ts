@@ -87,7 +87,7 @@ void t.test('counts that contradict each other never lower a cost', (t) => {
   t.end()
 })
 
-void t.test('no drift: 20,000 random sums are what exact arithmetic says', (t) => {
+void t.test('no drift: 20,000 random sums equal exact arithmetic', (t) => {
   let seed = 7
   const dice = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below
   for (let round = 0; round < 20_000; round += 1) {
@@ -143,7 +143,7 @@ void t.test('whose price: the model that answered, the upstream before the catal
   t.equal(input('plain', 'gpt-9', 'gpt-9-mini-pro'), null)
   t.equal(input('own', 'gpt-9', 'gpt-9-2026-01-31'), usd(5))
   t.equal(input('own', 'gpt-9', 'gpt-9-mini'), usd(1), 'the catalogue where its own list is silent')
-  t.equal(input('own', 'alias', 'something-else'), usd(6), 'what was asked for, last')
+  t.equal(input('own', 'alias', 'something-else'), usd(6), 'the requested model, last')
   t.equal(input('own', 'alias', 'gpt-9-mini'), usd(1))
   t.equal(input('free', 'gpt-9', 'gpt-9'), 0)
   t.equal(input('plain', 'unknown', null), null)

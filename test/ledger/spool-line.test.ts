@@ -17,7 +17,7 @@ const DAY: Demand = {
 }
 const RATE: Demand = { kind: 'requests', subject: 'key:k', shared: false, perMinute: 9, cost: 1 }
 
-void t.test('budgets are told, rates are not', (t) => {
+void t.test('budgets are written, rates are not', (t) => {
   const row = aRow('a')
   for (const takenFrom of ['slice', 'nothing'] as const) {
     const line = writeSpoolLine({
@@ -40,7 +40,7 @@ void t.test('what owes nothing is the text of the row', (t) => {
   t.end()
 })
 
-void t.test('damage is told and never read as something else', (t) => {
+void t.test('damage is reported and never read as another value', (t) => {
   const text = writeEntry(aRow('a'))
   const tails = [
     '',

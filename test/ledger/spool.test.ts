@@ -111,12 +111,12 @@ async function startOwner(t: Test, folder: string, isolated: boolean): Promise<C
   const [command = '', ...args] = isolated ? [...UNSHARE, ...node] : node
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
-  const [said] = (await once(child.stdout, 'data')) as [Buffer]
-  if (isolated) t.equal(String(said), 'ready 1', 'the first process of its namespace')
+  const [output] = (await once(child.stdout, 'data')) as [Buffer]
+  if (isolated) t.equal(String(output), 'ready 1', 'the first process of its namespace')
   return child
 }
 
-/** As a container has it: the first process is number 1, and dies with this command. */
+/** As in a container: the first process has id 1, and exits with this command. */
 const UNSHARE = ['unshare', '--pid', '--fork', '--kill-child=SIGKILL']
 const [unshare = '', ...unshareArgs] = UNSHARE
 const canUnshare = spawnSync(unshare, [...unshareArgs, 'true']).status === 0
@@ -151,7 +151,7 @@ for (const [name, isolated] of [
     t.same(
       readdirSync(folder).map((file) => file.replace(/.*\./, '')),
       ['spool', 'lock'],
-      'the lock of the dead is gone',
+      'the lock of the exited process is removed',
     )
   })
 }
@@ -179,7 +179,7 @@ void t.test('two living owners in two PID namespaces do not take each other’s'
   spool.close()
 })
 
-void t.test('segments of version 0.1.0, which knows no lock, are read', (t) => {
+void t.test('segments of version 0.1.0, which had no locks, are read', (t) => {
   const folder = join(t.testdir(), 'spool')
   const spool = new Spool(folder, ROOM)
   spool.append('a row')

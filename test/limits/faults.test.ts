@@ -1,5 +1,5 @@
 /**
- * Goal: whatever ends a request, its place is free afterwards (G19, L-184).
+ * Goal: every end of a request frees its slot (G19, L-184).
  * Method: requests that the upstream resets, cuts short, refuses or answers, that cannot be translated, and
  * whose client leaves, all over one limit of slots; at the end exactly as many as ever are admitted.
  * `SLUICE_LIMIT_FAULTS=10000` makes it as many requests.
@@ -14,7 +14,7 @@ const CLIENTS = 12
 const MODELS = ['gpt-4o', 'claude-sonnet-4-6', 'gemini-2.5-flash'] as const
 const QUESTION = [{ role: 'user', content: 'Hi' }]
 
-/** What a request asks besides, what happens to it, and after how many ms its client leaves. */
+/** Additional members of a request, its fault, and when its client leaves, in ms. */
 const FATES = [
   { more: {}, fault: 'none', leavesMs: null },
   { more: { stream: true }, fault: 'none', leavesMs: null },
@@ -91,7 +91,7 @@ async function meet(gateway: TestGateway, model: string, fate: Fate): Promise<st
   }
 }
 
-/** Asks until it is admitted: a place may be free a moment after the answer of the one that held it. */
+/** Sends requests until one is admitted: a slot may become free a moment after the reply of its request. */
 async function hold(gateway: TestGateway, signal: AbortSignal): Promise<void> {
   try {
     while (!signal.aborted) {

@@ -1,6 +1,6 @@
 /**
  * Goal: what a client sees of limits: refusals with their reasons, headers on every answer, and nothing of a
- * refused request upstream; and that whatever ends a request frees what it held.
+ * refused request upstream; and that every end of a request frees its reservation.
  * Method: a gateway over an emulator; each test has a model of its own, for which alone its rules are.
  */
 import { writeFileSync, readFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ limits:
   - { scope: account, model: gpt-5.4-nano, usd_per_day: 0.01 }
   - { scope: model, model: claude-sonnet-4-6, usd_per_month: 0.03 }
   - { scope: key, model: o3, tokens_per_minute: 2000 }
-  - { scope: key, prefix: gpt-unheard-of, usd_per_day: 1 }
+  - { scope: key, prefix: gpt-unpriced, usd_per_day: 1 }
   - { scope: upstream, upstream: google, requests_per_minute: 1 }
 `
 
@@ -38,20 +38,20 @@ const TESTS: Record<string, (t: Test, gateway: TestGateway) => Promise<void>> = 
   'F-100: requests at the same time': slots,
   'a budget': budget,
   'a budget and a request without a maximum': shortened,
-  'a price that nobody knows': unpriced,
+  'an unknown price': unpriced,
   'a limit of an upstream': ofUpstream,
   'a reload': reloaded,
 }
 
-interface Told {
+interface LimitedReply {
   readonly status: number
   readonly headers: Record<string, string>
   readonly error?: { message: string; type: string; code: number; kind: string; param?: string }
   readonly choices?: readonly { finish_reason: string }[]
 }
 
-/** Asks, and tells what was said. */
-async function ask(gateway: TestGateway, model: string, more: object = {}): Promise<Told> {
+/** Sends a request and returns the reply. */
+async function ask(gateway: TestGateway, model: string, more: object = {}): Promise<LimitedReply> {
   const messages = [{ role: 'user', content: 'Hi' }]
   const res = await gateway.chat({ model, messages, ...more })
   const headers = Object.fromEntries(
@@ -88,7 +88,7 @@ async function requests(t: Test, gateway: TestGateway): Promise<void> {
   t.notOk(refused.headers['x-should-retry'])
   t.match(refused.error, { type: 'rate_limit_error', code: 429, kind: 'rate_limited' })
   t.match(refused.error?.message, /^The limit of 3 requests a minute for this key is reached; try/)
-  t.equal(gateway.emulator.ledger.length, 3, 'the upstream never heard of it')
+  t.equal(gateway.emulator.ledger.length, 3, 'the upstream did not receive it')
   t.equal(await rejections(gateway, 'requests'), 1)
   t.match(gateway.lines.at(-1), { outcome: 'rate_limited', status: 429 })
   t.match((await rowsOf(gateway)).at(-1), {
@@ -129,7 +129,7 @@ async function tokens(t: Test, gateway: TestGateway): Promise<void> {
     third = await ask(gateway, 'o3', { max_completion_tokens: 1_000 })
   }
   t.equal(third.status, 200, 'what the first did not need is given back')
-  t.equal((await ask(gateway, 'o3')).status, 429, 'what nobody bounds is assumed to be long')
+  t.equal((await ask(gateway, 'o3')).status, 429, 'a reply without a maximum is assumed to be long')
 }
 
 async function slots(t: Test, gateway: TestGateway): Promise<void> {
@@ -170,11 +170,15 @@ async function slots(t: Test, gateway: TestGateway): Promise<void> {
 }
 
 /** A place may be free a moment after its holder has its answer. */
-async function eventuallyAdmitted(gateway: TestGateway, model: string, more = {}): Promise<Told> {
+async function eventuallyAdmitted(
+  gateway: TestGateway,
+  model: string,
+  more = {},
+): Promise<LimitedReply> {
   const endMs = Date.now() + 5_000
   for (;;) {
-    const told = await ask(gateway, model, more)
-    if (told.error?.kind !== 'rate_limited' || Date.now() > endMs) return told
+    const reply = await ask(gateway, model, more)
+    if (reply.error?.kind !== 'rate_limited' || Date.now() > endMs) return reply
   }
 }
 
@@ -207,13 +211,13 @@ async function shortened(t: Test, gateway: TestGateway): Promise<void> {
 }
 
 async function unpriced(t: Test, gateway: TestGateway): Promise<void> {
-  const model = 'gpt-unheard-of'
+  const model = 'gpt-unpriced'
   rewrite(gateway, (text) => `${text}limiting: { unknown_price: refuse }\n`)
   const refused = await ask(gateway, model, { max_tokens: 5 })
   t.match(refused, { status: 403, error: { kind: 'forbidden', param: 'model' } })
   t.match(
     refused.error?.message,
-    /the price of 'gpt-unheard-of', .* limiting\.unknown_price/,
+    /the price of 'gpt-unpriced', .* limiting\.unknown_price/,
     'it names the settings to change',
   )
   const tier = await ask(gateway, 'gpt-5.4-nano', { max_tokens: 5, service_tier: 'priority' })
@@ -239,7 +243,7 @@ async function reloaded(t: Test, gateway: TestGateway): Promise<void> {
   for (let at = 0; at < 4; at += 1) t.equal((await ask(gateway, model)).status, 200)
   rewrite(gateway, (text) => text.replace(rule(10), rule(4)))
   const refused = await ask(gateway, model)
-  t.equal(refused.status, 429, 'four were asked, and four are the limit now')
+  t.equal(refused.status, 429, 'four requests were sent, and the limit is four now')
   t.match(refused.headers, { 'x-ratelimit-limit-requests': '4' })
   rewrite(gateway, (text) => text.replace(rule(4), rule(100)))
   t.match(await ask(gateway, model), {

@@ -1,5 +1,5 @@
 /**
- * Goal: the arithmetic of limits is exact, and never says what is not so.
+ * Goal: the arithmetic of limits is exact.
  * Method: examples at each edge, then ten thousand random histories held against a count by hand.
  */
 import t from 'tap'

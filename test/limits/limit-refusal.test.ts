@@ -1,6 +1,6 @@
 /**
- * Goal: what a client is told of limits is true, can be acted on, and is never negative.
- * Method: verdicts as a ledger gives them, and the words and headers that come of them.
+ * Goal: the errors and headers about limits are correct, state what to do, and are never negative.
+ * Method: limit states as a ledger returns them, and the messages and headers for them.
  */
 import t from 'tap'
 import type { Demand, LimitState } from '../../src/store/ledger.js'
@@ -31,33 +31,33 @@ function limitState(
 }
 
 /** Of one refused demand: kind, seconds, whether to come again at all, message. */
-function told(demand: Demand, at: LimitState): unknown[] {
+function refusal(demand: Demand, at: LimitState): unknown[] {
   const { kind, error } = refusalOf([limitDemand(demand)], [at])
   const { wire } = error
   t.equal(wire.kind, 'rate_limited')
   return [kind, wire.retryAfterSeconds, wire.retryable, wire.message]
 }
 
-void t.test('each kind says which limit, how it stands and when to come again', (t) => {
-  t.same(told(DEMANDS.requests, limitState(60, 0, 60_000, 1)), [
+void t.test('each kind names the limit, its state and the wait', (t) => {
+  t.same(refusal(DEMANDS.requests, limitState(60, 0, 60_000, 1)), [
     'requests',
     1,
     undefined,
     'The limit of 60 requests a minute for this key is reached; try again in 1 s.',
   ])
-  t.same(told(DEMANDS.tokens, limitState(1_000, 400, 36_000, 18_001)), [
+  t.same(refusal(DEMANDS.tokens, limitState(1_000, 400, 36_000, 18_001)), [
     'tokens',
     19,
     undefined,
     'The limit of 1000 tokens a minute for this key leaves 400, and this request may need up to 700; try again in 19 s.',
   ])
-  t.same(told(DEMANDS.concurrent, limitState(3, 0, 0, 1)), [
+  t.same(refusal(DEMANDS.concurrent, limitState(3, 0, 0, 1)), [
     'concurrent',
     1,
     undefined,
     'The limit of 3 requests at the same time for this key is reached; try again when one has ended.',
   ])
-  t.same(told(DEMANDS.day, limitState(5e9, 10_000_000, 7_200_000, 7_200_000)), [
+  t.same(refusal(DEMANDS.day, limitState(5e9, 10_000_000, 7_200_000, 7_200_000)), [
     'usd_day',
     7_200,
     false,
@@ -66,21 +66,24 @@ void t.test('each kind says which limit, how it stands and when to come again', 
   t.end()
 })
 
-void t.test('what can never be is not to be tried again, and says what to change', (t) => {
-  t.same(told({ ...DEMANDS.tokens, cost: 1_001 }, limitState(1_000, 1_000, 0, -1)), [
-    'tokens',
-    60,
-    false,
-    'The limit is 1000 tokens a minute for this key, and this request may need up to 1001 at once; shorten it, or lower max_completion_tokens.',
-  ])
-  t.same(told(DEMANDS.month, limitState(1, 1, 5_400_000, -1)), [
-    'usd_month',
-    5_400,
-    false,
-    'The budget of $0.000000001 a month for this key is too small for this request: this request may cost up to $0.000000002; lower max_completion_tokens.',
-  ])
-  t.end()
-})
+void t.test(
+  'a request that can never be admitted is not retryable, and the message names what to change',
+  (t) => {
+    t.same(refusal({ ...DEMANDS.tokens, cost: 1_001 }, limitState(1_000, 1_000, 0, -1)), [
+      'tokens',
+      60,
+      false,
+      'The limit is 1000 tokens a minute for this key, and this request may need up to 1001 at once; shorten it, or lower max_completion_tokens.',
+    ])
+    t.same(refusal(DEMANDS.month, limitState(1, 1, 5_400_000, -1)), [
+      'usd_month',
+      5_400,
+      false,
+      'The budget of $0.000000001 a month for this key is too small for this request: this request may cost up to $0.000000002; lower max_completion_tokens.',
+    ])
+    t.end()
+  },
+)
 
 void t.test('of several limits the one that takes longest is named', (t) => {
   const limitDemands = [DEMANDS.requests, DEMANDS.concurrent, DEMANDS.day].map((demand) =>

@@ -1,7 +1,7 @@
 /**
- * Goal: the limiter asks the ledger once, keeps alive what runs, and decides by itself exactly as long as the
+ * Goal: the limiter calls the ledger once, renews the reservations of running requests, and decides by itself exactly as long as the
  * ledger fails.
- * Method: a ledger that says what the test tells it to, a clock that is a number.
+ * Method: a ledger with results from the test, a clock that is a number.
  */
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
@@ -27,7 +27,7 @@ const BUDGET: Demand = {
 class Scene {
   readonly asked: Admission[] = []
   readonly renewed: string[][] = []
-  readonly told: unknown[] = []
+  readonly reported: unknown[] = []
   readonly running = new Set<LimitReservation>()
   result: AdmissionResult | Error | Promise<AdmissionResult> = { admitted: true, limitStates: [] }
   nowMs = 0
@@ -59,8 +59,8 @@ class Scene {
       }),
       now: () => this.nowMs,
       lateMs: 50,
-      onAway: () => this.told.push('away'),
-      onBack: (elapsedMs) => this.told.push(elapsedMs),
+      onAway: () => this.reported.push('away'),
+      onBack: (elapsedMs) => this.reported.push(elapsedMs),
     })
     this.limiter.watch((visit) => {
       for (const limitReservation of this.running) visit(limitReservation)
@@ -81,7 +81,7 @@ class Scene {
 
 const AWAY = new GatewayError('store_unavailable', 'away')
 
-void t.test('everything is asked in one call', async (t) => {
+void t.test('all limits are checked in one call', async (t) => {
   const scene = new Scene(t)
   const limitStates = [
     { limit: 2, remaining: 1, resetMs: 0, retryAfterMs: 0 },
@@ -129,8 +129,8 @@ void t.test(
     scene.limiter.noteRunning()
     t.match(scene.asked, [{ requestId: 'r2', demands: [], leaseMs: RESERVATION_MS }])
     t.equal(scene.asked.length, 1)
-    await until(() => scene.told.length > 0)
-    t.same(scene.told, ['away'], 'that it failed is known')
+    await until(() => scene.reported.length > 0)
+    t.same(scene.reported, ['away'], 'that it failed is known')
   },
 )
 
@@ -165,7 +165,7 @@ void t.test('what a slice lets in is reserved once it runs on', async (t) => {
 })
 
 void t.test(
-  'a slice says nothing of the store, and what it said of the limit is known',
+  'a slice does not prove that the store is available, and its limit state is kept',
   async (t) => {
     const scene = new Scene(t)
     const limitStates = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
@@ -176,7 +176,7 @@ void t.test(
     t.match(await scene.admit('r2', BUDGET), { taken: 'slice' })
     t.equal(scene.limiter.isAway, true, 'it is as away as before')
     scene.result = AWAY
-    t.match(await scene.admit('r3', BUDGET), { taken: 'nothing' }, 'the budget can be judged')
+    t.match(await scene.admit('r3', BUDGET), { taken: 'nothing' }, 'the budget is known')
   },
 )
 
@@ -196,7 +196,7 @@ void t.test('while the ledger fails the process decides, and no longer', async (
     taken: 'nothing',
   })
   t.equal(await scene.admit('r3', PLACE), null, 'the one from before holds its place')
-  t.same(scene.told, ['away'], 'told once')
+  t.same(scene.reported, ['away'], 'reported once')
   t.equal(scene.limiter.isAway, true)
   for (const id of ['b1', 'b2', 'b3']) {
     const limitReservation = await scene.admit(id, BUDGET)
@@ -210,10 +210,10 @@ void t.test('while the ledger fails the process decides, and no longer', async (
   scene.result = { admitted: false, limitStates: [] }
   t.equal(await scene.admit('r4', PLACE), null, 'the ledger’s own word')
   t.equal(scene.limiter.isAway, false)
-  t.same(scene.told, ['away', 2_000])
+  t.same(scene.reported, ['away', 2_000])
 })
 
-void t.test('a budget that nobody can judge is closed', async (t) => {
+void t.test('a budget of unknown state is closed', async (t) => {
   const scene = new Scene(t)
   scene.result = AWAY
   t.match(await scene.limiter.admit(scene.admissionRequest('r1', [BUDGET])), {
@@ -222,14 +222,14 @@ void t.test('a budget that nobody can judge is closed', async (t) => {
   })
 })
 
-void t.test('what nobody foresaw is no outage', async (t) => {
+void t.test('an unexpected error is no outage', async (t) => {
   const scene = new Scene(t)
   scene.result = new TypeError('a bug')
   await t.rejects(scene.limiter.admit(scene.admissionRequest('r1', [PLACE])), TypeError)
   t.equal(scene.limiter.isAway, false)
 })
 
-void t.test('a ledger that is late is away; what it says later is not lost', async (t) => {
+void t.test('a ledger that is late is away; its late result is not lost', async (t) => {
   const scene = new Scene(t)
   let answer: (result: AdmissionResult) => void = () => undefined
   scene.result = new Promise((resolve) => {

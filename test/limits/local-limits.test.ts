@@ -1,5 +1,5 @@
 /**
- * Goal: while the store is away no limit is passed by more than is published, whatever the processes do.
+ * Goal: while the store is away no limit is exceeded by more than documented, with any number of processes.
  * Method: as many objects as there are processes, a clock that is a number, and every request that they let
  * through counted.
  */
@@ -88,7 +88,7 @@ void t.test(
       resetMs: 60_000,
       retryAfterMs: 240,
     })
-    t.equal(local.admit([tokens(1)], 240).admitted, true, 'as it was told')
+    t.equal(local.admit([tokens(1)], 240).admitted, true, 'the last known state')
     t.equal(local.admit([tokens(1_001)], 1e9).limitStates[0]?.retryAfterMs, -1)
     t.end()
   },
@@ -155,7 +155,7 @@ void t.test('all or nothing', (t) => {
   t.end()
 })
 
-void t.test('no more limits are remembered than there is room for', (t) => {
+void t.test('the number of kept limit states is bounded', (t) => {
   const lastStates = new LastLimitStates(4)
   const limitState = { limit: 1, remaining: 1, resetMs: 0, retryAfterMs: 0 }
   for (const name of ['a', 'b', 'c', 'd', 'e']) {

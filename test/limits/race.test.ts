@@ -1,8 +1,8 @@
 /**
  * Goal: no limit lets one request too many through, nor refuses one that it has room for, when 200 come at
  * the same moment; on one process and on four; on the very first requests of a key (G18, L-179, L-180, L-194).
- * Method: the program as it is served; 200 connections that have sent all but their last byte send that.
- * The upstream never answers, so that what is admitted stays; what it has heard of is what was admitted.
+ * Method: the real program; 200 connections that have sent all but their last byte send that.
+ * The upstream never answers, so that what is admitted stays; the requests that it received are those that were admitted.
  * `SLUICE_LIMIT_ROUNDS=20` makes it as many rounds, each with a new key; `SLUICE_LIMIT_STORE` has it done on
  * the store of that URL instead of an embedded one.
  */
@@ -88,7 +88,7 @@ async function race(t: Test, served: Served, secret: string, model: Model): Prom
   const most = LIMIT + Math.floor((KINDS[model].refill * seconds) / 60)
   t.ok(admitted >= LIMIT && admitted <= most, `${model}: ${admitted}, at most ${most}`)
   const wrong = refused.filter(({ head }) => !isTrue(head, model))
-  t.same(wrong.map(({ head }) => head).slice(0, 1), [], 'every refusal is told truly')
+  t.same(wrong.map(({ head }) => head).slice(0, 1), [], 'every refusal has a correct message')
   for (const client of clients) client.close()
   await until(() => emulator.open() === 0)
 }

@@ -1,8 +1,8 @@
 /**
  * Goal: behind the whole gateway a request under hot limits costs Redis one command, and its admission none;
  * what is counted in the end is what was used; and while Redis is away requests go on at the same speed, and the
- * budget hears of them when it is back.
- * Method: the program as it is served, over a real Redis that says how many scripts it ran; then it is frozen.
+ * budget counts them when it is available again.
+ * Method: the real program over a real Redis, whose statistics show how many scripts ran; then it is frozen.
  */
 import t from 'tap'
 import { openStore } from '../../src/store/open-store.js'
@@ -55,13 +55,16 @@ void t.test('a hot key over Redis', options, async (t) => {
     for (const { status } of await five()) t.equal(status, 200)
   }
   const before = await scripts()
-  let told = ''
+  let remaining = ''
   for (let at = 0; at < 20; at += 1) {
-    told = (await five())[4]?.headers.get('x-ratelimit-remaining-requests') ?? ''
+    remaining = (await five())[4]?.headers.get('x-ratelimit-remaining-requests') ?? ''
   }
   const commands = (await scripts()) - before
   t.ok(commands < 150, `100 requests took ${commands} scripts; two for each would be 200`)
-  t.ok(Number(told) > 98_000 && Number(told) < 100_000, `${told} are said to be left`)
+  t.ok(
+    Number(remaining) > 98_000 && Number(remaining) < 100_000,
+    `${remaining} are reported as left`,
+  )
   await untilRedis(async () => (await spent()) === (await charged()), 'the budget is the rows')
 
   for (let at = 0; at < 12; at += 1) await five()
@@ -80,5 +83,5 @@ void t.test('a hot key over Redis', options, async (t) => {
     const page = await store.ledger.entries({ accountId, keyId, after: null, limit: 1_000 })
     return page.entries.length === 235
   }, 'the rows')
-  await untilRedis(async () => (await spent()) === (await charged()), 'the budget hears of them')
+  await untilRedis(async () => (await spent()) === (await charged()), 'the budget counts them')
 })

@@ -1,8 +1,8 @@
 /**
  * Goal: one key at a hundred times its limit is refused at once and costs the others nothing they would notice
  * (G-111).
- * Method: a quiet key asks, alone and then beside a loud one; every one of its requests must be answered, and
- * the loud one must get its limit and not one more. What it costs is printed and not judged: the machine
+ * Method: a quiet key sends requests, alone and then beside a loud one; every one of its requests must be answered, and
+ * the loud one must get its limit and not one more. The cost is printed and not checked: the machine
  * that runs the tests has other work.
  */
 import t from 'tap'
@@ -59,7 +59,7 @@ async function secondKey(served: Served): Promise<string> {
   }
 }
 
-/** How long requests take, one after the other; all must be answered. */
+/** The durations of requests in sequence; all must succeed. */
 async function timed(
   t: { equal: (a: unknown, b: unknown, m: string) => void },
   served: Served,

@@ -33,7 +33,7 @@ export function requestOf(messages: Message[], more: Partial<ChatRequest> = {}):
 }
 
 /** A text message. */
-export function said(role: 'system' | 'user', text: string): Message {
+export function message(role: 'system' | 'user', text: string): Message {
   return { role, index: 0, parts: [{ type: 'text', text }] }
 }
 

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { holds, traitsOf, whenText } from '../../src/routing/route-conditions.js'
-import { requestOf, routerOf, said, traits } from './fixtures.js'
+import { requestOf, routerOf, message, traits } from './fixtures.js'
 
 const router = routerOf(`
   - { prefix: gpt-, upstream: a }
@@ -58,7 +58,7 @@ void t.test(
       measured += 1
       return 7
     }
-    const plain = traitsOf(requestOf([said('user', 'hello')]), {}, measure)
+    const plain = traitsOf(requestOf([message('user', 'hello')]), {}, measure)
     t.equal(plain.hasImages(), false)
     t.equal(plain.hasTools(), false)
     t.equal(measured, 0)
@@ -69,7 +69,7 @@ void t.test(
       type: 'image' as const,
       source: { kind: 'url' as const, url: 'https://x.example/' },
     }
-    const rich = requestOf([said('system', 's'), { role: 'user', index: 1, parts: [image] }], {
+    const rich = requestOf([message('system', 's'), { role: 'user', index: 1, parts: [image] }], {
       tools: [{ name: 'f' }],
     })
     t.equal(traitsOf(rich, {}, measure).hasImages(), true)

@@ -24,7 +24,7 @@ function plain(router: Router, model: string): ModelRoute | null {
   return router.find(model, PLAIN_REQUEST)
 }
 
-void t.test('exact wins over prefix, long over short, whatever their order', (t) => {
+void t.test('exact wins over prefix, long over short, in any order', (t) => {
   const router = routerOf(`
   - { prefix: gpt-, upstream: a }
   - { prefix: gpt-5-mini-, upstream: b }

@@ -7,7 +7,7 @@ import t from 'tap'
 import type { ModelRoute, RouteTarget } from '../../src/routing/router.js'
 import { stickyKeyOf } from '../../src/routing/sticky.js'
 import { orderOf, type Choice } from '../../src/routing/targets.js'
-import { requestOf, routeWith, said, seeded } from './fixtures.js'
+import { requestOf, routeWith, message, seeded } from './fixtures.js'
 
 const NAMES = ['a', 'b', 'c', 'd']
 
@@ -34,7 +34,7 @@ function counts(route: ModelRoute, choices: readonly Choice[]): Map<string, numb
   return found
 }
 
-void t.test('the first target is drawn by weight, whatever the weights', (t) => {
+void t.test('the first target is drawn by weight, for all weights', (t) => {
   const random = seeded(1)
   for (let round = 0; round < 20; round++) {
     const weights = Array.from({ length: 2 + (round % 3) }, () => Math.ceil(random() * 20) / 2)
@@ -119,14 +119,17 @@ void t.test('a change of weights or targets moves only the keys that it has to',
 void t.test('a conversation has one sticky key in all its turns', (t) => {
   const key = (messages: Parameters<typeof requestOf>[0]) =>
     stickyKeyOf('conversation', requestOf(messages), 'key_1')
-  const start = [said('system', 'You are kind.'), said('user', 'Hello')]
+  const start = [message('system', 'You are kind.'), message('user', 'Hello')]
   const first = key(start)
   const reply = { role: 'assistant' as const, index: 2, parts: [], toolCalls: [] }
-  t.equal(key([...start, reply, said('user', 'And now?')]), first)
-  t.equal(key([...start, reply, said('system', 'Be brief.'), said('user', 'And now?')]), first)
-  t.not(key([said('system', 'You are kind.'), said('user', 'Hello!')]), first)
-  t.not(key([said('system', 'You are not kind.'), said('user', 'Hello')]), first)
-  t.not(key([said('user', 'You are kind.'), said('user', 'Hello')]), first)
+  t.equal(key([...start, reply, message('user', 'And now?')]), first)
+  t.equal(
+    key([...start, reply, message('system', 'Be brief.'), message('user', 'And now?')]),
+    first,
+  )
+  t.not(key([message('system', 'You are kind.'), message('user', 'Hello!')]), first)
+  t.not(key([message('system', 'You are not kind.'), message('user', 'Hello')]), first)
+  t.not(key([message('user', 'You are kind.'), message('user', 'Hello')]), first)
   t.equal(stickyKeyOf('key', requestOf(start), 'key_1'), 'key_1')
   t.equal(stickyKeyOf('key', requestOf(start), null), null)
   t.equal(stickyKeyOf('none', requestOf(start), 'key_1'), null)
@@ -154,7 +157,7 @@ void t.test('a long beginning costs bounded time and is not decoded', (t) => {
     )
   t.equal(key(10_000_000), key(10_000_000))
   t.not(key(10_000_000), key(10_000_001))
-  const many = Array.from({ length: 2_000 }, () => said('system', 'x'.repeat(10_000)))
+  const many = Array.from({ length: 2_000 }, () => message('system', 'x'.repeat(10_000)))
   const beganMs = performance.now()
   stickyKeyOf('conversation', requestOf(many), null)
   t.ok(performance.now() - beganMs < 50)

@@ -66,7 +66,7 @@ void t.test('set adds and replaces, with any JSON value', (t) => {
   t.end()
 })
 
-void t.test('all together, and the caller’s body is left as it was', (t) => {
+void t.test('all together, and the caller’s body is unchanged', (t) => {
   const before = JSON.stringify(BODY)
   const quirks = { ...NONE, drop: ['user'], rename: { max_tokens: 'limit' }, set: { store: 1 } }
   t.same(both(t, BODY, quirks), { model: 'm', limit: 5, store: 1 })
@@ -134,7 +134,7 @@ void t.test('messages that the dialect has changed are changed further', (t) => 
   t.end()
 })
 
-void t.test('what goes is reported where it said something', (t) => {
+void t.test('dropped members are reported if they are not empty', (t) => {
   const reported: string[] = []
   const body: JsonObject = {
     store: true,

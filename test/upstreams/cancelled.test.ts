@@ -1,6 +1,6 @@
 /**
  * Goal: a request that is cancelled while it waits for a connection neither opens nor closes one, and leaves nothing behind.
- * Method: an upstream that answers only when the test says so, two connections, two hundred requests.
+ * Method: an upstream that answers only on the signal of the test, two connections, two hundred requests.
  */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
@@ -120,7 +120,7 @@ void t.test('closing waits for those in the queue, and destroying ends them', as
 })
 
 void t.test(
-  'a TLS handshake that hangs ends after connect_ms, and holds nobody longer',
+  'a TLS handshake that hangs ends after connect_ms, and delays no other request',
   async (t) => {
     const server = createTcpServer((socket) => socket.on('error', () => undefined))
     server.listen(0, '127.0.0.1')
@@ -139,6 +139,6 @@ void t.test(
       'UND_ERR_CONNECT_TIMEOUT',
       'UND_ERR_CONNECT_TIMEOUT',
     ])
-    t.ok(performance.now() - began > 300, 'one after the other')
+    t.ok(performance.now() - began > 300, 'in sequence')
   },
 )

@@ -1,6 +1,6 @@
 /**
  * Goal: a client's URL yields a picture or a document, and never a look into the network behind the
- * gateway, whatever it resolves or redirects to.
+ * gateway, regardless of its address and redirects.
  * Method: servers on loopback addresses; a network of which some addresses count as public.
  */
 import { createServer, type RequestListener } from 'node:http'
@@ -66,7 +66,7 @@ const picture: RequestListener = (_req, res) => {
   res.end(PNG)
 }
 
-void t.test('a picture is what its bytes are, whatever the server calls it', async (t) => {
+void t.test('the bytes decide the media type of an image, not the server', async (t) => {
   const { url, seen } = await serve(t, picture)
   const { mediaType, bytes } = await fetcher(t).fetch(`${url}/a.jpg?x=1#top`, NEVER)
   t.equal(mediaType, 'image/png')
@@ -89,7 +89,7 @@ void t.test('plain text is taken at its word, anything else is refused', async (
   }
 })
 
-void t.test('private addresses are never spoken to', async (t) => {
+void t.test('private addresses get no request', async (t) => {
   const inside = await serve(t, picture, '127.0.0.2')
   const real = new MediaFetcher(LIMITS)
   t.teardown(() => real.destroy())

@@ -1,6 +1,6 @@
 /**
  * Goal: requests share connections, one at a time, and no reply is ever taken for that to another.
- * Method: a raw server on a real socket that answers as the request's path says, in whatever pieces.
+ * Method: a raw server on a real socket that answers by the request's path, in any chunks.
  */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -33,8 +33,8 @@ const ANSWERS: Readonly<Record<string, (socket: Socket) => void>> = {
   'cut-chunk': (socket) => socket.end(CHUNKED.slice(0, -12)),
   silent: (socket) => socket.end(),
   reset: (socket) => socket.resetAndDestroy(),
-  'more-than-said': (socket) => socket.write(`${HELLO}${HELLO.replace('hello', 'wrong')}`),
-  'said-later': (socket) => {
+  'more-than-announced': (socket) => socket.write(`${HELLO}${HELLO.replace('hello', 'wrong')}`),
+  'sent-later': (socket) => {
     socket.write(HELLO)
     setImmediate(() => socket.write(HELLO.replace('hello', 'wrong')))
   },
@@ -77,7 +77,7 @@ function drip(socket: Socket, text: string): void {
 
 interface Scene {
   readonly pool: UpstreamPool
-  /** Requests as they came, by connection. */
+  /** Requests in the order of arrival, by connection. */
   readonly received: string[][]
   readonly open: Set<Socket>
 }
@@ -133,16 +133,16 @@ void t.test('every broken reply ends in an error, and the next one is whole', as
   }
 })
 
-void t.test('bytes behind a reply are nobody’s answer', async (t) => {
+void t.test('bytes after a reply belong to no reply', async (t) => {
   const { pool } = await scene(t)
-  for (const path of ['more-than-said', 'said-later']) {
+  for (const path of ['more-than-announced', 'sent-later']) {
     t.equal(await ask(pool, path), '200 hello', path)
     await new Promise((resolve) => setTimeout(resolve, 20))
     for (let i = 0; i < 3; i += 1) t.equal(await ask(pool, 'plain'), '200 hello', `after ${path}`)
   }
 })
 
-void t.test('what goes out is one request, whatever is in it', async (t) => {
+void t.test('one request is sent, for any content', async (t) => {
   const { pool, received } = await scene(t)
   const bodies = ['{"a":"é – 你"}', Buffer.from('{"a":"é – 你"}'), 'x'.repeat(100_000)]
   for (const body of bodies) await ask(pool, 'plain', body)
@@ -167,25 +167,28 @@ void t.test('connections are reused, and never more than allowed', async (t) => 
   t.equal(received.length, 3, 'an idle one is taken first')
 })
 
-void t.test('an idle connection goes, sooner where the upstream says so', async (t) => {
-  const { pool, open } = await scene(t)
-  const idleMs = async (path: string): Promise<number> => {
-    await ask(pool, path)
-    const before = performance.now()
-    while (open.size > 0) await new Promise((resolve) => setTimeout(resolve, 20))
-    return performance.now() - before
-  }
-  t.ok((await idleMs('plain')) > 3500, 'after 4 s')
-  t.ok((await idleMs('patient')) < 3500, 'a second before the time that the upstream named')
-})
+void t.test(
+  'an idle connection is closed, earlier if the upstream sends a keep-alive time',
+  async (t) => {
+    const { pool, open } = await scene(t)
+    const idleMs = async (path: string): Promise<number> => {
+      await ask(pool, path)
+      const before = performance.now()
+      while (open.size > 0) await new Promise((resolve) => setTimeout(resolve, 20))
+      return performance.now() - before
+    }
+    t.ok((await idleMs('plain')) > 3500, 'after 4 s')
+    t.ok((await idleMs('patient')) < 3500, 'a second before the time that the upstream named')
+  },
+)
 
 void t.test('an abort ends the connection, at every moment', async (t) => {
   const { pool, open } = await scene(t)
   for (const moment of ['start', 'head', 'data'] as const) {
-    const heard: string[] = []
+    const received: string[] = []
     const calls: UpstreamCall[] = []
     const stop = (now: string): void => {
-      heard.push(now)
+      received.push(now)
       if (now === moment) calls[0]?.abort()
     }
     const call = pool.send(
@@ -194,24 +197,24 @@ void t.test('an abort ends the connection, at every moment', async (t) => {
         onRequestStart: () => stop('start'),
         onResponseStart: () => stop('head'),
         onResponseData: () => stop('data'),
-        onResponseEnd: () => heard.push('end'),
-        onResponseError: () => heard.push('error'),
+        onResponseEnd: () => received.push('end'),
+        onResponseError: () => received.push('error'),
       },
     )
     calls.push(call)
-    while (heard.at(-1) !== moment) await new Promise((resolve) => setImmediate(resolve))
+    while (received.at(-1) !== moment) await new Promise((resolve) => setImmediate(resolve))
     const [socket] = open
     while (socket !== undefined && open.has(socket)) {
       await new Promise((resolve) => setImmediate(resolve))
     }
-    t.equal(heard.at(-1), moment, `${moment}: nothing is heard after it`)
+    t.equal(received.at(-1), moment, `${moment}: no callback follows`)
   }
   t.equal(await ask(pool, 'plain'), '200 hello')
 })
 
 void t.test('a paused reply waits, and goes on', async (t) => {
   const { pool } = await scene(t)
-  const heard: string[] = []
+  const received: string[] = []
   const held: UpstreamCall[] = []
   const ended = new Promise<void>((resolve) => {
     const call = pool.send(
@@ -222,21 +225,21 @@ void t.test('a paused reply waits, and goes on', async (t) => {
           held.push(call)
           call.pause()
         },
-        onResponseData: (chunk) => heard.push(chunk.toString()),
+        onResponseData: (chunk) => received.push(chunk.toString()),
         onResponseEnd: resolve,
-        onResponseError: (cause) => heard.push(cause.message),
+        onResponseError: (cause) => received.push(cause.message),
       },
     )
   })
   while (held.length === 0) await new Promise((resolve) => setImmediate(resolve))
   await new Promise((resolve) => setTimeout(resolve, 50))
-  t.same(heard, [])
+  t.same(received, [])
   held[0]?.resume()
   await ended
-  t.equal(heard.join(''), 'hello')
+  t.equal(received.join(''), 'hello')
 })
 
-void t.test('an upstream that is not there is told to each that waits', async (t) => {
+void t.test('each waiting request gets the error of an unreachable upstream', async (t) => {
   const { pool } = await scene(t, { port: 1 })
   t.same(await Promise.all([ask(pool, 'plain'), ask(pool, 'plain')]), [
     'ECONNREFUSED',
@@ -276,8 +279,8 @@ void t.test('the same over TLS', async (t) => {
   )
   const server = createTlsServer({ key: readFileSync(key), cert: readFileSync(cert) })
   const { pool, received } = await scene(t, { host: 'localhost' }, server)
-  t.equal(await ask(pool, 'plain'), 'DEPTH_ZERO_SELF_SIGNED_CERT', 'a name nobody vouches for')
-  t.same(received.flat(), [], 'and nothing was said to it')
+  t.equal(await ask(pool, 'plain'), 'DEPTH_ZERO_SELF_SIGNED_CERT', 'an untrusted certificate')
+  t.same(received.flat(), [], 'and no request was sent')
   process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
   t.teardown(() => delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'])
   for (const path of WHOLE) t.equal(await ask(pool, path), '200 hello', path)

@@ -86,7 +86,7 @@ void t.test('public addresses, just outside', (t) => {
   t.end()
 })
 
-void t.test('what is no address is not judged', (t) => {
+void t.test('text that is no address is not private', (t) => {
   for (const text of ['', 'localhost', '127.1', '0x7f.1', '2130706433', '10.0.0', '::g', '[::1]']) {
     t.equal(isPrivateAddress(text), false, text)
   }
@@ -113,12 +113,12 @@ void t.test('E-79: a name that resolves to this machine only is refused', async 
   }
 })
 
-void t.test('a public address passes, in the form that was asked for', async (t) => {
+void t.test('a public address passes, in the requested form', async (t) => {
   t.equal(await looked('192.0.2.1', false), '192.0.2.1')
   t.same(await looked('192.0.2.1', true), [{ address: '192.0.2.1', family: 4 }])
 })
 
-void t.test('a name that does not resolve fails as the resolver says', async (t) => {
+void t.test('a name that does not resolve fails with the error of the resolver', async (t) => {
   const refused = await looked('no-such-name.invalid', false).catch((error: unknown) => error)
   t.match(refused, { syscall: 'getaddrinfo' })
 })

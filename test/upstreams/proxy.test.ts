@@ -1,6 +1,6 @@
 /**
  * Goal: requests go through the configured proxy, and nowhere else when it fails.
- * Method: a proxy that opens tunnels, counts them and fails as the test says.
+ * Method: a proxy that opens tunnels, counts them and fails as the test sets.
  */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -10,8 +10,8 @@ import { ask, openPool } from './fixtures.js'
 
 interface Proxy {
   readonly url: string
-  /** Targets that tunnels were asked for, with the credentials sent. */
-  readonly asked: string[]
+  /** Targets of requested tunnels, with the credentials sent. */
+  readonly requested: string[]
   mode: 'open' | 'refuse' | 'close' | 'silent'
 }
 
@@ -30,9 +30,9 @@ async function listen(t: Test, server: Server): Promise<number> {
 
 async function startProxy(t: Test): Promise<Proxy> {
   const server = createServer()
-  const proxy = { url: '', asked: [] as string[], mode: 'open' as Proxy['mode'] }
+  const proxy = { url: '', requested: [] as string[], mode: 'open' as Proxy['mode'] }
   server.on('connect', (req, socket: Socket) => {
-    proxy.asked.push(`${req.url ?? ''} ${req.headers['proxy-authorization'] ?? ''}`.trim())
+    proxy.requested.push(`${req.url ?? ''} ${req.headers['proxy-authorization'] ?? ''}`.trim())
     socket.on('error', () => undefined)
     if (proxy.mode === 'close') socket.destroy()
     if (proxy.mode === 'refuse') socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
@@ -49,13 +49,13 @@ async function startProxy(t: Test): Promise<Proxy> {
   return proxy
 }
 
-async function startUpstream(t: Test): Promise<{ baseUrl: string; asked: () => number }> {
-  let asked = 0
+async function startUpstream(t: Test): Promise<{ baseUrl: string; requested: () => number }> {
+  let requested = 0
   const server = createServer((req, res) => {
-    asked += 1
+    requested += 1
     req.resume().on('end', () => res.end('hello'))
   })
-  return { baseUrl: `http://127.0.0.1:${await listen(t, server)}`, asked: () => asked }
+  return { baseUrl: `http://127.0.0.1:${await listen(t, server)}`, requested: () => requested }
 }
 
 /** Sets variables for the time of a test. */
@@ -80,8 +80,8 @@ void t.test('a proxy by its URL', async (t) => {
   t.equal(await ask(pool, 'a'), '200 hello')
   t.equal(await ask(pool, 'b'), '200 hello')
   const basic = Buffer.from('user:pass').toString('base64')
-  t.equal(proxy.asked[0], `${target} Basic ${basic}`)
-  t.equal(upstream.asked(), 2)
+  t.equal(proxy.requested[0], `${target} Basic ${basic}`)
+  t.equal(upstream.requested(), 2)
 })
 
 void t.test('a proxy that fails is never bypassed', async (t) => {
@@ -93,14 +93,14 @@ void t.test('a proxy that fails is never bypassed', async (t) => {
   const codes = { refuse: 'UND_ERR_ABORTED', close: 'PROXY_FAILED', silent: 'PROXY_FAILED' }
   for (const mode of ['refuse', 'close', 'silent'] as const) {
     proxy.mode = mode
-    const before = proxy.asked.length
+    const before = proxy.requested.length
     t.equal(await ask(pool, 'a'), codes[mode], mode)
-    t.equal(proxy.asked.length, before + 1, `${mode}: it is asked once`)
+    t.equal(proxy.requested.length, before + 1, `${mode}: it gets one request`)
   }
   const gone = openPool({ ...settings, proxy: 'http://127.0.0.1:1' })
   t.teardown(() => gone.destroy())
   t.match(await ask(gone, 'a'), /PROXY_FAILED|ECONNREFUSED/)
-  t.equal(upstream.asked(), 0, 'nothing reached the upstream')
+  t.equal(upstream.requested(), 0, 'nothing reached the upstream')
   proxy.mode = 'open'
   t.equal(await ask(pool, 'a'), '200 hello', 'it works once the proxy does')
 })
@@ -111,14 +111,14 @@ void t.test('the proxy of the environment', async (t) => {
   setEnv(t, { http_proxy: proxy.url, no_proxy: '' })
   const through = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
   t.equal(await ask(through, 'a'), '200 hello')
-  t.equal(proxy.asked.length, 1)
+  t.equal(proxy.requested.length, 1)
   const none = openPool({ baseUrl: upstream.baseUrl, proxy: 'none' })
   t.equal(await ask(none, 'a'), '200 hello')
-  t.equal(proxy.asked.length, 1, '`none` goes around it')
+  t.equal(proxy.requested.length, 1, '`none` goes around it')
   setEnv(t, { no_proxy: '127.0.0.1' })
   const excepted = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
   t.equal(await ask(excepted, 'a'), '200 hello')
-  t.equal(proxy.asked.length, 1, 'NO_PROXY goes around it')
+  t.equal(proxy.requested.length, 1, 'NO_PROXY goes around it')
   setEnv(t, { http_proxy: 'no url', no_proxy: '' })
   const wrong = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
   t.equal(
@@ -129,12 +129,12 @@ void t.test('the proxy of the environment', async (t) => {
   for (const pool of [through, none, excepted, wrong]) await pool.destroy()
 })
 
-void t.test('a private address is not asked for at a proxy', async (t) => {
+void t.test('a private address is not requested for at a proxy', async (t) => {
   const proxy = await startProxy(t)
   const upstream = await startUpstream(t)
   const settings = { baseUrl: upstream.baseUrl, allowPrivateAddress: false, proxy: proxy.url }
   const pool = openPool(settings)
   t.teardown(() => pool.destroy())
   t.equal(await ask(pool, 'a'), 'EPRIVATE')
-  t.same(proxy.asked, [])
+  t.same(proxy.requested, [])
 })

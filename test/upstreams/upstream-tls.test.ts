@@ -1,5 +1,5 @@
 /**
- * Goal: TLS with an upstream trusts and presents what the configuration says, over HTTP/1.1 and HTTP/2.
+ * Goal: TLS with an upstream trusts and presents the files of the configuration, over HTTP/1.1 and HTTP/2.
  * Method: real servers with certificates of an authority made for the test.
  */
 import { once } from 'node:events'

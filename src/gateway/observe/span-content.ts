@@ -87,7 +87,7 @@ export class CapturedReply {
     this.chunks.push(chunk)
   }
 
-  /** The model's reply as far as it was received; empty if nothing can be read. */
+  /** The part of the model's reply that was received; empty if nothing can be read. */
   attributes(egress: Egress, request: ChatRequest): Attributes {
     const bytes = joinChunks(this.chunks)
     this.chunks = []

@@ -29,7 +29,7 @@ export interface ReplyResult {
   readonly tier: string | null
   /** Paths of parts of the reply that the client's format cannot represent. */
   readonly lost: readonly string[]
-  /** How much was said so far; of a whole reply only where `usage` does not tell. */
+  /** Size of the output so far; of a whole reply only if `usage` lacks the output tokens. */
   readonly outputSize: OutputSize
 }
 

@@ -11,12 +11,12 @@ const late = new GatewayError('upstream_timeout', 'late')
 
 void t.test('only the first reason counts', (t) => {
   const cancellation = new Cancellation()
-  const heard: GatewayError[] = []
-  cancellation.onCancel((reason) => heard.push(reason))
+  const reasons: GatewayError[] = []
+  cancellation.onCancel((reason) => reasons.push(reason))
   t.equal(cancellation.reason, null)
   cancellation.cancel(gone)
   cancellation.cancel(late)
-  t.same(heard, [gone])
+  t.same(reasons, [gone])
   t.equal(cancellation.reason, gone)
   t.end()
 })
@@ -24,19 +24,19 @@ void t.test('only the first reason counts', (t) => {
 void t.test('who comes after the cancellation hears at once', (t) => {
   const cancellation = new Cancellation()
   cancellation.cancel(late)
-  const heard: GatewayError[] = []
-  cancellation.onCancel((reason) => heard.push(reason))
-  t.same(heard, [late])
+  const reasons: GatewayError[] = []
+  cancellation.onCancel((reason) => reasons.push(reason))
+  t.same(reasons, [late])
   t.end()
 })
 
 void t.test('the last listener replaces the one before it, and null takes it away', (t) => {
   const cancellation = new Cancellation()
   cancellation.onCancel(() => t.fail('was replaced'))
-  let heard = 0
-  cancellation.onCancel(() => (heard += 1))
+  let reasons = 0
+  cancellation.onCancel(() => (reasons += 1))
   cancellation.cancel(gone)
-  t.equal(heard, 1)
+  t.equal(reasons, 1)
   const silent = new Cancellation()
   silent.onCancel(() => t.fail('was taken away'))
   silent.onCancel(null)
@@ -55,13 +55,13 @@ void t.test('check throws the reason, and nothing before there is one', (t) => {
 
 void t.test('a listener that cancels again changes nothing', (t) => {
   const cancellation = new Cancellation()
-  let heard = 0
+  let reasons = 0
   cancellation.onCancel(() => {
-    heard += 1
+    reasons += 1
     cancellation.cancel(late)
   })
   cancellation.cancel(gone)
-  t.equal(heard, 1)
+  t.equal(reasons, 1)
   t.equal(cancellation.reason, gone)
   t.end()
 })

@@ -21,17 +21,17 @@ const MODEL = 'gemini-3.5-flash'
 const USAGE = { stream_options: { include_usage: true } }
 
 /** What the upstream says in one try. */
-interface Said {
+interface UpstreamReply {
   readonly reason: string
   readonly parts?: readonly JsonObject[]
   readonly output?: number
 }
 
-const EMPTY: Said = { reason: 'STOP' }
-const MALFORMED: Said = { reason: 'MALFORMED_FUNCTION_CALL' }
-const GOOD: Said = { reason: 'STOP', parts: [{ text: 'Well.' }], output: 3 }
+const EMPTY: UpstreamReply = { reason: 'STOP' }
+const MALFORMED: UpstreamReply = { reason: 'MALFORMED_FUNCTION_CALL' }
+const GOOD: UpstreamReply = { reason: 'STOP', parts: [{ text: 'Well.' }], output: 3 }
 
-function replyOf({ reason, parts, output }: Said, stream: boolean): string {
+function replyOf({ reason, parts, output }: UpstreamReply, stream: boolean): string {
   const content = parts === undefined ? { role: 'model' } : { role: 'model', parts: [...parts] }
   const usageMetadata = { promptTokenCount: 7, ...(output && { candidatesTokenCount: output }) }
   const candidates = [{ content, finishReason: reason, index: 0 }]
@@ -45,13 +45,13 @@ function replyOf({ reason, parts, output }: Said, stream: boolean): string {
 async function gatewayFor(
   t: Test,
   stream: boolean,
-  said: readonly Said[],
+  replies: readonly UpstreamReply[],
 ): Promise<{ gateway: TestGateway; bodies: string[] }> {
   watchProcess(t)
   const bodies: string[] = []
   const upstream = await startRawUpstream(t, ({ socket }, request) => {
     bodies.push(request.slice(request.indexOf('\r\n\r\n') + 4))
-    socket.write(replyOf(said[bodies.length - 1] ?? GOOD, stream))
+    socket.write(replyOf(replies[bodies.length - 1] ?? GOOD, stream))
   })
   return { gateway: await startGateway(t, { upstreams: { gemini: upstream.url } }), bodies }
 }
@@ -99,7 +99,7 @@ for (const stream of [false, true]) {
     t.equal(bodies.length, 4)
   })
 
-  void t.test(`nothing is asked for twice once something was said, ${form}`, async (t) => {
+  void t.test(`nothing is asked for twice once something was replies, ${form}`, async (t) => {
     const { gateway, bodies } = await gatewayFor(t, stream, [
       { reason: 'MALFORMED_FUNCTION_CALL', parts: [{ text: 'Let me see.' }], output: 4 },
       { reason: 'STOP', output: 4 },

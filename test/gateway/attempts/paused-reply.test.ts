@@ -38,13 +38,13 @@ function events(frames: readonly (readonly [string, object])[]): string {
 
 /** One part of a Messages answer: a text, and a search where it is not the last. */
 function messagePart(text: string, stop: string): JsonObject {
-  const said: JsonObject = { type: 'text', text }
+  const textBlock: JsonObject = { type: 'text', text }
   return {
     id: 'msg_1',
     type: 'message',
     role: 'assistant',
     model: 'claude-sonnet-4-5',
-    content: stop === 'pause_turn' ? [said, SEARCH, FOUND] : [said],
+    content: stop === 'pause_turn' ? [textBlock, SEARCH, FOUND] : [textBlock],
     stop_reason: stop,
     container: { id: 'container_1', expires_at: '2027-01-01T00:00:00Z' },
     usage: { input_tokens: 10, output_tokens: 4 },

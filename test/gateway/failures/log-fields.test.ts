@@ -60,7 +60,7 @@ async function askForAll(gateway: TestGateway): Promise<void> {
   const cached = [
     { type: 'text', text: 'A long text. '.repeat(800), cache_control: { type: 'ephemeral' } },
   ]
-  const asks: [object, Record<string, string>][] = [
+  const requests: [object, Record<string, string>][] = [
     [
       { model: 'claude-sonnet-4-5', stream: true, messages, seed: 1 },
       {
@@ -78,7 +78,7 @@ async function askForAll(gateway: TestGateway): Promise<void> {
       {},
     ],
   ]
-  for (const [body, headers] of asks) {
+  for (const [body, headers] of requests) {
     await (await gateway.chat(body, { headers })).text().catch(() => '')
   }
 }

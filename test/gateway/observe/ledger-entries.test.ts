@@ -151,22 +151,22 @@ void t.test('an upstream that fails in the middle: what flowed', async (t) => {
     for (const fault of [{ kind: 'cut', mode: 'eof' }, { kind: 'error' }] as const) {
       // Gemini's events are larger.
       gateway.emulator.script({ times: 1, fault: { ...fault, event: name === 'google' ? 9 : 90 } })
-      let said = ''
+      let output = ''
       const row = await rowAfter(t, gateway, async () => {
-        said = (await ask(gateway, question(model, true, WORDS))).text
+        output = (await ask(gateway, question(model, true, WORDS))).text
       })
-      t.ok(said.length > 100, `${name}: ${said.length} characters`)
+      t.ok(output.length > 100, `${name}: ${output.length} characters`)
       t.match(row, { source: 'estimated', status: 200 }, name)
       t.match(row.outcome, /^upstream_/)
       t.ok((row.usage.input ?? 0) > 0)
-      t.ok(isNear(row, said), `${name}: ${row.usage.output} for ${said.length} characters`)
+      t.ok(isNear(row, output), `${name}: ${row.usage.output} for ${output.length} characters`)
     }
   }
 })
 
 /** Within 5 % of what the client has, or a piece or two that was under way. */
-function isNear({ usage: { output = 0 } }: UsageRow, said: string): boolean {
-  const exact = tokens(said)
+function isNear({ usage: { output = 0 } }: UsageRow, received: string): boolean {
+  const exact = tokens(received)
   return output >= exact && output <= Math.max(exact * 1.05, exact + 6)
 }
 
@@ -189,8 +189,8 @@ void t.test('a client that leaves: the prompt, and what flowed', async (t) => {
       })
       t.match(row, { source: 'estimated', outcome: 'client_gone', status: 499 }, name)
       t.ok((row.usage.input ?? 0) > 0, 'the prompt')
-      const said = [...client.text().matchAll(/"content":"((?:[^"\\]|\\.)*)"/g)]
-      const text = said.map(([, piece = '']) => piece).join('')
+      const matches = [...client.text().matchAll(/"content":"((?:[^"\\]|\\.)*)"/g)]
+      const text = matches.map(([, content = '']) => content).join('')
       if (words === 0) t.equal(row.usage.output, 0, 'nothing was said')
       else t.ok(isNear(row, text), `${name}: ${row.usage.output} for ${text.length} characters`)
       t.ok((row.costNanoUsd ?? 0) > 0)

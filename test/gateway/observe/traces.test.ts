@@ -293,7 +293,7 @@ void t.test('content only if it is asked for, and bounded', async (t) => {
     for (const [place, model] of ['gpt-4o', 'claude-sonnet-4-5', 'gemini-2.5-flash'].entries()) {
       const traceId = TRACE.replace(/..$/, `${at}${place}`)
       const messages = [system, { role: 'user', content: `${PROMPT} [[words: 12]]` }]
-      const said = await ask(
+      const replied = await ask(
         gateway,
         { model, stream, messages },
         { traceparent: PARENT.replace(TRACE, traceId) },
@@ -310,7 +310,7 @@ void t.test('content only if it is asked for, and bounded', async (t) => {
       t.match(reply, { role: 'assistant', finish_reason: 'stop' })
       const words = reply?.parts[0]?.content.split(' ') ?? []
       t.equal(words.length, 12)
-      t.match(said, words.at(-1) ?? 'no word', 'what the client got')
+      t.match(replied, words.at(-1) ?? 'no word', 'what the client got')
     }
   }
   const long = 'x'.repeat(300_000)

@@ -93,7 +93,7 @@ plans:
 /** Sends the pieces as chunks, each in a turn of its own, and reads to the end of the connection. */
 async function send(
   port: number,
-  pieces: readonly string[],
+  parts: readonly string[],
   cutAfter?: Promise<void>,
 ): Promise<string> {
   const socket = connect(port, '127.0.0.1')
@@ -103,8 +103,8 @@ async function send(
   const closed = once(socket, 'close')
   const head = 'host: x\r\ncontent-type: application/json\r\nconnection: close\r\n'
   socket.write(`POST / HTTP/1.1\r\n${head}transfer-encoding: chunked\r\n\r\n`)
-  for (const piece of pieces) {
-    socket.write(`${Buffer.byteLength(piece).toString(16)}\r\n${piece}\r\n`)
+  for (const part of parts) {
+    socket.write(`${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`)
     // The next piece must be a read of its own on the other side.
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
@@ -126,8 +126,8 @@ void t.test('a body in pieces is one call, and its bytes are kept as they came',
 
 void t.test('what comes after the cap is not taken, whatever its size', async (t) => {
   const { port, calls, errors, budget } = await listening(t)
-  const pieces = ['x'.repeat(CAP + 1), 'y', 'z'.repeat(500)]
-  t.match(await send(port, pieces), /413 .*body_too_large/s)
+  const parts = ['x'.repeat(CAP + 1), 'y', 'z'.repeat(500)]
+  t.match(await send(port, parts), /413 .*body_too_large/s)
   t.match(await send(port, ['x'.repeat(600), 'y'.repeat(600), 'z'.repeat(10)]), /413/)
   t.same(errors, ['body_too_large', 'body_too_large'])
   t.equal(calls.length, 0)

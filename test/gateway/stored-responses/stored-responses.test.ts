@@ -36,17 +36,17 @@ void t.test('a conversation goes on by id, and moves between providers', async (
         input: 'What is my name?',
       })
       const asked = askedOf(gateway)
-      const said = `${first} → ${second}`
-      t.match(asked, /My name is Ada\./, said)
-      t.ok(asked.includes('This is an emulated reply'), `${said}: the answer too`)
-      t.notMatch(asked, /Be brief/, `${said}: instructions are of one request`)
-      t.notMatch(asked, /previous_response_id/, said)
+      const label = `${first} → ${second}`
+      t.match(asked, /My name is Ada\./, label)
+      t.ok(asked.includes('This is an emulated reply'), `${label}: the answer too`)
+      t.notMatch(asked, /Be brief/, `${label}: instructions are of one request`)
+      t.notMatch(asked, /previous_response_id/, label)
       const three = await client.responses.create({
         model: first,
         previous_response_id: two.id,
         input: 'And now?',
       })
-      t.match(askedOf(gateway), /My name is Ada\..*What is my name\?.*And now\?/s, said)
+      t.match(askedOf(gateway), /My name is Ada\..*What is my name\?.*And now\?/s, label)
       t.not(three.id, two.id)
     }
   }
@@ -335,7 +335,7 @@ void t.test(
       input.push(...(one.output as OpenAI.Responses.ResponseInput))
       input.push({ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' })
       const two = await client.responses.create({ ...ask, input })
-      t.match(two.output_text, /get_time said/, model)
+      t.match(two.output_text, /get_time label/, model)
       const asked = askedOf(gateway)
       t.ok(asked.includes(state), `${model}: its state is back`)
       t.notOk(asked.includes('skip_thought_signature_validator'), `${model}: and is its own`)

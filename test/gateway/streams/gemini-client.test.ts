@@ -131,15 +131,15 @@ void t.test('reasoning state of another provider’s model does not reach Google
     tools,
     generationConfig,
   })
-  const said = objectOf(
+  const modelTurn = objectOf(
     objectOf(arrayOf(objectOf(await claude.json())['candidates'])[0])['content'],
   )
-  t.match(JSON.stringify(said), /"thought":true,"thoughtSignature":"c2x1aWNlOnYx/)
-  const call = arrayOf(said['parts'])
+  t.match(JSON.stringify(modelTurn), /"thought":true,"thoughtSignature":"c2x1aWNlOnYx/)
+  const call = arrayOf(modelTurn['parts'])
     .map(objectOf)
     .find(({ functionCall }) => functionCall)
   const functionResponse = { name: 'get_time', response: { output: 'noon' } }
-  contents.push(said, { role: 'user', parts: [{ functionResponse }] })
+  contents.push(modelTurn, { role: 'user', parts: [{ functionResponse }] })
   const onward = await post('/v1beta/models/gemini-3.5-flash:generateContent', { contents, tools })
   t.equal(onward.status, 200)
   t.equal(onward.headers.get('x-sluice-lost'), 'contents.thoughtSignature')

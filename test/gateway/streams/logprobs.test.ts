@@ -17,7 +17,7 @@ import { startGateway } from '../../helpers/gateway.js'
 import { client, upstream } from '../../properties/transcript-streams.js'
 
 /** The text and the tokens of all choices that stand at 0. */
-function told(data: readonly JsonObject[]): { text: string; tokens: JsonObject[] } {
+function tokensOf(data: readonly JsonObject[]): { text: string; tokens: JsonObject[] } {
   let text = ''
   const tokens: JsonObject[] = []
   for (const chunk of data) {
@@ -42,7 +42,7 @@ for (const [name, model] of [
         const seen = await ask(gateway, question(model, stream, 'Hellö', more))
         t.equal(seen.status, 200, seen.body)
         t.ok(isComplete(seen))
-        const { text, tokens } = told(seen.data)
+        const { text, tokens } = tokensOf(seen.data)
         t.equal(tokens.map(({ token }) => stringOf(token)).join(''), text)
         for (const { token, logprob, bytes, top_logprobs: rivals } of tokens) {
           t.type(logprob, 'number')
@@ -70,7 +70,7 @@ void t.test('where a model tells none, that is said', async (t) => {
 })
 
 /** The reply that these bodies or events come to. */
-function heard(
+function translated(
   dialect: 'gemini' | 'openai-responses',
   frames: readonly JsonObject[],
 ): ReturnType<Fold['reply']> {
@@ -86,7 +86,7 @@ function heard(
 const token = (text: string, logprob: number): JsonObject => ({ token: text, logprob })
 
 void t.test('Gemini: each text has its own tokens, and rivals are those asked for', (t) => {
-  const piece = (text: string, chosen: string): JsonObject => ({
+  const geminiChunk = (text: string, chosen: string): JsonObject => ({
     candidates: [
       {
         content: { role: 'model', parts: text === '' ? [] : [{ text }] },
@@ -100,7 +100,11 @@ void t.test('Gemini: each text has its own tokens, and rivals are those asked fo
       },
     ],
   })
-  const reply = heard('gemini', [piece('Hi', 'Hi'), piece(' all', ' all'), piece('', '.')])
+  const reply = translated('gemini', [
+    geminiChunk('Hi', 'Hi'),
+    geminiChunk(' all', ' all'),
+    geminiChunk('', '.'),
+  ])
   const rival = { token: 'x', logprob: -0.25, bytes: [120] }
   t.same(reply?.blocks, [
     {
@@ -117,18 +121,18 @@ void t.test('Gemini: each text has its own tokens, and rivals are those asked fo
 
 void t.test('Responses: what only the end tells is not lost, nor told twice', (t) => {
   const place = { output_index: 0, content_index: 0 }
-  const said = (text: string, ...logprobs: JsonObject[]): JsonObject => {
+  const textDelta = (text: string, ...logprobs: JsonObject[]): JsonObject => {
     return { type: 'response.output_text.delta', ...place, delta: text, logprobs }
   }
   const whole = [token('a', -1), token('b', -2), { ...token('bytes:\\xf0', -3), top_logprobs: [] }]
   const part = { type: 'output_text', text: 'abc', annotations: [], logprobs: whole }
   const item = { type: 'message', id: 'msg_1', role: 'assistant', content: [part] }
   const output = [item]
-  const reply = heard('openai-responses', [
+  const reply = translated('openai-responses', [
     { type: 'response.created', response: { id: 'resp_1', model: 'm' } },
     { type: 'response.output_item.added', ...place, item: { ...item, content: [] } },
-    said('a', token('a', -1)),
-    said('b', token('b', -2)),
+    textDelta('a', token('a', -1)),
+    textDelta('b', token('b', -2)),
     { type: 'response.output_text.done', ...place, text: 'abc' },
     { type: 'response.output_item.done', ...place, item },
     { type: 'response.completed', response: { id: 'resp_1', status: 'completed', output } },

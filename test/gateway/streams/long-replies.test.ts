@@ -49,9 +49,9 @@ void t.test('a call, the finish reason and the counts are those of a whole reply
   const { choices } = long.reply
   const call = { type: 'function', function: { name: 'look' } }
   t.match(choices, [{ finish_reason: 'tool_calls', message: { tool_calls: [call] } }])
-  const told = ({ choices, usage }: JsonObject): string =>
+  const summaryOf = ({ choices, usage }: JsonObject): string =>
     JSON.stringify({ choices, usage }).replace(/toolu_\w+/, 'ID')
-  t.equal(told(long.reply), told(short.reply))
+  t.equal(summaryOf(long.reply), summaryOf(short.reply))
 })
 
 void t.test('a Gemini model that says less in one piece is asked for a stream', async (t) => {

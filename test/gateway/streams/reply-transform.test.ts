@@ -11,7 +11,7 @@ import { egressOf } from '../../../src/dialects/index.js'
 
 interface Stage {
   readonly stream: ReplyTransform
-  readonly heard: string[]
+  readonly received: string[]
   readonly open: () => void
   readonly release: () => void
 }
@@ -35,61 +35,61 @@ function stage(): Stage {
     threw: () => undefined,
     translated: () => undefined,
   })
-  const heard: string[] = []
+  const received: string[] = []
   const open = (): void => {
-    stream.on('data', (piece: Buffer) => heard.push(piece.toString()))
-    stream.on('end', () => heard.push('finish'))
+    stream.on('data', (chunk: Buffer) => received.push(chunk.toString()))
+    stream.on('end', () => received.push('finish'))
   }
-  return { stream, heard, open, release: () => release() }
+  return { stream, received, open, release: () => release() }
 }
 
 const later = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 void t.test('only the last piece waits, and the end with it', async (t) => {
-  const { stream, heard, open, release } = stage()
+  const { stream, received, open, release } = stage()
   open()
   stream.write(Buffer.from('first'))
-  t.same(heard, ['first'], 'at once')
+  t.same(received, ['first'], 'at once')
   stream.write(Buffer.from('last'))
   stream.end()
   await later()
-  t.same(heard, ['first'])
+  t.same(received, ['first'])
   release()
   await later()
-  t.same(heard, ['first', 'last', 'finish'])
+  t.same(received, ['first', 'last', 'finish'])
 })
 
 void t.test('a client whose side opens meanwhile, or later, gets all in order', async (t) => {
   for (const opensFirst of [true, false]) {
-    const { stream, heard, open, release } = stage()
+    const { stream, received, open, release } = stage()
     stream.write(Buffer.from('first'))
     stream.write(Buffer.from('last'))
     stream.end()
     if (opensFirst) open()
     await later()
-    t.same(heard, opensFirst ? ['first'] : [])
+    t.same(received, opensFirst ? ['first'] : [])
     release()
     await later()
     if (!opensFirst) open()
     await later()
-    t.same(heard, ['first', 'last', 'finish'])
+    t.same(received, ['first', 'last', 'finish'])
   }
 })
 
 void t.test('one that has left gets nothing', async (t) => {
-  const { stream, heard, open, release } = stage()
+  const { stream, received, open, release } = stage()
   open()
   stream.write(Buffer.from('last'))
   stream.destroy()
   release()
   await later()
-  t.same(heard, [])
+  t.same(received, [])
 })
 
 void t.test(
   'a failure after a part gives what there is, and then only says that it failed',
   async (t) => {
-    const { stream, heard, open } = stage()
+    const { stream, received, open } = stage()
     open()
     let failed = 0
     stream.on('failed', () => (failed += 1))
@@ -98,8 +98,8 @@ void t.test(
     stream.write(Buffer.from('second'))
     stream.end()
     await later()
-    t.same([heard[0], failed, stream.translation.outcome], ['first', 1, 'failed'])
-    t.notOk(heard.includes('second'))
+    t.same([received[0], failed, stream.translation.outcome], ['first', 1, 'failed'])
+    t.notOk(received.includes('second'))
   },
 )
 

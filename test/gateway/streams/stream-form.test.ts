@@ -7,9 +7,9 @@ import { ArrayForm, arrayOfEvents } from '../../../src/gateway/streams/stream-fo
 
 const EVENTS = 'data: {"a":"é\\n"}\r\n\r\n: comment\n\ndata: {"b": [1]}\n\n'
 
-function fed(pieces: readonly Buffer[]): string {
+function fed(chunks: readonly Buffer[]): string {
   const form = new ArrayForm()
-  const out = pieces.map((piece) => form.events(piece))
+  const out = chunks.map((chunk) => form.events(chunk))
   return Buffer.concat([...out, Buffer.from(form.end())]).toString()
 }
 

@@ -17,28 +17,28 @@ import { client, SEED, transcripts, upstream } from '../../properties/transcript
 const MODEL = 'gemini-2.5-flash'
 const USAGE = { stream_options: { include_usage: true } }
 
-interface Told {
+interface SeenChoice {
   text: string
   calls: JsonObject[]
   finish: string
 }
 
 /** The choices of chunks, by their index. */
-function choicesOf(chunks: readonly JsonObject[]): Map<number, Told> {
-  const told = new Map<number, Told>()
+function choicesOf(chunks: readonly JsonObject[]): Map<number, SeenChoice> {
+  const choices = new Map<number, SeenChoice>()
   for (const chunk of chunks) {
     for (const choice of arrayOf(chunk.choices).map(objectOf)) {
       const { index } = choice
       if (typeof index !== 'number') continue
-      const one = told.get(index) ?? { text: '', calls: [], finish: '' }
-      told.set(index, one)
-      const said = objectOf(choice.delta ?? choice.message)
-      one.text += stringOf(said.content) ?? ''
-      one.calls.push(...arrayOf(said.tool_calls).map(objectOf))
+      const one = choices.get(index) ?? { text: '', calls: [], finish: '' }
+      choices.set(index, one)
+      const message = objectOf(choice.delta ?? choice.message)
+      one.text += stringOf(message.content) ?? ''
+      one.calls.push(...arrayOf(message.tool_calls).map(objectOf))
       one.finish ||= stringOf(choice.finish_reason) ?? ''
     }
   }
-  return told
+  return choices
 }
 
 /** A gateway before a Gemini that answers with these candidates. */
@@ -78,9 +78,9 @@ void t.test('Gemini is asked for several, whole, and gives several', async (t) =
     const entry = gateway.emulator.ledger.at(-1)
     t.match(entry?.path, /:generateContent$/, 'no stream of several')
     t.equal(objectOf(entry?.body?.generationConfig).candidateCount, 3)
-    const told = choicesOf(seen.data)
-    t.same([...told.keys()], [0, 1, 2])
-    for (const { text, finish } of told.values()) {
+    const choices = choicesOf(seen.data)
+    t.same([...choices.keys()], [0, 1, 2])
+    for (const { text, finish } of choices.values()) {
       t.match(text, /emulated reply/)
       t.equal(finish, 'stop')
     }
@@ -105,10 +105,10 @@ void t.test('each answer is one of its own', async (t) => {
     const gateway = await gatewayFor(t, candidates, events)
     const seen = await ask(gateway, question(MODEL, stream === true, 'Hello', { n: 3 }))
     t.ok(isComplete(seen), seen.body)
-    const told = choicesOf(seen.data)
-    t.match(told.get(0), { text: 'Yes.', finish: 'stop' })
-    t.match(told.get(2), { text: 'Half', finish: 'length' })
-    const called = told.get(1)
+    const choices = choicesOf(seen.data)
+    t.match(choices.get(0), { text: 'Yes.', finish: 'stop' })
+    t.match(choices.get(2), { text: 'Half', finish: 'length' })
+    const called = choices.get(1)
     t.match(called, { text: '', finish: 'tool_calls' })
     const names = called?.calls.map((each) => objectOf(each.function).name).filter(Boolean)
     t.same(names, ['look', 'touch'])
@@ -185,7 +185,7 @@ void t.test(
   async (t) => {
     const gateway = await gatewayFor(t, [candidate(0, [call('a')]), candidate(1, [call('b')])])
     const seen = await ask(gateway, question(MODEL, false, 'Hello', { n: 2 }))
-    const calls = [...choicesOf(seen.data).values()].flatMap((told) => told.calls)
+    const calls = [...choicesOf(seen.data).values()].flatMap((choices) => choices.calls)
     t.equal(new Set(calls.map(({ id }) => id)).size, 2)
     t.match(calls, [
       { extra_content: { google: { thought_signature: 'signed a' } } },
@@ -213,8 +213,8 @@ void t.test('OpenAI’s own choices pass side by side', async (t) => {
   t.ok(isComplete(seen))
   const order = seen.data.flatMap(({ choices }) => arrayOf(choices).map((it) => objectOf(it).index))
   t.same(order.slice(0, 4), [0, 1, 0, 1])
-  const told = choicesOf(seen.data)
-  t.equal(told.get(0)?.text, told.get(1)?.text)
+  const choices = choicesOf(seen.data)
+  t.equal(choices.get(0)?.text, choices.get(1)?.text)
 })
 
 void t.test('each of several answers is what it would be alone', (t) => {

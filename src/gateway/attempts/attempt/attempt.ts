@@ -163,7 +163,7 @@ export class Attempt implements ReplyHandler, Timed {
       return this.fail(timeoutError(TIMEOUT_TEXTS[passed]))
     }
     const heldMs = nowMs - exchange.clock.headMs
-    if (exchange.isStreaming && heldMs > this.owner.headHoldMs) this.commit()
+    if (exchange.isStreaming() && heldMs > this.owner.headHoldMs) this.commit()
   }
 
   /** Ends the attempt if a codec throws. */
@@ -192,7 +192,7 @@ export class Attempt implements ReplyHandler, Timed {
   private step(stream: ReplyTransform): void {
     const { result, exchange } = this
     const { translation } = stream
-    if (!exchange.isStreaming) return
+    if (!exchange.isStreaming()) return
     // Content commits also if a failure arrived in the same chunk: the result must not depend on chunk boundaries.
     if (translation.content) {
       result.contentAtMs ??= performance.now()

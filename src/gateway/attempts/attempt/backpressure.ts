@@ -23,11 +23,11 @@ export class ChunkFeed {
   /** Chunks of one read are passed together: a write to the client costs more than the translation of many frames. */
   pass(): void {
     const { arrived, exchange, stream } = this
-    if (arrived.length === 0 || !exchange.isStreaming) return
+    if (arrived.length === 0 || !exchange.isStreaming()) return
     this.arrived = []
     const takesMore = stream.write(joinChunks(arrived))
     // A stream that this chunk ended would never be resumed, and its connection could not be reused.
-    if (takesMore || !exchange.isStreaming || exchange.clock.isPaused) return
+    if (takesMore || !exchange.isStreaming() || exchange.clock.isPaused) return
     exchange.pause()
   }
 

@@ -101,7 +101,7 @@ export class UpstreamExchange {
     return this.phase === 'over'
   }
 
-  get isStreaming(): boolean {
+  isStreaming(): boolean {
     return this.phase === 'stream'
   }
 
