@@ -42,7 +42,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   const dialects = dialect === undefined ? UPSTREAM_DIALECTS : [dialect]
   const began = performance.now()
   const kinds: Record<string, number> = {}
-  let toldMs = began
+  let reportedMs = began
   let done = 0
   while (done < inputs && performance.now() - began < seconds * 1000) {
     for (let left = Math.min(BATCH, inputs - done); left > 0; left -= 1) {
@@ -54,9 +54,9 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
       done += 1
     }
     await new Promise((resolve) => setImmediate(resolve))
-    if (performance.now() - toldMs < 5000) continue
-    toldMs = performance.now()
-    const rate = Math.round((done * 1000) / (toldMs - began))
+    if (performance.now() - reportedMs < 5000) continue
+    reportedMs = performance.now()
+    const rate = Math.round((done * 1000) / (reportedMs - began))
     progress?.(`${done} inputs, ${rate} per second: ${JSON.stringify(kinds)}`)
   }
   return { inputs: done, kinds, failure: null }

@@ -95,7 +95,7 @@ void t.test('2,000 answers through encoder, framer and decoder', (t) => {
 })
 
 /** The words of a reply by kind, and its calls: all that a whole reply keeps apart. */
-function said(reply: Reply): unknown {
+function actual(reply: Reply): unknown {
   const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
     reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
   const calls = reply.blocks.flatMap((block) =>
@@ -124,8 +124,8 @@ void t.test('2,000 answers through the whole reply, and back to a stream', (t) =
     const once = translateReply(parsed, egress, client, WHOLE, SEED)
     if (once.body !== body) t.fail(`seed ${seed}: is translated to another`)
     const streamed = streamReply(parsed, egress, client, REQUEST, SEED)
-    const heard = decoded(Buffer.from(streamed.body), 'openai-chat')
-    if (!t.same(said(heard), said(sayable(reply)), `seed ${seed}`)) break
+    const received = decoded(Buffer.from(streamed.body), 'openai-chat')
+    if (!t.same(actual(received), actual(sayable(reply)), `seed ${seed}`)) break
   }
   t.end()
 })
@@ -137,17 +137,17 @@ void t.test('every transcript: its stream and its whole reply are one answer', (
     if (!existsSync(file)) continue
     pairs += 1
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
-    const heard = decoded(bytes, dialect)
+    const recorder = decoded(bytes, dialect)
     const whole = translateReply(body, upstream(dialect), client, WHOLE, SEED)
     t.equal(whole.outcome, 'complete', name)
     // Who does not ask chat completions for the counts gets them in a whole reply only.
-    const isCounted = Object.keys(heard.usage).length > 0
-    const reply = isCounted ? heard : { ...heard, usage: whole.usage }
+    const isCounted = Object.keys(recorder.usage).length > 0
+    const reply = isCounted ? recorder : { ...recorder, usage: whole.usage }
     const streamed = objectOf(JSON.parse(client.encodeReply(reply, WHOLE, SEED).text))
     t.same(spaceless(objectOf(JSON.parse(whole.body))), spaceless(streamed), name)
     t.equal(whole.reason, reply.reason)
     const again = streamReply(body, upstream(dialect), client, REQUEST, SEED)
-    t.same(said(decoded(Buffer.from(again.body), 'openai-chat')), said(sayable(reply)), name)
+    t.same(actual(decoded(Buffer.from(again.body), 'openai-chat')), actual(sayable(reply)), name)
   }
   t.ok(pairs >= 15, `${pairs} transcripts`)
   t.end()

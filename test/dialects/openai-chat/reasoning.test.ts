@@ -49,8 +49,8 @@ function streamed(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
     const delta = objectOf(objectOf(arrayOf(must(JSON.parse(data)).choices)[0]).delta)
     details.push(...arrayOf(delta.reasoning_details))
     for (const key of ['content', 'reasoning_content'] as const) {
-      const piece = delta[key]
-      if (typeof piece === 'string') message[key] = (stringOf(message[key]) ?? '') + piece
+      const fragment = delta[key]
+      if (typeof fragment === 'string') message[key] = (stringOf(message[key]) ?? '') + fragment
     }
     if (delta.extra_content !== undefined) message.extra_content = delta.extra_content
     for (const item of arrayOf(delta.tool_calls)) {

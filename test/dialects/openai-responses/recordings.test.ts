@@ -8,7 +8,7 @@ import t from 'tap'
 import type { Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
-import { framesOf, hearReply, hearStream, str } from './driver.js'
+import { framesOf, decodeWhole, decodeStream, str } from './driver.js'
 
 const PROVIDERS = ['openai', 'azure', 'openrouter', 'deepseek']
 const all = PROVIDERS.flatMap((provider) => fixtures({ provider, api: 'responses' }))
@@ -129,22 +129,22 @@ void t.test('every whole response says what it says', skipWithoutFixtures(), (t)
   for (const recording of wholes) {
     const label = labelOf(recording)
     const body = objectOf(JSON.parse(recording.response_body))
-    const heard = hearReply(body)
-    t.equal(heard.breach, null, label)
+    const decoded = decodeWhole(body)
+    t.equal(decoded.breach, null, label)
     if (body.status === 'queued') {
-      t.equal(heard.error?.kind, 'upstream_truncated', label)
+      t.equal(decoded.error?.kind, 'upstream_truncated', label)
       tally.unfinished += 1
       continue
     }
-    if (heard.reply === null) {
-      t.fail(`${label}: ${heard.error?.message ?? 'no reply'}`)
+    if (decoded.reply === null) {
+      t.fail(`${label}: ${decoded.error?.message ?? 'no reply'}`)
       continue
     }
     const want = naive(body)
-    t.same(seen(heard.reply), want, label)
-    t.equal(heard.reply.reason, want.calls.length > 0 ? 'tool-use' : 'stop', label)
-    t.equal(heard.reply.id, body.id)
-    t.equal(heard.reply.model, body.model)
+    t.same(seen(decoded.reply), want, label)
+    t.equal(decoded.reply.reason, want.calls.length > 0 ? 'tool-use' : 'stop', label)
+    t.equal(decoded.reply.id, body.id)
+    t.equal(decoded.reply.model, body.model)
     tally.answers += 1
     tally.calls += want.calls.length
     tally.sealed += want.sealed.length
@@ -161,16 +161,16 @@ void t.test('every stream and the response it ends with are one', skipWithoutFix
   for (const recording of streams) {
     const label = labelOf(recording)
     const events = framesOf(recording.response_body)
-    const heard = hearStream(events)
-    t.equal(heard.breach, null, label)
-    if (heard.reply === null) {
-      t.fail(`${label}: ${heard.error?.message ?? 'no reply'}`)
+    const received = decodeStream(events)
+    t.equal(received.breach, null, label)
+    if (received.reply === null) {
+      t.fail(`${label}: ${received.error?.message ?? 'no reply'}`)
       continue
     }
     const last = lastOf(recording)
     const want = naive(last)
-    t.same(seen(heard.reply), want, label)
-    t.same(heard.reply, hearReply(last).reply, label)
+    t.same(seen(received.reply), want, label)
+    t.same(received.reply, decodeWhole(last).reply, label)
     tally.streams += 1
     tally.frames += events.length
     tally.calls += want.calls.length
@@ -189,11 +189,11 @@ void t.test('a recorded stream says nothing twice', skipWithoutFixtures(), (t) =
     const events = framesOf(recording.response_body)
     // Without the deltas the words come with the events that say them whole, and are the same.
     const bare = events.filter(({ data }) => !/"type": ?"[a-z._]+\.delta"/.test(data))
-    const heard = hearStream(events).reply
-    t.same(hearStream(bare).reply, heard, label)
+    const recorder = decodeStream(events).reply
+    t.same(decodeStream(bare).reply, recorder, label)
     // And without those, from the deltas alone.
     const lean = events.filter(({ name }) => !name.endsWith('.done') || name.includes('item.done'))
-    t.same(hearStream(lean).reply, heard, label)
+    t.same(decodeStream(lean).reply, recorder, label)
   }
   t.end()
 })

@@ -9,13 +9,13 @@ import type { Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import type { Message } from '../../../src/chat/request.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
-import { encode, framesOf, hearReply, hearStream, str } from './driver.js'
+import { encode, framesOf, decodeWhole, decodeStream, str } from './driver.js'
 
 const all = fixtures({ provider: 'openai', api: 'responses', status: 200 })
 
 function answerOf({ stream, response_body: body }: Recording): Reply | null {
-  if (stream) return hearStream(framesOf(body)).reply
-  return hearReply(objectOf(JSON.parse(body))).reply
+  if (stream) return decodeStream(framesOf(body)).reply
+  return decodeWhole(objectOf(JSON.parse(body))).reply
 }
 
 /** The answer as a client that keeps all of it sends it back. */

@@ -52,7 +52,7 @@ function read(feed: (grammar: Grammar) => void): Reply {
 }
 
 /** The words of a reply by kind, its calls, how it ended, and what was counted. */
-function said(reply: Reply): unknown {
+function actual(reply: Reply): unknown {
   const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
     reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
   const calls = reply.blocks.flatMap((block) =>
@@ -83,13 +83,13 @@ void t.test('2,000 replies through the encoders, and back', (t) => {
       framer.end()
       decoder.end()
     })
-    if (!t.same(said(streamed), said(reply), `seed ${at}: the stream`)) break
+    if (!t.same(actual(streamed), actual(reply), `seed ${at}: the stream`)) break
     const { text: body, bytes: size } = client.encodeReply(reply, REQUEST, seed)
     if (size !== Buffer.byteLength(body)) t.fail(`seed ${at}: has other bytes`)
     const whole = read((grammar) => {
       egress.decodeReply(objectOf(JSON.parse(body)), REQUEST, grammar)
     })
-    if (!t.same(said(whole), said(reply), `seed ${at}: the whole reply`)) break
+    if (!t.same(actual(whole), actual(reply), `seed ${at}: the whole reply`)) break
     if (!t.equal(whole.reason, streamed.reason, `seed ${at}: one reason`)) break
   }
   t.end()

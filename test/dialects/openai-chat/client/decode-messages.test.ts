@@ -290,9 +290,9 @@ void t.test('the legacy form is read as calls with ids that never change', (t) =
   })
   const missing = 'must be followed by a function message with its result'
   refused(t, [HI, made], 'messages[1].function_call', missing)
-  const stranger = [HI, made, { role: 'function', name: 'g', content: 'R' }]
+  const unknownValue = [HI, made, { role: 'function', name: 'g', content: 'R' }]
   const none = 'must name a function call without a result'
-  refused(t, stranger, 'messages[2].name', none)
+  refused(t, unknownValue, 'messages[2].name', none)
   t.end()
 })
 

@@ -232,10 +232,12 @@ void t.test('prompt_cache_retention stays only where the model knows it', (t) =>
 void t.test('prompt_cache_options and breakpoints stay only where the model knows them', (t) => {
   const text = { type: 'text', text: 'T' }
   const marked = { ...text, prompt_cache_breakpoint: { mode: 'explicit' } }
-  const said = (part: JsonObject): JsonObject => ({ messages: [{ role: 'user', content: [part] }] })
-  const body = { ...said(marked), prompt_cache_options: { mode: 'implicit' } }
+  const actual = (part: JsonObject): JsonObject => ({
+    messages: [{ role: 'user', content: [part] }],
+  })
+  const body = { ...actual(marked), prompt_cache_options: { mode: 'implicit' } }
   t.same(sent(body, { ...REASONS, promptCacheBreakpoints: true }), [body, []])
-  t.same(sent(body, REASONS), [said(text), []])
+  t.same(sent(body, REASONS), [actual(text), []])
   t.same(sent(body, FACTS), [body, []], 'not one of OpenAI’s own')
   t.end()
 })
@@ -285,11 +287,11 @@ void t.test('a conversation that began elsewhere loses its marks and long ids', 
 
 void t.test('thinking among the parts is taken out; a message stays a message', (t) => {
   const thinking = { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }
-  const said = (content: JsonObject[]): unknown =>
+  const output = (content: JsonObject[]): unknown =>
     sent({ messages: [{ role: 'assistant', content }] }, OWN)[0]
   const text = { type: 'text', text: 'A' }
-  t.same(said([thinking, text]), { messages: [{ role: 'assistant', content: [text] }] })
-  t.same(said([thinking]), { messages: [{ role: 'assistant', content: '' }] })
+  t.same(output([thinking, text]), { messages: [{ role: 'assistant', content: [text] }] })
+  t.same(output([thinking]), { messages: [{ role: 'assistant', content: '' }] })
   t.end()
 })
 

@@ -193,8 +193,8 @@ void t.test('a whole reply', (t) => {
     tier: 'flex',
     outputSize: { bytes: 0, calls: 0 },
   })
-  const untold = egress.tapReply?.({ model: 'm', choices })
-  t.same(untold?.outputSize, { bytes: 1, calls: 0 }, 'words are counted where tokens are not')
+  const unreported = egress.tapReply?.({ model: 'm', choices })
+  t.same(unreported?.outputSize, { bytes: 1, calls: 0 }, 'words are counted where tokens are not')
   t.match(egress.tapReply?.({ error: { message: 'x', code: 500 } }), {
     usage: {},
     reason: null,
@@ -205,7 +205,7 @@ void t.test('a whole reply', (t) => {
 })
 
 void t.test('what was said is counted, whatever it is spelled like', (t) => {
-  const said: [string, JsonObject, number][] = [
+  const actual: [string, JsonObject, number][] = [
     ['text', { content: 'four' }, 4],
     ['umlauts, in UTF-8', { content: 'Überlast' }, 9],
     ['a line break and quotes', { content: 'a\n"b"' }, 5],
@@ -215,7 +215,7 @@ void t.test('what was said is counted, whatever it is spelled like', (t) => {
     ['nothing', { role: 'assistant', content: '' }, 0],
     ['null', { content: null }, 0],
   ]
-  for (const [name, delta, expected] of said) {
+  for (const [name, delta, expected] of actual) {
     const tap = newTap()
     tap.frame('', bytes(chunk(delta)))
     t.equal(tap.outputSize.bytes, expected, name)

@@ -131,9 +131,11 @@ void t.test(
 
 void t.test('files: text is said as text, another provider’s image id is refused', (t) => {
   const source = { kind: 'base64', mediaType: 'text/plain', data: 'SMOp' } as const
-  const said = encode({ messages: [{ role: 'user', index: 0, parts: [{ type: 'file', source }] }] })
-  t.match(said.body, { messages: [{ content: [{ type: 'text', text: 'Hé' }] }] })
-  t.same(said.lost, ['messages.file approximated'])
+  const actual = encode({
+    messages: [{ role: 'user', index: 0, parts: [{ type: 'file', source }] }],
+  })
+  t.match(actual.body, { messages: [{ content: [{ type: 'text', text: 'Hé' }] }] })
+  t.same(actual.lost, ['messages.file approximated'])
   const image = { type: 'image', source: { kind: 'file-id', id: 'x' } } as const
   const error = refusal(() => encode({ messages: [{ role: 'user', index: 4, parts: [image] }] }))
   t.match(error, { kind: 'untranslatable', param: 'messages[4].content' })

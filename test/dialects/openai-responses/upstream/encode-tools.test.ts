@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import type { Tool, ToolChoice } from '../../../../src/chat/request.js'
-import { encode, frames, hearStream, request, said } from '../driver.js'
+import { encode, frames, decodeStream, request, userMessage } from '../driver.js'
 
 const LOOK: Tool = { name: 'look', description: 'Looks.', parameters: { type: 'object' } }
 const ORDER: Tool = { name: 'order', custom: {} }
@@ -98,14 +98,14 @@ void t.test('a name of more than 64 characters comes back as it was', (t) => {
   t.match(name, /^[A-Za-z0-9_-]{64}$/)
   t.match(body, { tools: [{ name }] })
   const item = { type: 'function_call', id: 'fc_1', call_id: 'c', name, arguments: '{}' }
-  const heard = hearStream(
+  const decoded = decodeStream(
     frames(
       { type: 'response.output_item.done', output_index: 0, item },
       { type: 'response.completed', response: { output: [item] } },
     ),
     request({ tools }),
   )
-  t.match(heard.reply, { blocks: [{ type: 'tool', id: 'c', name: long, json: '{}' }] })
+  t.match(decoded.reply, { blocks: [{ type: 'tool', id: 'c', name: long, json: '{}' }] })
   t.end()
 })
 
@@ -114,7 +114,7 @@ void t.test('call-ids-longer-than-openai-takes', (t) => {
   const call = { id, name: 'look', arguments: '{}' }
   const { body } = encode({
     messages: [
-      said('Look.'),
+      userMessage('Look.'),
       { role: 'assistant', index: 1, parts: [], toolCalls: [call, { ...call, id: `${id}x` }] },
       { role: 'tool', index: 2, callId: id, parts: [] },
       { role: 'tool', index: 3, callId: `${id}x`, parts: [] },
