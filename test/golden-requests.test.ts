@@ -31,7 +31,7 @@ const loaded = loadConfig('config/gateway.yaml', {})
 if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
 const { catalogue } = loaded
 
-/** One line per finding, so that a difference is read at a glance. */
+/** One line per finding, so that a difference is easy to review. */
 function sent(bytes: Buffer, model: string, dialect: DialectName): string[] {
   const reported = new Set<string>()
   const losses = {

@@ -145,7 +145,7 @@ for (const transcript of transcripts) {
         upstream(dialect).decodeReply(read(replyFile), request, grammar)
       })
       t.equal(whole.breach, null, 'the whole reply is in order')
-      // A stream of chat completions counts only where it was asked to.
+      // A stream of chat completions has usage only on request.
       const counted = dialect !== 'openai-chat' || bytes.includes('"prompt_tokens"')
       t.same(comparable(whole.reply, counted), comparable(reply, counted), 'whole = stream')
     } else {
@@ -177,7 +177,7 @@ for (const transcript of transcripts) {
 
   const family = FAMILIES[dialect]
   if (family === undefined) continue
-  void t.test(`${name}: what its upstream was asked`, (t) => {
+  void t.test(`${name}: the request to its upstream`, (t) => {
     golden(t, `${name}.request.json`, pretty(actual(askedFor(transcript), dialect, family)))
     t.end()
   })
@@ -253,8 +253,8 @@ for (const transcript of CALLED) {
     golden(t, `${name}.turn-2.request.json`, pretty(kept))
     const restored = actual(await escrow.restore(turn(bare), scope), dialect, family)
     const fromEscrow = actual(await escrow.restore(turn(message), scope), dialect, family)
-    t.same(fromEscrow, restored, 'the same whatever the client kept')
-    // A client has one text for all of an answer; ours knows where thoughts stood between its pieces.
+    t.same(fromEscrow, restored, 'the same for both clients')
+    // A client has one text for the whole reply; the escrow has the positions of thinking blocks in it.
     if (name === 'anthropic/thinking-tools')
       golden(t, `${name}.turn-2.restored.json`, pretty(restored))
     else t.same(restored, kept, 'and the same as kept by the client')

@@ -1,5 +1,5 @@
 /**
- * What must be true of every input, whatever it is: nothing but a GatewayError is thrown, a reply ends in
+ * Properties of every input: only a GatewayError is thrown, a reply ends in
  * exactly one way, what is written is readable by others, how bytes are cut changes nothing, and each
  * input is done within a bounded time.
  */
@@ -146,7 +146,7 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   }
   const first = encode()
   if (!isDeepStrictEqual(encode(), first)) return 'differs from one time to the next'
-  if (!('body' in first)) return first.message === '' ? 'refuses without a word' : null
+  if (!('body' in first)) return first.message === '' ? 'refuses without a message' : null
   if (first.lost.some((path) => path === '')) return 'loses something without a name'
   const written = JSON.stringify(first.body)
   // The gateway's own strict reader takes what it writes: no key twice, no number that is none.

@@ -1,6 +1,6 @@
 /**
  * Whole answers by seeded chance, each as its provider writes it in one body and in a stream.
- * Knows the formats by their pages, not by our codecs.
+ * Written from the vendors' pages, not from the codecs.
  */
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
@@ -70,7 +70,7 @@ function somethingActual(roll: Roll): Actual {
   }
 }
 
-/** The text in pieces, never between the halves of a pair. */
+/** The text in fragments, never split within a surrogate pair. */
 function fragments(text: string, roll: Roll): string[] {
   const points = Array.from(text)
   const out: string[] = []
@@ -203,7 +203,7 @@ function responses(
     total_tokens: input_tokens + output_tokens,
     input_tokens_details: { cached_tokens },
   }
-  const items: [item: JsonObject, pieces: string[]][] =
+  const items: [item: JsonObject, fragments: string[]][] =
     text === '' ? [] : [[messageItem(text), fragments(text, roll)]]
   for (const { id, name, args } of calls) {
     const json = JSON.stringify(args)

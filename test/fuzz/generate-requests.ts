@@ -1,6 +1,6 @@
 /**
  * Client requests by seeded chance: legal ones with every field of the format, and ones in which a few
- * values are not what they should be. Knows the format by its reference, not by our reader of it.
+ * values are not what they should be. Written from the format's reference, not from the decoder.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../src/chat/json.js'
 import type { Roll } from '../properties/damage-bytes.js'

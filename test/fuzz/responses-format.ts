@@ -1,5 +1,5 @@
 /**
- * What OpenAI's Responses says of an answer, whole and in events. Knows the format by its page, not by our codec.
+ * Replies in OpenAI's Responses format, whole and as events. Written from the vendor's page, not from the codec.
  */
 import type { JsonObject } from '../../src/chat/json.js'
 
@@ -29,9 +29,9 @@ export function response(output: readonly JsonObject[], more: JsonObject = {}): 
   }
 }
 
-/** The frames of a response whose items' words come in the pieces given, one list per item. */
+/** The frames of a response whose items have the given fragments of text, one list per item. */
 export function responseFrames(
-  items: readonly (readonly [item: JsonObject, pieces: readonly string[]])[],
+  items: readonly (readonly [item: JsonObject, fragments: readonly string[]])[],
   end: JsonObject = { type: 'response.completed' },
   more: JsonObject = {},
 ): JsonObject[] {

@@ -1,6 +1,6 @@
 /**
- * The fuzzer: inputs by number, one after the other, until the time or the number is up or one fails.
- * Knows neither a terminal nor a test.
+ * The fuzzer: runs numbered inputs in sequence until the time or the number is reached or one fails.
+ * Independent of terminal and test runner.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ const FOLDER = 'build/fuzz'
 /** Between two looks at the clock, and two turns of the event loop. */
 const BATCH = 200
 
-/** Tries inputs until it is told to stop or one fails; a failure is made small and written to a file. */
+/** Runs inputs until the caller stops it or one fails; a failing input is reduced and written to a file. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   const { inputs = Infinity, seconds = Infinity, seed, dialect, progress } = options
   const dialects = dialect === undefined ? UPSTREAM_DIALECTS : [dialect]

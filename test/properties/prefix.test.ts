@@ -116,7 +116,7 @@ function without(message: JsonObject, keys: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(message).filter(([key]) => !keys.includes(key)))
 }
 
-/** A message of the history: what was said for good, or an answer that each client sends in its own way. */
+/** A message of the history: a fixed message, or a reply that clients send back in different forms. */
 type Entry = { fixed: JsonObject } | { answer: JsonObject }
 
 function requestOf(
@@ -140,7 +140,7 @@ function newEscrow(): Escrow {
   return new Escrow({ ...options, shelf: new FakeSharedCache() })
 }
 
-/** What a person, or a tool, says next; now and then an instruction. */
+/** The next message of a user or tool, sometimes an instruction. */
 function question(roll: Roll, message: JsonObject | null): Entry[] {
   const calls = arrayOf(message?.tool_calls).map(objectOf)
   const entries: Entry[] = calls.map(({ id }) => {

@@ -1,5 +1,5 @@
 /**
- * Goal: what the client's encoder writes says everything that the events said, and a stream and a
+ * Goal: the output of the client's encoder contains everything of the events, and a stream and a
  * whole reply of one answer are one answer.
  * Method: seeded legal streams through grammar, encoder, framer, decoder and grammar again; the same
  * through the whole reply; every transcript's stream against its whole reply.
@@ -66,7 +66,7 @@ function sayable(reply: Reply): Reply {
   const tools = reply.blocks.some(({ type }) => type === 'tool')
   const raw = encodeFinishReason(reply.reason, tools, false)
   const reason = tools && raw === 'stop' ? 'tool-use' : finishReason(raw)
-  // How long a cache keeps what was written to it only the ledger asks.
+  // Only the ledger uses the lifetime of cache writes.
   const usage = { ...reply.usage }
   delete usage.cacheWrite1h
   return { ...reply, id: SEED.id, model: SEED.model, raw, reason, usage }
@@ -87,7 +87,7 @@ void t.test('2,000 answers through encoder, framer and decoder', (t) => {
     )
     // Our own stream, read as an upstream's: nothing is left to change in it.
     const text = bytes.toString('latin1')
-    if (run(passed, chunks).out !== text) t.fail(`seed ${seed}: does not pass as it is`)
+    if (run(passed, chunks).out !== text) t.fail(`seed ${seed}: is not forwarded unchanged`)
     const { out, outcome } = run(again, chunks)
     if (out !== text || outcome !== 'complete') t.fail(`seed ${seed}: is translated to another`)
   }

@@ -52,7 +52,7 @@ function foldStream(form: Form, fragments: readonly JsonObject[]): Folded {
 
 /**
  * Arguments as values, since a stream keeps the spaces between them. A member of a chat completion that
- * nobody here knows is a loss to report and no part of the answer; the plain reading of the two forms
+ * is unknown here is a loss to report and no part of the reply; the plain reading of the two forms
  * leaves it out.
  */
 function comparable(reply: Reply | null): unknown {

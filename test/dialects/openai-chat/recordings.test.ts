@@ -1,7 +1,7 @@
 /**
  * Goal: recorded traffic of six providers survives decoding and encoding.
  * Method: text, calls, reason and usage are taken from each recording by naive code of this test and
- * compared with what the codec makes of it, directly and after encoding and decoding once more.
+ * compared with what the codec makes of it, directly and after encoding and decoding again.
  */
 import t from 'tap'
 import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/chat/json.js'
@@ -54,7 +54,7 @@ const chats = recorded
     return it['api'] === 'chat.completions' && PROVIDERS.includes(name.split('/')[0] ?? '')
   })
 
-/** Joins what whole messages and deltas say; `pieces` are either. */
+/** Joins the content of whole messages or of deltas. */
 function naive(fragments: readonly JsonObject[], usage: unknown): Gist {
   const gist: Gist = {
     text: '',

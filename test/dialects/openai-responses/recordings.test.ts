@@ -1,7 +1,7 @@
 /**
  * Goal: real answers of the Responses API, whole and streamed, decode to what they say; and a stream and
  * the response that its last event repeats are one answer.
- * Method: every recording of every provider that speaks it is read a second time by a naive extraction
+ * Method: every recording of every provider of the format is read a second time by a naive extraction
  * that shares no code with the decoder.
  */
 import t from 'tap'
@@ -108,8 +108,8 @@ function labelOf({ provider, name }: Recording): string {
 }
 
 /**
- * The response as a stream's last event repeats it, with the items as they were when done: sealed content
- * is sealed anew each time it is told.
+ * The response of a stream's last event, with the items of their done events: encrypted content
+ * is encrypted anew in each event.
  */
 function lastOf(recording: Recording): JsonObject {
   const events = framesOf(recording.response_body)
@@ -124,7 +124,7 @@ function lastOf(recording: Recording): JsonObject {
   return { ...last, output }
 }
 
-void t.test('every whole response says what it says', skipWithoutFixtures(), (t) => {
+void t.test('every whole response decodes to its content', skipWithoutFixtures(), (t) => {
   const tally = { answers: 0, unfinished: 0, calls: 0, sealed: 0, cited: 0, opaque: 0 }
   for (const recording of wholes) {
     const label = labelOf(recording)
@@ -183,7 +183,7 @@ void t.test('every stream and the response it ends with are one', skipWithoutFix
   t.end()
 })
 
-void t.test('a recorded stream says nothing twice', skipWithoutFixtures(), (t) => {
+void t.test('a recorded stream decodes without duplicates', skipWithoutFixtures(), (t) => {
   for (const recording of streams) {
     const label = labelOf(recording)
     const events = framesOf(recording.response_body)

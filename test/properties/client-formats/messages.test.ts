@@ -1,6 +1,6 @@
 /**
  * Goal: what a client of the Messages format gets is complete, cut anywhere the same, and never a lie, over every
- * upstream dialect; and what its encoder writes says everything that the events said.
+ * upstream dialect; and its encoder's output contains everything of the events.
  * Method: prefixes, splits and seeded corruptions of every transcript; seeded legal streams through grammar and encoder,
  * and back through the decoder that reads Anthropic's own replies.
  */
@@ -73,7 +73,7 @@ void t.test('2,000 replies through the encoders, and back', (t) => {
     const bytes = Buffer.from(encoder.take())
     const text = bytes.toString('utf8')
     const answered = { status: 200, type: 'text/event-stream', text, whole: true }
-    // Blocks that are nobody's stand for those of Anthropic's own tools.
+    // Opaque blocks represent those of Anthropic's own tools.
     const faults = faultsOfReply(answered, true).filter((fault) => !/^a block of type/.test(fault))
     if (!t.same(faults, [], `seed ${at}: the order of the format`)) break
     const streamed = read((grammar) => {

@@ -231,7 +231,7 @@ void t.test('calls and results are paired and results come in the order of the c
   t.end()
 })
 
-void t.test('arguments stay as they were written', (t) => {
+void t.test('arguments keep their text', (t) => {
   for (const args of ['', ' ', '{}', '{"n":12345678901234567890}', '{broken', '[1]']) {
     const turn = { role: 'assistant', content: null, tool_calls: [call('a', 'f', args)] }
     const [, assistant] = read([HI, turn, result('a')])

@@ -1,5 +1,5 @@
 /**
- * Goal: clients are told each kind of error in the status and the `type` that they decide on.
+ * Goal: each kind of error has the status and the `type` that clients branch on.
  * Method: the whole table, written out, since a change of a row breaks apps.
  */
 import t from 'tap'
@@ -66,7 +66,7 @@ void t.test('the table has every kind', (t) => {
 })
 
 for (const kind of kinds) {
-  void t.test(`${kind} is told by status, type, code and kind`, (t) => {
+  void t.test(`${kind} has its status, type, code and kind`, (t) => {
     const [status, type] = REPORTED.get(kind) ?? []
     const answer = encodeError({ kind, message: 'Why.', param: 'a[0]' })
     t.equal(answer.status, status)

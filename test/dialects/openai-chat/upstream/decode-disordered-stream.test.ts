@@ -1,5 +1,5 @@
 /**
- * Goal: whatever order an upstream sends things in, one answer comes out, or one error.
+ * Goal: a stream in any order decodes to one reply or one error.
  * Method: streams by hand, each with one kind of disorder that some provider has shown.
  */
 import t from 'tap'
@@ -158,7 +158,7 @@ void t.test('an error ends the stream with its kind, alone or beside choices', (
   t.end()
 })
 
-void t.test('calls whose fragments are mixed come out one after the other', (t) => {
+void t.test('calls with interleaved fragments are emitted in sequence', (t) => {
   const outcome = decodeFrames([
     ROLE,
     call(textPart(0, '', 'f', 'a'), textPart(1, '', 'g', 'b')),
@@ -217,7 +217,7 @@ void t.test('an index of -1 or none, with ids', (t) => {
   t.end()
 })
 
-void t.test('every call at index 0, told apart by ids or by being complete', (t) => {
+void t.test('every call at index 0, distinguished by ids or by being complete', (t) => {
   const ids = [
     call(textPart(0, '{"x":1}', 'f', 'a')),
     call(textPart(0, '{"x":2}', 'f', 'b')),
@@ -358,7 +358,7 @@ void t.test('long tool names are given back as the client wrote them', (t) => {
   t.end()
 })
 
-void t.test('members that nobody knows are named, beside a text as well as alone', (t) => {
+void t.test('unknown members are named, beside a text and alone', (t) => {
   const frames = [
     chunk({ role: 'assistant', content: '' }),
     chunk({ content: 'Hi', hologram: { at: 1 }, empty: null, blank: '', none: [] }),

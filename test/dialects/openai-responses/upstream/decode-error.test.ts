@@ -1,5 +1,5 @@
 /**
- * Goal: what an upstream says of a failure keeps its meaning: whose fault it is, and whether to try again.
+ * Goal: an upstream's error keeps its meaning: its cause, and whether to retry.
  * Method: the codes that the format has for failed responses, and the bodies of refused requests.
  */
 import t from 'tap'

@@ -1,5 +1,5 @@
 /**
- * Goal: whatever an upstream does with the events of the format, an answer comes out whole or as an error.
+ * Goal: any sequence of the format's events decodes to a whole reply or to an error.
  * Method: small streams, each with one thing that real upstreams and copies of the format do.
  */
 import t from 'tap'
@@ -50,7 +50,7 @@ function calls(received: Decoded): string[] | undefined {
   return received.reply?.blocks.map((it) => (it.type === 'tool' ? `${it.id}=${it.json}` : '?'))
 }
 
-void t.test('an item that the last event has at another place is not said twice', (t) => {
+void t.test('an item that the last event has at another index is emitted once', (t) => {
   const item = (content: JsonObject[]): JsonObject => ({ type: 'message', id: 'msg_1', content })
   const whole = item([{ type: 'output_text', text: 'One two' }])
   const last: JsonObject = {
@@ -78,18 +78,18 @@ void t.test('empty-argument-deltas-end-nothing', (t) => {
   t.end()
 })
 
-void t.test('words and arguments that only their last event has are said once', (t) => {
+void t.test('text and arguments that only the last event has are emitted once', (t) => {
   const whole = { type: 'response.function_call_arguments.done', output_index: 0, arguments: '{}' }
   t.same(calls(decode(added(0, call('a')), whole, whole, done(0, call('a', '{}')), DONE)), ['a={}'])
   t.same(calls(decode(done(0, call('a', '{}')), DONE)), ['a={}'], 'no start')
   const last = { type: 'response.completed', response: { output: [call('a', '{}')] } }
-  t.same(calls(decode(last)), ['a={}'], 'nothing but the end')
+  t.same(calls(decode(last)), ['a={}'], 'only the last event')
   const cut = decode(added(0, call('a')), args(0, '{"x"'), done(0, call('a', '{"x":1}')), DONE)
   t.same(calls(cut), ['a={"x":1}'], 'the rest')
   t.end()
 })
 
-void t.test('items that grow at the same time are told one after the other', (t) => {
+void t.test('items that grow at the same time are emitted in sequence', (t) => {
   const recorder = decode(
     added(0, call('a')),
     added(1, call('b')),
@@ -182,7 +182,7 @@ void t.test('reasoning is one block, with the seal of its last event', (t) => {
   t.end()
 })
 
-void t.test('sources are told once, whichever event has them', (t) => {
+void t.test('a source is emitted once, from any of its events', (t) => {
   const note = {
     type: 'url_citation',
     url: 'https://a.example/',
@@ -320,7 +320,7 @@ void t.test('items of the provider’s own tools are kept whole', (t) => {
   t.end()
 })
 
-void t.test('the name of the event stands in for a type that is missing', (t) => {
+void t.test('the name of the event replaces a missing type', (t) => {
   const rest = { output_index: 0, content_index: 0, delta: 'Hi' }
   const recorder = decodeStream([
     { name: 'response.output_text.delta', data: JSON.stringify(rest) },

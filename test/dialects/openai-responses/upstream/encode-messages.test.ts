@@ -21,7 +21,7 @@ const BARE: ThinkingPart = { type: 'thinking', text: 'Tides first.', origin: 'op
 const THOUGHT: ThinkingPart = { ...BARE, signature: 'rs_1:gAAAsealed==' }
 const LOOK = { id: 'call_1', name: 'look', arguments: '{"a":1}' }
 
-void t.test('instructions keep their place, and take the role that the model knows', (t) => {
+void t.test('instructions keep their position, and get the role that the model accepts', (t) => {
   const system: Message = { role: 'system', index: 0, parts: [{ type: 'text', text: 'Be brief.' }] }
   t.match(input(system, userMessage('Hi')), [{ role: 'developer' }, { role: 'user' }])
   t.match(input(userMessage('Hi'), system), [{ role: 'user' }, { role: 'developer' }])
@@ -174,7 +174,7 @@ void t.test('a longer conversation begins with the same items', (t) => {
   t.end()
 })
 
-void t.test('what a tool of OpenAI’s own did goes back as it came, and only that', (t) => {
+void t.test('items of hosted tools are sent back unchanged, and no other opaque blocks', (t) => {
   const search = { type: 'web_search_call', id: 'ws_1', status: 'completed' }
   const own = { type: 'opaque', provider: 'openai-responses', block: search } as const
   const text = { type: 'text', text: 'Found.' } as const

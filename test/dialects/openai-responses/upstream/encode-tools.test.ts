@@ -1,5 +1,5 @@
 /**
- * Goal: tools and the choice among them are said flat, as the format has them, and nothing is strict
+ * Goal: tools and the tool choice have the flat form of the format, and no tool is strict
  * that was not.
  * Method: each form of tool and of choice; names and ids that are too long, both ways.
  */
@@ -90,7 +90,7 @@ void t.test('allowed-tools-and-parallel-calls-lost', (t) => {
   t.end()
 })
 
-void t.test('a name of more than 64 characters comes back as it was', (t) => {
+void t.test('a name of more than 64 characters is restored in the reply', (t) => {
   const long = `${'x'.repeat(70)}.y`
   const tools = [{ name: long }]
   const { body } = encode({ tools, toolChoice: { mode: 'named', name: long } })
