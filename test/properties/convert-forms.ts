@@ -9,7 +9,11 @@ import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../sr
 export type Form = 'openai' | 'anthropic' | 'gemini'
 
 /** A whole body as the data of a stream's frames, in order. */
-export function streamDataOf(form: Form, body: JsonObject, roll: (n: number) => number): JsonObject[] {
+export function streamDataOf(
+  form: Form,
+  body: JsonObject,
+  roll: (n: number) => number,
+): JsonObject[] {
   if (form === 'openai') return chunksOf(body, roll)
   return form === 'anthropic' ? eventsOf(body, roll) : responsesOf(body, roll)
 }
@@ -37,7 +41,8 @@ function chunksOf(body: JsonObject, roll: (n: number) => number): JsonObject[] {
   const message = objectOf(choice['message'])
   const deltas: JsonObject[] = [{ role: 'assistant', content: '' }]
   const words = (name: string): void => {
-    for (const fragment of cut(stringOf(message[name]) ?? '', roll)) deltas.push({ [name]: fragment })
+    for (const fragment of cut(stringOf(message[name]) ?? '', roll))
+      deltas.push({ [name]: fragment })
   }
   words(message['reasoning_content'] === undefined ? 'reasoning' : 'reasoning_content')
   if (Array.isArray(message['content'])) {
