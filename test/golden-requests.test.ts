@@ -31,11 +31,11 @@ const loaded = loadConfig('config/gateway.yaml', {})
 if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
 const { catalogue } = loaded
 
-/** One line per finding, so that a difference is read at a glance. */
+/** One line per finding, so that a difference is easy to review. */
 function sent(bytes: Buffer, model: string, dialect: DialectName): string[] {
-  const told = new Set<string>()
+  const reported = new Set<string>()
   const losses = {
-    drop: (path: string, why: string): void => void told.add(`  lost ${path}: ${why}`),
+    drop: (path: string, why: string): void => void reported.add(`  lost ${path}: ${why}`),
   }
   const facts = factsFor(catalogue, model)
   const { value, members } = parseObject(bytes)
@@ -45,11 +45,11 @@ function sent(bytes: Buffer, model: string, dialect: DialectName): string[] {
     if (dialect !== 'openai-chat') {
       const body = egress.encodeRequest({ ...request, model }, facts, losses)
       const headers = Object.entries(egress.headers(body)).map(([name, is]) => `  ${name}: ${is}`)
-      return [...told, ...headers, indented(stringifyExact(body))]
+      return [...reported, ...headers, indented(stringifyExact(body))]
     }
     const edits = egress.edits(value, model, facts, losses)
     const made = parseObject(splice(bytes, members, edits)).value
-    return [...told, ...edits.map(({ key }) => `  ${key} = ${shown(made, key)}`)]
+    return [...reported, ...edits.map(({ key }) => `  ${key} = ${shown(made, key)}`)]
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return [`  refused: ${error.kind}: ${error.message}`]

@@ -54,12 +54,12 @@ const FAMILIES: Readonly<Partial<Record<DialectName, ModelFacts['family']>>> = {
 }
 
 /** As much of a test as a golden file needs. */
-interface Judge {
+interface GoldenTest {
   fail(message: string): unknown
   equal(found: string, wanted: string, name: string): unknown
 }
 
-function golden(t: Judge, file: string, text: string): void {
+function golden(t: GoldenTest, file: string, text: string): void {
   const path = join(FOLDER, file)
   if (process.env['UPDATE'] === '1') writeFileSync(path, text)
   if (!existsSync(path)) {
@@ -84,13 +84,13 @@ function askedFor({ dialect, name }: Transcript): ChatRequest {
   return client.decodeRequest(streamed, { operation: 'chat' })
 }
 
-interface Heard {
+interface Decoded {
   readonly events: ChatEvent[]
   readonly reply: Reply | null
   readonly breach: string | null
 }
 
-function listen(say: (grammar: Grammar) => void): Heard {
+function listen(say: (grammar: Grammar) => void): Decoded {
   const events: ChatEvent[] = []
   const fold = new Fold()
   const grammar = new Grammar({
@@ -103,7 +103,7 @@ function listen(say: (grammar: Grammar) => void): Heard {
   return { events, reply: fold.reply(), breach: grammar.breach }
 }
 
-function hearStream({ dialect, bytes }: Transcript, request: ChatRequest): Heard {
+function decodeStream({ dialect, bytes }: Transcript, request: ChatRequest): Decoded {
   return listen((grammar) => {
     const decoder = upstream(dialect).newDecoder(request, grammar, true)
     const framer = new SseFramer(decoder)
@@ -131,7 +131,7 @@ for (const transcript of transcripts) {
 
   void t.test(`${name}: what it means`, (t) => {
     const request = askedFor(transcript)
-    const { events, reply, breach } = hearStream(transcript, request)
+    const { events, reply, breach } = decodeStream(transcript, request)
     t.equal(breach, null, 'in order')
     t.equal(
       /[^\r]\n/.test(bytes.toString('latin1')),
@@ -145,7 +145,7 @@ for (const transcript of transcripts) {
         upstream(dialect).decodeReply(read(replyFile), request, grammar)
       })
       t.equal(whole.breach, null, 'the whole reply is in order')
-      // A stream of chat completions counts only where it was asked to.
+      // A stream of chat completions has usage only on request.
       const counted = dialect !== 'openai-chat' || bytes.includes('"prompt_tokens"')
       t.same(comparable(whole.reply, counted), comparable(reply, counted), 'whole = stream')
     } else {
@@ -177,14 +177,14 @@ for (const transcript of transcripts) {
 
   const family = FAMILIES[dialect]
   if (family === undefined) continue
-  void t.test(`${name}: what its upstream was asked`, (t) => {
-    golden(t, `${name}.request.json`, pretty(said(askedFor(transcript), dialect, family)))
+  void t.test(`${name}: the request to its upstream`, (t) => {
+    golden(t, `${name}.request.json`, pretty(actual(askedFor(transcript), dialect, family)))
     t.end()
   })
 }
 
 /** The body for an upstream and what is lost on the way, or why there is none. */
-function said(request: ChatRequest, dialect: DialectName, family: ModelFacts['family']): object {
+function actual(request: ChatRequest, dialect: DialectName, family: ModelFacts['family']): object {
   const lost: string[] = []
   try {
     const known = factsFor(NO_MODELS, request.model)
@@ -235,11 +235,11 @@ for (const transcript of CALLED) {
     const folded = fold.reply()
     if (folded !== null) await escrow.keep(QUESTION, folded, scope)
 
-    const told = translateReply(reply, upstream(dialect), client, asked, {
+    const reported = translateReply(reply, upstream(dialect), client, asked, {
       ...SEED,
       origin: dialect,
     })
-    const { choices } = objectOf(JSON.parse(told.body))
+    const { choices } = objectOf(JSON.parse(reported.body))
     const message = objectOf(objectOf(arrayOf(choices)[0])['message'])
     const { content, tool_calls } = message
     const calls = arrayOf(tool_calls).map((call) => {
@@ -249,12 +249,12 @@ for (const transcript of CALLED) {
     })
     const bare = { role: 'assistant', content: content ?? null, tool_calls: calls }
     const family = dialect === 'gemini' ? 'google' : dialect === 'anthropic' ? dialect : 'openai'
-    const kept = said(turn(message), dialect, family)
+    const kept = actual(turn(message), dialect, family)
     golden(t, `${name}.turn-2.request.json`, pretty(kept))
-    const restored = said(await escrow.restore(turn(bare), scope), dialect, family)
-    const fromEscrow = said(await escrow.restore(turn(message), scope), dialect, family)
-    t.same(fromEscrow, restored, 'the same whatever the client kept')
-    // A client has one text for all of an answer; ours knows where thoughts stood between its pieces.
+    const restored = actual(await escrow.restore(turn(bare), scope), dialect, family)
+    const fromEscrow = actual(await escrow.restore(turn(message), scope), dialect, family)
+    t.same(fromEscrow, restored, 'the same for both clients')
+    // A client has one text for the whole reply; the escrow has the positions of thinking blocks in it.
     if (name === 'anthropic/thinking-tools')
       golden(t, `${name}.turn-2.restored.json`, pretty(restored))
     else t.same(restored, kept, 'and the same as kept by the client')
@@ -287,7 +287,7 @@ for (const name of REQUESTS) {
       ['anthropic', 'anthropic'],
       ['gemini', 'google'],
     ] as const) {
-      const made = said(request, dialect, family)
+      const made = actual(request, dialect, family)
       golden(t, `openai-chat/${name}.to-${dialect}.request.json`, pretty(made))
     }
     t.end()
@@ -296,7 +296,7 @@ for (const name of REQUESTS) {
 
 void t.test('a file that is missing or old fails the test', (t) => {
   const failures: string[] = []
-  const judge = {
+  const check = {
     fail: (message: string) => void failures.push(message),
     equal: (a: string, b: string, name: string) => {
       if (a !== b) failures.push(name)
@@ -304,8 +304,8 @@ void t.test('a file that is missing or old fails the test', (t) => {
   }
   const keep = process.env['UPDATE']
   delete process.env['UPDATE']
-  golden(judge, 'anthropic/no-such-case.events.ndjson', '')
-  golden(judge, 'anthropic/README.md', 'old')
+  golden(check, 'anthropic/no-such-case.events.ndjson', '')
+  golden(check, 'anthropic/README.md', 'old')
   if (keep !== undefined) process.env['UPDATE'] = keep
   t.equal(failures.length, 2)
   t.match(failures[0], 'UPDATE=1')

@@ -42,7 +42,7 @@ export type ChatEvent =
   | { type: 'tool-delta'; index: number; json: string }
   | { type: 'tool-end'; index: number; signature?: string }
   | { type: 'citation'; index: number; citation: Citation }
-  /** The tokens of the next or the preceding text, if the request asks for them. */
+  /** The tokens of the next or the preceding text, if the request needs them. */
   | { type: 'logprobs'; index: number; tokens: readonly TokenLogprob[] }
   /** A whole image: a `data:` URL or a web address. */
   | { type: 'image'; index: number; url: string }

@@ -1,8 +1,7 @@
 /**
- * Keeps the reasoning state of answers for clients that do not send it back, and puts it into the
- * history when they ask again: signed thinking, thought signatures, sealed reasoning.
- * Knows no dialect but by its name, no engine and no socket. Whatever fails here, the request goes on
- * without the state; nothing of it is ever logged.
+ * Stores the reasoning state of replies (signed thinking, thought signatures, encrypted reasoning) and inserts it into later
+ * requests of clients that do not send it back. If the store fails, the request continues without the state. The state is
+ * never logged.
  */
 import type { Reply, ReplyBlock } from '../chat/reply/fold.js'
 import type { ChatRequest, Message } from '../chat/request.js'
@@ -14,38 +13,40 @@ import { hasState, readState, restored, writeState } from './state.js'
 import { turnOf, turnOfReply, TurnNames } from './turn.js'
 import { withinTime } from './within-time.js'
 
-/** Whose state it is: it never serves another account, another format or another model. */
+/** The owner of a state. It is never used for another account, format or model. */
 export interface Scope {
   readonly accountId: string
   /** The dialect of the upstream. */
   readonly family: string
-  /** As the upstream is asked for it. */
+  /** The upstream's name of the model. */
   readonly model: string
 }
 
-/** What became of a look-up or of a state to be kept. */
+/** The result of a look-up or of storing a state. */
 export type EscrowResult = 'hit' | 'miss' | 'stored' | 'too_large' | 'failed'
 
-/** What an escrow is made of. */
+/** The dependencies of an escrow. */
 export interface EscrowOptions {
   readonly shelf: SharedCache
-  /** The settings in force. */
+  /** The current settings. */
   readonly settings: () => EscrowConfig
   readonly secret: string
-  /** Wall clock, in ms: several processes compare times. */
+  /** Wall clock in ms, because several processes compare times. */
   readonly now: () => number
   readonly onResult: (result: EscrowResult) => void
 }
 
 const SWEEP_MS = 60_000
-/** Of a state in memory, besides its text. */
+/** Memory of a cached state in addition to its text. */
 const ENTRY_BYTES = 300
-/** One answer may have so much of the store's room. */
+/** One reply may use this fraction of the store: 1/64. */
 const SHARE = 64
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
-interface Wanted {
+/** An assistant turn of a request, and the name of its state. */
+interface NamedTurn {
+  /** The index of the message. */
   readonly at: number
   readonly message: AssistantMessage
   readonly name: string
@@ -64,29 +65,29 @@ export class Escrow {
     this.timer = setInterval(() => this.sweep(), SWEEP_MS).unref()
   }
 
-  /** False while the settings say that nothing is to be kept. */
+  /** Whether the configuration enables the escrow. */
   get enabled(): boolean {
     return this.options.settings().enabled
   }
 
   /**
-   * The request with the state that its turns had; the request itself where nothing was found. At once
-   * where all turns are in memory or the engine answers so.
+   * The request with the stored state of its turns; the same object if none was found. Synchronous if all turns are in
+   * memory or the store is synchronous.
    */
   restore(request: ChatRequest, scope: Scope): ChatRequest | Promise<ChatRequest> {
-    if (!request.messages.some(isAnswer)) return request
-    const wanted = this.wanted(request.messages, scope)
+    if (!request.messages.some(({ role }) => role === 'assistant')) return request
+    const turns = this.namedTurns(request.messages, scope)
     const nowMs = this.options.now()
-    const found = wanted.map(({ name }) => this.remembered(name, nowMs))
-    const missing = wanted.filter((_, at) => found[at] === null).map(({ name }) => name)
+    const found = turns.map(({ name }) => this.cached(name, nowMs))
+    const missing = turns.filter((_, at) => found[at] === null).map(({ name }) => name)
     const fill = (items: (CachedValue | null)[]): ChatRequest => {
       let next = 0
       const all = found.map((blocks, at) => {
         if (blocks !== null) return blocks
-        const name = wanted[at]?.name ?? ''
+        const name = turns[at]?.name ?? ''
         return this.opened(name, items[next++] ?? null, nowMs)
       })
-      return this.filled(request, wanted, all, scope)
+      return this.filled(request, turns, all, scope)
     }
     if (missing.length === 0) return fill([])
     try {
@@ -98,8 +99,8 @@ export class Escrow {
   }
 
   /**
-   * Keeps a reply's state, so that the next turn finds it in any process once this resolves. Null where
-   * there is nothing to keep, which is the case for most replies. Never rejects.
+   * Stores a reply's state. Once this resolves, the next turn finds it in any process. Null if the reply has no state, as
+   * most replies, or if it is too large. Never rejects.
    */
   keep(request: ChatRequest, reply: Reply, scope: Scope): Promise<void> | null {
     if (!hasState(reply.blocks)) return null
@@ -125,18 +126,18 @@ export class Escrow {
     clearInterval(this.timer)
   }
 
-  /** The assistant's turns with the names of what they may have left here. */
-  private wanted(messages: readonly Message[], scope: Scope): Wanted[] {
+  /** The assistant turns with the names under which their state would be stored. */
+  private namedTurns(messages: readonly Message[], scope: Scope): NamedTurn[] {
     const turns = new TurnNames()
-    const wanted: Wanted[] = []
+    const named: NamedTurn[] = []
     for (const [at, message] of messages.entries()) {
       if (message.role !== 'assistant') turns.addMessage(message)
       else {
         const name = this.nameOf(scope, turns.addReply(turnOf(message)))
-        wanted.push({ at, message, name })
+        named.push({ at, message, name })
       }
     }
-    return wanted
+    return named
   }
 
   private nameOf({ accountId, family, model }: Scope, turn: string): string {
@@ -145,12 +146,12 @@ export class Escrow {
 
   private filled(
     request: ChatRequest,
-    wanted: readonly Wanted[],
+    turns: readonly NamedTurn[],
     found: readonly (readonly ReplyBlock[] | null)[],
     scope: Scope,
   ): ChatRequest {
     let messages: Message[] | null = null
-    for (const [index, { at, message }] of wanted.entries()) {
+    for (const [index, { at, message }] of turns.entries()) {
       const blocks = found[index] ?? null
       this.options.onResult(blocks === null ? 'miss' : 'hit')
       if (blocks === null) continue
@@ -160,14 +161,14 @@ export class Escrow {
     return messages === null ? request : { ...request, messages }
   }
 
-  private remembered(name: string, nowMs: number): readonly ReplyBlock[] | null {
+  private cached(name: string, nowMs: number): readonly ReplyBlock[] | null {
     const held = this.memory.get(name, nowMs)
     if (held === null) return null
     this.prolong(name, held, nowMs)
     return held.blocks
   }
 
-  /** What the store had, now in memory too. */
+  /** Decrypts a stored state and adds it to the memory cache. */
   private opened(
     name: string,
     item: CachedValue | null,
@@ -182,7 +183,7 @@ export class Escrow {
     return blocks
   }
 
-  /** A conversation that goes on keeps its state, and what nobody asks for leaves first. */
+  /** Stores a state again when half of its lifetime is over, so that active conversations keep theirs. */
   private prolong(name: string, { blocks, expiresAtMs }: CachedState, nowMs: number): void {
     const halfMs = this.options.settings().ttlSeconds * 500
     if (expiresAtMs - nowMs < halfMs) void this.put(name, blocks, writeState(blocks))
@@ -209,23 +210,19 @@ export class Escrow {
     this.options.shelf.sweep(room, this.options.now()).catch(() => this.failed())
   }
 
-  /** The store counts its own failures; here they only mean that nothing is found. */
+  /** Reports a failure of the store. No state is found then. */
   private failed(): [] {
     this.options.onResult('failed')
     return []
   }
 }
 
-/** What a state takes in memory: two bytes a character at most, and its name, objects and place in a map. */
+/** Memory of a cached state: at most two bytes per character, and the name, the objects and the map entry. */
 function memoryBytesOf(text: string): number {
   return 2 * text.length + ENTRY_BYTES
 }
 
-function isAnswer({ role }: Message): boolean {
-  return role === 'assistant'
-}
-
-/** Where the text cites from is for people, not for the model. */
+/** The block without citations and token probabilities, which upstreams do not need. */
 function uncited(block: Extract<ReplyBlock, { type: 'text' }>): ReplyBlock {
   const { logprobs, ...bare } = block
   return block.citations.length === 0 && logprobs === undefined ? block : { ...bare, citations: [] }

@@ -1,11 +1,10 @@
 /**
- * Seals what the store keeps: no name in it says whose it is, and nothing in it can be read, changed or
- * passed off under another name without the secret.
- * Knows nothing of what is sealed.
+ * Encrypts and authenticates stored reasoning state (AES-256-GCM) and derives its name (HMAC-SHA-256). Without the secret,
+ * a state cannot be attributed, read, changed or moved to another name.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
-/** What a sealed text begins with; another first byte is another version's. */
+/** The first byte of a sealed text. */
 const VERSION = 1
 const CIPHER = 'aes-256-gcm'
 const IV_BYTES = 12
@@ -13,7 +12,7 @@ const TAG_BYTES = 16
 const HEAD_BYTES = 1 + IV_BYTES + TAG_BYTES
 const KEY_BYTES = 32
 
-/** Two keys of one secret: whoever has the secret reads what others with it have sealed. */
+/** Two keys derived from one secret. All processes with the same secret can open each other's texts. */
 export class Seal {
   private readonly nameKey: Buffer
   private readonly textKey: Buffer
@@ -23,12 +22,12 @@ export class Seal {
     this.textKey = derived(secret, 'sluice escrow texts')
   }
 
-  /** The name under which something is kept; the parts cannot be told from it. */
+  /** The name for some parts, from which they cannot be derived. */
   name(parts: readonly string[]): string {
     return createHmac('sha256', this.nameKey).update(JSON.stringify(parts)).digest('base64url')
   }
 
-  /** The text, readable only under this name. */
+  /** Encrypts the text. It can be opened only with the same name. */
   seal(name: string, text: string): Buffer {
     const iv = randomBytes(IV_BYTES)
     const cipher = createCipheriv(CIPHER, this.textKey, iv).setAAD(Buffer.from(name))
@@ -36,7 +35,7 @@ export class Seal {
     return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), body])
   }
 
-  /** Null for what was sealed under another name or secret, was changed, or is nothing of ours. */
+  /** Decrypts a text; null if it was sealed with another name or secret, was changed, or is not a sealed text. */
   open(name: string, sealed: Uint8Array): string | null {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
     if (bytes.length < HEAD_BYTES || bytes[0] !== VERSION) return null
@@ -53,7 +52,7 @@ export class Seal {
   }
 }
 
-/** A secret for gateways that were given none. */
+/** A random secret, for gateways without a configured one. */
 export function newSealSecret(): string {
   return randomBytes(KEY_BYTES).toString('base64url')
 }

@@ -1,23 +1,20 @@
-/**
- * What a process has lately kept or found, in memory, least recently used out first.
- * Knows no store and no seal.
- */
+/** A memory cache of reasoning states with least-recently-used eviction. */
 import type { ReplyBlock } from '../chat/reply/fold.js'
 
-/** One answer's state. */
+/** The state of one reply. */
 export interface CachedState {
   readonly blocks: readonly ReplyBlock[]
   readonly bytes: number
-  /** When the store lets go of it. */
+  /** When the stored state expires. */
   readonly expiresAtMs: number
 }
 
-/** At most so many bytes of states, by name. */
+/** States by name, limited by their total size in bytes. */
 export class StateCache {
   private readonly held = new Map<string, CachedState>()
   private bytes = 0
 
-  /** The state, now the most recently used; null where there is none, or its time is over. */
+  /** The state, which becomes the most recently used one; null if there is none or it has expired. */
   get(name: string, nowMs: number): CachedState | null {
     const found = this.held.get(name)
     if (found === undefined) return null
@@ -30,7 +27,7 @@ export class StateCache {
     return found
   }
 
-  /** Keeps the state, if there can be room for it at all. */
+  /** Adds the state, unless it alone exceeds the limit, and evicts the least recently used ones. */
   set(name: string, state: CachedState, roomBytes: number): void {
     this.remove(name)
     if (state.bytes <= roomBytes) {

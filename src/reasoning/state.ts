@@ -1,7 +1,4 @@
-/**
- * The reasoning state of one answer, and how it comes back into the history.
- * Pure; knows no store. Signatures are opaque here as everywhere.
- */
+/** Serialises the reasoning state of a reply, and inserts it into the assistant message of a later request. Pure. */
 import type { ReplyBlock } from '../chat/reply/fold.js'
 import type { AssistantPart, Message, ToolCall } from '../chat/request.js'
 import { isObject, type JsonValue } from '../chat/json.js'
@@ -9,30 +6,30 @@ import { textOf } from './turn.js'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
-/** Whether a reply has anything that its provider wants back and a chat client has no place for. */
+/** Whether a reply has state that its provider requires back and that chat clients may not send. */
 export function hasState(blocks: readonly ReplyBlock[]): boolean {
   return blocks.some(
     (block) => block.type === 'opaque' || 'signature' in block || 'redacted' in block,
   )
 }
 
-/** The blocks as text, to be sealed. */
+/** The blocks as text. */
 export function writeState(blocks: readonly ReplyBlock[]): string {
   return JSON.stringify({ v: 1, blocks })
 }
 
-/** The blocks of a text of ours; null where another version wrote it. */
+/** The blocks of a text of `writeState`; null for another version. */
 export function readState(text: string): ReplyBlock[] | null {
   const value = JSON.parse(text) as JsonValue
   if (!isObject(value) || value['v'] !== 1 || !Array.isArray(value['blocks'])) return null
-  // Sealed by us and opened unchanged: what was written is what is read.
+  // The seal guarantees that `writeState` wrote the text.
   return value['blocks'] as unknown as ReplyBlock[]
 }
 
 /**
- * The message as the model said it, `family` naming whose state this is. What the client itself sent of
- * that family wins where it differs; where it is the same, and where there is none, each block stands
- * again where it stood, so that a turn is rendered the same whatever the client kept of it.
+ * The message with the stored state of the dialect `family`. If the client sent other state of that dialect, its message is
+ * returned unchanged. Otherwise the blocks get their original order, so that a turn is encoded the same regardless of the
+ * state that the client sent.
  */
 export function restored(
   message: AssistantMessage,
@@ -58,29 +55,29 @@ function signed(call: ToolCall, signature: string | undefined): ToolCall {
   return signature === undefined ? call : { ...call, signature }
 }
 
-/** The seals of a family that the client brought back. */
+/** The signatures of a dialect that the client sent. */
 function ownState(message: AssistantMessage, family: string): Set<string> {
   const own = new Set<string>()
-  const add = (seal: string | undefined): void => {
-    if (seal !== undefined) own.add(seal)
+  const add = (signature: string | undefined): void => {
+    if (signature !== undefined) own.add(signature)
   }
   for (const part of message.parts) {
     if (part.type === 'thinking' && part.origin === family) add(part.redacted ?? part.signature)
-    // Only one family signs what is not a thought.
+    // Only Gemini signs texts and calls.
     else if (part.type === 'text' && family === 'gemini') add(part.signature)
   }
   if (family === 'gemini') for (const call of message.toolCalls) add(call.signature)
   return own
 }
 
-/** True where the client kept nothing but what is here. */
+/** Whether all signatures of the client are in the stored state. */
 function sameState(own: ReadonlySet<string>, blocks: readonly ReplyBlock[]): boolean {
   const kept = new Set<string | undefined>()
   for (const block of blocks) {
     if ('redacted' in block) kept.add(block.redacted)
     if ('signature' in block) kept.add(block.signature)
   }
-  return [...own].every((seal) => kept.has(seal))
+  return [...own].every((signature) => kept.has(signature))
 }
 
 function partsOf(
@@ -88,11 +85,11 @@ function partsOf(
   blocks: readonly ReplyBlock[],
   family: string,
 ): AssistantPart[] {
-  const words = message.parts.filter((part) => part.type !== 'thinking')
-  const said = words.map((part) => (part.type === 'text' ? part.text : '')).join('')
-  const unchanged = said.trim() === textOf(blocks).trim()
+  const others = message.parts.filter((part) => part.type !== 'thinking')
+  const text = others.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  const unchanged = text.trim() === textOf(blocks).trim()
   const parts = blocks.flatMap((block) => partOf(block, family, unchanged))
-  if (!unchanged) return [...parts, ...words]
+  if (!unchanged) return [...parts, ...others]
   const cache = message.parts.findLast((part) => part.type === 'text' && part.cache !== undefined)
   const last = parts.findLast((part) => part.type === 'text')
   if (cache?.type === 'text' && cache.cache !== undefined && last?.type === 'text') {

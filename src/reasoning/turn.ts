@@ -1,10 +1,9 @@
 /**
- * What an assistant turn is known by, so that it is found again when a client sends it back.
- * Pure; knows no store and no account.
+ * Names assistant turns, so that the state of a turn is found when a client sends the turn back. Pure.
  *
- * A turn with calls has the id of its first one: providers never give one twice. Any other is known by
- * its words and by all that was said since the turn before it, which it names: the same "Done." of two
- * conversations is two turns, and a history that was cut or changed finds nothing that does not fit.
+ * A turn with calls is named by the id of its first call, which is unique at all providers. Any other turn is named by a
+ * hash of its text, of the messages since the previous assistant turn, and of the name of that turn: the same "Done." in two
+ * conversations has two names, and a changed history matches no state.
  */
 import { createHash } from 'node:crypto'
 import type { ReplyBlock } from '../chat/reply/fold.js'
@@ -12,56 +11,56 @@ import type { Message, ToolCall } from '../chat/request.js'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
-/** What a turn is known by, beside what was said before it. */
+/** The text and calls of a turn. */
 export interface Turn {
   readonly text: string
   readonly calls: readonly Pick<ToolCall, 'id' | 'name' | 'arguments'>[]
 }
 
-/** Names the turns of one conversation, first to last. */
+/** Names the turns of one conversation in sequence. */
 export class TurnNames {
   private previous = ''
   private since: string[] = []
 
-  /** Any message that is not the assistant's. */
+  /** Adds a message of another role. */
   addMessage(message: Exclude<Message, AssistantMessage>): void {
-    const said = message.parts.map((part) => (part.type === 'text' ? part.text : part.type))
-    this.since.push(message.role, ...said)
+    const texts = message.parts.map((part) => (part.type === 'text' ? part.text : part.type))
+    this.since.push(message.role, ...texts)
   }
 
-  /** The next turn of the assistant; its name. */
+  /** Adds an assistant turn; returns its name. */
   addReply({ text, calls }: Turn): string {
     const [first] = calls
-    const spoken =
-      first === undefined || isMadeUp(first.id)
+    const content =
+      first === undefined || isLegacyId(first.id)
         ? [text.trim(), ...calls.flatMap((call) => [call.name, call.arguments])]
         : null
-    const name = spoken === null ? `call ${first?.id ?? ''}` : `said ${this.digest(spoken)}`
+    const name = content === null ? `call ${first?.id ?? ''}` : `text ${this.digest(content)}`
     this.previous = name
     this.since = []
     return name
   }
 
-  private digest(spoken: readonly string[]): string {
-    const all = JSON.stringify([this.previous, this.since, spoken])
+  private digest(content: readonly string[]): string {
+    const all = JSON.stringify([this.previous, this.since, content])
     return createHash('sha256').update(all).digest('base64url')
   }
 }
 
-/** The legacy form has no ids: the one in its place is made of the message's, and not unique. */
-const MADE_UP = /^call_fn_\d+$/
+/** Ids of legacy function calls, which the decoder derives from the index of the message. They are not unique. */
+const LEGACY_ID = /^call_fn_\d+$/
 
-function isMadeUp(id: string): boolean {
-  return MADE_UP.test(id)
+function isLegacyId(id: string): boolean {
+  return LEGACY_ID.test(id)
 }
 
-/** The turn that a message of the history is. */
+/** The turn of a message of the history. */
 export function turnOf(message: AssistantMessage): Turn {
   const text = message.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
   return { text, calls: message.toolCalls }
 }
 
-/** The turn that a reply will be; `legacy` where its one call goes out without its id. */
+/** The turn of a reply. `legacy`: the client gets one call without its id. */
 export function turnOfReply(blocks: readonly ReplyBlock[], legacy: boolean): Turn {
   const calls = blocks.flatMap((block) => {
     if (block.type !== 'tool') return []
@@ -71,7 +70,7 @@ export function turnOfReply(blocks: readonly ReplyBlock[], legacy: boolean): Tur
   return { text: textOf(blocks), calls: legacy ? calls.slice(0, 1) : calls }
 }
 
-/** All that a reply says, as a client puts it together: refusals come after the text. */
+/** The text of a reply as chat clients send it back: refusals follow the text. */
 export function textOf(blocks: readonly ReplyBlock[]): string {
   let text = ''
   let refusal = ''

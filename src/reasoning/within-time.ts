@@ -1,8 +1,6 @@
-/**
- * How long the end of a reply waits for the store.
- */
+/** Limits the time that the end of a reply waits for the store. */
 
-/** What is to be kept is kept all the same. */
+/** The store operation continues after this time. */
 const WAIT_MS = 500
 
 /** Resolves with the work, or after 500 ms. The work must not reject. */

@@ -1,4 +1,4 @@
-/** Decodes how long an upstream asks to wait, from its headers. Dates are relative to the `date` header. */
+/** Decodes the wait that an upstream requests in its headers. Dates are relative to the `date` header. */
 
 import type { IncomingHttpHeaders } from 'node:http'
 

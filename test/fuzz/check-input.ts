@@ -1,5 +1,5 @@
 /**
- * What must be true of every input, whatever it is: nothing but a GatewayError is thrown, a reply ends in
+ * Properties of every input: only a GatewayError is thrown, a reply ends in
  * exactly one way, what is written is readable by others, how bytes are cut changes nothing, and each
  * input is done within a bounded time.
  */
@@ -114,8 +114,9 @@ function checkPassed(text: string): void {
   for (const name of new Set([model, MODELS['openai-chat'], 'gpt-5.4'])) {
     const edits = editsOf(value, name)
     if (edits === null) continue
-    const { value: told } = parseObject(splice(bytes, members, edits))
-    if (told['model'] !== name) throw new Error(`the model is ${JSON.stringify(told['model'])}`)
+    const { value: reported } = parseObject(splice(bytes, members, edits))
+    if (reported['model'] !== name)
+      throw new Error(`the model is ${JSON.stringify(reported['model'])}`)
   }
 }
 
@@ -145,7 +146,7 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   }
   const first = encode()
   if (!isDeepStrictEqual(encode(), first)) return 'differs from one time to the next'
-  if (!('body' in first)) return first.message === '' ? 'refuses without a word' : null
+  if (!('body' in first)) return first.message === '' ? 'refuses without a message' : null
   if (first.lost.some((path) => path === '')) return 'loses something without a name'
   const written = JSON.stringify(first.body)
   // The gateway's own strict reader takes what it writes: no key twice, no number that is none.
@@ -154,8 +155,8 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   // A model of another family is not the provider's, and thinking in the client's own words is its own.
   const foreign = model !== MODELS[dialect] && model !== NEWER[dialect]
   if (foreign || request.rest['thinking'] !== undefined) return null
-  const said = refusalOf(dialect, egress, objectOf(JSON.parse(written)), request)
-  if (said !== null) return `refused by the provider: ${said}`
+  const actual = refusalOf(dialect, egress, objectOf(JSON.parse(written)), request)
+  if (actual !== null) return `refused by the provider: ${actual}`
   return null
 }
 
@@ -176,10 +177,10 @@ interface Run {
 }
 
 function run(translation: Translation, chunks: readonly Buffer[]): Run {
-  const pieces = chunks.map((chunk) => Buffer.from(translation.write(chunk)))
-  pieces.push(Buffer.from(translation.end()))
+  const fragments = chunks.map((chunk) => Buffer.from(translation.write(chunk)))
+  fragments.push(Buffer.from(translation.end()))
   const { outcome, error, breach } = translation
-  return { out: Buffer.concat(pieces).toString('utf8'), outcome, error, breach }
+  return { out: Buffer.concat(fragments).toString('utf8'), outcome, error, breach }
 }
 
 function streamFault(input: StreamInput): string | null {
@@ -224,8 +225,8 @@ function errorFault(error: WireError): string | null {
   if (error.message.length > SCRUBBED_MAX + 200) return 'error without a bound'
   const { status, body } = client.encodeError(error)
   JSON.parse(body)
-  const { error: said } = parseReply(client.encodeStreamError(error).replace(/^data: /, '')) ?? {}
-  if (said === undefined) return 'error that is no event'
+  const { error: shown } = parseReply(client.encodeStreamError(error).replace(/^data: /, '')) ?? {}
+  if (shown === undefined) return 'error that is no event'
   return status === rowOf(error.kind).status ? null : 'error with another status'
 }
 

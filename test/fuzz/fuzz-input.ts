@@ -1,6 +1,6 @@
 /**
- * One input of the fuzzer, whole in itself: what it is, and how it stands in a file.
- * Knows neither where inputs come from nor what must be true of them.
+ * One self-contained input of the fuzzer, and its form in a file.
+ * The generators and the properties are in other modules.
  */
 import { isObject, numberOf, objectOf, stringOf, arrayOf } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
@@ -13,7 +13,7 @@ export interface StreamInput {
   readonly request: string
   /** The bytes, as latin1. */
   readonly text: string
-  /** Where the network cuts them. */
+  /** Offsets of chunk boundaries. */
   readonly cuts: readonly number[]
 }
 
@@ -25,7 +25,7 @@ export interface ReplyInput {
   readonly text: string
 }
 
-/** A client's request, told to every upstream. */
+/** A client's request, encoded for every upstream. */
 export interface RequestInput {
   readonly kind: 'request'
   readonly text: string

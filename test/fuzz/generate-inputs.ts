@@ -87,7 +87,7 @@ function modelFor(roll: Roll): string {
     'claude-sonnet-4-6',
     'gemini-2.5-pro',
   ]
-  const all = [...Object.values(MODELS), ...newest, 'a-model-nobody-knows']
+  const all = [...Object.values(MODELS), ...newest, 'an-unknown-model']
   return all[roll(all.length)] ?? 'gpt-4o'
 }
 

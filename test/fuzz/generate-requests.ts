@@ -1,6 +1,6 @@
 /**
  * Client requests by seeded chance: legal ones with every field of the format, and ones in which a few
- * values are not what they should be. Knows the format by its reference, not by our reader of it.
+ * values are not what they should be. Written from the format's reference, not from the decoder.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../src/chat/json.js'
 import type { Roll } from '../properties/damage-bytes.js'
@@ -137,21 +137,21 @@ function conversation(names: readonly string[], roll: Roll): JsonObject[] {
     messages.push({ role: 'user', content: roll(2) === 0 ? `${text()}x` : parts(text, roll) })
     if (turn === turns - 1 || roll(5) === 0) continue
     const calls = names.filter(() => roll(2) === 0)
-    const said: JsonObject = {
+    const actual: JsonObject = {
       role: 'assistant',
       content: calls.length > 0 && roll(2) === 0 ? null : text(),
     }
-    if (roll(3) === 0) said['reasoning_content'] = text()
-    if (roll(4) === 0) said['refusal'] = text()
+    if (roll(3) === 0) actual['reasoning_content'] = text()
+    if (roll(4) === 0) actual['refusal'] = text()
     if (calls.length > 0) {
-      said['tool_calls'] = calls.map((name) => ({
+      actual['tool_calls'] = calls.map((name) => ({
         id: `${roll(4) === 0 ? 'x'.repeat(60) : 'call'}_${turn}${name}`,
         type: 'function',
         function: { name, arguments: ARGUMENTS[roll(ARGUMENTS.length)] ?? '' },
       }))
     }
-    messages.push(said)
-    for (const call of Array.isArray(said['tool_calls']) ? said['tool_calls'] : []) {
+    messages.push(actual)
+    for (const call of Array.isArray(actual['tool_calls']) ? actual['tool_calls'] : []) {
       if (!isObject(call)) continue
       messages.push({ role: 'tool', tool_call_id: call['id'], content: text() })
     }

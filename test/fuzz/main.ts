@@ -39,7 +39,7 @@ const seconds = whole('seconds', values.seconds ?? '60')
 const seed = whole('seed', values.seed ?? String(Date.now() % 1_000_000_000))
 const dialect = UPSTREAM_DIALECTS.find((name) => name === values.dialect)
 if (values.dialect !== undefined && dialect === undefined) {
-  process.stderr.write(`--dialect: nobody speaks ${values.dialect}\n${USAGE}`)
+  process.stderr.write(`--dialect: unknown dialect "${values.dialect}"\n${USAGE}`)
   process.exit(2)
 }
 say(`from seed ${seed}`)

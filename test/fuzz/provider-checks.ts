@@ -51,7 +51,7 @@ export function refusalOf(
     return null
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    const { error: said } = objectOf(JSON.parse(String(error.reply.units[0])))
-    return stringOf(objectOf(said)['message']) ?? `status ${error.reply.status}`
+    const { error: actual } = objectOf(JSON.parse(String(error.reply.units[0])))
+    return stringOf(objectOf(actual)['message']) ?? `status ${error.reply.status}`
   }
 }

@@ -1,5 +1,5 @@
 /**
- * What OpenAI's Responses says of an answer, whole and in events. Knows the format by its page, not by our codec.
+ * Replies in OpenAI's Responses format, whole and as events. Written from the vendor's page, not from the codec.
  */
 import type { JsonObject } from '../../src/chat/json.js'
 
@@ -29,9 +29,9 @@ export function response(output: readonly JsonObject[], more: JsonObject = {}): 
   }
 }
 
-/** The frames of a response whose items' words come in the pieces given, one list per item. */
+/** The frames of a response whose items have the given fragments of text, one list per item. */
 export function responseFrames(
-  items: readonly (readonly [item: JsonObject, pieces: readonly string[]])[],
+  items: readonly (readonly [item: JsonObject, fragments: readonly string[]])[],
   end: JsonObject = { type: 'response.completed' },
   more: JsonObject = {},
 ): JsonObject[] {
@@ -42,14 +42,16 @@ export function responseFrames(
   const begun = { ...whole, status: 'in_progress', output: [], usage: null }
   return [
     { type: 'response.created', response: begun },
-    ...items.flatMap(([item, pieces], output_index) => itemFrames(item, pieces, output_index)),
+    ...items.flatMap(([item, fragments], output_index) =>
+      itemFrames(item, fragments, output_index),
+    ),
     { ...end, response: whole },
   ]
 }
 
 function itemFrames(
   item: JsonObject,
-  pieces: readonly string[],
+  chunks: readonly string[],
   output_index: number,
 ): JsonObject[] {
   const place = { item_id: item['id'], output_index }
@@ -58,11 +60,11 @@ function itemFrames(
   const [type, at] = isCall
     ? ['response.function_call_arguments', {}]
     : ['response.output_text', { content_index: 0 }]
-  const words = pieces.join('')
+  const words = chunks.join('')
   const done = isCall ? { arguments: words } : { text: words }
   return [
     { type: 'response.output_item.added', output_index, item: empty },
-    ...pieces.map((delta) => ({ type: `${type}.delta`, ...place, ...at, delta })),
+    ...chunks.map((delta) => ({ type: `${type}.delta`, ...place, ...at, delta })),
     { type: `${type}.done`, ...place, ...at, ...done },
     { type: 'response.output_item.done', output_index, item },
   ]

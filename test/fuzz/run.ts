@@ -1,6 +1,6 @@
 /**
- * The fuzzer: inputs by number, one after the other, until the time or the number is up or one fails.
- * Knows neither a terminal nor a test.
+ * The fuzzer: runs numbered inputs in sequence until the time or the number is reached or one fails.
+ * Independent of terminal and test runner.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -36,13 +36,13 @@ const FOLDER = 'build/fuzz'
 /** Between two looks at the clock, and two turns of the event loop. */
 const BATCH = 200
 
-/** Tries inputs until it is told to stop or one fails; a failure is made small and written to a file. */
+/** Runs inputs until the caller stops it or one fails; a failing input is reduced and written to a file. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   const { inputs = Infinity, seconds = Infinity, seed, dialect, progress } = options
   const dialects = dialect === undefined ? UPSTREAM_DIALECTS : [dialect]
   const began = performance.now()
   const kinds: Record<string, number> = {}
-  let toldMs = began
+  let reportedMs = began
   let done = 0
   while (done < inputs && performance.now() - began < seconds * 1000) {
     for (let left = Math.min(BATCH, inputs - done); left > 0; left -= 1) {
@@ -54,9 +54,9 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
       done += 1
     }
     await new Promise((resolve) => setImmediate(resolve))
-    if (performance.now() - toldMs < 5000) continue
-    toldMs = performance.now()
-    const rate = Math.round((done * 1000) / (toldMs - began))
+    if (performance.now() - reportedMs < 5000) continue
+    reportedMs = performance.now()
+    const rate = Math.round((done * 1000) / (reportedMs - began))
     progress?.(`${done} inputs, ${rate} per second: ${JSON.stringify(kinds)}`)
   }
   return { inputs: done, kinds, failure: null }

@@ -1,5 +1,5 @@
 /**
- * Makes a failing input small: text is left out, the larger pieces first, as long as it fails the same way.
+ * Reduces a failing input: removes text, larger parts first, as long as it fails in the same way.
  */
 import type { Input } from './fuzz-input.js'
 

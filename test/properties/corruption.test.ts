@@ -16,30 +16,32 @@ function fault(
   pair: Pair,
   bytes: Buffer,
   roll: Roll,
-): { wrong: string | null; verdict: ReplyResult } {
+): { wrong: string | null; result: ReplyResult } {
   const translation = pair.open()
-  const pieces: Buffer[] = []
+  const fragments: Buffer[] = []
   for (let at = 0; at < bytes.length;) {
     const next = at + 1 + roll(700)
-    pieces.push(Buffer.from(translation.write(bytes.subarray(at, next))))
+    fragments.push(Buffer.from(translation.write(bytes.subarray(at, next))))
     at = next
   }
-  pieces.push(Buffer.from(translation.end()))
+  fragments.push(Buffer.from(translation.end()))
   const { outcome, error } = translation
-  const verdict = translation
-  if (outcome === 'open') return { wrong: 'is still open', verdict }
-  if ((outcome === 'failed') !== (error !== null)) return { wrong: 'both or neither', verdict }
-  const sent = framesOf(Buffer.concat(pieces).toString('latin1'))
+  const resultValue = translation
+  if (outcome === 'open') return { wrong: 'is still open', result: resultValue }
+  if ((outcome === 'failed') !== (error !== null))
+    return { wrong: 'both or neither', result: resultValue }
+  const sent = framesOf(Buffer.concat(fragments).toString('latin1'))
   const done = sent.indexOf('[DONE]')
   if (outcome === 'failed') {
-    if (done !== -1) return { wrong: 'failed after [DONE]', verdict }
+    if (done !== -1) return { wrong: 'failed after [DONE]', result: resultValue }
     const finished = sent.some((data) => /"finish_reason":"/.test(data))
-    if (finished && !pair.passes) return { wrong: 'failed after its finish', verdict }
+    if (finished && !pair.passes) return { wrong: 'failed after its finish', result: resultValue }
   } else if (!pair.passes && done !== sent.length - 1) {
-    return { wrong: 'complete without [DONE] at its end', verdict }
+    return { wrong: 'complete without [DONE] at its end', result: resultValue }
   }
-  if (!pair.passes && !sent.every(isReadable)) return { wrong: 'a frame is not JSON', verdict }
-  return { wrong: null, verdict }
+  if (!pair.passes && !sent.every(isReadable))
+    return { wrong: 'a frame is not JSON', result: resultValue }
+  return { wrong: null, result: resultValue }
 }
 
 function isReadable(data: string): boolean {
@@ -64,9 +66,9 @@ for (const [at, pair] of PAIRS.entries()) {
       const roll = dice(seed)
       const bytes = corrupt(streams, roll)
       try {
-        const { wrong, verdict } = fault(pair, bytes, roll)
-        seen[verdict.outcome] += 1
-        if (verdict.error !== null) client.encodeStreamError(verdict.error)
+        const { wrong, result: resultValue } = fault(pair, bytes, roll)
+        seen[resultValue.outcome] += 1
+        if (resultValue.error !== null) client.encodeStreamError(resultValue.error)
         if (wrong === null) continue
         t.fail(`seed ${seed}: ${wrong}`)
       } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * Ways in which the bytes of a stream go wrong, by seeded chance. Knows no rule of any format.
+ * Corrupts the bytes of a stream by seeded chance, independent of the format.
  */
 
 /** Whole numbers below `n`. */

@@ -1,6 +1,6 @@
 /**
  * Goal: nothing ungrammatical gets past the grammar, and nothing grammatical is changed by it.
- * Method: seeded legal streams and seeded illegal ones, judged by a second, declarative grammar: a
+ * Method: seeded legal streams and seeded illegal ones, checked by a second, declarative grammar: a
  * regular expression over the kinds of events.
  */
 import t from 'tap'

@@ -1,5 +1,5 @@
 /**
- * Legal streams of canonical events, by seeded chance. Knows the grammar and no dialect.
+ * Generates grammatical streams of canonical events by seeded chance.
  */
 import type { ChatEvent, FinishReason } from '../../src/chat/event.js'
 import { logprobOf } from '../../src/chat/reply/logprobs.js'
@@ -71,7 +71,7 @@ export function legalStream(
           events.push({ type: 'logprobs', index, tokens: [{ ...logprobOf('a', -0.5), top: [] }] })
         }
       }
-      // Without a word of its own a block does not exist on a wire that has only words.
+      // A block without text does not exist in formats that have text only.
       if (sayable) events.push({ type: `${kind}-delta`, index, text: 'x' })
       events.push({ type: `${kind}-end`, index })
       if (kind === 'text' && !sayable) cited.push(index)

@@ -36,7 +36,7 @@ const FACTS: Readonly<Record<string, readonly Partial<ModelFacts>[]>> = {
 }
 
 /** What was sent, one entry for each thing that may only be appended to. */
-function sent(dialect: DialectName, body: JsonObject): { fixed: string; said: string[] } {
+function sent(dialect: DialectName, body: JsonObject): { fixed: string; turns: string[] } {
   const flat = (turns: JsonValue | undefined, member: string): string[] =>
     arrayOf(turns)
       .map(objectOf)
@@ -46,13 +46,13 @@ function sent(dialect: DialectName, body: JsonObject): { fixed: string; said: st
   const fixed = JSON.stringify([body.system, body.systemInstruction, body.instructions, body.tools])
   switch (dialect) {
     case 'anthropic':
-      return { fixed, said: flat(body.messages, 'content') }
+      return { fixed, turns: flat(body.messages, 'content') }
     case 'gemini':
-      return { fixed, said: flat(body.contents, 'parts') }
+      return { fixed, turns: flat(body.contents, 'parts') }
     case 'openai-responses':
-      return { fixed, said: items(body.input) }
+      return { fixed, turns: items(body.input) }
     case 'openai-chat':
-      return { fixed, said: items(body.messages) }
+      return { fixed, turns: items(body.messages) }
     default:
       return dialect satisfies never
   }
@@ -91,10 +91,10 @@ function answer(dialect: DialectName, roll: Roll, turn: number): ReplyBlock[] {
     } as const
     blocks.push(dialect === 'gemini' && roll(2) === 0 ? { ...call, signature: state() } : call)
   }
-  const speaks = blocks.some(
+  const writes = blocks.some(
     (block) => block.type === 'tool' || (block.type === 'text' && block.text.trim() !== ''),
   )
-  return speaks ? blocks : [...blocks, { type: 'text', text: `answer ${turn}`, citations: [] }]
+  return writes ? blocks : [...blocks, { type: 'text', text: `answer ${turn}`, citations: [] }]
 }
 
 /** How much of a message a client sends back. */
@@ -116,7 +116,7 @@ function without(message: JsonObject, keys: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(message).filter(([key]) => !keys.includes(key)))
 }
 
-/** A message of the history: what was said for good, or an answer that each client sends in its own way. */
+/** A message of the history: a fixed message, or a reply that clients send back in different forms. */
 type Entry = { fixed: JsonObject } | { answer: JsonObject }
 
 function requestOf(
@@ -140,7 +140,7 @@ function newEscrow(): Escrow {
   return new Escrow({ ...options, shelf: new FakeSharedCache() })
 }
 
-/** What a person, or a tool, says next; now and then an instruction. */
+/** The next message of a user or tool, sometimes an instruction. */
 function question(roll: Roll, message: JsonObject | null): Entry[] {
   const calls = arrayOf(message?.tool_calls).map(objectOf)
   const entries: Entry[] = calls.map(({ id }) => {
@@ -172,7 +172,7 @@ async function breach(
     { fixed: { role: 'system', content: 'Be brief.' } },
     { fixed: { role: 'user', content: 'Hi' } },
   ]
-  let before: { fixed: string; said: string[] } | null = null
+  let before: { fixed: string; turns: string[] } | null = null
   for (let turn = 0; turn < 6; turn += 1) {
     const asked = requestOf(history, keeps)
     const restored = escrow === null ? asked : await escrow.restore(asked, scope)
@@ -181,11 +181,11 @@ async function breach(
     if (JSON.stringify(again) !== JSON.stringify(now))
       return `turn ${turn}: two renderings of one request`
     if (before !== null) {
-      const { said } = before
+      const { turns } = before
       if (now.fixed !== before.fixed) return `turn ${turn}: what comes first has changed`
-      const at = said.findIndex((item, index) => item !== now.said[index])
-      if (at >= 0) return `turn ${turn}: ${said[at] ?? ''} became ${now.said[at] ?? 'nothing'}`
-      if (now.said.length <= said.length) return `turn ${turn}: nothing was appended`
+      const at = turns.findIndex((item, index) => item !== now.turns[index])
+      if (at >= 0) return `turn ${turn}: ${turns[at] ?? ''} became ${now.turns[at] ?? 'nothing'}`
+      if (now.turns.length <= turns.length) return `turn ${turn}: nothing was appended`
     }
     before = now
     const blocks = answer(dialect, roll, turn)

@@ -1,5 +1,5 @@
 /**
- * Goal: what the client's encoder writes says everything that the events said, and a stream and a
+ * Goal: the output of the client's encoder contains everything of the events, and a stream and a
  * whole reply of one answer are one answer.
  * Method: seeded legal streams through grammar, encoder, framer, decoder and grammar again; the same
  * through the whole reply; every transcript's stream against its whole reply.
@@ -66,7 +66,7 @@ function sayable(reply: Reply): Reply {
   const tools = reply.blocks.some(({ type }) => type === 'tool')
   const raw = encodeFinishReason(reply.reason, tools, false)
   const reason = tools && raw === 'stop' ? 'tool-use' : finishReason(raw)
-  // How long a cache keeps what was written to it only the ledger asks.
+  // Only the ledger uses the lifetime of cache writes.
   const usage = { ...reply.usage }
   delete usage.cacheWrite1h
   return { ...reply, id: SEED.id, model: SEED.model, raw, reason, usage }
@@ -87,7 +87,7 @@ void t.test('2,000 answers through encoder, framer and decoder', (t) => {
     )
     // Our own stream, read as an upstream's: nothing is left to change in it.
     const text = bytes.toString('latin1')
-    if (run(passed, chunks).out !== text) t.fail(`seed ${seed}: does not pass as it is`)
+    if (run(passed, chunks).out !== text) t.fail(`seed ${seed}: is not forwarded unchanged`)
     const { out, outcome } = run(again, chunks)
     if (out !== text || outcome !== 'complete') t.fail(`seed ${seed}: is translated to another`)
   }
@@ -95,7 +95,7 @@ void t.test('2,000 answers through encoder, framer and decoder', (t) => {
 })
 
 /** The words of a reply by kind, and its calls: all that a whole reply keeps apart. */
-function said(reply: Reply): unknown {
+function actual(reply: Reply): unknown {
   const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
     reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
   const calls = reply.blocks.flatMap((block) =>
@@ -124,8 +124,8 @@ void t.test('2,000 answers through the whole reply, and back to a stream', (t) =
     const once = translateReply(parsed, egress, client, WHOLE, SEED)
     if (once.body !== body) t.fail(`seed ${seed}: is translated to another`)
     const streamed = streamReply(parsed, egress, client, REQUEST, SEED)
-    const heard = decoded(Buffer.from(streamed.body), 'openai-chat')
-    if (!t.same(said(heard), said(sayable(reply)), `seed ${seed}`)) break
+    const received = decoded(Buffer.from(streamed.body), 'openai-chat')
+    if (!t.same(actual(received), actual(sayable(reply)), `seed ${seed}`)) break
   }
   t.end()
 })
@@ -137,17 +137,17 @@ void t.test('every transcript: its stream and its whole reply are one answer', (
     if (!existsSync(file)) continue
     pairs += 1
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
-    const heard = decoded(bytes, dialect)
+    const recorder = decoded(bytes, dialect)
     const whole = translateReply(body, upstream(dialect), client, WHOLE, SEED)
     t.equal(whole.outcome, 'complete', name)
     // Who does not ask chat completions for the counts gets them in a whole reply only.
-    const isCounted = Object.keys(heard.usage).length > 0
-    const reply = isCounted ? heard : { ...heard, usage: whole.usage }
+    const isCounted = Object.keys(recorder.usage).length > 0
+    const reply = isCounted ? recorder : { ...recorder, usage: whole.usage }
     const streamed = objectOf(JSON.parse(client.encodeReply(reply, WHOLE, SEED).text))
     t.same(spaceless(objectOf(JSON.parse(whole.body))), spaceless(streamed), name)
     t.equal(whole.reason, reply.reason)
     const again = streamReply(body, upstream(dialect), client, REQUEST, SEED)
-    t.same(said(decoded(Buffer.from(again.body), 'openai-chat')), said(sayable(reply)), name)
+    t.same(actual(decoded(Buffer.from(again.body), 'openai-chat')), actual(sayable(reply)), name)
   }
   t.ok(pairs >= 15, `${pairs} transcripts`)
   t.end()

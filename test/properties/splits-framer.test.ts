@@ -1,7 +1,7 @@
 /**
- * Goal: the framer gives the same frames, loose text and verdicts however the bytes are cut.
+ * Goal: the framer gives the same frames, unframed text and results for all chunk boundaries.
  * Method: streams written by hand and every recorded one, in every 2-way split, byte by byte and in
- * seeded k-way splits, against a naive parser that is told the whole text at once.
+ * seeded k-way splits, against a naive parser of the whole text.
  */
 import t from 'tap'
 import type { Test } from 'tap'
@@ -13,7 +13,7 @@ interface Frame {
   data: string
 }
 
-/** The rules once more, the slow way: split at every line end, then fold. */
+/** A naive implementation of the rules: split at every line end, then fold. */
 function naive(bytes: Buffer): Frame[] {
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
   const frames: Frame[] = []
@@ -111,7 +111,7 @@ const written: Record<string, string> = {
     ': hello\n\n: OPENROUTER PROCESSING\n\nevent: a\n: inside\ndata: 1\n:\n\n: after\ndata: 2\n\n: last',
   'data in many lines': 'data: {\ndata: "a":\ndata:1\ndata: }\n\ndata\ndata\n\ndata\n\n',
   'one space only': 'data:  two\n\ndata:none\n\ndata:\ttab\n\nevent:  e\ndata: 1\n\n',
-  'fields nobody knows':
+  'unknown fields':
     'id: 1\nretry: 10\nfoo: bar\ndatas: 1\ndat: 2\n data: 3\nDATA: 4\ndata: 5\n\nx\n\n',
   'an event without data':
     'event: ping\n\ndata: 1\n\nevent\ndata: 2\n\nevent: a\nevent: b\ndata: 3\n\n',
@@ -123,7 +123,7 @@ const written: Record<string, string> = {
   'a cut tail': 'data: 1\n\ndata: {"x":[1,2',
   'a tail cut in a character': 'data: {"x":"é"}\n\ndata: {"x":"\u00e9',
   'a tail without data': 'data: 1\n\nevent: mess',
-  'nothing but line ends': '\n\n\r\n\r\r\n',
+  'only line ends': '\n\n\r\n\r\r\n',
   nothing: '',
 }
 

@@ -51,7 +51,7 @@ function* someSplits(bytes: Buffer, seed: number, count: number): Generator<Buff
   }
 }
 
-/** The first split that changes anything, told; null where none does. */
+/** Describes the first split that changes the output; null if none does. */
 function firstChange(pair: Pair, bytes: Buffer, splits: Iterable<Buffer[]>): string | null {
   const whole = run(pair, [bytes])
   for (const chunks of splits) {

@@ -1,6 +1,6 @@
 /**
  * What the properties of translation are checked on: every stream of `test/transcripts`, every pair
- * of dialects, and seeded chance. Knows no rule of any format.
+ * of dialects, and seeded chance. Independent of the rules of formats.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -62,7 +62,7 @@ export const REQUEST: ChatRequest = client.decodeRequest(
 /** The upstream's side of a dialect. */
 export function upstream(dialect: DialectName): Egress {
   const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`no upstream speaks ${dialect}`)
+  if (egress === null) throw new Error(`the dialect ${dialect} has no egress`)
   return egress
 }
 
@@ -156,7 +156,7 @@ export function framesOf(out: string): string[] {
   return frames
 }
 
-/** True where an output says that the answer is whole. */
+/** Whether the output claims that the reply is complete. */
 export function claimsCompletion(out: string): boolean {
   return framesOf(out).some((data) => data === '[DONE]' || /"finish_reason":\s*"/.test(data))
 }
@@ -172,7 +172,7 @@ export function dice(seed: number): (n: number) => number {
   }
 }
 
-/** The bytes in pieces, cut at the offsets given, in any order. */
+/** The bytes in chunks, split at the given offsets, which may be in any order. */
 export function cutAt(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const edges = [0, ...cuts.toSorted((a, b) => a - b), bytes.length]
   return edges.slice(1).map((edge, at) => bytes.subarray(edges[at] ?? 0, edge))

@@ -18,7 +18,7 @@ import {
   type Run,
 } from './transcript-streams.js'
 
-/** What an upstream says with its reason to stop, in any of the dialects. */
+/** The finish reasons of upstreams, in all dialects. */
 const REASON =
   /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*"|"type"\s*:\s*"response\.(?:completed|incomplete)"/
 
@@ -29,7 +29,7 @@ function fault({ out, outcome, kind, reason }: Run, chunks: readonly Buffer[]): 
     if (kind !== null || reason === null) return `complete with ${kind ?? 'no reason'}`
     const sent = Buffer.concat(chunks).toString('latin1')
     if (!REASON.test(sent)) return 'complete though the upstream gave no reason'
-    return claimsCompletion(out) ? null : 'complete and the client is not told'
+    return claimsCompletion(out) ? null : 'complete, but the frames for the client do not show it'
   }
   if (kind === null) return 'failed without an error'
   return claimsCompletion(out) ? 'failed, and looks complete' : null

@@ -13,7 +13,7 @@ import type { DialectName } from '../../src/dialects/dialect.js'
 import type { WireError } from '../../src/errors.js'
 import { cases, objectsOf as framesIn } from '../conformance/recordings/recorded.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
-import { objectsOf, wholeOf, type Form } from './convert-forms.js'
+import { streamDataOf, wholeOf, type Form } from './convert-forms.js'
 import { dice, REQUEST, transcripts, upstream } from './transcript-streams.js'
 
 const DIALECT: Readonly<Record<Form, DialectName>> = {
@@ -41,10 +41,10 @@ function foldWhole(form: Form, body: JsonObject): Folded {
   })
 }
 
-function foldStream(form: Form, pieces: readonly JsonObject[]): Folded {
+function foldStream(form: Form, fragments: readonly JsonObject[]): Folded {
   return fold(form, (grammar) => {
     const decoder = upstream(DIALECT[form]).newDecoder(REQUEST, grammar)
-    for (const piece of pieces) decoder.frame('', JSON.stringify(piece))
+    for (const fragment of fragments) decoder.frame('', JSON.stringify(fragment))
     if (form === 'openai') decoder.frame('', '[DONE]')
     decoder.end()
   })
@@ -52,7 +52,7 @@ function foldStream(form: Form, pieces: readonly JsonObject[]): Folded {
 
 /**
  * Arguments as values, since a stream keeps the spaces between them. A member of a chat completion that
- * nobody here knows is a loss to report and no part of the answer; the plain reading of the two forms
+ * is unknown here is a loss to report and no part of the reply; the plain reading of the two forms
  * leaves it out.
  */
 function comparable(reply: Reply | null): unknown {
@@ -85,8 +85,8 @@ void t.test('every recorded stream, put together', skipWithoutFixtures(), (t) =>
   let count = 0
   for (const { format, label, recording } of good) {
     if (!recording.stream) continue
-    const pieces = framesIn(recording.response_body)
-    t.same(foldWhole(format, wholeOf(format, pieces)), foldStream(format, pieces), label)
+    const fragments = framesIn(recording.response_body)
+    t.same(foldWhole(format, wholeOf(format, fragments)), foldStream(format, fragments), label)
     count += 1
   }
   t.comment(`${count} streams`)
@@ -99,8 +99,8 @@ void t.test('every recorded whole reply, cut up', skipWithoutFixtures(), (t) => 
   for (const [at, { format, label, recording }] of good.entries()) {
     if (recording.stream) continue
     const body = objectOf(JSON.parse(recording.response_body))
-    const pieces = objectsOf(format, body, dice(at))
-    t.same(foldStream(format, pieces), foldWhole(format, body), label)
+    const fragments = streamDataOf(format, body, dice(at))
+    t.same(foldStream(format, fragments), foldWhole(format, body), label)
     count += 1
   }
   t.comment(`${count} replies`)
@@ -117,7 +117,7 @@ void t.test('every whole reply of the transcripts, cut up in twenty ways', (t) =
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
     const whole = foldWhole(form, body)
     for (let seed = 1; seed <= 20; seed += 1) {
-      t.same(foldStream(form, objectsOf(form, body, dice(seed))), whole, `${name}, seed ${seed}`)
+      t.same(foldStream(form, streamDataOf(form, body, dice(seed))), whole, `${name}, seed ${seed}`)
     }
     count += 1
   }
@@ -133,7 +133,7 @@ const WORDS = [
   '"\\',
   '\u2028',
   '{"x":',
-  'a longer piece of text',
+  'a longer part of a text',
   '0',
 ]
 
@@ -223,10 +223,10 @@ for (const form of ['openai', 'anthropic', 'gemini'] as const) {
     for (let seed = 1; seed <= 1_000; seed += 1) {
       const roll = dice(seed)
       const body = MAKERS[form](roll)
-      const pieces = objectsOf(form, body, roll)
+      const fragments = streamDataOf(form, body, roll)
       const whole = foldWhole(form, body)
-      if (!t.same(foldStream(form, pieces), whole, `seed ${seed}`)) break
-      if (!t.same(foldWhole(form, wholeOf(form, pieces)), whole, `seed ${seed}, and back`)) break
+      if (!t.same(foldStream(form, fragments), whole, `seed ${seed}`)) break
+      if (!t.same(foldWhole(form, wholeOf(form, fragments)), whole, `seed ${seed}, and back`)) break
     }
     t.end()
   })

@@ -10,7 +10,7 @@ export interface TextBlock {
   type: 'text'
   text: string
   citations: Citation[]
-  /** The tokens of the text, if the request asks for them. */
+  /** The tokens of the text, if the request needs them. */
   logprobs?: TokenLogprob[]
   signature?: string
 }

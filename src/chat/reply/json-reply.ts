@@ -4,7 +4,7 @@ import type { JsonValue } from '../json.js'
 import { satisfies } from '../json-schema/validate.js'
 import type { ChatRequest } from '../request.js'
 
-/** Whether the request asks for JSON without a schema. An empty schema counts as none. */
+/** Whether the request requires JSON without a schema. An empty schema counts as none. */
 export function requestsFreeformJson({ responseFormat: format }: ChatRequest): boolean {
   if (format?.type === 'json-schema') return Object.keys(format.schema).length === 0
   return format?.type === 'json-object'

@@ -8,7 +8,7 @@ export interface Logprob {
   readonly bytes: readonly number[] | null
 }
 
-/** A token of the reply. `top`: the most likely tokens at its position, if the request asks for them. */
+/** A token of the reply. `top`: the most likely tokens at its position, if the request needs them. */
 export interface TokenLogprob extends Logprob {
   readonly top: readonly Logprob[]
 }

@@ -13,7 +13,7 @@ export interface StoredItem {
 export interface StoredReply {
   /** The whole conversation before the reply, in the client's format. */
   readonly input: readonly StoredItem[]
-  /** The reply as it was sent to the client. */
+  /** The reply that the client received. */
   readonly reply: JsonObject
   /** The upstream whose bytes were forwarded; null if the gateway encoded the reply. */
   readonly upstream: string | null

@@ -1,6 +1,6 @@
 /**
- * Runs a table of request rules: each row is one test of what passes and what is refused.
- * Knows no rule; the tables are in the tests.
+ * Runs a table of request rules: each row is one test of accepted and refused values.
+ * The tables are in the tests.
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
@@ -26,7 +26,7 @@ export function check(rules: readonly Rule[]): void {
         const body = requestBody({ ...beside, [field]: value })
         const before = JSON.stringify(body)
         t.equal(decode(body).model.length > 0, true)
-        t.equal(JSON.stringify(body), before, 'the body is left as it was')
+        t.equal(JSON.stringify(body), before, 'the body is unchanged')
       }
       for (const [value, path] of bad) {
         const error = refusal(() => decode(requestBody({ ...beside, [field]: value })))

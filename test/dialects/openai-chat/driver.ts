@@ -58,7 +58,7 @@ export interface Outcome {
 
 /** Decodes frames and ends the stream. */
 export function decodeFrames(frames: readonly string[], asked: ChatRequest = request()): Outcome {
-  const { sink, outcome } = judge()
+  const { sink, outcome } = newOutcome()
   const decoder = egress.newDecoder(asked, sink)
   for (const frame of frames) decoder.frame('', frame)
   decoder.end()
@@ -67,7 +67,7 @@ export function decodeFrames(frames: readonly string[], asked: ChatRequest = req
 
 /** Decodes a whole reply. */
 export function decodeBody(body: JsonObject, asked: ChatRequest = request()): Outcome {
-  const { sink, outcome } = judge()
+  const { sink, outcome } = newOutcome()
   egress.decodeReply(body, asked, sink)
   return outcome()
 }
@@ -84,7 +84,7 @@ export function encodeEvents(events: readonly ChatEvent[], asked: ChatRequest): 
 }
 
 /** A grammar with a fold and a list behind it. The list holds copies, as sent. */
-function judge(): { sink: Grammar; outcome: () => Outcome } {
+function newOutcome(): { sink: Grammar; outcome: () => Outcome } {
   const events: ChatEvent[] = []
   const fold = new Fold()
   const grammar = new Grammar({

@@ -1,5 +1,5 @@
 /**
- * Goal: reasoning state reaches the client whole, and whatever form it comes back in, it is the same.
+ * Goal: reasoning state reaches the client whole, and is decoded the same from all forms that clients send.
  * Method: an answer of each provider written whole and streamed; what a client makes of it is read as
  * history, in all the forms that clients use, one by one and together.
  */
@@ -49,8 +49,8 @@ function streamed(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
     const delta = objectOf(objectOf(arrayOf(must(JSON.parse(data)).choices)[0]).delta)
     details.push(...arrayOf(delta.reasoning_details))
     for (const key of ['content', 'reasoning_content'] as const) {
-      const piece = delta[key]
-      if (typeof piece === 'string') message[key] = (stringOf(message[key]) ?? '') + piece
+      const fragment = delta[key]
+      if (typeof fragment === 'string') message[key] = (stringOf(message[key]) ?? '') + fragment
     }
     if (delta.extra_content !== undefined) message.extra_content = delta.extra_content
     for (const item of arrayOf(delta.tool_calls)) {
@@ -241,7 +241,7 @@ void t.test('the fuller form wins: details, then blocks, then plain text', (t) =
   })
   const only = history(plain)
   t.match(only, { parts: [{ type: 'thinking', text: 'P', origin: 'openai-chat' }, text] })
-  t.notMatch(only, { parts: [{ signature: /./ }] }, 'plain text is nobody’s signed thinking')
+  t.notMatch(only, { parts: [{ signature: /./ }] }, 'plain text is not signed thinking')
   t.end()
 })
 
@@ -282,7 +282,7 @@ void t.test('an item’s id beside its sealed text becomes part of its state', (
   t.end()
 })
 
-void t.test('a form that nobody knows keeps its name, so that its loss can be told', (t) => {
+void t.test('an unknown form keeps its name, so that its loss is reported', (t) => {
   const reasoning_details = [{ type: 'reasoning.encrypted', data: 'x', format: 'xai-responses-v1' }]
   t.match(history({ role: 'assistant', content: 'x', reasoning_details }), {
     parts: [{ type: 'thinking', redacted: 'x', origin: 'xai-responses-v1' }, {}],

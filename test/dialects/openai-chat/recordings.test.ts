@@ -1,7 +1,7 @@
 /**
  * Goal: recorded traffic of six providers survives decoding and encoding.
  * Method: text, calls, reason and usage are taken from each recording by naive code of this test and
- * compared with what the codec makes of it, directly and after encoding and decoding once more.
+ * compared with what the codec makes of it, directly and after encoding and decoding again.
  */
 import t from 'tap'
 import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/chat/json.js'
@@ -54,8 +54,8 @@ const chats = recorded
     return it['api'] === 'chat.completions' && PROVIDERS.includes(name.split('/')[0] ?? '')
   })
 
-/** Joins what whole messages and deltas say; `pieces` are either. */
-function naive(pieces: readonly JsonObject[], usage: unknown): Gist {
+/** Joins the content of whole messages or of deltas. */
+function naive(fragments: readonly JsonObject[], usage: unknown): Gist {
   const gist: Gist = {
     text: '',
     refusal: '',
@@ -65,18 +65,18 @@ function naive(pieces: readonly JsonObject[], usage: unknown): Gist {
     input: objectOf(usage)['prompt_tokens'],
     output: objectOf(usage)['completion_tokens'],
   }
-  for (const choice of pieces) {
-    const said = objectOf(choice['delta'] ?? choice['message'])
-    if (typeof said['content'] === 'string') gist.text += said['content']
-    for (const part of arrayOf(said['content']).map(objectOf)) {
+  for (const choice of fragments) {
+    const actual = objectOf(choice['delta'] ?? choice['message'])
+    if (typeof actual['content'] === 'string') gist.text += actual['content']
+    for (const part of arrayOf(actual['content']).map(objectOf)) {
       gist.text += stringOf(part['text']) ?? ''
       for (const thought of arrayOf(part['thinking'])) {
         gist.thinking += stringOf(objectOf(thought)['text']) ?? ''
       }
     }
-    gist.refusal += stringOf(said['refusal']) ?? ''
-    gist.thinking += stringOf(said['reasoning_content'] ?? said['reasoning']) ?? ''
-    for (const [at, call] of arrayOf(said['tool_calls']).map(objectOf).entries()) {
+    gist.refusal += stringOf(actual['refusal']) ?? ''
+    gist.thinking += stringOf(actual['reasoning_content'] ?? actual['reasoning']) ?? ''
+    for (const [at, call] of arrayOf(actual['tool_calls']).map(objectOf).entries()) {
       const made = objectOf(call['function'])
       const place = typeof call['index'] === 'number' ? call['index'] : at
       const slot = gist.calls.at(place) ?? { name: '', json: '' }
@@ -84,7 +84,7 @@ function naive(pieces: readonly JsonObject[], usage: unknown): Gist {
       slot.name += stringOf(made['name']) ?? ''
       slot.json += stringOf(made['arguments']) ?? ''
     }
-    const legacy = said['function_call']
+    const legacy = actual['function_call']
     if (legacy !== undefined && legacy !== null) {
       const slot = gist.calls.at(0) ?? { name: '', json: '' }
       gist.calls[0] = slot

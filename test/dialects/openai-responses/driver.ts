@@ -44,7 +44,7 @@ export const SPEAKER: ModelFacts = {
 export function request(members: Partial<ChatRequest> = {}): ChatRequest {
   return {
     model: 'gpt-test',
-    messages: [said('Hello')],
+    messages: [userMessage('Hello')],
     stream: false,
     includeUsage: false,
     tools: [],
@@ -54,7 +54,7 @@ export function request(members: Partial<ChatRequest> = {}): ChatRequest {
 }
 
 /** Words of the user. */
-export function said(text: string, index = 0): Message {
+export function userMessage(text: string, index = 0): Message {
   return { role: 'user', index, parts: [{ type: 'text', text }] }
 }
 
@@ -103,7 +103,7 @@ export function frames(...events: JsonObject[]): Frame[] {
 }
 
 /** What a decoder made of something. */
-export interface Heard {
+export interface Decoded {
   events: ChatEvent[]
   /** What broke the grammar, or null. */
   breach: string | null
@@ -112,8 +112,8 @@ export interface Heard {
 }
 
 /** Decodes frames and ends the stream. */
-export function hearStream(list: readonly Frame[], asked: ChatRequest = request()): Heard {
-  return hear((sink) => {
+export function decodeStream(list: readonly Frame[], asked: ChatRequest = request()): Decoded {
+  return runDecoder((sink) => {
     const decoder = egress.newDecoder(asked, sink)
     for (const { name, data } of list) decoder.frame(name, data)
     decoder.end()
@@ -121,11 +121,11 @@ export function hearStream(list: readonly Frame[], asked: ChatRequest = request(
 }
 
 /** Decodes a whole response. */
-export function hearReply(body: JsonObject, asked: ChatRequest = request()): Heard {
-  return hear((sink) => egress.decodeReply(body, asked, sink))
+export function decodeWhole(body: JsonObject, asked: ChatRequest = request()): Decoded {
+  return runDecoder((sink) => egress.decodeReply(body, asked, sink))
 }
 
-function hear(run: (sink: Grammar) => void): Heard {
+function runDecoder(run: (sink: Grammar) => void): Decoded {
   const events: ChatEvent[] = []
   const fold = new Fold()
   const grammar = new Grammar({

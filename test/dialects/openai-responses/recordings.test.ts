@@ -1,14 +1,14 @@
 /**
  * Goal: real answers of the Responses API, whole and streamed, decode to what they say; and a stream and
  * the response that its last event repeats are one answer.
- * Method: every recording of every provider that speaks it is read a second time by a naive extraction
+ * Method: every recording of every provider of the format is read a second time by a naive extraction
  * that shares no code with the decoder.
  */
 import t from 'tap'
 import type { Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
-import { framesOf, hearReply, hearStream, str } from './driver.js'
+import { framesOf, decodeWhole, decodeStream, str } from './driver.js'
 
 const PROVIDERS = ['openai', 'azure', 'openrouter', 'deepseek']
 const all = PROVIDERS.flatMap((provider) => fixtures({ provider, api: 'responses' }))
@@ -108,8 +108,8 @@ function labelOf({ provider, name }: Recording): string {
 }
 
 /**
- * The response as a stream's last event repeats it, with the items as they were when done: sealed content
- * is sealed anew each time it is told.
+ * The response of a stream's last event, with the items of their done events: encrypted content
+ * is encrypted anew in each event.
  */
 function lastOf(recording: Recording): JsonObject {
   const events = framesOf(recording.response_body)
@@ -124,27 +124,27 @@ function lastOf(recording: Recording): JsonObject {
   return { ...last, output }
 }
 
-void t.test('every whole response says what it says', skipWithoutFixtures(), (t) => {
+void t.test('every whole response decodes to its content', skipWithoutFixtures(), (t) => {
   const tally = { answers: 0, unfinished: 0, calls: 0, sealed: 0, cited: 0, opaque: 0 }
   for (const recording of wholes) {
     const label = labelOf(recording)
     const body = objectOf(JSON.parse(recording.response_body))
-    const heard = hearReply(body)
-    t.equal(heard.breach, null, label)
+    const decoded = decodeWhole(body)
+    t.equal(decoded.breach, null, label)
     if (body.status === 'queued') {
-      t.equal(heard.error?.kind, 'upstream_truncated', label)
+      t.equal(decoded.error?.kind, 'upstream_truncated', label)
       tally.unfinished += 1
       continue
     }
-    if (heard.reply === null) {
-      t.fail(`${label}: ${heard.error?.message ?? 'no reply'}`)
+    if (decoded.reply === null) {
+      t.fail(`${label}: ${decoded.error?.message ?? 'no reply'}`)
       continue
     }
     const want = naive(body)
-    t.same(seen(heard.reply), want, label)
-    t.equal(heard.reply.reason, want.calls.length > 0 ? 'tool-use' : 'stop', label)
-    t.equal(heard.reply.id, body.id)
-    t.equal(heard.reply.model, body.model)
+    t.same(seen(decoded.reply), want, label)
+    t.equal(decoded.reply.reason, want.calls.length > 0 ? 'tool-use' : 'stop', label)
+    t.equal(decoded.reply.id, body.id)
+    t.equal(decoded.reply.model, body.model)
     tally.answers += 1
     tally.calls += want.calls.length
     tally.sealed += want.sealed.length
@@ -161,16 +161,16 @@ void t.test('every stream and the response it ends with are one', skipWithoutFix
   for (const recording of streams) {
     const label = labelOf(recording)
     const events = framesOf(recording.response_body)
-    const heard = hearStream(events)
-    t.equal(heard.breach, null, label)
-    if (heard.reply === null) {
-      t.fail(`${label}: ${heard.error?.message ?? 'no reply'}`)
+    const received = decodeStream(events)
+    t.equal(received.breach, null, label)
+    if (received.reply === null) {
+      t.fail(`${label}: ${received.error?.message ?? 'no reply'}`)
       continue
     }
     const last = lastOf(recording)
     const want = naive(last)
-    t.same(seen(heard.reply), want, label)
-    t.same(heard.reply, hearReply(last).reply, label)
+    t.same(seen(received.reply), want, label)
+    t.same(received.reply, decodeWhole(last).reply, label)
     tally.streams += 1
     tally.frames += events.length
     tally.calls += want.calls.length
@@ -183,17 +183,17 @@ void t.test('every stream and the response it ends with are one', skipWithoutFix
   t.end()
 })
 
-void t.test('a recorded stream says nothing twice', skipWithoutFixtures(), (t) => {
+void t.test('a recorded stream decodes without duplicates', skipWithoutFixtures(), (t) => {
   for (const recording of streams) {
     const label = labelOf(recording)
     const events = framesOf(recording.response_body)
     // Without the deltas the words come with the events that say them whole, and are the same.
     const bare = events.filter(({ data }) => !/"type": ?"[a-z._]+\.delta"/.test(data))
-    const heard = hearStream(events).reply
-    t.same(hearStream(bare).reply, heard, label)
+    const recorder = decodeStream(events).reply
+    t.same(decodeStream(bare).reply, recorder, label)
     // And without those, from the deltas alone.
     const lean = events.filter(({ name }) => !name.endsWith('.done') || name.includes('item.done'))
-    t.same(hearStream(lean).reply, heard, label)
+    t.same(decodeStream(lean).reply, recorder, label)
   }
   t.end()
 })

@@ -1,7 +1,7 @@
 /**
- * Goal: the turn that a model took goes back to it as it was: the same calls, the same words, and its
+ * Goal: a model's turn is sent back to it unchanged: the same calls, the same text, and its
  * reasoning with the very seal and id, before what followed it.
- * Method: every pair of recordings of one conversation; the first one's answer is folded, said again by
+ * Method: every pair of recordings of one conversation; the first one's reply is folded, encoded by
  * the encoder, and held against the items that the second one's request brought back.
  */
 import t from 'tap'
@@ -9,13 +9,13 @@ import type { Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import type { Message } from '../../../src/chat/request.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
-import { encode, framesOf, hearReply, hearStream, str } from './driver.js'
+import { encode, framesOf, decodeWhole, decodeStream, str } from './driver.js'
 
 const all = fixtures({ provider: 'openai', api: 'responses', status: 200 })
 
 function answerOf({ stream, response_body: body }: Recording): Reply | null {
-  if (stream) return hearStream(framesOf(body)).reply
-  return hearReply(objectOf(JSON.parse(body))).reply
+  if (stream) return decodeStream(framesOf(body)).reply
+  return decodeWhole(objectOf(JSON.parse(body))).reply
 }
 
 /** The answer as a client that keeps all of it sends it back. */
@@ -84,7 +84,7 @@ function broughtBack(request: JsonObject, reply: Reply): JsonObject[] {
     )
 }
 
-void t.test('every recorded turn with calls goes back as it was', skipWithoutFixtures(), (t) => {
+void t.test('every recorded turn with calls is sent back unchanged', skipWithoutFixtures(), (t) => {
   const tally = { turns: 0, calls: 0, sealed: 0 }
   for (const first of all) {
     const [, stem = '', number = ''] = /^(.*)\.(\d+)$/.exec(first.name) ?? []

@@ -1,7 +1,7 @@
 /**
  * The properties that hold for every client format over every upstream dialect: a stream that breaks off never looks
  * complete, how the bytes are cut changes nothing, and no bytes make a translation throw, hang or lie.
- * Knows no rule of any format; what a client takes for an end is told by the caller.
+ * The caller defines what a client accepts as a complete stream.
  */
 import type { Test } from 'tap'
 import type { ChatRequest } from '../../../src/chat/request.js'
@@ -26,7 +26,7 @@ import {
   type Pair,
 } from '../transcript-streams.js'
 
-/** A format that clients speak, as the properties see it. */
+/** A client format under test. */
 export interface ClientCase {
   readonly dialect: DialectName
   /** A request for a stream. */
@@ -41,11 +41,11 @@ const UPSTREAMS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'a
 /** Corruptions for each pair. */
 const CORRUPTIONS = Number(process.env['SLUICE_CLIENT_CORRUPTIONS'] ?? 4_000)
 
-/** What an upstream says with its reason to stop, in any of the dialects. */
+/** The finish reasons of upstreams, in all dialects. */
 const REASON =
   /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*["\d]|"type"\s*:\s*"response\.(?:completed|incomplete)"/
 
-/** Every upstream dialect for this client: rewritten, and passed on where both sides speak alike. */
+/** Every upstream dialect for this client: translated, and passed through if both use the same dialect. */
 export function pairsOf(it: ClientCase): Pair[] {
   const ingress: Ingress = ingressOf(it.dialect)
   const request: ChatRequest = ingress.decodeRequest(it.body, it.endpoint)
@@ -110,7 +110,7 @@ function prefixFault(it: ClientCase, pair: Pair, bytes: Buffer): string | null {
   }
   if (kind !== null || reason === null) return `${place}complete with ${kind ?? 'no reason'}`
   if (!REASON.test(bytes.toString('latin1'))) return `${place}complete without a reason`
-  return claims ? null : `${place}complete, and the client is not told`
+  return claims ? null : `${place}complete, but the frames for the client do not show it`
 }
 
 function corruptionFault(
@@ -126,7 +126,7 @@ function corruptionFault(
   const frames = framesOf(out)
   if (!frames.every(isReadable)) return 'a frame is not JSON'
   if (outcome === 'failed') return it.claims(frames) ? 'failed, and looks complete' : null
-  return it.claims(frames) ? null : 'complete, and the client is not told'
+  return it.claims(frames) ? null : 'complete, but the frames for the client do not show it'
 }
 
 function isReadable(data: string): boolean {

@@ -1,6 +1,6 @@
 /**
  * Goal: what a client of `POST /v1/responses` gets is complete, cut anywhere the same, and never a lie, over every upstream
- * dialect; what passes as it is, too.
+ * dialect; passed-through streams included.
  * Method: prefixes, splits and seeded corruptions of every transcript; the events of whole streams are checked one by one.
  */
 import t from 'tap'

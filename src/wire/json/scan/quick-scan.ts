@@ -15,7 +15,7 @@ export interface Member {
   readonly valueEnd: number
 }
 
-/** Stands for a byte after the end, which equals none of those below. */
+/** A byte after the end; it equals none of those below. */
 const END = 0
 const TAB = 9
 const LINE_FEED = 10

@@ -231,7 +231,7 @@ void t.test('calls and results are paired and results come in the order of the c
   t.end()
 })
 
-void t.test('arguments stay as they were written', (t) => {
+void t.test('arguments keep their text', (t) => {
   for (const args of ['', ' ', '{}', '{"n":12345678901234567890}', '{broken', '[1]']) {
     const turn = { role: 'assistant', content: null, tool_calls: [call('a', 'f', args)] }
     const [, assistant] = read([HI, turn, result('a')])
@@ -290,9 +290,9 @@ void t.test('the legacy form is read as calls with ids that never change', (t) =
   })
   const missing = 'must be followed by a function message with its result'
   refused(t, [HI, made], 'messages[1].function_call', missing)
-  const stranger = [HI, made, { role: 'function', name: 'g', content: 'R' }]
+  const unknownValue = [HI, made, { role: 'function', name: 'g', content: 'R' }]
   const none = 'must name a function call without a result'
-  refused(t, stranger, 'messages[2].name', none)
+  refused(t, unknownValue, 'messages[2].name', none)
   t.end()
 })
 

@@ -183,7 +183,7 @@ void t.test('a stream of text, thought and refusal, without usage', (t) => {
   t.end()
 })
 
-void t.test('usage comes last, in a chunk of its own, where it was asked for', (t) => {
+void t.test('usage comes last, in a chunk of its own, if the client requests it', (t) => {
   const events: ChatEvent[] = [
     { type: 'usage', usage: { input: 1, output: 1 } },
     { type: 'usage', usage: { output: 2 } },

@@ -1,5 +1,5 @@
 /**
- * Goal: clients are told each kind of error in the status and the `type` that they decide on.
+ * Goal: each kind of error has the status and the `type` that clients branch on.
  * Method: the whole table, written out, since a change of a row breaks apps.
  */
 import t from 'tap'
@@ -10,7 +10,7 @@ import {
   encodeStreamError,
 } from '../../../../src/dialects/openai-chat/client/encode-error.js'
 
-const TOLD = new Map<string, [status: number, type: string]>([
+const REPORTED = new Map<string, [status: number, type: string]>([
   ['malformed_request', [400, 'invalid_request_error']],
   ['untranslatable', [400, 'invalid_request_error']],
   ['unauthenticated', [401, 'authentication_error']],
@@ -61,21 +61,21 @@ function errorOf(body: string): Record<string, unknown> {
 const kinds = Object.keys(ERRORS).filter(isKind)
 
 void t.test('the table has every kind', (t) => {
-  t.strictSame([...TOLD.keys()].sort(), [...kinds].sort())
+  t.strictSame([...REPORTED.keys()].sort(), [...kinds].sort())
   t.end()
 })
 
 for (const kind of kinds) {
-  void t.test(`${kind} is told by status, type, code and kind`, (t) => {
-    const [status, type] = TOLD.get(kind) ?? []
+  void t.test(`${kind} has its status, type, code and kind`, (t) => {
+    const [status, type] = REPORTED.get(kind) ?? []
     const answer = encodeError({ kind, message: 'Why.', param: 'a[0]' })
     t.equal(answer.status, status)
     t.match(errorOf(answer.body), { type, code: status, kind, param: 'a[0]', message: /Why\.$/ })
     const frame = encodeStreamError({ kind, message: 'Why.' })
     t.match(frame, /^data: [^\n]+\n\n$/, 'one frame')
-    const told = errorOf(frame.slice('data: '.length))
-    t.match(told, { type, code: status, kind })
-    t.notOk('param' in told, 'no field at fault, none named')
+    const reported = errorOf(frame.slice('data: '.length))
+    t.match(reported, { type, code: status, kind })
+    t.notOk('param' in reported, 'no field at fault, none named')
     t.end()
   })
 }

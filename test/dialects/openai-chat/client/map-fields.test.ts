@@ -1,6 +1,6 @@
 /**
- * Goal: what is asked, by whom and of which model is read as the format says.
- * Method: bodies, paths and headers by hand, with what must come out.
+ * Goal: each field of a request becomes its canonical member.
+ * Method: bodies by hand, with the expected canonical request.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
@@ -66,7 +66,7 @@ void t.test('the last of max_tokens and max_completion_tokens wins in either ord
   t.end()
 })
 
-void t.test('the effort of a reasoning object is the effort; what else it says is kept', (t) => {
+void t.test('the effort of a reasoning object is the effort; its other members are kept', (t) => {
   const read = (members: JsonObject): unknown[] => {
     const { reasoningEffort, rest } = request(members)
     return [reasoningEffort, rest]

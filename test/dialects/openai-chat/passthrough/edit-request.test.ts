@@ -1,6 +1,6 @@
 /**
- * Goal: a client's own body reaches an upstream of the same format unchanged, but for what that
- * upstream's model refuses; what is taken away is reported.
+ * Goal: a client's own body reaches an upstream of the same format unchanged, except for fields that the
+ * upstream's model refuses; removed fields are reported.
  * Method: bodies and facts by hand; the edits are made on the bytes, and the body that results and the
  * losses are compared.
  */
@@ -47,7 +47,7 @@ const edited = (body: JsonObject, model = 'm'): unknown =>
     },
   })
 
-void t.test('a plain body is not touched, whatever the model', (t) => {
+void t.test('a plain body is not changed for any model', (t) => {
   const body: JsonObject = {
     model: 'm',
     messages: [
@@ -73,7 +73,7 @@ void t.test('the model’s name is the upstream’s, and no vendor’s marker st
   t.end()
 })
 
-void t.test('stream_options: usage is asked for, the rest stays', (t) => {
+void t.test('stream_options: usage is requested, other members stay', (t) => {
   const usage = { key: 'stream_options', json: '{"include_usage":true}' }
   t.same(edited({ model: 'm', stream: true }), [usage])
   t.same(edited({ model: 'm', stream: true, stream_options: { include_usage: true } }), [])
@@ -94,7 +94,7 @@ void t.test('null is absent: it is taken out', (t) => {
   t.end()
 })
 
-void t.test('max_tokens: a reasoning model is asked with max_completion_tokens', (t) => {
+void t.test('max_tokens: a reasoning model gets max_completion_tokens', (t) => {
   const reasons = { ...FACTS, reasoning: true }
   t.same(sent({ max_tokens: 5 }, reasons), [{ max_completion_tokens: 5 }, []])
   const both = { max_tokens: 5, max_completion_tokens: 7 }
@@ -105,7 +105,7 @@ void t.test('max_tokens: a reasoning model is asked with max_completion_tokens',
   t.end()
 })
 
-void t.test('sampling: what a reasoning model refuses is dropped and said', (t) => {
+void t.test('sampling: fields that a reasoning model refuses are dropped and reported', (t) => {
   const sampling: JsonObject = {
     temperature: 0.5,
     top_p: 0.9,
@@ -167,15 +167,18 @@ void t.test('reasoning_effort: one that the model has, the nearest lower, or non
   t.end()
 })
 
-void t.test('a reasoning object is said flat: the endpoint does not know it', (t) => {
-  const flat = { reasoning_effort: 'low' }
-  t.same(sent({ reasoning: { effort: 'low' } }, REASONS), [flat, []])
-  t.same(sent({ reasoning: { effort: 'high' }, ...flat }, REASONS), [flat, []])
-  const more = { reasoning: { effort: 'low', summary: 'auto' } }
-  t.same(sent(more, REASONS), [flat, ['reasoning no-equivalent']])
-  t.same(sent(more, FACTS), [more, []], 'OpenRouter takes it')
-  t.end()
-})
+void t.test(
+  'a reasoning object becomes the flat field, because the endpoint refuses the object',
+  (t) => {
+    const flat = { reasoning_effort: 'low' }
+    t.same(sent({ reasoning: { effort: 'low' } }, REASONS), [flat, []])
+    t.same(sent({ reasoning: { effort: 'high' }, ...flat }, REASONS), [flat, []])
+    const more = { reasoning: { effort: 'low', summary: 'auto' } }
+    t.same(sent(more, REASONS), [flat, ['reasoning no-equivalent']])
+    t.same(sent(more, FACTS), [more, []], 'OpenRouter takes it')
+    t.end()
+  },
+)
 
 void t.test('vendor fields of other formats do not reach OpenAI', (t) => {
   const foreign = { thinking: { type: 'adaptive' }, extra_body: {}, extra_content: { google: {} } }
@@ -217,28 +220,33 @@ void t.test('stop is refused where the model takes none', (t) => {
     refusal(() => passed({ stop: 'x' }, o3)),
     { kind: 'untranslatable', param: 'stop' },
   )
-  for (const stop of [[], '', ['', '']]) t.same(sent({ stop }, o3), [{}, []], 'says nothing')
+  for (const stop of [[], '', ['', '']]) t.same(sent({ stop }, o3), [{}, []], 'an empty stop')
   t.same(sent({ stop: 'x' }, REASONS), [{ stop: 'x' }, []])
   t.end()
 })
 
-void t.test('prompt_cache_retention stays only where the model knows it', (t) => {
+void t.test('prompt_cache_retention is sent only to models that accept it', (t) => {
   const body = { prompt_cache_retention: '24h', prompt_cache_key: 'k' }
   t.same(sent(body, { ...REASONS, promptCacheRetention: false }), [{ prompt_cache_key: 'k' }, []])
   t.same(sent(body, REASONS), [body, []])
   t.end()
 })
 
-void t.test('prompt_cache_options and breakpoints stay only where the model knows them', (t) => {
-  const text = { type: 'text', text: 'T' }
-  const marked = { ...text, prompt_cache_breakpoint: { mode: 'explicit' } }
-  const said = (part: JsonObject): JsonObject => ({ messages: [{ role: 'user', content: [part] }] })
-  const body = { ...said(marked), prompt_cache_options: { mode: 'implicit' } }
-  t.same(sent(body, { ...REASONS, promptCacheBreakpoints: true }), [body, []])
-  t.same(sent(body, REASONS), [said(text), []])
-  t.same(sent(body, FACTS), [body, []], 'not one of OpenAI’s own')
-  t.end()
-})
+void t.test(
+  'prompt_cache_options and breakpoints are sent only to models that accept them',
+  (t) => {
+    const text = { type: 'text', text: 'T' }
+    const marked = { ...text, prompt_cache_breakpoint: { mode: 'explicit' } }
+    const actual = (part: JsonObject): JsonObject => ({
+      messages: [{ role: 'user', content: [part] }],
+    })
+    const body = { ...actual(marked), prompt_cache_options: { mode: 'implicit' } }
+    t.same(sent(body, { ...REASONS, promptCacheBreakpoints: true }), [body, []])
+    t.same(sent(body, REASONS), [actual(text), []])
+    t.same(sent(body, FACTS), [body, []], 'not one of OpenAI’s own')
+    t.end()
+  },
+)
 
 const LONG = `toolu_${'x'.repeat(60)}`
 
@@ -278,18 +286,18 @@ void t.test('a conversation that began elsewhere loses its marks and long ids', 
   const ids = [...text.matchAll(/"(?:tool_call_)?id":"([^"]+)"/g)].map((it) => it[1])
   t.equal(ids.length, 2)
   t.equal(ids[0], ids[1], 'one id for both')
-  t.match(text, String.raw`{\"n\":1e400}`, 'arguments stay as they were written')
+  t.match(text, String.raw`{\"n\":1e400}`, 'arguments keep their text')
   t.same(sent({ messages }, FACTS), [{ messages }, []], 'another maker’s model gets it all')
   t.end()
 })
 
 void t.test('thinking among the parts is taken out; a message stays a message', (t) => {
   const thinking = { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }
-  const said = (content: JsonObject[]): unknown =>
+  const output = (content: JsonObject[]): unknown =>
     sent({ messages: [{ role: 'assistant', content }] }, OWN)[0]
   const text = { type: 'text', text: 'A' }
-  t.same(said([thinking, text]), { messages: [{ role: 'assistant', content: [text] }] })
-  t.same(said([thinking]), { messages: [{ role: 'assistant', content: '' }] })
+  t.same(output([thinking, text]), { messages: [{ role: 'assistant', content: [text] }] })
+  t.same(output([thinking]), { messages: [{ role: 'assistant', content: '' }] })
   t.end()
 })
 

@@ -1,6 +1,6 @@
 /**
- * Goal: of a stream that passes through no broken frame passes, and no `usage: null` that only the
- * gateway asked for; counts are read wherever they stand.
+ * Goal: in a stream that passes through, no broken frame is forwarded, and no `usage: null` that only the
+ * gateway requested; usage is read at any position.
  * Method: frames in the spellings of several vendors, whole and with a byte of theirs changed by seeded
  * chance; what passes must be JSON with what was sent in it.
  */
@@ -39,7 +39,7 @@ void t.test('no broken frame passes, wherever a byte of it is wrong', (t) => {
     passed += 1
     t.ok(isObject(JSON.parse(bad)), bad)
   }
-  t.ok(passed > 100, `${passed} were whole all the same`)
+  t.ok(passed > 100, `${passed} were still valid JSON`)
   t.end()
 })
 
@@ -75,11 +75,11 @@ void t.test('`usage: null` goes only to clients that asked for usage', (t) => {
   t.equal(through(frames, true), whole, 'byte for byte')
   const cut = whole.replaceAll(/(?<!\\),\s*"usage"\s*:\s*null/g, '')
   t.equal(through(frames, false), cut)
-  t.equal(cut.match(/usage/g)?.length, 1, 'what the text says stays')
+  t.equal(cut.match(/usage/g)?.length, 1, 'the text of the reply is unchanged')
   t.end()
 })
 
-void t.test('where it cannot be told which is meant, nothing is taken away', (t) => {
+void t.test('an ambiguous frame is forwarded unchanged', (t) => {
   const nested = frame('Hi').replace('"index":0', '"index":0,"usage":null')
   const first =
     '{"usage":null,"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]}'

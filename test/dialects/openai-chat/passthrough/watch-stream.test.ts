@@ -1,6 +1,6 @@
 /**
  * Goal: a stream that passes through is watched without being changed, and cheaply.
- * Method: frames by hand in compact and spaced JSON; what the tap learnt and which frames it holds back.
+ * Method: frames by hand in compact and spaced JSON; the facts that the tap collects and the frames that it holds back.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
@@ -15,7 +15,7 @@ const newTap = (includeUsage = false): StreamTap => {
 const bytes = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
 const spaced = (json: string): string => JSON.stringify(JSON.parse(json), null, 1)
 
-void t.test('usage, reason, model, content and the end are learnt', (t) => {
+void t.test('usage, reason, model, content and the end are collected', (t) => {
   for (const form of [(it: string): string => it, spaced]) {
     const tap = newTap()
     t.equal(tap.frame('', form(chunk({ role: 'assistant', content: '' }))), true)
@@ -74,7 +74,7 @@ void t.test('usage beside choices passes and counts', (t) => {
   t.end()
 })
 
-void t.test('text that speaks of usage, errors and reasons is only text', (t) => {
+void t.test('text that contains the words usage, error and reason is only text', (t) => {
   const tap = newTap()
   for (const content of [
     'usage',
@@ -193,8 +193,8 @@ void t.test('a whole reply', (t) => {
     tier: 'flex',
     outputSize: { bytes: 0, calls: 0 },
   })
-  const untold = egress.tapReply?.({ model: 'm', choices })
-  t.same(untold?.outputSize, { bytes: 1, calls: 0 }, 'words are counted where tokens are not')
+  const unreported = egress.tapReply?.({ model: 'm', choices })
+  t.same(unreported?.outputSize, { bytes: 1, calls: 0 }, 'words are counted where tokens are not')
   t.match(egress.tapReply?.({ error: { message: 'x', code: 500 } }), {
     usage: {},
     reason: null,
@@ -204,8 +204,8 @@ void t.test('a whole reply', (t) => {
   t.end()
 })
 
-void t.test('what was said is counted, whatever it is spelled like', (t) => {
-  const said: [string, JsonObject, number][] = [
+void t.test('output is counted in each of its members', (t) => {
+  const actual: [string, JsonObject, number][] = [
     ['text', { content: 'four' }, 4],
     ['umlauts, in UTF-8', { content: 'Überlast' }, 9],
     ['a line break and quotes', { content: 'a\n"b"' }, 5],
@@ -215,7 +215,7 @@ void t.test('what was said is counted, whatever it is spelled like', (t) => {
     ['nothing', { role: 'assistant', content: '' }, 0],
     ['null', { content: null }, 0],
   ]
-  for (const [name, delta, expected] of said) {
+  for (const [name, delta, expected] of actual) {
     const tap = newTap()
     tap.frame('', bytes(chunk(delta)))
     t.equal(tap.outputSize.bytes, expected, name)

@@ -1,5 +1,5 @@
 /**
- * Goal: whatever order an upstream sends things in, one answer comes out, or one error.
+ * Goal: a stream in any order decodes to one reply or one error.
  * Method: streams by hand, each with one kind of disorder that some provider has shown.
  */
 import t from 'tap'
@@ -14,13 +14,18 @@ const stop = (reason = 'stop'): string => chunk({}, reason)
 const DONE = '[DONE]'
 
 /** A fragment of a call; what is left out is absent on the wire. */
-const piece = (index: number | undefined, args: string, name?: string, id?: string): JsonObject => {
+const textPart = (
+  index: number | undefined,
+  args: string,
+  name?: string,
+  id?: string,
+): JsonObject => {
   const it: JsonObject = { function: { arguments: args, ...(name === undefined ? {} : { name }) } }
   if (index !== undefined) it['index'] = index
   if (id !== undefined) it['id'] = id
   return it
 }
-const call = (...pieces: JsonObject[]): string => chunk({ tool_calls: pieces })
+const call = (...chunks: JsonObject[]): string => chunk({ tool_calls: chunks })
 
 const blocks = ({ reply }: Outcome): ReplyBlock[] => reply?.blocks ?? []
 const made = (outcome: Outcome): string[] =>
@@ -80,10 +85,15 @@ void t.test('text after the reason and anything after [DONE] is ignored', (t) =>
 
 void t.test('[DONE] after content completes an answer that came without a reason', (t) => {
   // As OpenRouter's streams from Novita end.
-  const said = decodeFrames([ROLE, say('Hi'), usageChunk(3, 2), DONE])
-  t.match(said.reply, { reason: 'stop', raw: null, blocks: [{ text: 'Hi' }], usage: { output: 2 } })
-  t.equal(said.breach, null)
-  const called = decodeFrames([ROLE, call(piece(0, '{"a":1}', 'f', 'c1')), DONE])
+  const actual = decodeFrames([ROLE, say('Hi'), usageChunk(3, 2), DONE])
+  t.match(actual.reply, {
+    reason: 'stop',
+    raw: null,
+    blocks: [{ text: 'Hi' }],
+    usage: { output: 2 },
+  })
+  t.equal(actual.breach, null)
+  const called = decodeFrames([ROLE, call(textPart(0, '{"a":1}', 'f', 'c1')), DONE])
   t.match(called.reply, { reason: 'tool-use', raw: null, blocks: [{ name: 'f', json: '{"a":1}' }] })
   t.equal(
     decodeFrames([say('Hi'), DONE, say('!')]).reply?.reason,
@@ -95,7 +105,7 @@ void t.test('[DONE] after content completes an answer that came without a reason
 
 void t.test('an end after the reason is complete; any other end is not', (t) => {
   t.equal(decodeFrames([say('Hi'), stop()]).reply?.reason, 'stop')
-  const cut = [call(piece(0, '{"a"', 'f', 'c1'))]
+  const cut = [call(textPart(0, '{"a"', 'f', 'c1'))]
   for (const frames of [[], [ROLE], [say('Hi')], cut, [ROLE, DONE], [DONE], ['{"choices":[]}']]) {
     const { error, reply } = decodeFrames(frames)
     t.equal(error?.kind, 'upstream_truncated', JSON.stringify(frames))
@@ -148,14 +158,14 @@ void t.test('an error ends the stream with its kind, alone or beside choices', (
   t.end()
 })
 
-void t.test('calls whose fragments are mixed come out one after the other', (t) => {
+void t.test('calls with interleaved fragments are emitted in sequence', (t) => {
   const outcome = decodeFrames([
     ROLE,
-    call(piece(0, '', 'f', 'a'), piece(1, '', 'g', 'b')),
-    call(piece(0, '{"x":')),
-    call(piece(1, '{"y":')),
-    call(piece(0, '1}')),
-    call(piece(1, '2}')),
+    call(textPart(0, '', 'f', 'a'), textPart(1, '', 'g', 'b')),
+    call(textPart(0, '{"x":')),
+    call(textPart(1, '{"y":')),
+    call(textPart(0, '1}')),
+    call(textPart(1, '2}')),
     stop('tool_calls'),
     DONE,
   ])
@@ -167,9 +177,9 @@ void t.test('calls whose fragments are mixed come out one after the other', (t) 
 
 void t.test('a call streams on as soon as the one before it is complete', (t) => {
   const frames = [
-    call(piece(0, '{}', 'f', 'a')),
-    call(piece(1, '', 'g', 'b')),
-    call(piece(1, '{"y"')),
+    call(textPart(0, '{}', 'f', 'a')),
+    call(textPart(1, '', 'g', 'b')),
+    call(textPart(1, '{"y"')),
   ]
   const { events } = decodeFrames(frames)
   t.same(
@@ -182,9 +192,9 @@ void t.test('a call streams on as soon as the one before it is complete', (t) =>
 void t.test('calls without arguments, and text between and after calls', (t) => {
   const outcome = decodeFrames([
     say('A'),
-    call(piece(0, '', 'f', 'a')),
+    call(textPart(0, '', 'f', 'a')),
     say('B'),
-    call(piece(1, '', 'g', 'b')),
+    call(textPart(1, '', 'g', 'b')),
     say('C'),
     stop('tool_calls'),
   ])
@@ -196,10 +206,10 @@ void t.test('calls without arguments, and text between and after calls', (t) => 
 void t.test('an index of -1 or none, with ids', (t) => {
   for (const index of [-1, undefined]) {
     const outcome = decodeFrames([
-      call(piece(index, '{"x":', 'f', 'a')),
-      call(piece(index, '1}')),
-      call(piece(index, '', 'g', 'b')),
-      call(piece(index, '{"y":2}')),
+      call(textPart(index, '{"x":', 'f', 'a')),
+      call(textPart(index, '1}')),
+      call(textPart(index, '', 'g', 'b')),
+      call(textPart(index, '{"y":2}')),
       stop('tool_calls'),
     ])
     t.same(made(outcome), ['a f {"x":1}', 'b g {"y":2}'])
@@ -207,19 +217,23 @@ void t.test('an index of -1 or none, with ids', (t) => {
   t.end()
 })
 
-void t.test('every call at index 0, told apart by ids or by being complete', (t) => {
-  const ids = [call(piece(0, '{"x":1}', 'f', 'a')), call(piece(0, '{"x":2}', 'f', 'b')), stop()]
+void t.test('every call at index 0, distinguished by ids or by being complete', (t) => {
+  const ids = [
+    call(textPart(0, '{"x":1}', 'f', 'a')),
+    call(textPart(0, '{"x":2}', 'f', 'b')),
+    stop(),
+  ]
   t.same(made(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
-  const none = [call(piece(0, '{"x":1}', 'f')), call(piece(0, '{"x":2}', 'f')), stop()]
+  const none = [call(textPart(0, '{"x":1}', 'f')), call(textPart(0, '{"x":2}', 'f')), stop()]
   t.same(made(decodeFrames(none)), ['call_chatcmpl1_0 f {"x":1}', 'call_chatcmpl1_1 f {"x":2}'])
   t.end()
 })
 
 void t.test('an index that moves on while the same call goes on', (t) => {
   const frames = [
-    call(piece(0, '{"x"', 'f', 'a')),
-    call(piece(1, ':1')),
-    call(piece(2, '}')),
+    call(textPart(0, '{"x"', 'f', 'a')),
+    call(textPart(1, ':1')),
+    call(textPart(2, '}')),
     stop(),
   ]
   t.same(made(decodeFrames(frames)), ['a f {"x":1}'])
@@ -228,32 +242,32 @@ void t.test('an index that moves on while the same call goes on', (t) => {
 
 void t.test('id and name that come late, or an id and name on every fragment', (t) => {
   const late = [
-    call(piece(0, '{"x"')),
-    call(piece(0, ':', undefined, 'a')),
-    call(piece(0, '1}', 'f')),
+    call(textPart(0, '{"x"')),
+    call(textPart(0, ':', undefined, 'a')),
+    call(textPart(0, '1}', 'f')),
   ]
   t.same(made(decodeFrames([...late, stop()])), ['a f {"x":1}'])
-  const often = [call(piece(0, '{"x"', 'f', 'a')), call(piece(0, ':1}', 'f', 'a')), stop()]
+  const often = [call(textPart(0, '{"x"', 'f', 'a')), call(textPart(0, ':1}', 'f', 'a')), stop()]
   t.same(made(decodeFrames(often)), ['a f {"x":1}'])
   t.end()
 })
 
 void t.test('a call that never gets a name is malformed, an empty one is dropped', (t) => {
-  const nameless = decodeFrames([call(piece(0, '{}', undefined, 'a')), stop()])
+  const nameless = decodeFrames([call(textPart(0, '{}', undefined, 'a')), stop()])
   t.equal(nameless.error?.kind, 'upstream_malformed')
-  t.same(made(decodeFrames([say('Hi'), call(piece(0, '')), stop()])), ['text'])
+  t.same(made(decodeFrames([say('Hi'), call(textPart(0, '')), stop()])), ['text'])
   t.end()
 })
 
 void t.test('two calls never share an id', (t) => {
-  const frames = [call(piece(0, '{}', 'f', 'a')), call(piece(1, '{}', 'g', 'a')), stop()]
+  const frames = [call(textPart(0, '{}', 'f', 'a')), call(textPart(1, '{}', 'g', 'a')), stop()]
   t.same(made(decodeFrames(frames)), ['a f {}', 'call_chatcmpl1_1 g {}'])
   const whole = {
     id: 'r',
     choices: [
       {
         message: {
-          tool_calls: [piece(undefined, '{}', 'f', 'a'), piece(undefined, '{}', 'g', 'a')],
+          tool_calls: [textPart(undefined, '{}', 'f', 'a'), textPart(undefined, '{}', 'g', 'a')],
         },
         finish_reason: 'tool_calls',
       },
@@ -264,7 +278,7 @@ void t.test('two calls never share an id', (t) => {
 })
 
 void t.test('a stop with calls is a turn of tools; other reasons stay', (t) => {
-  const tool = call(piece(0, '{}', 'f', 'a'))
+  const tool = call(textPart(0, '{}', 'f', 'a'))
   t.match(decodeFrames([tool, stop('stop')]).reply, { reason: 'tool-use', raw: 'stop' })
   t.match(decodeFrames([tool, stop('length')]).reply, { reason: 'length', raw: 'length' })
   for (const [raw, reason] of [
@@ -338,13 +352,13 @@ void t.test('long tool names are given back as the client wrote them', (t) => {
   const short = wireName(name)
   t.match(short, /^n{55}_[0-9a-f]{8}$/)
   const sent = (it: string): ReplyBlock[] =>
-    blocks(decodeFrames([call(piece(0, '{}', it, 'a')), stop()], asked))
+    blocks(decodeFrames([call(textPart(0, '{}', it, 'a')), stop()], asked))
   t.match(sent(short), [{ name }])
   t.match(sent('other'), [{ name: 'other' }])
   t.end()
 })
 
-void t.test('members that nobody knows are named, beside a text as well as alone', (t) => {
+void t.test('unknown members are named, beside a text and alone', (t) => {
   const frames = [
     chunk({ role: 'assistant', content: '' }),
     chunk({ content: 'Hi', hologram: { at: 1 }, empty: null, blank: '', none: [] }),

@@ -58,8 +58,8 @@ void t.test('an empty purse is not worth another try', (t) => {
   t.match(quota, { kind: 'upstream_busy', retryable: false })
   t.equal(egress.decodeError(402, {}, body({ message: 'M' })).retryable, false)
   t.equal(egress.decodeError(429, {}, body({ message: 'M' })).retryable, undefined)
-  const told = egress.decodeError(500, { 'x-should-retry': 'false' }, body({ message: 'M' }))
-  t.equal(told.retryable, false)
+  const reported = egress.decodeError(500, { 'x-should-retry': 'false' }, body({ message: 'M' }))
+  t.equal(reported.retryable, false)
   t.end()
 })
 
@@ -96,7 +96,7 @@ void t.test('messages are scrubbed and bounded', (t) => {
   const long = egress.decodeError(400, {}, body({ message: 'é'.repeat(60_000) }))
   t.ok(long.message.length <= 2_048)
   const denied = egress.decodeError(401, {}, body({ message: 'Wrong key sk-abc****xyz' }))
-  t.equal(denied.message, 'The upstream refused the gateway’s own credentials.')
+  t.equal(denied.message, "The upstream refused the gateway's own credentials.")
   t.end()
 })
 
@@ -134,8 +134,8 @@ void t.test('too long a conversation is known by its code, never by words', (t) 
   const long = { code: 'context_length_exceeded', message: 'Too many tokens.', param: 'messages' }
   const error = egress.decodeError(400, {}, body(long))
   t.equal(error.kind, 'context_too_long')
-  const said = must(JSON.parse(ingress.encodeError(error).body))['error']
-  t.match(said, { message: 'context_length_exceeded: Too many tokens.', code: 400 })
+  const actual = must(JSON.parse(ingress.encodeError(error).body))['error']
+  t.match(actual, { message: 'context_length_exceeded: Too many tokens.', code: 400 })
   for (const message of [
     "This model's maximum context length is 8192 tokens.",
     'string too long: context_length_exceeded',

@@ -1,5 +1,5 @@
 /**
- * Goal: a body for an upstream of this format says what was asked, and names what it cannot say.
+ * Goal: a body for an upstream of this format has all fields of the request; fields that it cannot express are reported.
  * Method: canonical requests and facts by hand, with the body and the losses that must come out.
  */
 import t from 'tap'
@@ -30,7 +30,7 @@ void t.test('target, credential, headers', (t) => {
   t.end()
 })
 
-void t.test('a stream asks for usage, a whole reply does not', (t) => {
+void t.test('a stream requests usage, a whole reply does not', (t) => {
   t.match(encode({ stream: true }).body, { stream: true, stream_options: { include_usage: true } })
   t.notOk('stream_options' in encode({}).body)
   t.end()
@@ -44,7 +44,7 @@ void t.test('the output limit has the name that the family takes', (t) => {
   t.end()
 })
 
-void t.test('reasoning models lose sampling, and it is said', (t) => {
+void t.test('sampling fields are dropped and reported for reasoning models', (t) => {
   const facts = { reasoning: true, samplingParams: 'effort-none-only' } as const
   const sampling = { temperature: 0.5, topP: 1, frequencyPenalty: 1, presencePenalty: 0 }
   const { body, lost } = encode(sampling, facts)
@@ -129,11 +129,13 @@ void t.test(
   },
 )
 
-void t.test('files: text is said as text, another provider’s image id is refused', (t) => {
+void t.test('files: text becomes a text part, an image id of another provider is refused', (t) => {
   const source = { kind: 'base64', mediaType: 'text/plain', data: 'SMOp' } as const
-  const said = encode({ messages: [{ role: 'user', index: 0, parts: [{ type: 'file', source }] }] })
-  t.match(said.body, { messages: [{ content: [{ type: 'text', text: 'Hé' }] }] })
-  t.same(said.lost, ['messages.file approximated'])
+  const actual = encode({
+    messages: [{ role: 'user', index: 0, parts: [{ type: 'file', source }] }],
+  })
+  t.match(actual.body, { messages: [{ content: [{ type: 'text', text: 'Hé' }] }] })
+  t.same(actual.lost, ['messages.file approximated'])
   const image = { type: 'image', source: { kind: 'file-id', id: 'x' } } as const
   const error = refusal(() => encode({ messages: [{ role: 'user', index: 4, parts: [image] }] }))
   t.match(error, { kind: 'untranslatable', param: 'messages[4].content' })

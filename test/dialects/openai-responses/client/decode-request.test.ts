@@ -273,7 +273,7 @@ void t.test('state that the gateway gave out comes back as what it was', (t) => 
     user('Go'),
     token({ origin: 'anthropic', signature: 'sig' }),
     token({ origin: 'anthropic', redacted: 'gone' }),
-    { role: 'assistant', content: 'Said.' },
+    { role: 'assistant', content: 'Stated.' },
     token({ origin: 'gemini', signature: 'of text', of: 'text' }),
     call('a'),
     token({ origin: 'gemini', signature: 'of call', of: { call: 'a' } }),
@@ -283,7 +283,7 @@ void t.test('state that the gateway gave out comes back as what it was', (t) => 
     parts: [
       { type: 'thinking', origin: 'anthropic', signature: 'sig' },
       { type: 'thinking', origin: 'anthropic', redacted: 'gone' },
-      { type: 'text', text: 'Said.', signature: 'of text' },
+      { type: 'text', text: 'Stated.', signature: 'of text' },
     ],
     toolCalls: [{ id: 'a', signature: 'of call' }],
   })

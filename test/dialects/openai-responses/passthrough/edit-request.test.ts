@@ -1,5 +1,5 @@
 /**
- * Goal: a Responses client's own body passes as it is, but for the model and what only a gateway or nobody may say.
+ * Goal: a Responses client's own body is forwarded unchanged, except for the model, gateway ids and forbidden fields.
  */
 import t from 'tap'
 import { objectOf, type JsonObject, type JsonValue } from '../../../../src/chat/json.js'

@@ -1,9 +1,9 @@
 /**
- * Goal: what an upstream says of a failure keeps its meaning: whose fault it is, and whether to try again.
+ * Goal: an upstream's error keeps its meaning: its cause, and whether to retry.
  * Method: the codes that the format has for failed responses, and the bodies of refused requests.
  */
 import t from 'tap'
-import { egress, hearReply } from '../driver.js'
+import { egress, decodeWhole } from '../driver.js'
 
 void t.test('codes of a failed response', (t) => {
   const rows: [code: string | null, kind: string, retryable?: false][] = [
@@ -25,11 +25,15 @@ void t.test('codes of a failed response', (t) => {
     [null, 'upstream_failed'],
   ]
   for (const [code, kind, retryable] of rows) {
-    const { error } = hearReply({ status: 'failed', error: { code, message: 'Why.' }, output: [] })
+    const { error } = decodeWhole({
+      status: 'failed',
+      error: { code, message: 'Why.' },
+      output: [],
+    })
     t.match(error, { kind, message: 'Why.', upstreamCode: code ?? 'failed' }, String(code))
     t.equal(error?.retryable, retryable, String(code))
   }
-  t.match(hearReply({ status: 'cancelled', output: [] }).error, { upstreamCode: 'cancelled' })
+  t.match(decodeWhole({ status: 'cancelled', output: [] }).error, { upstreamCode: 'cancelled' })
   t.end()
 })
 

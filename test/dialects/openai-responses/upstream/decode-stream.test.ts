@@ -1,10 +1,10 @@
 /**
- * Goal: whatever an upstream does with the events of the format, an answer comes out whole or as an error.
+ * Goal: any sequence of the format's events decodes to a whole reply or to an error.
  * Method: small streams, each with one thing that real upstreams and copies of the format do.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
-import { frames, hearReply, hearStream, type Heard } from '../driver.js'
+import { frames, decodeWhole, decodeStream, type Decoded } from '../driver.js'
 
 const BEGUN: JsonObject = {
   type: 'response.created',
@@ -12,8 +12,8 @@ const BEGUN: JsonObject = {
 }
 const DONE: JsonObject = { type: 'response.completed', response: { id: 'resp_1', output: [] } }
 
-function hear(...events: JsonObject[]): Heard {
-  return hearStream(frames(BEGUN, ...events))
+function decode(...events: JsonObject[]): Decoded {
+  return decodeStream(frames(BEGUN, ...events))
 }
 
 function added(place: number, item: JsonObject): JsonObject {
@@ -42,29 +42,29 @@ function call(id: string, json = ''): JsonObject {
   return { type: 'function_call', id: `fc_${id}`, call_id: id, name: 'look', arguments: json }
 }
 
-function text(heard: Heard): string | undefined {
-  return heard.reply?.blocks.map((block) => (block.type === 'text' ? block.text : '?')).join('|')
+function text(decoded: Decoded): string | undefined {
+  return decoded.reply?.blocks.map((block) => (block.type === 'text' ? block.text : '?')).join('|')
 }
 
-function calls(heard: Heard): string[] | undefined {
-  return heard.reply?.blocks.map((it) => (it.type === 'tool' ? `${it.id}=${it.json}` : '?'))
+function calls(received: Decoded): string[] | undefined {
+  return received.reply?.blocks.map((it) => (it.type === 'tool' ? `${it.id}=${it.json}` : '?'))
 }
 
-void t.test('an item that the last event has at another place is not said twice', (t) => {
+void t.test('an item that the last event has at another index is emitted once', (t) => {
   const item = (content: JsonObject[]): JsonObject => ({ type: 'message', id: 'msg_1', content })
   const whole = item([{ type: 'output_text', text: 'One two' }])
   const last: JsonObject = {
     type: 'response.completed',
     response: { id: 'resp_1', output: [{ type: 'reasoning', id: 'rs_1', summary: [] }, whole] },
   }
-  t.equal(text(hear(added(0, item([])), words(0, 'One two'), last)), 'One two')
-  t.equal(text(hear(added(0, item([])), words(0, 'One'), last)), 'One two', 'the rest of it is')
-  t.equal(text(hear(added(0, item([])), words(0, 'One two'), done(0, whole), last)), 'One two')
+  t.equal(text(decode(added(0, item([])), words(0, 'One two'), last)), 'One two')
+  t.equal(text(decode(added(0, item([])), words(0, 'One'), last)), 'One two', 'the rest of it is')
+  t.equal(text(decode(added(0, item([])), words(0, 'One two'), done(0, whole), last)), 'One two')
   t.end()
 })
 
 void t.test('empty-argument-deltas-end-nothing', (t) => {
-  const heard = hear(
+  const recorder = decode(
     added(0, call('a')),
     args(0, ''),
     args(0, '{"x":'),
@@ -73,24 +73,24 @@ void t.test('empty-argument-deltas-end-nothing', (t) => {
     done(0, call('a', '{"x":1}')),
     DONE,
   )
-  t.same(calls(heard), ['a={"x":1}'])
-  t.equal(heard.reply?.reason, 'tool-use')
+  t.same(calls(recorder), ['a={"x":1}'])
+  t.equal(recorder.reply?.reason, 'tool-use')
   t.end()
 })
 
-void t.test('words and arguments that only their last event has are said once', (t) => {
+void t.test('text and arguments that only the last event has are emitted once', (t) => {
   const whole = { type: 'response.function_call_arguments.done', output_index: 0, arguments: '{}' }
-  t.same(calls(hear(added(0, call('a')), whole, whole, done(0, call('a', '{}')), DONE)), ['a={}'])
-  t.same(calls(hear(done(0, call('a', '{}')), DONE)), ['a={}'], 'no start')
+  t.same(calls(decode(added(0, call('a')), whole, whole, done(0, call('a', '{}')), DONE)), ['a={}'])
+  t.same(calls(decode(done(0, call('a', '{}')), DONE)), ['a={}'], 'no start')
   const last = { type: 'response.completed', response: { output: [call('a', '{}')] } }
-  t.same(calls(hear(last)), ['a={}'], 'nothing but the end')
-  const cut = hear(added(0, call('a')), args(0, '{"x"'), done(0, call('a', '{"x":1}')), DONE)
+  t.same(calls(decode(last)), ['a={}'], 'only the last event')
+  const cut = decode(added(0, call('a')), args(0, '{"x"'), done(0, call('a', '{"x":1}')), DONE)
   t.same(calls(cut), ['a={"x":1}'], 'the rest')
   t.end()
 })
 
-void t.test('items that grow at the same time are told one after the other', (t) => {
-  const heard = hear(
+void t.test('items that grow at the same time are emitted in sequence', (t) => {
+  const recorder = decode(
     added(0, call('a')),
     added(1, call('b')),
     args(1, '{"b":'),
@@ -101,30 +101,34 @@ void t.test('items that grow at the same time are told one after the other', (t)
     done(0, call('a', '{"a":1}')),
     DONE,
   )
-  t.equal(heard.breach, null)
-  t.same(calls(heard), ['a={"a":1}', 'b={"b":2}'])
+  t.equal(recorder.breach, null)
+  t.same(calls(recorder), ['a={"a":1}', 'b={"b":2}'])
   t.end()
 })
 
 void t.test('an item that is never done is done at the end', (t) => {
-  t.equal(text(hear(words(0, 'Hel'), words(0, 'lo'), DONE)), 'Hello', 'no start and no end')
-  const heard = hear(added(0, call('a')), args(0, '{}'), words(1, 'Hi'), DONE)
-  t.match(heard.reply?.blocks, [{ type: 'tool' }, { type: 'text', text: 'Hi' }])
+  t.equal(text(decode(words(0, 'Hel'), words(0, 'lo'), DONE)), 'Hello', 'no start and no end')
+  const recorder = decode(added(0, call('a')), args(0, '{}'), words(1, 'Hi'), DONE)
+  t.match(recorder.reply?.blocks, [{ type: 'tool' }, { type: 'text', text: 'Hi' }])
   t.end()
 })
 
 void t.test('an item with another id in each event is one item', (t) => {
-  const message = (id: string, said: string): JsonObject => {
-    return { type: 'message', id, content: [{ type: 'output_text', text: said, annotations: [] }] }
+  const message = (id: string, actual: string): JsonObject => {
+    return {
+      type: 'message',
+      id,
+      content: [{ type: 'output_text', text: actual, annotations: [] }],
+    }
   }
-  const heard = hear(
+  const recorder = decode(
     added(0, message('x1', '')),
     words(0, 'Hel', { item_id: 'x2' }),
     words(0, 'lo', { item_id: 'x3' }),
     done(0, message('x4', 'Hello')),
     { type: 'response.completed', response: { output: [message('x5', 'Hello')] } },
   )
-  t.equal(text(heard), 'Hello')
+  t.equal(text(recorder), 'Hello')
   t.end()
 })
 
@@ -135,9 +139,9 @@ void t.test('events without a place are those of their id, or of the newest item
   }
   const events = [added(0, call('a')), args(0, '{}'), done(0, call('a', '{}'))]
   const last = { type: 'response.completed', response: { output: [call('a', '{}')] } }
-  t.same(calls(hear(...events.map(bare), last)), ['a={}'])
+  t.same(calls(decode(...events.map(bare), last)), ['a={}'])
   const named = events.map((event) => ({ ...bare(event), item_id: 'fc_a' }))
-  t.same(calls(hear(...named, last)), ['a={}'])
+  t.same(calls(decode(...named, last)), ['a={}'])
   t.end()
 })
 
@@ -149,13 +153,13 @@ void t.test('the parts of a message are blocks of their own', (t) => {
     content_index: 2,
     delta: 'No.',
   }
-  const heard = hear(part(0, 'One'), part(1, 'Two'), no, DONE)
-  t.match(heard.reply?.blocks, [
+  const recorder = decode(part(0, 'One'), part(1, 'Two'), no, DONE)
+  t.match(recorder.reply?.blocks, [
     { type: 'text', text: 'One' },
     { type: 'text', text: 'Two' },
     { type: 'refusal', text: 'No.' },
   ])
-  t.equal(text(hear(part(0, 'One'), part(1, 'Two'), part(0, ' late'), DONE)), 'One|Two| late')
+  t.equal(text(decode(part(0, 'One'), part(1, 'Two'), part(0, ' late'), DONE)), 'One|Two| late')
   t.end()
 })
 
@@ -166,19 +170,19 @@ void t.test('reasoning is one block, with the seal of its last event', (t) => {
   }
   const item = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'early' }
   const last = { ...item, encrypted_content: 'late' }
-  t.match(hear(added(0, item), summary(0, 'A'), summary(1, 'B'), done(0, last), DONE).reply, {
+  t.match(decode(added(0, item), summary(0, 'A'), summary(1, 'B'), done(0, last), DONE).reply, {
     blocks: [{ type: 'thinking', text: 'A\n\nB', signature: 'rs_1:late' }],
   })
-  t.match(hear(added(0, item), done(0, last), words(1, 'Hi'), DONE).reply?.blocks, [
+  t.match(decode(added(0, item), done(0, last), words(1, 'Hi'), DONE).reply?.blocks, [
     { type: 'thinking', text: '', signature: 'rs_1:late' },
     { type: 'text' },
   ])
   const open = { type: 'reasoning', id: 'rs_2', summary: [] }
-  t.same(hear(added(0, open), done(0, open), DONE).reply?.blocks, [], 'neither words nor a seal')
+  t.same(decode(added(0, open), done(0, open), DONE).reply?.blocks, [], 'neither words nor a seal')
   t.end()
 })
 
-void t.test('sources are told once, whichever event has them', (t) => {
+void t.test('a source is emitted once, from any of its events', (t) => {
   const note = {
     type: 'url_citation',
     url: 'https://a.example/',
@@ -192,7 +196,7 @@ void t.test('sources are told once, whichever event has them', (t) => {
     id: 'm',
     content: [{ type: 'output_text', text: 'Hi', annotations: [note, file] }],
   }
-  const told = {
+  const reported = {
     type: 'response.output_text.annotation.added',
     output_index: 0,
     content_index: 0,
@@ -203,8 +207,8 @@ void t.test('sources are told once, whichever event has them', (t) => {
     { title: 'log.pdf' },
   ]
   const blocks = [{ type: 'text', text: 'Hi', citations }]
-  t.same(hear(words(0, 'Hi'), told, done(0, message), DONE).reply?.blocks, blocks)
-  t.same(hearReply({ output: [message] }).reply?.blocks, blocks)
+  t.same(decode(words(0, 'Hi'), reported, done(0, message), DONE).reply?.blocks, blocks)
+  t.same(decodeWhole({ output: [message] }).reply?.blocks, blocks)
   t.end()
 })
 
@@ -222,10 +226,10 @@ void t.test('truncation-is-a-length', (t) => {
     [null, 'length'],
   ]
   for (const [raw, reason] of reasons) {
-    const heard = hear(words(0, 'Hi'), end(raw))
-    t.match(heard.reply, { reason, raw: raw ?? 'incomplete' })
+    const recorder = decode(words(0, 'Hi'), end(raw))
+    t.match(recorder.reply, { reason, raw: raw ?? 'incomplete' })
     const whole = { status: 'incomplete', output: [], incomplete_details: { reason: raw } }
-    t.equal(hearReply(whole).reply?.reason, reason)
+    t.equal(decodeWhole(whole).reply?.reason, reason)
   }
   t.end()
 })
@@ -236,17 +240,17 @@ void t.test('failed-responses-look-complete', (t) => {
     type: 'response.failed',
     response: { status: 'failed', error, usage: { input_tokens: 7 } },
   }
-  t.match(hear(words(0, 'Hi'), failed), {
+  t.match(decode(words(0, 'Hi'), failed), {
     reply: null,
     error: { kind: 'upstream_failed', message: 'It broke.', upstreamCode: 'server_error' },
   })
-  t.match(hear(failed).events.slice(-2), [
+  t.match(decode(failed).events.slice(-2), [
     { type: 'usage', usage: { input: 7 } },
     { type: 'error' },
   ])
   for (const status of ['failed', 'cancelled']) {
-    t.equal(hear({ ...DONE, response: { status } }).error?.kind, 'upstream_failed', status)
-    t.equal(hearReply({ status, output: [] }).error?.kind, 'upstream_failed', status)
+    t.equal(decode({ ...DONE, response: { status } }).error?.kind, 'upstream_failed', status)
+    t.equal(decodeWhole({ status, output: [] }).error?.kind, 'upstream_failed', status)
   }
   t.end()
 })
@@ -258,36 +262,36 @@ void t.test('an error is flat, nested, or in a frame of no type', (t) => {
     { type: 'error', error: { type: 'requests', ...error } },
     { error },
   ]) {
-    t.match(hear(event), { reply: null, error: { kind: 'upstream_busy', message: 'Later.' } })
+    t.match(decode(event), { reply: null, error: { kind: 'upstream_busy', message: 'Later.' } })
   }
   t.end()
 })
 
 void t.test('an end that is none', (t) => {
-  t.equal(hear(words(0, 'Hi')).error?.kind, 'upstream_truncated')
-  t.equal(hearStream([]).error?.kind, 'upstream_truncated')
+  t.equal(decode(words(0, 'Hi')).error?.kind, 'upstream_truncated')
+  t.equal(decodeStream([]).error?.kind, 'upstream_truncated')
   const early = [...frames(BEGUN, words(0, 'Hi')), { name: '', data: '[DONE]' }]
-  t.equal(hearStream(early).error?.kind, 'upstream_truncated')
+  t.equal(decodeStream(early).error?.kind, 'upstream_truncated')
   for (const status of ['in_progress', 'queued']) {
-    t.equal(hearReply({ status, output: [] }).error?.kind, 'upstream_truncated', status)
+    t.equal(decodeWhole({ status, output: [] }).error?.kind, 'upstream_truncated', status)
   }
   t.end()
 })
 
 void t.test('what is not of this format', (t) => {
   for (const data of ['{', '[]', '1', 'null', '"x"']) {
-    t.equal(hearStream([{ name: '', data }]).error?.kind, 'upstream_malformed', data)
+    t.equal(decodeStream([{ name: '', data }]).error?.kind, 'upstream_malformed', data)
   }
-  t.equal(hearReply({}).error?.kind, 'upstream_malformed')
-  t.equal(hearReply({ choices: [] }).error?.kind, 'upstream_malformed')
+  t.equal(decodeWhole({}).error?.kind, 'upstream_malformed')
+  t.equal(decodeWhole({ choices: [] }).error?.kind, 'upstream_malformed')
   const nameless = { type: 'function_call', id: 'fc_1', call_id: 'a', arguments: '{}' }
-  t.equal(hear(done(0, nameless), DONE).error?.kind, 'upstream_malformed', 'a call of nothing')
-  t.equal(hear(args(0, '{}'), DONE).error?.kind, 'upstream_malformed', 'arguments of nothing')
+  t.equal(decode(done(0, nameless), DONE).error?.kind, 'upstream_malformed', 'a call of nothing')
+  t.equal(decode(args(0, '{}'), DONE).error?.kind, 'upstream_malformed', 'arguments of nothing')
   t.end()
 })
 
 void t.test('what means nothing is passed over', (t) => {
-  const heard = hear(
+  const recorder = decode(
     { type: 'response.future', depth: { of: 'it' } },
     words(0, 'Hi'),
     { type: 'response.web_search_call.searching', output_index: 4 },
@@ -295,41 +299,41 @@ void t.test('what means nothing is passed over', (t) => {
     words(0, ' again'),
     { type: 'error', message: 'late' },
   )
-  t.equal(text(heard), 'Hi')
-  t.equal(heard.events.at(-1)?.type, 'finish')
+  t.equal(text(recorder), 'Hi')
+  t.equal(recorder.events.at(-1)?.type, 'finish')
   t.end()
 })
 
 void t.test('items of the provider’s own tools are kept whole', (t) => {
   const item = { type: 'web_search_call', id: 'ws_1', status: 'completed' }
-  const heard = hear(
+  const recorder = decode(
     added(0, { ...item, status: 'in_progress' }),
     done(0, item),
     words(1, 'Hi'),
     DONE,
   )
-  t.match(heard.reply?.blocks, [
+  t.match(recorder.reply?.blocks, [
     { type: 'opaque', provider: 'openai-responses', block: item },
     { type: 'text', text: 'Hi' },
   ])
-  t.equal(heard.reply?.reason, 'stop')
+  t.equal(recorder.reply?.reason, 'stop')
   t.end()
 })
 
-void t.test('the name of the event stands in for a type that is missing', (t) => {
+void t.test('the name of the event replaces a missing type', (t) => {
   const rest = { output_index: 0, content_index: 0, delta: 'Hi' }
-  const heard = hearStream([
+  const recorder = decodeStream([
     { name: 'response.output_text.delta', data: JSON.stringify(rest) },
     ...frames(DONE),
   ])
-  t.equal(text(heard), 'Hi')
+  t.equal(text(recorder), 'Hi')
   t.end()
 })
 
 void t.test('a call without an id gets one, and no two share one', (t) => {
   const bare = { type: 'function_call', name: 'look', arguments: '{}' }
-  const heard = hear(done(0, bare), done(1, call('a', '{}')), done(2, call('a', '{}')), DONE)
-  const ids = heard.reply?.blocks.map((block) => (block.type === 'tool' ? block.id : ''))
+  const recorder = decode(done(0, bare), done(1, call('a', '{}')), done(2, call('a', '{}')), DONE)
+  const ids = recorder.reply?.blocks.map((block) => (block.type === 'tool' ? block.id : ''))
   t.equal(new Set(ids).size, 3)
   t.notOk(ids?.includes(''))
   t.end()
@@ -337,6 +341,6 @@ void t.test('a call without an id gets one, and no two share one', (t) => {
 
 void t.test('more items than any real response has', (t) => {
   const many = Array.from({ length: 5_000 }, (_, at) => done(at, call(`c${at}`, '{}')))
-  t.equal(hear(...many, DONE).error?.kind, 'upstream_malformed')
+  t.equal(decode(...many, DONE).error?.kind, 'upstream_malformed')
   t.end()
 })

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { Message, ThinkingPart, UserPart } from '../../../../src/chat/request.js'
-import { encode, said, SPEAKER } from '../driver.js'
+import { encode, userMessage, SPEAKER } from '../driver.js'
 
 function input(...messages: Message[]): unknown[] {
   return encode({ messages }).body['input'] as unknown[]
@@ -21,10 +21,10 @@ const BARE: ThinkingPart = { type: 'thinking', text: 'Tides first.', origin: 'op
 const THOUGHT: ThinkingPart = { ...BARE, signature: 'rs_1:gAAAsealed==' }
 const LOOK = { id: 'call_1', name: 'look', arguments: '{"a":1}' }
 
-void t.test('instructions keep their place, and take the role that the model knows', (t) => {
+void t.test('instructions keep their position, and get the role that the model accepts', (t) => {
   const system: Message = { role: 'system', index: 0, parts: [{ type: 'text', text: 'Be brief.' }] }
-  t.match(input(system, said('Hi')), [{ role: 'developer' }, { role: 'user' }])
-  t.match(input(said('Hi'), system), [{ role: 'user' }, { role: 'developer' }])
+  t.match(input(system, userMessage('Hi')), [{ role: 'developer' }, { role: 'user' }])
+  t.match(input(userMessage('Hi'), system), [{ role: 'user' }, { role: 'developer' }])
   t.match(encode({ messages: [system] }, SPEAKER).body, { input: [{ role: 'system' }] })
   t.end()
 })
@@ -160,11 +160,11 @@ void t.test('results: words as a string, what was shown as parts', (t) => {
 void t.test('a longer conversation begins with the same items', (t) => {
   const all: Message[] = [
     { role: 'system', index: 0, parts: [{ type: 'text', text: 'Be brief.' }] },
-    said('One', 1),
+    userMessage('One', 1),
     assistant([THOUGHT, { type: 'text', text: 'I look.' }], [LOOK]),
     { role: 'tool', index: 3, callId: 'call_1', parts: [{ type: 'text', text: 'rain' }] },
     assistant([{ type: 'text', text: 'Rain.' }]),
-    said('Two', 5),
+    userMessage('Two', 5),
   ]
   const whole = JSON.stringify(input(...all))
   for (let cut = 1; cut <= all.length; cut += 1) {
@@ -174,18 +174,18 @@ void t.test('a longer conversation begins with the same items', (t) => {
   t.end()
 })
 
-void t.test('what a tool of OpenAI’s own did goes back as it came, and only that', (t) => {
+void t.test('items of hosted tools are sent back unchanged, and no other opaque blocks', (t) => {
   const search = { type: 'web_search_call', id: 'ws_1', status: 'completed' }
   const own = { type: 'opaque', provider: 'openai-responses', block: search } as const
   const text = { type: 'text', text: 'Found.' } as const
-  t.match(input(said('Hi'), assistant([THOUGHT, own, text])).slice(1), [
+  t.match(input(userMessage('Hi'), assistant([THOUGHT, own, text])).slice(1), [
     { type: 'reasoning', id: 'rs_1' },
     search,
     { role: 'assistant', content: [{ type: 'output_text', text: 'Found.' }] },
   ])
   const foreign = { ...own, provider: 'anthropic' }
   const strange = { ...own, block: { type: 'hologram' } }
-  const made = encode({ messages: [said('Hi'), assistant([foreign, strange, text])] })
+  const made = encode({ messages: [userMessage('Hi'), assistant([foreign, strange, text])] })
   t.same(made.lost, ['messages.opaque: no-equivalent', 'messages.opaque: no-equivalent'])
   t.equal(Array.isArray(made.body['input']) && made.body['input'].length, 2)
   t.end()

@@ -85,7 +85,7 @@ void t.test('a JSON schema is flat, and strict only where it was', (t) => {
   t.end()
 })
 
-void t.test('what is nearest to what was asked', (t) => {
+void t.test('the nearest supported value is sent', (t) => {
   t.match(encode({ maxOutputTokens: 5 }), {
     body: { max_output_tokens: 16 },
     lost: ['max_completion_tokens: approximated'],
@@ -149,13 +149,13 @@ void t.test('a field that the model alone refuses is left out', (t) => {
   t.end()
 })
 
-void t.test('an answer that may be long in coming is asked for as a stream', (t) => {
+void t.test('a reply that may take long is requested as a stream', (t) => {
   t.equal(egress.streamsWhole?.(request(), THINKER), true)
   t.equal(egress.streamsWhole?.(request(), SPEAKER), false)
   t.end()
 })
 
-void t.test('log probabilities are asked for where the model tells them', (t) => {
+void t.test('token probabilities are requested from models that return them', (t) => {
   const { body, lost } = encode({ logprobs: true, topLogprobs: 2 }, SPEAKER)
   t.same(body['include'], ['message.output_text.logprobs'])
   t.equal(body['top_logprobs'], 2)
@@ -166,7 +166,7 @@ void t.test('log probabilities are asked for where the model tells them', (t) =>
   t.end()
 })
 
-void t.test('a model that does not reason is asked for no reasoning', (t) => {
+void t.test('a model without reasoning gets no reasoning fields', (t) => {
   const asked = encode(
     { reasoningEffort: 'low', rest: { reasoning: { summary: 'auto' } } },
     SPEAKER,

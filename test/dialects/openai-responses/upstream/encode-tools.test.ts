@@ -1,11 +1,11 @@
 /**
- * Goal: tools and the choice among them are said flat, as the format has them, and nothing is strict
+ * Goal: tools and the tool choice have the flat form of the format, and no tool is strict
  * that was not.
  * Method: each form of tool and of choice; names and ids that are too long, both ways.
  */
 import t from 'tap'
 import type { Tool, ToolChoice } from '../../../../src/chat/request.js'
-import { encode, frames, hearStream, request, said } from '../driver.js'
+import { encode, frames, decodeStream, request, userMessage } from '../driver.js'
 
 const LOOK: Tool = { name: 'look', description: 'Looks.', parameters: { type: 'object' } }
 const ORDER: Tool = { name: 'order', custom: {} }
@@ -90,7 +90,7 @@ void t.test('allowed-tools-and-parallel-calls-lost', (t) => {
   t.end()
 })
 
-void t.test('a name of more than 64 characters comes back as it was', (t) => {
+void t.test('a name of more than 64 characters is restored in the reply', (t) => {
   const long = `${'x'.repeat(70)}.y`
   const tools = [{ name: long }]
   const { body } = encode({ tools, toolChoice: { mode: 'named', name: long } })
@@ -98,14 +98,14 @@ void t.test('a name of more than 64 characters comes back as it was', (t) => {
   t.match(name, /^[A-Za-z0-9_-]{64}$/)
   t.match(body, { tools: [{ name }] })
   const item = { type: 'function_call', id: 'fc_1', call_id: 'c', name, arguments: '{}' }
-  const heard = hearStream(
+  const decoded = decodeStream(
     frames(
       { type: 'response.output_item.done', output_index: 0, item },
       { type: 'response.completed', response: { output: [item] } },
     ),
     request({ tools }),
   )
-  t.match(heard.reply, { blocks: [{ type: 'tool', id: 'c', name: long, json: '{}' }] })
+  t.match(decoded.reply, { blocks: [{ type: 'tool', id: 'c', name: long, json: '{}' }] })
   t.end()
 })
 
@@ -114,7 +114,7 @@ void t.test('call-ids-longer-than-openai-takes', (t) => {
   const call = { id, name: 'look', arguments: '{}' }
   const { body } = encode({
     messages: [
-      said('Look.'),
+      userMessage('Look.'),
       { role: 'assistant', index: 1, parts: [], toolCalls: [call, { ...call, id: `${id}x` }] },
       { role: 'tool', index: 2, callId: id, parts: [] },
       { role: 'tool', index: 3, callId: `${id}x`, parts: [] },

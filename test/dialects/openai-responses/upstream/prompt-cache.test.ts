@@ -17,7 +17,7 @@ function sent(facts: Partial<ModelFacts>): string[] {
   return Object.keys(rest).filter((key) => key in body)
 }
 
-void t.test('each as the catalogue says', (t) => {
+void t.test('each model gets the fields of its catalogue entry', (t) => {
   const listed = { endpoints: ['responses' as const] }
   t.same(sent({ ...listed, promptCacheBreakpoints: true, promptCacheRetention: false }), [
     'prompt_cache_options',
