@@ -17,15 +17,15 @@ export const command: Command = {
   help: `
 Usage: sluice backup FILE [--config FILE]
 
-Makes a consistent copy of the embedded store beside a running gateway, which goes on writing, and checks it.
-A copy that takes long reports its progress on stderr. FILE must not exist;
-its mode is 0600, since it holds password hashes. To restore: stop the gateway, remove sluice.db-wal and
-sluice.db-shm, put the copy in the place of sluice.db, and start.
+Makes a consistent copy of the embedded store, also while a gateway writes to it, and verifies the copy.
+A long copy reports its progress on stderr. FILE must not exist; its mode is 0600, since it contains
+password hashes. To restore: stop the gateway, remove sluice.db-wal and sluice.db-shm, replace sluice.db
+with the copy, and start the gateway.
 
 Options:
-  --config FILE  the configuration file, whose store is copied; without it, the one that SLUICE_CONFIG names
+  --config FILE  the configuration file, whose store is copied (default: the variable SLUICE_CONFIG)
 
-Exit status: 0 the copy is made and checked, 1 it is not, 2 wrong use.
+Exit status: 0 the copy is verified, 1 failure, 2 wrong usage.
 
 Example:
   sluice backup /backup/sluice.db --config config/gateway.yaml
@@ -39,7 +39,7 @@ Example:
   },
 }
 
-/** Copies the store of a configuration file; exit status 1 if that fails, with a line that says why. */
+/** Copies the store of a configuration file; exit status 1 with the reason if that fails. */
 export async function runBackup(
   configPath: string,
   file: string,
@@ -49,11 +49,11 @@ export async function runBackup(
   if (config === null) return 1
   const path = /^sqlite:(.+)$/.exec(config.store)?.[1]
   if (path === undefined) {
-    terminal.err('sluice: the store is not a file: back up Redis with its own tools (BGSAVE)')
+    terminal.err('sluice: the store is not a file: back Redis up with its own tools (BGSAVE)')
     return 1
   }
   if (!existsSync(dirname(file))) {
-    terminal.err(`sluice: the folder '${dirname(file)}' does not exist; create it first`)
+    terminal.err(`sluice: the folder "${dirname(file)}" does not exist: create it first`)
     return 1
   }
   if (existsSync(file)) {

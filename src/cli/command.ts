@@ -1,7 +1,8 @@
+import { didYouMean } from '../config/suggest.js'
+
 /**
- * What every command of the `sluice` program is. `main.ts` picks one by name.
- * A command is thin: it parses its arguments (`node:util` parseArgs), calls the code that does the
- * work, and turns the answer into lines and an exit status.
+ * A command of the `sluice` program. A command is thin: it parses its arguments (`node:util` parseArgs), calls the
+ * code that does the work, and prints the result.
  */
 export interface Command {
   readonly name: string
@@ -9,11 +10,11 @@ export interface Command {
   readonly summary: string
   /** The whole text of `--help`: usage line, options with defaults and units, an example. */
   readonly help: string
-  /** Resolves to the exit status: 0 done, 1 the answer is no, 2 wrong use. */
+  /** Resolves to the exit status: 0 success, 1 failure, 2 wrong usage. */
   run(argv: readonly string[]): Promise<number>
 }
 
-/** Wrong use of a command: the message names the option; the program exits with 2. */
+/** Wrong usage of a command: the message names the option; the program exits with 2. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message)
@@ -22,8 +23,8 @@ export class UsageError extends Error {
 }
 
 /**
- * The word after a command's name, one of those in `allowed`, each with the options that it takes. Throws
- * `UsageError` where it is none of them, something follows it, or an option is another's.
+ * The action after a command's name. `allowed` lists the actions with their options. Throws `UsageError` for an
+ * unknown action, further arguments, and options of other actions.
  */
 export function actionOf<Action extends string>(
   command: string,
@@ -32,14 +33,16 @@ export function actionOf<Action extends string>(
 ): Action {
   const [action, ...surplus] = positionals
   if (!isOf(action, allowed)) {
-    throw new UsageError(`'sluice ${command}' needs one of: ${Object.keys(allowed).join(', ')}`)
+    const actions = Object.keys(allowed)
+    const hint = didYouMean(action ?? '', actions)
+    throw new UsageError(`'sluice ${command}' needs one of: ${actions.join(', ')}${hint}`)
   }
-  if (surplus.length > 0) throw new UsageError(`'sluice ${command} ${action}' takes options only`)
+  if (surplus.length > 0) throw new UsageError(`'sluice ${command} ${action}' accepts only options`)
   const options: readonly string[] = allowed[action]
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined || options.includes(name)) continue
     throw new UsageError(
-      `'sluice ${command} ${action}' takes no --${name}; see 'sluice ${command} ${action} --help'`,
+      `'sluice ${command} ${action}' does not accept --${name}: see 'sluice ${command} ${action} --help'`,
     )
   }
   return action

@@ -1,7 +1,7 @@
-/** The commands of the program `sluice`, and where each is. */
+/** The commands of the program `sluice`. */
 import type { Command } from './command.js'
 
-/** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
+/** Commands by name, loaded on demand, so that `sluice keys` does not load the gateway. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
   accounts: async () => (await import('./keys/accounts.js')).command,
   backup: async () => (await import('./backup.js')).command,

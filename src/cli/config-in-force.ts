@@ -1,6 +1,6 @@
 /**
- * The configuration that a command works with beside a running gateway: a changed `store` waits for a restart, and a
- * command that used it at once would read and write where the gateway does not look.
+ * The configuration that a command uses beside a running gateway. A changed `store` takes effect after a restart;
+ * until then the command must use the gateway's current store.
  */
 import type { Config } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
@@ -9,9 +9,9 @@ import { problemLines } from './check/check.js'
 import { findGateway, loadGeneration } from './generations/running-gateway.js'
 
 /**
- * The configuration of the file, with the store and spool that the gateway which runs with this file has in force. If
- * the file is broken, the configuration that the gateway was started with. `err` gets a line for each difference and
- * problem; null if there is no configuration to work with.
+ * The file's configuration, with the store and spool of the gateway that runs with this file. If the file is not
+ * valid, the configuration that the gateway was started with. `err` receives a line for each difference and problem;
+ * null if there is no valid configuration.
  */
 export async function configInForce(
   path: string,
@@ -23,7 +23,7 @@ export async function configInForce(
     gateway === null ? null : await loadGeneration(loaded, gateway, gateway.startedGeneration)
   if (!loaded.ok) {
     err(problemLines(loaded.errors))
-    if (started !== null) err('sluice: the configuration of the running gateway is used')
+    if (started !== null) err('sluice: using the configuration of the running gateway')
     return started
   }
   const { config } = loaded
@@ -39,7 +39,7 @@ export async function configInForce(
   }
   const waiting = gateway?.page['waiting_for_restart']
   if (started === null && Array.isArray(waiting) && waiting.includes('store')) {
-    err('sluice: the running gateway uses another store than the file names; restart it first')
+    err('sluice: the running gateway uses another store than the file: restart it first')
     return null
   }
   return config

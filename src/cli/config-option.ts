@@ -1,11 +1,9 @@
-/**
- * Where every command finds the configuration file: `--config FILE`, else the environment variable SLUICE_CONFIG.
- */
+/** The configuration file of a command: `--config FILE`, else the environment variable SLUICE_CONFIG. */
 import { UsageError } from './command.js'
 
 /**
- * The path of the configuration file. `option` is the value of `--config`, which wins over SLUICE_CONFIG.
- * Throws `UsageError` that names both if neither is given.
+ * The path of the configuration file. `option` is the value of `--config`, which overrides SLUICE_CONFIG. Throws
+ * `UsageError` that names both if neither is given.
  */
 export function configPath(
   option: string | undefined,

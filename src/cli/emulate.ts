@@ -1,7 +1,4 @@
-/**
- * `sluice emulate`: the three providers' wire formats on a local port, with faults on request.
- * Knows no format; `emulator/` does the work.
- */
+/** `sluice emulate`: the three providers' wire formats on a local port, with faults on request. */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import { FAULTS } from '../emulator/faults/fault.js'
@@ -12,17 +9,17 @@ import type { Emulator } from '../emulator/server.js'
 const HELP = `
 Usage: sluice emulate [--port P] [--host H] [--pace-ms MS] [--any-model] [--json]
 
-Answers as OpenAI, Anthropic and Gemini do, without a model behind it: for rehearsals, demos and
-tests of whatever talks to a provider. Every answer says that it is emulated.
+Emulates OpenAI, Anthropic and Gemini without a model, for demos and tests of clients and gateways. Every reply
+states that it is emulated.
 
   --port P       the port (default 0: any free one)
   --host H       the address to listen on (default 127.0.0.1)
   --pace-ms MS   milliseconds between the events of a stream (default 0)
-  --any-model    take every model id, not only those of the providers' families
+  --any-model    accept every model id, not only those of the providers' families
   --json         print the addresses as one line of JSON
 
-Any key is taken, except one that contains the word 'invalid'.
-A prompt may hold directives: [[fault: cut bytes=120 mode=reset]] [[words: 50]] [[pace: 20]]
+Any key is accepted, except one that contains the word 'invalid'.
+A prompt may contain directives: [[fault: cut bytes=120 mode=reset]] [[words: 50]] [[pace: 20]]
 Faults:
 ${Object.entries(FAULTS)
   .map(([kind, row]) => `  ${kind.padEnd(13)} ${row.meaning}${settingsOf(row)}`)
@@ -43,7 +40,7 @@ function settingsOf(row: { fields: readonly string[]; modes?: readonly string[] 
 /** `sluice emulate`. */
 export const command: Command = {
   name: 'emulate',
-  summary: 'answer as the three providers do, with faults on request',
+  summary: 'emulate the three providers, with faults on request',
   help: HELP,
   async run(argv) {
     const { values } = parseArgs({

@@ -1,6 +1,4 @@
-/**
- * Prints lists that come in pages, each page as it comes: a list of any length needs the memory of one page.
- */
+/** Prints lists page by page, so that a list of any length needs the memory of one page. */
 import { table, type Terminal } from './with-store.js'
 
 /** One JSON array, an item on each line. */
@@ -19,7 +17,9 @@ export async function outJson<Item>(
   terminal.out(held === null ? '[]' : `${held}]`)
 }
 
-/** A table whose columns are aligned within each page. Answers how many rows it has; none, no head either. */
+/**
+ * Prints a table with columns aligned within each page, and no header without rows. Resolves to the number of rows.
+ */
 export async function outTable<Item>(
   terminal: Terminal,
   pages: AsyncIterable<readonly Item[]>,

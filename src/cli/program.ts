@@ -1,12 +1,14 @@
 /**
- * The program `sluice`: the first argument picks the command. Files and folders that it creates are private to
- * its user, whatever the umask was: stores and spools hold hashes of keys, e-mail addresses and costs.
+ * The program `sluice`: the first argument is the command. The files and folders that it creates are private to its
+ * user, regardless of the umask: stores and spools contain hashes of keys, e-mail addresses and costs.
  */
 import { basename } from 'node:path'
 import { UsageError } from './command.js'
 import { COMMANDS } from './commands.js'
+import { didYouMean } from '../config/suggest.js'
 import { packageVersion } from '../files/package-file.js'
 import { hideSecrets } from '../secrets/redact-secrets.js'
+import { usageMessage } from './usage-message.js'
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv
@@ -20,17 +22,23 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (load === undefined) {
-    throw new UsageError(`unknown command '${name}'; 'sluice --help' lists the commands`)
+    const hint = didYouMean(name, [...Object.keys(COMMANDS), '--help', '--version'])
+    throw new UsageError(`Unknown command "${name}"${hint}: 'sluice --help' lists the commands`)
   }
   const command = await load()
   if (rest.includes('--help') || rest.includes('-h')) {
     process.stdout.write(`${command.help.trim()}\n${callHint()}`)
     return 0
   }
-  return command.run(rest)
+  try {
+    return await command.run(rest)
+  } catch (error) {
+    const message = usageMessage(error, command.help)
+    throw message === null ? error : new UsageError(message)
+  }
 }
 
-/** Without an installed `sluice`, what to type in its place. */
+/** What to type if `sluice` is not installed. */
 function callHint(): string {
   return basename(process.argv[1] ?? '') === 'main.js'
     ? "\nIn the folder of the program, 'sluice' is 'node dist/main.js'.\n"
@@ -45,7 +53,7 @@ async function printOverview(): Promise<void> {
   }
   lines.push(
     '',
-    "'sluice COMMAND --help' explains one command; 'sluice --version' names the version.",
+    "'sluice COMMAND --help' describes a command; 'sluice --version' prints the version.",
   )
   process.stdout.write(`${lines.join('\n')}\n${callHint()}`)
 }
@@ -54,18 +62,14 @@ process.umask(0o077)
 try {
   process.exitCode = await main(process.argv.slice(2))
 } catch (error) {
-  const usage =
-    error instanceof UsageError ||
-    (error instanceof TypeError &&
-      'code' in error &&
-      String(error.code).startsWith('ERR_PARSE_ARGS'))
+  const isUsage = error instanceof UsageError
   const message = error instanceof Error ? error.message : String(error)
   process.stderr.write(`sluice: ${hideSecrets(message)}\n`)
-  if (usage && !String(error).includes('--help')) {
+  if (isUsage && !String(error).includes('--help')) {
     const [name = ''] = process.argv.slice(2)
-    process.stderr.write(`'sluice ${name} --help' explains it\n`)
+    process.stderr.write(`'sluice ${name} --help' describes it\n`)
   }
-  process.exitCode = usage ? 2 : 1
+  process.exitCode = isUsage ? 2 : 1
   // A store's connections may still be open after a start that failed.
   setTimeout(() => process.exit(), 500).unref()
 }

@@ -1,6 +1,6 @@
 /**
- * `sluice restart`: a rolling restart of the running gateway. It signals the primary, whose process id the ops port
- * gives, and follows the restart there.
+ * `sluice restart`: a rolling restart of the running gateway. It signals the primary, whose process id is on the ops
+ * port, and follows the restart there.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -21,17 +21,17 @@ export const command: Command = {
 Usage: sluice restart [--config FILE] [--json]
 
 Starts new workers beside the running ones. When all of them are ready they accept new connections, and the
-former workers finish their requests within server.drain_ms; streams that take longer get an error event.
+previous workers finish their requests within server.drain_ms; longer streams get an error event.
 Settings that need a restart take effect (server.port, server.workers, store, …). If a new worker cannot start,
-the former ones go on. Needs server.workers of 2 or more. Run it on the gateway's machine as the gateway's
-user: it sends SIGUSR2 to the primary process. The primary itself is not replaced; for a new version of
+the previous ones continue. Requires server.workers of 2 or more. Run it on the gateway's machine as the gateway's
+user: it sends SIGUSR2 to the primary process. The primary itself is not replaced: for a new version of
 Sluice restart the service.
 
 Options:
-  --config FILE  the configuration file of the gateway; without it, the one that SLUICE_CONFIG names
+  --config FILE  the configuration file of the gateway (default: the variable SLUICE_CONFIG)
   --json         print the workers as JSON
 
-Exit status: 0 the new workers serve, 1 they do not or no gateway runs, 2 wrong use.
+Exit status: 0 the new workers serve, 1 failure or no gateway runs, 2 wrong usage.
 
 Example:
   sluice restart --config config/gateway.yaml
@@ -67,7 +67,7 @@ async function runRestart(path: string, isJson: boolean, terminal: Terminal): Pr
   const gateway = await find()
   if (gateway === null) {
     throw new Error(
-      `No gateway runs with ${path}: none answers on ${opsHost}:${String(opsPort)} (server.ops_host and server.ops_port)`,
+      `No gateway runs with ${path}: nothing listens on ${opsHost}:${String(opsPort)} (server.ops_host and server.ops_port)`,
     )
   }
   const before = await pageOf(gateway)
@@ -81,7 +81,7 @@ async function runRestart(path: string, isJson: boolean, terminal: Terminal): Pr
   })
   const failure = after.restarts?.failure ?? null
   if (failure !== null) {
-    terminal.err(`sluice: The new workers cannot serve, the former ones go on: ${failure}`)
+    terminal.err(`sluice: The new workers cannot serve, so the previous ones continue: ${failure}`)
     return 1
   }
   terminal.out(isJson ? JSON.stringify(after, null, 2) : summaryOf(after, drainMs))
@@ -92,32 +92,32 @@ async function pageOf({ origin }: FoundGateway): Promise<Page> {
   return page.parse((await askGateway(origin, '/workers')).json)
 }
 
-/** Throws if the gateway cannot restart its workers, or if its process id means another process here. */
+/** Throws if the gateway cannot restart its workers, or if its process id belongs to another machine or namespace. */
 function checkSignals({ machine, restarts }: Page, origin: string): void {
   if (machine !== machineName()) {
     throw new Error(
-      `The gateway at ${origin} runs on another machine or in a container; run this there`,
+      `The gateway at ${origin} runs on another machine or in a container: run this command there`,
     )
   }
   if (restarts !== null) return
   throw new Error(
-    'The gateway is one process (server.workers: 1), which cannot hand over its port; restart the service, or set server.workers to 2 or more and restart it once',
+    'The gateway is one process (server.workers: 1), which cannot pass its port on: restart the service, or set server.workers to 2 or more and restart it once',
   )
 }
 
-/** Sends a signal; 0 only checks that the process is there. */
+/** Sends a signal; 0 only checks that the process exists. */
 function signal(pid: number, name: 'SIGUSR2' | 0): void {
   try {
     process.kill(pid, name)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null
     const isForeign = code === 'EPERM'
-    const why = isForeign ? 'belongs to another user; run this as that user' : 'has ended'
+    const why = isForeign ? 'belongs to another user: run this command as that user' : 'has exited'
     throw new Error(`The gateway (process ${String(pid)}) ${why}`, { cause: error })
   }
 }
 
-/** Waits for a restart that began after the page `before`. Throws if the gateway ends. */
+/** Waits for a restart that started after the page `before`. Throws if the gateway exits. */
 async function untilSettled(before: Page, ask: () => Promise<Page | null>): Promise<Page> {
   const asked = before.restarts?.asked ?? 0
   for (;;) {
@@ -131,6 +131,6 @@ async function untilSettled(before: Page, ask: () => Promise<Page | null>): Prom
 function summaryOf({ workers }: Page, drainMs: number): string {
   const leaving = workers.filter(({ state }) => state === 'draining').length
   const serving = workers.length - leaving
-  const rest = `${String(leaving)} former ones finish their requests within ${String(drainMs)} ms`
-  return `${String(serving)} new workers serve; ${leaving === 0 ? 'no former one is left' : rest}`
+  const rest = `${String(leaving)} previous ones finish their requests within ${String(drainMs)} ms`
+  return `${String(serving)} new workers serve; ${leaving === 0 ? 'no previous one is left' : rest}`
 }

@@ -1,6 +1,4 @@
-/**
- * `sluice serve`: the gateway, until a signal ends it.
- */
+/** `sluice serve`: runs the gateway until a signal ends it. */
 import cluster from 'node:cluster'
 import { parseArgs } from 'node:util'
 import type { Command } from './command.js'
@@ -13,12 +11,12 @@ export const command: Command = {
   help: `
 Usage: sluice serve [--config FILE]
 
-Serves the data plane on server.port and metrics, health, readiness and the configuration in force on
-server.ops_port. A changed file takes effect while it runs (SIGHUP looks at once); a bad one is refused
-and the old one stays in force. SIGTERM and SIGINT drain; a second one ends at once.
+Serves the data plane on server.port, and metrics, health, readiness and the configuration in force on
+server.ops_port. A changed file is reloaded (at once with SIGHUP); an invalid one is refused and the
+previous one stays in force. SIGTERM and SIGINT drain the gateway; a second signal exits at once.
 
 Options:
-  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
+  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
 
 Example:
   sluice serve --config config/gateway.yaml
@@ -26,7 +24,7 @@ Example:
   async run(argv) {
     const { values } = parseArgs({ args: [...argv], options: { config: { type: 'string' } } })
     const config = configPath(values.config, 'sluice serve')
-    // Each kind of process loads only what it needs: that is most of the time to ready.
+    // Each kind of process loads only its own code; loading takes most of the time until ready.
     if (cluster.isWorker) await (await import('../process/serve-worker.js')).serveAsWorker()
     else await (await import('../process/serve.js')).serve(config, process.env)
     return 0

@@ -1,6 +1,6 @@
 /**
- * `sluice store`: moves all that a store keeps into another, whatever their engines, and accepts a store that
- * was emptied. The work is in `store/migrate/copy-store.ts` and `store/store-identity.ts`.
+ * `sluice store`: moves the content of a store to another one of any engine, and accepts a store that was emptied.
+ * `store/migrate/copy-store.ts` and `store/store-identity.ts` do the work.
  */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -22,30 +22,33 @@ import { processTerminal, reporting, required, table, type Terminal } from './wi
 /** `sluice store`. */
 export const command: Command = {
   name: 'store',
-  summary: 'move accounts, keys and usage to another store, or begin a new one',
+  summary: 'move accounts, keys and usage to another store, or accept a new one',
   help: `
 Usage: sluice store migrate --from URL --to URL [--json]
        sluice store accept  [--config FILE]
 
-'accept' begins with the store that is there now. Each machine remembers, in the spool folder, which store
-it opened; one that comes back empty, or another one in its place, is refused until it is restored or
-accepted. Run it on each machine, then restart the gateway. 'migrate' copies accounts, keys (revoked ones too), the audit trail, usage rows, sums and budgets from one store to another,
-reads both back and prints counts and digests of each. Interrupted, or run beside a gateway: run it again,
-it goes on. A target that has something else is refused before anything is written. The source is not
-changed. Sessions, limits' counters and kept reasoning state are not copied; docs/how-to/back-up-and-restore.md says more.
+'migrate' copies accounts, keys (also revoked ones), the audit trail, ledger entries, sums and budgets from
+one store to another, reads both back and prints counts and digests of each. If it is interrupted, or a
+gateway writes meanwhile, run it again: it continues. A target with other content is refused before
+anything is written. The source is not changed. Sessions, counters of limits and reasoning state are not
+copied; see docs/how-to/back-up-and-restore.md.
+
+'accept' accepts the present store. Each machine records in the spool folder which store it opened; an empty
+or different store is refused until it is restored or accepted. Run it on each machine, then restart the
+gateway.
 
 Options:
-  --from URL  the store to read: sqlite:FILE (a relative path starts here), redis://…, redis+sentinel://…,
+  --from URL  the store to read: sqlite:PATH (relative to the working directory), redis://…, redis+sentinel://…,
               redis+cluster://…, as in the configuration's 'store'; env:NAME reads the URL from the
-              environment variable NAME, so that its password is not in the list of processes
-  --to URL    the store to fill, the same way
+              environment variable NAME, which keeps its password out of the process list
+  --to URL    the store to write, in the same forms
   --json      print JSON
 
   --config FILE
-              for accept: the configuration file, whose store is accepted; without it, the one
-              that SLUICE_CONFIG names
+              for accept: the configuration file, whose store is accepted (default: the variable
+              SLUICE_CONFIG)
 
-Exit status: 0 the target has all that the source has, 1 it has not or was refused, 2 wrong use.
+Exit status: 0 the target has the content of the source, 1 failure, 2 wrong usage.
 
 Example:
   REDIS=redis://:secret@10.0.0.5 sluice store migrate --from sqlite:./data/sluice.db --to env:REDIS
@@ -61,7 +64,7 @@ Example:
   },
 }
 
-/** Accepts the store of a configuration file as the one to expect; exit status 1 where it cannot be opened. */
+/** Accepts the store of a configuration file as the expected one; exit status 1 if it cannot be opened. */
 export async function runAccept(configPath: string, terminal: Terminal): Promise<number> {
   const loaded = loadConfig(configPath, process.env)
   if (!loaded.ok) {
@@ -78,14 +81,14 @@ export async function runAccept(configPath: string, terminal: Terminal): Promise
   })
 }
 
-/** What is asked, checked as far as words go. */
+/** The options of `migrate`. */
 export interface MigrateValues {
   readonly from: string
   readonly to: string
   readonly json: boolean
 }
 
-/** Throws `UsageError` or parseArgs's; never with an address in it, which may hold a password. */
+/** Throws `UsageError` or parseArgs's error; never with a URL in it, which may contain a password. */
 export function parseStore(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -97,20 +100,20 @@ export function parseStore(
   })
   const [action, ...surplus] = positionals
   if (action !== 'migrate') throw new UsageError("'sluice store' needs one of: migrate, accept")
-  if (surplus.length > 0) throw new UsageError("'sluice store migrate' takes options only")
+  if (surplus.length > 0) throw new UsageError("'sluice store migrate' accepts only options")
   const from = addressOf(values.from, '--from', env)
   const to = addressOf(values.to, '--to', env)
-  if (placeOf(from) === placeOf(to)) throw new UsageError('--from and --to name the same store')
+  if (sameForm(from) === sameForm(to)) throw new UsageError('--from and --to name the same store')
   return { from, to, json: values.json === true }
 }
 
-/** Does the work and says what came of it. Rejects as the stores do. */
+/** Copies, verifies and prints the result. Rejects as the stores do. */
 export async function runMigrate(
   { from, to, json }: MigrateValues,
   terminal: Terminal,
 ): Promise<number> {
   const warn = (message: string) => terminal.err(`sluice: ${message}`)
-  const options = { warn, patienceMs: PATIENCE_MS }
+  const options = { warn, minTimeoutMs: STORE_TIMEOUT_MS }
   protectSecrets([...passwordsIn(from), ...passwordsIn(to)])
   return using(await openStore(from, { ...options, mustExist: true }), async (source) =>
     using(await openStore(to, options), async (target) => {
@@ -125,9 +128,9 @@ export async function runMigrate(
   )
 }
 
-/** A gateway would give up long before; here nobody waits, and the machine may be busy. */
-const PATIENCE_MS = 10_000
-/** How often a long copy says how far it is. */
+/** Longer than in the gateway, because no client waits and the machine may be busy. */
+const STORE_TIMEOUT_MS = 10_000
+/** Interval of progress lines of a long copy. */
 const PROGRESS_MS = 5_000
 
 async function migrate(
@@ -136,22 +139,22 @@ async function migrate(
   terminal: Terminal,
   json: boolean,
 ): Promise<number> {
-  const begin = await copyStore(source, target, telling(terminal, 'copied'))
-  const parts = await compareStores(source, target, begin, telling(terminal, 'read back'))
+  const begin = await copyStore(source, target, progressOf(terminal, 'copied'))
+  const parts = await compareStores(source, target, begin, progressOf(terminal, 'read back'))
   const isSame = parts.every((part) => part.isSame)
   terminal.out(json ? jsonOf(parts, isSame) : tableOf(parts))
   if (isSame) return 0
   terminal.err(
-    'sluice: the two differ. Was a gateway still writing to one of them? Stop it and run this again',
+    'sluice: the two stores differ: stop the gateways that write to them and run this again',
   )
   return 1
 }
 
-function telling(terminal: Terminal, done: string): (part: Part, count: number) => void {
-  let toldMs = performance.now()
+function progressOf(terminal: Terminal, done: string): (part: Part, count: number) => void {
+  let reportedMs = performance.now()
   return (part, count) => {
-    if (performance.now() - toldMs < PROGRESS_MS) return
-    toldMs = performance.now()
+    if (performance.now() - reportedMs < PROGRESS_MS) return
+    reportedMs = performance.now()
     terminal.err(`sluice: ${part}: ${count} ${done} so far`)
   }
 }
@@ -188,7 +191,7 @@ function addressOf(
   const name = given.startsWith('env:') ? given.slice('env:'.length) : null
   const url = name === null ? given : env[name]
   if (url === undefined || url === '') {
-    throw new UsageError(`${option}: the environment variable '${name ?? ''}' is not set`)
+    throw new UsageError(`${option}: the environment variable ${name ?? ''} is not set`)
   }
   if (isRedisUrl(url) || /^sqlite:./.test(url)) return url
   throw new UsageError(
@@ -196,8 +199,8 @@ function addressOf(
   )
 }
 
-/** The same path may be written in several ways. */
-function placeOf(url: string): string {
+/** Normalises different spellings of the same path. */
+function sameForm(url: string): string {
   return url.startsWith('sqlite:') ? resolve(url.slice('sqlite:'.length)) : url
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the commands that work on the store share: its opening, the account that is meant, lines.
- * Knows none of the commands. Of the configuration it reads `store` and `plans`, nothing else.
+ * Shared parts of commands that work on the store: opening it, finding an account, printing lines. They read only
+ * `store` and `plans` of the configuration.
  */
 import type { Account } from '../accounts/account.js'
 import { findAccount, type Plans } from '../accounts/accounts.js'
@@ -13,38 +13,38 @@ import type { Store } from '../store/store.js'
 import { configInForce } from './config-in-force.js'
 import { UsageError } from './command.js'
 
-/** Where a command reads and writes; the process's own streams, save in tests. */
+/** Input and output of a command; the process's own streams except in tests. */
 export interface Terminal {
-  /** Answers: one line to standard output. */
+  /** Prints a result: one line to standard output. */
   out(line: string): void
-  /** What a person should know besides: one line to standard error. */
+  /** Prints a message for the user: one line to standard error. */
   err(line: string): void
-  /** All of standard input. Throws `UsageError` where it is a keyboard. */
+  /** Reads all of standard input. Throws `UsageError` if it is a terminal. */
   input(): Promise<string>
 }
 
-/** What the work of a command is given. */
+/** What a command works with. */
 export interface StoreSession {
   readonly store: Store
   readonly plans: Plans
   readonly terminal: Terminal
 }
 
-/** Which store a command opens. */
+/** The store that a command opens. */
 export interface StoreOpening {
   readonly configPath: string
   readonly terminal: Terminal
-  /** An embedded store that is not there is an error; otherwise the command makes it, with a warning on Redis. */
+  /** Whether a missing embedded store is an error; otherwise the command creates it, with a warning on Redis. */
   readonly mustExist: boolean
 }
 
-/** Far beyond any password that would be taken; only keeps a wrong pipe from filling the memory. */
+/** Longer than any allowed password; a wrong pipe must not fill the memory. */
 const MAX_INPUT = 65_536
 
-/** As a shell tells of who was ended by a broken pipe. */
+/** The exit status that shells report after a broken pipe. */
 const BROKEN_PIPE = 141
 
-/** Who read has what it wanted (`… | head`): the rest is for nobody, and no failure. */
+/** A reader such as `head` has closed the pipe: that is not a failure, and the rest is not printed. */
 function readerLeft(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
   process.exit(BROKEN_PIPE)
@@ -59,7 +59,7 @@ export const processTerminal: Terminal = {
   err: (line) => console.error(line),
   async input() {
     if (process.stdin.isTTY) {
-      throw new UsageError('standard input is a keyboard; pipe the password into this command')
+      throw new UsageError('standard input is a terminal: pipe the password into this command')
     }
     let text = ''
     process.stdin.setEncoding('utf8')
@@ -72,8 +72,8 @@ export const processTerminal: Terminal = {
 }
 
 /**
- * Opens the store of the configuration file for the work and closes it after. A file that is no
- * good and an error of the store or of the accounts are lines on standard error and status 1.
+ * Opens the store of the configuration file for the work and closes it afterwards. Prints errors of the file, the
+ * store and the accounts to standard error and returns 1.
  */
 export async function withStore(
   { configPath, terminal, mustExist }: StoreOpening,
@@ -99,20 +99,20 @@ export async function withStore(
   })
 }
 
-/** The work's status, or 1 with a line on standard error where it threw a `GatewayError`. */
+/** The work's status, or 1 with a line on standard error if it threw a `GatewayError`. */
 export async function reporting(terminal: Terminal, work: () => Promise<number>): Promise<number> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    // A client must not see the cause; the operator at this terminal needs it.
+    // Clients must not see the cause; the operator at this terminal needs it.
     const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
     terminal.err(hideSecrets(`sluice: ${error.message}${cause}`))
     return 1
   }
 }
 
-/** The account with that id or e-mail; null, and a line that says where to look, if there is none. */
+/** The account with that id or e-mail; null, with a line of advice, if there is none. */
 export async function namedAccount(
   { store, terminal }: StoreSession,
   idOrEmail: string,
@@ -120,19 +120,19 @@ export async function namedAccount(
   const account = await findAccount(store, idOrEmail)
   if (account === null) {
     terminal.err(
-      `sluice: no account has the id or e-mail '${idOrEmail}'; 'sluice accounts list' shows all`,
+      `sluice: no account has the id or e-mail address "${idOrEmail}": 'sluice accounts list' shows all`,
     )
   }
   return account
 }
 
-/** The value of an option that an action cannot do without. Throws `UsageError` naming it. */
+/** The value of a required option. Throws `UsageError` naming it. */
 export function required(value: string | undefined, command: string, option: string): string {
   if (value === undefined || value === '') throw new UsageError(`'${command}' needs ${option}`)
   return value
 }
 
-/** Rows as columns, each as wide as its widest cell. */
+/** Rows with aligned columns. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths: number[] = []
   for (const row of rows) {

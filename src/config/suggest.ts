@@ -15,6 +15,12 @@ export function nearest(word: string, candidates: Iterable<string>): string | nu
   return best
 }
 
+/** ` (did you mean "…"?)` if a candidate is similar to the word, else empty. */
+export function didYouMean(word: string, candidates: Iterable<string>): string {
+  const suggestion = nearest(word, candidates)
+  return suggestion === null ? '' : ` (did you mean "${suggestion}"?)`
+}
+
 /** Edits: insertion, deletion, replacement, and swapping two neighbours. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -23,7 +23,7 @@ export function readBoundedFile(path: string, maxBytes: number): Buffer {
 export function whyUnreadable(path: string, maxBytes: number): string {
   const stat = statSync(path, { throwIfNoEntry: false })
   if (stat === undefined) return 'does not exist'
-  if (stat.isDirectory()) return 'is a folder, not a file'
+  if (stat.isDirectory()) return 'is a folder'
   if (!stat.isFile()) return 'is not a regular file'
   try {
     accessSync(path, constants.R_OK)

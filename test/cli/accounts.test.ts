@@ -102,12 +102,12 @@ void t.test('wrong use names what is wrong', async (t) => {
   const wrong: [string, RegExp][] = [
     ['', /create, set-plan, list/],
     ['remove', /create, set-plan, list/],
-    ['create extra --email a@x.org', /options only/],
-    ['list --plan pro', /takes no --plan/],
-    ['set-plan --account a --plan pro --json', /takes no --json/],
+    ['create extra --email a@x.org', /only options/],
+    ['list --plan pro', /does not accept --plan/],
+    ['set-plan --account a --plan pro --json', /does not accept --json/],
     ['create --plan pro', /--email/],
     ['create --email a@x.org', /--plan/],
-    ['create --email a@x.org --plan gold', /starter, pro, max/],
+    ['create --email a@x.org --plan gold', /starter, pro or max/],
     ['set-plan --plan pro', /--account/],
     ['set-plan --account a --email b@x.org --plan pro', /not both/],
   ]

@@ -52,13 +52,16 @@ void t.test(
     const out = await sluice(t, ['check'])
     t.match(out, 'note: upstream anthropic has fewer keys than listed: A_2 is not set')
     t.match(out, 'note: routes[1]: balance has no effect, since sticky decides')
-    t.match(out, 'note: routes[2]: hedge has no second target and asks the same upstream twice')
+    t.match(
+      out,
+      'note: routes[2]: hedge has no second target and sends both requests to the same upstream',
+    )
     t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) loses .*logit_bias/)
     t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) refuses .*n above 1/)
     t.notMatch(out, 'fallback[0]: openai', 'what the first target does not carry either')
     t.match(
       out,
-      "note: routes[1].fallback[1]: openai (openai-chat) is asked for the client's model; name its model",
+      "note: routes[1].fallback[1]: openai (openai-chat) receives the client's model name: set its model",
     )
     t.notMatch(out, 'routes[1].targets[1]', 'the same dialect loses nothing')
     const json = JSON.parse(await sluice(t, ['check', '--json'])) as { notes: string[] }
@@ -167,7 +170,7 @@ void t.test(
       "upstreams.a.api_key (line 3): $OPENAI_API_KEY is not replaced: write ${OPENAI_API_KEY} for the variable's value",
       `upstreams.b.api_key (line 7): ${plain}`,
       `upstreams.b.headers.x-auth (line 8): ${plain}`,
-      `routes[0].prefix: 'gpt-*' ${never}: it is plain text and no pattern, and no model id has a '*'; write prefix: gpt-`,
+      `routes[0].prefix: 'gpt-*' ${never}: it is plain text, not a pattern, and no model id contains "*"; write prefix: gpt-`,
       `routes[5].model: '*' ${never}: it is plain text and no pattern, and no model id has a '*'`,
       `routes[2] ${never}: routes[1] takes all of its requests before it`,
     ]
@@ -178,7 +181,7 @@ void t.test(
     t.match(out, /^gateway\.yaml: good/)
 
     const strict = await sluice(t, ['check', '--strict'], files)
-    t.match(strict, /^gateway\.yaml: refused, since --strict takes notes as errors/)
+    t.match(strict, /^gateway\.yaml: refused: --strict treats notes as errors/)
     for (const note of notes) t.ok(strict.includes(`error: ${note}\n`), note)
     const json = JSON.parse(await sluice(t, ['check', '--strict', '--json'], files)) as {
       ok: boolean

@@ -59,7 +59,7 @@ async function explained(t: Test, model: string, body: unknown, more = ''): Prom
   return {
     status,
     request,
-    fates: fates.map(({ path, fate }) => `${stringOf(path) ?? ''} ${stringOf(fate) ?? ''}`),
+    fates: fates.map(({ path, outcome }) => `${stringOf(path) ?? ''} ${stringOf(outcome) ?? ''}`),
   }
 }
 
@@ -69,7 +69,7 @@ void t.test('the same dialect keeps all', async (t) => {
   t.match(request, {
     dialect: 'openai-chat',
     endpoint: 'POST https://api.openai.com/v1/chat/completions',
-    verdict: 'taken',
+    result: 'taken',
     lost: null,
   })
   t.match(fates.join(), /^messages kept,seed kept/)
@@ -79,7 +79,7 @@ void t.test('the same dialect keeps all', async (t) => {
 void t.test('another dialect: kept, lost, and what changes nothing', async (t) => {
   const { status, request, fates } = await explained(t, 'claude-x', BODY)
   t.equal(status, 0)
-  t.match(request, { dialect: 'anthropic', verdict: 'taken with losses', lost: /seed.*logit_bias/ })
+  t.match(request, { dialect: 'anthropic', result: 'taken with losses', lost: /seed.*logit_bias/ })
   for (const fate of [
     'messages kept',
     'messages.reasoning lost',
@@ -100,7 +100,7 @@ void t.test('everything that is refused is named, not only the first', async (t)
     logprobs: true,
   })
   t.equal(status, 1)
-  t.equal(request['verdict'], 'refused')
+  t.equal(request['result'], 'refused')
   t.ok(fates.includes('n rejected'))
   t.ok(fates.includes('logprobs rejected'))
   t.ok(fates.includes('seed lost'), 'and the rest is looked at all the same')
@@ -116,7 +116,7 @@ void t.test('what is approximated is emulated, under the name that the body uses
 void t.test('on_loss: reject refuses what would be lost', async (t) => {
   const { status, request } = await explained(t, 'claude-x', BODY, 'on_loss: reject\n')
   t.equal(status, 1)
-  t.equal(request['verdict'], 'refused')
+  t.equal(request['result'], 'refused')
 })
 
 void t.test('a preset’s quirks and Azure’s address', async (t) => {

@@ -30,11 +30,11 @@ void t.test('the endpoint stands in the line of the dialect', async (t) => {
   t.match(await explain('claude-opus-5-5'), 'dialect    anthropic: set in the configuration')
 })
 
-void t.test('and in `speaks` of the JSON', async (t) => {
+void t.test('and in `wire_format` of the JSON', async (t) => {
   const answer = JSON.parse(await explain('gpt-6-astra', '--json')) as Record<string, unknown>
   t.match(answer, {
     dialect: 'openai',
-    speaks: { plain: 'openai-chat', with_tools: 'openai-responses' },
+    wire_format: { plain: 'openai-chat', with_tools: 'openai-responses' },
   })
-  t.match(JSON.parse(await explain('nobody', '--json')), { route: null, speaks: null })
+  t.match(JSON.parse(await explain('nobody', '--json')), { route: null, wire_format: null })
 })

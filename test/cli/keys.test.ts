@@ -103,10 +103,10 @@ void t.test('wrong use names what is wrong', async (t) => {
   const wrong: [string, RegExp][] = [
     ['', /create, list, revoke/],
     ['rotate', /create, list, revoke/],
-    ['list more --account a', /options only/],
+    ['list more --account a', /only options/],
     ['list', /--account/],
     ['create --account ada@x.org', /--name/],
-    ['create --account ada@x.org --name x --json', /takes no --json/],
+    ['create --account ada@x.org --name x --json', /does not accept --json/],
     ['revoke --account ada@x.org', /--key/],
   ]
   for (const [line, why] of wrong) {

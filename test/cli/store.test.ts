@@ -115,7 +115,7 @@ void t.test('a copy that cannot be the same says so', async (t) => {
     parts.filter((part) => part['same'] === false).map(({ part }) => part),
     ['rows'],
   )
-  t.match(errors, /the two differ/)
+  t.match(errors, /the two stores differ/)
 })
 
 void t.test('sqlite to redis and back', { skip: redisMissing() }, async (t) => {
@@ -161,7 +161,7 @@ void t.test('the program: statuses, and no address in what it says', async (t) =
 
   const wrong: [string[], RegExp][] = [
     [[], /needs one of: migrate, accept/],
-    [['migrate', 'all'], /options only/],
+    [['migrate', 'all'], /only options/],
     [['migrate', '--from', 'sqlite:a'], /--to URL/],
     [['migrate', '--from', 'sqlite:a', '--to', 'sqlite:./a'], /same store/],
     [['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'], /--to takes sqlite:FILE/],

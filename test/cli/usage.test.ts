@@ -132,7 +132,7 @@ void t.test('--until ends an export and a summary', async (t) => {
   t.match(JSON.parse(session.output().join('\n')), [{ requests: 2 }], 'not the day that begins')
   await t.rejects(
     async () => runUsage(session, 'export', { format: 'csv', until: 'soon' }, NOW),
-    /--until takes/,
+    /--until must be/,
   )
 })
 
@@ -194,8 +194,8 @@ void t.test('filters choose the entries of an export and of a summary', async (t
       /--(status|account)/,
     )
   }
-  t.throws(() => parseUsage(['summary', '--by', 'colour']), /--by takes/)
-  t.throws(() => parseUsage(['summary', '--by', 'label:']), /--by takes/)
+  t.throws(() => parseUsage(['summary', '--by', 'colour']), /--by must be/)
+  t.throws(() => parseUsage(['summary', '--by', 'label:']), /--by must be/)
 })
 
 void t.test('a summary shows names of keys and e-mail addresses beside ids', async (t) => {
@@ -247,15 +247,15 @@ void t.test('words that make no sense are named', (t) => {
     [[], /needs one of/],
     [['export'], /needs --format/],
     [['export', '--format', 'xml'], /needs --format/],
-    [['export', '--format', 'csv', '--by', 'key'], /takes no --by/],
+    [['export', '--format', 'csv', '--by', 'key'], /does not accept --by/],
     [['summary', '--by', 'colour'], /model, key, account, upstream or label/],
-    [['export', 'all', '--format', 'csv'], /takes options only/],
+    [['export', 'all', '--format', 'csv'], /accepts only options/],
   ]
   for (const [argv, message] of wrong) t.throws(() => parseUsage(argv), message, argv.join(' '))
   t.equal(sinceOf('24h', NOW), NOW - DAY)
   t.equal(sinceOf('2026-11-20', NOW), NOW - DAY / 2)
   for (const text of ['yesterday', '24', '-1h', '2026-13-01']) {
-    t.throws(() => sinceOf(text, NOW), /--since takes/, text)
+    t.throws(() => sinceOf(text, NOW), /--since must be/, text)
   }
   t.end()
 })

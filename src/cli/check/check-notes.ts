@@ -1,4 +1,4 @@
-/** What a good configuration file does that its author may not expect: the notes of `sluice check`. */
+/** The notes of `sluice check`: surprising effects of a valid configuration file. */
 import { baseUrlNote } from '../../config/upstreams/base-url.js'
 import { factsFor } from '../../config/catalogue.js'
 import {
@@ -21,7 +21,7 @@ export interface Checked extends Loaded {
   readonly sources: { readonly path: string; readonly text: string }
 }
 
-/** One line for each: of the values as they are written, then of upstreams, routes and models. */
+/** One line for each note: first about the values as written, then about upstreams, routes and models. */
 export function notesOf({ config, catalogue, sources }: Checked): string[] {
   return [
     ...plainSecretNotes(sources.path, sources.text),
@@ -41,7 +41,7 @@ function keyNotes(upstream: UpstreamConfig): string[] {
   const { name, apiKeySource, unsetKeyVariables } = upstream
   if (!isConfigured(upstream)) {
     const source = apiKeySource ?? ''
-    return [`upstream ${name} has no key: ${source} is not set; it would answer 503`]
+    return [`upstream ${name} has no key: ${source} is not set: requests for it get 503`]
   }
   if (unsetKeyVariables.length === 0) return []
   return [`upstream ${name} has fewer keys than listed: ${unsetKeyVariables.join(', ')} is not set`]
@@ -64,12 +64,12 @@ function routeNotes(route: RouteConfig, place: string, loaded: Loaded): string[]
     notes.push(`${place}: balance has no effect, since sticky decides`)
   }
   if (hedge !== null && targets.length === 1) {
-    notes.push(`${place}: hedge has no second target and asks the same upstream twice`)
+    notes.push(`${place}: hedge has no second target and sends both requests to the same upstream`)
   }
   return [...notes, ...shadowNotes(route, place, loaded), ...translationNotes(route, place, loaded)]
 }
 
-/** A shadow that costs money and shows nothing, or whose cap cannot count what it costs. */
+/** A shadow that has costs but no use, or whose spending limit cannot count them. */
 function shadowNotes(
   { match, targets, shadow }: RouteConfig,
   place: string,
@@ -80,7 +80,7 @@ function shadowNotes(
   const notes: string[] = []
   const same = targets.find((target) => target.upstream === upstream && target.model === model)
   if (same !== undefined) {
-    notes.push(`${place}.shadow: is the same upstream and model as a target; name another`)
+    notes.push(`${place}.shadow: is the same upstream and model as a target: use another one`)
   }
   const asked = model ?? ('model' in match ? match.model : null)
   if (asked === null) return notes
@@ -91,7 +91,7 @@ function shadowNotes(
   return notes
 }
 
-/** How the cap of a shadow treats a model of unknown price. */
+/** How a shadow's spending limit counts a model of unknown price. */
 function unpricedText({ limiting: { unknownPrice, assumedPrice } }: Config): string {
   switch (unknownPrice) {
     case 'assume': {
@@ -110,7 +110,7 @@ function unpricedText({ limiting: { unknownPrice, assumedPrice } }: Config): str
 /** More models than this are counted, not named. */
 const MAX_NAMED = 20
 
-/** Models that no route leads to, and those whose cost a budget cannot bound. */
+/** Models without a route, and models whose cost a budget cannot bound. */
 function modelNotes(config: Config, catalogue: Catalogue): string[] {
   const router = createRouter(config)
   const notes: string[] = []
@@ -118,7 +118,7 @@ function modelNotes(config: Config, catalogue: Catalogue): string[] {
     for (const { id } of models) {
       const routes = router.all(id).flatMap(({ targets, fallback }) => [...targets, ...fallback])
       if (routes.some(({ upstream }) => upstream.name === name)) continue
-      notes.push(`no route leads to upstream ${name} for its model ${id}; clients do not see it`)
+      notes.push(`no route leads to upstream ${name} for its model ${id}: clients do not see it`)
     }
   }
   if (!hasBudget(config)) return notes
@@ -128,18 +128,18 @@ function modelNotes(config: Config, catalogue: Catalogue): string[] {
     notes.push(`a budget cannot bound ${model} of upstream ${upstream}: ${what}`)
   }
   const more = unbounded.length - MAX_NAMED
-  if (more > 0) notes.push(`a budget cannot bound ${more} more models; see --json`)
+  if (more > 0) notes.push(`a budget cannot bound ${more} more models: see --json`)
   return notes
 }
 
-/** For targets that speak another dialect than the first: what they cannot be sent, and models they may not have. */
+/** For targets of another dialect than the first: requests they do not support, and models they may not have. */
 function translationNotes(
   { match, targets, fallback }: RouteConfig,
   place: string,
   { config, catalogue }: Loaded,
 ): string[] {
   const text = 'model' in match ? match.model : match.prefix
-  // The model of a prefix: the first in the catalogue that begins with it.
+  // The model of a prefix: the first one in the catalogue that starts with it.
   const asked = catalogue.models.find(({ id }) => id.startsWith(text))?.id ?? text
   const sideOf = (target: TargetName) => {
     const upstream = config.upstreams[target.upstream]
@@ -165,7 +165,7 @@ function translationNotes(
     const refused = refuses.filter((name) => !known.has(name))
     return [
       ...(target.model === null
-        ? [`${where} is asked for the client's model; name its model`]
+        ? [`${where} receives the client's model name: set its model`]
         : []),
       ...(lost.length === 0 ? [] : [`${where} loses ${lost.join('; ')}`]),
       ...(refused.length === 0 ? [] : [`${where} refuses ${refused.join('; ')}`]),

@@ -1,7 +1,7 @@
-/** Routes of a good file that no request can take, for the notes of `sluice check`. */
+/** Finds routes of a valid file that can never match, for the notes of `sluice check`. */
 import type { RouteConfig, WhenConfig } from '../../config/routes/route.js'
 
-/** Characters of patterns, which no model id has. */
+/** Characters of patterns, which no model id contains. */
 const PATTERN = /[*?^$|()[\]{}\\]/
 
 /** One line for each route that can never match, in file order. */
@@ -20,7 +20,7 @@ export function unreachableNotes(routes: readonly RouteConfig[]): string[] {
   })
 }
 
-/** A prefix or an id that holds a character of a pattern. */
+/** A note about a prefix or an id with a pattern character. */
 function patternNote(match: RouteConfig['match'], index: number): string[] {
   const [key, text] = 'model' in match ? ['model', match.model] : ['prefix', match.prefix]
   const at = text.search(PATTERN)
@@ -28,11 +28,11 @@ function patternNote(match: RouteConfig['match'], index: number): string[] {
   const place = `routes[${index}].${key}`
   const instead = at === 0 ? '' : `; write prefix: ${text.slice(0, at)}`
   return [
-    `${place}: '${text}' can never match: it is plain text and no pattern, and no model id has a '${text.charAt(at)}'${instead}`,
+    `${place}: "${text}" can never match: it is plain text, not a pattern, and no model id contains "${text.charAt(at)}"${instead}`,
   ]
 }
 
-/** Whether every request that fulfils the one's conditions fulfils the other's. */
+/** Whether every request that matches the first conditions matches the second. */
 function implies(one: WhenConfig, other: WhenConfig): boolean {
   return (
     Object.entries(other.labels).every(([name, value]) => one.labels[name] === value) &&

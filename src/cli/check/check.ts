@@ -1,7 +1,4 @@
-/**
- * `sluice check`: whether a configuration file would be taken, and if not, where and why.
- * Starts nothing and writes nothing.
- */
+/** `sluice check`: validates a configuration file, and prints each problem with its position. No side effects. */
 import { relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { isConfigured } from '../../config/config.js'
@@ -18,22 +15,21 @@ import { configPath } from '../config-option.js'
 /** `sluice check`. */
 export const command: Command = {
   name: 'check',
-  summary: 'say whether a configuration file is good, with file, line and column',
+  summary: 'validate a configuration file, with file, line and column of each problem',
   help: `
 Usage: sluice check [--config FILE] [--strict] [--json]
 
-Checks the file as loading does, without starting anything. Exits with 0 if the file is good and with 1
-if it is not. Notes name what is allowed and may not be meant: keys that are not set or stand in the file in
-plain text, variables without braces, addresses that look wrong, routes that can never match, settings
-without effect, models that no budget can bound, and what the other targets of a route cannot be sent
-because they speak another dialect. If a gateway runs with the file, the settings that it takes over only
-with a restart are listed, too.
+Validates the file as the gateway does when it loads it. No side effects. Exits 0 if the file is valid, else 1.
+Notes list settings that are allowed but may be mistakes: keys that are not set or are in the file in plain
+text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
+models that no budget can bound, and features that a route's other targets lack because of their dialect.
+If a gateway runs with the file, the changes that need a restart are listed too.
 
 Options:
-  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
-  --strict        take notes as errors: exit with 1 if there are any
+  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
+  --strict        treat notes as errors: exit 1 if there are any
   --json          print one JSON object: { ok, file, errors: [{ file, line, column, path, message,
-                  suggestion }] }, and for a file that loads file_hash, upstreams, routes, models, unbounded
+                  suggestion }] }, and for a valid file file_hash, upstreams, routes, models, unbounded
                   (models whose cost a budget cannot bound), notes, and needs_restart; with --strict, errors
                   has the notes too
 
@@ -54,7 +50,7 @@ Example:
     const notes = loaded.ok ? notesOf(loaded) : []
     const isGood = loaded.ok && !(values.strict && notes.length > 0)
     const found = { loaded, notes, isGood, restart: await restartOf(loaded) }
-    console.log(values.json ? JSON.stringify(verdict(found)) : verdictText(found))
+    console.log(values.json ? JSON.stringify(resultOf(found)) : resultText(found))
     return isGood ? 0 : 1
   },
 }
@@ -62,9 +58,9 @@ Example:
 interface Found {
   readonly loaded: LoadResult
   readonly notes: readonly string[]
-  /** Not good: the file is refused, or notes are errors and there are some. */
+  /** False if the file is not valid, or if notes count as errors and there are some. */
   readonly isGood: boolean
-  /** Settings that the running gateway takes over only with a restart; null if no gateway runs with the file. */
+  /** Settings that take effect with a restart of the running gateway; null if no gateway runs with the file. */
   readonly restart: readonly string[] | null
 }
 
@@ -76,7 +72,7 @@ async function restartOf(loaded: LoadResult): Promise<readonly string[] | null> 
   return started === null ? null : needsRestart(started, loaded.config)
 }
 
-function verdict({ loaded, notes, isGood, restart }: Found): object {
+function resultOf({ loaded, notes, isGood, restart }: Found): object {
   const file = loaded.sources.path
   if (!loaded.ok) return { ok: false, file, errors: loaded.errors }
   const upstreams = Object.values(loaded.config.upstreams).map((upstream) => {
@@ -100,25 +96,29 @@ function verdict({ loaded, notes, isGood, restart }: Found): object {
   }
 }
 
-/** A note as an error of the file as a whole. */
+/** A note as an error about the file. */
 function problemOf(file: string, message: string): ConfigProblem {
   return { file, line: 1, column: 1, path: '', message, suggestion: null }
 }
 
-function verdictText({ loaded, notes, isGood, restart }: Found): string {
+function resultText({ loaded, notes, isGood, restart }: Found): string {
   if (!loaded.ok) return errorsText(loaded)
   const { config, catalogue } = loaded
   const upstreams = Object.values(config.upstreams)
-  const opinion = isGood ? 'good' : 'refused, since --strict takes notes as errors'
+  const opinion = isGood ? 'valid' : 'refused: --strict treats notes as errors'
   const kind = isGood ? 'note' : 'error'
   return [
-    `${fromHere(loaded.sources.path)}: ${opinion} (${upstreams.length} upstreams, ${config.routes.length} routes, ${catalogue.models.length} models)`,
+    `${fromHere(loaded.sources.path)}: ${opinion} (${counted(upstreams.length, 'upstream')}, ${counted(config.routes.length, 'route')}, ${counted(catalogue.models.length, 'model')})`,
     ...notes.map((note) => `${kind}: ${note}`),
     ...(restart ?? []).map((name) => `restart: ${name} takes effect with "sluice restart"`),
   ].join('\n')
 }
 
-/** Each problem with its line of the file and a caret below the column. */
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** Each problem with its line of the file and a caret under the column. */
 function errorsText({ errors, sources }: Extract<LoadResult, { ok: false }>): string {
   const blocks = errors.map((problem) => {
     const { file, line, column } = problem

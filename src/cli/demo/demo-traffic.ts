@@ -1,6 +1,6 @@
 /**
- * A day of traffic for the demo: ledger entries of the last 24 hours, so that every page of the dashboard has something
- * to show. The same times of day, models and failures in each demo; nothing is sent to an upstream.
+ * A day of traffic for the demo: ledger entries of the last 24 hours, so that every page of the dashboard has data.
+ * Times of day, models and failures are the same in each demo; no request is sent to an upstream.
  */
 import type { Catalogue } from '../../config/config.js'
 import { seededRandom, type RandomSource } from '../../emulator/seeded-random.js'
@@ -12,14 +12,14 @@ import { dayOf } from '../../limits/limit-arithmetic.js'
 import type { Ledger } from '../../store/ledger.js'
 import type { Store } from '../../store/store.js'
 
-/** A program of the demo: its key, the model it asks for, and its share of the requests. */
+/** An application of the demo: its key, its model, and its share of the requests. */
 export interface DemoApp {
   readonly keyId: string
   readonly labels: string
   readonly share: number
 }
 
-/** Whose traffic it is, and what it costs. */
+/** The applications of the traffic, and the prices. */
 export interface DemoTraffic {
   readonly accountId: string
   readonly apps: readonly DemoApp[]
@@ -46,19 +46,19 @@ type Failure = Pick<UsageRow, 'status' | 'outcome' | 'errorMessage' | 'upstreamS
 const FAILURES: readonly Failure[] = [
   failure(429, 'upstream_busy', 'The upstream is limiting requests.', 429),
   failure(502, 'upstream_failed', 'The upstream failed with status 500.', 500),
-  failure(504, 'upstream_timeout', 'The upstream did not begin to reply in time.', null),
+  failure(504, 'upstream_timeout', 'The upstream did not start its reply in time.', null),
   failure(429, 'rate_limited', 'The limit of 60 requests a minute for this key is reached.', null),
   failure(400, 'malformed_request', 'messages[0].content: must be a string or a list.', null),
   failure(502, 'upstream_denied', 'The upstream refused the gateway’s own credentials.', 401),
   failure(499, 'client_gone', 'The client closed the connection.', 200),
 ]
-/** One request in so many fails, and one is rescued by a fallback. */
+/** Intervals of failures and of fallbacks, in requests. */
 const ONE_FAILS_IN = 25
 const ONE_FALLS_BACK_IN = 40
 /** The client formats, as shares. */
 const FORMATS = ['chat', 'responses', 'messages', 'gemini'] as const
 const FORMAT_SHARES = [6, 2, 3, 1]
-/** Failures before an upstream is asked. */
+/** Failures before a request is sent to an upstream. */
 const REFUSALS: readonly UsageRow['outcome'][] = ['rate_limited', 'malformed_request']
 
 function failure(
@@ -70,7 +70,7 @@ function failure(
   return { status, outcome, errorMessage, upstreamStatus }
 }
 
-/** Writes the entries and answers them. Rejects with `GatewayError` if the store fails. */
+/** Writes the entries and returns them. Rejects with `GatewayError` if the store fails. */
 export async function writeDemoTraffic(
   ledger: Ledger,
   traffic: DemoTraffic,
@@ -85,7 +85,7 @@ export async function writeDemoTraffic(
 const SPENT_SHARE = 0.85
 const CENT_NANO_USD = 10_000_000
 
-/** Gives a key limits, and a budget of which most is spent, so that the dashboard has them to show. */
+/** Gives a key limits, and a budget that is mostly spent, for the dashboard. */
 export async function limitDemoKey(
   store: Store,
   accountId: string,
@@ -103,7 +103,7 @@ export async function limitDemoKey(
   await store.ledger.putBudgets([budget])
 }
 
-/** What the entries say of the attempts. */
+/** The attempts of an entry. */
 function attemptsOf(
   { upstream }: Served,
   failed: Failure | undefined,
@@ -188,7 +188,7 @@ function below(dice: RandomSource, limit: number): number {
   return dice() % limit
 }
 
-/** One of the items, with a chance in proportion to its share. */
+/** Picks an item with a probability proportional to its share. */
 function picked<T>(items: readonly T[], shares: readonly number[], dice: RandomSource): T {
   let left = below(
     dice,
@@ -199,6 +199,6 @@ function picked<T>(items: readonly T[], shares: readonly number[], dice: RandomS
     if (left < 0) return item
   }
   const [first] = items
-  if (first === undefined) throw new RangeError('there is nothing to pick from')
+  if (first === undefined) throw new RangeError('no items to pick from')
   return first
 }

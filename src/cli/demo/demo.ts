@@ -1,6 +1,6 @@
 /**
- * `sluice demo`: a gateway on this machine with nothing to prepare. The emulator stands in for all
- * three providers; the configuration is a real file in a temporary folder that can be edited live.
+ * `sluice demo`: a gateway without any preparation. The emulator replaces all three providers; the configuration is a
+ * file in a temporary folder that can be edited live.
  */
 import { rmSync } from 'node:fs'
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -29,17 +29,17 @@ import { limitDemoKey, writeDemoTraffic } from './demo-traffic.js'
 /** `sluice demo`. */
 export const command: Command = {
   name: 'demo',
-  summary: 'try the gateway with emulated providers, nothing to prepare',
+  summary: 'try the gateway with emulated providers, without preparation',
   help: `
 Usage: sluice demo [--port N] [--ops-port N]
 
 Starts the gateway on an embedded store in a temporary folder, with the built-in emulator as OpenAI,
 Anthropic and Google, creates an account, keys and a day of sample traffic, and prints curl commands to
-paste. Replies are emulated. The demo removes its files when it ends.
+paste. Replies are emulated. The demo deletes its files when it ends.
 
 Options:
-  --port N       the gateway's port (8080, or a free one if that is taken)
-  --ops-port N   the port of metrics, health and readiness (9464, or a free one)
+  --port N       the gateway's port (default: 8080, or a free one if that is in use)
+  --ops-port N   the port of metrics, health and readiness (default: 9464, or a free one)
 
 Example:
   sluice demo --port 8080
@@ -63,15 +63,15 @@ Example:
   },
 }
 
-/** The port asked for; where none was, the usual one or, if that is taken, a free one. */
+/** The given port; without one, the default port or, if that is in use, a free one. */
 async function portOf(text: string | undefined, usual: number, option: string): Promise<number> {
   if (text !== undefined) {
     const port = Number(text)
     if (/^\d+$/.test(text) && port <= 65_535) return port
-    throw new UsageError(`${option} takes a port number from 0 to 65535, not '${text}'`)
+    throw new UsageError(`${option} must be a port number from 0 to 65535, not "${text}"`)
   }
   if (await isFree(usual)) return usual
-  console.error(`sluice: port ${usual} is taken; a free one is used instead of it`)
+  console.error(`sluice: port ${usual} is in use: using a free one`)
   return 0
 }
 
@@ -85,7 +85,7 @@ function isFree(port: number): Promise<boolean> {
 
 interface Demo {
   readonly text: string
-  /** Resolves when a signal has ended it and everything is removed. */
+  /** Resolves when a signal has ended it and its files are removed. */
   readonly ended: Promise<void>
 }
 
@@ -137,7 +137,7 @@ function keep<T extends Closable>(open: Closable[], part: T): T {
   return part
 }
 
-/** The last that was opened first: what uses a part goes before it. */
+/** Closes in reverse order: users of a part before the part. */
 async function closeAll(open: readonly Closable[]): Promise<void> {
   for (const part of [...open].reverse()) await part.close()
 }
@@ -223,7 +223,7 @@ function untilSignal(log: Logger, open: readonly Closable[], folder: string): Pr
 function welcome(port: number, opsPort: number, file: string, login: Login): string {
   const base = `http://127.0.0.1:${port}/v1`
   const bearer = `-H 'authorization: Bearer ${login.secret}'`
-  // `-w '\n'`: most whole replies are JSON without a line break at their end.
+  // `-w '\n'`: most whole replies are JSON without a final line break.
   const post = (options: string, path: string, body: object): string =>
     `curl ${options} ${base}/${path} \\
   ${bearer} -H 'content-type: application/json' \\

@@ -1,6 +1,6 @@
 /**
- * What would become of one request's fields on their way: kept, emulated, lost or refused.
- * Asks no upstream, and repeats nothing of what the request says.
+ * Explains what happens to the fields of a request: kept, emulated, lost or refused. Sends no request, and prints no
+ * content of the body.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
@@ -16,36 +16,36 @@ import { requestPathAt, upstreamAddressOf } from '../../upstreams/request-path.j
 import { parseObject } from '../../wire/json/parse-body.js'
 
 /**
- * `kept`: it arrives. `emulated`: something near it arrives. `lost`: it does not, and is reported.
- * `rejected`: the request is refused for it. `no effect`: the upstream would be asked the same without.
- * `unknown`: the messages are refused, and it is not looked at.
+ * `kept`: the field arrives. `emulated`: a close equivalent arrives. `lost`: it is dropped and reported. `rejected`:
+ * the request is refused because of it. `no effect`: the upstream receives the same without it. `unknown`: not
+ * examined, because the messages are refused.
  */
 export type Outcome = 'kept' | 'emulated' | 'lost' | 'rejected' | 'no effect' | 'unknown'
 
-/** What becomes of a field. */
+/** The outcome for one field. */
 export interface FieldFate {
   readonly path: string
   readonly outcome: Outcome
-  /** Why, or as what it arrives; null where there is nothing to say. */
+  /** The reason, or the equivalent; null if there is none. */
   readonly note: string | null
 }
 
-/** What becomes of a request. */
+/** The outcome for a request. */
 export interface BodyExplanation {
   readonly dialect: DialectName
-  /** Method and address that would be asked. */
+  /** Method and URL of the upstream request. */
   readonly endpoint: string
-  readonly verdict: 'taken' | 'taken with losses' | 'refused'
-  /** The body's fields in their order, each followed by what is special within it. */
+  readonly result: 'taken' | 'taken with losses' | 'refused'
+  /** The body's fields in order, each followed by special fields within it. */
   readonly fields: readonly FieldFate[]
-  /** The header `x-sluice-lost`; null where there would be none. */
+  /** The header `x-sluice-lost`; null without lost fields. */
   readonly lost: string | null
 }
 
-/** Where the request would go. */
+/** The target of the request. */
 export interface BodyRoute {
   readonly upstream: UpstreamConfig
-  /** The model that the upstream is asked for. */
+  /** The model that is requested from the upstream. */
   readonly model: string
   readonly facts: ModelFacts
   readonly onLoss: 'report' | 'reject'
@@ -54,17 +54,17 @@ export interface BodyRoute {
 
 type Parsed = Pick<Call, 'wire' | 'raw' | 'members' | 'body' | 'request'>
 
-/** The gateway's own business, or what no request is without. */
+/** Fields of the gateway, and fields that every request has. */
 const ALWAYS_KEPT = new Set(['model', 'messages', 'stream', 'stream_options'])
 
 /**
- * Explains a body that a client would send for `model`. Throws `GatewayError(malformed_request)` naming the
- * path where the gateway would not take it for any upstream.
+ * Explains a client's body for `model`. Throws `GatewayError(malformed_request)` with the path if the gateway refuses
+ * it for every upstream.
  */
 export function explainBody(bytes: Buffer, model: string, route: BodyRoute): BodyExplanation {
   const { upstream, facts } = route
   const at = resolveEndpoint('POST', '/v1/chat/completions')
-  if (at === null) throw new Error('no client speaks chat completions')
+  if (at === null) throw new Error('no client dialect for chat completions')
   const body: JsonObject = { ...parseObject(bytes).value, model }
   const { request } = parsed(body, at)
   const choice = upstream.dialect
@@ -82,27 +82,27 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   return {
     dialect,
     endpoint: `POST ${place.origin}${requestPathAt(place, found.path, route.model)}`,
-    verdict: isRefused ? 'refused' : lost.length > 0 ? 'taken with losses' : 'taken',
+    result: isRefused ? 'refused' : lost.length > 0 ? 'taken with losses' : 'taken',
     fields: fieldsOf(body, found, trial),
     lost: lost.length === 0 ? null : lost.join(', '),
   }
 }
 
-/** What rendering a body comes to. */
+/** The outcome of encoding a body. */
 interface TranslationOutcome {
-  /** Path and reason of what the encoder reports. */
+  /** Path and reason of each field that the encoder drops. */
   readonly drops: Map<string, string>
-  /** Path and message of what it refuses. */
+  /** Path and message of each field that it refuses. */
   readonly rejected: Map<string, string>
-  /** The body without what is refused. */
+  /** The body without the refused fields. */
   readonly rest: JsonObject
-  /** The dialect's path for it. */
+  /** The dialect's path for the body. */
   readonly path: string
-  /** What the upstream would be sent of it; null where a refusal left nothing. */
+  /** The body that the upstream receives; null if every variant is refused. */
   readonly text: string | null
 }
 
-/** Renders variants of one body as the gateway would. */
+/** Encodes variants of one body as the gateway would. */
 class Trial {
   readonly quirks: Destination['quirks']
   private readonly at: ResolvedEndpoint
@@ -116,7 +116,7 @@ class Trial {
     this.quirks = destination.quirks
   }
 
-  /** A field that is refused is taken out and the rest tried again, so that all refusals are found. */
+  /** Removes a refused field and tries the rest, so that all refusals are found. */
   run(body: JsonObject): TranslationOutcome {
     const drops = new Map<string, string>()
     const rejected = new Map<string, string>()
@@ -144,17 +144,17 @@ class Trial {
     }
   }
 
-  /** Whether the upstream would be asked the same without the field. */
+  /** Whether the upstream receives the same without the field. */
   isNeedless({ rest, text }: TranslationOutcome, key: string): boolean {
     const other = this.run(without(rest, key))
     return other.rejected.size === 0 && other.text === text
   }
 }
 
-/** The request of a body that a client would send for `model`. Throws as `explainBody` does. */
+/** A client's request for `model`. Throws as `explainBody` does. */
 export function requestOf(bytes: Buffer, model: string): ChatRequest {
   const at = resolveEndpoint('POST', '/v1/chat/completions')
-  if (at === null) throw new Error('no client speaks chat completions')
+  if (at === null) throw new Error('no client dialect for chat completions')
   return parsed({ ...parseObject(bytes).value, model }, at).request
 }
 
@@ -178,10 +178,10 @@ function topOf(path: string): string {
   return /^[^.[]*/.exec(path)?.[0] ?? path
 }
 
-/** Encoders know the limit by its newer name. */
+/** Newer names that encoders use for these fields. */
 const ALIASES: Readonly<Record<string, string>> = { max_completion_tokens: 'max_tokens' }
 
-/** Each field of the body, then what is lost that it does not name itself. */
+/** Each field of the body, then lost paths that belong to none. */
 function fieldsOf(body: JsonObject, found: TranslationOutcome, trial: Trial): FieldFate[] {
   const drops = new Map(
     [...found.drops].map(([path, why]) => [
@@ -198,7 +198,7 @@ function fieldsOf(body: JsonObject, found: TranslationOutcome, trial: Trial): Fi
   ]
 }
 
-/** The field itself, then whatever is lost or emulated within it. */
+/** The field, then the lost or emulated paths in it. */
 function fatesOf(key: string, found: TranslationOutcome, trial: Trial): FieldFate[] {
   const within: FieldFate[] = []
   for (const [path, message] of found.rejected) {
@@ -212,7 +212,7 @@ function fatesOf(key: string, found: TranslationOutcome, trial: Trial): FieldFat
 }
 
 function outcomeOf(why: string): Omit<FieldFate, 'path'> {
-  if (why === 'approximated') return { outcome: 'emulated', note: 'the nearest that there is' }
+  if (why === 'approximated') return { outcome: 'emulated', note: 'the closest equivalent' }
   if (why === 'bad-value') return { outcome: 'lost', note: 'this value has no equivalent' }
   return { outcome: 'lost', note: 'no equivalent' }
 }
@@ -223,5 +223,5 @@ function ownFate(key: string, found: TranslationOutcome, trial: Trial): Omit<Fie
   if (ALWAYS_KEPT.has(key)) return { outcome: 'kept', note: null }
   if (found.text === null) return { outcome: 'unknown', note: null }
   if (!trial.isNeedless(found, key)) return { outcome: 'kept', note: null }
-  return { outcome: 'no effect', note: 'the upstream would be asked the same without it' }
+  return { outcome: 'no effect', note: 'the upstream receives the same without it' }
 }

@@ -1,4 +1,4 @@
-/** What `sluice explain` is given about a request: a body, and options for the conditions of routes. */
+/** The input of `sluice explain`: a body, and options for the conditions of routes. */
 import { readBoundedFile } from '../../files/bounded-file.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { Catalogue } from '../../config/config.js'
@@ -16,7 +16,7 @@ export interface TraitValues {
   readonly 'prompt-tokens': string
 }
 
-/** What the conditions of routes are about: of the options, and of the body if there is one that can be read. */
+/** The traits for the conditions of routes: from the options, and from a valid body. */
 export function traitsFor(
   values: TraitValues,
   body: Buffer | null,
@@ -43,7 +43,7 @@ function labelOf(text: string): [name: string, value: string] {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** Null for a body that is no request: the explanation of the body says why. */
+/** Null for an invalid body: its own explanation states why. */
 function traitsOfBody(
   bytes: Buffer,
   model: string,
@@ -60,12 +60,12 @@ function traitsOfBody(
   }
 }
 
-/** Why the body cannot be explained: the path and the rule, never the value, which may be part of a prompt. */
+/** Why a body cannot be explained: path and rule, never the value, which may be part of a prompt. */
 export interface BodyError {
   readonly error: { readonly param: string | null; readonly message: string }
 }
 
-/** As much as any gateway takes; a file that is larger is no request. */
+/** The largest `server.max_body_bytes`. */
 const MAX_BODY_BYTES = 268_435_456
 
 /** The bytes of the file, or of standard input for `-`. */
@@ -81,7 +81,7 @@ export async function readBody(file: string): Promise<{ bytes: Buffer } | BodyEr
   }
 }
 
-/** All of it; null as soon as it is larger than a body may be. */
+/** All of standard input; null once it is larger than a body may be. */
 async function standardInput(): Promise<Buffer | null> {
   const chunks: Buffer[] = []
   let total = 0

@@ -1,6 +1,6 @@
 /**
- * The upstreams that a route may use for a model, with what decides about them: weights, retries, hedging, breakers
- * and what translation cannot carry. For `sluice explain`; asks no upstream.
+ * The upstreams that a route may use for a model, with weights, retries, hedging, breakers and the features that
+ * translation cannot carry. For `sluice explain`; sends no request.
  */
 import { requestOutcome } from '../../documentation/dialect-matrix/page.js'
 import { REQUEST_GROUPS } from '../../documentation/dialect-matrix/requests.js'
@@ -21,40 +21,40 @@ export interface CandidateExplanation {
   readonly fallback: boolean
   /** Null for a fallback. */
   readonly weight: number | null
-  /** Of the requests, in percent; null for a fallback. */
+  /** Share of the requests in percent; null for a fallback. */
   readonly percent: number | null
-  /** When it is taken out of use; null: never. */
+  /** When it is taken out of use; null if never. */
   readonly abort: Readonly<Record<'error_rate' | 'min_requests' | 'window_seconds', number>> | null
-  readonly speaks: DialectsByRequest
+  readonly wire_format: DialectsByRequest
   readonly configured: boolean
-  /** How many API keys it has. */
+  /** Number of its API keys. */
   readonly api_keys: number
   readonly breaker: Readonly<Record<string, number>>
   readonly probe: { readonly path: string; readonly interval_ms: number } | null
   /** Keys of the body that its quirks drop. */
   readonly quirks_drop: readonly string[]
-  /** What chat clients may ask for and translation drops and reports. */
+  /** Features of chat requests that translation drops and reports. */
   readonly loses: readonly string[]
-  /** What it refuses with 400. */
+  /** Features that it refuses with 400. */
   readonly refuses: readonly string[]
 }
 
-/** What a route does with its requests. */
+/** How a route handles its requests. */
 export interface RouteExplanation {
-  /** The conditions of the route, in words; null without any. */
+  /** The conditions of the route as text; null without any. */
   readonly when: string | null
   readonly sticky: string
   readonly balance: string
   readonly retry: Readonly<Record<string, number | boolean>>
-  /** Null: no hedging. */
+  /** Null without hedging. */
   readonly hedge: { readonly after_ms: number; readonly extra_spend: number } | null
-  /** The target that gets copies of some requests; null: none are made. */
+  /** The target of copies of some requests; null without a shadow. */
   readonly shadow: ShadowExplanation | null
-  /** In file order; the targets first, then the fallback. */
+  /** In file order: the targets, then the fallback. */
   readonly candidates: readonly CandidateExplanation[]
 }
 
-/** Where copies of requests go, and how many. */
+/** The target of copies, and their share. */
 export interface ShadowExplanation {
   readonly upstream: string
   /** The model that is requested from it. */
@@ -65,7 +65,7 @@ export interface ShadowExplanation {
   readonly configured: boolean
 }
 
-/** Explains a route for a model id that it takes. */
+/** Explains a route for a model id that it matches. */
 export function explainRoute(
   { config, targets, fallback, shadow }: ModelRoute,
   model: string,
@@ -93,7 +93,7 @@ function explainCandidate(
 ): CandidateExplanation {
   const { breaker, probe, apiKeys, quirks } = upstream
   const facts = factsFor(catalogue, model)
-  const speaks = dialectsByRequest(upstream, facts)
+  const wire_format = dialectsByRequest(upstream, facts)
   return {
     upstream: upstream.name,
     model,
@@ -101,7 +101,7 @@ function explainCandidate(
     weight: isFallback ? null : weight,
     percent: isFallback ? null : Math.round((1_000 * weight) / total) / 10,
     abort: abort === null ? null : abortShown(abort),
-    speaks,
+    wire_format,
     configured: isConfigured(upstream),
     api_keys: apiKeys.length,
     breaker: {
@@ -113,11 +113,11 @@ function explainCandidate(
     },
     probe: probeShown(probe),
     quirks_drop: quirks.drop,
-    ...notCarried(speaks.plain, facts, catalogue),
+    ...notCarried(wire_format.plain, facts, catalogue),
   }
 }
 
-/** What chat clients may ask for and an upstream of this dialect and model does not get; Markdown without its marks. */
+/** Features of chat requests that an upstream of this dialect and model does not receive, without Markdown marks. */
 export function notCarried(
   dialect: DialectName,
   { id: model }: ModelFacts,
@@ -162,7 +162,7 @@ function probeShown(probe: ProbeConfig | null): CandidateExplanation['probe'] {
   return probe === null ? null : { path: probe.path, interval_ms: probe.intervalMs }
 }
 
-/** The same as rows of text: a title, which may be empty, and what it is. */
+/** The same as rows of text: a title, which may be empty, and a value. */
 export function routeRows(route: RouteExplanation): [title: string, text: string][] {
   const rows: [string, string][] = []
   if (route.when !== null) rows.push(['when', route.when])
@@ -185,7 +185,7 @@ function candidateText(candidate: CandidateExplanation): string {
 
 function detailsOf({
   abort,
-  speaks,
+  wire_format,
   api_keys,
   breaker,
   probe,
@@ -197,7 +197,7 @@ function detailsOf({
   const rate = `${(error_rate ?? 0) * 100} % of at least ${min_requests} attempts in ${window_seconds} s`
   return [
     ...(abort === null ? [] : [abortText(abort)]),
-    `dialect ${speaks.plain}${speaks.with_tools === speaks.plain ? '' : `, with tools ${speaks.with_tools}`}`,
+    `dialect ${wire_format.plain}${wire_format.with_tools === wire_format.plain ? '' : `, with tools ${wire_format.with_tools}`}`,
     `breaker opens after ${failures} failures in a row or ${rate}, tests after ${open_seconds} s`,
     ...(probe === null ? [] : [`probe GET ${probe.path} every ${probe.interval_ms} ms`]),
     ...(api_keys > 1 ? [`${api_keys} keys take turns; a refused one rests`] : []),
@@ -233,7 +233,7 @@ function retryText({ retry }: RouteExplanation): string {
 
 function hedgeText({ hedge }: RouteExplanation): string {
   if (hedge === null) return 'none'
-  return `another target, or the same if there is none, is asked too after ${hedge.after_ms} ms without content, for at most ${hedge.extra_spend * 100} % extra spend`
+  return `a second request to another target (or the same if there is none) after ${hedge.after_ms} ms without content, for at most ${hedge.extra_spend * 100} % extra spend`
 }
 
 function shadowText({ shadow }: RouteExplanation): string {

@@ -1,7 +1,4 @@
-/**
- * `sluice explain`: where a model id would go under a configuration, and why.
- * Asks no upstream.
- */
+/** `sluice explain`: the route and upstreams of a model id under a configuration. Sends no request. */
 import { parseArgs } from 'node:util'
 import type { ModelFacts } from '../../chat/model.js'
 import { factsFor } from '../../config/catalogue.js'
@@ -23,21 +20,21 @@ import { explainRoute, routeRows, type RouteExplanation } from './explain-route.
 /** `sluice explain`. */
 export const command: Command = {
   name: 'explain',
-  summary: 'say which route and upstream a model id takes, and why',
+  summary: 'show the route and the upstreams of a model id, and why',
   help: `
 Usage: sluice explain MODEL [--config FILE] [--body FILE] [--json]
 
-Prints the route that takes the model id and why, and the upstreams that may serve it: their share of
-the requests, the model they are asked for, the dialect, the circuit breaker, what translation loses or
-refuses; then how requests are repeated and hedged, whether the key is known, what the catalogue has on
-the model and how budgets count it. With a request's body it also says, field by field, what would reach
-the first upstream and what would be lost; of the body's contents nothing is printed but the names of
-fields. Exits with 1 if no route takes the id, the request would be refused or a file is not good.
+Prints the route of a model id, the reason, and the upstreams that may serve it: their share of the requests,
+model, dialect, circuit breaker, and the features that translation loses or refuses; then retries and
+hedging, whether the key is set, the catalogue's entry of the model and how budgets count it. With a
+request body it also prints for each field whether it reaches the first upstream or is lost; only names of
+fields are printed, no contents. Exits 1 if no route matches the id, the request would be refused, or a
+file is not valid.
 
 Options:
-  --config FILE        the configuration file; without it, the one that SLUICE_CONFIG names
+  --config FILE        the configuration file (default: the variable SLUICE_CONFIG)
   --body FILE          a chat-completions request; - reads it from standard input
-  --label NAME=VALUE   a label of the API key, for the conditions of routes; can be repeated
+  --label NAME=VALUE   a label of the API key, for the conditions of routes; may be repeated
   --images             the request has images
   --tools              the request has tools
   --prompt-tokens N    the size of its prompt
@@ -88,7 +85,7 @@ Example:
     const request = 'error' in read ? read : bodyAnswer(read.bytes, model, found, loaded)
     const text = `${answerText(answer)}\n\n${bodyText(request)}`
     console.log(values.json ? JSON.stringify({ ...forPrograms(answer), request }) : text)
-    return 'error' in request || request.verdict === 'refused' ? 1 : 0
+    return 'error' in request || request.result === 'refused' ? 1 : 0
   },
 }
 
@@ -125,8 +122,8 @@ function bodyText(request: BodyExplanation | BodyError): string {
   )
   const lost = request.lost === null ? [] : [row('reported', `x-sluice-lost: ${request.lost}`)]
   return [
-    row('asks', request.endpoint),
-    row('request', request.verdict === 'refused' ? 'refused with 400' : request.verdict),
+    row('sends', request.endpoint),
+    row('request', request.result === 'refused' ? 'refused with 400' : request.result),
     ...fields,
     ...lost,
   ].join('\n')
@@ -138,26 +135,26 @@ function row(title: string, text: string): string {
 
 interface Explanation {
   readonly model: string
-  /** Null where no route takes the id: the client gets 404. */
+  /** Null if no route matches the id: the client gets 404. */
   readonly route: string | null
   readonly why: string
-  /** Routes that would take it too, but lose. */
+  /** Routes that match too, but with lower priority. */
   readonly others: readonly string[]
   readonly upstream: string | null
-  /** The vendor whose quirks it has; null where it names none. */
+  /** The preset of its quirks; null if it has none. */
   readonly preset: string | null
-  /** As the configuration names it. */
+  /** The dialect in the configuration. */
   readonly dialect: string | null
-  /** What is spoken to the upstream; null where no route takes the id. */
-  readonly speaks: DialectsByRequest | null
+  /** The dialect of upstream requests; null if no route matches the id. */
+  readonly wire_format: DialectsByRequest | null
   readonly base_url: string | null
   readonly configured: boolean | null
   readonly api_key_source: string | null
   readonly upstream_model: string | null
-  /** What the route does with its requests; null if no route takes the id. */
+  /** How the route handles its requests; null if no route matches the id. */
   readonly routing: RouteExplanation | null
   readonly catalogue: { readonly match: string; readonly facts: ModelFacts } | null
-  /** How budgets count it; null where no route takes the id. */
+  /** How budgets count it; null if no route matches the id. */
   readonly budget: BudgetTerms | null
   readonly budget_text: string
 }
@@ -165,7 +162,7 @@ interface Explanation {
 interface Loaded {
   readonly config: Config
   readonly catalogue: Catalogue
-  /** All routes that take the model under some condition. */
+  /** All routes that match the model under any condition. */
   readonly all: readonly ModelRoute[]
 }
 
@@ -189,7 +186,8 @@ function explain(
     upstream: upstream?.name ?? null,
     preset: upstream?.preset ?? null,
     dialect: upstream?.dialect ?? null,
-    speaks: upstream === undefined ? null : dialectsByRequest(upstream, factsFor(catalogue, asked)),
+    wire_format:
+      upstream === undefined ? null : dialectsByRequest(upstream, factsFor(catalogue, asked)),
     base_url: upstream?.baseUrl ?? null,
     configured: upstream === undefined ? null : isConfigured(upstream),
     api_key_source: upstream?.apiKeySource ?? null,
@@ -201,7 +199,7 @@ function explain(
   }
 }
 
-/** With the catalogue's facts in the spelling of the rest. */
+/** With the catalogue's facts in the same spelling as the other fields. */
 function forPrograms(answer: Explanation): object {
   const { catalogue } = answer
   if (catalogue === null) return answer
@@ -216,12 +214,12 @@ function catalogueMatch(asked: string, facts: ModelFacts): string {
 
 function answerText(answer: Explanation): string {
   const rows: [string, string][] = [['model', answer.model]]
-  if (answer.route === null) rows.push(['route', `none: ${answer.why}; the client gets 404`])
+  if (answer.route === null) rows.push(['route', `none: ${answer.why}: the client gets 404`])
   else {
     rows.push(['route', `${answer.route}: ${answer.why}`])
     for (const other of answer.others) rows.push(['', `loses: ${other}`])
     rows.push(['upstream', upstreamText(answer)])
-    rows.push(['dialect', speaksText(answer.speaks)])
+    rows.push(['dialect', wireFormatText(answer.wire_format)])
     rows.push(['key', keyText(answer)])
     rows.push(['asked as', answer.upstream_model ?? ''])
     if (answer.routing !== null) rows.push(...routeRows(answer.routing))
@@ -231,9 +229,9 @@ function answerText(answer: Explanation): string {
   return rows.map(([title, text]) => row(title, text)).join('\n')
 }
 
-function speaksText(speaks: DialectsByRequest | null): string {
-  if (speaks === null) return ''
-  const { plain, with_tools: withTools, why } = speaks
+function wireFormatText(wire_format: DialectsByRequest | null): string {
+  if (wire_format === null) return ''
+  const { plain, with_tools: withTools, why } = wire_format
   const others = withTools === plain ? '' : `, with tools ${withTools}`
   return `${plain}${others}: ${why}`
 }
@@ -245,8 +243,8 @@ function upstreamText({ upstream, preset, base_url: baseUrl }: Explanation): str
 
 function keyText(answer: Explanation): string {
   const source = answer.api_key_source
-  if (answer.configured === false) return `not set: ${source ?? ''}; the client gets 503`
-  return source === null ? 'written in the file, or none needed' : `from ${source}`
+  if (answer.configured === false) return `not set: ${source ?? ''}: the client gets 503`
+  return source === null ? 'set in the file, or not needed' : `from ${source}`
 }
 
 function catalogueText(answer: Explanation): string {

@@ -1,5 +1,6 @@
 /**
- * `sluice generations`: the configuration generations of the running gateway, what each changed, and the way back to one.
+ * `sluice generations`: lists the configuration generations of the running gateway, shows their changes, and rolls
+ * back.
  */
 import { parseArgs } from 'node:util'
 import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -34,16 +35,16 @@ Usage: sluice generations list                       [--config FILE] [--json]
        sluice generations rollback N [--reason TEXT] [--config FILE] [--json]
 
 list      the last 20 generations, newest first, with author and reason
-show      what generation N changed, compared with the one before it or with M
-rollback  put the content of generation N in force, as a new generation. It stays in force, also over a
-          restart, until the configuration file or its catalogue changes, or the gateway gets SIGHUP
+show      the changes of generation N, compared with the one before it or with M
+rollback  put the content of generation N in force, as a new generation. It stays in force, also after a
+          restart, until the configuration file or its catalogue changes, or the gateway receives SIGHUP
 
-list and show read the data folder if no gateway runs. rollback asks the running gateway and sends
-server.admin_token of the configuration in force, or the variable SLUICE_ADMIN_TOKEN. Exits 1 on failure,
+list and show read the data folder if no gateway runs. rollback sends a request to the running gateway, with
+server.admin_token of the configuration in force or the variable SLUICE_ADMIN_TOKEN. Exits 1 on failure,
 with the reason.
 
 Options:
-  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
+  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
   --from M        the generation to compare with
   --reason TEXT   recorded with the rollback, at most 500 characters
   --json          print JSON
@@ -68,7 +69,7 @@ Example:
     }
     const name = `sluice generations ${action}`
     if (surplus.length > 0 || (action === 'list' && number !== undefined)) {
-      throw new UsageError(`'${name}' has an argument too many`)
+      throw new UsageError(`'${name}' has too many arguments`)
     }
     if (values.from !== undefined && action !== 'show') throw notTaken(name, 'from')
     if (values.reason !== undefined && action !== 'rollback') throw notTaken(name, 'reason')
@@ -90,7 +91,7 @@ interface Place {
 }
 
 function notTaken(name: string, option: string): UsageError {
-  return new UsageError(`'${name}' takes no --${option}`)
+  return new UsageError(`'${name}' does not accept --${option}`)
 }
 
 function numberOf(text: string | undefined, message: string): number {
@@ -101,7 +102,7 @@ function numberOf(text: string | undefined, message: string): number {
 async function list({ loaded, terminal, json }: Place): Promise<number> {
   const gateway = await findGateway(loaded, process.env)
   const page = gateway?.page ?? pageOnDisk(loaded)
-  if (gateway === null) terminal.err('sluice: no gateway runs with this file; this is its history')
+  if (gateway === null) terminal.err('sluice: no gateway runs with this file: showing its history')
   if (json) {
     terminal.out(JSON.stringify(page))
     return 0
@@ -113,7 +114,7 @@ async function list({ loaded, terminal, json }: Place): Promise<number> {
     const texts = [entry['at'], entry['author']].map((text) => stringOf(text) ?? '')
     return [`${textOf(entry['generation'])}${mark}`, ...texts, hash, reasonOf(entry)]
   })
-  if (rows.length === 0) terminal.err('sluice: no generations are kept')
+  if (rows.length === 0) terminal.err('sluice: no generations are stored')
   else terminal.out(table([['GENERATION', 'IN FORCE SINCE', 'AUTHOR', 'HASH', 'REASON'], ...rows]))
   for (const line of notesOf(page)) terminal.err(`sluice: ${line}`)
   return 0
@@ -126,14 +127,14 @@ function reasonOf(entry: JsonObject): string {
   return `rollback to ${String(from)}${reason === '' ? '' : `: ${reason}`}`
 }
 
-/** What an operator should know of the configuration in force. */
+/** Notes about the configuration in force. */
 function notesOf(page: JsonObject): string[] {
   const notes: string[] = []
   if (page['held'] === 'rollback') {
-    notes.push('a rollback is in force; the next change of the file or SIGHUP ends it')
+    notes.push('a rollback is in force until the file changes, or SIGHUP')
   }
   if (page['held'] === 'last_good') {
-    notes.push('the file was broken at the start; its last good generation is in force')
+    notes.push('the file was not valid at the start: its last good generation is in force')
   }
   for (const problem of arrayOf(page['last_error'])) notes.push(`refused: ${textOf(problem)}`)
   const waiting = arrayOf(page['waiting_for_restart'])
@@ -211,7 +212,7 @@ async function showOnDisk(
     folder === null || each === null ? Promise.resolve(null) : contentIn(folder, each)
   const [content, former] = await Promise.all([contentOf(generation), contentOf(other)])
   if (record === undefined || content === null) {
-    const message = `There is no generation ${String(generation)}; 'sluice generations list' shows all`
+    const message = `There is no generation ${String(generation)}: 'sluice generations list' shows all`
     return { status: 404, json: { error: { message } } }
   }
   const changes = former === null ? [] : differencesOf(former.shown, content.shown)
@@ -234,7 +235,7 @@ async function rollBack(
   const gateway = await findGateway(loaded, process.env)
   if (gateway === null) {
     const why =
-      'change the file instead; a gateway that starts with a broken file uses its last good generation'
+      'change the file instead. A gateway that starts with an invalid file uses its last good generation'
     terminal.err(`sluice: no gateway runs with ${loaded.sources.path}; ${why}`)
     return 1
   }
@@ -258,11 +259,11 @@ async function rollBack(
     terminal.out(
       `generation ${made} is in force, with the content of generation ${String(generation)}`,
     )
-  terminal.err('sluice: the next change of the file or SIGHUP ends the rollback')
+  terminal.err('sluice: the rollback ends when the file changes, or with SIGHUP')
   return 0
 }
 
-/** Of the configuration in force: the file may name another one, or be broken. */
+/** From the configuration in force, since the file may have changed or be invalid. */
 async function tokenOf(loaded: LoadResult, gateway: FoundGateway): Promise<string | null> {
   const current = gateway.page['generation']
   const inForce = await loadGeneration(

@@ -1,6 +1,6 @@
 /**
- * The gateway that runs with a configuration file, as a command beside it finds it: by the file that it left in its data
- * folder, else by the ops port that the configuration file names.
+ * Finds the gateway that runs with a configuration file: by the file that it writes to its data folder, else by the
+ * ops port in the configuration file.
  */
 import { isObject, numberOf, stringOf, type JsonObject } from '../../chat/json.js'
 import type { Config } from '../../config/config.js'
@@ -10,22 +10,22 @@ import { readRunning } from '../../config/generations/running-gateway-file.js'
 import { loadConfig, type Env, type LoadResult } from '../../config/load.js'
 
 const ANSWER_MS = 2_000
-/** A rollback loads, tries and publishes a generation. */
+/** Time for loading, testing and publishing a generation. */
 const CHANGE_MS = 15_000
 
-/** A gateway that answers. */
+/** A running gateway. */
 export interface FoundGateway {
   /** The origin of its ops port. */
   readonly origin: string
   /** The page `/generations`. */
   readonly page: JsonObject
-  /** Where its history is; null if it keeps none on disk. */
+  /** The folder of its history; null if it is not on disk. */
   readonly folder: string | null
-  /** The generation that the values which need a restart are from: port, workers, store. */
+  /** The generation whose values are in force for settings that need a restart: port, workers, store. */
   readonly startedGeneration: number | null
 }
 
-/** The gateway that runs with the file; null if none answers. */
+/** The gateway that runs with the file; null if none replies. */
 export async function findGateway(loaded: LoadResult, env: Env): Promise<FoundGateway | null> {
   const folder = historyOf(loaded, env)
   const running = folder === null ? null : readRunning(folder)
@@ -40,7 +40,7 @@ export async function findGateway(loaded: LoadResult, env: Env): Promise<FoundGa
   return null
 }
 
-/** The configuration of a generation of the history, with the secrets of now; null if it cannot be loaded. */
+/** The configuration of a stored generation, with the current secrets; null if it cannot be loaded. */
 export async function loadGeneration(
   loaded: LoadResult,
   { folder }: Pick<FoundGateway, 'folder'>,
@@ -59,7 +59,7 @@ export interface OpsReply {
   readonly json: JsonObject
 }
 
-/** Asks the ops port. Rejects if it does not answer within two seconds, or 15 for a POST. */
+/** Sends a request to the ops port. Rejects without a reply within two seconds, or 15 for a POST. */
 export async function askGateway(
   origin: string,
   path: string,
@@ -85,7 +85,7 @@ export function messageOf({ status, json }: OpsReply): string {
   return (isObject(error) ? stringOf(error['message']) : undefined) ?? `status ${String(status)}`
 }
 
-/** The origin of an ops port as this machine reaches it. */
+/** The origin of an ops port from this machine. */
 export function originOf(host: string, port: number): string {
   const isAny = host === '0.0.0.0' || host === '::'
   const name = isAny ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host

@@ -1,6 +1,6 @@
 /**
- * `sluice accounts`: makes accounts, changes their plans and lists them, beside a running gateway.
- * Knows what to print; what may be done is `accounts/`.
+ * `sluice accounts`: creates accounts, changes their plans and lists them, beside a running gateway. `accounts/` has
+ * the rules.
  */
 import { parseArgs } from 'node:util'
 import type { PlanName } from '../../accounts/account.js'
@@ -20,24 +20,24 @@ import {
 /** `sluice accounts`. */
 export const command: Command = {
   name: 'accounts',
-  summary: 'make accounts, change their plans, list them',
+  summary: 'create and list accounts, change their plans',
   help: `
 Usage: sluice accounts create   --email EMAIL --plan PLAN [--admin] [--password-stdin]
                                 [--config FILE] [--json]
        sluice accounts set-plan --account ACCOUNT --plan PLAN [--config FILE]
        sluice accounts list     [--config FILE] [--json]
 
-Works on the store that the configuration names, whether or not a gateway is running; a running one
-sees the change within a second. Exits with 1 where the answer is no, with the reason.
+Works on the store of the configuration, with or without a running gateway; a running one uses the
+change within a second. Exits 1 on failure, with the reason.
 
 Options:
-  --config FILE      the configuration file; without it, the one that SLUICE_CONFIG names
-  --email EMAIL      the e-mail to sign in with; set-plan takes it in place of --account
-  --account ACCOUNT  an account's id or e-mail
+  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
+  --email EMAIL      the e-mail address for signing in; set-plan accepts it instead of --account
+  --account ACCOUNT  an account's id or e-mail address
   --plan PLAN        starter, pro or max
-  --admin            an administrator, who sees and changes all accounts in the dashboard
+  --admin            an administrator, who manages all accounts in the dashboard
   --password-stdin   read the password (8 characters to 1,024 bytes) from standard input, without
-                     its line's end; otherwise one is made and printed, this once
+                     a final line break; otherwise one is generated and printed once
   --json             print JSON
 
 Example:
@@ -54,10 +54,10 @@ Example:
   },
 }
 
-/** The word after `accounts`. */
+/** The action of `sluice accounts`. */
 export type AccountsAction = 'create' | 'set-plan' | 'list'
 
-/** The options as they were given; which action takes which is checked afterwards. */
+/** The options, before the check whether the action allows them. */
 export interface AccountsValues {
   config?: string | undefined
   email?: string | undefined
@@ -74,7 +74,7 @@ const ALLOWED: Record<AccountsAction, readonly string[]> = {
   list: ['config', 'json'],
 }
 
-/** The action and its options, checked as far as the words go. Throws `UsageError` or parseArgs's. */
+/** The action and its options. Throws `UsageError` or parseArgs's error. */
 export function parseAccounts(argv: readonly string[]): {
   action: AccountsAction
   values: AccountsValues
@@ -96,7 +96,7 @@ export function parseAccounts(argv: readonly string[]): {
   return { action, values: parsed.values }
 }
 
-/** Does one action on an open store. Throws `UsageError`, `GatewayError`. */
+/** Runs one action on an open store. Throws `UsageError`, `GatewayError`. */
 export function runAccounts(
   session: StoreSession,
   action: AccountsAction,
@@ -130,7 +130,7 @@ async function create({ store, terminal }: StoreSession, values: AccountsValues)
   terminal.out(`plan      ${plan}`)
   if (generatedPassword !== null) {
     terminal.out(`password  ${generatedPassword}`)
-    terminal.err('The password is shown this once; only its hash is kept.')
+    terminal.err('The password is shown only now: the store contains only its hash.')
   }
   return 0
 }
@@ -140,7 +140,7 @@ async function changePlan(session: StoreSession, values: AccountsValues): Promis
   const wanted = values.account ?? values.email
   const name = required(wanted, 'sluice accounts set-plan', '--account ACCOUNT')
   if (values.account !== undefined && values.email !== undefined) {
-    throw new UsageError("'sluice accounts set-plan' takes --account or --email, not both")
+    throw new UsageError("'sluice accounts set-plan' accepts --account or --email, not both")
   }
   const plan = planOf(values, 'sluice accounts set-plan')
   const account = await namedAccount(session, name)
@@ -171,6 +171,6 @@ async function list({ store, terminal }: StoreSession, values: AccountsValues): 
 
 function planOf(values: AccountsValues, command: string): PlanName {
   const plan = required(values.plan, command, '--plan PLAN')
-  if (!isPlanName(plan)) throw new UsageError(`--plan is one of: starter, pro, max; not '${plan}'`)
+  if (!isPlanName(plan)) throw new UsageError(`--plan must be starter, pro or max, not "${plan}"`)
   return plan
 }

@@ -7,26 +7,26 @@ import { isComplete, isOutputFree } from '../../ledger/price.js'
 import { Prices } from '../../ledger/find-price.js'
 import { createRouter } from '../../routing/router.js'
 
-/** What a budget counts a model with. */
+/** The values that a budget counts a model with. */
 export interface BudgetTerms {
-  /** `known`: its price. Else what `limiting.unknown_price` makes of it. */
+  /** `known`: its price. Otherwise the value of `limiting.unknown_price`. */
   readonly price: 'known' | 'assume' | 'allow' | 'refuse'
-  /** Most tokens of a reply; null: not known. */
+  /** Maximum tokens of a reply; null if unknown. */
   readonly reply_tokens: number | null
-  /** No reply token costs anything, so that no bound is needed. */
+  /** Whether reply tokens are free, so that no maximum is needed. */
   readonly free_replies: boolean
   /** Whether no request can cost more than the budget reserves for it. */
   readonly bounded: boolean
 }
 
-/** A model that a budget cannot bound; `llama*` stands for those that begin so. */
+/** A model that a budget cannot bound; `llama*` means a prefix. */
 export interface Unbounded {
   readonly model: string
   readonly upstream: string
   readonly terms: BudgetTerms
 }
 
-/** The terms of all models of one configuration. */
+/** The values for all models of one configuration. */
 export class Budgets {
   private readonly config: Config
   private readonly catalogue: Catalogue
@@ -38,7 +38,7 @@ export class Budgets {
     this.prices = new Prices(catalogue.models, Object.values(config.upstreams))
   }
 
-  /** Of a model of an upstream. */
+  /** The values for a model of an upstream. */
   terms(upstream: UpstreamConfig, model: string): BudgetTerms {
     const { unknownPrice, unknownLength } = this.config.limiting
     const found = this.prices.find(upstream.name, model, null)
@@ -57,8 +57,8 @@ export class Budgets {
   }
 
   /**
-   * The models that a budget cannot bound: those of the catalogue and of exact routes by their ids, and the prefixes
-   * of routes without a model in the catalogue. Each with its upstream and terms, in order.
+   * The models that a budget cannot bound: ids of the catalogue and of exact routes, and prefixes of routes without a
+   * model in the catalogue. Each with its upstream and values, in order.
    */
   unbounded(): Unbounded[] {
     const router = createRouter(this.config)
@@ -86,14 +86,14 @@ export class Budgets {
   }
 }
 
-/** Whether the file itself has a budget, under `limits` or in a plan; keys may have their own. */
+/** Whether the file has a budget, under `limits` or in a plan; keys may have their own. */
 export function hasBudget({ limits, plans }: Config): boolean {
   return [...limits, plans.starter, plans.pro, plans.max]
     .map((each) => ('amounts' in each ? each.amounts : each.limits))
     .some((amounts) => (amounts.nanoUsdPerDay ?? amounts.nanoUsdPerMonth) !== undefined)
 }
 
-/** The terms in words. */
+/** The values as text. */
 export function termsText(terms: BudgetTerms, { limiting }: Config): string {
   const { assumedPrice } = limiting
   const price = {

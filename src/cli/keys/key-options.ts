@@ -1,13 +1,10 @@
-/**
- * What a new key may do, from the words of a command line: limits, an end, models.
- * Knows no store.
- */
+/** Parses the options of a new key: limits, expiry, models. */
 import type { KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE, MAX_LABELS, type Labels } from '../../accounts/labels.js'
 import type { NewKey } from '../../accounts/accounts.js'
 import { UsageError } from '../command.js'
 
-/** The options as they were given. */
+/** The options of the command line. */
 export interface KeyOptions {
   rpm?: string | undefined
   tpm?: string | undefined
@@ -19,7 +16,7 @@ export interface KeyOptions {
   label?: string[] | undefined
 }
 
-/** Their names and forms, for `parseArgs`. */
+/** The options for `parseArgs`. */
 export const KEY_OPTIONS = {
   rpm: { type: 'string' },
   tpm: { type: 'string' },
@@ -31,16 +28,16 @@ export const KEY_OPTIONS = {
   label: { type: 'string', multiple: true },
 } as const
 
-/** The same bounds as in the configuration's `limits`. */
+/** The same maximums as in the configuration's `limits`. */
 const MOST = { rpm: 1e9, tpm: 1e12, concurrent: 1e6 } as const
 const MOST_USD = 1_000_000
-/** A century: whoever writes more means none. */
+/** A century. */
 const MOST_DAYS = 36_500
 const UNITS_MS = { h: 3_600_000, d: 86_400_000 } as const
 const MODEL = /^[!-~]{1,256}$/
 const MAX_MODELS = 100
 
-/** What they say; throws `UsageError` naming the option. */
+/** The options of a new key. Throws `UsageError` naming the option. */
 export function readKeyOptions(options: KeyOptions, nowMs: number): NewKey {
   const limits: KeyLimits = {}
   const { rpm, tpm, concurrent, expires, models } = options
@@ -87,7 +84,7 @@ function nanoUsd(name: string, text: string): number {
   throw new UsageError(`--${name} must be US dollars, such as 2.50, at most ${MOST_USD}`)
 }
 
-/** `12h`, `30d`, a day (its beginning, UTC) or a time. */
+/** `12h`, `30d`, a date (its start, UTC) or a time. */
 function endOf(text: string, nowMs: number): number {
   const [, digits, unit] = /^(\d{1,6})([hd])$/.exec(text) ?? []
   const lastsMs = unit === 'h' || unit === 'd' ? Number(digits) * UNITS_MS[unit] : null
@@ -104,6 +101,6 @@ function modelsOf(text: string): string[] {
   const isGood = models.every((model) => MODEL.test(model) && !model.slice(0, -1).includes('*'))
   if (isGood && models.length <= MAX_MODELS) return models
   throw new UsageError(
-    `--models must be at most ${MAX_MODELS} model ids with commas between them; one may end in *`,
+    `--models must be at most ${MAX_MODELS} comma-separated model ids, each optionally ending in *`,
   )
 }

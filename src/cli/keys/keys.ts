@@ -1,6 +1,6 @@
 /**
- * `sluice keys`: makes, lists and revokes the keys of an account, beside a running gateway.
- * Knows what to print; what may be done is `accounts/`.
+ * `sluice keys`: creates, lists and revokes the keys of an account, beside a running gateway. `accounts/` has the
+ * rules.
  */
 import { parseArgs } from 'node:util'
 import type { ApiKey } from '../../accounts/account.js'
@@ -25,31 +25,30 @@ import {
 /** `sluice keys`. */
 export const command: Command = {
   name: 'keys',
-  summary: "make, list and revoke an account's keys",
+  summary: "create, list and revoke an account's keys",
   help: `
 Usage: sluice keys create --account ACCOUNT --name NAME [limits] [--config FILE]
        sluice keys list   --account ACCOUNT [--json] [--config FILE]
        sluice keys revoke --account ACCOUNT --key ID [--config FILE]
 
-'create' prints the secret alone on standard output, this once; all else goes to standard error. A
-running gateway sees a new or revoked key within a second. Exits with 1 where the answer is no, with
-the reason.
+'create' prints only the secret on standard output, and only once; messages go to standard error. A
+running gateway uses the change within a second. Exits 1 on failure, with the reason.
 
 Options:
-  --config FILE      the configuration file; without it, the one that SLUICE_CONFIG names
-  --account ACCOUNT  the account's id or e-mail
-  --name NAME        what the key is for, 1 to 100 characters
-  --key ID           the key's id, as 'list' shows it
+  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
+  --account ACCOUNT  the account's id or e-mail address
+  --name NAME        a name for the key, 1 to 100 characters
+  --key ID           the key's id, as printed by 'list'
   --json             print JSON
 
-Limits of a new key, each beside those of the configuration and of the plan:
-  --rpm N            requests a minute
-  --tpm N            tokens a minute, of prompts and answers together
-  --concurrent N     requests at the same time
+Limits of a new key, in addition to those of the configuration and the plan:
+  --rpm N            requests per minute
+  --tpm N            tokens per minute, of prompts and replies together
+  --concurrent N     concurrent requests
   --usd-per-day USD, --usd-per-month USD
-                     a budget; it is whole again with the next day or month (UTC)
-  --expires WHEN     when it ends: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z
-  --models LIST      the models that it may ask for: 'gpt-5.5,claude-*'; all where left out
+                     a budget per calendar day or month (UTC)
+  --expires WHEN     when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z
+  --models LIST      the models that it may use: 'gpt-5.5,claude-*' (default: all)
   --label NAME=VALUE a label for routes, limits, priorities and sums; may be repeated, at most 16
 
 Example:
@@ -66,10 +65,10 @@ Example:
   },
 }
 
-/** The word after `keys`. */
+/** The action of `sluice keys`. */
 export type KeysAction = 'create' | 'list' | 'revoke'
 
-/** The options as they were given; which action takes which is checked afterwards. */
+/** The options, before the check whether the action allows them. */
 export interface KeysValues extends KeyOptions {
   config?: string | undefined
   account?: string | undefined
@@ -84,7 +83,7 @@ const ALLOWED: Record<KeysAction, readonly string[]> = {
   revoke: ['config', 'account', 'key'],
 }
 
-/** The action and its options, checked as far as the words go. Throws `UsageError` or parseArgs's. */
+/** The action and its options. Throws `UsageError` or parseArgs's error. */
 export function parseKeys(argv: readonly string[]): { action: KeysAction; values: KeysValues } {
   const parsed = parseArgs({
     args: [...argv],
@@ -102,7 +101,7 @@ export function parseKeys(argv: readonly string[]): { action: KeysAction; values
   return { action, values: parsed.values }
 }
 
-/** Does one action on an open store. Throws `UsageError`, `GatewayError`. */
+/** Runs one action on an open store. Throws `UsageError`, `GatewayError`. */
 export function runKeys(
   session: StoreSession,
   action: KeysAction,
@@ -127,13 +126,15 @@ async function create(session: StoreSession, values: KeysValues): Promise<number
   try {
     const { key, secret } = await createKey(store, plans, account, name, options)
     terminal.out(secret)
-    terminal.err(`Key ${key.id} '${key.name}' of ${account.email}; its secret is shown this once.`)
+    terminal.err(
+      `Created key ${key.id} "${key.name}" of ${account.email}. Its secret is shown only now.`,
+    )
     return 0
   } catch (error) {
     if (!(error instanceof GatewayError) || error.kind !== 'plan_limit') throw error
     terminal.err(`sluice: ${error.message}`)
     terminal.err(
-      `'sluice keys list --account ${account.id}' shows what can be revoked; ` +
+      `'sluice keys list --account ${account.id}' lists the keys; ` +
         "'sluice accounts set-plan' changes the plan",
     )
     return 1

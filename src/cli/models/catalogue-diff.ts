@@ -1,12 +1,12 @@
-/** What differs between two catalogues: models, prices, limits and other facts. Pure. */
+/** Compares two catalogues: models, prices, limits and other facts. */
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import { snakeKeys } from '../../config/snapshot.js'
 
-/** What a change is about. */
+/** The kind of a change. */
 export type ChangeKind = 'price' | 'limit' | 'fact'
 
-/** A fact of a model that differs; `null`: the catalogue does not have it. */
+/** A fact of a model that differs; `null` if the catalogue lacks it. */
 export interface FactChange {
   readonly model: string
   readonly kind: ChangeKind
@@ -18,16 +18,16 @@ export interface FactChange {
 
 /** The difference between the shipped catalogue and another one. */
 export interface CatalogueDiff {
-  /** Ids that only the other one has. */
+  /** Ids that only the other catalogue has. */
   readonly added: readonly string[]
-  /** Ids that only the shipped one has. */
+  /** Ids that only the shipped catalogue has. */
   readonly removed: readonly string[]
   readonly changed: readonly FactChange[]
 }
 
 const LIMITS = new Set(['context_window', 'max_output_tokens', 'max_output_tokens_whole'])
 
-/** In the order of the files: first those of `own`, then those that it does not have. */
+/** In file order: first the models of `own`, then those that it lacks. */
 export function catalogueDiff(
   shipped: readonly ModelFacts[],
   own: readonly ModelFacts[],
@@ -59,7 +59,7 @@ function kindOf(fact: string): ChangeKind {
   return LIMITS.has(fact) ? 'limit' : 'fact'
 }
 
-/** The facts by path. Lists are one value. The day of release is left out: it is the file's `as_of` by default. */
+/** The facts by path. Lists are one value. The release date is omitted: its default is the file's `as_of`. */
 function leavesOf(facts: ModelFacts): Map<string, JsonValue> {
   const leaves = new Map<string, JsonValue>()
   gather(objectOf(snakeKeys(facts)), '', leaves)

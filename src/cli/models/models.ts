@@ -1,4 +1,4 @@
-/** `sluice models diff`: what an operator's catalogue has other than the one that is shipped. Changes nothing. */
+/** `sluice models diff`: compares an operator's catalogue with the shipped one. No side effects. */
 import { parseArgs } from 'node:util'
 import type { JsonValue } from '../../chat/json.js'
 import { loadConfig, readCatalogue, readText } from '../../config/load.js'
@@ -18,17 +18,17 @@ import {
 /** `sluice models`. */
 export const command: Command = {
   name: 'models',
-  summary: 'compare the catalogue with the one that is shipped',
+  summary: 'compare the catalogue with the shipped one',
   help: `
 Usage: sluice models diff [--config FILE] [--exit-code] [--json]
 
 Compares the catalogue of the configuration (its key models) with the one that this version ships: models
 that were added or removed, and prices, limits and other facts that differ. Run it after an upgrade to see
-which new models and prices your own catalogue does not have. Exits with 1 if a file is not good.
+which new models and prices your own catalogue lacks. Exits 1 if a file is not valid.
 
 Options:
-  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
-  --exit-code     exit with 1 if there are differences
+  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
+  --exit-code     exit 1 if there are differences
   --json          print one JSON object: { shipped_file, own_file, price_version, added, removed,
                   changed: [{ model, kind, fact, shipped, own }] }
 
@@ -62,7 +62,7 @@ Example:
 interface Compared extends CatalogueDiff {
   readonly shipped_file: string
   readonly own_file: string
-  /** As the ledger entries of a gateway with this configuration have it. */
+  /** The price version in the ledger entries of a gateway with this configuration. */
   readonly price_version: string
 }
 

@@ -1,22 +1,25 @@
-/** What clients may ask for and lose when a model moves to an upstream of another dialect: for a plan without requests. */
+/**
+ * Features that clients lose when a model moves to an upstream of another dialect, for a plan without recorded
+ * requests.
+ */
 import { notCarried } from '../explain/explain-route.js'
 import { dialectsByRequest } from '../../upstreams/explain-dialect.js'
 import type { Move } from './compare.js'
 import type { FlowTarget } from './flows.js'
 import type { ComparedConfig } from './compared-config.js'
 
-/** What a move takes away from chat clients, for all models that move so. */
+/** Features that a move removes for chat clients, for all models with the same move. */
 export interface Capability {
   readonly models: readonly string[]
   readonly to_upstream: string
   readonly dialect: string
-  /** Dropped and reported there, and not at the present upstream. */
+  /** Dropped and reported by the new upstream, and not by the current one. */
   readonly loses: readonly string[]
-  /** Refused with 400 there, and not at the present upstream. */
+  /** Refused with 400 by the new upstream, and not by the current one. */
   readonly refuses: readonly string[]
 }
 
-/** The capabilities that moves take away; moves without any are left out. */
+/** The features that moves remove; moves without any are omitted. */
 export function capabilitiesOf(
   moves: readonly Move[],
   before: ComparedConfig,

@@ -1,6 +1,6 @@
 /**
- * What would change for recent requests if another configuration were in force: where they go, which keys lose a
- * model, what cannot be translated, what it costs. Pure; names are those of the command's JSON.
+ * Compares two configurations on recent requests: which requests move, which keys lose a model, which requests cannot
+ * be translated, and the cost. Names are those of the command's JSON.
  */
 import type { RequestHead } from '../../gateway/observe/recent-requests.js'
 import { Costs, type CostDifference } from './costs.js'
@@ -9,16 +9,16 @@ import type { ComparedConfig } from './compared-config.js'
 import { RowCounts } from './count-rows.js'
 import { translateHead, type Translation } from './translate-head.js'
 
-/** Requests for a model that go elsewhere. `from` null: no route took them; `to` null: no route takes them. */
+/** Requests for a model that move. `from` null: no route matched them; `to` null: no route matches them. */
 export interface Move {
   readonly model: string
   readonly from: FlowTarget | null
   readonly to: FlowTarget | null
-  /** Expected by weight, to a hundredth. */
+  /** Expected number by weight, to a hundredth. */
   readonly requests: number
 }
 
-/** A key that used a model which no route takes any more. */
+/** A key that used a model without a route in the new configuration. */
 export interface LosingKey {
   readonly key_id: string
   readonly account_id: string
@@ -26,19 +26,19 @@ export interface LosingKey {
   readonly requests: number
 }
 
-/** Something that requests have and their new target does not take. */
+/** A feature of requests that their new target does not support. */
 export interface Untranslated {
   readonly model: string
-  /** What the client speaks. */
+  /** The client's format. */
   readonly format: string
   readonly to: FlowTarget
-  /** What the upstream speaks; null: it has no such operation. */
+  /** The upstream's dialect; null if it lacks the operation. */
   readonly dialect: string | null
   readonly field: string
   readonly requests: number
 }
 
-/** The same, if the request is refused for it. */
+/** The same, if the request is refused because of it. */
 export interface Refused extends Untranslated {
   readonly message: string
 }
@@ -46,7 +46,7 @@ export interface Refused extends Untranslated {
 /** The difference between two configurations, for some requests. */
 export interface Comparison {
   readonly requests: number
-  /** Requests whose targets stay. */
+  /** Requests whose targets do not change. */
   readonly unmoved: number
   readonly moves: readonly Move[]
   readonly keys: readonly LosingKey[]
@@ -55,7 +55,7 @@ export interface Comparison {
   readonly cost: CostDifference
 }
 
-/** Requests that the gateway refused for the key or the model: no configuration of routes serves them. */
+/** Requests that the gateway refused because of the key or the model: no routes serve them. */
 const NEVER_ROUTED = new Set(['forbidden', 'unknown_model'])
 
 /** Compares two configurations on these requests. */
@@ -110,7 +110,7 @@ class Comparing {
     }
   }
 
-  /** What the target does not take, unless the present one does not either. */
+  /** Adds a feature that the target does not support, unless the current one does not either. */
   private note(
     { model, format }: RequestHead,
     of: {

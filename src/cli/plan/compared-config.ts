@@ -1,4 +1,4 @@
-/** One of the two configurations that a plan compares: where it sends a request, and what that costs. Pure. */
+/** One of the two configurations that a plan compares: the targets and the cost of a request. */
 import type { ModelFacts } from '../../chat/model.js'
 import type { Usage } from '../../chat/usage.js'
 import { factsFor } from '../../config/catalogue.js'
@@ -8,17 +8,17 @@ import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import { Prices } from '../../ledger/find-price.js'
 import { createRouter, type RouteTarget, type Router } from '../../routing/router.js'
 
-/** A target, and the share of the requests that it is the first choice for. */
+/** A target, and the share of requests for which it is the first choice. */
 export interface Destination {
   readonly upstream: string
-  /** The model that the upstream is asked for. */
+  /** The model that is requested from the upstream. */
   readonly model: string
   /** 0 to 1; the shares of a request add up to 1. */
   readonly share: number
   readonly target: RouteTarget
 }
 
-/** A loaded configuration, ready to be asked. */
+/** A loaded configuration with its router and prices. */
 export class ComparedConfig {
   readonly config: Config
   readonly catalogue: Catalogue
@@ -33,8 +33,8 @@ export class ComparedConfig {
   }
 
   /**
-   * Where the request goes, by the weights of its route; empty if no route takes it. Health, stickiness and missing
-   * keys do not count.
+   * The targets of the request by weight; empty if no route matches it. Health, stickiness and missing keys are
+   * ignored.
    */
   destinations(head: RequestHead): Destination[] {
     const { model, labels, sketch } = head
@@ -61,7 +61,7 @@ export class ComparedConfig {
     return factsFor(this.catalogue, model)
   }
 
-  /** What the usage costs there, in nano-dollars; null if a price is not known. */
+  /** The cost of the usage there, in nano-dollars; null if a price is unknown. */
   cost({ upstream, model }: Destination, usage: Usage, tier: string | null): number | null {
     const usual = this.prices.find(upstream, model, null)
     const price = usual === null ? null : tierPrice(usual, tier)

@@ -1,4 +1,4 @@
-/** What recent requests cost before and after, at the prices of the catalogue and of upstreams. Pure. */
+/** Costs of recent requests under both configurations, at the prices of the catalogue and of upstreams. */
 import type { RequestHead } from '../../gateway/observe/recent-requests.js'
 import type { Destination, ComparedConfig } from './compared-config.js'
 
@@ -9,16 +9,16 @@ export interface ModelCost {
   readonly after_usd: number
 }
 
-/** The costs of the requests whose price is known on both sides. */
+/** The costs of requests with a known price under both configurations. */
 export interface CostDifference {
   readonly before_usd: number
   readonly after_usd: number
   readonly difference_usd: number
-  /** Requests that are counted. */
+  /** Number of counted requests. */
   readonly requests: number
   /** Requests without reported tokens. */
   readonly without_usage: number
-  /** Requests whose price is not known before or after. */
+  /** Requests with an unknown price under one configuration. */
   readonly without_price: number
   /** Models whose costs differ, the largest difference first. */
   readonly models: readonly ModelCost[]
@@ -40,7 +40,7 @@ export class Costs {
     this.after = after
   }
 
-  /** Of a request that goes to one of these, by share. */
+  /** Adds a request that moves between these targets, by share. */
   add(head: RequestHead, from: readonly Destination[], to: readonly Destination[]): void {
     if (from.length === 0 || to.length === 0) return
     if (head.usage.input === undefined) {
@@ -81,7 +81,7 @@ export class Costs {
   }
 }
 
-/** A service tier is the vendor's: at another upstream the usual price holds. */
+/** A service tier is specific to a vendor: at another upstream the standard price applies. */
 function expected(
   head: RequestHead,
   at: readonly Destination[],

@@ -1,6 +1,6 @@
-/** Counts equal rows. Pure. */
+/** Counts equal rows. */
 
-/** Rows with how many requests each has, most first. */
+/** Rows with their number of requests, highest first. */
 export class RowCounts<Row extends object> {
   private readonly counts = new Map<string, { readonly row: Row; requests: number }>()
 
@@ -11,7 +11,7 @@ export class RowCounts<Row extends object> {
     else known.requests += requests
   }
 
-  /** To a hundredth of a request: shares of targets need not come out even. */
+  /** Rounded to a hundredth of a request: shares of targets may not be whole numbers. */
   rows(): (Row & { readonly requests: number })[] {
     return [...this.counts.values()]
       .map(({ row, requests }) => ({ ...row, requests: Math.round(requests * 100) / 100 }))

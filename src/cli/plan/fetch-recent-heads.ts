@@ -1,11 +1,11 @@
-/** Asks the running gateway for the heads of its last requests, and checks the reply. */
+/** Fetches the heads of the last requests from the running gateway, and validates the reply. */
 import { z } from 'zod'
 import type { JsonObject } from '../../chat/json.js'
 import type { ServerConfig } from '../../config/config.js'
 import { originOf } from '../generations/running-gateway.js'
 import { mergedHeads, type RequestHead } from '../../gateway/observe/recent-requests.js'
 
-/** What came of asking. `absent`: nothing listens there. */
+/** The outcome. `absent`: nothing listens on the ops port. */
 export type RecentHeads =
   | { readonly kind: 'heads'; readonly heads: readonly RequestHead[]; readonly fileHash: string }
   | { readonly kind: 'absent'; readonly message: string }
@@ -33,7 +33,7 @@ const settings = z.object({
   verbosity: text.exactOptional(),
   serviceTier: text.exactOptional(),
   hidesThoughts: z.boolean().exactOptional(),
-  wantsReasoningState: z.boolean().exactOptional(),
+  includeReasoningState: z.boolean().exactOptional(),
   stops: z.int().min(0).max(1_000).exactOptional(),
   hasSeed: z.boolean().exactOptional(),
   hasUserId: z.boolean().exactOptional(),
@@ -83,7 +83,7 @@ const configPage = z.object({ file_hash: z.string() })
 
 const TIMEOUT_MS = 10_000
 
-/** Asks the ops port that the configuration names. Never rejects. */
+/** Fetches from the ops port of the configuration. Never rejects. */
 export async function fetchRecentHeads(server: ServerConfig): Promise<RecentHeads> {
   const origin = originOf(server.opsHost, server.opsPort)
   const { adminToken } = server
@@ -109,7 +109,7 @@ function failureOf(error: unknown, origin: string): RecentHeads {
   if (code === 'ECONNREFUSED') {
     return { kind: 'absent', message: `No gateway listens on ${origin}` }
   }
-  const reason = error instanceof z.ZodError ? 'its reply is not that of this version' : code
+  const reason = error instanceof z.ZodError ? 'its reply has the format of another version' : code
   const why = reason === '' && error instanceof Error ? error.message : reason
   return { kind: 'failed', message: `The gateway's ops port ${origin} cannot be used: ${why}` }
 }

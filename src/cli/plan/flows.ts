@@ -1,13 +1,13 @@
-/** Which share of a request moves from which target to which. Pure. */
+/** The shares of a request that move between targets. */
 import type { Destination } from './compared-config.js'
 
-/** An upstream, and the model that it is asked for. */
+/** An upstream, and the model that is requested from it. */
 export interface FlowTarget {
   readonly upstream: string
   readonly model: string
 }
 
-/** A share of a request that goes from one target to another; null: no route takes it. */
+/** A share of a request that moves from one target to another; null: no route matches it. */
 export interface Flow {
   readonly from: FlowTarget | null
   readonly to: FlowTarget | null
@@ -18,7 +18,7 @@ export interface Flow {
 /** Smaller differences of weights are rounding. */
 const LEAST_SHARE = 1e-9
 
-/** The flows of one request; what stays is not among them. */
+/** The flows of one request, without the share that does not move. */
 export function flowsOf(before: readonly Destination[], after: readonly Destination[]): Flow[] {
   if (before.length === 0 && after.length === 0) return []
   if (before.length === 0)
@@ -59,7 +59,7 @@ function flowTargetOf({ upstream, model }: Destination): FlowTarget {
   return { upstream, model }
 }
 
-/** Moves what each target loses to those that gain, in order. */
+/** Assigns the losses of targets to the gains of others, in order. */
 function transport(losing: readonly Share[], gaining: readonly Share[]): Flow[] {
   const flows: Flow[] = []
   for (const from of losing) {

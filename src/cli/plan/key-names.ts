@@ -1,16 +1,16 @@
-/** The names of API keys, for people: the gateway's requests only have their ids. */
+/** The names of API keys; recorded requests contain only their ids. */
 import type { Config } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { openStore } from '../../store/open-store.js'
 import { isRedisUrl } from '../../store/redis/connection/address.js'
 import type { LosingKey } from './compare.js'
 
-/** A key with its name; null if it has none, is gone, or the store cannot be opened. */
+/** A key with its name; null if it has none, was removed, or the store cannot be opened. */
 export interface NamedKey extends LosingKey {
   readonly name: string | null
 }
 
-/** The keys with their names, from the configured store. Reads only; an unreachable store is no error. */
+/** The keys with their names from the configured store. An unreachable store is not an error. */
 export async function withNames(
   { store: url }: Config,
   keys: readonly LosingKey[],

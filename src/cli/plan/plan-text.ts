@@ -1,4 +1,4 @@
-/** A plan as lines of text. */
+/** Prints a plan as text. */
 import type { Capability } from './capabilities.js'
 import type { Comparison, Move } from './compare.js'
 import type { CostDifference } from './costs.js'
@@ -6,28 +6,28 @@ import type { FlowTarget } from './flows.js'
 import type { NamedKey } from './key-names.js'
 import { SAMPLE_TOKENS } from './sample-heads.js'
 
-/** What `sluice plan` prints; the names are those of its JSON. */
+/** The output of `sluice plan`; names are those of its JSON. */
 export interface Plan extends Omit<Comparison, 'keys'> {
   readonly keys: readonly NamedKey[]
-  /** `gateway`: on recent requests; `files`: on one request for each model. */
+  /** `gateway`: recent requests; `files`: one sample request per model. */
   readonly source: 'gateway' | 'files'
   readonly from_file: string
   readonly to_file: string
   /** When the first and last of the requests ended; null without requests. */
   readonly since: string | null
   readonly until: string | null
-  /** What moves take away from chat clients, whether requests used it or not; of `files` only. */
+  /** Features that moves remove for chat clients, used or not; only for `files`. */
   readonly capabilities: readonly Capability[]
   readonly notes: readonly string[]
-  /** What would break; empty: nothing. */
+  /** Changes that break clients; empty if there are none. */
   readonly breaks: readonly string[]
 }
 
-/** More rows than this of one kind are counted and not printed; `--json` has all. */
+/** Further rows of one kind are counted and not printed; `--json` has all. */
 const MAX_ROWS = 40
 const MAX_BREAKS = 10
 
-/** The plan in lines, most important last. */
+/** The plan in lines, the most important last. */
 export function planText(plan: Plan): string {
   const { source, moves, keys, refused, lost, cost, capabilities, notes, breaks } = plan
   const isFiles = source === 'files'
@@ -40,7 +40,7 @@ export function planText(plan: Plan): string {
   return [
     headline(plan),
     ...section('Moves', others, (move) => `${moveText(move)}${of(move.requests)}`),
-    ...section('No route any more', gone, (move) => `${moveText(move)}${of(move.requests)}`),
+    ...section('Routes that are lost', gone, (move) => `${moveText(move)}${of(move.requests)}`),
     ...section(
       'Keys that lose a model',
       isFiles ? [] : keys,
@@ -54,7 +54,7 @@ export function planText(plan: Plan): string {
     ...section('Lost in translation', lost, ({ model, format, to, dialect, field, requests }) => {
       return `${model} (${format}) to ${placeText(to)} in ${dialect ?? ''}: ${field}${of(requests)}`
     }),
-    ...section('What chat clients lose if they use it', capabilities, capabilityText),
+    ...section('Features that chat clients lose', capabilities, capabilityText),
     ...costLines(cost, isFiles),
     ...section('Notes', notes, (note) => note),
     '',
@@ -72,9 +72,9 @@ function breakLines(breaks: readonly string[]): string[] {
 
 function headline({ source, requests, since, until, from_file, to_file, unmoved }: Plan): string {
   const files = `${from_file} -> ${to_file}`
-  if (source === 'files') return `${files}, for ${requests} models; ${unmoved} stay where they are`
+  if (source === 'files') return `${files}, for ${requests} models; ${unmoved} do not move`
   if (requests === 0) return `${files}: the gateway has served no requests since it started`
-  return `${files}, on the last ${requests} requests (${since ?? ''} to ${until ?? ''}); ${unmoved} stay where they are`
+  return `${files}, on the last ${requests} requests (${since ?? ''} to ${until ?? ''}); ${unmoved} do not move`
 }
 
 function section<T>(title: string, rows: readonly T[], line: (row: T) => string): string[] {

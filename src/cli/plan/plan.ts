@@ -1,4 +1,4 @@
-/** `sluice plan`: what would change for recent requests if another configuration file were in force. Changes nothing. */
+/** `sluice plan`: compares two configurations on recent requests. No side effects. */
 import { parseArgs } from 'node:util'
 import type { Catalogue, Config } from '../../config/config.js'
 import { isConfigured } from '../../config/config.js'
@@ -19,27 +19,26 @@ import { ComparedConfig } from './compared-config.js'
 /** `sluice plan`. */
 export const command: Command = {
   name: 'plan',
-  summary: 'show what another configuration would change for recent requests',
+  summary: 'compare two configurations on recent requests',
   help: `
 Usage: sluice plan NEW [--config FILE] [--offline | --live] [--json]
        sluice plan OLD NEW [--json]
 
-Compares the configuration file NEW with the present one on the last 1,000 requests of the running
-gateway: which go to another upstream or model, which keys lose a model that they used, what the new
-upstream does not take, and the difference in cost at catalogue prices. The gateway remembers for each
-request the model, key id, client format, sizes and kinds of content, and none of the contents.
-Nothing is changed.
+Compares the configuration file NEW with the current one on the last 1,000 requests of the running gateway:
+requests that move to another upstream or model, keys that lose a model that they used, features that the
+new upstream does not support, and the difference in cost at catalogue prices. For each request the gateway
+keeps the model, key id, client format, sizes and kinds of content, but no contents. No side effects.
 
-If no gateway runs, or with --offline or two files, the comparison is of one request for each model that
-the files route, and lists what the new upstreams' dialects cannot carry.
+If no gateway runs, or with --offline or two files, the comparison uses one sample request for each routed
+model, and lists the features that the new upstreams' dialects lack.
 
-Exits with 1 if NEW is not good, or something would break: a model in use loses its route, a key loses
-a model that it used, or a recent request could not be translated for its new target.
+Exits 1 if NEW is not valid, or would break clients: a model in use loses its route, a key loses a model
+that it used, or a recent request could not be translated for its new target.
 
 Options:
-  --config FILE   the present configuration; without it, the one that SLUICE_CONFIG names. Its
-                  server.ops_host and server.ops_port tell where the gateway is asked
-  --offline       do not ask a gateway
+  --config FILE   the current configuration (default: the variable SLUICE_CONFIG); the gateway is
+                  found at its server.ops_host and server.ops_port
+  --offline       do not use a running gateway
   --live          fail if no gateway runs
   --json          print one JSON object: { source, requests, unmoved, moves, keys, refused, lost, cost,
                   capabilities, notes, breaks }
@@ -62,7 +61,7 @@ Example:
     const files = filesOf(positionals, values.config)
     const isOffline = values.offline || positionals.length === 2
     if (isOffline && values.live) {
-      throw new UsageError('--live needs the running gateway: leave out --offline and OLD')
+      throw new UsageError('--live needs the running gateway: remove --offline and OLD')
     }
     const before = loadConfig(files.before, process.env)
     const after = loadConfig(files.after, process.env)
@@ -86,7 +85,7 @@ function filesOf(
     throw new UsageError("'sluice plan' needs the file NEW, or two files OLD and NEW")
   }
   if (second === undefined) return { before: configPath(config, 'sluice plan'), after: first }
-  if (config !== undefined) throw new UsageError('--config is for one file: leave it out, or OLD')
+  if (config !== undefined) throw new UsageError('--config is for one file: remove it or OLD')
   return { before: first, after: second }
 }
 
@@ -95,7 +94,7 @@ function refused(errors: readonly ConfigProblem[], isJson: boolean): number {
   return 1
 }
 
-/** A configuration that has been loaded. */
+/** A loaded configuration. */
 interface Loaded {
   readonly config: Config
   readonly catalogue: Catalogue
@@ -104,7 +103,7 @@ interface Loaded {
 
 type Made = Omit<Plan, 'from_file' | 'to_file'>
 
-/** The plan; a text: why there is none. */
+/** The plan, or a text with the reason why there is none. */
 async function planOf(
   before: Loaded,
   after: Loaded,
@@ -123,7 +122,7 @@ async function planOf(
   }
   const { heads, fileHash } = asked
   if (fileHash !== before.fileHash) {
-    notes.unshift('The gateway does not have the file that --config names in force')
+    notes.unshift('The file of --config is not in force on the gateway')
   }
   const compared = compare(heads, from, to)
   return {
@@ -155,11 +154,11 @@ function dayAndTime(atMs: number | undefined): string | null {
   return atMs === undefined ? null : new Date(atMs).toISOString()
 }
 
-/** What a user of the gateway would notice as an error. */
+/** Changes that clients would notice as errors. */
 function breaksOf({ moves, keys, refused: untaken }: Comparison): string[] {
   const unrouted = new Set(moves.filter(({ to }) => to === null).map(({ model }) => model))
   return [
-    ...[...unrouted].map((model) => `no route takes the model ${model} any more`),
+    ...[...unrouted].map((model) => `the model ${model} loses its route`),
     ...keys.map(({ key_id, model }) => `the key ${key_id} loses the model ${model}`),
     ...untaken.map(({ model, to, field }) => {
       return `requests for ${model} cannot be sent to ${to.upstream} ${to.model}: ${field}`

@@ -1,6 +1,6 @@
 /**
- * Requests to compare two files on when no gateway runs: one for each model that either file routes, and for each
- * condition under which its routes differ. Pure.
+ * Sample requests for comparing two files without a running gateway: one for each routed model, and for each
+ * condition of its routes.
  */
 import type { ModelFacts } from '../../chat/model.js'
 import type { WhenConfig } from '../../config/routes/route.js'
@@ -8,7 +8,7 @@ import type { RequestHead } from '../../gateway/observe/recent-requests.js'
 import type { RequestShape } from '../../gateway/observe/request-shape.js'
 import type { ComparedConfig } from './compared-config.js'
 
-/** What each of them uses, for the comparison of costs. */
+/** Prompt and reply tokens of each sample, for the comparison of costs. */
 export const SAMPLE_TOKENS = 1_000
 
 const PLAIN: WhenConfig = { labels: {}, images: null, tools: null, minPromptTokens: null }
@@ -25,7 +25,7 @@ export function sampleHeads(before: ComparedConfig, after: ComparedConfig): Requ
   })
 }
 
-/** Those of the catalogues, and those that a route names. */
+/** The models of the catalogues and of routes. */
 function modelsOf(before: ComparedConfig, after: ComparedConfig): ModelFacts[] {
   const models = new Map<string, ModelFacts>()
   for (const { config, catalogue, router } of [before, after]) {

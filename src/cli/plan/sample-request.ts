@@ -1,6 +1,6 @@
 /**
- * A request of a given shape with placeholders for everything that it says, for trial translations. The inverse of
- * `requestShapeOf`, as far as translation is concerned. Pure.
+ * Builds a request of a given shape with placeholder contents, for trial translations. The inverse of
+ * `requestShapeOf`, as far as translation needs it.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type {
@@ -28,7 +28,7 @@ const SCHEMA: JsonObject = {
   additionalProperties: false,
 }
 
-/** What of a request the sketch leaves to others. */
+/** The properties of a request outside its sketch. */
 export interface SampledHead {
   readonly model: string
   readonly stream: boolean
@@ -52,7 +52,7 @@ export function sampleRequest({ model, stream, sketch }: SampledHead): ChatReque
   }
 }
 
-/** The turns in an order that a conversation can have: a tool's result follows its call. */
+/** The turns in a valid order: a tool's result follows its call. */
 function messagesOf({ turns, ends: [first, last] }: RequestShape): Message[] {
   const builder = new Turns()
   for (const [role = '', ...kinds] of turns) {
@@ -70,7 +70,7 @@ function messagesOf({ turns, ends: [first, last] }: RequestShape): Message[] {
   return builder.messages
 }
 
-/** Turns of a conversation, one after the other. */
+/** Builds the turns of a conversation in order. */
 class Turns {
   readonly messages: Message[] = []
   private calls = 0
@@ -89,16 +89,18 @@ class Turns {
     })
   }
 
-  /** Each call is answered at once. */
+  /** Adds a turn, with a result for each call. */
   assistant(kinds: readonly string[]): void {
     if (kinds.some(isCall)) this.result(['text'], kinds)
     else this.say(kinds, [])
   }
 
-  /** A result, after the call that it belongs to. */
-  result(kinds: readonly string[], spoken: readonly string[] = ['call']): void {
-    const calls = spoken.filter(isCall).map((kind) => callOf(kind, `call_${(this.calls += 1)}`))
-    this.say(spoken, calls)
+  /** Adds a result after its call. */
+  result(kinds: readonly string[], kindsOfCalls: readonly string[] = ['call']): void {
+    const calls = kindsOfCalls
+      .filter(isCall)
+      .map((kind) => callOf(kind, `call_${(this.calls += 1)}`))
+    this.say(kindsOfCalls, calls)
     const isError = kinds.includes('error')
     for (const { id } of calls) {
       const parts = kinds.flatMap(userPart)
@@ -220,7 +222,7 @@ function formatOf(text: string): ResponseFormat {
   return { type, name: TEXT, schema: SCHEMA, ...(strict === 'strict' ? { strict: true } : {}) }
 }
 
-/** A choice of a named tool needs one. */
+/** A forced tool choice needs a tool. */
 function choiceOf(text: string | undefined, [first]: readonly Tool[]): { toolChoice?: ToolChoice } {
   const [mode, required] = (text ?? '').split(' ')
   if (mode === 'auto' || mode === 'none' || mode === 'required') return { toolChoice: { mode } }

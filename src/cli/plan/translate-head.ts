@@ -1,6 +1,6 @@
 /**
- * What becomes of a request at another upstream: the fields that translation loses, and why it would be refused. Found
- * by translating a request of the same shape, with the gateway's own encoders. Pure.
+ * The outcome of a request at another upstream: lost fields, and the reason if it is refused. Translates a request of
+ * the same shape with the gateway's own encoders.
  */
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
@@ -24,9 +24,9 @@ export interface Refusal {
 
 /** A request at one upstream. */
 export interface Translation {
-  /** Null if the upstream has no such operation. */
+  /** Null if the upstream lacks the operation. */
   readonly dialect: DialectName | null
-  /** Fields of the client's format that do not arrive, by path. */
+  /** Fields of the client's format that are lost, by path. */
   readonly losses: readonly string[]
   readonly refusals: readonly Refusal[]
 }
@@ -39,12 +39,12 @@ export function translateHead(
 ): Translation {
   const request = sampleRequest(head)
   const facts = side.facts(to.model)
-  const spoken = formatFor(to.target, request, head, facts)
-  if (spoken === null) {
+  const format = formatFor(to.target, request, head, facts)
+  if (format === null) {
     const message = `the upstream ${to.upstream} has no embeddings`
     return { dialect: null, losses: [], refusals: [{ field: 'model', message }] }
   }
-  const { dialect, wire } = spoken
+  const { dialect, wire } = format
   const limits = limitsOf(head, request, facts)
   if (isEmbeddings(wire)) return { dialect, losses: [], refusals: limits }
   const { losses, refusal } = rendered(head, request, { to, side, wire, facts })
@@ -93,7 +93,7 @@ function rendered(
   return { losses: found.paths.map(spelled), refusal: null }
 }
 
-/** The request in its own format, for an upstream that is sent the client's own bytes. */
+/** The request in its own format, for an upstream that receives the client's own bytes. */
 function ownBody(head: RequestHead, request: ChatRequest): ReturnType<typeof parseObject>['value'] {
   const egress = egressOf(head.wire)
   if (egress === null) return {}
@@ -108,7 +108,7 @@ const FAMILIES: Readonly<Record<DialectName, string>> = {
   gemini: 'google',
 }
 
-/** What the model cannot take, by the catalogue: translation does not look at it, the provider refuses it. */
+/** Limits of the model in the catalogue, which the provider and not the translation enforces. */
 function limitsOf(head: RequestHead, request: ChatRequest, facts: ModelFacts): Refusal[] {
   const found: Refusal[] = []
   const refuse = (field: string, what: string): void => {
@@ -116,9 +116,9 @@ function limitsOf(head: RequestHead, request: ChatRequest, facts: ModelFacts): R
   }
   const kinds = head.sketch.turns.flatMap((turn) => turn.slice(1))
   const has = (kind: string): boolean => kinds.some((each) => each.startsWith(kind))
-  if (facts.vision === false && has('image')) refuse('images', 'takes no images')
-  if (facts.audioInput === false && has('audio')) refuse('audio', 'takes no audio')
-  if (facts.tools === false && request.tools.length > 0) refuse('tools', 'takes no tools')
+  if (facts.vision === false && has('image')) refuse('images', 'does not support images')
+  if (facts.audioInput === false && has('audio')) refuse('audio', 'does not support audio')
+  if (facts.tools === false && request.tools.length > 0) refuse('tools', 'does not support tools')
   const { contextWindow } = facts
   if (contextWindow !== undefined && head.promptTokens > contextWindow) {
     refuse('prompt', `has a context window of ${contextWindow} tokens`)

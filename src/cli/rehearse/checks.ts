@@ -1,4 +1,4 @@
-/** What a rehearsal checks, in the order of its table. Each check can fail, with a reason for people. */
+/** The checks of a rehearsal, in the order of its table. A check fails with a reason. */
 import type { Reply, ToolBlock } from '../../chat/reply/fold.js'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../chat/request.js'
@@ -6,10 +6,10 @@ import type { ClientError } from './client-format.js'
 import { NO_SUCH_MODEL, WITH_WRONG_KEY } from './rehearsal-gateway.js'
 import { Mismatch, type RehearsalClient } from './rehearsal-client.js'
 
-/** How a check ends if it does not fail; `loss`: the upstream works, without this. */
+/** The outcome of a check that does not fail; `loss`: the upstream works without this feature. */
 export interface CheckOutcome {
   readonly result: 'pass' | 'loss' | 'skipped'
-  /** What to know besides; empty: nothing. */
+  /** Additional information; may be empty. */
   readonly detail: string
 }
 
@@ -21,10 +21,10 @@ export interface Check {
 
 const PASSED: CheckOutcome = { result: 'pass', detail: '' }
 const MOST_TOKENS = 1_024
-/** Thinking counts as output. */
+/** Reasoning tokens count as output. */
 const MOST_TOKENS_REASONING = 3_072
 const STOP = '|END|'
-/** 32 by 32, red. */
+/** A red image of 32 by 32 pixels. */
 const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAKklEQVR42mO4IyJCU8QwasGoBaMWjFowasGoBaMWjFowasGoBaMWDBULAJ3LED19/LmKAAAAAElFTkSuQmCC'
 const CITY = {
@@ -67,20 +67,21 @@ async function stop(client: RehearsalClient): Promise<CheckOutcome> {
   const reply = await client.ask(requestOf(client, prompt, { stop: [STOP] }))
   const text = expectText(reply)
   if (text.includes(STOP) || text.includes('charlie')) {
-    throw new Mismatch('the reply goes on after the stop sequence')
+    throw new Mismatch('the reply continues after the stop sequence')
   }
   expectReason(reply, 'stop')
   return PASSED
 }
 
-/** One call, and the answer to its result. */
+/** One call, and the reply to its result. */
 async function tools(client: RehearsalClient): Promise<CheckOutcome> {
   const prompt = 'What is the weather in Paris? Use the tool get_weather.'
   const request = requestOf(client, prompt, { tools: [WEATHER] })
   const reply = await client.ask(request)
   const [call, ...more] = callsOf(reply)
   if (call === undefined) throw new Mismatch('the reply has no tool call')
-  if (more.length > 0) throw new Mismatch(`the reply has ${more.length + 1} tool calls and not one`)
+  if (more.length > 0)
+    throw new Mismatch(`the reply has ${more.length + 1} tool calls instead of one`)
   expectCall(call, 'get_weather')
   expectReason(reply, 'tool-use')
   const answered = await client.ask({
@@ -98,13 +99,15 @@ async function parallelTools(client: RehearsalClient): Promise<CheckOutcome> {
   const prompt = 'Call get_weather for Paris and get_time for Paris in parallel, in one turn.'
   const request = requestOf(client, prompt, { tools: [WEATHER, TIME], stream: true })
   const calls = callsOf(await client.ask(request))
-  if (calls.length !== 2) throw new Mismatch(`the reply has ${calls.length} tool calls and not two`)
+  if (calls.length !== 2)
+    throw new Mismatch(`the reply has ${calls.length} tool calls instead of two`)
   for (const name of ['get_weather', 'get_time']) {
     const call = calls.find((each) => each.name === name)
     if (call === undefined) throw new Mismatch(`the tool ${name} is not called`)
     expectCall(call, name)
   }
-  if (new Set(calls.map(({ id }) => id)).size !== 2) throw new Mismatch('both calls have one id')
+  if (new Set(calls.map(({ id }) => id)).size !== 2)
+    throw new Mismatch('both calls have the same id')
   return PASSED
 }
 
@@ -118,7 +121,7 @@ async function image(client: RehearsalClient): Promise<CheckOutcome> {
   const request = requestOf(client, '')
   const messages: Message[] = [{ role: 'user', index: 0, parts: [picture, question] }]
   const text = expectText(await client.ask({ ...request, messages }))
-  // The emulator sees nothing: it counts the pictures that it was sent.
+  // The emulator does not decode images: it reports their number.
   if (/\bred\b/i.test(text) || text.includes('1 image (image/png)')) return PASSED
   throw new Mismatch('the reply does not name the colour of the picture')
 }
@@ -130,7 +133,7 @@ async function jsonSchema(client: RehearsalClient): Promise<CheckOutcome> {
   const value = jsonIn(text)
   const isFit = typeof value['name'] === 'string' && Number.isInteger(value['size'])
   if (!isFit || Object.keys(value).length !== 2) {
-    throw new Mismatch('the reply does not fit the schema')
+    throw new Mismatch('the reply does not match the schema')
   }
   return PASSED
 }
@@ -148,12 +151,15 @@ async function reasoning(client: RehearsalClient): Promise<CheckOutcome> {
   const isShown = reply.blocks.some(({ type }) => type === 'thinking')
   if (isShown || (reply.usage.reasoning ?? 0) > 0) return PASSED
   if (client.facts.reasoning === true) {
-    throw new Mismatch('the model reasons by the catalogue, and the reply shows no reasoning')
+    throw new Mismatch('the catalogue lists reasoning for the model, but the reply contains none')
   }
-  return { result: 'loss', detail: 'the reply shows no reasoning, neither text nor tokens' }
+  return {
+    result: 'loss',
+    detail: 'the reply contains neither reasoning text nor reasoning tokens',
+  }
 }
 
-/** Of a whole reply and of a stream: in the client's format, and from the upstream itself. */
+/** For a whole reply and a stream: in the client's format, and reported by the upstream itself. */
 async function usage(client: RehearsalClient): Promise<CheckOutcome> {
   for (const stream of [false, true]) {
     const what = stream ? 'the stream' : 'the whole reply'
@@ -165,21 +171,21 @@ async function usage(client: RehearsalClient): Promise<CheckOutcome> {
     if (entry === null) throw new Mismatch(`${what} has no ledger entry`)
     if (entry.source !== 'reported') {
       throw new Mismatch(
-        `the upstream reports no token counts for ${what}; the gateway estimates them`,
+        `the upstream reports no token counts for ${what}, so the gateway estimates them`,
       )
     }
   }
   return PASSED
 }
 
-/** A model that does not exist is the client's error; some upstreams serve any name, and then a wrong key is one. */
+/** An unknown model is the client's error. Some upstreams serve any name; they must refuse a wrong key. */
 async function errors(client: RehearsalClient): Promise<CheckOutcome> {
   const request = requestOf(client, 'Hello.')
   const { status, error } = await client.send({ ...request, model: NO_SUCH_MODEL })
   if (status !== 200) {
     expectError(error, status)
     if (status < 400 || status > 499) {
-      throw new Mismatch(`status ${status} for a model that does not exist, and not 4xx`)
+      throw new Mismatch(`status ${status} for a model that does not exist instead of 4xx`)
     }
     return PASSED
   }
@@ -200,14 +206,15 @@ function expectError(error: ClientError | null, status: number): void {
 }
 
 async function cancellation(client: RehearsalClient): Promise<CheckOutcome> {
-  // A model reads the last words over; the emulator, which would reply at once, takes its time for them.
+  // Models ignore the last words of the prompt; they make the emulator reply slowly.
   const prompt = 'Count from 1 to 200, one number per line. [[words: 200]] [[pace: 20]]'
   const { failure, error, status, entry } = await client.leave(
     requestOf(client, prompt, { stream: true }),
   )
   if (error !== null) throw new Mismatch(`${status} ${error.kind}: ${error.message}`)
   if (failure !== null) throw new Mismatch(failure)
-  if (entry === null) throw new Mismatch('the gateway does not notice that the client has left')
+  if (entry === null)
+    throw new Mismatch('the gateway does not notice that the client has disconnected')
   if (entry.outcome === 'ok') {
     return { result: 'loss', detail: 'the reply was complete before it could be cancelled' }
   }
@@ -275,7 +282,7 @@ function expectCall({ name, json, id }: ToolBlock, wanted: string): void {
   if (name !== wanted) throw new Mismatch(`the tool ${name} is called, not ${wanted}`)
   if (id === '') throw new Mismatch('the call has no id')
   if (typeof jsonIn(json)['city'] !== 'string') {
-    throw new Mismatch(`the arguments of ${name} do not fit its schema`)
+    throw new Mismatch(`the arguments of ${name} do not match its schema`)
   }
 }
 
@@ -286,5 +293,5 @@ function jsonIn(text: string): JsonObject {
   } catch {
     // Reported below.
   }
-  throw new Mismatch('the reply is no JSON object')
+  throw new Mismatch('the reply is not a JSON object')
 }

@@ -1,6 +1,6 @@
 /**
- * How a rehearsal speaks each client format: requests and replies go through the codec of the dialect, in the role of a
- * client.
+ * The client formats of a rehearsal: encodes requests and decodes replies with the codecs of the dialects, in the
+ * role of a client.
  */
 import { isContent, type ChatEvent, type EventSink } from '../../chat/event.js'
 import { Fold, type Reply } from '../../chat/reply/fold.js'
@@ -23,7 +23,7 @@ import { stringifyExact } from '../../wire/json/exact-numbers.js'
 /** The client formats that can be rehearsed. */
 export const FORMATS = ['chat', 'messages', 'responses', 'gemini'] as const
 
-/** One of them. */
+/** The name of a client format. */
 export type FormatName = (typeof FORMATS)[number]
 
 const DIALECTS: Readonly<Record<FormatName, { dialect: DialectName; family: ModelFamily }>> = {
@@ -33,14 +33,14 @@ const DIALECTS: Readonly<Record<FormatName, { dialect: DialectName; family: Mode
   gemini: { dialect: 'gemini', family: 'google' },
 }
 
-/** A request as it is sent to the gateway. */
+/** A request to the gateway. */
 export interface Wire {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** An error as a client reads it. */
+/** An error in a client's format. */
 export interface ClientError {
   /** The gateway's kind; empty if the error is not in the format. */
   readonly kind: string
@@ -54,7 +54,7 @@ export class Format {
   private readonly egress: Egress
   private readonly facts: ModelFacts
 
-  /** `facts` are those of the rehearsed model: they count if it is of the format's own vendor. */
+  /** `facts` of the rehearsed model apply if it is of the format's own vendor. */
   constructor(name: FormatName, facts: ModelFacts) {
     this.name = name
     const { dialect, family } = DIALECTS[name]
@@ -66,7 +66,7 @@ export class Format {
     this.facts = facts.family === family ? facts : ordinary
   }
 
-  /** Throws `GatewayError(untranslatable)` for what the format has no words for. */
+  /** Throws `GatewayError(untranslatable)` for features that the format lacks. */
   encode(request: ChatRequest): Wire {
     const body = this.egress.encodeRequest(request, this.facts, { drop: () => undefined })
     const { path, accept } = this.egress.target(request.model, request.stream)
@@ -78,14 +78,14 @@ export class Format {
     }
   }
 
-  /** A whole reply, checked by the grammar. */
+  /** Decodes a whole reply and checks it against the grammar. */
   decode(body: JsonObject, request: ChatRequest): Reading {
     const reading = new Reading()
     this.egress.decodeReply(body, request, reading.sink)
     return reading
   }
 
-  /** A stream that is read piece by piece. */
+  /** Decodes a stream in chunks. */
   stream(request: ChatRequest): StreamReading {
     const reading = new Reading()
     const decoder = this.egress.newDecoder(request, reading.sink)
@@ -100,7 +100,7 @@ export class Format {
     }
   }
 
-  /** The error in a body; `kind` is empty if the body is no error of the format. */
+  /** The error in a body; `kind` is empty if the body is not an error of the format. */
   errorIn(text: string, status: number): ClientError {
     const body = parsed(text)
     const error = objectOf(body['error'])
@@ -136,9 +136,9 @@ function parsed(text: string): JsonObject {
   }
 }
 
-/** What a reply came to. */
+/** A decoded reply. */
 export class Reading implements EventSink {
-  /** Text, reasoning or a call has been read. */
+  /** Whether text, reasoning or a call has been decoded. */
   hasContent = false
   readonly sink: EventSink
   private readonly fold = new Fold()
@@ -154,19 +154,19 @@ export class Reading implements EventSink {
     this.fold.event(event)
   }
 
-  /** Null if it did not come to its end. */
+  /** Null if it is incomplete. */
   get reply(): Reply | null {
     return this.fold.reply()
   }
 
-  /** Why there is no reply. */
+  /** The reason if there is no reply. */
   get failure(): string {
     const { breach } = this.grammar
     return breach ?? this.fold.error?.message ?? 'the reply has no end'
   }
 }
 
-/** A stream under way. */
+/** A stream that is being decoded. */
 export interface StreamReading {
   readonly reading: Reading
   write(chunk: Buffer): void

@@ -1,4 +1,4 @@
-/** The cost of a rehearsal: what it has spent, and whether one more request may be sent. Pure. */
+/** The cost of a rehearsal: the amount spent, and whether another request is allowed. */
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { LimitingConfig } from '../../config/config.js'
@@ -12,11 +12,11 @@ import {
 } from '../../ledger/price.js'
 import type { UsageRow } from '../../ledger/row.js'
 
-/** More tokens than any vendor counts for the small picture of a rehearsal (OpenAI's mini models: 8,500). */
+/** More tokens than any vendor counts for the small image of a rehearsal (OpenAI's mini models: 8,500). */
 const IMAGE_TOKENS = 10_000
 const NANO = 1e9
 
-/** The next request might cost more than is left. */
+/** The next request might cost more than the remaining amount. */
 export class CeilingReached extends Error {
   constructor() {
     super('the cost ceiling')
@@ -26,7 +26,7 @@ export class CeilingReached extends Error {
 
 /** Keeps a rehearsal below its maximum cost. */
 export class CostCeiling {
-  /** The model's own price is known; otherwise `limiting.assumed_price` counts. */
+  /** Whether the model's own price is known; otherwise `limiting.assumed_price` applies. */
   readonly isPriced: boolean
   private readonly maxNanoUsd: number
   private readonly price: Price
@@ -52,7 +52,7 @@ export class CostCeiling {
     return this.spentNanoUsd / NANO
   }
 
-  /** Sets aside the most that the request may cost, in nano-dollars. Throws `CeilingReached` if that is too much. */
+  /** Reserves the maximum cost of the request, in nano-dollars. Throws `CeilingReached` if it is too high. */
   reserve(request: ChatRequest): number {
     const bulk = promptSizeOf(request)
     const { images } = bulk
@@ -64,7 +64,10 @@ export class CostCeiling {
     return nanoUsd
   }
 
-  /** Replaces what was set aside with the actual cost; without an entry it counts as spent. Returns the cost. */
+  /**
+   * Replaces the reservation with the actual cost; without an entry the reservation counts as spent. Returns the
+   * cost.
+   */
   settle(reservedNanoUsd: number, entry: UsageRow | null): number {
     if (entry === null) return reservedNanoUsd
     const known = this.isPriced ? entry.costNanoUsd : costNanoUsd(this.price, entry.usage)

@@ -1,4 +1,4 @@
-/** The requests of a rehearsal: each is sent through the gateway in one client format, below the cost ceiling. */
+/** Sends the requests of a rehearsal through the gateway in one client format, below the cost ceiling. */
 import type { Reply } from '../../chat/reply/fold.js'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
@@ -8,11 +8,11 @@ import type { CostCeiling } from './cost-ceiling.js'
 import type { ClientError, Format, Reading } from './client-format.js'
 import type { RehearsalGateway } from './rehearsal-gateway.js'
 
-/** What came back. Exactly one of `reply` and `failure` is set. */
+/** The outcome of a request. Exactly one of `reply` and `failure` is set. */
 export interface ReceivedReply {
   readonly status: number
   readonly reply: Reply | null
-  /** Why there is no reply, or no complete one. */
+  /** Why there is no complete reply. */
   readonly failure: string | null
   /** The error before the reply; null if there was none. */
   readonly error: ClientError | null
@@ -27,7 +27,7 @@ export class Mismatch extends Error {
   }
 }
 
-/** The gateway refuses the request for this upstream by name: a loss, and no failure of the upstream. */
+/** The gateway refuses the request for this upstream as untranslatable: a loss, not a failure of the upstream. */
 export class Untranslatable extends Error {
   constructor(message: string) {
     super(message)
@@ -35,7 +35,7 @@ export class Untranslatable extends Error {
   }
 }
 
-/** What a client is made of. */
+/** Options of a client. */
 export interface RehearsalClientOptions {
   readonly gateway: RehearsalGateway
   readonly format: Format
@@ -44,13 +44,13 @@ export interface RehearsalClientOptions {
   readonly timeoutMs: number
 }
 
-/** One check in one format: sends requests and notes what they lose and cost. */
+/** One check in one format: sends requests, and records their lost fields and costs. */
 export class RehearsalClient {
   readonly format: Format
   readonly facts: ModelFacts
-  /** Fields that the gateway could not carry, of all requests so far. */
+  /** Fields that could not be translated, of all requests so far. */
   readonly lost = new Set<string>()
-  /** What the requests so far have cost, in nano-dollars. */
+  /** Cost of the requests so far, in nano-dollars. */
   nanoUsd = 0
   private readonly parts: RehearsalClientOptions
 
@@ -95,7 +95,7 @@ export class RehearsalClient {
     })
   }
 
-  /** Sends a request for a stream and leaves at its first content. */
+  /** Sends a streaming request and disconnects at its first content. */
   async leave(request: ChatRequest): Promise<ReceivedReply> {
     return this.paid(request, async () => {
       const aborter = new AbortController()
@@ -170,11 +170,11 @@ export class RehearsalClient {
 
 function broken(error: unknown): never {
   if (error instanceof Error && error.name === 'TimeoutError') throw error
-  throw new Mismatch('the connection broke before the end of the reply')
+  throw new Mismatch('the connection closed before the end of the reply')
 }
 
 function objectIn(bytes: Buffer): JsonObject {
   const value: unknown = JSON.parse(bytes.toString())
-  if (!isObject(value)) throw new Mismatch('the reply is no JSON object')
+  if (!isObject(value)) throw new Mismatch('the reply is not a JSON object')
   return value
 }

@@ -1,7 +1,4 @@
-/**
- * A gateway in this process with one upstream, one model and a store of its own in a temporary folder: what a rehearsal
- * is run on.
- */
+/** A gateway in this process with one upstream, one model and a store in a temporary folder, for a rehearsal. */
 import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,7 +14,7 @@ import { Metrics } from '../../observe/metrics/metrics.js'
 import { openDataPlane } from '../../process/data-plane.js'
 import { openStore } from '../../store/open-store.js'
 
-/** What is rehearsed. */
+/** The upstream and model of a rehearsal. */
 export interface RehearsalOptions {
   readonly config: Config
   readonly catalogue: Catalogue
@@ -27,7 +24,7 @@ export interface RehearsalOptions {
 
 /** A model id that no provider has, for the check of errors. */
 export const NO_SUCH_MODEL = 'sluice-rehearsal-no-such-model'
-/** The rehearsed model, asked for with a key that no provider has given out. */
+/** The rehearsed model with an invalid key. */
 export const WITH_WRONG_KEY = 'sluice-rehearsal-wrong-key'
 const WRONG_KEY = 'sk-sluice-rehearsal-invalid'
 
@@ -35,9 +32,9 @@ const WRONG_KEY = 'sk-sluice-rehearsal-invalid'
 export interface RehearsalGateway {
   readonly origin: string
   readonly secret: string
-  /** The upstream is asked with a key. */
+  /** Whether the upstream has a key. */
   readonly hasKey: boolean
-  /** The ledger entry of a request; null if there is none within a few seconds. */
+  /** The ledger entry of a request; null without one within a few seconds. */
   entry(requestId: string): Promise<UsageRow | null>
   /** Ends the gateway and removes its files. */
   close(): Promise<void>
@@ -47,7 +44,7 @@ const ENTRY_WAIT_MS = 5_000
 const ENTRY_POLL_MS = 20
 const INTERRUPTED = 130
 
-/** Starts it on a free port of the loopback. Rejects as `openDataPlane` does. */
+/** Starts on a free loopback port. Rejects as `openDataPlane` does. */
 export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise<RehearsalGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-rehearsal-'))
   const interrupted = (): void => {
@@ -86,7 +83,7 @@ export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise
   }
 }
 
-/** The file's configuration with one upstream and without what has nothing to do with it. */
+/** The file's configuration with one upstream, without unrelated settings. */
 function configOf({ config, upstream, model }: RehearsalOptions, folder: string): Config {
   const tried = { ...upstream, probe: null, discover: false }
   const denied = { ...tried, name: `${upstream.name} with a wrong key`, apiKeys: [WRONG_KEY] }

@@ -23,23 +23,23 @@ export const command: Command = {
 Usage: sluice rehearse --upstream NAME --model ID [--config FILE] [--format LIST] [--check LIST]
                        [--max-cost-usd USD] [--timeout-ms MS] [--json]
 
-Sends real requests to an upstream of the configuration, through a gateway of its own in this process, and
+Sends real requests to an upstream of the configuration, through a separate gateway in this process, and
 checks the replies: ${CHECKS.map(({ name }) => name).join(', ')}. Each check runs for each client
-format: ${FORMATS.join(', ')}. A running gateway, its store and its ledger are not touched.
+format: ${FORMATS.join(', ')}. A running gateway, its store and its ledger are not changed.
 
-pass: it works. loss: it works, but the gateway reports fields that it cannot carry, or refuses the
-request by name. fail: the reply is wrong. skipped: the format or the model has no such thing.
-Exits with 1 if a check fails, or if the cost ceiling stopped the run.
+pass: it works. loss: it works, but fields were lost in translation, or the gateway refused the request as
+untranslatable. fail: the reply is wrong. skipped: the format or the model lacks the feature.
+Exits 1 if a check fails, or if the cost ceiling stopped the run.
 
 Options:
   --upstream NAME      the upstream, by its name in the configuration
-  --model ID           the model that it is asked for
-  --config FILE        the configuration file; without it, the one that SLUICE_CONFIG names
-  --format LIST        client formats, separated by commas; all by default
-  --check LIST         checks, separated by commas; all by default
-  --max-cost-usd USD   no request is sent that might cost more than what is left of this (default 0.50).
-                       The price of a model without one is limiting.assumed_price
-  --timeout-ms MS      the longest time for one reply (default 60000)
+  --model ID           the model to request from it
+  --config FILE        the configuration file (default: the variable SLUICE_CONFIG)
+  --format LIST        client formats, separated by commas (default: all)
+  --check LIST         checks, separated by commas (default: all)
+  --max-cost-usd USD   maximum cost of the run (default 0.50): a request that might exceed it is not
+                       sent. A model without a price counts with limiting.assumed_price
+  --timeout-ms MS      maximum time for one reply (default 60000)
   --json               print one JSON object: { ok, upstream, model, results, cost_usd, max_cost_usd }
 
 Example:
@@ -107,20 +107,22 @@ function checksOf(text: string | undefined): readonly Check[] {
 function amount(option: string, text: string, most: number): number {
   const number = Number(text)
   if (text !== '' && number > 0 && number <= most) return number
-  throw new UsageError(`${option} must be a number above 0 and up to ${most}, not '${text}'`)
+  throw new UsageError(`${option} must be a number above 0 and up to ${most}, not "${text}"`)
 }
 
-/** Throws an error for people if there is no such upstream, or it has no key. */
+/** Throws an error for the user if the upstream does not exist or has no key. */
 function upstreamOf(name: string, { upstreams }: Config): UpstreamConfig {
   const upstream = upstreams[name]
   if (upstream === undefined) {
-    throw new Error(`no upstream '${name}'; the file has ${Object.keys(upstreams).join(', ')}`)
+    throw new Error(
+      `no upstream "${name}" in the file: use one of ${Object.keys(upstreams).join(', ')}`,
+    )
   }
   if (isConfigured(upstream)) return upstream
-  throw new Error(`the upstream '${name}' has no key: set ${upstream.apiKeySource ?? 'api_key'}`)
+  throw new Error(`the upstream "${name}" has no key: set ${upstream.apiKeySource ?? 'api_key'}`)
 }
 
-/** What the command prints as JSON. */
+/** The JSON output of the command. */
 interface Report {
   readonly ok: boolean
   readonly upstream: string
@@ -128,7 +130,7 @@ interface Report {
   readonly results: readonly CheckResult[]
   readonly cost_usd: number
   readonly max_cost_usd: number
-  /** The cost counts with `limiting.assumed_price`: the model has no price. */
+  /** Whether the cost is calculated with `limiting.assumed_price`, because the model has no price. */
   readonly assumed_price: boolean
 }
 
@@ -173,7 +175,7 @@ async function rehearsal(
   }
 }
 
-/** One line on standard error for each check, when it is over. */
+/** Prints one line on standard error after each check. */
 function progress(format: FormatName, check: string, result: CheckResult | null): void {
   if (result === null || result.result === 'not run') return
   const { result: word, duration_ms: tookMs, detail } = result

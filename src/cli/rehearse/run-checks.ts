@@ -1,4 +1,4 @@
-/** Runs the checks of a rehearsal one after the other, below the cost ceiling, and reports progress. */
+/** Runs the checks of a rehearsal in sequence, below the cost ceiling, and reports progress. */
 import { GatewayError } from '../../errors.js'
 import { CeilingReached, type CostCeiling } from './cost-ceiling.js'
 import type { Check } from './checks.js'
@@ -6,21 +6,21 @@ import type { Format, FormatName } from './client-format.js'
 import type { RehearsalGateway } from './rehearsal-gateway.js'
 import { Mismatch, RehearsalClient, Untranslatable } from './rehearsal-client.js'
 
-/** How one check ended in one format; the names are those of the command's JSON. */
+/** The outcome of one check in one format; names are those of the command's JSON. */
 export interface CheckResult {
   readonly format: FormatName
   readonly check: string
-  /** `skipped`: the format or the model has no such thing. `not run`: the cost ceiling was reached. */
+  /** `skipped`: the format or the model lacks the feature. `not run`: the cost ceiling was reached. */
   readonly result: 'pass' | 'loss' | 'fail' | 'skipped' | 'not run'
-  /** Why; empty for a pass. */
+  /** The reason; empty for a pass. */
   readonly detail: string
-  /** Fields that were not carried. */
+  /** Fields that could not be translated. */
   readonly lost: readonly string[]
   readonly duration_ms: number
   readonly cost_usd: number
 }
 
-/** What is run. */
+/** The checks to run, and their surroundings. */
 export interface Plan {
   readonly gateway: RehearsalGateway
   readonly formats: readonly Format[]
@@ -28,13 +28,13 @@ export interface Plan {
   readonly ceiling: CostCeiling
   readonly timeoutMs: number
   readonly facts: RehearsalClient['facts']
-  /** Called before each check, and with its result. */
+  /** Called before each check without a result, and after it with the result. */
   readonly progress: (format: FormatName, check: string, result: CheckResult | null) => void
 }
 
 const NANO = 1e9
 
-/** All checks in all formats. After the ceiling is reached no further request is sent. */
+/** Runs all checks in all formats; after the ceiling is reached sends no further request. */
 export async function rehearse(plan: Plan): Promise<CheckResult[]> {
   const results: CheckResult[] = []
   let isStopped = false
@@ -81,7 +81,7 @@ async function outcomeOf(
     if (error instanceof Untranslatable) return { result: 'loss', detail: error.message }
     if (error instanceof Mismatch) return { result: 'fail', detail: error.message }
     if (error instanceof GatewayError && error.kind === 'untranslatable') {
-      return { result: 'skipped', detail: 'the client format has no such thing' }
+      return { result: 'skipped', detail: 'the client format lacks this feature' }
     }
     const message = error instanceof Error ? error.message : String(error)
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : ''

@@ -20,21 +20,22 @@ export const command: Command = {
   help: `
 Usage: sluice compare U1 U2 [--since TIME] [--until TIME] [--model MODEL] [--json] [--config FILE]
 
-Reads the ledger of the store that the configuration names, whether or not a gateway is running, and prints
-the two sides beside each other. A side is an upstream, or UPSTREAM/MODEL for one of its models. Copies that
-\`shadow\` made count like other requests of their upstream.
+Reads the ledger of the configured store, with or without a running gateway, and prints both upstreams side by
+side. U1 and U2 are upstreams, or UPSTREAM/MODEL for one model. Copies of requests by \`shadow\` count as
+requests of their upstream.
 
-  requests          sent to the upstream at least once; of these, copies made by \`shadow\`
+  requests          sent to the upstream at least once; of these, copies by \`shadow\`
   errors            requests whose last attempt there failed, as circuit breakers count failures
   rejected          requests that the provider refused as the client's mistake
   first token       time to the first content of replies without error, or to the end of a whole reply
   cost per request  the mean over requests of known price that used tokens
 
 Options:
-  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
-  --since TIME    a day or time (2026-11-20, 2026-11-20T08:00:00Z), or so long ago (90m, 24h, 7d); default 1h
+  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
+  --since TIME    a date or time (2026-11-20, 2026-11-20T08:00:00Z), or a duration before now (90m,
+                  24h, 7d); default 1h
   --until TIME    the end, in the same forms (default: now)
-  --model MODEL   only requests in which the client asked for this model
+  --model MODEL   only requests for this model
   --json          print one JSON object
 
 Example:
@@ -51,7 +52,7 @@ Example:
   },
 }
 
-/** What is compared, checked as far as the words go. */
+/** The options of the comparison. */
 export interface Comparison {
   readonly sides: readonly [ComparedName, ComparedName]
   readonly since: string
@@ -83,7 +84,7 @@ export function parseCompare(argv: readonly string[]): Comparison {
   return { sides: [comparedNameOf(one), comparedNameOf(other)], since, until, model, json, config }
 }
 
-/** Prints the comparison; exit status 0. Rejects as the store does; throws `UsageError` for a time that is none. */
+/** Prints the comparison; exit status 0. Rejects as the store does; throws `UsageError` for an invalid time. */
 export async function runCompare(
   session: StoreSession,
   { sides, since, until, model, json }: Comparison,

@@ -1,13 +1,11 @@
-/**
- * The ledger entries that `sluice usage` is asked for: options of both its actions, and reading with progress.
- */
+/** Selects ledger entries for `sluice usage`: the options of both actions, and reading with progress. */
 import { matchesEntry, type EntryFilter } from '../../store/records/entry-filter.js'
 import type { UsageRow } from '../../ledger/row.js'
 import type { Store } from '../../store/store.js'
 import { UsageError } from '../command.js'
 import type { StoreSession } from '../with-store.js'
 
-/** The options that choose entries, as they were given. */
+/** The options that select entries. */
 export interface FilterValues {
   readonly status?: string | undefined
   readonly upstream?: string | undefined
@@ -17,7 +15,7 @@ export interface FilterValues {
   readonly account?: string | undefined
 }
 
-/** The options that choose entries, for `parseArgs`. */
+/** The options for `parseArgs`. */
 export const FILTER_OPTIONS = {
   status: { type: 'string' },
   upstream: { type: 'string' },
@@ -41,7 +39,8 @@ export async function filterOf(store: Store, values: FilterValues): Promise<Entr
 }
 
 function statusOf(text: string): number {
-  if (!/^[1-5]\d\d$/.test(text)) throw new UsageError('--status takes an HTTP status, such as 429')
+  if (!/^[1-5]\d\d$/.test(text))
+    throw new UsageError('--status must be an HTTP status, such as 429')
   return Number(text)
 }
 
@@ -53,18 +52,18 @@ async function accountIdOf(store: Store, account: string): Promise<string> {
   return found.id
 }
 
-/** Which entries. */
+/** The selection of entries. */
 export interface EntryQuery {
   readonly filter: EntryFilter
   readonly fromMs: number
-  /** Exclusive; null: no end. */
+  /** Exclusive; null without an end. */
   readonly untilMs: number | null
 }
 
-/** How often a long reading prints how far it is. */
+/** Interval of progress lines. */
 const PROGRESS_MS = 5_000
 
-/** The entries, oldest first, in batches; a long reading prints its progress. Rejects as the store does. */
+/** The entries in batches, oldest first, with progress lines. Rejects as the store does. */
 export async function* entriesOf(
   { store, terminal }: StoreSession,
   { filter, fromMs, untilMs }: EntryQuery,
@@ -83,7 +82,7 @@ export async function* entriesOf(
     found += meant.length
     read += batch.length
     if (meant.length > 0) yield meant
-    // Entries come oldest first: all that follow are later, too.
+    // Entries are sorted by time: all following ones are later too.
     if (batch.length > 0 && batch.every(({ atMs }) => atMs >= endMs)) return
     if (performance.now() - printedMs < PROGRESS_MS) continue
     printedMs = performance.now()

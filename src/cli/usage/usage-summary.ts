@@ -1,6 +1,6 @@
 /**
- * `sluice usage summary`: totals by model, key, account, upstream or label. Totals by model, key and account come
- * from the sums of days; all others, and those of some entries only, from the ledger entries themselves.
+ * `sluice usage summary`: totals by model, key, account, upstream or label. Unfiltered totals by model, key and
+ * account come from daily sums; all others from the ledger entries.
  */
 import { figuresOf } from '../../dashboard/server/usage-figures.js'
 import { usd } from '../../ledger/export-columns.js'
@@ -18,25 +18,25 @@ import { UsageError } from '../command.js'
 import { entriesOf } from './usage-entries.js'
 import { table, type StoreSession } from '../with-store.js'
 
-/** What a line of the summary is for; `label` has the name of the label. */
+/** The grouping of a summary; `label` has the name of the label. */
 export interface Grouping {
   readonly by: 'model' | 'key' | 'account' | 'upstream' | 'label'
   readonly label: string
 }
 
-/** What is added up. */
+/** Options of a summary. */
 export interface Summary {
   readonly grouping: Grouping
   readonly filter: EntryFilter
   readonly fromMs: number
-  /** Exclusive; null: now. */
+  /** Exclusive; null for now. */
   readonly untilMs: number | null
   readonly json: boolean
 }
 
 const GROUPING = /^(?:(model|key|account|upstream)|label:([^\s=]{1,100}))$/
 
-/** The grouping that `--by` names. Throws `UsageError`. */
+/** The grouping of `--by`. Throws `UsageError`. */
 export function groupingOf(text: string | undefined): Grouping {
   const [, by, label = ''] = GROUPING.exec(text ?? 'model') ?? []
   switch (by) {
@@ -47,7 +47,7 @@ export function groupingOf(text: string | undefined): Grouping {
       return { by, label }
     default:
       if (label !== '') return { by: 'label', label }
-      throw new UsageError('--by takes model, key, account, upstream or label:NAME')
+      throw new UsageError('--by must be model, key, account, upstream or label:NAME')
   }
 }
 
@@ -74,7 +74,7 @@ export async function summarise(
   return 0
 }
 
-/** Sums are kept by account, key and model, of whole days. */
+/** Sums exist by account, key and model, for whole days. */
 function canUseSums({ grouping, filter }: Summary): boolean {
   const isKept = ['model', 'key', 'account'].includes(grouping.by)
   return isKept && Object.keys(filter).every((name) => name === 'accountId' || name === 'keyId')
@@ -86,7 +86,7 @@ async function sumsOfDays(store: Store, summary: Summary, nowMs: number): Promis
     accountId: filter.accountId ?? null,
     by: 'day',
     fromMs,
-    // A sum belongs to the day of `toMs`, too: midnight as an end excludes the day that begins there.
+    // A sum includes the day of `toMs`: midnight as an end excludes the day that starts there.
     toMs: untilMs === null ? nowMs : untilMs - 1,
     ...(filter.keyId === undefined ? {} : { keyId: filter.keyId }),
   })
@@ -131,7 +131,7 @@ function groupOf(row: UsageRow, { by, label }: Grouping): string {
   }
 }
 
-/** What is shown beside an id. Null: the key was removed, or the account is not there. */
+/** The name shown beside an id. Null: the key was removed, or the account does not exist. */
 type Names = Readonly<Partial<Record<'name' | 'email', string | null>>>
 
 const NAMES = {
@@ -142,7 +142,7 @@ const NAMES = {
   label: [],
 } as const satisfies Readonly<Record<Grouping['by'], readonly (keyof Names)[]>>
 
-/** By group: the names of keys, the e-mail addresses of accounts. */
+/** By group: names of keys, e-mail addresses of accounts. */
 async function namesOf(
   store: Store,
   sums: readonly GroupSum[],
@@ -174,7 +174,7 @@ interface Total {
 
 type Totals = readonly (readonly [group: string, total: Total])[]
 
-/** By group, in order. */
+/** By group, sorted. */
 function totalsOf(sums: readonly GroupSum[]): Totals {
   const groups = new Map<string, UsageSum[]>()
   for (const { group, sum } of sums) {

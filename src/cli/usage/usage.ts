@@ -1,6 +1,6 @@
 /**
- * `sluice usage`: what requests used and cost, entry by entry (`ledger/export-columns.ts` has the columns) or in totals
- * (`usage-summary.ts`).
+ * `sluice usage`: usage and cost of requests, as entries (`ledger/export-columns.ts` defines the columns) or as
+ * totals (`usage-summary.ts`).
  */
 import { parseArgs } from 'node:util'
 import { csvHeader, csvLine, jsonLine } from '../../ledger/export-columns.js'
@@ -13,33 +13,32 @@ import { processTerminal, withStore, type StoreSession } from '../with-store.js'
 /** `sluice usage`. */
 export const command: Command = {
   name: 'usage',
-  summary: 'export what requests used and cost, or sum it up',
+  summary: 'export or sum up the usage and cost of requests',
   help: `
 Usage: sluice usage export  --format jsonl|csv [--since TIME] [--until TIME] [FILTER]… [--config FILE]
        sluice usage summary [--by WHAT] [--since TIME] [--until TIME] [FILTER]… [--json] [--config FILE]
 
-Reads the ledger of the store that the configuration names, whether or not a gateway is running. export
-prints one line for each request, oldest first, request_id first; docs/reference/ledger.md has the columns.
-summary shows names beside ids. By model, key and account it adds up whole days (UTC), the days of --since
-and --until included. By upstream or label, and with a filter other than --key and --account, it adds up the
-ledger entries of exactly that time, which are kept for ledger.keep_days.
+Reads the ledger of the configured store, with or without a running gateway. export prints one line for each
+request, oldest first, request_id first; docs/reference/ledger.md describes the columns. summary prints
+names beside ids. By model, key and account it sums whole days (UTC), including the days of --since and
+--until. By upstream or label, and with a filter other than --key and --account, it sums the ledger entries of
+exactly that time, which are kept for ledger.keep_days.
 
 Options:
-  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
+  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
   --format FORMAT jsonl (one JSON object a line) or csv (with a line of names first)
-  --since TIME    a day or time (2026-11-20, 2026-11-20T08:00:00Z), or so long ago (90m, 24h, 7d);
-                  export: all that is kept, summary: 30d
+  --since TIME    a date or time (2026-11-20, 2026-11-20T08:00:00Z), or a duration before now (90m, 24h, 7d);
+                  default: export everything, summary 30d
   --until TIME    the end, in the same forms; requests that arrived before it are included (default: now)
-  --by WHAT       what a line of the summary is for: model (the default), key, account, upstream or
-                  label:NAME
+  --by WHAT       group by model (the default), key, account, upstream or label:NAME
   --json          print JSON
 
-Filters; an entry must meet all of them:
+Filters; an entry must match all of them:
   --status N        the HTTP status, such as 429
-  --upstream NAME   the upstream that was asked last
-  --model MODEL     the model that the client asked for; the name must match as a whole
+  --upstream NAME   the upstream of the last attempt
+  --model MODEL     the requested model; must match exactly
   --key ID          the id of the API key
-  --account ID      the id or the e-mail address of the account
+  --account ID      the id or e-mail address of the account
   --request-id ID   the request id, as in the reply header x-request-id
 
 Example:
@@ -56,10 +55,10 @@ Example:
   },
 }
 
-/** The word after `usage`. */
+/** The action of `sluice usage`. */
 export type UsageAction = 'export' | 'summary'
 
-/** The options as they were given. */
+/** The options of the command line. */
 export interface UsageValues extends FilterValues {
   config?: string | undefined
   format?: string | undefined
@@ -75,7 +74,7 @@ const ALLOWED: Record<UsageAction, readonly string[]> = {
   summary: ['config', 'by', 'since', 'until', 'json', ...FILTERS],
 }
 
-/** The action and its options, checked as far as the words go. Throws `UsageError` or parseArgs's. */
+/** The action and its options. Throws `UsageError` or parseArgs's error. */
 export function parseUsage(argv: readonly string[]): { action: UsageAction; values: UsageValues } {
   const parsed = parseArgs({
     args: [...argv],
@@ -99,7 +98,7 @@ export function parseUsage(argv: readonly string[]): { action: UsageAction; valu
   return { action, values }
 }
 
-/** Does the work; `nowMs` is where `--since 24h` counts from. */
+/** Runs the action; `nowMs` is the reference of `--since 24h`. */
 export async function runUsage(
   session: StoreSession,
   action: UsageAction,
@@ -119,14 +118,14 @@ export async function runUsage(
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** Ms since 1970. Throws `UsageError` naming the option if the text is no time. */
+/** Ms since 1970. Throws `UsageError` naming the option if the text is not a time. */
 export function sinceOf(text: string, nowMs: number, option = '--since'): number {
   const [, count = '', unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? []
   if (unit !== '') return nowMs - Number(count) * (UNIT_MS[unit] ?? 0)
   const atMs = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(atMs)) {
     throw new UsageError(
-      `${option} takes a day (2026-11-20), a time, or a duration before now: 90m, 24h, 7d`,
+      `${option} must be a date (2026-11-20), a time, or a duration before now: 90m, 24h, 7d`,
     )
   }
   return atMs

@@ -129,7 +129,7 @@ void t.test(
     t.match(made['keys'], [
       { key_id: /^key_/, name: 'a key', model: 'claude-opus-5-5', requests: 8 },
     ])
-    t.match(JSON.stringify(made['breaks']), 'no route takes the model claude-opus-5-5 any more')
+    t.match(JSON.stringify(made['breaks']), 'the model claude-opus-5-5 loses its route')
     const text = await sluice(['plan', file, '--config', served.file])
     t.match(text.out, /key_\w+ \(a key\) {2}claude-opus-5-5, 8 requests/)
   },

@@ -62,26 +62,28 @@ const BROKEN: Readonly<Record<string, readonly (readonly [Broken, RegExp])[]>> =
     [{ kind: 'cut', event: 4, mode: 'eof' }, /end|broke/],
     [{ kind: 'garbage', event: 3 }, /./],
   ],
-  stop: [[completion({ content: 'alpha bravo |END| charlie' }), /goes on after the stop sequence/]],
+  stop: [
+    [completion({ content: 'alpha bravo |END| charlie' }), /continues after the stop sequence/],
+  ],
   tools: [
     [completion({ content: 'It is sunny.' }), /no tool call/],
     [
       completion({ tool_calls: [callOf('{"town":1}')] }, 'tool_calls'),
-      /arguments of get_weather do not fit/,
+      /arguments of get_weather do not match/,
     ],
   ],
   'parallel tools': [
     [
       streamed({ tool_calls: [callOf('{"city":"Paris"}')] }, 'tool_calls'),
-      /1 tool calls and not two/,
+      /1 tool calls instead of two/,
     ],
   ],
   image: [[completion({ content: 'Blue.' }), /does not name the colour/]],
   'JSON schema': [
-    [completion({ content: 'A parrot.' }), /no JSON object/],
-    [completion({ content: '{"name":"Polly"}' }), /does not fit the schema/],
+    [completion({ content: 'A parrot.' }), /not a JSON object/],
+    [completion({ content: '{"name":"Polly"}' }), /does not match the schema/],
   ],
-  reasoning: [[streamed({ content: 'Five.' }), /shows no reasoning/]],
+  reasoning: [[streamed({ content: 'Five.' }), /lists reasoning for the model/]],
   usage: [[{ kind: 'usage', mode: 'missing' }, /no token counts/]],
   errors: [[{ kind: 'status', code: 500, mode: 'html' }, /status 502/]],
   cancellation: [[{ kind: 'error', event: 0 }, /./]],

@@ -29,7 +29,7 @@ void t.test('certificate files and networks are checked', (t) => {
     'tls: { cert: one.pem, key: junk.pem }': /server\.tls\.key.*junk\.pem" is not a private key/,
     'tls: { cert: junk.pem, key: one.key }': /server\.tls\.cert.*junk\.pem" is not a certificate/,
     'tls: { cert: one.pem, key: two.key }':
-      /two\.key" is not the key of the certificate ".*one\.pem"/,
+      /two\.key" does not belong to the certificate ".*one\.pem"/,
     'tls: { cert: one.pem, key: one.key, client_ca: junk.pem }':
       /server\.tls\.client_ca.*not a certificate/,
     'tls: { cert: one.pem }': /server\.tls\.key/,

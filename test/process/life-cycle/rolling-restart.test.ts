@@ -104,7 +104,7 @@ void t.test('a restart whose workers cannot listen leaves the former ones', asyn
   const { status, err } = await restart(t, served.file)
   t.equal(status, 1)
   t.match(err, `cannot listen on 127.0.0.1:${port} (EADDRINUSE)`)
-  t.match(err, 'the former ones go on')
+  t.match(err, 'the previous ones continue')
   t.same(served.program.workers(), before)
   t.equal((await served.chat()).status, 200)
   t.equal((await served.ops('/readyz')).status, 200)

@@ -50,7 +50,7 @@ void t.test('a store that cannot be opened: where, and why', async (t) => {
 
 void t.test('wrong use ends with 2 and a hint', async (t) => {
   const wrong: [string[], RegExp][] = [
-    [['sreve'], /unknown command 'sreve'; 'sluice --help'/],
+    [['sreve'], /Unknown command "sreve'; 'sluice --help'/],
     [['serve'], /needs a configuration file: pass --config FILE/],
     [['serve', '--port', '1'], /--port/],
     [['keys', 'destroy'], /create, list, revoke/],
