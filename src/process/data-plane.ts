@@ -158,7 +158,6 @@ export async function openDataPlane(
     recentHeads: () => gateway.recentHeads(),
     openDashboard: () => dashboard.open(),
     async drain({ isReplaced = false } = {}) {
-      // No client waits for shadow requests.
       void gateway.endShadows()
       const { drainMs } = current.config.server
       const lameDuckMs = lameDuckOf(drainMs, isReplaced)

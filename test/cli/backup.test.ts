@@ -61,7 +61,7 @@ void t.test('what cannot be copied, or would be overwritten', async (t) => {
   )
   const nowhere = await sluice(['backup', join(dirname(good), 'none', 'copy.db'), '--config', good])
   t.equal(nowhere.status, 1)
-  t.match(nowhere.err, /^sluice: the folder '.*none' does not exist: create it first$/m)
+  t.match(nowhere.err, /^sluice: the folder ".*none" does not exist: create it first$/m)
   t.equal((await sluice(['backup', copy, '--config', bad])).status, 1)
   t.equal((await sluice(['backup', '--config', good])).status, 2)
   t.notOk(existsSync(copy), 'nothing is left behind')

@@ -170,8 +170,8 @@ void t.test(
       "upstreams.a.api_key (line 3): $OPENAI_API_KEY is not replaced: write ${OPENAI_API_KEY} for the variable's value",
       `upstreams.b.api_key (line 7): ${plain}`,
       `upstreams.b.headers.x-auth (line 8): ${plain}`,
-      `routes[0].prefix: 'gpt-*' ${never}: it is plain text, not a pattern, and no model id contains "*"; write prefix: gpt-`,
-      `routes[5].model: '*' ${never}: it is plain text and no pattern, and no model id has a '*'`,
+      `routes[0].prefix: "gpt-*" ${never}: it is plain text, not a pattern, and no model id contains "*"; write prefix: gpt-`,
+      `routes[5].model: "*" ${never}: it is plain text, not a pattern, and no model id contains "*"`,
       `routes[2] ${never}: routes[1] takes all of its requests before it`,
     ]
     for (const note of notes) t.ok(out.includes(`note: ${note}\n`), note)

@@ -32,7 +32,7 @@ void t.test('I-138: check: a good file exits with 0 and touches nothing', async 
   const folder = t.testdir({ 'gateway.yaml': GOOD, 'models.yaml': MODELS })
   const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
   t.match(answer, { status: 0, err: '' })
-  t.match(answer.out, /^gateway\.yaml: good \(1 upstreams, 1 routes, 1 models\)\n/)
+  t.match(answer.out, /^gateway\.yaml: valid \(1 upstream, 1 route, 1 model\)\n/)
   t.match(answer.out, /upstream openai has no key: KEY is not set/)
   const set = await sluice(['check', '--config', 'gateway.yaml'], folder, { KEY: 'canary-4b' })
   t.notMatch(set.out, /KEY|canary/)
@@ -65,7 +65,7 @@ void t.test('check --strict: notes decide about the exit status', async (t) => {
   t.equal((await check(['--strict'])).status, 1)
   const { status, out } = await check(['--strict'], { KEY: 'k' })
   t.equal(status, 0)
-  t.match(out, /^gateway\.yaml: good/, 'without notes')
+  t.match(out, /^gateway\.yaml: valid/, 'without notes')
 })
 
 void t.test('check: a fault in the catalogue is named in the catalogue', async (t) => {

@@ -160,7 +160,7 @@ void t.test('for people: one line per field, and the file by name', async (t) =>
   const args = ['explain', 'claude-x', '--config', `${folder}/gateway.yaml`, '--body']
   const { status, out } = await sluice([...args, `${folder}/body.json`])
   t.equal(status, 0)
-  t.match(out, /asks +POST https:\/\/api\.anthropic\.com\/v1\/messages/)
+  t.match(out, /sends +POST https:\/\/api\.anthropic\.com\/v1\/messages/)
   t.match(out, /\n +seed +lost: no equivalent\n/)
   t.match(out, /reported +x-sluice-lost: .*seed/)
   t.notOk(out.includes(CANARY))

@@ -35,7 +35,7 @@ void t.test('create prints the secret alone, and it is the key’s', async (t) =
     account: { email: 'ada@x.org' },
   })
   const errors = session.errors().join('\n')
-  t.match(errors, /key_\w+ 'ci' of ada@x\.org.*once/)
+  t.match(errors, /key_\w+ "ci" of ada@x\.org.*only now/)
   t.notOk(errors.includes(secret))
 })
 
@@ -83,7 +83,7 @@ void t.test('an account or key that is not there', async (t) => {
   const session = await withAda(t)
   for (const line of ['create --name x', 'list', 'revoke --key key_x']) {
     t.equal(await run(session, `${line} --account nobody@x.org`), 1)
-    t.match(session.errors().join('\n'), /'nobody@x\.org'.*accounts list/)
+    t.match(session.errors().join('\n'), /"nobody@x\.org".*accounts list/)
   }
   t.equal(await run(session, 'revoke --account ada@x.org --key key_x'), 1)
   t.match(session.errors().join('\n'), /no key with this id/)

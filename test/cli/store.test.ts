@@ -165,7 +165,7 @@ void t.test('the program: statuses, and no address in what it says', async (t) =
     [['migrate', '--from', 'sqlite:a'], /--to URL/],
     [['migrate', '--from', 'sqlite:a', '--to', 'sqlite:./a'], /same store/],
     [['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'], /--to takes sqlite:FILE/],
-    [['migrate', '--from', 'sqlite:a', '--to', 'env:NONE'], /'NONE' is not set/],
+    [['migrate', '--from', 'sqlite:a', '--to', 'env:NONE'], /variable NONE is not set/],
   ]
   for (const [argv, message] of wrong) t.throws(() => parseStore(argv, {}), message, argv.join(' '))
   const values = ['migrate', '--from', 'sqlite:a', '--to', 'env:URL']
