@@ -9,7 +9,7 @@ import { observeStore } from '../../src/observe/metrics/observe-store.js'
 import type { Store } from '../../src/store/store.js'
 
 /** Parts of a store that hold methods of their own. */
-const PARTS = ['shelf', 'ledger', 'passes', 'trail', 'attempts', 'fleet']
+const PARTS = ['ledger', 'cache', 'signInTokens', 'auditTrail', 'throttle', 'fleet']
 
 function answering(): Store {
   const target = (): Promise<undefined> => Promise.resolve(undefined)

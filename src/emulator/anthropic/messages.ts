@@ -171,22 +171,7 @@ function streamOf(
     turn = (Math.imul(turn, 1664525) + 1013904223) >>> 0
     return `event: ${name}\ndata: ${inside}${SPACES.slice(0, (turn >>> 16) % 16)}}\n\n`
   }
-  const message = JSON.stringify({
-    model: head.model,
-    id: head.id,
-    type: 'message',
-    role: 'assistant',
-    content: [],
-    stop_reason: null,
-    stop_sequence: null,
-    stop_details: null,
-    usage: {
-      ...head.usage,
-      output_tokens: Math.min(modelOutput.usage.output, 1 + (turn % 4)),
-      service_tier: 'standard',
-      inference_geo: 'global',
-    },
-  })
+  const message = startMessage(head, Math.min(modelOutput.usage.output, 1 + (turn % 4)))
   const units = [padded('message_start', `{"type":"message_start","message":${message}`)]
   for (const [index, block] of blocks.entries()) {
     units.push(
@@ -223,6 +208,25 @@ function streamOf(
     padded('message_stop', '{"type":"message_stop"'),
   )
   return units
+}
+
+function startMessage(head: Head, outputTokens: number): string {
+  return JSON.stringify({
+    model: head.model,
+    id: head.id,
+    type: 'message',
+    role: 'assistant',
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    stop_details: null,
+    usage: {
+      ...head.usage,
+      output_tokens: outputTokens,
+      service_tier: 'standard',
+      inference_geo: 'global',
+    },
+  })
 }
 
 const DATES: Record<string, string> = {

@@ -1,6 +1,7 @@
 /**
  * Decodes and validates a chat completions request with OpenAI's rules and error messages.
  */
+import { checkEndpoint, checkSettings, reasons } from './check-settings.js'
 import { refuseOpenAi } from './errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
@@ -153,80 +154,6 @@ function checkAnswered(open: ReadonlySet<string>, index: number): void {
     refuse(
       `messages.[${index - 1}].role`,
       `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${[...open].join(', ')}`,
-    )
-  }
-}
-
-/** Whether the model reasons; such models refuse sampling settings. */
-export function reasons(model: string): boolean {
-  return /^(o[1-9]|gpt-[5-9]|gpt-[1-9]\d)/.test(model) && !/-chat\b|^gpt-4|^gpt-3/.test(model)
-}
-
-/** Models that support the Responses endpoint only. */
-const RESPONSES_ONLY = /^(?:gpt-5(?:\.5)?-pro|o[13]-pro|gpt-5[.\d]*-codex|codex-)/
-
-function checkEndpoint(model: string): void {
-  if (!RESPONSES_ONLY.test(model)) {
-    return
-  }
-  const message = 'This model is only supported in v1/responses and not in v1/chat/completions.'
-  refuseOpenAi(404, message, { param: 'model' })
-}
-
-/** Newer models support reasoning with tools only on the Responses endpoint. */
-function checkTools(body: JsonObject, model: string): void {
-  const functions = arrayOf(body.tools).some((tool) => objectOf(tool).type === 'function')
-  if (functions && /^gpt-(5\.6|6)/.test(model) && body.reasoning_effort !== 'none') {
-    refuse(
-      'reasoning_effort',
-      `Function tools with reasoning_effort are not supported for ${model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
-    )
-  }
-}
-
-function checkSettings(body: JsonObject, model: string): void {
-  const temperature = numberOf(body.temperature)
-  checkTools(body, model)
-  if (reasons(model)) {
-    if (numberOf(body.max_tokens) !== undefined) {
-      refuse(
-        'max_tokens',
-        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-        'unsupported_parameter',
-      )
-    }
-    if (temperature !== undefined && temperature !== 1 && body.reasoning_effort !== 'none') {
-      refuse(
-        'temperature',
-        `Unsupported value: 'temperature' does not support ${temperature} with this model. Only the default (1) value is supported.`,
-        'unsupported_value',
-      )
-    }
-  }
-  if (temperature !== undefined && (temperature < 0 || temperature > 2)) {
-    const [side, code, bound] =
-      temperature < 0
-        ? ['minimum', 'decimal_below_min_value', '>= 0']
-        : ['maximum', 'decimal_above_max_value', '<= 2']
-    refuse(
-      'temperature',
-      `Invalid 'temperature': decimal ${side === 'minimum' ? 'below minimum' : 'above maximum'} value. Expected a value ${bound}, but got ${temperature} instead.`,
-      code,
-    )
-  }
-  const limit = numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens)
-  if (limit !== undefined && limit < 1) {
-    refuse(
-      body.max_completion_tokens === undefined ? 'max_tokens' : 'max_completion_tokens',
-      `Invalid 'max_tokens': integer below minimum value. Expected a value >= 1, but got ${limit} instead.`,
-      'integer_below_min_value',
-    )
-  }
-  if (arrayOf(body.stop).length > 4) {
-    refuse(
-      'stop',
-      `Invalid 'stop': array too long. Expected an array with maximum length 4, but got an array with length ${arrayOf(body.stop).length} instead.`,
-      'array_above_max_length',
     )
   }
 }

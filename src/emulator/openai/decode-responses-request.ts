@@ -2,13 +2,8 @@
  * Decodes and validates a Responses request with OpenAI's rules and error messages.
  */
 import { refuseOpenAi } from './errors.js'
-import {
-  checkOpenAiKey,
-  isOpenAiModel,
-  mediaTypeOf,
-  reasons,
-  textOf,
-} from './decode-chat-request.js'
+import { reasons } from './check-settings.js'
+import { checkOpenAiKey, isOpenAiModel, mediaTypeOf, textOf } from './decode-chat-request.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { checked } from '../signature.js'

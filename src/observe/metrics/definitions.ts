@@ -100,7 +100,7 @@ export const DEFINITIONS = {
     help: 'Canary aborts: targets with `abort` taken out of use because their error rate was too high.',
   }),
   canaryAborted: gauge('sluice_canary_aborted', 40, ['route', 'upstream'], {
-    help: '1 if a target with `abort` is out of use, else 0.',
+    help: 'State of a target with `abort`: 1 out of use, 0 in use.',
   }),
   shadowRequests: counter('sluice_shadow_requests_total', 80, COMPARED, {
     help: 'Requests copied to a shadow target, counted on both sides when both have ended.',

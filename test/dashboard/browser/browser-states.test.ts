@@ -74,6 +74,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
   for (const [theme, width] of [
     ['light', 1280],
     ['dark', 1280],
+    ['light', 360],
     ['dark', 360],
   ] as const) {
     await t.test(`every page, ${theme}, ${width} wide`, async (t) => {

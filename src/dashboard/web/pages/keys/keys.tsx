@@ -10,14 +10,14 @@ import { More } from '../../components/tables/more.js'
 import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits/limits.js'
 import { report } from '../../components/states/notices.js'
 import { Empty, Failed, TableSkeleton } from '../../components/states/states.js'
-import { Search } from '../../components/forms/search.js'
 import { Table, type Column } from '../../components/tables/table.js'
 import { go, setQuery, useLocation } from '../../routing/location.js'
 import { Page } from '../../shell/page.js'
 import { useScope, withScope } from '../../shell/scope.js'
-import { useAccount, useSession } from '../../shell/session.js'
+import { useSession } from '../../shell/session.js'
 import { CreateKey } from './create-key.js'
 import { EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
+import { KeyFilters } from './key-filters.js'
 import { maskOf } from './key-name.js'
 import { CREATED, RECENT_USE } from '../../components/tables/recent-columns.js'
 
@@ -128,20 +128,7 @@ export function KeysPage() {
       purpose="Programs send a key with each request. Usage, limits and revocation are per key."
       scoped="one"
       action={<CreateButton isOwn={scope === null} />}
-      filters={
-        <>
-          <Search label="Search keys" value={search} />
-          <button
-            type="button"
-            className="filter toggle"
-            aria-pressed={state === 'all'}
-            onClick={() => setQuery({ state: state === 'all' ? null : 'all' })}
-          >
-            Show revoked
-          </button>
-          {scope === null ? <PlanNote /> : null}
-        </>
-      }
+      filters={<KeyFilters search={search} showsRevoked={state === 'all'} isOwn={scope === null} />}
     >
       {scope === 'all' ? (
         <Empty title="Choose an account">
@@ -206,19 +193,6 @@ function CreateButton({ isOwn }: { readonly isOwn: boolean }) {
     >
       Create key
     </Button>
-  )
-}
-
-/** The plan's number of keys, and advice if it is used up. */
-function PlanNote() {
-  const { plan, liveKeys } = useAccount()
-  if (plan.maxKeys === null) return null
-  const isFull = liveKeys >= plan.maxKeys
-  return (
-    <p className={isFull ? 'filter-note warn' : 'filter-note'}>
-      {liveKeys} of {plan.maxKeys} keys of the plan {plan.name} (${plan.priceUsd} a month)
-      {isFull ? '. Revoke a key that is not used, or ask for a larger plan.' : ''}
-    </p>
   )
 }
 

@@ -63,17 +63,12 @@ export function ModelPicker({ chosen, onChange, error }: PickerProps) {
       />
       <div className="picker-list" tabIndex={-1}>
         {shown.map((model) => (
-          <label key={model} className="picker-item">
-            <input
-              type="checkbox"
-              checked={chosen.includes(model)}
-              onChange={() => toggle(model)}
-            />
-            <span>{model}</span>
-            {model.endsWith('*') ? (
-              <span className="soft">every id that begins with {model.slice(0, -1)}</span>
-            ) : null}
-          </label>
+          <ModelBox
+            key={model}
+            model={model}
+            isChosen={chosen.includes(model)}
+            toggle={() => toggle(model)}
+          />
         ))}
         {isNew && fault === null ? (
           <Button tone="quiet" icon="plus" onClick={add}>
@@ -81,15 +76,47 @@ export function ModelPicker({ chosen, onChange, error }: PickerProps) {
           </Button>
         ) : null}
       </div>
-      {fault === null && error === undefined ? null : (
+      <Notes id={id} error={fault ?? error} chosen={chosen} />
+    </fieldset>
+  )
+}
+
+interface BoxProps {
+  readonly model: string
+  readonly isChosen: boolean
+  readonly toggle: () => void
+}
+
+function ModelBox({ model, isChosen, toggle }: BoxProps) {
+  return (
+    <label className="picker-item">
+      <input type="checkbox" checked={isChosen} onChange={toggle} />
+      <span>{model}</span>
+      {model.endsWith('*') ? (
+        <span className="soft">every id that begins with {model.slice(0, -1)}</span>
+      ) : null}
+    </label>
+  )
+}
+
+interface NotesProps {
+  readonly id: string
+  readonly error: string | undefined
+  readonly chosen: readonly string[]
+}
+
+function Notes({ id, error, chosen }: NotesProps) {
+  return (
+    <>
+      {error === undefined ? null : (
         <p id={`${id}-error`} className="field-error">
-          {fault ?? error}
+          {error}
         </p>
       )}
       <p id={`${id}-hint`} className="field-hint">
         {plural(chosen.length, 'model')} chosen
         {chosen.length === 0 ? '' : `: ${chosen.join(', ')}`}
       </p>
-    </fieldset>
+    </>
   )
 }

@@ -48,26 +48,7 @@ export function OperationsPage() {
         <BlockSkeleton />
       ) : (
         <>
-          <Block title="Upstreams" note="last 5 minutes; in flight: now">
-            <Table
-              caption="Upstreams"
-              columns={COLUMNS}
-              rows={data.upstreams}
-              keyOf={({ name }) => name}
-            />
-            <p className="soft note-line">
-              Only failures of the provider count for the state. Refusals by limits, failures of the
-              gateway and failures of clients have columns of their own.
-            </p>
-          </Block>
-          <Block title="Breakers, retries and fallbacks" note="last 5 minutes">
-            <Table
-              caption="Breakers, retries and fallbacks"
-              columns={RESILIENCE}
-              rows={data.upstreams}
-              keyOf={({ name }) => name}
-            />
-          </Block>
+          <Upstreams upstreams={data.upstreams} />
           <Config config={data.config} />
           <Block title="Recent failures" note="of all accounts, newest first">
             {data.failed.length === 0 ? (
@@ -83,6 +64,28 @@ export function OperationsPage() {
       )}
       {id === null ? null : <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />}
     </Page>
+  )
+}
+
+function Upstreams({ upstreams }: { readonly upstreams: readonly UpstreamState[] }) {
+  return (
+    <>
+      <Block title="Upstreams" note="last 5 minutes; in flight: now">
+        <Table caption="Upstreams" columns={COLUMNS} rows={upstreams} keyOf={({ name }) => name} />
+        <p className="soft note-line">
+          Only failures of the provider count for the state. Refusals by limits, failures of the
+          gateway and failures of clients have columns of their own.
+        </p>
+      </Block>
+      <Block title="Breakers, retries and fallbacks" note="last 5 minutes">
+        <Table
+          caption="Breakers, retries and fallbacks"
+          columns={RESILIENCE}
+          rows={upstreams}
+          keyOf={({ name }) => name}
+        />
+      </Block>
+    </>
   )
 }
 

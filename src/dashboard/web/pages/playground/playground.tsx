@@ -70,16 +70,7 @@ export function PlaygroundPage() {
     <Page
       title="Playground"
       purpose="Requests run as your account and count for its limits. No key is needed."
-      action={
-        <>
-          <Button disabled={turns.length === 0} onClick={conversation.clear}>
-            Clear
-          </Button>
-          <Button icon="copy" onClick={() => setCode(true)}>
-            Copy as code
-          </Button>
-        </>
-      }
+      action={<PageActions conversation={conversation} copy={() => setCode(true)} />}
     >
       {/* On a phone the composer comes first, visually and in tab order. */}
       <div className="playground">
@@ -101,6 +92,24 @@ export function PlaygroundPage() {
         />
       ) : null}
     </Page>
+  )
+}
+
+interface ActionsProps {
+  readonly conversation: Conversation
+  readonly copy: () => void
+}
+
+function PageActions({ conversation: { turns, clear }, copy }: ActionsProps) {
+  return (
+    <>
+      <Button disabled={turns.length === 0} onClick={clear}>
+        Clear
+      </Button>
+      <Button icon="copy" onClick={copy}>
+        Copy as code
+      </Button>
+    </>
   )
 }
 
