@@ -3,7 +3,7 @@
  * Method: the unmodified packages against a whole gateway and emulated providers; each case per row.
  */
 import { createOpenAI } from '@ai-sdk/openai'
-import { APICallError, generateText, Output, stepCountIs, streamText, tool, type ToolSet } from 'ai'
+import { APICallError, generateText, Output, stepCountIs, streamText } from 'ai'
 import t from 'tap'
 import { z } from 'zod'
 import { startGateway } from '../../helpers/gateway.js'
@@ -11,34 +11,13 @@ import { until } from '../../helpers/upstream.js'
 import { overChat } from '../check-responses.js'
 import { ROWS } from '../upstream-cases.js'
 import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../client-scenarios.js'
+import { recordingTools } from './ai-sdk-tools.js'
 
 t.setTimeout(120_000)
 const plain = await startGateway(t)
 const chatOnly = await startGateway(t)
 overChat(chatOnly)
 const maxRetries = 0
-
-/** Tools that record their arguments in `calls`. */
-function toolsNoting(calls: string[]) {
-  return {
-    get_time: tool({
-      description: 'The time',
-      inputSchema: z.object({}),
-      execute: () => {
-        calls.push('get_time')
-        return 'noon'
-      },
-    }),
-    get_weather: tool({
-      description: 'The weather of a city',
-      inputSchema: z.object({ city: z.string() }),
-      execute: ({ city }) => {
-        calls.push(`get_weather ${city}`)
-        return { sky: 'snow', city }
-      },
-    }),
-  } satisfies ToolSet
-}
 
 const PERSON = z.object({ name: z.string(), age: z.number().int() })
 
@@ -75,11 +54,11 @@ for (const row of ROWS) {
         const providerOptions = { openai: isPlain ? { store } : openaiOptions }
         const ask = { model: each, prompt, maxRetries, stopWhen: stepCountIs(5), providerOptions }
         const calls: string[] = []
-        const whole = await generateText({ ...ask, tools: toolsNoting(calls) })
+        const whole = await generateText({ ...ask, tools: recordingTools(calls) })
         t.same(calls, ['get_time', 'get_weather Rome'])
         t.match(whole.text, /get_weather returned: “.*snow.*”/)
         const again: string[] = []
-        const streamed = streamText({ ...ask, tools: toolsNoting(again) })
+        const streamed = streamText({ ...ask, tools: recordingTools(again) })
         await streamed.consumeStream()
         t.same(again, calls)
         t.equal(await streamed.text, whole.text)
@@ -92,11 +71,11 @@ for (const row of ROWS) {
     const prompt = 'Call get_time and get_weather in Oslo in parallel'
     const calls: string[] = []
     const ask = { model, prompt, maxRetries, stopWhen: stepCountIs(3) }
-    const whole = await generateText({ ...ask, tools: toolsNoting(calls) })
+    const whole = await generateText({ ...ask, tools: recordingTools(calls) })
     t.same(calls, ['get_time', 'get_weather Oslo'])
     t.match(whole.text, /get_time returned: .*get_weather returned: /)
     const again: string[] = []
-    const streamed = streamText({ ...ask, tools: toolsNoting(again) })
+    const streamed = streamText({ ...ask, tools: recordingTools(again) })
     await streamed.consumeStream()
     t.same(again, calls)
     t.equal(await streamed.text, whole.text)

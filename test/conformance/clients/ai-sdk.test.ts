@@ -11,8 +11,6 @@ import {
   stepCountIs,
   streamObject,
   streamText,
-  tool,
-  type ToolSet,
 } from 'ai'
 import t from 'tap'
 import { z } from 'zod'
@@ -20,6 +18,7 @@ import { startGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
 import { ROWS } from '../upstream-cases.js'
 import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../client-scenarios.js'
+import { recordingTools } from './ai-sdk-tools.js'
 
 const gateway = await startGateway(t)
 const { emulator } = gateway
@@ -31,28 +30,6 @@ const sluice = createOpenAICompatible({
   supportsStructuredOutputs: true,
 })
 const maxRetries = 0
-
-/** Tools that record their arguments in `calls`. */
-function toolsNoting(calls: string[]) {
-  return {
-    get_time: tool({
-      description: 'The time',
-      inputSchema: z.object({}),
-      execute: () => {
-        calls.push('get_time')
-        return 'noon'
-      },
-    }),
-    get_weather: tool({
-      description: 'The weather of a city',
-      inputSchema: z.object({ city: z.string() }),
-      execute: ({ city }) => {
-        calls.push(`get_weather ${city}`)
-        return { sky: 'snow', city }
-      },
-    }),
-  } satisfies ToolSet
-}
 
 const PERSON = z.object({
   name: z.string(),
@@ -85,7 +62,7 @@ for (const row of ROWS) {
       const prompt = 'Use get_time, then get_weather in Rome'
       const ask = { model: each, prompt, maxRetries, stopWhen: stepCountIs(5) }
       const calls: string[] = []
-      const whole = await generateText({ ...ask, tools: toolsNoting(calls) })
+      const whole = await generateText({ ...ask, tools: recordingTools(calls) })
       t.same(calls, ['get_time', 'get_weather Rome'])
       t.same(
         whole.steps.map(({ finishReason }) => finishReason),
@@ -93,7 +70,7 @@ for (const row of ROWS) {
       )
       t.match(whole.text, /get_weather returned: “.*snow.*”/)
       const again: string[] = []
-      const streamed = streamText({ ...ask, tools: toolsNoting(again) })
+      const streamed = streamText({ ...ask, tools: recordingTools(again) })
       await streamed.consumeStream()
       t.same(again, calls)
       t.equal(await streamed.text, whole.text)
@@ -107,13 +84,13 @@ for (const row of ROWS) {
       const prompt = 'Call get_time and get_weather in Oslo in parallel'
       const calls: string[] = []
       const ask = { model, prompt, maxRetries, stopWhen: stepCountIs(3) }
-      const whole = await generateText({ ...ask, tools: toolsNoting(calls) })
+      const whole = await generateText({ ...ask, tools: recordingTools(calls) })
       t.same(calls, ['get_time', 'get_weather Oslo'])
       const [first] = whole.steps
       t.equal(new Set(first?.toolCalls.map(({ toolCallId }) => toolCallId)).size, 2)
       t.match(whole.text, /get_time returned: .*get_weather returned: /)
       const again: string[] = []
-      const streamed = streamText({ ...ask, tools: toolsNoting(again) })
+      const streamed = streamText({ ...ask, tools: recordingTools(again) })
       await streamed.consumeStream()
       t.same(again, calls)
       t.equal(await streamed.text, whole.text)
@@ -121,7 +98,7 @@ for (const row of ROWS) {
   )
 
   void t.test(`${row.dialect}: toolChoice is obeyed`, async (t) => {
-    const tools = toolsNoting([])
+    const tools = recordingTools([])
     const named = async (toolChoice: 'auto' | 'none' | 'required' | 'get_time') => {
       const choice =
         toolChoice === 'get_time' ? { type: 'tool' as const, toolName: toolChoice } : toolChoice
@@ -174,7 +151,7 @@ for (const row of ROWS) {
     t.ok(PERSON.safeParse((await generateText(plain)).output).success)
     t.ok(PERSON.safeParse(await streamText(plain).output).success)
     const calls: string[] = []
-    const { get_time } = toolsNoting(calls)
+    const { get_time } = recordingTools(calls)
     const tools = { get_time }
     const ask = { ...plain, prompt: 'Use get_time', tools, stopWhen: stepCountIs(3) }
     t.ok(PERSON.safeParse((await generateText(ask)).output).success)
