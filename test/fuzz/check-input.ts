@@ -1,7 +1,6 @@
 /**
- * What must be true of every input, whatever it is: nothing but a GatewayError is thrown, a reply ends in
- * exactly one way, what is written is readable by others, how bytes are cut changes nothing, and each
- * input is done within a bounded time.
+ * Checks the properties of every input: only a GatewayError is thrown, a reply has exactly one end, the
+ * output is valid, the split into chunks changes nothing, and the time is bounded.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { Fold, type Reply } from '../../src/chat/reply/fold.js'
@@ -24,10 +23,10 @@ import type { Input, PairInput, ReplyInput, RequestInput, StreamInput } from './
 import { MODELS, UPSTREAM_DIALECTS } from './generate-inputs.js'
 import { refusalOf } from './provider-checks.js'
 
-/** Every input is some tens of kilobytes at most, which take milliseconds. */
+/** Inputs have at most some tens of kilobytes, which take milliseconds. */
 const LIMIT_MS = 2000
 
-/** Models with other rules than those of `MODELS`. */
+/** Models with rules that differ from those of `MODELS`. */
 const NEWER: Readonly<Record<DialectName, string>> = {
   'openai-chat': 'gpt-5.4',
   'openai-responses': 'gpt-6-sol',
@@ -39,7 +38,7 @@ const STATUSES = [
   400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 499, 500, 502, 503, 529, 599,
 ]
 
-/** What is wrong with how the input was taken; null where nothing is. The first word is the kind of fault. */
+/** Describes the fault of an input; null if there is none. The first word is the kind of fault. */
 export function faultOf(input: Input): string | null {
   const began = performance.now()
   let fault: string | null
@@ -69,7 +68,7 @@ function faultIn(input: Input): string | null {
   }
 }
 
-/** The request of a text, as the gateway reads a body; null where it refuses it. */
+/** The request of a text, read like a body by the gateway; null if it is refused. */
 export function requestOf(text: string): ChatRequest | null {
   try {
     const { value } = parseObject(Buffer.from(text))
@@ -106,7 +105,7 @@ function requestFault({ text }: RequestInput): string | null {
   return null
 }
 
-/** A body that passes has its edits spliced in, and is still one object. Throws where it is not. */
+/** Throws if the edits of a passing body do not give one object with the upstream's model. */
 function checkPassed(text: string): void {
   const bytes = Buffer.from(text)
   const { value, members } = parseObject(bytes)
@@ -114,12 +113,12 @@ function checkPassed(text: string): void {
   for (const name of new Set([model, MODELS['openai-chat'], 'gpt-5.4'])) {
     const edits = editsOf(value, name)
     if (edits === null) continue
-    const { value: told } = parseObject(splice(bytes, members, edits))
-    if (told['model'] !== name) throw new Error(`the model is ${JSON.stringify(told['model'])}`)
+    const { value: edited } = parseObject(splice(bytes, members, edits))
+    if (edited['model'] !== name) throw new Error(`the model is ${JSON.stringify(edited['model'])}`)
   }
 }
 
-/** The edits for a model; null where its rules refuse the body. */
+/** The edits for a model; null if its rules refuse the body. */
 function editsOf(body: JsonObject, model: string): Edit[] | null {
   try {
     const losses = { drop: () => undefined }
@@ -144,22 +143,22 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
     }
   }
   const first = encode()
-  if (!isDeepStrictEqual(encode(), first)) return 'differs from one time to the next'
-  if (!('body' in first)) return first.message === '' ? 'refuses without a word' : null
+  if (!isDeepStrictEqual(encode(), first)) return 'two encodings differ'
+  if (!('body' in first)) return first.message === '' ? 'refuses without a message' : null
   if (first.lost.some((path) => path === '')) return 'loses something without a name'
   const written = JSON.stringify(first.body)
-  // The gateway's own strict reader takes what it writes: no key twice, no number that is none.
+  // The gateway's own strict parser accepts its output: no duplicate keys, no invalid numbers.
   parseObject(Buffer.from(written))
   if (!isDeepStrictEqual(plain(first.body), JSON.parse(written))) return 'unwritable values'
-  // A model of another family is not the provider's, and thinking in the client's own words is its own.
+  // Models of another family, and the client's own thinking object, are not checked by the provider.
   const foreign = model !== MODELS[dialect] && model !== NEWER[dialect]
   if (foreign || request.rest['thinking'] !== undefined) return null
-  const said = refusalOf(dialect, egress, objectOf(JSON.parse(written)), request)
-  if (said !== null) return `refused by the provider: ${said}`
+  const refusal = refusalOf(dialect, egress, objectOf(JSON.parse(written)), request)
+  if (refusal !== null) return `refused by the provider: ${refusal}`
   return null
 }
 
-/** The value without members that are undefined, which JSON leaves out. */
+/** The value without undefined members, which JSON omits. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value !== 'object' || value === null) return value
@@ -167,7 +166,7 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(given.map(([key, each]) => [key, plain(each)]))
 }
 
-/** What came out of a translation, and how it ended. */
+/** The output and the outcome of a translation. */
 interface Run {
   readonly out: string
   readonly outcome: string
@@ -176,10 +175,10 @@ interface Run {
 }
 
 function run(translation: Translation, chunks: readonly Buffer[]): Run {
-  const pieces = chunks.map((chunk) => Buffer.from(translation.write(chunk)))
-  pieces.push(Buffer.from(translation.end()))
+  const written = chunks.map((chunk) => Buffer.from(translation.write(chunk)))
+  written.push(Buffer.from(translation.end()))
   const { outcome, error, breach } = translation
-  return { out: Buffer.concat(pieces).toString('utf8'), outcome, error, breach }
+  return { out: Buffer.concat(written).toString('utf8'), outcome, error, breach }
 }
 
 function streamFault(input: StreamInput): string | null {
@@ -197,7 +196,8 @@ function streamFault(input: StreamInput): string | null {
   const { includeUsage } = request
   const pass = (): Translation => new PassthroughStream(newTap({ includeUsage }))
   const passed = run(pass(), [bytes])
-  if (!isDeepStrictEqual(run(pass(), chunks), passed)) return 'cuts: other output where bytes pass'
+  if (!isDeepStrictEqual(run(pass(), chunks), passed))
+    return 'splits: other output of passing bytes'
   return endFault(passed)
 }
 
@@ -211,7 +211,7 @@ function endFault({ outcome, error, breach }: Run): string | null {
 function outputFault({ out, outcome }: Run, request: ChatRequest): string | null {
   if (outcome === 'failed') return claimsCompletion(out) ? 'claims an end that failed' : null
   const answered = { status: 200, type: 'text/event-stream', text: out, whole: true }
-  // Without usage the last chunk is the finish: that alone is not what the reader expects.
+  // Without usage the last chunk is the finish, which alone is not an error.
   const faults = faultsOfStream(answered).faults.filter(
     (fault) => request.includeUsage || !/usage/.test(fault),
   )
@@ -224,8 +224,8 @@ function errorFault(error: WireError): string | null {
   if (error.message.length > SCRUBBED_MAX + 200) return 'error without a bound'
   const { status, body } = client.encodeError(error)
   JSON.parse(body)
-  const { error: said } = parseReply(client.encodeStreamError(error).replace(/^data: /, '')) ?? {}
-  if (said === undefined) return 'error that is no event'
+  const { error: sent } = parseReply(client.encodeStreamError(error).replace(/^data: /, '')) ?? {}
+  if (sent === undefined) return 'error that is not an event'
   return status === rowOf(error.kind).status ? null : 'error with another status'
 }
 

@@ -1,23 +1,22 @@
 /**
- * One input of the fuzzer, whole in itself: what it is, and how it stands in a file.
- * Knows neither where inputs come from nor what must be true of them.
+ * The inputs of the fuzzer, and their form in files.
  */
 import { isObject, numberOf, objectOf, stringOf, arrayOf } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 
-/** A stream of an upstream, cut into chunks. */
+/** A stream of an upstream, split into chunks. */
 export interface StreamInput {
   readonly kind: 'stream'
   readonly dialect: DialectName
-  /** What the client asked for, as JSON. */
+  /** The client's request as JSON. */
   readonly request: string
   /** The bytes, as latin1. */
   readonly text: string
-  /** Where the network cuts them. */
+  /** The offsets at which the network splits them. */
   readonly cuts: readonly number[]
 }
 
-/** A whole reply of an upstream, or the body of a refusal. */
+/** A whole reply of an upstream, or an error body. */
 export interface ReplyInput {
   readonly kind: 'reply' | 'refusal'
   readonly dialect: DialectName
@@ -25,13 +24,13 @@ export interface ReplyInput {
   readonly text: string
 }
 
-/** A client's request, told to every upstream. */
+/** A client's request, encoded for every upstream. */
 export interface RequestInput {
   readonly kind: 'request'
   readonly text: string
 }
 
-/** One answer as its provider writes it whole and streamed: the two must be one. */
+/** One reply as its provider sends it, whole and streamed, which must decode to the same reply. */
 export interface PairInput {
   readonly kind: 'pair'
   readonly dialect: DialectName
@@ -43,17 +42,17 @@ export interface PairInput {
   readonly cuts: readonly number[]
 }
 
-/** Anything that the fuzzer tries. */
+/** Any input of the fuzzer. */
 export type Input = StreamInput | ReplyInput | RequestInput | PairInput
 
 const DIALECTS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 
-/** The input as a file holds it. */
+/** The input as the text of a file. */
 export function toFile(input: Input, why: string): string {
   return `${JSON.stringify({ why, ...input }, null, 2)}\n`
 }
 
-/** The input of a file. Throws where it holds none. */
+/** The input of a file. Throws if the file has none. */
 export function fromFile(file: string): Input {
   const value: unknown = JSON.parse(file)
   if (!isObject(value)) throw new Error('an input is an object')

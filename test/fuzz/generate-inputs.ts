@@ -1,6 +1,6 @@
 /**
- * Inputs by number: the same number is the same input, in every process. Half of them begin with our own
- * transcripts, which are then damaged; the others are made.
+ * Generates inputs by number: a number gives the same input in every process. Half of them are corrupted
+ * transcripts, the others are random.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ export const UPSTREAM_DIALECTS: readonly DialectName[] = [
   'gemini',
 ]
 
-/** A model of each. */
+/** A model of each dialect. */
 export const MODELS: Readonly<Record<DialectName, string>> = {
   'openai-chat': 'gpt-4o',
   'openai-responses': 'gpt-4.1',
@@ -44,7 +44,7 @@ const REQUESTS = texts('openai-chat', '.request.json')
   .map((text): unknown => JSON.parse(text.toString()))
   .filter(isObject)
 
-/** What the error bodies of all providers look like. */
+/** Error bodies in the forms of all providers. */
 const REFUSALS = [
   '{"error":{"message":"No","type":"invalid_request_error","param":"x","code":"bad"}}',
   '{"type":"error","error":{"type":"rate_limit_error","message":"No","details":{"error_code":"x"}}}',
@@ -87,7 +87,7 @@ function modelFor(roll: Roll): string {
     'claude-sonnet-4-6',
     'gemini-2.5-pro',
   ]
-  const all = [...Object.values(MODELS), ...newest, 'a-model-nobody-knows']
+  const all = [...Object.values(MODELS), ...newest, 'an-unknown-model']
   return all[roll(all.length)] ?? 'gpt-4o'
 }
 
@@ -99,7 +99,7 @@ function requestText(roll: Roll): string {
   return roll(10) === 0 ? damage(text, [Buffer.from(text)], roll) : text
 }
 
-/** What a client that gets a stream may have asked; always a request that is taken. */
+/** A request for a stream that the gateway accepts. */
 function streamRequest(roll: Roll): JsonObject {
   const offer = roll(6)
   const tools = [{ type: 'function', function: { name: 'f0', parameters: { type: 'object' } } }]

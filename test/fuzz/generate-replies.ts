@@ -1,6 +1,6 @@
 /**
- * Whole answers by seeded chance, each as its provider writes it in one body and in a stream.
- * Knows the formats by their pages, not by our codecs.
+ * Generates random replies, each as its provider sends it in one body and in a stream, by the providers'
+ * documentation and without the gateway's codecs.
  */
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
@@ -18,14 +18,14 @@ import {
 import type { Roll } from '../properties/damage-bytes.js'
 import { callItem, messageItem, response, responseFrames } from './responses-format.js'
 
-/** An answer in both forms. */
+/** A reply in both forms. */
 export interface BothForms {
   readonly whole: string
   /** As latin1. */
   readonly stream: string
 }
 
-interface Said {
+interface ReplyContent {
   readonly thinking: string
   readonly text: string
   readonly calls: readonly { id: string; name: string; args: JsonObject }[]
@@ -43,19 +43,19 @@ const TEXTS = [
   'x'.repeat(200),
 ]
 
-/** An answer of the dialect's provider. */
+/** A reply of the dialect's provider. */
 export function answer(dialect: DialectName, roll: Roll): BothForms {
-  const said = somethingSaid(roll)
-  const { whole, units } = FORMS[dialect](said, roll)
+  const content = randomContent(roll)
+  const { whole, units } = FORMS[dialect](content, roll)
   const stream = Buffer.from(framed(dialect, units)).toString('latin1')
   return { whole: JSON.stringify(whole), stream }
 }
 
 const FORMS: Readonly<
-  Record<DialectName, (said: Said, roll: Roll) => { whole: JsonObject; units: Unit[] }>
+  Record<DialectName, (content: ReplyContent, roll: Roll) => { whole: JsonObject; units: Unit[] }>
 > = { 'openai-chat': openai, 'openai-responses': responses, anthropic: claude, gemini }
 
-function somethingSaid(roll: Roll): Said {
+function randomContent(roll: Roll): ReplyContent {
   const text = (): string => TEXTS[roll(TEXTS.length)] ?? 'x'
   const calls = Array.from({ length: roll(3) }, (_, at) => ({
     id: `call_${at}`,
@@ -70,8 +70,8 @@ function somethingSaid(roll: Roll): Said {
   }
 }
 
-/** The text in pieces, never between the halves of a pair. */
-function pieces(text: string, roll: Roll): string[] {
+/** The text in fragments, not split inside surrogate pairs. */
+function splitText(text: string, roll: Roll): string[] {
   const points = Array.from(text)
   const out: string[] = []
   while (points.length > 0) out.push(points.splice(0, 1 + roll(8)).join(''))
@@ -79,7 +79,7 @@ function pieces(text: string, roll: Roll): string[] {
 }
 
 function openai(
-  { thinking, text, calls, usage }: Said,
+  { thinking, text, calls, usage }: ReplyContent,
   roll: Roll,
 ): { whole: JsonObject; units: Unit[] } {
   const [prompt_tokens, completion_tokens, cached_tokens] = usage
@@ -103,11 +103,11 @@ function openai(
   const whole = { ...head, choices: [{ index: 0, message, finish_reason: finish }], usage: counted }
   const units: Unit[] = [
     chunk({ role: 'assistant', content: '' }),
-    ...pieces(thinking, roll).map((reasoning_content) => chunk({ reasoning_content })),
-    ...pieces(text, roll).map((content) => chunk({ content })),
+    ...splitText(thinking, roll).map((reasoning_content) => chunk({ reasoning_content })),
+    ...splitText(text, roll).map((content) => chunk({ content })),
     ...calls.flatMap(({ id, name, args }, index) => [
       fragment(index, '', { id, name }),
-      ...pieces(JSON.stringify(args), roll).map((json) => fragment(index, json)),
+      ...splitText(JSON.stringify(args), roll).map((json) => fragment(index, json)),
     ]),
     chunk({}, finish),
     counts(counted),
@@ -117,14 +117,14 @@ function openai(
 }
 
 function claude(
-  { thinking, text, calls, usage }: Said,
+  { thinking, text, calls, usage }: ReplyContent,
   roll: Roll,
 ): { whole: JsonObject; units: Unit[] } {
   const [input_tokens, output_tokens, cache_read_input_tokens] = usage
   const content: JsonValue[] = []
   const units: Unit[] = [messageStart({ input_tokens, cache_read_input_tokens, output_tokens: 1 })]
   if (thinking !== '') {
-    const deltas = pieces(thinking, roll).map((it) => ({ type: 'thinking_delta', thinking: it }))
+    const deltas = splitText(thinking, roll).map((it) => ({ type: 'thinking_delta', thinking: it }))
     const signed = { type: 'signature_delta', signature: 'c2ln' }
     units.push(
       ...block(
@@ -137,12 +137,12 @@ function claude(
     content.push({ type: 'thinking', thinking, signature: 'c2ln' })
   }
   if (text !== '') {
-    const deltas = pieces(text, roll).map((it) => ({ type: 'text_delta', text: it }))
+    const deltas = splitText(text, roll).map((it) => ({ type: 'text_delta', text: it }))
     units.push(...block(content.length, { type: 'text', text: '' }, ...deltas))
     content.push({ type: 'text', text })
   }
   for (const { id, name, args } of calls) {
-    const json = Object.keys(args).length === 0 ? [''] : pieces(JSON.stringify(args), roll)
+    const json = Object.keys(args).length === 0 ? [''] : splitText(JSON.stringify(args), roll)
     units.push(...toolBlock(content.length, [id, name], json))
     content.push({ type: 'tool_use', id, name, input: args })
     if (roll(3) === 0) units.push({ type: 'ping' })
@@ -163,7 +163,7 @@ function claude(
 }
 
 function gemini(
-  { thinking, text, calls, usage }: Said,
+  { thinking, text, calls, usage }: ReplyContent,
   roll: Roll,
 ): { whole: JsonObject; units: Unit[] } {
   const [promptTokenCount, candidatesTokenCount, cachedContentTokenCount] = usage
@@ -182,17 +182,20 @@ function gemini(
   if (text !== '') parts.push({ text })
   parts.push(...made)
   const units = [
-    ...pieces(thinking, roll).map((it) =>
+    ...splitText(thinking, roll).map((it) =>
       candidate([{ text: it, thought: true }], undefined, counted),
     ),
-    ...pieces(text, roll).map((it) => candidate([{ text: it }], undefined, counted)),
+    ...splitText(text, roll).map((it) => candidate([{ text: it }], undefined, counted)),
     ...made.map((part) => candidate([part], undefined, counted)),
     candidate([{ text: '' }], 'STOP', counted),
   ]
   return { whole: candidate(parts, 'STOP', counted), units }
 }
 
-function responses({ text, calls, usage }: Said, roll: Roll): { whole: JsonObject; units: Unit[] } {
+function responses(
+  { text, calls, usage }: ReplyContent,
+  roll: Roll,
+): { whole: JsonObject; units: Unit[] } {
   const [input_tokens, output_tokens, cached_tokens] = usage
   const counted = {
     input_tokens,
@@ -200,11 +203,11 @@ function responses({ text, calls, usage }: Said, roll: Roll): { whole: JsonObjec
     total_tokens: input_tokens + output_tokens,
     input_tokens_details: { cached_tokens },
   }
-  const items: [item: JsonObject, pieces: string[]][] =
-    text === '' ? [] : [[messageItem(text), pieces(text, roll)]]
+  const items: [item: JsonObject, fragments: string[]][] =
+    text === '' ? [] : [[messageItem(text), splitText(text, roll)]]
   for (const { id, name, args } of calls) {
     const json = JSON.stringify(args)
-    items.push([callItem(id, name, json), pieces(json, roll)])
+    items.push([callItem(id, name, json), splitText(json, roll)])
   }
   const whole = response(
     items.map(([item]) => item),

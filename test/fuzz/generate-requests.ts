@@ -1,6 +1,6 @@
 /**
- * Client requests by seeded chance: legal ones with every field of the format, and ones in which a few
- * values are not what they should be. Knows the format by its reference, not by our reader of it.
+ * Generates random client requests: valid ones with every field of the format, and ones with a few invalid
+ * values, by the API reference and without the gateway's codecs.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../src/chat/json.js'
 import type { Roll } from '../properties/damage-bytes.js'
@@ -28,10 +28,10 @@ const ARGUMENTS = [
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** Values that stand where another kind of value is due. */
+/** Values of a wrong type. */
 const SWAPS: readonly JsonValue[] = [0, -1, 1.5, 1e300, 'x', '', '\ud83d', null, true, {}, [], [{}]]
 
-/** Everything but `messages` and `tools`: each is there, or not, by chance. */
+/** All fields except `messages` and `tools`, each present or absent at random. */
 const FIELDS: Readonly<Record<string, readonly JsonValue[]>> = {
   max_tokens: [1, 1000, 10_000_000],
   max_completion_tokens: [1, 1000, 10_000_000],
@@ -74,7 +74,7 @@ const FIELDS: Readonly<Record<string, readonly JsonValue[]>> = {
   prompt_cache_key: ['k'],
 }
 
-/** A request that breaks no rule of the format, for `model`. */
+/** A valid request for `model`. */
 export function legalRequest(roll: Roll, model: string): JsonObject {
   const one = <T>(from: readonly T[], other: T): T => from[roll(from.length)] ?? other
   const body: JsonObject = { model }
@@ -94,7 +94,7 @@ function tool(name: string, roll: Roll): JsonObject {
   return { type: 'function', function: { name, description: 'A tool', ...parameters, ...strict } }
 }
 
-/** A JSON Schema of at most `depth` levels, with references to itself now and then. */
+/** A JSON Schema of at most `depth` levels, sometimes with references to itself. */
 function schema(roll: Roll, depth: number): JsonObject {
   const leaf: JsonObject[] = [
     { type: 'string', pattern: '^a', format: 'email' },
@@ -137,21 +137,21 @@ function conversation(names: readonly string[], roll: Roll): JsonObject[] {
     messages.push({ role: 'user', content: roll(2) === 0 ? `${text()}x` : parts(text, roll) })
     if (turn === turns - 1 || roll(5) === 0) continue
     const calls = names.filter(() => roll(2) === 0)
-    const said: JsonObject = {
+    const message: JsonObject = {
       role: 'assistant',
       content: calls.length > 0 && roll(2) === 0 ? null : text(),
     }
-    if (roll(3) === 0) said['reasoning_content'] = text()
-    if (roll(4) === 0) said['refusal'] = text()
+    if (roll(3) === 0) message['reasoning_content'] = text()
+    if (roll(4) === 0) message['refusal'] = text()
     if (calls.length > 0) {
-      said['tool_calls'] = calls.map((name) => ({
+      message['tool_calls'] = calls.map((name) => ({
         id: `${roll(4) === 0 ? 'x'.repeat(60) : 'call'}_${turn}${name}`,
         type: 'function',
         function: { name, arguments: ARGUMENTS[roll(ARGUMENTS.length)] ?? '' },
       }))
     }
-    messages.push(said)
-    for (const call of Array.isArray(said['tool_calls']) ? said['tool_calls'] : []) {
+    messages.push(message)
+    for (const call of Array.isArray(message['tool_calls']) ? message['tool_calls'] : []) {
       if (!isObject(call)) continue
       messages.push({ role: 'tool', tool_call_id: call['id'], content: text() })
     }
@@ -173,7 +173,7 @@ function parts(text: () => string, roll: Roll): JsonObject[] {
   return [{ type: 'text', text: 'See' }, ...all.filter(() => roll(4) === 0)]
 }
 
-/** The value with one node lost, doubled, wrapped, or replaced by something else. */
+/** The value with one node removed, duplicated, wrapped or replaced. */
 export function disturb(value: JsonObject, roll: Roll): JsonObject {
   const places: { holder: JsonObject | JsonValue[]; key: string | number }[] = []
   const visit = (node: JsonValue | undefined): void => {
@@ -207,14 +207,14 @@ function spoil(
     if (typeof was === 'string' && roll(3) === 0) return was.repeat(1 + roll(50))
     return structuredClone(SWAPS[roll(SWAPS.length)] ?? null)
   }
-  const way = roll(4)
+  const change = roll(4)
   if (Array.isArray(holder)) {
     const at = Number(key)
-    if (way === 0) holder.splice(at, 1)
-    else if (way === 1) holder.splice(at, 0, holder[at] ?? null)
+    if (change === 0) holder.splice(at, 1)
+    else if (change === 1) holder.splice(at, 0, holder[at] ?? null)
     else holder[at] = replaced(holder[at])
   } else {
-    // A member that is undefined is not written.
-    holder[String(key)] = way === 0 ? undefined : replaced(holder[String(key)])
+    // Undefined members are omitted from JSON.
+    holder[String(key)] = change === 0 ? undefined : replaced(holder[String(key)])
   }
 }

@@ -1,5 +1,5 @@
 /**
- * `npm run fuzz -- --seconds 60 [--seed N] [--dialect D]`; 0 seconds is until it is interrupted.
+ * Runs `npm run fuzz -- --seconds 60 [--seed N] [--dialect D]`; with 0 seconds until it is interrupted.
  */
 import { parseArgs } from 'node:util'
 import { UPSTREAM_DIALECTS } from './generate-inputs.js'
@@ -39,7 +39,7 @@ const seconds = whole('seconds', values.seconds ?? '60')
 const seed = whole('seed', values.seed ?? String(Date.now() % 1_000_000_000))
 const dialect = UPSTREAM_DIALECTS.find((name) => name === values.dialect)
 if (values.dialect !== undefined && dialect === undefined) {
-  process.stderr.write(`--dialect: nobody speaks ${values.dialect}\n${USAGE}`)
+  process.stderr.write(`--dialect: Unknown dialect ${values.dialect}\n${USAGE}`)
   process.exit(2)
 }
 say(`from seed ${seed}`)
@@ -53,7 +53,7 @@ say(`${inputs} inputs: ${JSON.stringify(kinds)}`)
 if (failure !== null) {
   say(`--seed ${failure.seed} fails: ${failure.why}`)
   say(
-    `${failure.file} is the smallest input found; test/fuzz/corpus is where the suite looks for it`,
+    `${failure.file} is the smallest failing input. Copy it to test/fuzz/corpus, which the suite runs`,
   )
   process.exitCode = 1
 }

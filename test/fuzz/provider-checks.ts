@@ -1,6 +1,6 @@
 /**
- * What the providers would say to a request of ours, by a reading of their pages that shares no code with
- * the dialects: the emulator's.
+ * Checks an encoded request by the rules of its provider, with the emulator's code, which shares nothing with
+ * the dialects.
  */
 import { objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import type { ChatRequest } from '../../src/chat/request.js'
@@ -25,7 +25,7 @@ const READINGS: Readonly<Record<DialectName, Reading>> = {
 
 const KEYS = { authorization: 'Bearer key', 'x-api-key': 'key', 'x-goog-api-key': 'key' }
 
-/** The provider's words where it refuses the request; null where it takes it. */
+/** The message with which the provider refuses the request; null if it accepts it. */
 export function refusalOf(
   dialect: DialectName,
   egress: Egress,
@@ -51,7 +51,7 @@ export function refusalOf(
     return null
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    const { error: said } = objectOf(JSON.parse(String(error.reply.units[0])))
-    return stringOf(objectOf(said)['message']) ?? `status ${error.reply.status}`
+    const { error: body } = objectOf(JSON.parse(String(error.reply.units[0])))
+    return stringOf(objectOf(body)['message']) ?? `status ${error.reply.status}`
   }
 }

@@ -1,20 +1,21 @@
 /**
- * What OpenAI's Responses says of an answer, whole and in events. Knows the format by its page, not by our codec.
+ * Builders for replies in OpenAI's Responses format, whole and in events, by its documentation and without
+ * the gateway's codecs.
  */
 import type { JsonObject } from '../../src/chat/json.js'
 
-/** A finished message of Responses. */
+/** A completed message item. */
 export function messageItem(text: string): JsonObject {
   const content = [{ type: 'output_text', text, annotations: [] }]
   return { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content }
 }
 
-/** A finished call of Responses. */
+/** A completed call item. */
 export function callItem(id: string, name: string, json: string): JsonObject {
   return { type: 'function_call', id: `fc_${id}`, call_id: id, name, arguments: json }
 }
 
-/** A whole response of Responses; `more` replaces members. */
+/** A whole response; `more` replaces members. */
 export function response(output: readonly JsonObject[], more: JsonObject = {}): JsonObject {
   return {
     id: 'resp_1',
@@ -29,9 +30,9 @@ export function response(output: readonly JsonObject[], more: JsonObject = {}): 
   }
 }
 
-/** The frames of a response whose items' words come in the pieces given, one list per item. */
+/** The frames of a response; each item's text is sent in the fragments beside it. */
 export function responseFrames(
-  items: readonly (readonly [item: JsonObject, pieces: readonly string[]])[],
+  items: readonly (readonly [item: JsonObject, fragments: readonly string[]])[],
   end: JsonObject = { type: 'response.completed' },
   more: JsonObject = {},
 ): JsonObject[] {
@@ -39,17 +40,19 @@ export function responseFrames(
     items.map(([item]) => item),
     more,
   )
-  const begun = { ...whole, status: 'in_progress', output: [], usage: null }
+  const started = { ...whole, status: 'in_progress', output: [], usage: null }
   return [
-    { type: 'response.created', response: begun },
-    ...items.flatMap(([item, pieces], output_index) => itemFrames(item, pieces, output_index)),
+    { type: 'response.created', response: started },
+    ...items.flatMap(([item, fragments], output_index) =>
+      itemFrames(item, fragments, output_index),
+    ),
     { ...end, response: whole },
   ]
 }
 
 function itemFrames(
   item: JsonObject,
-  pieces: readonly string[],
+  fragments: readonly string[],
   output_index: number,
 ): JsonObject[] {
   const place = { item_id: item['id'], output_index }
@@ -58,11 +61,11 @@ function itemFrames(
   const [type, at] = isCall
     ? ['response.function_call_arguments', {}]
     : ['response.output_text', { content_index: 0 }]
-  const words = pieces.join('')
+  const words = fragments.join('')
   const done = isCall ? { arguments: words } : { text: words }
   return [
     { type: 'response.output_item.added', output_index, item: empty },
-    ...pieces.map((delta) => ({ type: `${type}.delta`, ...place, ...at, delta })),
+    ...fragments.map((delta) => ({ type: `${type}.delta`, ...place, ...at, delta })),
     { type: `${type}.done`, ...place, ...at, ...done },
     { type: 'response.output_item.done', output_index, item },
   ]

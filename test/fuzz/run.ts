@@ -1,6 +1,6 @@
 /**
- * The fuzzer: inputs by number, one after the other, until the time or the number is up or one fails.
- * Knows neither a terminal nor a test.
+ * Runs the fuzzer: inputs by number, in sequence, until the time or the number of inputs is reached or one
+ * fails.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { inputOf, UPSTREAM_DIALECTS } from './generate-inputs.js'
 import { toFile } from './fuzz-input.js'
 import { shrink } from './shrink-input.js'
 
-/** How long, from which number, for whom. */
+/** The limits and the first number of a run. */
 export interface FuzzOptions {
   /** Ends after this many inputs. */
   readonly inputs?: number
@@ -24,25 +24,25 @@ export interface FuzzOptions {
   readonly progress?: (line: string) => void
 }
 
-/** What it came to. */
+/** The result of a run. */
 export interface FuzzResult {
   readonly inputs: number
-  /** How many inputs of each kind were tried. */
+  /** The number of inputs of each kind. */
   readonly kinds: Readonly<Record<string, number>>
   readonly failure: { readonly seed: number; readonly why: string; readonly file: string } | null
 }
 
 const FOLDER = 'build/fuzz'
-/** Between two looks at the clock, and two turns of the event loop. */
+/** The number of inputs between two reads of the clock and two turns of the event loop. */
 const BATCH = 200
 
-/** Tries inputs until it is told to stop or one fails; a failure is made small and written to a file. */
+/** Runs inputs until a limit is reached or one fails; a failing input is reduced and written to a file. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   const { inputs = Infinity, seconds = Infinity, seed, dialect, progress } = options
   const dialects = dialect === undefined ? UPSTREAM_DIALECTS : [dialect]
   const began = performance.now()
   const kinds: Record<string, number> = {}
-  let toldMs = began
+  let reportedMs = began
   let done = 0
   while (done < inputs && performance.now() - began < seconds * 1000) {
     for (let left = Math.min(BATCH, inputs - done); left > 0; left -= 1) {
@@ -54,9 +54,9 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
       done += 1
     }
     await new Promise((resolve) => setImmediate(resolve))
-    if (performance.now() - toldMs < 5000) continue
-    toldMs = performance.now()
-    const rate = Math.round((done * 1000) / (toldMs - began))
+    if (performance.now() - reportedMs < 5000) continue
+    reportedMs = performance.now()
+    const rate = Math.round((done * 1000) / (reportedMs - began))
     progress?.(`${done} inputs, ${rate} per second: ${JSON.stringify(kinds)}`)
   }
   return { inputs: done, kinds, failure: null }
@@ -75,7 +75,7 @@ function report(
   return { seed, why, file }
 }
 
-/** The kind of a fault: faults of one kind have one cause more often than not. */
+/** The kind of a fault: faults of one kind usually have one cause. */
 function wordOf(why: string): string {
   return /^throws \w+: .*/.exec(why)?.[0] ?? why.split(' ', 1)[0] ?? ''
 }

@@ -1,15 +1,15 @@
 /**
- * Makes a failing input small: text is left out, the larger pieces first, as long as it fails the same way.
+ * Reduces a failing input: removes text, larger parts first, while it fails with the same fault.
  */
 import type { Input } from './fuzz-input.js'
 
-/** How often a smaller input is tried at most. */
+/** Maximum number of attempts. */
 const TRIES = 4000
 
 /** The smallest input found for which `fails` still holds. */
 export function shrink(input: Input, fails: (smaller: Input) => boolean): Input {
   let best = 'cuts' in input && fails({ ...input, cuts: [] }) ? { ...input, cuts: [] } : input
-  // Both forms of one answer would have to shrink alike.
+  // Both forms of one reply would have to be reduced equally.
   if (best.kind === 'pair') return best
   let tries = 0
   for (let size = best.text.length >> 1; size >= 1 && tries < TRIES; size >>= 1) {

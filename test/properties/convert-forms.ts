@@ -1,7 +1,6 @@
 /**
- * The two forms of one answer, turned into each other by the plainest reading of each format: a whole
- * body cut into the pieces of a stream by seeded chance, and pieces put together to a whole body.
- * Shares no code with the dialects.
+ * Converts a whole body to the chunks of a stream, split at random, and chunks to a whole body, by the
+ * simplest reading of each format. Shares no code with the dialects.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 
@@ -9,27 +8,27 @@ import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../sr
 export type Form = 'openai' | 'anthropic' | 'gemini'
 
 /** A whole body as the data of a stream's frames, in order. */
-export function objectsOf(form: Form, body: JsonObject, roll: (n: number) => number): JsonObject[] {
+export function streamOf(form: Form, body: JsonObject, roll: (n: number) => number): JsonObject[] {
   if (form === 'openai') return chunksOf(body, roll)
   return form === 'anthropic' ? eventsOf(body, roll) : responsesOf(body, roll)
 }
 
 /** The data of a stream's frames as one whole body. */
-export function wholeOf(form: Form, pieces: readonly JsonObject[]): JsonObject {
-  if (form === 'openai') return completionOf(pieces)
-  return form === 'anthropic' ? messageOf(pieces) : responseOf(pieces)
+export function wholeOf(form: Form, chunks: readonly JsonObject[]): JsonObject {
+  if (form === 'openai') return completionOf(chunks)
+  return form === 'anthropic' ? messageOf(chunks) : responseOf(chunks)
 }
 
-/** A text in one to four pieces, none of them empty. */
+/** A text in one to four non-empty chunks. */
 function cut(text: string, roll: (n: number) => number): string[] {
-  const pieces: string[] = []
+  const chunks: string[] = []
   let rest = text
   while (rest !== '') {
-    const take = pieces.length === 3 ? rest.length : 1 + roll(rest.length)
-    pieces.push(rest.slice(0, take))
+    const take = chunks.length === 3 ? rest.length : 1 + roll(rest.length)
+    chunks.push(rest.slice(0, take))
     rest = rest.slice(take)
   }
-  return pieces
+  return chunks
 }
 
 function chunksOf(body: JsonObject, roll: (n: number) => number): JsonObject[] {
@@ -37,7 +36,7 @@ function chunksOf(body: JsonObject, roll: (n: number) => number): JsonObject[] {
   const message = objectOf(choice['message'])
   const deltas: JsonObject[] = [{ role: 'assistant', content: '' }]
   const words = (name: string): void => {
-    for (const piece of cut(stringOf(message[name]) ?? '', roll)) deltas.push({ [name]: piece })
+    for (const chunk of cut(stringOf(message[name]) ?? '', roll)) deltas.push({ [name]: chunk })
   }
   words(message['reasoning_content'] === undefined ? 'reasoning' : 'reasoning_content')
   if (Array.isArray(message['content'])) {
@@ -54,8 +53,8 @@ function chunksOf(body: JsonObject, roll: (n: number) => number): JsonObject[] {
     const inner = objectOf(call[kind])
     const json = stringOf(inner[text]) ?? ''
     deltas.push({ tool_calls: [{ ...call, index, [kind]: { ...inner, [text]: '' } }] })
-    for (const piece of cut(json, roll)) {
-      deltas.push({ tool_calls: [{ index, [kind]: { [text]: piece } }] })
+    for (const chunk of cut(json, roll)) {
+      deltas.push({ tool_calls: [{ index, [kind]: { [text]: chunk } }] })
     }
   }
   const legacy = message['function_call']
@@ -70,19 +69,19 @@ function chunksOf(body: JsonObject, roll: (n: number) => number): JsonObject[] {
   ]
 }
 
-/** As a client's library does it: texts joined, calls by their index. */
-function completionOf(pieces: readonly JsonObject[]): JsonObject {
+/** The chunks as one completion, like in a client's library: texts joined, calls by their index. */
+function completionOf(chunks: readonly JsonObject[]): JsonObject {
   const message: JsonObject = { role: 'assistant', content: '' }
   const calls: JsonObject[] = []
   const whole: JsonObject = {}
   let finish_reason: JsonObject['x'] = null
-  for (const piece of pieces) {
+  for (const chunk of chunks) {
     for (const name of ['id', 'model', 'service_tier', 'usage', 'x_groq', 'error']) {
-      const value = piece[name]
+      const value = chunk[name]
       const isFirst = !['id', 'model', 'service_tier'].includes(name) || whole[name] === undefined
       if (isFirst && value !== undefined && value !== null && value !== '') whole[name] = value
     }
-    const choice = arrayOf(piece['choices'])
+    const choice = arrayOf(chunk['choices'])
       .map(objectOf)
       .find(({ index }) => (index ?? 0) === 0)
     finish_reason = choice?.['finish_reason'] ?? finish_reason
@@ -106,8 +105,8 @@ function completionOf(pieces: readonly JsonObject[]): JsonObject {
   return { ...whole, choices: [{ index: 0, message, finish_reason }] }
 }
 
-function addCall(calls: JsonObject[], piece: JsonObject): void {
-  const { index, ...rest } = piece
+function addCall(calls: JsonObject[], chunk: JsonObject): void {
+  const { index, ...rest } = chunk
   const at = typeof index === 'number' ? index : 0
   const known = calls[at]
   if (known === undefined) {
@@ -190,8 +189,8 @@ function messageOf(events: readonly JsonObject[]): JsonObject {
     const block = blocks[at] ?? {}
     if (event['type'] === 'content_block_delta') {
       for (const name of ['text', 'thinking', 'signature']) {
-        const piece = stringOf(delta[name])
-        if (piece !== undefined) block[name] = (stringOf(block[name]) ?? '') + piece
+        const chunk = stringOf(delta[name])
+        if (chunk !== undefined) block[name] = (stringOf(block[name]) ?? '') + chunk
       }
       if (delta['type'] === 'citations_delta') {
         block['citations'] = [...arrayOf(block['citations']), delta['citation'] ?? null]
@@ -217,14 +216,14 @@ function responsesOf(body: JsonObject, roll: (n: number) => number): JsonObject[
   delete head['candidates']
   const parts = arrayOf(objectOf(content)['parts']).map(objectOf)
   const groups: JsonObject[][] = []
-  for (const piece of parts.flatMap((part) => cutPart(part, roll))) {
+  for (const chunk of parts.flatMap((part) => cutPart(part, roll))) {
     const last = groups.at(-1)
-    if (last === undefined || roll(2) === 0) groups.push([piece])
-    else last.push(piece)
+    if (last === undefined || roll(2) === 0) groups.push([chunk])
+    else last.push(chunk)
   }
-  const response = (said: JsonObject[], more: JsonObject): JsonObject => {
+  const response = (parts: JsonObject[], more: JsonObject): JsonObject => {
     const { index } = first
-    const candidate = { content: { role: 'model', parts: said }, ...more }
+    const candidate = { content: { role: 'model', parts }, ...more }
     return { ...head, candidates: [index === undefined ? candidate : { ...candidate, index }] }
   }
   const last = response([{ text: '' }], end)
@@ -238,27 +237,27 @@ function responsesOf(body: JsonObject, roll: (n: number) => number): JsonObject[
   ]
 }
 
-/** A signature stays with the last piece of its part. */
+/** Splits a part; its signature stays with the last chunk. */
 function cutPart(part: JsonObject, roll: (n: number) => number): JsonObject[] {
   const { text, thoughtSignature, ...rest } = part
   if (typeof text !== 'string' || text === '') return [part]
-  const pieces = cut(text, roll).map((piece) => ({ ...rest, text: piece }))
-  if (thoughtSignature === undefined) return pieces
-  return pieces.map((piece, at) =>
-    at === pieces.length - 1 ? { ...piece, thoughtSignature } : piece,
+  const chunks = cut(text, roll).map((chunk) => ({ ...rest, text: chunk }))
+  if (thoughtSignature === undefined) return chunks
+  return chunks.map((chunk, at) =>
+    at === chunks.length - 1 ? { ...chunk, thoughtSignature } : chunk,
   )
 }
 
-/** Everything that a later chunk says of a candidate or of the counts replaces what was said before. */
-function responseOf(pieces: readonly JsonObject[]): JsonObject {
+/** The chunks as one response: later values of a candidate and of the counts replace earlier ones. */
+function responseOf(chunks: readonly JsonObject[]): JsonObject {
   let whole: JsonObject = {}
   let candidate: JsonObject = {}
   const parts: JsonObject[] = []
   const usageMetadata: JsonObject = {}
-  for (const piece of pieces) {
-    whole = { ...whole, ...piece, responseId: whole['responseId'] ?? piece['responseId'] }
-    Object.assign(usageMetadata, objectOf(piece['usageMetadata']))
-    const found = arrayOf(piece['candidates'])
+  for (const chunk of chunks) {
+    whole = { ...whole, ...chunk, responseId: whole['responseId'] ?? chunk['responseId'] }
+    Object.assign(usageMetadata, objectOf(chunk['usageMetadata']))
+    const found = arrayOf(chunk['candidates'])
       .map(objectOf)
       .find(({ index }) => (index ?? 0) === 0)
     if (found === undefined) continue

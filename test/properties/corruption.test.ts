@@ -16,30 +16,30 @@ function fault(
   pair: Pair,
   bytes: Buffer,
   roll: Roll,
-): { wrong: string | null; verdict: ReplyResult } {
+): { wrong: string | null; result: ReplyResult } {
   const translation = pair.open()
-  const pieces: Buffer[] = []
+  const chunks: Buffer[] = []
   for (let at = 0; at < bytes.length;) {
     const next = at + 1 + roll(700)
-    pieces.push(Buffer.from(translation.write(bytes.subarray(at, next))))
+    chunks.push(Buffer.from(translation.write(bytes.subarray(at, next))))
     at = next
   }
-  pieces.push(Buffer.from(translation.end()))
+  chunks.push(Buffer.from(translation.end()))
   const { outcome, error } = translation
-  const verdict = translation
-  if (outcome === 'open') return { wrong: 'is still open', verdict }
-  if ((outcome === 'failed') !== (error !== null)) return { wrong: 'both or neither', verdict }
-  const sent = framesOf(Buffer.concat(pieces).toString('latin1'))
+  const result = translation
+  if (outcome === 'open') return { wrong: 'is still open', result }
+  if ((outcome === 'failed') !== (error !== null)) return { wrong: 'both or neither', result }
+  const sent = framesOf(Buffer.concat(chunks).toString('latin1'))
   const done = sent.indexOf('[DONE]')
   if (outcome === 'failed') {
-    if (done !== -1) return { wrong: 'failed after [DONE]', verdict }
+    if (done !== -1) return { wrong: 'failed after [DONE]', result }
     const finished = sent.some((data) => /"finish_reason":"/.test(data))
-    if (finished && !pair.passes) return { wrong: 'failed after its finish', verdict }
+    if (finished && !pair.passes) return { wrong: 'failed after its finish', result }
   } else if (!pair.passes && done !== sent.length - 1) {
-    return { wrong: 'complete without [DONE] at its end', verdict }
+    return { wrong: 'complete without [DONE] at its end', result }
   }
-  if (!pair.passes && !sent.every(isReadable)) return { wrong: 'a frame is not JSON', verdict }
-  return { wrong: null, verdict }
+  if (!pair.passes && !sent.every(isReadable)) return { wrong: 'a frame is not JSON', result }
+  return { wrong: null, result }
 }
 
 function isReadable(data: string): boolean {
@@ -64,9 +64,9 @@ for (const [at, pair] of PAIRS.entries()) {
       const roll = dice(seed)
       const bytes = corrupt(streams, roll)
       try {
-        const { wrong, verdict } = fault(pair, bytes, roll)
-        seen[verdict.outcome] += 1
-        if (verdict.error !== null) client.encodeStreamError(verdict.error)
+        const { wrong, result } = fault(pair, bytes, roll)
+        seen[result.outcome] += 1
+        if (result.error !== null) client.encodeStreamError(result.error)
         if (wrong === null) continue
         t.fail(`seed ${seed}: ${wrong}`)
       } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * Ways in which the bytes of a stream go wrong, by seeded chance. Knows no rule of any format.
+ * Random damage to the bytes of a stream, independent of its format.
  */
 
 /** Whole numbers below `n`. */

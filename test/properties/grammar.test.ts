@@ -1,7 +1,7 @@
 /**
- * Goal: nothing ungrammatical gets past the grammar, and nothing grammatical is changed by it.
- * Method: seeded legal streams and seeded illegal ones, judged by a second, declarative grammar: a
- * regular expression over the kinds of events.
+ * Goal: the grammar stops every illegal stream and does not change legal ones. Method: seeded legal and
+ * illegal streams, compared with a second, declarative grammar: a regular expression over the kinds of
+ * events.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'

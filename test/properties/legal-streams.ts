@@ -1,5 +1,5 @@
 /**
- * Legal streams of canonical events, by seeded chance. Knows the grammar and no dialect.
+ * Generates random legal streams of canonical events.
  */
 import type { ChatEvent, FinishReason } from '../../src/chat/event.js'
 import { logprobOf } from '../../src/chat/reply/logprobs.js'
@@ -27,19 +27,19 @@ const ARGUMENTS = [
 const REASONS: readonly FinishReason[] = ['stop', 'length', 'tool-use', 'filter', 'pause', 'other']
 const WORDS = ['text', 'thinking', 'refusal'] as const
 
-/** What the streams may hold. */
+/** The content that streams may have. */
 export interface Shape {
   /**
-   * True for streams that chat completions can say: no opaque block, never two blocks of a kind side
-   * by side, because those become one there, and no reason that it has no word for.
+   * True for streams that chat completions can express: no opaque blocks, no adjacent blocks of one kind,
+   * because those are joined there, and no reason without equivalent.
    */
-  readonly sayable: boolean
+  readonly expressible: boolean
 }
 
-/** A whole stream, from start to finish. */
+/** A complete stream, from start to finish. */
 export function legalStream(
   roll: (n: number) => number,
-  { sayable }: Shape = { sayable: false },
+  { expressible }: Shape = { expressible: false },
 ): ChatEvent[] {
   const events: ChatEvent[] = [{ type: 'start', id: 'up', model: 'up-model' }]
   const one = <T>(from: readonly T[], other: T): T => from[roll(from.length)] ?? other
@@ -51,9 +51,9 @@ export function legalStream(
       'tool',
       'tool',
       'image',
-      ...WORDS.filter((kind) => !sayable || kind !== last),
+      ...WORDS.filter((kind) => !expressible || kind !== last),
     ] as const
-    const kind = sayable || roll(8) > 0 ? one(kinds, 'tool') : 'opaque'
+    const kind = expressible || roll(8) > 0 ? one(kinds, 'tool') : 'opaque'
     last = kind
     if (kind === 'opaque')
       events.push({ type: kind, index, provider: 'anthropic', block: { index } })
@@ -64,25 +64,25 @@ export function legalStream(
       events.push({ type: `${kind}-start`, index })
       for (let count = roll(4); count >= 0; count -= 1) {
         events.push({ type: `${kind}-delta`, index, text: one(TEXTS, '') })
-        if (kind === 'text' && !sayable && roll(6) === 0) {
+        if (kind === 'text' && !expressible && roll(6) === 0) {
           events.push({ type: 'citation', index, citation: { url: 'https://a.example/' } })
         }
-        if (kind === 'text' && !sayable && roll(6) === 0) {
+        if (kind === 'text' && !expressible && roll(6) === 0) {
           events.push({ type: 'logprobs', index, tokens: [{ ...logprobOf('a', -0.5), top: [] }] })
         }
       }
-      // Without a word of its own a block does not exist on a wire that has only words.
-      if (sayable) events.push({ type: `${kind}-delta`, index, text: 'x' })
+      // A block without text does not exist in a format that has only texts.
+      if (expressible) events.push({ type: `${kind}-delta`, index, text: 'x' })
       events.push({ type: `${kind}-end`, index })
-      if (kind === 'text' && !sayable) cited.push(index)
+      if (kind === 'text' && !expressible) cited.push(index)
     }
     if (cited.length > 0 && roll(6) === 0) {
       events.push({ type: 'citation', index: one(cited, 0), citation: { title: 'late' } })
     }
-    if (!sayable && roll(4) === 0) events.push({ type: 'usage', usage: { input: roll(100) } })
+    if (!expressible && roll(4) === 0) events.push({ type: 'usage', usage: { input: roll(100) } })
   }
   events.push({ type: 'usage', usage: { input: roll(1000), output: roll(1000), reasoning: 1 } })
-  const reasons = sayable ? REASONS.slice(0, 4) : REASONS
+  const reasons = expressible ? REASONS.slice(0, 4) : REASONS
   events.push({ type: 'finish', reason: one(reasons, 'stop'), raw: null })
   return events
 }

@@ -1,9 +1,8 @@
 /**
- * Goal: a conversation that grows is rendered as what was sent before and an end, for every upstream:
- * bound thinking and prompt caches depend on it.
- * Method: conversations by seeded chance, their replies too; each request of one is rendered, and the
- * rendering before it must be its beginning. With the escrow the client keeps other fields of its
- * messages in each request; without, always the same ones.
+ * Goal: the encoding of a longer conversation starts with that of the shorter one, for every upstream: bound
+ * thinking and prompt caches depend on it. Method: random conversations and replies; each request is encoded,
+ * and the previous encoding must be its prefix. With the escrow the client keeps other fields of its messages
+ * in each request; without it, always the same ones.
  */
 import t from 'tap'
 import type { ReplyBlock } from '../../src/chat/reply/fold.js'
@@ -24,7 +23,7 @@ const TOOLS = ['look', 'look-up', 'get_time'].map((name) => {
   return { type: 'function', function: { name, parameters: { type: 'object', properties: {} } } }
 })
 
-/** Facts under which the formats render differently. */
+/** Model facts with which the encodings differ. */
 const FACTS: Readonly<Record<string, readonly Partial<ModelFacts>[]>> = {
   'openai-chat': [{ family: 'openai' }],
   'openai-responses': [{ family: 'openai' }, { family: 'openai', systemRole: 'developer' }],
@@ -35,8 +34,8 @@ const FACTS: Readonly<Record<string, readonly Partial<ModelFacts>[]>> = {
   ],
 }
 
-/** What was sent, one entry for each thing that may only be appended to. */
-function sent(dialect: DialectName, body: JsonObject): { fixed: string; said: string[] } {
+/** The encoded request: the fixed members, and the entries that may only be appended to. */
+function sent(dialect: DialectName, body: JsonObject): { fixed: string; entries: string[] } {
   const flat = (turns: JsonValue | undefined, member: string): string[] =>
     arrayOf(turns)
       .map(objectOf)
@@ -46,19 +45,19 @@ function sent(dialect: DialectName, body: JsonObject): { fixed: string; said: st
   const fixed = JSON.stringify([body.system, body.systemInstruction, body.instructions, body.tools])
   switch (dialect) {
     case 'anthropic':
-      return { fixed, said: flat(body.messages, 'content') }
+      return { fixed, entries: flat(body.messages, 'content') }
     case 'gemini':
-      return { fixed, said: flat(body.contents, 'parts') }
+      return { fixed, entries: flat(body.contents, 'parts') }
     case 'openai-responses':
-      return { fixed, said: items(body.input) }
+      return { fixed, entries: items(body.input) }
     case 'openai-chat':
-      return { fixed, said: items(body.messages) }
+      return { fixed, entries: items(body.messages) }
     default:
       return dialect satisfies never
   }
 }
 
-/** An answer as this upstream might give it; calls come last. */
+/** A random reply of this upstream; calls are last. */
 function answer(dialect: DialectName, roll: Roll, turn: number): ReplyBlock[] {
   const blocks: ReplyBlock[] = []
   const state = (): string => `s${turn}_${roll(1_000_000)}`
@@ -91,13 +90,13 @@ function answer(dialect: DialectName, roll: Roll, turn: number): ReplyBlock[] {
     } as const
     blocks.push(dialect === 'gemini' && roll(2) === 0 ? { ...call, signature: state() } : call)
   }
-  const speaks = blocks.some(
+  const hasContent = blocks.some(
     (block) => block.type === 'tool' || (block.type === 'text' && block.text.trim() !== ''),
   )
-  return speaks ? blocks : [...blocks, { type: 'text', text: `answer ${turn}`, citations: [] }]
+  return hasContent ? blocks : [...blocks, { type: 'text', text: `answer ${turn}`, citations: [] }]
 }
 
-/** How much of a message a client sends back. */
+/** The fields of a message that a client sends back. */
 const CLIENTS: readonly ((message: JsonObject) => JsonObject)[] = [
   (message) => message,
   ({ role, content, tool_calls }) => {
@@ -116,7 +115,7 @@ function without(message: JsonObject, keys: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(message).filter(([key]) => !keys.includes(key)))
 }
 
-/** A message of the history: what was said for good, or an answer that each client sends in its own way. */
+/** A message of the history: a fixed one, or a reply that clients send back in different forms. */
 type Entry = { fixed: JsonObject } | { answer: JsonObject }
 
 function requestOf(
@@ -140,7 +139,7 @@ function newEscrow(): Escrow {
   return new Escrow({ ...options, shelf: new FakeSharedCache() })
 }
 
-/** What a person, or a tool, says next; now and then an instruction. */
+/** The next message of the user or of a tool, sometimes an instruction. */
 function question(roll: Roll, message: JsonObject | null): Entry[] {
   const calls = arrayOf(message?.tool_calls).map(objectOf)
   const entries: Entry[] = calls.map(({ id }) => {
@@ -156,7 +155,7 @@ function question(roll: Roll, message: JsonObject | null): Entry[] {
   return entries
 }
 
-/** The first rendering that does not begin with the one before it; null where all do. */
+/** Describes the first encoding that does not start with the previous one; null if all do. */
 async function breach(
   dialect: DialectName,
   facts: ModelFacts,
@@ -172,28 +171,29 @@ async function breach(
     { fixed: { role: 'system', content: 'Be brief.' } },
     { fixed: { role: 'user', content: 'Hi' } },
   ]
-  let before: { fixed: string; said: string[] } | null = null
+  let before: { fixed: string; entries: string[] } | null = null
   for (let turn = 0; turn < 6; turn += 1) {
-    const asked = requestOf(history, keeps)
-    const restored = escrow === null ? asked : await escrow.restore(asked, scope)
+    const request = requestOf(history, keeps)
+    const restored = escrow === null ? request : await escrow.restore(request, scope)
     const now = sent(dialect, upstream(dialect).encodeRequest(restored, facts, NO_LOSSES))
     const again = sent(dialect, upstream(dialect).encodeRequest(restored, facts, NO_LOSSES))
     if (JSON.stringify(again) !== JSON.stringify(now))
       return `turn ${turn}: two renderings of one request`
     if (before !== null) {
-      const { said } = before
+      const { entries } = before
       if (now.fixed !== before.fixed) return `turn ${turn}: what comes first has changed`
-      const at = said.findIndex((item, index) => item !== now.said[index])
-      if (at >= 0) return `turn ${turn}: ${said[at] ?? ''} became ${now.said[at] ?? 'nothing'}`
-      if (now.said.length <= said.length) return `turn ${turn}: nothing was appended`
+      const at = entries.findIndex((item, index) => item !== now.entries[index])
+      if (at >= 0)
+        return `turn ${turn}: ${entries[at] ?? ''} became ${now.entries[at] ?? 'nothing'}`
+      if (now.entries.length <= entries.length) return `turn ${turn}: nothing was appended`
     }
     before = now
     const blocks = answer(dialect, roll, turn)
     const reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: null } as const
-    await escrow?.keep(asked, { ...reply, blocks }, scope)
+    await escrow?.keep(request, { ...reply, blocks }, scope)
     const body = objectOf(
       JSON.parse(
-        client.encodeReply({ ...reply, blocks }, asked, { ...SEED, origin: dialect }).text,
+        client.encodeReply({ ...reply, blocks }, request, { ...SEED, origin: dialect }).text,
       ),
     )
     const message = objectOf(objectOf(arrayOf(body.choices)[0]).message)
@@ -204,14 +204,14 @@ async function breach(
 
 for (const [name, variants] of Object.entries(FACTS)) {
   const dialect = name as DialectName
-  // Between two sides of one dialect the client's own bytes pass, and what it kept is what is sent.
-  for (const kept of dialect === 'openai-chat' ? [false] : [true, false]) {
-    void t.test(`${dialect}, ${kept ? 'with' : 'without'} the escrow`, async (t) => {
+  // Within one dialect the client's own bytes pass through, so the escrow is not used.
+  for (const withEscrow of dialect === 'openai-chat' ? [false] : [true, false]) {
+    void t.test(`${dialect}, ${withEscrow ? 'with' : 'without'} the escrow`, async (t) => {
       let rendered = 0
       for (const variant of variants) {
         const facts: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0, ...variant }
         for (let seed = 1; seed <= ROUNDS; seed += 1) {
-          const escrow = kept ? newEscrow() : null
+          const escrow = withEscrow ? newEscrow() : null
           const found = await breach(dialect, facts, seed, escrow)
           escrow?.close()
           rendered += 1

@@ -1,8 +1,7 @@
 /**
- * Goal: what the client's encoder writes says everything that the events said, and a stream and a
- * whole reply of one answer are one answer.
- * Method: seeded legal streams through grammar, encoder, framer, decoder and grammar again; the same
- * through the whole reply; every transcript's stream against its whole reply.
+ * Goal: the client's encoder writes the whole content of the events, and a stream and a whole reply are
+ * equal. Method: seeded legal streams through grammar, encoder, framer, decoder and grammar again; the same
+ * through the whole reply; every transcript's stream compared with its whole reply.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -61,41 +60,41 @@ function decoded(bytes: Buffer, dialect: DialectName): Reply {
   return finished(fold, grammar)
 }
 
-/** The answer as chat completions can say it: its own id and model, and its words for the reason. */
-function sayable(reply: Reply): Reply {
+/** The reply as chat completions can express it: with their id, model and finish reasons. */
+function expressible(reply: Reply): Reply {
   const tools = reply.blocks.some(({ type }) => type === 'tool')
   const raw = encodeFinishReason(reply.reason, tools, false)
   const reason = tools && raw === 'stop' ? 'tool-use' : finishReason(raw)
-  // How long a cache keeps what was written to it only the ledger asks.
+  // The lifetime of cache writes is only used by the ledger.
   const usage = { ...reply.usage }
   delete usage.cacheWrite1h
   return { ...reply, id: SEED.id, model: SEED.model, raw, reason, usage }
 }
 
-void t.test('2,000 answers through encoder, framer and decoder', (t) => {
+void t.test('2,000 streams are equal after encoder, framer and decoder', (t) => {
   const [passed] = PAIRS
   const again = PAIRS.find(({ name }) => name === 'openai-chat translated')
   if (passed === undefined || again === undefined) throw new Error('the pairs are gone')
   for (let seed = 1; seed <= 2_000; seed += 1) {
     const roll = dice(seed)
-    const events = legalStream(roll, { sayable: true })
+    const events = legalStream(roll, { expressible: true })
     const bytes = Buffer.from(encoded(events))
-    if (!t.same(decoded(bytes, 'openai-chat'), sayable(folded(events)), `seed ${seed}`)) break
+    if (!t.same(decoded(bytes, 'openai-chat'), expressible(folded(events)), `seed ${seed}`)) break
     const chunks = cutAt(
       bytes,
       Array.from({ length: roll(9) }, () => roll(bytes.length + 1)),
     )
-    // Our own stream, read as an upstream's: nothing is left to change in it.
+    // The gateway's own stream, decoded like an upstream's, needs no changes.
     const text = bytes.toString('latin1')
-    if (run(passed, chunks).out !== text) t.fail(`seed ${seed}: does not pass as it is`)
+    if (run(passed, chunks).out !== text) t.fail(`seed ${seed}: does not pass unchanged`)
     const { out, outcome } = run(again, chunks)
     if (out !== text || outcome !== 'complete') t.fail(`seed ${seed}: is translated to another`)
   }
   t.end()
 })
 
-/** The words of a reply by kind, and its calls: all that a whole reply keeps apart. */
-function said(reply: Reply): unknown {
+/** The texts of a reply by kind, and its calls: the content that a whole reply distinguishes. */
+function contentOf(reply: Reply): unknown {
   const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
     reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
   const calls = reply.blocks.flatMap((block) =>
@@ -105,7 +104,7 @@ function said(reply: Reply): unknown {
   return [words('text'), words('thinking'), words('refusal'), calls, usage, reason]
 }
 
-/** Arguments without spaces: a whole reply has its own. */
+/** Arguments without spaces, because the spaces of a whole reply differ. */
 function compact(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json))
@@ -114,40 +113,44 @@ function compact(json: string): string {
   }
 }
 
-void t.test('2,000 answers through the whole reply, and back to a stream', (t) => {
+void t.test('2,000 whole replies are equal to their streams', (t) => {
   const egress = upstream('openai-chat')
   for (let seed = 1; seed <= 2_000; seed += 1) {
-    const reply = folded(legalStream(dice(seed), { sayable: true }))
+    const reply = folded(legalStream(dice(seed), { expressible: true }))
     const { text: body, bytes } = client.encodeReply(reply, WHOLE, SEED)
     if (bytes !== Buffer.byteLength(body)) t.fail(`seed ${seed}: has other bytes`)
     const parsed = objectOf(JSON.parse(body))
     const once = translateReply(parsed, egress, client, WHOLE, SEED)
     if (once.body !== body) t.fail(`seed ${seed}: is translated to another`)
     const streamed = streamReply(parsed, egress, client, REQUEST, SEED)
-    const heard = decoded(Buffer.from(streamed.body), 'openai-chat')
-    if (!t.same(said(heard), said(sayable(reply)), `seed ${seed}`)) break
+    const decodedReply = decoded(Buffer.from(streamed.body), 'openai-chat')
+    if (!t.same(contentOf(decodedReply), contentOf(expressible(reply)), `seed ${seed}`)) break
   }
   t.end()
 })
 
-void t.test('every transcript: its stream and its whole reply are one answer', (t) => {
+void t.test('the stream and the whole reply of every transcript are equal', (t) => {
   let pairs = 0
   for (const { dialect, name, bytes } of transcripts) {
     const file = join(process.cwd(), 'test/transcripts', `${name}.reply.json`)
     if (!existsSync(file)) continue
     pairs += 1
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
-    const heard = decoded(bytes, dialect)
+    const decodedReply = decoded(bytes, dialect)
     const whole = translateReply(body, upstream(dialect), client, WHOLE, SEED)
     t.equal(whole.outcome, 'complete', name)
-    // Who does not ask chat completions for the counts gets them in a whole reply only.
-    const isCounted = Object.keys(heard.usage).length > 0
-    const reply = isCounted ? heard : { ...heard, usage: whole.usage }
+    // Without include_usage, chat completions send usage only in a whole reply.
+    const isCounted = Object.keys(decodedReply.usage).length > 0
+    const reply = isCounted ? decodedReply : { ...decodedReply, usage: whole.usage }
     const streamed = objectOf(JSON.parse(client.encodeReply(reply, WHOLE, SEED).text))
     t.same(spaceless(objectOf(JSON.parse(whole.body))), spaceless(streamed), name)
     t.equal(whole.reason, reply.reason)
     const again = streamReply(body, upstream(dialect), client, REQUEST, SEED)
-    t.same(said(decoded(Buffer.from(again.body), 'openai-chat')), said(sayable(reply)), name)
+    t.same(
+      contentOf(decoded(Buffer.from(again.body), 'openai-chat')),
+      contentOf(expressible(reply)),
+      name,
+    )
   }
   t.ok(pairs >= 15, `${pairs} transcripts`)
   t.end()

@@ -1,7 +1,7 @@
 /**
- * Goal: the framer gives the same frames, loose text and verdicts however the bytes are cut.
- * Method: streams written by hand and every recorded one, in every 2-way split, byte by byte and in
- * seeded k-way splits, against a naive parser that is told the whole text at once.
+ * Goal: the framer gives the same frames, unframed text and results for any split of the bytes. Method:
+ * hand-written and recorded streams, in every 2-way split, byte by byte and in seeded k-way splits, compared
+ * with a naive parser of the whole text.
  */
 import t from 'tap'
 import type { Test } from 'tap'
@@ -13,7 +13,7 @@ interface Frame {
   data: string
 }
 
-/** The rules once more, the slow way: split at every line end, then fold. */
+/** A naive implementation of the rules: splits at every line end, then folds. */
 function naive(bytes: Buffer): Frame[] {
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
   const frames: Frame[] = []
@@ -55,7 +55,7 @@ function run(chunks: Buffer[]): { frames: Frame[]; truncated: boolean } {
   return { frames, truncated: framer.truncatedTail }
 }
 
-/** The same in byte mode: frames decoded, and everything that a pass-through would write. */
+/** The output in byte mode: decoded frames, and the bytes that a pass-through writes. */
 function runBytes(chunks: Buffer[]): { frames: Frame[]; raws: string[]; written: string } {
   const frames: Frame[] = []
   const raws: string[] = []
@@ -88,7 +88,7 @@ function cutAt(bytes: Buffer, cuts: number[]): Buffer[] {
   return edges.slice(1).map((edge, i) => bytes.subarray(edges[i] ?? 0, edge))
 }
 
-/** A small generator with a seed, so that a failure can be run again (mulberry32). */
+/** A seeded generator, so that a failure can be repeated (mulberry32). */
 function seeded(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -103,7 +103,7 @@ const written: Record<string, string> = {
   'line feeds': 'data: {"a":1}\n\ndata: {"a":2}\n\ndata: [DONE]\n\n',
   'carriage returns and line feeds': 'data: {"a":1}\r\n\r\ndata: {"b":"é"}\r\n\r\n',
   'lone carriage returns': 'event: x\rdata: {"a":1}\r\rdata: 2\r\rdata: 3\r\r',
-  'every line end in one': 'data: 1\n\r\ndata: 2\r\n\rdata: 3\r\n\ndata: 4\r\r\n\n\r\rdata: 5\n\n',
+  'mixed line ends': 'data: 1\n\r\ndata: 2\r\n\rdata: 3\r\n\ndata: 4\r\r\n\n\r\rdata: 5\n\n',
   'a byte order mark': '\uFEFFdata: {"a":1}\n\ndata: \uFEFFx\n\n',
   'a byte order mark on a blank line': '\uFEFF\n\ndata: 1\n\n',
   'characters of two to four bytes': 'event: grüße\ndata: {"t":"äöü 漢字 🦊👩‍👩‍👧 \u2028"}\n\n',
@@ -111,7 +111,7 @@ const written: Record<string, string> = {
     ': hello\n\n: OPENROUTER PROCESSING\n\nevent: a\n: inside\ndata: 1\n:\n\n: after\ndata: 2\n\n: last',
   'data in many lines': 'data: {\ndata: "a":\ndata:1\ndata: }\n\ndata\ndata\n\ndata\n\n',
   'one space only': 'data:  two\n\ndata:none\n\ndata:\ttab\n\nevent:  e\ndata: 1\n\n',
-  'fields nobody knows':
+  'unknown fields':
     'id: 1\nretry: 10\nfoo: bar\ndatas: 1\ndat: 2\n data: 3\nDATA: 4\ndata: 5\n\nx\n\n',
   'an event without data':
     'event: ping\n\ndata: 1\n\nevent\ndata: 2\n\nevent: a\nevent: b\ndata: 3\n\n',
@@ -123,7 +123,7 @@ const written: Record<string, string> = {
   'a cut tail': 'data: 1\n\ndata: {"x":[1,2',
   'a tail cut in a character': 'data: {"x":"é"}\n\ndata: {"x":"\u00e9',
   'a tail without data': 'data: 1\n\nevent: mess',
-  'nothing but line ends': '\n\n\r\n\r\r\n',
+  'only line ends': '\n\n\r\n\r\r\n',
   nothing: '',
 }
 
@@ -131,8 +131,8 @@ function check(t: Test, bytes: Buffer, cuts: Iterable<number[]>): void {
   const expected = naive(bytes)
   const whole = run([bytes])
   const wholeBytes = runBytes([bytes])
-  t.same(whole.frames, expected, 'the frames are those of the naive parser')
-  t.same(wholeBytes.frames, expected, 'and so in byte mode')
+  t.same(whole.frames, expected, 'the frames equal those of the naive parser')
+  t.same(wholeBytes.frames, expected, 'the frames in byte mode equal them too')
   t.equal(wholeBytes.written, bytes.toString('latin1'), 'no byte is lost')
   let cutting = 0
   let wrong = 0
@@ -163,7 +163,7 @@ function* someSplits(length: number, seed: number, count: number): Generator<num
 }
 
 for (const [name, text] of Object.entries(written)) {
-  void t.test(`any cut of a stream with ${name}`, (t) => {
+  void t.test(`any split of a stream with ${name}`, (t) => {
     const bytes = Buffer.from(text)
     check(t, bytes, everySplit(bytes.length))
     check(t, bytes, someSplits(bytes.length, 7, 200))
@@ -171,7 +171,7 @@ for (const [name, text] of Object.entries(written)) {
   })
 }
 
-void t.test('invalid UTF-8 is replaced the same way however it is cut', (t) => {
+void t.test('invalid UTF-8 is replaced equally for any split', (t) => {
   const bytes = Buffer.concat([
     Buffer.from('data: '),
     Buffer.from([0xff, 0xe2, 0x82, 0x41, 0xf0, 0x9f, 0x98]),
@@ -181,7 +181,7 @@ void t.test('invalid UTF-8 is replaced the same way however it is cut', (t) => {
   t.end()
 })
 
-void t.test('every recorded stream, in seven-byte chunks and in seeded cuts', (t) => {
+void t.test('every recorded stream, in seven-byte chunks and seeded splits', (t) => {
   const folder = fixturesFolder()
   if (folder === null) {
     t.comment('no recordings here: the streams above are all that was checked')
@@ -206,7 +206,7 @@ void t.test('every recorded stream, in seven-byte chunks and in seeded cuts', (t
     }
   }
   t.comment(`${streams} streams, ${frames} frames`)
-  t.ok(streams > 100, 'the recordings hold streams')
+  t.ok(streams > 100, 'the recordings have streams')
   t.end()
 })
 

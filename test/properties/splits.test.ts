@@ -1,7 +1,7 @@
 /**
- * Goal: how the network cuts an upstream's bytes changes nothing that the client gets.
- * Method: every 2-way split and the byte-by-byte feed of every transcript, in several line ends and
- * with comments, through every pair of dialects; recorded streams in seeded cuts.
+ * Goal: the split of an upstream's bytes into chunks does not change the client's bytes. Method: every 2-way
+ * split and the byte-by-byte feed of every transcript, with several line ends and with comments, through
+ * every pair of dialects; recorded streams in seeded splits.
  */
 import t from 'tap'
 import { fixturesFolder } from '../helpers/fixtures.js'
@@ -17,7 +17,7 @@ import {
   type Pair,
 } from './transcript-streams.js'
 
-/** The same stream as other servers would frame it. */
+/** The same stream in the framing of other servers. */
 function variants(bytes: Buffer): Buffer[] {
   const text = bytes.toString('utf8')
   const lines = text.replaceAll('\r\n', '\n')
@@ -51,7 +51,7 @@ function* someSplits(bytes: Buffer, seed: number, count: number): Generator<Buff
   }
 }
 
-/** The first split that changes anything, told; null where none does. */
+/** Describes the first split that changes the output; null if none does. */
 function firstChange(pair: Pair, bytes: Buffer, splits: Iterable<Buffer[]>): string | null {
   const whole = run(pair, [bytes])
   for (const chunks of splits) {
@@ -66,11 +66,11 @@ function firstChange(pair: Pair, bytes: Buffer, splits: Iterable<Buffer[]>): str
 }
 
 for (const pair of PAIRS) {
-  void t.test(`${pair.name}: any cut gives the client the same bytes`, (t) => {
+  void t.test(`${pair.name}: any split gives the client the same bytes`, (t) => {
     for (const { dialect, name, bytes } of transcripts) {
       if (dialect !== pair.dialect) continue
       for (const [at, variant] of variants(bytes).entries()) {
-        // The rewritten streams differ in their line ends only: a share of their cuts will do.
+        // The reframed streams differ only in their line ends, so a share of their splits is enough.
         const splits = everySplit(variant, at === 0 || pair.passes ? 1 : 5)
         t.equal(firstChange(pair, variant, splits), null, `${name}, variant ${at}`)
       }
@@ -79,14 +79,14 @@ for (const pair of PAIRS) {
   })
 }
 
-void t.test('passed: bytes out are bytes in, up to the terminator', (t) => {
+void t.test('passed-through bytes are unchanged up to the terminator', (t) => {
   const [pair] = PAIRS
   for (const { dialect, name, bytes } of transcripts) {
     if (pair === undefined || dialect !== pair.dialect) continue
     for (const [at, variant] of variants(bytes).entries()) {
       const { out, outcome } = run(pair, singly(variant))
       const sent = variant.toString('latin1')
-      // A last event that was cut gets its blank line, so that the error event behind it can be read.
+      // A truncated last event gets a blank line, so that the error event after it is readable.
       const isCut = outcome === 'failed' && out === `${sent}\n\n`
       t.ok(isCut || sent.startsWith(out), `${name}, variant ${at}`)
       if (outcome === 'complete') t.notMatch(sent.slice(out.length), /^data/m)
@@ -95,7 +95,7 @@ void t.test('passed: bytes out are bytes in, up to the terminator', (t) => {
   t.end()
 })
 
-void t.test('recorded streams, byte by byte and in seeded cuts', (t) => {
+void t.test('recorded streams, byte by byte and in seeded splits', (t) => {
   if (fixturesFolder() === null) {
     t.comment('no recordings here: the transcripts are all that was checked')
     t.end()

@@ -1,6 +1,6 @@
 /**
- * What the properties of translation are checked on: every stream of `test/transcripts`, every pair
- * of dialects, and seeded chance. Knows no rule of any format.
+ * Inputs for the property tests of translation: every stream of `test/transcripts`, every pair of dialects,
+ * and a seeded random generator.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,14 +12,14 @@ import { TranslatedStream, type Translation } from '../../src/gateway/streams/tr
 import { SseFramer } from '../../src/wire/frames/sse.js'
 import { fixtures } from '../helpers/fixtures.js'
 
-/** One recorded or written stream. */
+/** One recorded or hand-written stream. */
 export interface Transcript {
   readonly dialect: DialectName
   readonly name: string
   readonly bytes: Buffer
 }
 
-/** A way from an upstream's dialect to the chat-completions client. */
+/** A translation from an upstream's dialect to the chat-completions client. */
 export interface Pair {
   readonly name: string
   readonly dialect: DialectName
@@ -27,7 +27,7 @@ export interface Pair {
   open(): Translation
 }
 
-/** What a client got, as latin1, and what the exchange came to. */
+/** The client's output as latin1, and the outcome of the exchange. */
 export interface Run {
   readonly out: string
   readonly outcome: Translation['outcome']
@@ -48,7 +48,7 @@ export const SEED: Seed = {
 
 export const client: Ingress = ingressOf('openai-chat')
 
-/** A request of the client; only what the translation of a reply looks at matters. */
+/** A request of the client with the members that affect the translation of a reply. */
 export const REQUEST: ChatRequest = client.decodeRequest(
   {
     model: SEED.model,
@@ -59,10 +59,10 @@ export const REQUEST: ChatRequest = client.decodeRequest(
   { operation: 'chat' },
 )
 
-/** The upstream's side of a dialect. */
+/** The egress of a dialect. */
 export function upstream(dialect: DialectName): Egress {
   const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`no upstream speaks ${dialect}`)
+  if (egress === null) throw new Error(`${dialect} has no egress`)
   return egress
 }
 
@@ -72,7 +72,7 @@ function passed(includeUsage: boolean): () => Translation {
   return () => new PassthroughStream(newTap({ includeUsage }))
 }
 
-/** Every pair there is. */
+/** Every pair of dialects. */
 export const PAIRS: readonly Pair[] = [
   { name: 'passed', dialect: 'openai-chat', passes: true, open: passed(true) },
   { name: 'passed without usage', dialect: 'openai-chat', passes: true, open: passed(false) },
@@ -119,7 +119,7 @@ export function recorded(count: number): Transcript[] {
   })
 }
 
-/** Feeds the chunks and the end of file. */
+/** Writes the chunks and ends the stream. */
 export function run(pair: Pair, chunks: readonly Buffer[]): Run {
   const translation = pair.open()
   let out = ''
@@ -129,7 +129,7 @@ export function run(pair: Pair, chunks: readonly Buffer[]): Run {
   return { out, outcome, kind: error?.kind ?? null, usage: JSON.stringify(usage), reason, model }
 }
 
-/** Empty where the two are the same, else what differs first. */
+/** Describes the first difference; empty if there is none. */
 export function difference(a: Run, b: Run): string {
   if (a.out !== b.out) return `output: ${excerpt(a.out, b.out)}`
   const rest = (it: Run): string =>
@@ -156,7 +156,7 @@ export function framesOf(out: string): string[] {
   return frames
 }
 
-/** True where an output says that the answer is whole. */
+/** True if the output marks the reply as complete. */
 export function claimsCompletion(out: string): boolean {
   return framesOf(out).some((data) => data === '[DONE]' || /"finish_reason":\s*"/.test(data))
 }
@@ -172,7 +172,7 @@ export function dice(seed: number): (n: number) => number {
   }
 }
 
-/** The bytes in pieces, cut at the offsets given, in any order. */
+/** The bytes in chunks, split at these offsets, which may have any order. */
 export function cutAt(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const edges = [0, ...cuts.toSorted((a, b) => a - b), bytes.length]
   return edges.slice(1).map((edge, at) => bytes.subarray(edges[at] ?? 0, edge))

@@ -1,7 +1,7 @@
 /**
- * Goal: a stream that breaks off can never look complete, in any pair of dialects.
- * Method: every byte prefix of every transcript, at once and byte by byte, ended by an end of file or
- * by a failure of the transport; recorded streams at seeded offsets.
+ * Goal: a truncated stream never looks complete, in any pair of dialects. Method: every byte prefix of every
+ * transcript, at once and byte by byte, ended by the end of the connection or a transport error; recorded
+ * streams at seeded offsets.
  */
 import t from 'tap'
 import type { Test } from 'tap'
@@ -18,18 +18,18 @@ import {
   type Run,
 } from './transcript-streams.js'
 
-/** What an upstream says with its reason to stop, in any of the dialects. */
+/** Matches a finish reason of any upstream dialect. */
 const REASON =
   /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*"|"type"\s*:\s*"response\.(?:completed|incomplete)"/
 
-/** What is wrong with how a prefix ended; null where nothing is. */
+/** Describes a wrong end of a prefix; null if the end is correct. */
 function fault({ out, outcome, kind, reason }: Run, chunks: readonly Buffer[]): string | null {
   if (outcome === 'open') return 'is still open'
   if (outcome === 'complete') {
     if (kind !== null || reason === null) return `complete with ${kind ?? 'no reason'}`
     const sent = Buffer.concat(chunks).toString('latin1')
     if (!REASON.test(sent)) return 'complete though the upstream gave no reason'
-    return claimsCompletion(out) ? null : 'complete and the client is not told'
+    return claimsCompletion(out) ? null : 'complete, but the output is not'
   }
   if (kind === null) return 'failed without an error'
   return claimsCompletion(out) ? 'failed, and looks complete' : null
@@ -54,7 +54,7 @@ function* every(length: number, step = 1): Generator<number> {
 }
 
 for (const pair of PAIRS) {
-  void t.test(`${pair.name}: every prefix ends in exactly one way, and never falsely`, (t) => {
+  void t.test(`${pair.name}: every prefix has exactly one end, which is correct`, (t) => {
     for (const { dialect, name, bytes } of transcripts) {
       if (dialect !== pair.dialect) continue
       check(t, pair, name, bytes, every(bytes.length))
@@ -74,7 +74,7 @@ for (const pair of PAIRS) {
     t.end()
   })
 
-  void t.test(`${pair.name}: a failure of the transport is final`, (t) => {
+  void t.test(`${pair.name}: a transport error is final`, (t) => {
     for (const { dialect, name, bytes } of transcripts) {
       if (dialect !== pair.dialect) continue
       let wrong = 0
@@ -98,7 +98,7 @@ for (const pair of PAIRS) {
   })
 }
 
-void t.test('recorded streams, cut at seeded places', (t) => {
+void t.test('recorded streams, truncated at seeded offsets', (t) => {
   if (fixturesFolder() === null) {
     t.comment('no recordings here: the transcripts are all that was checked')
     t.end()

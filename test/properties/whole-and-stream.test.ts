@@ -1,7 +1,7 @@
 /**
- * Goal: a whole reply and a stream of the same answer fold to the same value, always.
- * Method: every recorded and written answer in the one form is turned into the other by code that
- * shares nothing with the dialects; so are answers made by seeded chance. Both are decoded.
+ * Goal: a whole reply and its stream decode to the same value. Method: every recorded, hand-written and
+ * random reply in one form is converted to the other by code that shares nothing with the dialects. Both are
+ * decoded.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import type { DialectName } from '../../src/dialects/dialect.js'
 import type { WireError } from '../../src/errors.js'
 import { cases, objectsOf as framesIn } from '../conformance/recordings/recorded.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
-import { objectsOf, wholeOf, type Form } from './convert-forms.js'
+import { streamOf, wholeOf, type Form } from './convert-forms.js'
 import { dice, REQUEST, transcripts, upstream } from './transcript-streams.js'
 
 const DIALECT: Readonly<Record<Form, DialectName>> = {
@@ -41,19 +41,18 @@ function foldWhole(form: Form, body: JsonObject): Folded {
   })
 }
 
-function foldStream(form: Form, pieces: readonly JsonObject[]): Folded {
+function foldStream(form: Form, chunks: readonly JsonObject[]): Folded {
   return fold(form, (grammar) => {
     const decoder = upstream(DIALECT[form]).newDecoder(REQUEST, grammar)
-    for (const piece of pieces) decoder.frame('', JSON.stringify(piece))
+    for (const chunk of chunks) decoder.frame('', JSON.stringify(chunk))
     if (form === 'openai') decoder.frame('', '[DONE]')
     decoder.end()
   })
 }
 
 /**
- * Arguments as values, since a stream keeps the spaces between them. A member of a chat completion that
- * nobody here knows is a loss to report and no part of the answer; the plain reading of the two forms
- * leaves it out.
+ * Parsed arguments, since a stream keeps the spaces between them. Unknown members of a chat completion are
+ * losses, not content, and the simple conversion omits them.
  */
 function comparable(reply: Reply | null): unknown {
   if (reply === null) return null
@@ -81,26 +80,30 @@ const good = cases().flatMap((it) =>
   it.recording.status === 200 && it.format !== 'responses' ? [{ ...it, format: it.format }] : [],
 )
 
-void t.test('every recorded stream, put together', skipWithoutFixtures(), (t) => {
-  let count = 0
-  for (const { format, label, recording } of good) {
-    if (!recording.stream) continue
-    const pieces = framesIn(recording.response_body)
-    t.same(foldWhole(format, wholeOf(format, pieces)), foldStream(format, pieces), label)
-    count += 1
-  }
-  t.comment(`${count} streams`)
-  t.ok(count > 0)
-  t.end()
-})
+void t.test(
+  'every recorded stream equals its assembled whole reply',
+  skipWithoutFixtures(),
+  (t) => {
+    let count = 0
+    for (const { format, label, recording } of good) {
+      if (!recording.stream) continue
+      const chunks = framesIn(recording.response_body)
+      t.same(foldWhole(format, wholeOf(format, chunks)), foldStream(format, chunks), label)
+      count += 1
+    }
+    t.comment(`${count} streams`)
+    t.ok(count > 0)
+    t.end()
+  },
+)
 
-void t.test('every recorded whole reply, cut up', skipWithoutFixtures(), (t) => {
+void t.test('every recorded whole reply equals its split stream', skipWithoutFixtures(), (t) => {
   let count = 0
   for (const [at, { format, label, recording }] of good.entries()) {
     if (recording.stream) continue
     const body = objectOf(JSON.parse(recording.response_body))
-    const pieces = objectsOf(format, body, dice(at))
-    t.same(foldStream(format, pieces), foldWhole(format, body), label)
+    const chunks = streamOf(format, body, dice(at))
+    t.same(foldStream(format, chunks), foldWhole(format, body), label)
     count += 1
   }
   t.comment(`${count} replies`)
@@ -108,7 +111,7 @@ void t.test('every recorded whole reply, cut up', skipWithoutFixtures(), (t) => 
   t.end()
 })
 
-void t.test('every whole reply of the transcripts, cut up in twenty ways', (t) => {
+void t.test('every whole reply of the transcripts equals its stream in twenty splits', (t) => {
   let count = 0
   for (const { dialect, name } of transcripts) {
     const file = join(process.cwd(), 'test/transcripts', `${name}.reply.json`)
@@ -117,7 +120,7 @@ void t.test('every whole reply of the transcripts, cut up in twenty ways', (t) =
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
     const whole = foldWhole(form, body)
     for (let seed = 1; seed <= 20; seed += 1) {
-      t.same(foldStream(form, objectsOf(form, body, dice(seed))), whole, `${name}, seed ${seed}`)
+      t.same(foldStream(form, streamOf(form, body, dice(seed))), whole, `${name}, seed ${seed}`)
     }
     count += 1
   }
@@ -125,17 +128,7 @@ void t.test('every whole reply of the transcripts, cut up in twenty ways', (t) =
   t.end()
 })
 
-const WORDS = [
-  'a',
-  ' ',
-  '\n',
-  'é\u{1F600}',
-  '"\\',
-  '\u2028',
-  '{"x":',
-  'a longer piece of text',
-  '0',
-]
+const WORDS = ['a', ' ', '\n', 'é\u{1F600}', '"\\', '\u2028', '{"x":', 'a longer text', '0']
 
 function words(roll: (n: number) => number): string {
   return Array.from({ length: 1 + roll(5) }, () => WORDS[roll(WORDS.length)] ?? '').join('')
@@ -149,7 +142,7 @@ function inputOf(roll: (n: number) => number): JsonObject {
   return input
 }
 
-/** Never two blocks of one kind side by side: a stream of Gemini or of chat completions joins them. */
+/** No adjacent blocks of one kind, because a stream of Gemini or of chat completions joins them. */
 function kindsOf(roll: (n: number) => number): ('text' | 'thinking' | 'tool')[] {
   const kinds: ('text' | 'thinking' | 'tool')[] = []
   for (let at = roll(6); at > 0; at -= 1) {
@@ -219,14 +212,14 @@ const MAKERS: Readonly<Record<Form, (roll: (n: number) => number) => JsonObject>
 }
 
 for (const form of ['openai', 'anthropic', 'gemini'] as const) {
-  void t.test(`${form}: 1,000 answers made by chance`, (t) => {
+  void t.test(`${form}: 1,000 random replies`, (t) => {
     for (let seed = 1; seed <= 1_000; seed += 1) {
       const roll = dice(seed)
       const body = MAKERS[form](roll)
-      const pieces = objectsOf(form, body, roll)
+      const chunks = streamOf(form, body, roll)
       const whole = foldWhole(form, body)
-      if (!t.same(foldStream(form, pieces), whole, `seed ${seed}`)) break
-      if (!t.same(foldWhole(form, wholeOf(form, pieces)), whole, `seed ${seed}, and back`)) break
+      if (!t.same(foldStream(form, chunks), whole, `seed ${seed}`)) break
+      if (!t.same(foldWhole(form, wholeOf(form, chunks)), whole, `seed ${seed}, and back`)) break
     }
     t.end()
   })

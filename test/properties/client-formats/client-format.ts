@@ -1,7 +1,7 @@
 /**
- * The properties that hold for every client format over every upstream dialect: a stream that breaks off never looks
- * complete, how the bytes are cut changes nothing, and no bytes make a translation throw, hang or lie.
- * Knows no rule of any format; what a client takes for an end is told by the caller.
+ * The properties of every client format over every upstream dialect: a truncated stream never looks complete,
+ * the split into chunks changes nothing, and no bytes make a translation throw, hang or report a wrong end.
+ * The caller defines which output a client reads as complete.
  */
 import type { Test } from 'tap'
 import type { ChatRequest } from '../../../src/chat/request.js'
@@ -26,26 +26,26 @@ import {
   type Pair,
 } from '../transcript-streams.js'
 
-/** A format that clients speak, as the properties see it. */
+/** A client format. */
 export interface ClientCase {
   readonly dialect: DialectName
   /** A request for a stream. */
   readonly body: JsonObject
   readonly endpoint: Endpoint
-  /** The client takes the output for a whole answer. */
+  /** True if the client reads the output as a complete reply. */
   readonly claims: (frames: readonly string[]) => boolean
 }
 
 const UPSTREAMS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 
-/** Corruptions for each pair. */
+/** The number of corruptions for each pair. */
 const CORRUPTIONS = Number(process.env['SLUICE_CLIENT_CORRUPTIONS'] ?? 4_000)
 
-/** What an upstream says with its reason to stop, in any of the dialects. */
+/** Matches a finish reason of any upstream dialect. */
 const REASON =
   /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*["\d]|"type"\s*:\s*"response\.(?:completed|incomplete)"/
 
-/** Every upstream dialect for this client: rewritten, and passed on where both sides speak alike. */
+/** Every upstream dialect for this client: translated, and passed through for the client's own dialect. */
 export function pairsOf(it: ClientCase): Pair[] {
   const ingress: Ingress = ingressOf(it.dialect)
   const request: ChatRequest = ingress.decodeRequest(it.body, it.endpoint)
@@ -74,7 +74,7 @@ export function checkClient(t: Test, it: ClientCase): void {
       }
       t.end()
     })
-    void t.test(`${pair.name}: any cut gives the client the same bytes`, (t) => {
+    void t.test(`${pair.name}: any split gives the client the same bytes`, (t) => {
       for (const { name, bytes } of streams) {
         const whole = run(pair, [bytes])
         let wrong = difference(run(pair, singly(bytes)), whole)
@@ -110,7 +110,7 @@ function prefixFault(it: ClientCase, pair: Pair, bytes: Buffer): string | null {
   }
   if (kind !== null || reason === null) return `${place}complete with ${kind ?? 'no reason'}`
   if (!REASON.test(bytes.toString('latin1'))) return `${place}complete without a reason`
-  return claims ? null : `${place}complete, and the client is not told`
+  return claims ? null : `${place}complete, but the output is not`
 }
 
 function corruptionFault(
@@ -126,7 +126,7 @@ function corruptionFault(
   const frames = framesOf(out)
   if (!frames.every(isReadable)) return 'a frame is not JSON'
   if (outcome === 'failed') return it.claims(frames) ? 'failed, and looks complete' : null
-  return it.claims(frames) ? null : 'complete, and the client is not told'
+  return it.claims(frames) ? null : 'complete, but the output is not'
 }
 
 function isReadable(data: string): boolean {

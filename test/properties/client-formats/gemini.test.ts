@@ -1,6 +1,6 @@
 /**
- * Goal: what a Gemini client gets is complete, cut anywhere the same, and never a lie, over every upstream dialect.
- * Method: prefixes, splits and seeded corruptions of every transcript.
+ * Goal: Gemini clients receive complete replies, the same for any split, and a correct end, over every
+ * upstream dialect. Method: prefixes, splits and seeded corruptions of every transcript.
  */
 import t from 'tap'
 import { checkClient } from './client-format.js'

@@ -1,8 +1,8 @@
 /**
- * Goal: what a client of the Messages format gets is complete, cut anywhere the same, and never a lie, over every
- * upstream dialect; and what its encoder writes says everything that the events said.
- * Method: prefixes, splits and seeded corruptions of every transcript; seeded legal streams through grammar and encoder,
- * and back through the decoder that reads Anthropic's own replies.
+ * Goal: Messages clients receive complete replies, the same for any split, and a correct end, over every
+ * upstream dialect; and the encoder writes the whole content of the events. Method: prefixes, splits and
+ * seeded corruptions of every transcript; seeded legal streams through grammar and encoder, and back through
+ * the decoder that reads Anthropic's own replies.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../src/chat/event.js'
@@ -51,8 +51,8 @@ function read(feed: (grammar: Grammar) => void): Reply {
   return reply
 }
 
-/** The words of a reply by kind, its calls, how it ended, and what was counted. */
-function said(reply: Reply): unknown {
+/** The texts of a reply by kind, its calls, its end and its usage. */
+function contentOf(reply: Reply): unknown {
   const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
     reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
   const calls = reply.blocks.flatMap((block) =>
@@ -64,7 +64,7 @@ function said(reply: Reply): unknown {
   return { text: words('text'), thinking: words('thinking'), calls, input, output, reasoning }
 }
 
-void t.test('2,000 replies through the encoders, and back', (t) => {
+void t.test('2,000 replies are equal after encoding and decoding', (t) => {
   for (let at = 1; at <= 2_000; at += 1) {
     const events = legalStream(dice(at))
     const reply = folded(events)
@@ -73,7 +73,7 @@ void t.test('2,000 replies through the encoders, and back', (t) => {
     const bytes = Buffer.from(encoder.take())
     const text = bytes.toString('utf8')
     const answered = { status: 200, type: 'text/event-stream', text, whole: true }
-    // Blocks that are nobody's stand for those of Anthropic's own tools.
+    // Opaque blocks without a provider become blocks of Anthropic's own tools.
     const faults = faultsOfReply(answered, true).filter((fault) => !/^a block of type/.test(fault))
     if (!t.same(faults, [], `seed ${at}: the order of the format`)) break
     const streamed = read((grammar) => {
@@ -83,13 +83,13 @@ void t.test('2,000 replies through the encoders, and back', (t) => {
       framer.end()
       decoder.end()
     })
-    if (!t.same(said(streamed), said(reply), `seed ${at}: the stream`)) break
+    if (!t.same(contentOf(streamed), contentOf(reply), `seed ${at}: the stream`)) break
     const { text: body, bytes: size } = client.encodeReply(reply, REQUEST, seed)
     if (size !== Buffer.byteLength(body)) t.fail(`seed ${at}: has other bytes`)
     const whole = read((grammar) => {
       egress.decodeReply(objectOf(JSON.parse(body)), REQUEST, grammar)
     })
-    if (!t.same(said(whole), said(reply), `seed ${at}: the whole reply`)) break
+    if (!t.same(contentOf(whole), contentOf(reply), `seed ${at}: the whole reply`)) break
     if (!t.equal(whole.reason, streamed.reason, `seed ${at}: one reason`)) break
   }
   t.end()
