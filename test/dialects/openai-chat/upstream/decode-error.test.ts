@@ -96,7 +96,7 @@ void t.test('messages are scrubbed and bounded', (t) => {
   const long = egress.decodeError(400, {}, body({ message: 'é'.repeat(60_000) }))
   t.ok(long.message.length <= 2_048)
   const denied = egress.decodeError(401, {}, body({ message: 'Wrong key sk-abc****xyz' }))
-  t.equal(denied.message, 'The upstream refused the gateway’s own credentials.')
+  t.equal(denied.message, "The upstream refused the gateway's own credentials.")
   t.end()
 })
 
