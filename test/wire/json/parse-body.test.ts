@@ -56,7 +56,7 @@ void t.test('the root must be one object', (t) => {
     refuses(t, body, /must be a JSON object/)
   }
   for (const body of ['{} {}', '{}x', '{}}', '{},', '{"a":1}\u0000']) {
-    refuses(t, body, /goes on after/)
+    refuses(t, body, /continues after/)
   }
   t.end()
 })
