@@ -118,18 +118,18 @@ export class SseFramer implements Framer {
   }
 
   write(chunk: Buffer): void {
-    if (this.hasOverflowed) return
+    if (this.isStopped()) return
     this.feed(this.decoder === null ? chunk.toString('latin1') : this.decoder.write(chunk), false)
   }
 
   end(): void {
-    if (this.hasOverflowed) return
+    if (this.isStopped()) return
     this.feed(this.decoder === null ? '' : this.decoder.end(), true)
-    if (this.hasOverflowed) return
+    if (this.isStopped()) return
     const tail = this.partial
     this.partial = ''
     if (tail !== '') this.line(tail, 0, tail.length, 0)
-    if (this.hasOverflowed) return
+    if (this.isStopped()) return
     if (this.data === null ? isError(this.bare) : isWhole(this.data)) this.blank(0)
     else this.isTailTruncated = this.size > 0
     this.unframed += this.heldRaw
@@ -145,7 +145,7 @@ export class SseFramer implements Framer {
     this.chunkFrom = 0
     const rest = this.lines(text)
     this.chunk = ''
-    if (this.hasOverflowed) return
+    if (this.isStopped()) return
     this.partial += text.slice(rest)
     if (this.keepsRaw) this.heldRaw += text.slice(this.chunkFrom)
     this.chunkFrom = 0
@@ -176,7 +176,7 @@ export class SseFramer implements Framer {
         this.partial = ''
         this.line(line, 0, line.length, after)
       }
-      if (this.hasOverflowed) return 0
+      if (this.isStopped()) return 0
       if (this.keepsRaw && this.size === 0) this.addUnframed(after)
       at = after
     }
@@ -264,6 +264,11 @@ export class SseFramer implements Framer {
     this.unframed += this.heldRaw + this.chunk.slice(this.chunkFrom, after)
     this.heldRaw = ''
     this.chunkFrom = after
+  }
+
+  /** A method, because the type checker would narrow the property across calls that set it. */
+  private isStopped(): boolean {
+    return this.hasOverflowed
   }
 
   private drop(): void {
