@@ -1,3 +1,4 @@
+/** The interface of commands, and the parsing of their actions. */
 import { didYouMean } from '../config/suggest.js'
 
 /**

@@ -29,7 +29,8 @@ function optionIn(message: string): string | null {
 
 /** A value is missing, or given to an option without one. */
 function valueMessage(option: string, help: string): string {
-  const placeholder = new RegExp(`${option} ([A-Z][A-Z…|]*)`).exec(help)?.[1]
+  const [, after = ''] = help.split(`${option} `)
+  const placeholder = /^[A-Z][A-Z…|]*/.exec(after)?.[0]
   return placeholder === undefined
     ? `Option ${option} accepts no value`
     : `Option ${option} needs a value: ${option} ${placeholder}`

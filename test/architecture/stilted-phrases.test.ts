@@ -96,6 +96,16 @@ const CHECKED = [
   'test/store',
   'test/transcripts',
   'test/upstreams',
+  'src/accounts',
+  'src/auth',
+  'src/cli',
+  'src/config',
+  'src/error-cause.ts',
+  'src/errors.ts',
+  'src/files',
+  'src/http',
+  'src/process',
+  'src/secrets',
 ]
 
 for (const path of CHECKED) {

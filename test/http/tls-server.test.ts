@@ -265,7 +265,7 @@ void t.test('changed certificates are used at once, and bad ones are not', async
   const other = newPair(stage.folder, 'other', stage.authority)
   writeFileSync(join(stage.folder, 'server.key'), 'no key')
   await until(() => stage.problems.length > 0, 'the bad file is reported')
-  t.match(stage.problems[0], /server\.key" is not a private key/)
+  t.match(stage.problems[0], /server\.key" is not a PEM private key/)
   t.equal(await names(), 'server', 'the old one stays')
   copyFileSync(other.key, join(stage.folder, 'server.key'))
   copyFileSync(other.cert, join(stage.folder, 'server.pem'))

@@ -90,7 +90,10 @@ void t.test('a running gateway whose file becomes such a thing keeps what it has
   const before = process.memoryUsage().rss
   for (const path of [bad['large'] ?? '', bad['fifo'] ?? '']) {
     renameSync(path, good)
-    t.match(await source.reload(), { result: 'refused', errors: [{ message: /is a folder|not a regular file/ }] })
+    t.match(await source.reload(), {
+      result: 'refused',
+      errors: [{ message: /is a folder|not a regular file/ }],
+    })
   }
   const grown = process.memoryUsage().rss - before
   t.ok(grown < 100e6, `${String(grown)} bytes more`)

@@ -96,7 +96,11 @@ void t.test('mistakes are named', async (t) => {
     [[...known, '--format', 'soap'], 2, /--format takes chat, messages/],
     [[...known, '--check', 'all'], 2, /--check takes text, stream/],
     [[...known, '--max-cost-usd', '0'], 2, /--max-cost-usd must be/],
-    [['--upstream', 'nowhere', '--model', 'm'], 1, /no upstream "nowhere" in the file: use one of chat, /],
+    [
+      ['--upstream', 'nowhere', '--model', 'm'],
+      1,
+      /no upstream "nowhere" in the file: use one of chat, /,
+    ],
     [['--upstream', 'keyless', '--model', 'm'], 1, /has no key: set NO_SUCH_KEY_IS_SET/],
   ]
   for (const [args, expected, message] of cases) {

@@ -26,12 +26,14 @@ void t.test('certificate files and networks are checked', (t) => {
   }
   const wrong: Record<string, RegExp> = {
     'tls: { cert: none.pem, key: one.key }': /server\.tls\.cert.*".*none\.pem" does not exist/,
-    'tls: { cert: one.pem, key: junk.pem }': /server\.tls\.key.*junk\.pem" is not a private key/,
-    'tls: { cert: junk.pem, key: one.key }': /server\.tls\.cert.*junk\.pem" is not a certificate/,
+    'tls: { cert: one.pem, key: junk.pem }':
+      /server\.tls\.key.*junk\.pem" is not a PEM private key/,
+    'tls: { cert: junk.pem, key: one.key }':
+      /server\.tls\.cert.*junk\.pem" is not a PEM certificate/,
     'tls: { cert: one.pem, key: two.key }':
       /two\.key" does not belong to the certificate ".*one\.pem"/,
     'tls: { cert: one.pem, key: one.key, client_ca: junk.pem }':
-      /server\.tls\.client_ca.*not a certificate/,
+      /server\.tls\.client_ca.*not a PEM certificate/,
     'tls: { cert: one.pem }': /server\.tls\.key/,
     'trusted_proxies: [10.0.0.0/33]': /server\.trusted_proxies\[0\].*CIDR/,
     'trusted_proxies: [proxy.example.com]': /CIDR/,
