@@ -77,6 +77,7 @@ const CHECKED = [
   'test/helpers',
   'test/helpers',
   'test/edge-cases',
+  'test/gateway',
   'test/hostile',
   'test/ledger',
   'test/limits',
