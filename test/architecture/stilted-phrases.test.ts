@@ -79,6 +79,7 @@ const CHECKED = [
   'test/helpers',
   'test/helpers',
   'test/edge-cases',
+  'test/gateway',
   'test/hostile',
   'test/ledger',
   'test/limits',

@@ -1,5 +1,5 @@
 /**
- * Goal: an exchange is cancelled once, and whoever owns it hears of it exactly once.
+ * Goal: an exchange is cancelled once, and its owner is called exactly once.
  * Method: every order of cancelling and listening.
  */
 import t from 'tap'
@@ -21,7 +21,7 @@ void t.test('only the first reason counts', (t) => {
   t.end()
 })
 
-void t.test('who comes after the cancellation hears at once', (t) => {
+void t.test('a listener added after the cancellation is called at once', (t) => {
   const cancellation = new Cancellation()
   cancellation.cancel(late)
   const reasons: GatewayError[] = []

@@ -1,7 +1,7 @@
 /** A clock that the test sets. */
 import type { Clock } from '../../../src/gateway/attempts/health/clock.js'
 
-/** Time stands still until `atMs` is changed; randomness is a fixed number. */
+/** The time changes only with `atMs`; randomness is a fixed number. */
 export class TestClock implements Clock {
   atMs = 1_000_000
   randomness = 0

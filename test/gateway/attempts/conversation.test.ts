@@ -1,7 +1,7 @@
 /**
  * Goal: a tool loop that starts on Claude goes on at GPT and then at Gemini when the ones before fail, with the OpenAI
  * SDK unchanged. Reasoning state of one provider never reaches another; what is lost is named.
- * Method: the SDK's own loop, every message sent back as it came; the emulator refuses state that it did not sign.
+ * Method: the SDK's own loop, every message sent back unchanged; the emulator refuses state that it did not sign.
  */
 import OpenAI from 'openai'
 import t from 'tap'

@@ -1,5 +1,5 @@
 /**
- * Goal: what happens to an answer whose client has left is what the configuration says: cancelled, read to
+ * Goal: a reply whose client has left is handled as the configuration sets: cancelled, read to
  * its end, or read until the counts have come; never more of them at once, nor longer, than allowed.
  * Method: gateways with each setting over the emulator, whose answers are paced; clients that leave.
  */
@@ -16,7 +16,7 @@ import {
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 
-/** About 150 pieces in 300 ms. */
+/** About 150 chunks in 300 ms. */
 const SLOW = 'Say it. [[words:150]] [[pace:2]]'
 
 /** Leaves as soon as there is content, or the upstream is at work on a whole reply. */
@@ -24,7 +24,7 @@ async function leave(t: Test, gateway: TestGateway, model: string, stream = true
   const asked = gateway.emulator.ledger.length
   if (!stream) gateway.emulator.script({ times: 1, fault: { kind: 'delay', ms: 150 } })
   const client = openClient(t, gateway, question(model, stream, SLOW))
-  await eventually(() => gateway.emulator.ledger.length > asked, 'the upstream is asked')
+  await eventually(() => gateway.emulator.ledger.length > asked, 'the upstream gets the request')
   if (stream) await eventually(() => client.text().includes('"content":"'), 'content')
   client.socket.destroy()
 }
@@ -65,7 +65,7 @@ void t.test('drain_until_usage: no longer than it takes', async (t) => {
   await leave(t, gateway, 'gemini-2.5-flash')
   const row = await rowAt(gateway, 1)
   t.match(row, { outcome: 'client_gone', source: 'reported' })
-  await eventually(() => gateway.emulator.open() === 0, 'the upstream is let go')
+  await eventually(() => gateway.emulator.open() === 0, 'the upstream connection is closed')
   t.equal(gateway.emulator.ledger.at(-1)?.outcome, 'client_closed', 'before the end')
   await leave(t, gateway, 'gpt-4o')
   const counted = gateway.emulator.ledger.at(-1)?.counted
@@ -92,7 +92,7 @@ void t.test('no more at once than allowed, and no longer', async (t) => {
   await eventually(() => over() >= 1, 'the second is cancelled at once', 50)
   await eventually(() => over() >= 2, 'the first when its time is over', 3000)
   for (const row of await rowsOf(gateway)) t.match(row, { source: 'estimated', status: 499 })
-  await eventually(() => gateway.emulator.open() === 0, 'both are let go')
+  await eventually(() => gateway.emulator.open() === 0, 'both connections are closed')
   await leave(t, gateway, 'gemini-2.5-flash')
   t.match(await rowAt(gateway, 3), { outcome: 'client_gone' }, 'the place is free again')
 })

@@ -1,7 +1,7 @@
 /**
- * Goal: a Gemini answer that came to nothing (a malformed call and its relatives, STOP without a word)
- * is asked for once more, before the client has heard anything, and only once; each try is counted.
- * Method: an upstream of raw bytes that stumbles as often as the test says; its requests are looked at.
+ * Goal: an empty Gemini reply (a malformed call and similar reasons, STOP without content)
+ * is requested again once, before the client gets any content; each attempt is counted.
+ * Method: an upstream of raw bytes that fails as often as the test sets; its requests are checked.
  */
 import t, { type Test } from 'tap'
 import { objectOf, type JsonObject } from '../../../src/chat/json.js'
@@ -20,7 +20,7 @@ import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 const MODEL = 'gemini-3.5-flash'
 const USAGE = { stream_options: { include_usage: true } }
 
-/** What the upstream says in one try. */
+/** The reply of the upstream to one attempt. */
 interface UpstreamReply {
   readonly reason: string
   readonly parts?: readonly JsonObject[]
@@ -64,7 +64,7 @@ for (const stream of [false, true]) {
   const form = stream ? 'streamed' : 'whole'
 
   for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'MALFORMED_RESPONSE']) {
-    void t.test(`${reason}, ${form}: the same once more`, async (t) => {
+    void t.test(`${reason}, ${form}: the same request again`, async (t) => {
       const { gateway, bodies } = await gatewayFor(t, stream, [{ reason }, GOOD])
       const seen = await ask(gateway, question(MODEL, stream, 'Hello', stream ? USAGE : {}))
       t.ok(isComplete(seen), seen.body.slice(-300))
@@ -87,10 +87,10 @@ for (const stream of [false, true]) {
     t.equal(await attempts(gateway, 'upstream_failed'), 2)
   })
 
-  void t.test(`an empty answer, ${form}: once more, then as it is`, async (t) => {
+  void t.test(`an empty answer, ${form}: requested again, then passed unchanged`, async (t) => {
     const { gateway, bodies } = await gatewayFor(t, stream, [EMPTY, GOOD, EMPTY, EMPTY, GOOD])
-    const mended = await ask(gateway, question(MODEL, stream))
-    t.equal(mended.text, 'Well.')
+    const second = await ask(gateway, question(MODEL, stream))
+    t.equal(second.text, 'Well.')
     t.equal(bodies.length, 2)
     const empty = await ask(gateway, question(MODEL, stream))
     t.ok(isComplete(empty), empty.body)
@@ -99,7 +99,7 @@ for (const stream of [false, true]) {
     t.equal(bodies.length, 4)
   })
 
-  void t.test(`nothing is asked for twice once something was replies, ${form}`, async (t) => {
+  void t.test(`nothing is requested again after the first content, ${form}`, async (t) => {
     const { gateway, bodies } = await gatewayFor(t, stream, [
       { reason: 'MALFORMED_FUNCTION_CALL', parts: [{ text: 'Let me see.' }], output: 4 },
       { reason: 'STOP', output: 4 },

@@ -1,7 +1,7 @@
 /**
- * Goal: whatever a provider does before its first content, a client with a fallback gets one complete reply, and a
+ * Goal: for every fault of a provider before its first content, a client with a fallback gets one complete reply, and a
  * client without one a clear error in time. Nothing is repeated that may have been executed, unless that is allowed.
- * Method: a route over three providers, each fault at the first of them; the emulator's ledger says who was asked.
+ * Method: a route over three providers, each fault at the first of them; the emulator's ledger shows which provider got a request.
  */
 import t from 'tap'
 import type { Fault } from '../../../src/emulator/faults/fault.js'
@@ -24,7 +24,7 @@ const SAFE: readonly [name: string, fault: Fault, outcome: string][] = [
 /** Faults after which the upstream may have executed the request. */
 const UNSAFE: readonly [name: string, fault: Fault, outcome: string][] = [
   ['hangs', { kind: 'hang' }, 'upstream_timeout'],
-  ['dies without a reply', { kind: 'drop' }, 'upstream_failed'],
+  ['closes without a reply', { kind: 'drop' }, 'upstream_failed'],
   ['answers 200 and is silent', { kind: 'stall', event: 0 }, 'upstream_timeout'],
 ]
 
@@ -43,7 +43,7 @@ void t.test('a stream goes on at the next target', async (t) => {
       'x-sluice-upstream': 'anthropic',
       'x-sluice-model': 'claude-sonnet-4-5',
     })
-    t.same(counts(gateway), { openai: 1, anthropic: 1, gemini: 0 }, 'each was asked once')
+    t.same(counts(gateway), { openai: 1, anthropic: 1, gemini: 0 }, 'each got one request')
     const entry = await entryOf(gateway, seen.headers['x-request-id'] ?? '')
     t.match(entry, { attempts: 2, upstream: 'anthropic', outcome: 'ok', status: 200 })
     t.equal(entry.attempted, seen.headers['x-sluice-attempts'])

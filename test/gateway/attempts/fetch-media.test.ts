@@ -1,7 +1,7 @@
 /**
  * Goal: a picture that a client names by URL reaches an upstream that reads no URLs, where the operator
  * allows it; otherwise the request is refused by the part's path.
- * Method: a picture server on this machine, requests through a gateway, what the emulator was asked.
+ * Method: a picture server on this machine, requests through a gateway, the requests that the emulator got.
  */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'

@@ -1,7 +1,7 @@
 /**
- * Goal: an answer that the upstream pauses (Gemini's CONTINUATION, Anthropic's pause_turn) is asked
+ * Goal: an answer that the upstream pauses (Gemini's CONTINUATION, Anthropic's pause_turn) is requested
  * for to its end and reaches the client as one, whole or streamed; no pause goes on for ever.
- * Method: upstreams of raw bytes that pause as often as the test says; their requests are looked at.
+ * Method: upstreams of raw bytes that pause as often as the test sets; their requests are checked.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
@@ -140,7 +140,7 @@ for (const stream of [false, true]) {
     t.equal(await series(gateway, 'sluice_inflight{upstream="google"}'), 0)
   })
 
-  void t.test(`anthropic pause_turn, ${form}: the content goes back as it came`, async (t) => {
+  void t.test(`anthropic pause_turn, ${form}: the content goes back unchanged`, async (t) => {
     watchProcess(t)
     const { gateway, bodies } = await gatewayFor(t, 'anthropic', (turn) => {
       const part = messagePart(`part ${turn}.`, turn < 2 ? 'pause_turn' : 'end_turn')
@@ -241,7 +241,7 @@ void t.test('a client that leaves between the parts ends it all', async (t) => {
   )
   await eventually(
     () => upstream.connections.some(({ closedMs }) => closedMs !== null),
-    'the upstream is let go',
+    'the upstream connection is closed',
   )
 })
 
@@ -279,7 +279,7 @@ void t.test(
   },
 )
 
-void t.test('a stream that is answered in JSON goes on too, whatever its parts are', async (t) => {
+void t.test('a stream that is answered in JSON continues too, for any parts', async (t) => {
   watchProcess(t)
   const forms = [
     (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify(part)),

@@ -1,6 +1,6 @@
 /**
  * Goal (G20): a request whose attempts may be billed together reserves for all of them: a hedge and an attempt after one
- * that was broken off are sent only if the limits of the client allow it, and budgets are never passed.
+ * that was truncated are sent only if the limits of the client allow it, and budgets are never passed.
  * Method: gateways on both stores with limits that have room for one attempt, and for two; the emulator hangs or is late.
  */
 import t, { type Test } from 'tap'

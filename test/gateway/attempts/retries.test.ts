@@ -120,7 +120,7 @@ void t.test('E-88: a refused credential is followed by the next one at once', as
   }
 })
 
-void t.test('an attempt that was broken off counts what the provider bills for it', async (t) => {
+void t.test('a truncated attempt counts the tokens that the provider bills', async (t) => {
   const gateway = await startWith(
     t,
     [`model: main, ${CHAIN}, retry: { attempts: 1, non_idempotent: true }`],

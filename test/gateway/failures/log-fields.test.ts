@@ -11,7 +11,7 @@ import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
 import { makeAll, openFailureScene } from './ten-failures.js'
 
-/** Of every line, whoever writes it. */
+/** The fields of every line. */
 const OF_ALL_LINES = ['level', 'time', 'pid', 'msg']
 
 function documented(): string[] {
@@ -54,7 +54,7 @@ async function readSlowly(gateway: TestGateway): Promise<void> {
   await new Promise((resolve) => socket.once('close', resolve))
 }
 
-/** Requests whose replies have what the emulator says only if it is asked for. */
+/** Requests whose replies contain the emulator's text only on request. */
 async function askForAll(gateway: TestGateway): Promise<void> {
   const messages = [{ role: 'user', content: 'Think. '.repeat(800) }]
   const cached = [
@@ -140,7 +140,7 @@ void t.test('sampling leaves out successes alone, and not slow ones or retries',
   t.same(ids, [slow, retried, refused], `not ${quick}`)
 })
 
-void t.test('sampling writes the share that is asked for', async (t) => {
+void t.test('sampling writes the configured share', async (t) => {
   const gateway = await startGateway(t, { more: 'log: { sample_success: 0.5 }' })
   const REQUESTS = 200
   for (let sent = 0; sent < REQUESTS; sent += 1) {

@@ -63,7 +63,7 @@ void t.test('the log line of each of ten failures names its cause', async (t) =>
 })
 
 const PAGE = 'docs/how-to/read-a-failure.md'
-/** Of a line, what differs from one run to the next; `***` stands in ids that hold the emulator's key. */
+/** Of a line, what differs from one run to the next; `***` replaces a part of ids that contain the emulator's key. */
 const RUN =
   /_ms$|^(?:time|pid|request_id|upstream_request_id|key_id|account_id|limit|bytes_out|chunks|attempts)$/
 

@@ -51,7 +51,7 @@ export async function lineOf(
   return find() ?? {}
 }
 
-/** Makes all ten, one after the other; the ids of the requests, in the order of the list. */
+/** Makes all ten in sequence; the ids of the requests, in the order of the list. */
 export async function makeAll(scene: FailureScene): Promise<string[]> {
   const ids: string[] = []
   for (const failure of TEN_FAILURES) ids.push(await failure.make(scene))

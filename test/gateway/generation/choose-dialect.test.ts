@@ -1,5 +1,5 @@
 /**
- * Goal: an OpenAI upstream is spoken to over the endpoint that model and request need, unless the
+ * Goal: an OpenAI upstream gets requests at the endpoint that model and request need, unless the
  * configuration forces one; and an unmodified client notices nothing.
  * Method: a whole gateway before an emulated OpenAI that refuses what the real one refuses; what arrived
  * there is in its ledger.
@@ -21,7 +21,7 @@ const WEATHER = [{ role: 'user', content: 'Use get_weather for Paris' }]
 interface Answered {
   status: number
   body: JsonObject
-  /** Where the request arrived upstream; empty where it did not. */
+  /** The path of the request at the upstream; empty if it did not arrive. */
   path: string
   sent: JsonObject
 }

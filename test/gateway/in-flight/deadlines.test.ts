@@ -1,5 +1,5 @@
 /**
- * Goal: whatever is in flight is looked at on every tick, and nothing else is.
+ * Goal: all items in flight are checked on every tick, and no others.
  * Method: the real clock, counted in ticks and never in exact milliseconds.
  */
 import t from 'tap'

@@ -120,7 +120,7 @@ void t.test('counts that are missing or absurd: estimated, and never nothing', a
     }
   }
   const warned = gateway.lines.filter(({ msg }) => String(msg).includes('impossible token counts'))
-  t.equal(warned.length, 6, 'the absurd ones are told of')
+  t.equal(warned.length, 6, 'the absurd ones are logged')
 })
 
 void t.test('an upstream that fails before its first word: nothing was used', async (t) => {
@@ -164,7 +164,7 @@ void t.test('an upstream that fails in the middle: what flowed', async (t) => {
   }
 })
 
-/** Within 5 % of what the client has, or a piece or two that was under way. */
+/** Within 5 % of what the client has, or one or two chunks in transit. */
 function isNear({ usage: { output = 0 } }: UsageRow, received: string): boolean {
   const exact = tokens(received)
   return output >= exact && output <= Math.max(exact * 1.05, exact + 6)
@@ -182,7 +182,7 @@ void t.test('a client that leaves: the prompt, and what flowed', async (t) => {
       gateway.emulator.script({ times: 1, fault })
       const client = openClient(t, gateway, question(model, true, WORDS))
       const row = await rowAfter(t, gateway, async () => {
-        await eventually(() => gateway.emulator.open() === 1, 'the upstream is asked')
+        await eventually(() => gateway.emulator.open() === 1, 'the upstream gets the request')
         if (words > 0) await eventually(() => client.text().includes('"content":"'), 'content')
         await new Promise((resolve) => setTimeout(resolve, 30))
         client.socket.destroy()
@@ -191,7 +191,7 @@ void t.test('a client that leaves: the prompt, and what flowed', async (t) => {
       t.ok((row.usage.input ?? 0) > 0, 'the prompt')
       const matches = [...client.text().matchAll(/"content":"((?:[^"\\]|\\.)*)"/g)]
       const text = matches.map(([, content = '']) => content).join('')
-      if (words === 0) t.equal(row.usage.output, 0, 'nothing was said')
+      if (words === 0) t.equal(row.usage.output, 0, 'no output')
       else t.ok(isNear(row, text), `${name}: ${row.usage.output} for ${text.length} characters`)
       t.ok((row.costNanoUsd ?? 0) > 0)
     }
@@ -202,22 +202,22 @@ void t.test('what never reached an upstream has a row of nothing', async (t) => 
   const gateway = await startGateway(t)
   const cases: [string, string, string, number][] = [
     ['a broken body', '{', 'malformed_request', 400],
-    ['an unknown model', question('nobody-1', false), 'unknown_model', 404],
+    ['an unknown model', question('no-such-1', false), 'unknown_model', 404],
     ['a field out of bounds', question('gpt-4o', true, 'x', { n: 0 }), 'malformed_request', 400],
   ]
   for (const [name, body, outcome, status] of cases) {
     const row = await rowAfter(t, gateway, () => ask(gateway, body))
     t.match(row, { outcome, status, source: 'none', usage: {}, costNanoUsd: 0, attempts: 0 }, name)
     t.match(row, { upstreamStatus: null, attempted: null, limit: null })
-    t.ok((row.errorMessage ?? '') !== '', 'it says why')
+    t.ok((row.errorMessage ?? '') !== '', 'it has a message')
     t.equal(row.modelAnswered, null)
   }
   const before = (await rowsOf(gateway)).length
   await fetch(`${gateway.baseUrl}/models`, {
     headers: { authorization: `Bearer ${gateway.secret}` },
   })
-  await gateway.chat('{}', { headers: { authorization: 'Bearer sk_nobody' } })
-  t.equal((await rowsOf(gateway)).length, before, 'a list of models and a stranger have none')
+  await gateway.chat('{}', { headers: { authorization: 'Bearer sk_unknown' } })
+  t.equal((await rowsOf(gateway)).length, before, 'a list of models and an unknown key have none')
 })
 
 void t.test('an answer in parts: each request to the upstream billed, one row', async (t) => {

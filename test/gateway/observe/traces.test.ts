@@ -1,6 +1,6 @@
 /**
  * Goal: a request is one server span, and each attempt one client span, in the trace of the client; what they say is
- * what happened, and never a prompt unless it is asked for.
+ * what happened, and no prompt unless it is configured.
  * Method: a gateway with the emulator exports to a real OTLP receiver, which decodes what it gets.
  */
 import { createServer } from 'node:http'
@@ -47,7 +47,7 @@ function question(more: object = {}, text = PROMPT): object {
   return { model: 'gpt-4o', messages: [{ role: 'user', content: text }], ...more }
 }
 
-/** Asks within the client's trace; the whole reply. */
+/** Sends a request within the client's trace and returns the whole reply. */
 async function ask(gateway: TestGateway, body: object, headers: object = {}): Promise<string> {
   const traced = { traceparent: PARENT, tracestate: 'vendor=1,other=2', ...headers }
   const response = await gateway.chat(body, { headers: traced })
@@ -240,7 +240,7 @@ void t.test('sampling follows the standard variables and the client', async (t) 
       flags: '00',
     },
     {
-      name: 'always_on, whatever the parent',
+      name: 'always_on, for every parent',
       headers: { traceparent: UNSAMPLED },
       variables: { OTEL_TRACES_SAMPLER: 'always_on' },
       flags: '01',
@@ -285,7 +285,7 @@ void t.test('JSON, resource and headers as the variables say', async (t) => {
   })
 })
 
-void t.test('content only if it is asked for, and bounded', async (t) => {
+void t.test('content only if it is configured, and bounded', async (t) => {
   const more = 'telemetry: { capture_content: true }'
   const { gateway, receiver } = await startTraced(t, { more })
   const system = { role: 'system', content: 'Be brief.' }
@@ -332,7 +332,7 @@ void t.test('content only if it is asked for, and bounded', async (t) => {
   t.match(input, PROMPT, 'the latest message is kept')
 })
 
-void t.test('a receiver that fails is counted, and disturbs nobody', async (t) => {
+void t.test('a receiver that fails is counted, and affects no request', async (t) => {
   const { gateway, receiver } = await startTraced(
     t,
     {},

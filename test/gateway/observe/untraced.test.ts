@@ -1,6 +1,6 @@
 /**
  * Goal: without a receiver the SDK of OpenTelemetry is not loaded, and the client's trace context reaches the upstream
- * as it is.
+ * unchanged.
  * Method: a gateway in this process, whose loaded modules are listed; headers good and bad.
  */
 import { createRequire } from 'node:module'
@@ -53,7 +53,7 @@ void t.test('the client’s trace context is passed on, and named in the log', a
 
 void t.test('the SDK of OpenTelemetry is not loaded', (t) => {
   const loaded = Object.keys(createRequire(import.meta.url).cache)
-  t.ok(loaded.length > 0, 'the list knows modules')
+  t.ok(loaded.length > 0, 'the list contains modules')
   // prom-client loads the API, which does nothing by itself.
   t.same(
     loaded.filter((path) => /@opentelemetry\/(?!api\/)/.test(path)),

@@ -159,7 +159,7 @@ const served = ({ overload }: Bench): string[] => {
   return Object.keys(keys).filter(isServed)
 }
 
-void t.test('who is served at each level, what is told of it, and that it recovers', (t) => {
+void t.test('each level serves the right keys, is reported, and recovers', (t) => {
   const b = bench()
   t.same(served(b), ['low', 'normal', 'high'])
   t.equal(b.overload.state, 'ok')
@@ -209,7 +209,7 @@ void t.test('requests under way are counted at once, without a reading', (t) => 
   t.end()
 })
 
-void t.test('enabled: false refuses nobody', (t) => {
+void t.test('enabled: false refuses no request', (t) => {
   const b = bench({ ...CONFIG, enabled: false })
   b.set({ delayMs: 5_000, inFlight: 500 })
   b.pass(3_000)

@@ -1,5 +1,5 @@
 /**
- * Goal: an upstream is asked for what was checked and reserved, and for nothing else: no other model or
+ * Goal: an upstream is requested exactly what was checked and reserved: no other model or
  * provider, no longer answer, no more answers.
  * Method: a gateway in front of an emulator that keeps the bodies it was sent.
  */
@@ -60,7 +60,7 @@ void t.test('fields that choose another model or provider do not reach an upstre
       t.notOk(Object.hasOwn(body, field), `${model}: ${field} is not sent`)
       t.ok(
         lost.includes(/^[a-zA-Z_]+$/.test(field) ? field : 'other'),
-        `${model}: ${field} is told`,
+        `${model}: ${field} is reported`,
       )
     }
   }
@@ -121,7 +121,7 @@ void t.test('the limit that was admitted is the only one that an upstream sees',
   t.same(Object.keys(body).sort(), ['max_tokens', 'messages', 'model'])
 })
 
-void t.test('what a budget refuses cannot be asked for in two fields', async (t) => {
+void t.test('a request that a budget refuses cannot be split into two fields', async (t) => {
   const gateway = await aggregator(t, BUDGET)
   const ask = async (fields: object): Promise<number> =>
     (await gateway.chat({ model: 'gpt-4o', messages: MESSAGES, ...fields })).status

@@ -57,7 +57,7 @@ void t.test('an upstream without such an endpoint has its tokens estimated', asy
   }
 })
 
-void t.test('what Anthropic refuses of a request that passes, the client is told', async (t) => {
+void t.test('the client gets the error of Anthropic for a request that passes', async (t) => {
   const gateway = await startGateway(t)
   const body = JSON.stringify({ model: 'claude-haiku-4-5', messages, invented: 1 })
   const response = await post(gateway, body)
@@ -72,8 +72,8 @@ void t.test(
       more: 'limits: [ { scope: key, requests_per_minute: 3, tokens_per_minute: 10, usd_per_day: 0.000001 } ]',
     })
     const body = JSON.stringify({ model: 'claude-haiku-4-5', messages })
-    const stranger = await post(gateway, body, 'sk_wrong')
-    t.equal(stranger.status, 401)
+    const unknown = await post(gateway, body, 'sk_wrong')
+    t.equal(unknown.status, 401)
     const statuses: number[] = []
     for (let turn = 0; turn < 4; turn += 1) statuses.push((await post(gateway, body)).status)
     t.same(statuses, [200, 200, 200, 429])

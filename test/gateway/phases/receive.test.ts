@@ -90,7 +90,7 @@ plans:
   return { port: server.port, calls, errors, budget, arrived }
 }
 
-/** Sends the pieces as chunks, each in a turn of its own, and reads to the end of the connection. */
+/** Sends the parts as chunks, each in a turn of its own, and reads to the end of the connection. */
 async function send(
   port: number,
   parts: readonly string[],
@@ -105,7 +105,7 @@ async function send(
   socket.write(`POST / HTTP/1.1\r\n${head}transfer-encoding: chunked\r\n\r\n`)
   for (const part of parts) {
     socket.write(`${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`)
-    // The next piece must be a read of its own on the other side.
+    // The next part must be a read of its own on the other side.
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   if (cutAfter !== undefined) {
@@ -116,7 +116,7 @@ async function send(
   return text
 }
 
-void t.test('a body in pieces is one call, and its bytes are kept as they came', async (t) => {
+void t.test('a body in chunks is one call, and its bytes are kept unchanged', async (t) => {
   const { port, calls, budget } = await listening(t)
   t.match(await send(port, [GOOD.slice(0, 10), GOOD.slice(10, 11), GOOD.slice(11)]), /taken/)
   t.equal(calls[0]?.raw.toString(), GOOD)
@@ -124,7 +124,7 @@ void t.test('a body in pieces is one call, and its bytes are kept as they came',
   t.equal(budget.heldBytes, 0, 'all of the budget is back')
 })
 
-void t.test('what comes after the cap is not taken, whatever its size', async (t) => {
+void t.test('bytes after the maximum are not accepted, for any size', async (t) => {
   const { port, calls, errors, budget } = await listening(t)
   const parts = ['x'.repeat(CAP + 1), 'y', 'z'.repeat(500)]
   t.match(await send(port, parts), /413 .*body_too_large/s)

@@ -1,7 +1,7 @@
 /**
  * Goal: a target with `abort` is taken out of use at the error rate that its route names, not before `min_requests`, for
  * failures of the provider only, and until the next generation of the configuration.
- * Method: a whole gateway with an emulator for each upstream; the canary's emulator fails as the test says.
+ * Method: a whole gateway with an emulator for each upstream; the canary's emulator fails as the test sets.
  */
 import t from 'tap'
 import { startStage, until, type Stage } from './fixtures.js'
@@ -14,7 +14,7 @@ function routeWith(abort: string, more = ''): string {
   return `  - { prefix: m-, targets: [{ upstream: stable }, { upstream: canary, abort: ${abort} }]${more} }`
 }
 
-/** Asks until the canary has received so many requests. */
+/** Sends requests until the canary has received so many requests. */
 async function askUntilCanaryHas({ ask, received }: Stage, requests: number): Promise<void> {
   await until(async () => {
     if ((received()['canary'] ?? 0) >= requests) return true

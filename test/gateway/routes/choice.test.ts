@@ -116,7 +116,7 @@ void t.test('when: by label, images, tools and prompt size', async (t) => {
   t.equal(await went(ask({ messages: [{ role: 'user', content: 'word '.repeat(500) }] })), 'a')
 })
 
-void t.test('an alias asks each target for its own model', async (t) => {
+void t.test('an alias requests from each target its own model', async (t) => {
   const { ask, emulators, received } = await startStage(
     t,
     { a: {}, b: { dialect: 'anthropic' } },

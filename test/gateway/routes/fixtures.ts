@@ -28,7 +28,7 @@ export interface Stage {
   readonly gateway: TestGateway
   /** By the name of the upstream. */
   readonly emulators: Readonly<Record<string, Emulator>>
-  /** Asks with the good key, or with `secret`. */
+  /** Sends a request with the good key, or with `secret`. */
   readonly ask: (body?: object, secret?: string) => Promise<Reply>
   /** Puts other settings in force. */
   readonly reload: (upstreams: Readonly<Record<string, UpstreamSettings>>, routes: string) => void

@@ -1,7 +1,7 @@
 /**
- * Goal: whatever the shadow target does, clients get the same bytes, as early as without it, and the breaker and keys of
+ * Goal: for every fault of the shadow target, clients get the same bytes, as early as without it, and the breaker and keys of
  * their upstream are left alone; caps hold; a drain waits for no copy.
- * Method: a whole gateway; the main emulator replays fixed bytes while the shadow's emulator fails as the test says.
+ * Method: a whole gateway; the main emulator replays fixed bytes while the shadow's emulator fails as the test sets.
  */
 import t, { type Test } from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
@@ -69,7 +69,7 @@ async function dropped({ metric }: Stage, reason: string): Promise<number> {
   return metric(`sluice_shadow_dropped_total{route="m-",reason="${reason}"}`)
 }
 
-void t.test('replies are the same bytes, whatever the shadow does', async (t) => {
+void t.test('replies are the same bytes, for every fault of the shadow', async (t) => {
   const stage = await stageWith(t, 'upstream: other, percent: 100, concurrent: 1000')
   const { emulators, ask, received } = stage
   for (const fault of FAULTS) {

@@ -48,7 +48,11 @@ void t.test('a stream passes as events or as an array, and its counts are kept',
     t.match(array.headers.get('content-type'), /^application\/json/)
     const text = await array.text()
     t.equal(text, `[${CHUNKS.map((chunk) => chunk.slice(6).trim()).join(',\n')}]`)
-    t.equal(google.requests.at(-1)?.url, `${STREAMING}?alt=sse`, 'the upstream is asked for events')
+    t.equal(
+      google.requests.at(-1)?.url,
+      `${STREAMING}?alt=sse`,
+      'the upstream gets a request for events',
+    )
   }
   t.match(JSON.stringify(gateway.lines), /"input_tokens":5/)
   t.match(JSON.stringify(gateway.lines), /"output_tokens":7/)

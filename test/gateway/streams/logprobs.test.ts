@@ -1,6 +1,6 @@
 /**
  * Goal: `logprobs` and `top_logprobs` come back from Gemini and Responses as OpenAI's chat has them,
- * whole and streamed, with the text that they are of; where a model tells none, that is said.
+ * whole and streamed, with the text that they are of; if a model reports none, that is a loss.
  * Method: requests through a gateway to the emulated providers, and decoders fed what recordings hold.
  */
 import t from 'tap'
@@ -58,7 +58,7 @@ for (const [name, model] of [
   })
 }
 
-void t.test('where a model tells none, that is said', async (t) => {
+void t.test('a model without log probabilities is reported as a loss', async (t) => {
   const gateway = await startGateway(t)
   const refused = async (model: string): Promise<void> => {
     const response = await gateway.chat(question(model, false, 'Hello', { logprobs: true }))
@@ -119,7 +119,7 @@ void t.test('Gemini: each text has its own tokens, and rivals are those asked fo
   t.end()
 })
 
-void t.test('Responses: what only the end tells is not lost, nor told twice', (t) => {
+void t.test('Responses: log probabilities of the last event are neither lost nor repeated', (t) => {
   const place = { output_index: 0, content_index: 0 }
   const textDelta = (text: string, ...logprobs: JsonObject[]): JsonObject => {
     return { type: 'response.output_text.delta', ...place, delta: text, logprobs }

@@ -1,7 +1,7 @@
 /**
- * Goal: an answer that may be long is asked for as a stream although the client wants it whole, and
+ * Goal: a reply that may be long is requested as a stream although the client requested it whole, and
  * the client cannot tell.
- * Method: whole requests through a gateway; what the emulated provider was asked, and what came back.
+ * Method: whole requests through a gateway; the requests of the emulated provider, and the replies.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
@@ -9,7 +9,7 @@ import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const HI = { messages: [{ role: 'user', content: 'Say hi' }] }
 
-/** Whether the provider was asked for a stream, and the answer as the client sees it. */
+/** Whether the provider got a request for a stream, and the reply to the client. */
 async function whole(
   gateway: TestGateway,
   body: JsonObject,
@@ -54,7 +54,7 @@ void t.test('a call, the finish reason and the counts are those of a whole reply
   t.equal(summaryOf(long.reply), summaryOf(short.reply))
 })
 
-void t.test('a Gemini model that says less in one piece is asked for a stream', async (t) => {
+void t.test('a Gemini model with shorter whole replies gets a request for a stream', async (t) => {
   const gateway = await startGateway(t)
   t.ok((await whole(gateway, { model: 'gemini-4-argon' })).streamed)
   t.ok((await whole(gateway, { model: 'gemini-4-argon', max_tokens: 40_000 })).streamed)

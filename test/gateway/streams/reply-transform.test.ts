@@ -1,7 +1,7 @@
 /**
  * Goal: the end of a reply waits for what must be done before it, and nothing else of it does; a part of a reply, a
  * failure and a client that left have each their own end.
- * Method: a translation that passes text on and asks for the wait at its last piece; a reader that writes down what it
+ * Method: a translation that passes text on and waits at its last chunk; a reader that writes down what it
  * gets, attached before, meanwhile and after.
  */
 import t from 'tap'
@@ -45,7 +45,7 @@ function stage(): Stage {
 
 const later = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-void t.test('only the last piece waits, and the end with it', async (t) => {
+void t.test('only the last chunk waits, and the end with it', async (t) => {
   const { stream, received, open, release } = stage()
   open()
   stream.write(Buffer.from('first'))
@@ -87,7 +87,7 @@ void t.test('one that has left gets nothing', async (t) => {
 })
 
 void t.test(
-  'a failure after a part gives what there is, and then only says that it failed',
+  'a failure after a part passes the output so far, and then emits only the failure',
   async (t) => {
     const { stream, received, open } = stage()
     open()
@@ -113,7 +113,7 @@ void t.test('an end that comes too early is a failure of the upstream', async (t
 })
 
 void t.test(
-  'a reader that is behind makes the source wait, and a reply that nobody reads goes on',
+  'a reader that is behind makes the source wait, and a reply without a reader continues',
   async (t) => {
     const { stream } = stage()
     let drained = 0
@@ -121,7 +121,7 @@ void t.test(
     const chunk = Buffer.alloc(10_000, 'x')
     let written = 0
     while (stream.write(chunk)) written += 1
-    t.ok(written < 8, `${written} chunks before it asks for a pause`)
+    t.ok(written < 8, `${written} chunks before the source pauses`)
     await later()
     t.equal(drained, 0, 'it waits for its reader')
     stream.drain()

@@ -53,7 +53,7 @@ void t.test('comments beside a frame that is held back still pass', (t) => {
   t.end()
 })
 
-void t.test('what follows the terminator is nobody’s, however it is cut', (t) => {
+void t.test('bytes after the terminator are dropped, for all chunk boundaries', (t) => {
   const whole = HELLO + STOP + DONE
   for (const after of [': bye\n\n', '\n\n', HELLO, ERROR, 'data: x']) {
     t.equal(feed(open(), whole + after), whole, 'in one chunk')
@@ -75,7 +75,7 @@ void t.test('a carriage return that waits for its line feed is neither moved nor
   t.end()
 })
 
-void t.test('an error inside the stream never reaches the client as it is', (t) => {
+void t.test('an error inside the stream never reaches the client unchanged', (t) => {
   const translation = open()
   t.equal(
     feed(translation, HELLO, `: still there\n\n${ERROR}: after\n\n`),

@@ -1,8 +1,8 @@
 /**
  * Goal: `n` above 1 gives as many answers off the diagonal too where the model gives several, whole and
- * streamed, each with its own calls, finish and reasoning; what is missing is told.
- * Method: requests through a gateway to the emulated Gemini, and to an upstream that says what the test
- * wants; what was asked, and what came back.
+ * streamed, each with its own calls, finish and reasoning; missing choices are reported.
+ * Method: requests through a gateway to the emulated Gemini, and to an upstream with replies of the test; the
+ * requests and the replies are checked.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -68,7 +68,7 @@ const call = (name: string): object => ({
   thoughtSignature: `signed ${name}`,
 })
 
-void t.test('Gemini is asked for several, whole, and gives several', async (t) => {
+void t.test('Gemini gets a whole request for several choices, and returns them', async (t) => {
   const gateway = await startGateway(t)
   for (const stream of [false, true]) {
     const more = { n: 3, ...(stream ? USAGE : {}) }
@@ -115,24 +115,27 @@ void t.test('each answer is one of its own', async (t) => {
   }
 })
 
-void t.test('what is missing is told, and where all is missing the first says why', async (t) => {
-  const one = [candidate(0, [{ text: 'Yes.' }]), candidate(2, [], 'MALFORMED_FUNCTION_CALL')]
-  const gateway = await gatewayFor(t, one)
-  for (const stream of [false, true]) {
-    const response = await gateway.chat(question(MODEL, stream, 'Hello', { n: 3 }))
-    t.equal(response.status, 200)
-    t.equal(response.headers.get('x-sluice-lost'), 'reply.choices')
-    const text = await response.text()
-    t.match(text, /"index":0/)
-    t.notMatch(text, /"index":[12]/)
-    if (stream) t.match(text, /\[DONE\]/)
-  }
-  const none = await gatewayFor(t, [candidate(0, [], 'MALFORMED_FUNCTION_CALL')])
-  const seen = await none.chat(question(MODEL, false, 'Hello', { n: 2 }))
-  t.equal(seen.status, 502)
-})
+void t.test(
+  'missing choices are reported; if all are missing, the client gets the first error',
+  async (t) => {
+    const one = [candidate(0, [{ text: 'Yes.' }]), candidate(2, [], 'MALFORMED_FUNCTION_CALL')]
+    const gateway = await gatewayFor(t, one)
+    for (const stream of [false, true]) {
+      const response = await gateway.chat(question(MODEL, stream, 'Hello', { n: 3 }))
+      t.equal(response.status, 200)
+      t.equal(response.headers.get('x-sluice-lost'), 'reply.choices')
+      const text = await response.text()
+      t.match(text, /"index":0/)
+      t.notMatch(text, /"index":[12]/)
+      if (stream) t.match(text, /\[DONE\]/)
+    }
+    const none = await gatewayFor(t, [candidate(0, [], 'MALFORMED_FUNCTION_CALL')])
+    const seen = await none.chat(question(MODEL, false, 'Hello', { n: 2 }))
+    t.equal(seen.status, 502)
+  },
+)
 
-void t.test('where none of them says anything, all are asked for once more', async (t) => {
+void t.test('if all choices are empty, the request is sent again', async (t) => {
   const empty = candidate(1, [])
   const malformed = candidate(0, [], 'MALFORMED_FUNCTION_CALL')
   const good = [candidate(0, [{ text: 'Yes.' }]), candidate(1, [{ text: 'No.' }])]
@@ -165,7 +168,7 @@ void t.test('where none of them says anything, all are asked for once more', asy
   }
 })
 
-void t.test('nothing is asked for again where one of them says something', async (t) => {
+void t.test('the request is not sent again if one choice has content', async (t) => {
   let asked = 0
   const one = [candidate(0, [], 'MALFORMED_FUNCTION_CALL'), candidate(1, [{ text: 'No.' }])]
   const upstream = await startRawUpstream(t, ({ socket }) => {

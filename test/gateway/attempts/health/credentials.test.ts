@@ -25,7 +25,7 @@ void t.test('keys take turns', (t) => {
 })
 
 void t.test(
-  'a refused key rests: 60 s after 401 and 403, 10 s after 429, or what the provider says',
+  'a refused key rests: 60 s after 401 and 403, 10 s after 429, or the time of the provider',
   (t) => {
     for (const [status, retryAfterMs, restMs] of [
       [401, null, 60_000],

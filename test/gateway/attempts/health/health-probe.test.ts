@@ -1,7 +1,7 @@
 /**
  * Goal: a health check requests its path with the upstream's credential, opens the breaker of an upstream that fails,
  * lets a healthy one be tested at once, and stops without a trace.
- * Method: a local server through a real connection pool; the breaker tells what it was told.
+ * Method: a local server through a real connection pool; the breaker records its calls.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -75,7 +75,7 @@ void t.test(
   },
 )
 
-void t.test('a server that accepts and says nothing counts as down', async (t) => {
+void t.test('a server that accepts and sends nothing counts as down', async (t) => {
   const up = await scene(t, 50)
   up.answer = () => undefined
   await until(() => up.breaker.state === 'open')
