@@ -1,6 +1,6 @@
 /** Lists, creates, changes, rotates and revokes keys of the signed-in account. */
-import type { Account, ApiKey, KeyLimits } from '../../../accounts/account.js'
-import { PRIORITY, type Labels } from '../../../accounts/labels.js'
+import type { ApiKey, KeyLimits } from '../../../accounts/account.js'
+import type { Labels } from '../../../accounts/labels.js'
 import { checkedName, createKey, revokeKey, type NewKey } from '../../../accounts/accounts.js'
 import { rotateKey } from '../../../accounts/rotate-key.js'
 import { GatewayError } from '../../../errors.js'
@@ -12,6 +12,7 @@ import { signedRoute, type Reply, type Route, type SignedInRequest } from '../ro
 import { notFound } from '../routing/router.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
+import { assertExpiry, assertLabels, assertPatterns, assertWithin } from './check-key-settings.js'
 
 /** Settings of a key in a request; `undefined` is unchanged. */
 interface Wanted {
@@ -182,47 +183,6 @@ function newKeyOf(wanted: Omit<Wanted, 'name'>, nowMs: number): NewKey {
       : { limits: limitsOf(limits) }),
     ...(labels === undefined ? {} : { labels }),
   }
-}
-
-/** Keys with high priority are served first under overload, so only administrators may set the label. */
-function assertLabels(labels: Labels | undefined, { role }: Account): void {
-  if (labels === undefined || role === 'admin' || !Object.hasOwn(labels, PRIORITY)) return
-  const message = `Only administrators can give keys the label "${PRIORITY}".`
-  throw new GatewayError('forbidden', message, { param: `labels.${PRIORITY}` })
-}
-
-function assertExpiry(expiresAtMs: number | null | undefined, nowMs: number): void {
-  if (expiresAtMs === undefined || expiresAtMs === null || expiresAtMs > nowMs) return
-  throw new GatewayError('malformed_request', 'A key cannot expire in the past.', {
-    param: 'expiresAtMs',
-  })
-}
-
-const LIMITS = [
-  'requestsPerMinute',
-  'tokensPerMinute',
-  'concurrent',
-  'nanoUsdPerDay',
-  'nanoUsdPerMonth',
-] as const
-
-/** Refuses limits above those of the plan with a message, instead of lowering them silently. */
-function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): void {
-  for (const name of LIMITS) {
-    const [wanted, allowed] = [limits?.[name], most[name]]
-    if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
-    const limitText = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
-    const message = `The plan allows ${limitText} at most. Enter less, or choose a larger plan.`
-    throw new GatewayError('forbidden', message, { param: `limits.${name}` })
-  }
-}
-
-function assertPatterns(models: readonly string[] | null | undefined): void {
-  models?.forEach((pattern, index) => {
-    if (!pattern.slice(0, -1).includes('*')) return
-    const message = `"${pattern}" has a * before its end. Enter a model id, or the beginning of ids and a *.`
-    throw new GatewayError('malformed_request', message, { param: `models.${index}` })
-  })
 }
 
 function limitsOf(limits: schema.KeyLimits): KeyLimits {
