@@ -5,10 +5,10 @@
 import t from 'tap'
 import { ERRORS } from '../src/errors.js'
 import { CAUSES, causeOf, outcomesOf, type Cause } from '../src/error-cause.js'
-import type { RowOutcome } from '../src/ledger/row.js'
+import type { EntryOutcome } from '../src/ledger/entry.js'
 
 void t.test('the cause is who can act on the failure', (t) => {
-  const expected: Readonly<Partial<Record<RowOutcome, Cause | null>>> = {
+  const expected: Readonly<Partial<Record<EntryOutcome, Cause | null>>> = {
     ok: null,
     rate_limited: 'limits',
     unknown_model: 'client',
@@ -24,7 +24,7 @@ void t.test('the cause is who can act on the failure', (t) => {
     lost: 'gateway',
   }
   for (const [outcome, cause] of Object.entries(expected)) {
-    t.equal(causeOf(outcome as RowOutcome), cause, outcome)
+    t.equal(causeOf(outcome as EntryOutcome), cause, outcome)
   }
   t.end()
 })

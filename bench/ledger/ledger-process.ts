@@ -7,7 +7,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Admission, Demand, Ledger, AdmissionResult } from '../../src/store/ledger.js'
 import { newRequestId } from '../../src/http/request-id.js'
-import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
+import { UNEXPLAINED, type LedgerEntry } from '../../src/ledger/entry.js'
 import { settleGlobals, settleStrings } from '../../src/process/serve-worker.js'
 import { openStore } from '../../src/store/open-store.js'
 import { obey, type LedgerLoad, type LedgerOrder } from './ledger-messages.js'
@@ -103,7 +103,7 @@ function nextAdmission(): Admission {
   }
 }
 
-function rowOf(requestId: string, key: number): UsageRow {
+function rowOf(requestId: string, key: number): LedgerEntry {
   const model = MODELS[key % MODELS.length] ?? 'other'
   return {
     requestId,

@@ -3,7 +3,7 @@
  */
 import { isProvidersFault, type ErrorKind } from '../errors.js'
 import { isSameModel } from './find-price.js'
-import type { UsageRow } from './row.js'
+import type { LedgerEntry } from './entry.js'
 
 /** An upstream of the configuration, and one of its models or all of them (null). */
 export interface ComparedName {
@@ -71,7 +71,7 @@ export class ComparedUpstream {
   }
 
   /** Adds an entry, if any of its attempts was made on this side. */
-  add(row: UsageRow): void {
+  add(row: LedgerEntry): void {
     const { upstream, model } = this.name
     const isLast = row.upstream === upstream
     // Which model an earlier attempt asked for is not in the entry.
@@ -106,7 +106,7 @@ export class ComparedUpstream {
     }
   }
 
-  private addUse({ usage, source, costNanoUsd, hops }: UsageRow, outcome: string): void {
+  private addUse({ usage, source, costNanoUsd, hops }: LedgerEntry, outcome: string): void {
     this.inputTokens += usage.input ?? 0
     this.outputTokens += usage.output ?? 0
     if (source === 'estimated') this.estimated += 1
@@ -133,7 +133,7 @@ export class ComparedUpstream {
 }
 
 /** How the last attempt on the upstream ended; null if none was made there, or it was cancelled for a faster one. */
-function outcomeAt({ attempted, upstream, outcome }: UsageRow, name: string): string | null {
+function outcomeAt({ attempted, upstream, outcome }: LedgerEntry, name: string): string | null {
   if (attempted === null) return upstream === name ? outcome : null
   const own = attempted
     .split(', ')

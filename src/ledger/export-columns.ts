@@ -1,7 +1,7 @@
 /**
  * The columns of `sluice usage export`, with their text for the documentation. New columns are added at the end.
  */
-import type { UsageRow } from './row.js'
+import type { LedgerEntry } from './entry.js'
 
 /** The value of a cell; null is unknown, or not reached. */
 type Cell = string | number | boolean | null
@@ -10,7 +10,7 @@ type Cell = string | number | boolean | null
 export const COLUMNS: readonly (readonly [
   name: string,
   means: string,
-  cell: (row: UsageRow) => Cell,
+  cell: (row: LedgerEntry) => Cell,
 ])[] = [
   ['request_id', 'The id of the response header `x-request-id`.', (row) => row.requestId],
   ['at', 'When the request arrived, UTC.', (row) => new Date(row.atMs).toISOString()],
@@ -81,7 +81,7 @@ export function usd(nanoUsd: number | null): string | null {
 }
 
 /** A line of JSON, without its line break. */
-export function jsonLine(row: UsageRow): string {
+export function jsonLine(row: LedgerEntry): string {
   return JSON.stringify(Object.fromEntries(COLUMNS.map(([name, , cell]) => [name, cell(row)])))
 }
 
@@ -91,7 +91,7 @@ export function csvHeader(): string {
 }
 
 /** A line of RFC 4180, without its line break. */
-export function csvLine(row: UsageRow): string {
+export function csvLine(row: LedgerEntry): string {
   return COLUMNS.map(([, , cell]) => csvCell(cell(row))).join(',')
 }
 

@@ -6,7 +6,7 @@ import type { LedgerConfig } from '../config/config.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Reservation, Ledger } from '../store/ledger.js'
 import { PendingSettlements } from './pending-settlements.js'
-import type { UsageRow } from './row.js'
+import type { LedgerEntry } from './entry.js'
 import type { Segment } from './spool-segment.js'
 import type { Spool } from './spool.js'
 import { readSpoolLine, writeSpoolLine, type SpooledEntry } from './spool-line.js'
@@ -112,7 +112,7 @@ export class LedgerWriter {
    * rejects. Pass no `reservation` if the request has reserved nothing. The 500 ms count from `sinceMs` (monotonic).
    */
   settle(
-    row: UsageRow,
+    row: LedgerEntry,
     reservation?: Reservation,
     sinceMs = performance.now(),
   ): Promise<void> | null {

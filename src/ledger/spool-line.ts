@@ -8,11 +8,11 @@
 import type { BudgetDemand, Reservation, Demand } from '../store/ledger.js'
 import { readEntry } from '../store/records/read-entry.js'
 import { writeEntry } from '../store/records/write-entry.js'
-import type { UsageRow } from './row.js'
+import type { LedgerEntry } from './entry.js'
 
 /** A spooled entry and the reservation of its request. */
 export interface SpooledEntry {
-  readonly row: UsageRow
+  readonly row: LedgerEntry
   readonly reservation: Reservation | undefined
 }
 

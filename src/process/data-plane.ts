@@ -113,19 +113,19 @@ export async function openDataPlane(
   const { reportCanaries, notify } = options
   const monitor = reportCanaries === undefined ? newCanaryMonitor(log, metrics, notify) : null
   monitor?.adopt(snapshot)
-  const report = reportCanaries ?? judging(monitor, (order) => gateway.abortCanaries(order))
+  const report = reportCanaries ?? canaryReporter(monitor, (order) => gateway.abortCanaries(order))
   const gateway = new Gateway({ ...parts, metrics, log }, snapshot, report)
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
   const dashboard = new LazyDashboard({
-    ...{ store, log, snapshot: () => current, ...asked(options) },
+    ...{ store, log, snapshot: () => current, ...statusSources(options) },
     fleet: () => fleet.members,
     chat: (req, res, account, path) => gateway.handleAs(req, res, playgroundOf(account), path),
     addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({
     ...listenerOf(snapshot.config.server, log, metrics),
-    ...servedBy(dashboard, gateway, () => current),
-    onRefused: turnedAway(metrics, log),
+    ...requestHandlers(dashboard, gateway, () => current),
+    onRefused: countRefusal(metrics, log),
     closesConnections: () => gateway.overload.closesConnections,
   })
   await offerSetUp(dashboard, server.port, options)
@@ -146,15 +146,7 @@ export async function openDataPlane(
     abortCanaries: (order) => gateway.abortCanaries(order),
     canaries: () => monitor?.states() ?? [],
     tryOut: (next) => gateway.tryOut(next),
-    ready: () =>
-      readinessOf({
-        ...{ store: probe.state, ledger: parts.ledgerWriter.state },
-        isLimiterAway: parts.limiter.isAway,
-        ...{ upstreams: gateway.upstreams, overload: gateway.overload.state },
-        canaries: monitor?.text ?? null,
-        fleet: fleet.state,
-        isDraining: server.draining,
-      }),
+    ready: () => readyState({ probe, parts, gateway, server, monitor, fleet }),
     recentHeads: () => gateway.recentHeads(),
     openDashboard: () => dashboard.open(),
     async drain({ isReplaced = false } = {}) {
@@ -171,6 +163,28 @@ export async function openDataPlane(
   }
 }
 
+/** The parts of the data plane that decide whether it is ready. */
+interface ReadinessSources {
+  readonly probe: ReturnType<typeof probing>
+  readonly parts: ReturnType<typeof partsOf>
+  readonly gateway: Gateway
+  readonly server: Awaited<ReturnType<typeof openServer>>
+  readonly monitor: ReturnType<typeof newCanaryMonitor> | null
+  readonly fleet: ReturnType<typeof fleetOf>
+}
+
+function readyState(from: ReadinessSources): ReturnType<typeof readinessOf> {
+  const { probe, parts, gateway, server, monitor, fleet } = from
+  return readinessOf({
+    ...{ store: probe.state, ledger: parts.ledgerWriter.state },
+    isLimiterAway: parts.limiter.isAway,
+    ...{ upstreams: gateway.upstreams, overload: gateway.overload.state },
+    canaries: monitor?.text ?? null,
+    fleet: fleet.state,
+    isDraining: server.draining,
+  })
+}
+
 async function offerSetUp(
   dashboard: LazyDashboard,
   port: number,
@@ -181,7 +195,7 @@ async function offerSetUp(
 }
 
 /** Lets the monitor of this process decide; `abort` receives its orders. */
-function judging(
+function canaryReporter(
   monitor: CanaryMonitor | null,
   abort: (order: CanaryOrder) => void,
 ): (counted: CanaryReport) => void {
@@ -192,7 +206,7 @@ function judging(
 }
 
 /** What the dashboard requests from other processes; null without them. */
-function asked({ gatewayStatus, configControl }: DataPlaneOptions) {
+function statusSources({ gatewayStatus, configControl }: DataPlaneOptions) {
   return {
     gatewayStatus: gatewayStatus ?? ((): Promise<null> => Promise.resolve(null)),
     configControl: configControl ?? remoteConfigControl(() => Promise.resolve(null)),
@@ -209,7 +223,7 @@ function fleetOf(
 }
 
 /** Routes a request to the dashboard or the gateway, and sets the headers of its reply. */
-function servedBy(
+function requestHandlers(
   dashboard: LazyDashboard,
   gateway: Gateway,
   snapshot: () => Snapshot,
@@ -244,7 +258,7 @@ function listenerOf(
 }
 
 /** Counts and logs requests that the listener refused. */
-function turnedAway(metrics: Metrics, log: Logger): (kind: ErrorKind, id: string | null) => void {
+function countRefusal(metrics: Metrics, log: Logger): (kind: ErrorKind, id: string | null) => void {
   return (kind, id) => {
     const { status } = rowOf(kind)
     metrics.unrouted(status, kind)

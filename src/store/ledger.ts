@@ -7,7 +7,7 @@
  * uses the machine's.
  */
 import type { Cause } from '../error-cause.js'
-import type { UsageRow } from '../ledger/row.js'
+import type { LedgerEntry } from '../ledger/entry.js'
 import type { EntryFilter } from './records/entry-filter.js'
 
 /** What a request takes of one limit. */
@@ -57,7 +57,7 @@ export interface Admission {
    * The entry to write if the reservation ends without `settle` (its process was killed): outcome `lost`, tokens and
    * cost as reserved, `estimated`.
    */
-  readonly unsettled: UsageRow
+  readonly unsettled: LedgerEntry
   /** How long the reservation lasts without `renew`. */
   readonly leaseMs: number
   /** A slice has admitted the request already: only write its reservation, check and take nothing. */
@@ -118,7 +118,7 @@ export interface UsageSum {
   readonly startMs: number
   readonly accountId: string
   readonly keyId: string
-  /** As in `UsageRow`. */
+  /** As in `LedgerEntry`. */
   readonly model: string
   readonly requests: number
   /** Requests with an outcome other than `ok`. */
@@ -153,7 +153,7 @@ export interface SumQuery {
   readonly toMs: number
   /** Only this key. */
   readonly keyId?: string
-  /** Only this model, as in `UsageRow.model`. */
+  /** Only this model, as in `LedgerEntry.model`. */
   readonly model?: string
   /**
    * `key` (the default): a sum for each key and model. `model`: a sum for each model, of all keys of the account
@@ -201,7 +201,7 @@ export interface EntryQuery extends Omit<EntryFilter, 'accountId' | 'requestId'>
 
 /** A page of entries. */
 export interface EntryPage {
-  readonly entries: readonly UsageRow[]
+  readonly entries: readonly LedgerEntry[]
   /**
    * The cursor of the next page; null on the last. A page may be short, or empty, and not the last: an engine scans
    * a limited number of entries for one page.
@@ -243,12 +243,12 @@ export interface Ledger {
    * corrects the budgets of `reservation` on the day and month of the entry. A resolved result survives the death of
    * this process and of the engine.
    */
-  settle(entry: UsageRow, reservation?: Reservation): Promise<SettleOutcome>
+  settle(entry: LedgerEntry, reservation?: Reservation): Promise<SettleOutcome>
   /**
    * As `settle`, for a request that holds nothing of a limit. A resolved result survives the death of this process,
    * and queries find it. An engine may move the entry to its final place later, with others.
    */
-  append(entry: UsageRow): Promise<void>
+  append(entry: LedgerEntry): Promise<void>
   /** A request that a slice admitted has ended; called before its entry is written. Only engines with slices have it. */
   releaseSlots?(requestId: string): void
   /**
@@ -274,9 +274,9 @@ export interface Ledger {
   sums(query: SumQuery): Promise<UsageSum[]>
   entries(query: EntryQuery): Promise<EntryPage>
   /** Null if it does not exist or belongs to another account (null: any account). */
-  entry(accountId: string | null, requestId: string): Promise<UsageRow | null>
+  entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null>
   /** Every entry that arrived at or after `sinceMs`, oldest first, in batches. */
-  export(sinceMs: number): AsyncIterable<readonly UsageRow[]>
+  export(sinceMs: number): AsyncIterable<readonly LedgerEntry[]>
   /** Each key that was used, in no order: faster than `sums` for accounts with many keys. */
   keyUse(query: KeyUseQuery): Promise<KeyUse[]>
   /** When each key of the account, or each of these keys, was last used, ms since 1970. */

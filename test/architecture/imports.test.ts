@@ -63,7 +63,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'ledger/spool-line.ts → store/records/write-entry.ts':
     'an entry has one text form, in the spool and in the store',
   'ledger/spool-line.ts → store/records/read-entry.ts': 'the same, for reading',
-  'store/records/read-entry.ts → ledger/row.ts':
+  'store/records/read-entry.ts → ledger/entry.ts':
     'the default explanation of entries of earlier versions is defined with the entry',
   'config/load.ts → http/tls-files.ts':
     'the configuration and the listener check certificate files with one function',

@@ -11,7 +11,7 @@ const PURE = [
   /^(?:chat|wire|dialects)\//,
   /^routing\/(?:route-conditions|latency|router)\.ts$/,
   /^upstreams\/(?:request-path|apply-quirks)\.ts$/,
-  /^ledger\/(?:row|price|find-price|estimate-tokens)\.ts$/,
+  /^ledger\/(?:entry|price|find-price|estimate-tokens)\.ts$/,
   /^gateway\/(?:bodies\/join-chunks|streams\/(?:translation-losses|translated-stream)|attempts\/request\/render-request)\.ts$/,
 ]
 

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { parseCompare, runCompare } from '../../src/cli/usage/compare.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { aRow } from '../ledger/build-entry.js'
 import { configFolder, newSession, sluice, type TestSession } from './session.js'
 
@@ -14,7 +14,7 @@ const MINUTE = 60_000
 
 let count = 0
 
-async function settle({ store }: TestSession, row: Partial<UsageRow>): Promise<void> {
+async function settle({ store }: TestSession, row: Partial<LedgerEntry>): Promise<void> {
   count += 1
   const atMs = NOW - 10 * MINUTE
   await store.ledger.settle(aRow(`request-${count}`, { atMs, outcome: 'ok', ...row }))

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { writeDemoTraffic } from '../../src/cli/demo/demo-traffic.js'
 import { loadConfig } from '../../src/config/load.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
 
 const DAY_MS = 86_400_000
@@ -19,7 +19,7 @@ void t.test('a day of traffic', async (t) => {
   ]
   const { catalogue } = loaded
   await writeDemoTraffic(store.ledger, { accountId: 'acc_demo', apps, catalogue, nowMs })
-  const rows: UsageRow[] = []
+  const rows: LedgerEntry[] = []
   for await (const batch of store.ledger.export(0)) rows.push(...batch)
   t.equal(rows.length, 900)
   t.ok(rows.every(({ atMs }) => atMs <= nowMs && atMs > nowMs - DAY_MS))

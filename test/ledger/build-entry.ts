@@ -1,10 +1,10 @@
 /**
  * Rows for the tests of the ledger.
  */
-import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
+import { UNEXPLAINED, type LedgerEntry } from '../../src/ledger/entry.js'
 
 /** A row of its own; what the test does not say is as good as anything. */
-export function aRow(requestId: string, over: Partial<UsageRow> = {}): UsageRow {
+export function aRow(requestId: string, over: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
     requestId,
     atMs: 1_795_000_000_000,

@@ -7,7 +7,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { LedgerWriter, type RowKind } from '../../src/ledger/ledger-writer.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { Spool } from '../../src/ledger/spool.js'
 import type { Reservation, Retention, SettleOutcome } from '../../src/store/ledger.js'
 import { stopwatch } from '../helpers/stopwatch.js'
@@ -19,7 +19,7 @@ const HELD: Reservation = { demands: [], takenFrom: 'reserved' }
 /** Answers, refuses or freezes, as the test sets. */
 class Whim {
   mode: 'answers' | 'refuses' | 'freezes' = 'answers'
-  readonly rows = new Map<string, UsageRow>()
+  readonly rows = new Map<string, LedgerEntry>()
   readonly limitDemands = new Map<string, Reservation | undefined>()
   settles = 0
   appends = 0
@@ -29,7 +29,7 @@ class Whim {
   readonly spared: number[] = []
   readonly pruned: Retention[] = []
 
-  settle(row: UsageRow, reservation?: Reservation): Promise<SettleOutcome> {
+  settle(row: LedgerEntry, reservation?: Reservation): Promise<SettleOutcome> {
     this.settles += 1
     if (this.settles > this.breaksAfter) this.mode = 'refuses'
     return this.whim(() => {
@@ -40,7 +40,7 @@ class Whim {
     })
   }
 
-  async append(row: UsageRow): Promise<void> {
+  async append(row: LedgerEntry): Promise<void> {
     this.appends += 1
     await this.settle(row)
   }

@@ -1,10 +1,10 @@
 /**
  * Rows as a test needs them: about a request that took nothing.
  */
-import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
+import { UNEXPLAINED, type LedgerEntry } from '../../src/ledger/entry.js'
 
 /** A row of that request. */
-export function aRow(requestId: string, change: Partial<UsageRow> = {}): UsageRow {
+export function aRow(requestId: string, change: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
     requestId,
     atMs: 0,

@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { digestOf } from '../../src/accounts/key-secret.js'
 import { objectOf, stringOf } from '../../src/chat/json.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { Browser } from '../dashboard/fixtures/stage.js'
@@ -175,7 +175,7 @@ async function entriesKept(
   unreserved: number,
 ): Promise<string> {
   const held = load.answers.filter(({ status, isWhole }) => status === 200 && isWhole)
-  const rows = new Map<string, UsageRow>()
+  const rows = new Map<string, LedgerEntry>()
   let count = 0
   const read = async (): Promise<void> => {
     rows.clear()

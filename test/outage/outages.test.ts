@@ -12,7 +12,7 @@ import t, { type Test } from 'tap'
 import { stringOf } from '../../src/chat/json.js'
 import { newSecret } from '../../src/accounts/key-secret.js'
 import { openStore } from '../../src/store/open-store.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { Browser } from '../dashboard/fixtures/stage.js'
 import { startFaultProxy, type FaultProxy } from '../helpers/fault-proxy.js'
 import { redisMissing, startRedis, type RedisServer } from '../helpers/redis.js'
@@ -324,7 +324,7 @@ async function rowsOfAll(t: Test, { redis, served }: Stage, load: Load): Promise
   const due = load.answers.filter(
     ({ client, status }) => client !== 'unknown' && (status === 200 || status === 429),
   )
-  const rows = new Map<string, UsageRow>()
+  const rows = new Map<string, LedgerEntry>()
   let count = 0
   const isComplete = async (): Promise<boolean> => {
     rows.clear()
@@ -350,7 +350,10 @@ async function rowsOfAll(t: Test, { redis, served }: Stage, load: Load): Promise
   return `ledger ${due.length} of ${due.length} rows, ${differing.length} apart`
 }
 
-function isOther(row: UsageRow | undefined, counts: { input: number; output: number } | undefined) {
+function isOther(
+  row: LedgerEntry | undefined,
+  counts: { input: number; output: number } | undefined,
+) {
   if (row === undefined || counts === undefined || row.source !== 'reported') return true
   return row.usage.input !== counts.input || row.usage.output !== counts.output
 }

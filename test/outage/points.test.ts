@@ -12,7 +12,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import type { UsageRow } from '../../src/ledger/row.js'
+import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ADMIT } from '../../src/store/redis/ledger/scripts.js'
 import { SETTLE } from '../../src/store/redis/ledger/scripts.js'
@@ -153,8 +153,8 @@ async function minutesLater({ url, secret }: Stage, rowsBefore: number) {
   }
 }
 
-async function countOf(batches: AsyncIterable<readonly UsageRow[]>): Promise<UsageRow[]> {
-  const rows: UsageRow[] = []
+async function countOf(batches: AsyncIterable<readonly LedgerEntry[]>): Promise<LedgerEntry[]> {
+  const rows: LedgerEntry[] = []
   for await (const batch of batches) rows.push(...batch)
   return rows
 }
@@ -228,7 +228,7 @@ async function cutAt(stage: Stage, proxy: HoldingProxy, point: Point, rounds: nu
   return rows
 }
 
-function checkEntries(t: Test, { row }: Point, before: number, rows: readonly UsageRow[]): void {
+function checkEntries(t: Test, { row }: Point, before: number, rows: readonly LedgerEntry[]): void {
   t.equal(rows.length, before + (row === 'none' ? 1 : 2))
   const lost = rows.filter(({ outcome }) => outcome === 'lost')
   for (const each of lost) t.match(each, { source: 'estimated', upstream: 'openai' })
@@ -250,7 +250,7 @@ void t.test(
     const timeout = '?timeout_ms=9000'
     const through = `redis://127.0.0.1:${proxy.port}${timeout}`
     const stage = await startStage(t, `${redis.url()}${timeout}`, through)
-    let rows: UsageRow[] = []
+    let rows: LedgerEntry[] = []
     for (const point of POINTS) {
       const before = rows.length
       const lostBefore = rows.filter(({ outcome }) => outcome === 'lost').length
@@ -299,7 +299,7 @@ void t.test('L-190: killed at a point of a request, embedded', options, async (t
       row: 'lost',
     },
   ]
-  let rows: UsageRow[] = []
+  let rows: LedgerEntry[] = []
   for (const point of points) {
     const before = rows.length
     rows = await cutAt(stage, none, point, before)

@@ -7,7 +7,7 @@ import { seededRandom, type RandomSource } from '../../emulator/seeded-random.js
 import { newRequestId } from '../../http/request-id.js'
 import { costNanoUsd } from '../../ledger/price.js'
 import { Prices } from '../../ledger/find-price.js'
-import { UNEXPLAINED, type UsageRow } from '../../ledger/row.js'
+import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
 import { dayOf } from '../../limits/limit-arithmetic.js'
 import type { Ledger } from '../../store/ledger.js'
 import type { Store } from '../../store/store.js'
@@ -32,7 +32,7 @@ const HOUR_MS = 3_600_000
 /** Requests in each hour of the day (UTC), as shares. */
 const DAILY = [2, 1, 1, 1, 1, 2, 3, 5, 8, 10, 11, 11, 9, 10, 11, 10, 9, 7, 5, 4, 3, 3, 2, 2]
 
-type Served = Pick<UsageRow, 'upstream' | 'dialect'> & { readonly model: string }
+type Served = Pick<LedgerEntry, 'upstream' | 'dialect'> & { readonly model: string }
 const MODELS: readonly Served[] = [
   { model: 'claude-sonnet-5-5', upstream: 'anthropic', dialect: 'anthropic' },
   { model: 'gpt-5.4-mini', upstream: 'openai', dialect: 'openai-chat' },
@@ -41,7 +41,7 @@ const MODELS: readonly Served[] = [
   { model: 'gpt-5.4', upstream: 'openai', dialect: 'openai-responses' },
 ]
 
-type Failure = Pick<UsageRow, 'status' | 'outcome' | 'errorMessage' | 'upstreamStatus'>
+type Failure = Pick<LedgerEntry, 'status' | 'outcome' | 'errorMessage' | 'upstreamStatus'>
 /** Failures of the provider, of the gateway, of its limits and of clients. */
 const FAILURES: readonly Failure[] = [
   failure(429, 'upstream_busy', 'The upstream is limiting requests.', 429),
@@ -59,7 +59,7 @@ const ONE_FALLS_BACK_IN = 40
 const FORMATS = ['chat', 'responses', 'messages', 'gemini'] as const
 const FORMAT_SHARES = [6, 2, 3, 1]
 /** Failures before a request is sent to an upstream. */
-const REFUSALS: readonly UsageRow['outcome'][] = ['rate_limited', 'malformed_request']
+const REFUSALS: readonly LedgerEntry['outcome'][] = ['rate_limited', 'malformed_request']
 
 function failure(
   status: number,
@@ -74,7 +74,7 @@ function failure(
 export async function writeDemoTraffic(
   ledger: Ledger,
   traffic: DemoTraffic,
-): Promise<readonly UsageRow[]> {
+): Promise<readonly LedgerEntry[]> {
   const dice = seededRandom(7)
   const prices = new Prices(traffic.catalogue.models, [])
   const rows = Array.from({ length: REQUESTS }, () => rowOf(traffic, prices, dice))
@@ -90,7 +90,7 @@ export async function limitDemoKey(
   store: Store,
   accountId: string,
   keyId: string,
-  rows: readonly UsageRow[],
+  rows: readonly LedgerEntry[],
 ): Promise<void> {
   const day = dayOf(Date.now())
   const spent = rows
@@ -109,7 +109,7 @@ function attemptsOf(
   failed: Failure | undefined,
   firstContentMs: number,
   dice: RandomSource,
-): Pick<UsageRow, 'upstream' | 'attempts' | 'attempted' | 'attemptMs'> {
+): Pick<LedgerEntry, 'upstream' | 'attempts' | 'attempted' | 'attemptMs'> {
   if (failed !== undefined && REFUSALS.includes(failed.outcome)) {
     return { upstream, attempts: 0, attempted: null, attemptMs: null }
   }
@@ -122,7 +122,7 @@ function attemptsOf(
   return { upstream: 'openai', attempts: 2, attempted, attemptMs: [90, firstContentMs - 90] }
 }
 
-function rowOf(traffic: DemoTraffic, prices: Prices, dice: RandomSource): UsageRow {
+function rowOf(traffic: DemoTraffic, prices: Prices, dice: RandomSource): LedgerEntry {
   const { accountId, apps, nowMs } = traffic
   const app = picked(
     apps,
@@ -174,7 +174,7 @@ function rowOf(traffic: DemoTraffic, prices: Prices, dice: RandomSource): UsageR
   }
 }
 
-function limitOf({ keyId }: DemoApp): Pick<UsageRow, 'limit' | 'retryAfterSeconds'> {
+function limitOf({ keyId }: DemoApp): Pick<LedgerEntry, 'limit' | 'retryAfterSeconds'> {
   return { limit: `key:${keyId};own requests_per_minute`, retryAfterSeconds: 12 }
 }
 

@@ -10,7 +10,7 @@ import {
   maxCostNanoUsd,
   type Price,
 } from '../../ledger/price.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 
 /** More tokens than any vendor counts for the small image of a rehearsal (OpenAI's mini models: 8,500). */
 const IMAGE_TOKENS = 10_000
@@ -68,7 +68,7 @@ export class CostCeiling {
    * Replaces the reservation with the actual cost; without an entry the reservation counts as spent. Returns the
    * cost.
    */
-  settle(reservedNanoUsd: number, entry: UsageRow | null): number {
+  settle(reservedNanoUsd: number, entry: LedgerEntry | null): number {
     if (entry === null) return reservedNanoUsd
     const known = this.isPriced ? entry.costNanoUsd : costNanoUsd(this.price, entry.usage)
     const cost = known ?? reservedNanoUsd

@@ -3,7 +3,7 @@ import type { Reply } from '../../chat/reply/fold.js'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import type { CostCeiling } from './cost-ceiling.js'
 import type { ClientError, Format, Reading } from './client-format.js'
 import type { RehearsalGateway } from './rehearsal-gateway.js'
@@ -16,7 +16,7 @@ export interface ReceivedReply {
   readonly failure: string | null
   /** The error before the reply; null if there was none. */
   readonly error: ClientError | null
-  readonly entry: UsageRow | null
+  readonly entry: LedgerEntry | null
 }
 
 /** A failed expectation of a check. */
@@ -65,7 +65,7 @@ export class RehearsalClient {
   }
 
   /** The reply. Throws `Mismatch` if there is none, `Untranslatable`, `CeilingReached`. */
-  async ask(request: ChatRequest): Promise<Reply & { readonly entry: UsageRow | null }> {
+  async ask(request: ChatRequest): Promise<Reply & { readonly entry: LedgerEntry | null }> {
     const { reply, failure, error, status, entry } = await this.send(request)
     if (error?.kind === 'untranslatable') throw new Untranslatable(error.message)
     if (error !== null) {
@@ -130,7 +130,7 @@ export class RehearsalClient {
   ): Promise<ReceivedReply> {
     const { ceiling, gateway } = this.parts
     const reserved = ceiling.reserve(request)
-    let entry: UsageRow | null = null
+    let entry: LedgerEntry | null = null
     try {
       const { requestId, ...received } = await send()
       entry = await gateway.entry(requestId)

@@ -8,7 +8,7 @@ import { createAccount, createKey } from '../../accounts/accounts.js'
 import type { Catalogue, Config, UpstreamConfig } from '../../config/config.js'
 import type { RouteConfig } from '../../config/routes/route.js'
 import { createSnapshot } from '../../config/snapshot.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import { createLogger } from '../../observe/log/log.js'
 import { Metrics } from '../../observe/metrics/metrics.js'
 import { openDataPlane } from '../../process/data-plane.js'
@@ -35,7 +35,7 @@ export interface RehearsalGateway {
   /** Whether the upstream has a key. */
   readonly hasKey: boolean
   /** The ledger entry of a request; null without one within a few seconds. */
-  entry(requestId: string): Promise<UsageRow | null>
+  entry(requestId: string): Promise<LedgerEntry | null>
   /** Ends the gateway and removes its files. */
   close(): Promise<void>
 }

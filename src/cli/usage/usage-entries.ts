@@ -1,6 +1,6 @@
 /** Selects ledger entries for `sluice usage`: the options of both actions, and reading with progress. */
 import { matchesEntry, type EntryFilter } from '../../store/records/entry-filter.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import type { Store } from '../../store/store.js'
 import { UsageError } from '../command.js'
 import type { StoreSession } from '../with-store.js'
@@ -67,9 +67,9 @@ const PROGRESS_MS = 5_000
 export async function* entriesOf(
   { store, terminal }: StoreSession,
   { filter, fromMs, untilMs }: EntryQuery,
-): AsyncGenerator<readonly UsageRow[]> {
+): AsyncGenerator<readonly LedgerEntry[]> {
   const endMs = untilMs ?? Number.POSITIVE_INFINITY
-  const isMeant = (row: UsageRow) =>
+  const isMeant = (row: LedgerEntry) =>
     row.atMs >= fromMs && row.atMs < endMs && matchesEntry(row, filter)
   if (filter.requestId !== undefined) {
     const row = await store.ledger.entry(filter.accountId ?? null, filter.requestId)

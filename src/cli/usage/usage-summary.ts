@@ -5,7 +5,7 @@
 import { figuresOf } from '../../dashboard/server/usage-figures.js'
 import { usd } from '../../ledger/export-columns.js'
 import type { EntryFilter } from '../../store/records/entry-filter.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import type { UsageSum } from '../../store/ledger.js'
 import type { Store } from '../../store/store.js'
 import {
@@ -96,7 +96,7 @@ async function sumsOfDays(store: Store, summary: Summary, nowMs: number): Promis
 }
 
 async function sumsOfEntries(session: StoreSession, summary: Summary): Promise<GroupSum[]> {
-  const groups = new Map<string, { row: UsageRow; group: string; counters: SumCounters }>()
+  const groups = new Map<string, { row: LedgerEntry; group: string; counters: SumCounters }>()
   for await (const rows of entriesOf(session, summary)) {
     for (const row of rows) {
       const group = groupOf(row, summary.grouping)
@@ -112,7 +112,7 @@ async function sumsOfEntries(session: StoreSession, summary: Summary): Promise<G
   }))
 }
 
-function groupOf(row: UsageRow, { by, label }: Grouping): string {
+function groupOf(row: LedgerEntry, { by, label }: Grouping): string {
   switch (by) {
     case 'model':
       return row.model

@@ -1,13 +1,13 @@
 /** Ledger entries as rows of the page and of the CSV file. */
 import { causeOf } from '../../error-cause.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
 
 /** One row per entry, each with the current name of its key. */
 export async function rowViews(
   { store }: Services,
-  rows: readonly UsageRow[],
+  rows: readonly LedgerEntry[],
 ): Promise<schema.RequestRow[]> {
   const names = new Map<string, string | null>([[PLAYGROUND, PLAYGROUND]])
   for (const { accountId, keyId } of rows) {
@@ -18,7 +18,7 @@ export async function rowViews(
 }
 
 /** Copies member by member, so that a new member of an entry does not reach the page by accident. */
-function rowView(row: UsageRow, keyName: string | null): schema.RequestRow {
+function rowView(row: LedgerEntry, keyName: string | null): schema.RequestRow {
   return {
     requestId: row.requestId,
     atMs: row.atMs,

@@ -5,7 +5,7 @@
  * failure, although the outcome of the entry is `ok`.
  */
 import { causeOf, isOutcome, type Cause } from '../../error-cause.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 
 /** A number of events, and the time of the last one (ms since 1970). */
 export interface Happened {
@@ -32,7 +32,7 @@ interface Attempt {
 }
 
 /** The health of each upstream that the entries name. */
-export function upstreamHealth(rows: Iterable<UsageRow>): Map<string, UpstreamHealth> {
+export function upstreamHealth(rows: Iterable<LedgerEntry>): Map<string, UpstreamHealth> {
   const all = new Map<string, UpstreamHealth>()
   const of = (upstream: string): UpstreamHealth => {
     const known = all.get(upstream)
@@ -68,7 +68,7 @@ function newHealth(): UpstreamHealth {
 }
 
 /** Parses `upstream:outcome` items, separated by `, `. Entries of earlier versions have only the number of attempts. */
-function attemptsOf({ attempted, attempts, upstream, outcome }: UsageRow): Attempt[] {
+function attemptsOf({ attempted, attempts, upstream, outcome }: LedgerEntry): Attempt[] {
   if (attempted === null) return attempts > 0 && upstream !== null ? [{ upstream, outcome }] : []
   return attempted.split(', ').map((text) => {
     const end = text.lastIndexOf(':')

@@ -4,7 +4,7 @@ import { NO_OUTPUT } from '../../chat/reply/output-size.js'
 import { isImplausible, type Usage } from '../../chat/usage.js'
 import { promptSizeOf, inputTokens, outputTokens } from '../../ledger/estimate-tokens.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
-import type { UsageSource } from '../../ledger/row.js'
+import type { UsageSource } from '../../ledger/entry.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'
 

@@ -4,7 +4,7 @@
  */
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'
 import { rowOf } from '../../errors.js'
-import { UNEXPLAINED, type RowHops, type UsageRow } from '../../ledger/row.js'
+import { UNEXPLAINED, type EntryHops, type LedgerEntry } from '../../ledger/entry.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { attemptList } from '../attempts/attempt-result.js'
@@ -44,7 +44,7 @@ export function overheadMs(
 }
 
 /** StartedAttempt at `nowMs`, before the client has the end of its reply. */
-export function entryOf(x: RequestContext, results: Results, nowMs: number): UsageRow {
+export function entryOf(x: RequestContext, results: Results, nowMs: number): LedgerEntry {
   const { generation } = x
   const { authenticated, call, candidate, sent, replyResult } = results
   const outcome = outcomeOf(x, results)
@@ -97,7 +97,7 @@ function explained(
   x: RequestContext,
   results: Results,
   outcome: Outcome,
-): Pick<UsageRow, keyof typeof UNEXPLAINED> {
+): Pick<LedgerEntry, keyof typeof UNEXPLAINED> {
   const { identified, admission, attempt, replyResult, error } = results
   const wire = error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? null
   const { errorMessages } = x.generation.snapshot.config.ledger
@@ -156,9 +156,9 @@ function lossesOf(inRequest: readonly string[], inReply: readonly string[]): rea
   return inReply.length === 0 ? inRequest : [...inRequest, ...inReply]
 }
 
-function hopsOf(x: RequestContext, results: Results, nowMs: number, outcome: Outcome): RowHops {
+function hopsOf(x: RequestContext, results: Results, nowMs: number, outcome: Outcome): EntryHops {
   const { authenticated, intake, route, admission, sent, delivery } = results
-  const hops: { -readonly [Hop in keyof RowHops]: RowHops[Hop] } = {}
+  const hops: { -readonly [Hop in keyof EntryHops]: EntryHops[Hop] } = {}
   if (authenticated !== null) hops.authenticate = micro(authenticated.tookMs)
   const receiveMs = intake?.tookMs ?? null
   if (receiveMs !== null) hops.receive = micro(receiveMs)

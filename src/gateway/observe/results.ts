@@ -3,7 +3,7 @@
  * and log line are derived from it.
  */
 import type { GatewayError } from '../../errors.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import type { AttemptResult, SendResult } from '../attempts/attempt-result.js'
 import type { Admitted, Refused } from '../phases/admit.js'
 import type { Authenticated } from '../phases/authenticate.js'
@@ -24,7 +24,7 @@ export class Results {
   admission: Omit<Admitted, 'call' | 'reservation'> | Refused | null = null
   sent: SendResult | null = null
   /** The copy of the request for comparison; null if there is none. */
-  shadow: { originalEnded(entry: UsageRow): void } | null = null
+  shadow: { originalEnded(entry: LedgerEntry): void } | null = null
   delivery: Delivery | null = null
   /** Why the client gets no reply, or no complete one. */
   error: GatewayError | null = null

@@ -1,6 +1,6 @@
 /** The check of a request against its limits: the amounts that it may use at most with each candidate. */
 import type { Identity } from '../../accounts/account.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import type {
   AdmissionRequest,
   Decision,
@@ -61,7 +61,7 @@ export class UnlimitedRequest implements AdmissionRequest {
     this.modelName = modelName
   }
 
-  get unsettled(): UsageRow {
+  get unsettled(): LedgerEntry {
     const { routed, modelName } = this
     const { x, call, candidates } = routed
     const estimate = estimateCandidateCost(x.generation, call.request, candidates[0])
@@ -74,7 +74,7 @@ export function provisionalEntryOf(
   { x, identity, clientRequestId, call, candidates }: RoutedRequest,
   modelName: string,
   estimate: CostEstimate,
-): UsageRow {
+): LedgerEntry {
   const { request } = call
   const [{ target, model }] = candidates
   const provisional = { x, identity, clientRequestId, request, target, model, modelName }

@@ -4,7 +4,7 @@
  */
 import type { Identity } from '../../accounts/account.js'
 import { labelsText } from '../../accounts/labels.js'
-import { UNEXPLAINED, type UsageRow } from '../../ledger/row.js'
+import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
 import type { CostEstimate } from './estimate-cost.js'
 import type { RequestContext } from '../exchange.js'
 import type { Target } from '../generation/generation.js'
@@ -32,7 +32,7 @@ export function provisionalEntry(
     nanoUsd,
     isPriced,
   }: Pick<CostEstimate, 'input' | 'output' | 'nanoUsd' | 'isPriced'>,
-): UsageRow {
+): LedgerEntry {
   return {
     requestId: x.id,
     atMs: Math.round(performance.timeOrigin + x.startedMs),

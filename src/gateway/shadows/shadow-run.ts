@@ -4,7 +4,7 @@ import { NO_LABELS } from '../../accounts/labels.js'
 import { isConfigured } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { newRequestId } from '../../http/request-id.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import { storeReservationOf, type LimitReservation } from '../../limits/limit-reservation.js'
 import type { RouteShadow } from '../../routing/router.js'
 import type { Demand } from '../../store/ledger.js'
@@ -103,8 +103,8 @@ export class ShadowRun implements RequestContext {
   private readonly held: Holding
   private readonly services: ShadowServices
   private readonly results = new Results()
-  private ownEntry: UsageRow | null = null
-  private originalEntry: UsageRow | null = null
+  private ownEntry: LedgerEntry | null = null
+  private originalEntry: LedgerEntry | null = null
 
   /** `held` has the memory of the body; the run ends it. */
   constructor(
@@ -136,7 +136,7 @@ export class ShadowRun implements RequestContext {
   }
 
   /** The ledger entry of the original request: both sides are compared when both have ended. */
-  originalEnded(entry: UsageRow): void {
+  originalEnded(entry: LedgerEntry): void {
     this.originalEntry = entry
     this.compare()
   }
@@ -265,7 +265,7 @@ function figuresOf({
   hops,
   usage,
   costNanoUsd,
-}: UsageRow): ComparedRequest {
+}: LedgerEntry): ComparedRequest {
   const { firstContent, receive = 0 } = hops
   const firstContentMs = firstContent === undefined ? null : Math.max(0, firstContent - receive)
   return { upstream: upstream ?? 'none', status, outcome, firstContentMs, usage, costNanoUsd }

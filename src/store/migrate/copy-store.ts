@@ -6,7 +6,7 @@
  * was interrupted. A target with records that the source does not have is refused before anything is written.
  */
 import type { Account, ApiKey } from '../../accounts/account.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import type { UsageSum } from '../ledger.js'
 import { MigrationRefused, refuseForeign } from './compare-stores.js'
 import {
@@ -132,7 +132,7 @@ async function copyTrail(from: Store, to: Store, tell: Progress): Promise<string
 
 /** Returns the time of the source's oldest entry. */
 async function copyRows(from: Store, to: Store, tell: Progress): Promise<number> {
-  let oldest: UsageRow | undefined
+  let oldest: LedgerEntry | undefined
   let done = 0
   for await (const rows of from.ledger.export(0)) {
     oldest ??= rows[0]

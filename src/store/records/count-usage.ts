@@ -2,7 +2,7 @@
  * The counters of a sum (an hour or day of one key and model), for Redis, whose scripts add them up, and for migration.
  */
 import { CAUSES, causeOf } from '../../error-cause.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../ledger.js'
 
 /** The index of each counter; the histogram of first content and the causes of failures follow the last. */
@@ -34,7 +34,7 @@ export function newSum(): SumCounters {
 }
 
 /** Adds an entry. */
-export function addToSum(sum: SumCounters, entry: UsageRow): void {
+export function addToSum(sum: SumCounters, entry: LedgerEntry): void {
   const { usage, costNanoUsd, hops } = entry
   add(sum, REQUESTS, 1)
   const cause = causeOf(entry.outcome)
@@ -54,26 +54,26 @@ export function addToSum(sum: SumCounters, entry: UsageRow): void {
 }
 
 /** Input and output tokens of the entry; null if they are unknown. */
-export function usedTokens({ usage, source }: UsageRow): number | null {
+export function usedTokens({ usage, source }: LedgerEntry): number | null {
   if (source === 'none') return 0
   if (usage.input === undefined && usage.output === undefined) return null
   return (usage.input ?? 0) + (usage.output ?? 0)
 }
 
 /** The charge of the request to budgets, in nano-dollars; null: what was reserved. */
-export function chargedNanoUsd({ costNanoUsd, budgetNanoUsd }: UsageRow): number | null {
+export function chargedNanoUsd({ costNanoUsd, budgetNanoUsd }: LedgerEntry): number | null {
   return costNanoUsd ?? budgetNanoUsd ?? null
 }
 
 /** 1 if the entry used tokens whose price is unknown. */
-function unpricedOf({ costNanoUsd, source }: UsageRow): 0 | 1 {
+function unpricedOf({ costNanoUsd, source }: LedgerEntry): 0 | 1 {
   return costNanoUsd === null && source !== 'none' ? 1 : 0
 }
 
 /**
  * What an entry adds to each counter: index and count by turns, requests first.
  */
-export function countersOf(entry: UsageRow): number[] {
+export function countersOf(entry: LedgerEntry): number[] {
   OF_ROW.fill(0)
   addToSum(OF_ROW, entry)
   const counters: number[] = []

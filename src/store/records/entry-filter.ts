@@ -1,6 +1,6 @@
 /** Conditions on ledger entries. Pure. */
 import { causeOf, type Cause } from '../../error-cause.js'
-import type { UsageRow } from '../../ledger/row.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 
 /** Conditions that an entry must meet; absent members are not checked. */
 export interface EntryFilter {
@@ -29,7 +29,7 @@ export interface EntryFilter {
 }
 
 /** Whether the entry meets every condition. */
-export function matchesEntry(entry: UsageRow, filter: EntryFilter): boolean {
+export function matchesEntry(entry: LedgerEntry, filter: EntryFilter): boolean {
   const { requestId, failed, cause, label, ...same } = filter
   return (
     (requestId === undefined || entry.requestId === requestId) &&
@@ -51,4 +51,4 @@ const COMPARED = [
   'outcome',
   'ingress',
   'clientRequestId',
-] as const satisfies readonly (keyof EntryFilter & keyof UsageRow)[]
+] as const satisfies readonly (keyof EntryFilter & keyof LedgerEntry)[]

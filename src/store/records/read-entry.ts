@@ -5,17 +5,17 @@ import type { Usage } from '../../chat/usage.js'
 import { isOutcome } from '../../error-cause.js'
 import {
   UNEXPLAINED,
-  type RowHops,
-  type RowOutcome,
-  type UsageRow,
+  type EntryHops,
+  type EntryOutcome,
+  type LedgerEntry,
   type UsageSource,
-} from '../../ledger/row.js'
+} from '../../ledger/entry.js'
 import { VERSION } from './write-entry.js'
 
 /** The version before, which ends with `hops`; of those, and no other, entries are read. */
 const WITHOUT_EXPLANATION = 1
 
-type DialectName = NonNullable<UsageRow['dialect']>
+type DialectName = NonNullable<LedgerEntry['dialect']>
 
 /** The places of the array, in order; a new field goes to the end, and is absent from the entries before. */
 const FIELDS = [
@@ -77,7 +77,7 @@ const DIALECTS: readonly string[] = ['openai-chat', 'openai-responses', 'anthrop
 const SOURCES: readonly string[] = ['reported', 'estimated', 'none']
 
 /** Throws an Error naming the field that is damaged, never its value. */
-export function readEntry(text: string): UsageRow {
+export function readEntry(text: string): LedgerEntry {
   const from = new Fields(text)
   return {
     requestId: from.string('requestId'),
@@ -106,7 +106,7 @@ export function readEntry(text: string): UsageRow {
   }
 }
 
-function explanationIn(from: Fields): Pick<UsageRow, keyof typeof UNEXPLAINED> {
+function explanationIn(from: Fields): Pick<LedgerEntry, keyof typeof UNEXPLAINED> {
   return {
     ingress: from.stringOrNull('ingress'),
     errorMessage: from.stringOrNull('errorMessage'),
@@ -204,8 +204,8 @@ class Fields {
     return usage
   }
 
-  hops(): RowHops {
-    const hops: { -readonly [Stage in keyof RowHops]: number } = {}
+  hops(): EntryHops {
+    const hops: { -readonly [Stage in keyof EntryHops]: number } = {}
     this.list('hops').forEach((time, at) => {
       const stage = STAGES[at]
       if (stage === undefined || time === null) return
@@ -227,7 +227,7 @@ class Fields {
     throw new Error("field 'source' is not a source's name")
   }
 
-  outcome(): RowOutcome {
+  outcome(): EntryOutcome {
     const value = this.string('outcome')
     if (isOutcome(value)) return value
     throw new Error("field 'outcome' is not an outcome's name")

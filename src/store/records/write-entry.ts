@@ -3,13 +3,13 @@
  * text. `read-entry.ts` reads it.
  */
 import type { Usage } from '../../chat/usage.js'
-import type { RowHops, UsageRow } from '../../ledger/row.js'
+import type { EntryHops, LedgerEntry } from '../../ledger/entry.js'
 
 /** The version that `writeRow` writes. */
 export const VERSION = 2
 
 /** The text of an entry, without a line break. A number that is not finite becomes 0. */
-export function writeEntry(entry: UsageRow): string {
+export function writeEntry(entry: LedgerEntry): string {
   return JSON.stringify([
     VERSION,
     entry.requestId,
@@ -57,7 +57,7 @@ function countsOf(usage: Usage): (number | undefined)[] {
 }
 
 /** Times in the order of `STAGES`. Stages that were not reached are null; at the end they are left out. */
-function timesOf(hops: RowHops): (number | null)[] {
+function timesOf(hops: EntryHops): (number | null)[] {
   const times = [
     ...[hops.authenticate, hops.receive, hops.route, hops.admit, hops.connect, hops.firstByte],
     ...[hops.translate, hops.relay, hops.firstContent, hops.overhead],

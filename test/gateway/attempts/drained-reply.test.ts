@@ -4,7 +4,7 @@
  * Method: gateways with each setting over the emulator, whose answers are paced; clients that leave.
  */
 import t, { type Test } from 'tap'
-import type { UsageRow } from '../../../src/ledger/row.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import {
   eventually,
   openClient,
@@ -29,7 +29,7 @@ async function leave(t: Test, gateway: TestGateway, model: string, stream = true
   client.socket.destroy()
 }
 
-async function rowAt(gateway: TestGateway, count: number): Promise<UsageRow> {
+async function rowAt(gateway: TestGateway, count: number): Promise<LedgerEntry> {
   const over = (): boolean => gateway.lines.filter(({ msg }) => msg === 'exchange').length >= count
   await eventually(over, 'the exchange is over', 5000)
   const rows = await rowsOf(gateway)

@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Test } from 'tap'
 import type { Fault } from '../../../src/emulator/faults/fault.js'
-import type { UsageRow } from '../../../src/ledger/row.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'
 
@@ -53,7 +53,7 @@ export function counts({ emulator }: TestGateway): Record<Provider, number> {
 }
 
 /** The ledger entry of a request, once it is written. */
-export async function entryOf(gateway: TestGateway, requestId: string): Promise<UsageRow> {
+export async function entryOf(gateway: TestGateway, requestId: string): Promise<LedgerEntry> {
   for (let tries = 0; tries < 400; tries += 1) {
     const row = (await rowsOf(gateway)).find((each) => each.requestId === requestId)
     if (row !== undefined) return row

@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import type { UsageRow } from '../../../src/ledger/row.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import {
   ask,
   eventually,
@@ -26,7 +26,7 @@ async function rowAfter(
   t: Test,
   gateway: TestGateway,
   act: () => Promise<unknown>,
-): Promise<UsageRow> {
+): Promise<LedgerEntry> {
   const before = (await rowsOf(gateway)).length
   const lines = gateway.lines.length
   await act()
@@ -165,7 +165,7 @@ void t.test('an upstream that fails in the middle: what flowed', async (t) => {
 })
 
 /** Within 5 % of what the client has, or one or two chunks in transit. */
-function isNear({ usage: { output = 0 } }: UsageRow, received: string): boolean {
+function isNear({ usage: { output = 0 } }: LedgerEntry, received: string): boolean {
   const exact = tokens(received)
   return output >= exact && output <= Math.max(exact * 1.05, exact + 6)
 }

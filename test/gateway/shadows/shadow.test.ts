@@ -4,7 +4,7 @@
  * Method: a whole gateway with an emulator for each upstream, and its ledger.
  */
 import t from 'tap'
-import type { UsageRow } from '../../../src/ledger/row.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startStage, until, type Stage } from '../routes/fixtures.js'
 
@@ -17,8 +17,8 @@ function routeWith(shadow: string): string {
 }
 
 /** The entries of copies, once there are so many. */
-async function copiesOf({ gateway }: Stage, count: number): Promise<UsageRow[]> {
-  let copies: UsageRow[] = []
+async function copiesOf({ gateway }: Stage, count: number): Promise<LedgerEntry[]> {
+  let copies: LedgerEntry[] = []
   await until(async () => {
     copies = (await rowsOf(gateway)).filter(({ shadowOf }) => shadowOf !== null)
     return copies.length >= count

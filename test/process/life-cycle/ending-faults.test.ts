@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import type { UsageRow } from '../../../src/ledger/row.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { alive, hasAllWorkers, startServe, until, type Served } from '../program.js'
 import { tally, Traffic } from '../traffic.js'
@@ -20,12 +20,12 @@ const ENDLESS = {
 t.setTimeout(170_000)
 
 /** What the ledger has once nothing runs any more. */
-async function rowsOf(served: Served): Promise<Map<string, UsageRow>> {
+async function rowsOf(served: Served): Promise<Map<string, LedgerEntry>> {
   const url = `sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`
   const store = await openStore(url, { nowMs: () => Date.now() + LATER_MS })
   try {
     await store.ledger.expire()
-    const rows = new Map<string, UsageRow>()
+    const rows = new Map<string, LedgerEntry>()
     for await (const batch of store.ledger.export(0)) {
       for (const row of batch) rows.set(row.requestId, row)
     }

@@ -1,6 +1,6 @@
 /** Part of the suite of every ledger: pages of entries, and their filters. */
 import type { Test } from 'tap'
-import type { UsageRow } from '../../../src/ledger/row.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import type { Ledger, EntryQuery } from '../../../src/store/ledger.js'
 import { aRow, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
 
@@ -113,8 +113,8 @@ export async function allPages(
   t: Test,
   ledger: Ledger,
   query: Omit<EntryQuery, 'after'>,
-): Promise<UsageRow[]> {
-  const rows: UsageRow[] = []
+): Promise<LedgerEntry[]> {
+  const rows: LedgerEntry[] = []
   let after: string | null = null
   for (let page = 0; page < 500; page += 1) {
     const found = await ledger.entries({ ...query, after })
@@ -126,7 +126,7 @@ export async function allPages(
   throw new Error('the pages have no end')
 }
 
-function matches(row: UsageRow, query: Omit<EntryQuery, 'after' | 'limit'>): boolean {
+function matches(row: LedgerEntry, query: Omit<EntryQuery, 'after' | 'limit'>): boolean {
   const { accountId, keyId, model, failed, fromMs, toMs, status, upstream, modelAsked } = query
   const { cause, ingress, label, clientRequestId, outcome } = query
   const kinds = {
@@ -154,7 +154,7 @@ function matches(row: UsageRow, query: Omit<EntryQuery, 'after' | 'limit'>): boo
 }
 
 /** The ids of entries, in their order. */
-export function idsOf(rows: readonly UsageRow[]): string[] {
+export function idsOf(rows: readonly LedgerEntry[]): string[] {
   return rows.map(({ requestId }) => requestId)
 }
 

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { Admission, Demand } from '../../../src/store/ledger.js'
-import type { UsageRow } from '../../../src/ledger/row.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import type { LedgerOrder } from '../processes/ledger-process.js'
 import { obedientProcess } from '../processes/start-processes.js'
 import {
@@ -107,9 +107,9 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
 /** Concurrent requests have different ids that contain their time, as the gateway's do. */
 export async function crowds(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const ids = Array.from({ length: 60 }, (_, at) => timedId(NOON + at))
-  const rowsOf = (from: number, to: number): UsageRow[] =>
+  const rowsOf = (from: number, to: number): LedgerEntry[] =>
     ids.slice(from, to).map((requestId, at) => aRow({ requestId, atMs: NOON + from + at }))
-  const settleAll = async (rows: readonly UsageRow[]): Promise<number> => {
+  const settleAll = async (rows: readonly LedgerEntry[]): Promise<number> => {
     const outcomes = await Promise.all(rows.map((row) => ledger.settle(row)))
     return outcomes.filter((outcome) => outcome === 'settled').length
   }

@@ -9,7 +9,7 @@ import type {
   LimitState,
   AdmissionResult,
 } from '../../../src/store/ledger.js'
-import { UNEXPLAINED, type UsageRow } from '../../../src/ledger/row.js'
+import { UNEXPLAINED, type LedgerEntry } from '../../../src/ledger/entry.js'
 
 /** Friday noon, far from every edge of the calendar. */
 export const NOON = Date.UTC(2026, 10, 20, 12)
@@ -39,7 +39,7 @@ export class TestClock {
   readonly now = (): number => this.atMs
 }
 
-export function aRow(over: Partial<UsageRow> = {}): UsageRow {
+export function aRow(over: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
     requestId: aName('req'),
     atMs: NOON,
@@ -92,7 +92,7 @@ export function budget(
 /** An admission with these demands; its `lost` entry costs what the budgets reserve. */
 export function anAdmission(
   demands: readonly Demand[],
-  over: Partial<Admission> & { row?: Partial<UsageRow> } = {},
+  over: Partial<Admission> & { row?: Partial<LedgerEntry> } = {},
 ): Admission {
   const requestId = over.requestId ?? aName('req')
   const accountId = over.accountId ?? 'acc_ada'

@@ -1,12 +1,12 @@
 /** Another process at the same ledger, for the tests: it runs the orders that it receives over IPC concurrently. */
 import { openStore } from '../../../src/store/open-store.js'
 import type { Admission, Demand } from '../../../src/store/ledger.js'
-import type { UsageRow } from '../../../src/ledger/row.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
 
 export type LedgerOrder =
   | { op: 'clock'; atMs: number }
   | { op: 'admit'; admissions: readonly Admission[] }
-  | { op: 'settle'; rows: readonly UsageRow[] }
+  | { op: 'settle'; rows: readonly LedgerEntry[] }
   | { op: 'expire' }
   | { op: 'look'; accountId: string; demands: readonly Demand[] }
 

@@ -1,6 +1,6 @@
 /** Operations for administrators: upstreams, the configuration, recent failures. */
 import { isConfigured, type UpstreamConfig } from '../../../config/config.js'
-import type { UsageRow } from '../../../ledger/row.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../../store/ledger.js'
 import { quantile } from '../usage-figures.js'
 import type { GatewayStatus } from '../gateway-status.js'
@@ -75,7 +75,7 @@ async function operations(services: Services): Promise<Reply> {
 interface Seen {
   readonly upstream: UpstreamConfig
   /** Entries of requests to the upstream. */
-  readonly rows: readonly UsageRow[]
+  readonly rows: readonly LedgerEntry[]
   /** The period that the entries span. */
   readonly minutes: number
   readonly gatewayStatus: GatewayStatus | null
@@ -124,7 +124,7 @@ function errorsOf(health: UpstreamHealth | undefined): schema.UpstreamState['err
     .slice(0, 5)
 }
 
-function firstContentCounts(rows: readonly UsageRow[]): number[] {
+function firstContentCounts(rows: readonly LedgerEntry[]): number[] {
   const counts = FIRST_CONTENT_BOUNDS_MS.map(() => 0).concat(0)
   for (const { hops } of rows) {
     const { firstContent } = hops

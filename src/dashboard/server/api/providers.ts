@@ -1,5 +1,5 @@
 /** Comparison of upstreams for administrators, with canaries and shadows. */
-import type { UsageRow } from '../../../ledger/row.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
 import { ComparedUpstream } from '../../../ledger/compare-upstreams.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
@@ -46,8 +46,8 @@ async function providers(
 async function newestRows(
   { ledger }: Services,
   sinceMs: number,
-): Promise<{ readonly rows: readonly UsageRow[]; readonly fromMs: number }> {
-  const rows: UsageRow[] = []
+): Promise<{ readonly rows: readonly LedgerEntry[]; readonly fromMs: number }> {
+  const rows: LedgerEntry[] = []
   let after: string | null = null
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const page = await ledger.entries({ accountId: null, fromMs: sinceMs, after, limit: PAGE_ROWS })
@@ -59,9 +59,9 @@ async function newestRows(
 }
 
 /** One comparison per pair of upstreams, over the requests that were copied from one to the other. */
-function shadowsOf(rows: readonly UsageRow[]): schema.ProvidersReply['shadows'] {
+function shadowsOf(rows: readonly LedgerEntry[]): schema.ProvidersReply['shadows'] {
   const byId = new Map(rows.map((row) => [row.requestId, row]))
-  const pairs = new Map<string, { primary: UsageRow[]; shadow: UsageRow[] }>()
+  const pairs = new Map<string, { primary: LedgerEntry[]; shadow: LedgerEntry[] }>()
   for (const copy of rows) {
     const original = copy.shadowOf === null ? undefined : byId.get(copy.shadowOf)
     if (original === undefined || original.upstream === null || copy.upstream === null) continue
@@ -77,7 +77,7 @@ function shadowsOf(rows: readonly UsageRow[]): schema.ProvidersReply['shadows'] 
   }))
 }
 
-function sideOf(upstream: string, rows: readonly UsageRow[]): schema.ProviderSide {
+function sideOf(upstream: string, rows: readonly LedgerEntry[]): schema.ProviderSide {
   const side = new ComparedUpstream({ upstream, model: null }, Math.random)
   for (const row of rows) side.add(row)
   const figures = side.figures()

@@ -1,7 +1,7 @@
 /**
  * The ledger in Redis: one script admits requests, one settles them. `RedisUsage` has the queries.
  */
-import type { UsageRow } from '../../../ledger/row.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
 import { unavailable } from '../../errors.js'
 import type {
   Admission,
@@ -103,11 +103,11 @@ export class RedisLedger implements Ledger {
     this.slices.releaseSlots(requestId)
   }
 
-  async append(entry: UsageRow): Promise<void> {
+  async append(entry: LedgerEntry): Promise<void> {
     await this.settle(entry)
   }
 
-  async settle(entry: UsageRow, reservation?: Reservation): Promise<SettleOutcome> {
+  async settle(entry: LedgerEntry, reservation?: Reservation): Promise<SettleOutcome> {
     return (await this.settled(entry, writeEntry(entry), false, reservation))
       ? 'settled'
       : 'already'
@@ -176,11 +176,11 @@ export class RedisLedger implements Ledger {
     return this.usage.page(query)
   }
 
-  entry(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+  entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null> {
     return this.usage.entry(accountId, requestId)
   }
 
-  export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
+  export(sinceMs: number): AsyncIterable<readonly LedgerEntry[]> {
     return this.usage.export(sinceMs)
   }
 
@@ -224,7 +224,7 @@ export class RedisLedger implements Ledger {
   }
 
   private async settled(
-    entry: UsageRow,
+    entry: LedgerEntry,
     text: string,
     isDue: boolean,
     reservation?: Reservation,

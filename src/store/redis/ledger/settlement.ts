@@ -2,7 +2,7 @@
  * Settles requests in batches, one command for those of one turn of the event loop. The command also reports the slices
  * of their limits.
  */
-import type { UsageRow } from '../../../ledger/row.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
 import { unavailable } from '../../errors.js'
 import type { BudgetDemand, Reservation, Demand } from '../../ledger.js'
 import { Batches } from '../connection/batches.js'
@@ -27,7 +27,7 @@ const [ALREADY, SETTLED] = [0, 1]
 
 /** An entry that waits for its command. */
 interface PendingSettlement extends SliceRequest {
-  readonly entry: UsageRow
+  readonly entry: LedgerEntry
   readonly reservation: Reservation | undefined
   /** As `SETTLE` parses it. */
   readonly text: string
@@ -63,7 +63,7 @@ export class Settlement {
    * entry's record.
    */
   settle(
-    entry: UsageRow,
+    entry: LedgerEntry,
     rowText: string,
     isDue: boolean,
     reservation: Reservation | undefined,
@@ -114,7 +114,7 @@ export class Settlement {
 
   /** Corrects limits in other slots of a Cluster. */
   private async releaseShared(
-    entry: UsageRow,
+    entry: LedgerEntry,
     reservation: Reservation | undefined,
     reserved: unknown,
   ): Promise<void> {
@@ -159,7 +159,7 @@ function keysOf(names: LedgerKeys, entries: readonly PendingSettlement[]): strin
 
 /** An entry as `SETTLE` parses it, without the holds and the record. */
 function encodeSettlement(
-  entry: UsageRow,
+  entry: LedgerEntry,
   isDue: boolean,
   reservation: Reservation | undefined,
 ): string {
@@ -189,7 +189,7 @@ function unreservedHolds(
 }
 
 /** The cost to charge without a reservation; if it is unknown, what a reservation would have held. */
-function unreservedCost(entry: UsageRow, reservation: Reservation | undefined): number | '' {
+function unreservedCost(entry: LedgerEntry, reservation: Reservation | undefined): number | '' {
   const charged = chargedNanoUsd(entry)
   if (charged !== null) return charged
   const budget = reservation?.demands.find(isBudget)

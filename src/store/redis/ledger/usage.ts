@@ -2,7 +2,7 @@
  * Queries of the ledger in Redis, and pruning. Long reads are split into batches, on a connection that no request uses.
  */
 import { matchesEntry } from '../../records/entry-filter.js'
-import type { UsageRow } from '../../../ledger/row.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
 import { damaged, unavailable } from '../../errors.js'
 import type {
   KeyUse,
@@ -57,7 +57,7 @@ export class RedisUsage {
     return listOf(await this.link.send('listing accounts', 'smembers', [ACCOUNTS])).map(String)
   }
 
-  async entry(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+  async entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null> {
     const what = 'reading an entry'
     const everyone = this.names.isCluster ? await this.accounts() : ['']
     const asked = this.names.isCluster && accountId !== null ? [accountId] : everyone
@@ -76,7 +76,7 @@ export class RedisUsage {
     const { accountId, fromMs = 0, toMs, after, limit, ...filter } = query
     const newest = toMs === undefined ? AFTER_ALL : timePrefix(Math.max(0, toMs))
     const oldest = `[${timePrefix(fromMs)}`
-    const entries: UsageRow[] = []
+    const entries: LedgerEntry[] = []
     let from = after === null || after >= newest ? newest : after
     for (let lookedAt = 0; lookedAt < MAX_SCANNED;) {
       const names = await this.order(accountId, `(${from}`, oldest, true)
@@ -92,7 +92,7 @@ export class RedisUsage {
     return { entries: entries, next: from }
   }
 
-  async *export(sinceMs: number): AsyncGenerator<readonly UsageRow[]> {
+  async *export(sinceMs: number): AsyncGenerator<readonly LedgerEntry[]> {
     let from = `[${timePrefix(sinceMs)}`
     for (;;) {
       const names = await this.order(null, from, `[${AFTER_ALL}`, false)
@@ -233,9 +233,9 @@ export class RedisUsage {
   private async readAll(
     what: string,
     names: readonly IndexedEntry[],
-  ): Promise<(UsageRow | null)[]> {
+  ): Promise<(LedgerEntry | null)[]> {
     const byAccount = groupBy(names.keys(), (at) => names[at]?.accountId ?? '')
-    const entries: (UsageRow | null)[] = names.map(() => null)
+    const entries: (LedgerEntry | null)[] = names.map(() => null)
     await Promise.all(
       Array.from(byAccount, async ([accountId, positions]) => {
         const ids = positions.map((at) => requestIdIn(names[at]?.name ?? ''))
@@ -250,7 +250,7 @@ export class RedisUsage {
     what: string,
     accountId: string,
     ids: readonly string[],
-  ): Promise<(UsageRow | null)[]> {
+  ): Promise<(LedgerEntry | null)[]> {
     const keys = [this.names.entries(accountId), this.names.ids(accountId)]
     const texts = listOf(await this.link.run(what, READ_ENTRIES, keys, ids))
     return ids.map((id, at) => {

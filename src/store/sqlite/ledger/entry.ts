@@ -2,7 +2,7 @@
  * Ledger entries as rows of `ledger_entries`.
  */
 import type { Usage } from '../../../chat/usage.js'
-import type { RowHops, UsageRow } from '../../../ledger/row.js'
+import type { EntryHops, LedgerEntry } from '../../../ledger/entry.js'
 import { damaged } from '../../errors.js'
 import { isOutcome } from '../../../error-cause.js'
 import { HOPS, isDialect, isSource } from '../../records/read-entry.js'
@@ -39,7 +39,7 @@ export const INSERT_ENTRY = `INSERT INTO ledger_entries (${COLUMNS.join(', ')})
   VALUES (${COLUMNS.map(() => '?').join(', ')}) ON CONFLICT (request_id) DO NOTHING`
 
 /** The values of `INSERT_ENTRY`, in the order of `COLUMNS`. */
-export function valuesOf(row: UsageRow): Value[] {
+export function valuesOf(row: LedgerEntry): Value[] {
   const { usage, losses, hops, attemptMs } = row
   return [
     row.requestId,
@@ -92,7 +92,7 @@ function finite(value: number): number {
 }
 
 /** The entry in a row with all columns. Throws an Error that names it if it is damaged. */
-export function entryIn(row: Row): UsageRow {
+export function entryIn(row: Row): LedgerEntry {
   try {
     return read(row)
   } catch (cause) {
@@ -101,7 +101,7 @@ export function entryIn(row: Row): UsageRow {
   }
 }
 
-function read(row: Row): UsageRow {
+function read(row: Row): LedgerEntry {
   return {
     requestId: textIn(row, 'request_id'),
     atMs: numberIn(row, 'at_ms'),
@@ -159,7 +159,7 @@ function usageIn(row: Row): Usage {
 }
 
 /** The times of stages without a column of their own, in the order of `HOPS`; null for a stage not reached. */
-function hopsText(hops: RowHops): string {
+function hopsText(hops: EntryHops): string {
   // Half the time of JSON.stringify.
   const times = HOPS.map((stage) => {
     const ms = hops[stage]
@@ -168,8 +168,8 @@ function hopsText(hops: RowHops): string {
   return `[${times.join(',')}]`
 }
 
-function hopsIn(row: Row): RowHops {
-  const hops: { -readonly [Stage in keyof RowHops]: number } = {}
+function hopsIn(row: Row): EntryHops {
+  const hops: { -readonly [Stage in keyof EntryHops]: number } = {}
   const times = listIn(row, 'hops')
   HOPS.forEach((stage, at) => {
     const time = times[at]
@@ -210,7 +210,7 @@ function listIn(row: Row, name: string): readonly unknown[] {
   return value
 }
 
-function dialectIn(row: Row): UsageRow['dialect'] {
+function dialectIn(row: Row): LedgerEntry['dialect'] {
   return row['dialect'] === null ? null : named(row, 'dialect', isDialect)
 }
 

@@ -3,7 +3,7 @@
  * (transactions.ts), in which the arithmetic of limits runs, so that limits hold across processes. Queries run in the
  * background thread.
  */
-import type { UsageRow } from '../../../ledger/row.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
 import type {
   Admission,
   AdmissionResult,
@@ -78,11 +78,11 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  settle(row: UsageRow, claim?: Reservation): Promise<SettleOutcome> {
+  settle(row: LedgerEntry, claim?: Reservation): Promise<SettleOutcome> {
     return this.engine.write('settling a request', () => this.settleNow(row, claim))
   }
 
-  async append(row: UsageRow): Promise<void> {
+  async append(row: LedgerEntry): Promise<void> {
     await this.engine.write('settling a request', () => this.settleNow(row))
   }
 
@@ -149,7 +149,7 @@ export class SqliteLedger implements Ledger {
     return this.engine.background.run('reading ledger entries', 'entries', query)
   }
 
-  entry(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+  entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null> {
     return this.engine.read('reading a ledger entry', () => {
       const found = isName(requestId) ? this.selectEntry.get(requestId) : undefined
       if (found === undefined) return null
@@ -158,7 +158,7 @@ export class SqliteLedger implements Ledger {
     })
   }
 
-  async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
+  async *export(sinceMs: number): AsyncIterable<readonly LedgerEntry[]> {
     for (let after: ExportPlace = [sinceMs, '']; ;) {
       const batch = await this.engine.background.run('exporting ledger entries', 'exported', after)
       if (batch.rows.length > 0) yield batch.rows
@@ -251,7 +251,7 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  private settleNow(entry: UsageRow, reservation?: Reservation): SettleOutcome {
+  private settleNow(entry: LedgerEntry, reservation?: Reservation): SettleOutcome {
     const { requestId } = entry
     if (Number(this.insertEntry.run(...valuesOf(entry)).changes) === 0) {
       this.reservations.forget(requestId)

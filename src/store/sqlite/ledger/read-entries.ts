@@ -3,7 +3,7 @@
  * not block the event loop.
  */
 import { outcomesOf } from '../../../error-cause.js'
-import type { UsageRow } from '../../../ledger/row.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
 import type { BudgetSpent, EntryPage, EntryQuery } from '../../ledger.js'
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { entryIn } from './entry.js'
@@ -22,7 +22,7 @@ export type ExportPlace = readonly [atMs: number, requestId: string]
 
 /** A batch of the export, and the entry after which the next one begins; null if there is none. */
 export interface ExportBatch {
-  readonly rows: readonly UsageRow[]
+  readonly rows: readonly LedgerEntry[]
   readonly next: ExportPlace | null
 }
 
@@ -106,7 +106,7 @@ function pageIn(db: Connection, found: Iterable<Row>, limit: number): EntryPage 
   }
   return { entries: entriesOf(matching), next: scanned < MAX_SCANNED ? null : last }
 
-  function entriesOf(seqs: readonly number[]): UsageRow[] {
+  function entriesOf(seqs: readonly number[]): LedgerEntry[] {
     return seqs.flatMap((seq) => {
       // The entry may have been pruned since.
       const whole = entry.get(seq)

@@ -3,7 +3,7 @@
  * The arithmetic runs inside the transaction that the admissions and settlements of one turn of the event loop share,
  * so that limits hold across processes.
  */
-import type { UsageRow } from '../../../ledger/row.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
 import { dayOf, monthOf, UNITS } from '../../../limits/limit-arithmetic.js'
 import type { BudgetDemand, BudgetSpent, Demand, LimitState, Raise } from '../../ledger.js'
 import { chargedNanoUsd } from '../../records/count-usage.js'
@@ -139,7 +139,7 @@ export class Limits {
   }
 
   /** Charges the budgets of the request's own day and month with usage that was not reserved. */
-  charge(entry: UsageRow, demands: readonly Demand[]): void {
+  charge(entry: LedgerEntry, demands: readonly Demand[]): void {
     for (const demand of demands) {
       if (demand.kind !== 'usd_day' && demand.kind !== 'usd_month') continue
       const counters = this.rows.find(accountOf(entry.accountId, demand), demand.subject)

@@ -2,7 +2,7 @@
  * Reservations in SQLite: one row for each request that runs, with the amounts that it holds of limits and the ledger
  * entry that is written if no process settles it.
  */
-import type { UsageRow } from '../../../ledger/row.js'
+import type { LedgerEntry } from '../../../ledger/entry.js'
 import { readEntry } from '../../records/read-entry.js'
 import { numberIn, textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
@@ -91,7 +91,7 @@ export class Reservations {
   }
 
   /** The ledger entry of an expired reservation, or null if there is none. Throws an Error if it is damaged. */
-  expired(requestId: string, latestMs: number): UsageRow | null {
+  expired(requestId: string, latestMs: number): LedgerEntry | null {
     const row = this.selectExpired.get(requestId, latestMs)
     if (row === undefined) return null
     return intact(`the reservation of '${requestId}'`, () => readEntry(textIn(row, 'entry')))

@@ -12,10 +12,10 @@ import type { ErrorKind } from '../errors.js'
 export type UsageSource = 'reported' | 'estimated' | 'none'
 
 /** `ok`, or the kind of the error; `lost`: the process exited before the request was settled. */
-export type RowOutcome = 'ok' | 'lost' | ErrorKind
+export type EntryOutcome = 'ok' | 'lost' | ErrorKind
 
 /** The durations of the stages of a request, in ms; absent: not reached. */
-export interface RowHops {
+export interface EntryHops {
   readonly authenticate?: number
   readonly receive?: number
   readonly route?: number
@@ -31,7 +31,7 @@ export interface RowHops {
 }
 
 /** A ledger entry; written once for each request id, before the client gets the end of its reply. */
-export interface UsageRow {
+export interface LedgerEntry {
   readonly requestId: string
   /** When the request arrived, ms since 1970. */
   readonly atMs: number
@@ -52,7 +52,7 @@ export interface UsageRow {
   readonly stream: boolean
   /** HTTP status; 499 if the client had left. */
   readonly status: number
-  readonly outcome: RowOutcome
+  readonly outcome: EntryOutcome
   readonly finish: string | null
   readonly usage: Usage
   readonly source: UsageSource
@@ -64,7 +64,7 @@ export interface UsageRow {
   readonly tokensAfterDisconnect: number
   readonly losses: readonly string[]
   readonly generation: number
-  readonly hops: RowHops
+  readonly hops: EntryHops
   /** The client's format (`chat`, `messages`, …); null if the path has none. */
   readonly ingress: string | null
   /** Why it was refused or failed, as the client saw it, without any of the prompt. At most 500 characters. */
@@ -105,4 +105,4 @@ export const UNEXPLAINED = {
   attemptMs: null,
   retryAfterSeconds: null,
   priceVersion: null,
-} as const satisfies Partial<UsageRow>
+} as const satisfies Partial<LedgerEntry>
