@@ -151,16 +151,24 @@ export async function openDataPlane(
     openDashboard: () => dashboard.open(),
     async drain({ isReplaced = false } = {}) {
       void gateway.endShadows()
-      const { drainMs } = current.config.server
-      const lameDuckMs = lameDuckOf(drainMs, isReplaced)
-      const onDeadline = (): void => gateway.endAll()
-      await server.drain(drainMs - lameDuckMs, { lameDuckMs, isReplaced, onDeadline })
+      await drainServer(server, current.config.server.drainMs, isReplaced, () => gateway.endAll())
       for (const timer of [probe.timer, removal]) clearInterval(timer)
       await Promise.all([dashboard.close(), fleet.close()])
       await gateway.close()
       await release(parts, store)
     },
   }
+}
+
+/** Ends the listener's requests: the lame-duck phase first, then the rest of the drain. */
+async function drainServer(
+  server: Awaited<ReturnType<typeof openServer>>,
+  drainMs: number,
+  isReplaced: boolean,
+  onDeadline: () => void,
+): Promise<void> {
+  const lameDuckMs = lameDuckOf(drainMs, isReplaced)
+  await server.drain(drainMs - lameDuckMs, { lameDuckMs, isReplaced, onDeadline })
 }
 
 /** The parts of the data plane that decide whether it is ready. */

@@ -134,7 +134,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
 const NOT_STARTED: Readiness = { ready: false, checks: { workers: 'not started' } }
 
 async function inWorkers(opened: Opened): Promise<Ports> {
-  const { source, log, metrics, refused, manager, notifier } = opened
+  const { source, log, metrics, manager, notifier } = opened
   const { config } = source.current()
   // Shared by all workers and their successors.
   const made = {
@@ -174,18 +174,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       onReplaced: (reason) => metrics.workerReplaced(reason),
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
-      answer: async (question) => {
-        if (notifier.took(question)) return null
-        if (isCanaryReport(question)) {
-          const order = canaries.report(question)
-          if (order !== null) fleet.order(order)
-          return null
-        }
-        const answer = await answerTo(ownDesk(source), question)
-        return answer === undefined
-          ? gatewayStatusOf(await fleet.metrics(), refused(), canaries.states())
-          : answer
-      },
+      answer: (request) => replyToWorker(request, opened, canaries, fleet),
       onRestartSignal: () => restarts?.ask(),
       onDrain: () => manager.stopping(),
       closed: () => closeBoth(source, notifier),
@@ -203,6 +192,24 @@ async function inWorkers(opened: Opened): Promise<Ports> {
     throw new Error(`the gateway cannot start: ${failure}`)
   }
   return { port, opsPort: ops.port }
+}
+
+/** The primary's reply to a message of a worker: a notification, a canary report, or a request of the dashboard. */
+async function replyToWorker(
+  request: unknown,
+  { source, notifier, refused }: Opened,
+  canaries: ReturnType<typeof newCanaryMonitor>,
+  fleet: Primary<Generation>,
+): Promise<unknown> {
+  if (notifier.took(request)) return null
+  if (isCanaryReport(request)) {
+    const order = canaries.report(request)
+    if (order !== null) fleet.order(order)
+    return null
+  }
+  const reply = await answerTo(ownDesk(source), request)
+  if (reply !== undefined) return reply
+  return gatewayStatusOf(await fleet.metrics(), refused(), canaries.states())
 }
 
 async function closeBoth(source: ConfigSource, notifier: Notifier): Promise<void> {

@@ -68,7 +68,7 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
   const target = candidate?.target
   const stream = call?.request.stream ?? false
   const model = call?.request.model
-  const { status, outcome, seconds } = end
+  const { status, outcome } = end
   const attempts = sent?.attempts.length ?? 0
   return {
     request_id: x.id,
@@ -106,8 +106,24 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     param: loggedParam(wire?.param),
     lost: joined(sent?.losses ?? []),
     lost_in_reply: joined(replyResult?.lost ?? []),
+    ...timesOf(x, results, end),
+    bytes_in: intake?.bytes ?? 0,
+    bytes_out: delivery?.sentBytes ?? 0,
+    chunks: positive(delivery?.chunks),
+    input_tokens: usage?.input,
+    output_tokens: usage?.output,
+    cache_read_tokens: usage?.cacheRead,
+    cache_write_tokens: usage?.cacheWrite,
+    reasoning_tokens: usage?.reasoning,
+  }
+}
+
+/** The times of the request, in milliseconds; undefined if a phase did not happen. */
+function timesOf(x: Exchange, results: Results, { seconds, overheadMs }: End) {
+  const { authenticated, intake, admission, sent, delivery } = results
+  return {
     duration_ms: seconds * 1000,
-    overhead_ms: end.overheadMs,
+    overhead_ms: overheadMs,
     auth_ms: authenticated?.tookMs,
     receive_ms: intake?.tookMs ?? undefined,
     admit_ms: admission?.tookMs ?? undefined,
@@ -119,14 +135,6 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     first_token_ms: firstContentMs(x, results) ?? undefined,
     relay_ms: delivery?.relayMs ?? undefined,
     client_wait_ms: positive(delivery?.clientWaitMs),
-    bytes_in: intake?.bytes ?? 0,
-    bytes_out: delivery?.sentBytes ?? 0,
-    chunks: positive(delivery?.chunks),
-    input_tokens: usage?.input,
-    output_tokens: usage?.output,
-    cache_read_tokens: usage?.cacheRead,
-    cache_write_tokens: usage?.cacheWrite,
-    reasoning_tokens: usage?.reasoning,
   }
 }
 

@@ -128,11 +128,16 @@ function membersOf(
   if (signature !== undefined) add('extra_content', signatureOut(signature))
   if (images.length > 0) add('images', images)
   if (annotations.length > 0) add('annotations', annotations)
-  const [first] = calls
-  if (first === undefined) return members
-  if (legacy) add('function_call', { name: first.name, arguments: argumentsOf(first) })
-  else add('tool_calls', calls.map(toolCall))
+  for (const [member, value] of callMembers(calls, legacy)) add(member, value)
   return members
+}
+
+/** The member that holds the tool calls; the legacy form holds the first call only. */
+function callMembers(calls: readonly ToolBlock[], legacy: boolean): [string, JsonValue][] {
+  const [first] = calls
+  if (first === undefined) return []
+  if (!legacy) return [['tool_calls', calls.map(toolCall)]]
+  return [['function_call', { name: first.name, arguments: argumentsOf(first) }]]
 }
 
 function toolCall(block: ToolBlock): JsonObject {
