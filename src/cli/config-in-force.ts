@@ -4,7 +4,7 @@
  */
 import type { Config } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
-import { maskedStore } from '../config/snapshot.js'
+import { maskedStore } from '../config/masked-config.js'
 import { problemLines } from './check/check.js'
 import { findGateway, loadGeneration } from './generations/running-gateway.js'
 

@@ -4,7 +4,7 @@
  */
 import type { Account } from '../accounts/account.js'
 import { findAccount, type Plans } from '../accounts/accounts.js'
-import { secretsOf } from '../config/secrets.js'
+import { secretsOf } from '../config/secret-settings.js'
 import { GatewayError } from '../errors.js'
 import { hideSecrets, protectSecrets } from '../secrets/redact-secrets.js'
 import { openExpectedStore } from '../store/store-identity.js'

@@ -14,7 +14,7 @@ import { catalogueSchema, duplicateIds, factsOfCatalogue } from './schema/catalo
 import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
 import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/tls-files.js'
-import { fillPlaceholders, type Surroundings } from './placeholder.js'
+import { fillPlaceholders, type Surroundings } from './fill-placeholders.js'
 import {
   findingsOf,
   MAX_PROBLEMS,

@@ -3,7 +3,7 @@
  */
 import { causeOf } from '../error-cause.js'
 import { ERRORS, type ErrorKind, type ErrorRow } from '../errors.js'
-import { errorType } from '../wire/error-body.js'
+import { errorType } from '../wire/openai/error-body.js'
 
 const INTRODUCTION = `
 Every error of the data plane is one of these kinds. The body contains it as \`kind\`; the log line and the metrics as

@@ -2,7 +2,7 @@
  * Generates `docs/reference/metrics.md` from the definitions.
  */
 import { DEFINITIONS, LABELS, type MetricDefinition } from '../observe/metrics/definitions.js'
-import { MAX_LINES } from '../observe/metrics/registry.js'
+import { MAX_LINES } from '../observe/metrics/capped-registry.js'
 
 /** Node's own metrics that the dashboards use; prom-client documents the rest. */
 const PROCESS_METRICS = [

@@ -10,7 +10,7 @@ import { Script } from './faults/script.js'
 import type { EmulatorOptions } from './handler.js'
 import type { LedgerEntry } from './ledger.js'
 import type { Recording, ScriptEntry } from './faults/script.js'
-import type { Chunking } from './faults/send-plan.js'
+import type { Chunking } from './faults/timing-faults.js'
 
 /** Options of a replay. */
 export interface ReplayOptions {

@@ -3,7 +3,7 @@
  * returns a value. `Results` collects these values; the ledger entry, the metrics and the log line are made from them.
  */
 import type { Identity } from '../accounts/account.js'
-import type { Authenticator } from '../auth/authenticate.js'
+import type { Authenticator } from '../auth/authenticator.js'
 import type { ResolvedEndpoint } from '../dialects/index.js'
 import type { GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'

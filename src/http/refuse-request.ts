@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { gatewayError, rowOf, type ErrorKind, type WireError } from '../errors.js'
-import { errorBody } from '../wire/error-body.js'
+import { errorBody } from '../wire/openai/error-body.js'
 import { newRequestId } from './request-id.js'
 import type { HttpResponse } from './message.js'
 import { METHODS } from './request-guard.js'

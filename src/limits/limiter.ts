@@ -5,7 +5,7 @@
 import type { LimitingConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { Admission, AdmissionResult, Ledger, Raise } from '../store/ledger.js'
-import { AnswerTimeout } from './answer-timeout.js'
+import { AnswerTimeout } from './ledger-timeout.js'
 import { LastLimitStates } from './last-limit-states.js'
 import type {
   AdmissionRequest,

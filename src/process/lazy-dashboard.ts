@@ -12,7 +12,7 @@ import { pathOf } from '../http/request-guard.js'
 import { abandon, isGone, sendReply, setHeaders } from '../http/respond.js'
 import { packageFile } from '../files/package-file.js'
 import { WorkQueue } from '../dashboard/server/work-queue.js'
-import { errorBody } from '../wire/error-body.js'
+import { errorBody } from '../wire/openai/error-body.js'
 
 /** Parts from the caller that assembles the process. */
 export type DashboardParts = Omit<DashboardOptions, 'version' | 'folder'>

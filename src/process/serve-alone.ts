@@ -3,7 +3,7 @@
  * restarts it after a crash: an uncaught exception ends it with status 1, and its supervisor starts it again.
  */
 import { setFlagsFromString } from 'node:v8'
-import type { ConfigSource } from '../config/generations/config-source.js'
+import type { ConfigSource } from '../config/generations/reload-config.js'
 import { gatewayStatusOf, type GatewayStatus } from '../dashboard/server/gateway-status.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import { scrub } from '../observe/log/redact.js'

@@ -1,5 +1,5 @@
 /** The parts of a data-plane process that use the store: authentication, reasoning state, limits, the ledger. */
-import { Authenticator } from '../auth/authenticate.js'
+import { Authenticator } from '../auth/authenticator.js'
 import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js'
 import type { Services } from '../gateway/pipeline.js'
 import { StoredResponses } from '../gateway/stored-responses/stored-responses.js'

@@ -51,7 +51,7 @@ const SIBLINGS = ROWS[4] ?? []
 const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'config/schema/limits-schema.ts → accounts/labels.ts':
     'what the name of a label may be is one rule for keys and for limits',
-  'auth/authenticate.ts → accounts/key-secret.ts':
+  'auth/authenticator.ts → accounts/key-secret.ts':
     'what a key looks like and how it is digested is one fact for minting and for checking',
   'store/sqlite/limits/limits.ts → limits/limit-arithmetic.ts':
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',

@@ -1,6 +1,6 @@
 /** What tests of the authenticator share: one whose store, time and chance are set by hand. */
 import type { Identity } from '../../src/accounts/account.js'
-import { Authenticator, type AuthResult } from '../../src/auth/authenticate.js'
+import { Authenticator, type AuthResult } from '../../src/auth/authenticator.js'
 import { AuthCache } from '../../src/auth/cache.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
 import { FakeStore } from './fake-store.js'

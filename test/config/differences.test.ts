@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { differencesOf } from '../../src/config/generations/differences.js'
-import { shownConfig } from '../../src/config/snapshot.js'
+import { shownConfig } from '../../src/config/masked-config.js'
 import { GOOD, loadText } from './sample.js'
 
 function pathsBetween(former: string, next: string): string[] {

@@ -4,7 +4,8 @@
  */
 import t from 'tap'
 import { needsRestart } from '../../src/config/generations/values-in-force.js'
-import { createSnapshot, masked, maskedConfig } from '../../src/config/snapshot.js'
+import { createSnapshot } from '../../src/config/create-snapshot.js'
+import { masked, maskedConfig } from '../../src/config/masked-config.js'
 import { GOOD, loadText } from './sample.js'
 
 const CANARY = 'sk-canary-91c2'

@@ -7,7 +7,7 @@ import { EGRESSES, ingressOf, type ResolvedEndpoint } from '../../src/dialects/i
 import type { DialectName } from '../../src/dialects/dialect.js'
 import type { QuirksConfig } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
-import { estimateCost } from '../../src/gateway/reservation/estimate-cost.js'
+import { estimateCost } from '../../src/gateway/reservation/estimate-max-cost.js'
 import { LossList } from '../../src/gateway/streams/translation-losses.js'
 import { bodyOf, render, type Rendered } from '../../src/gateway/attempts/request/render-request.js'
 import { joinChunks } from '../../src/gateway/bodies/join-chunks.js'

@@ -3,9 +3,9 @@
  * Method: a property over random junk in every label that any caller can reach, then lines are counted.
  */
 import t from 'tap'
-import { fieldLabel } from '../../src/observe/metrics/field-label.js'
+import { fieldLabel } from '../../src/observe/metrics/lost-field-label.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
-import { MAX_LINES, MetricSet } from '../../src/observe/metrics/registry.js'
+import { MAX_LINES, MetricSet } from '../../src/observe/metrics/capped-registry.js'
 
 function series(text: string): string[] {
   return text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))

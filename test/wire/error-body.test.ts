@@ -5,7 +5,7 @@
 import t from 'tap'
 import { ERRORS } from '../../src/errors.js'
 import type { ErrorKind } from '../../src/errors.js'
-import { errorBody } from '../../src/wire/error-body.js'
+import { errorBody } from '../../src/wire/openai/error-body.js'
 
 const TYPES: Record<number, string> = {
   400: 'invalid_request_error',

@@ -7,7 +7,7 @@ import {
   type Config,
   type UpstreamConfig,
 } from '../../config/config.js'
-import { plainSecretNotes } from '../../config/plain-secrets.js'
+import { plainSecretNotes } from '../../config/plain-secret-notes.js'
 import { Prices } from '../../ledger/find-price.js'
 import type { RouteConfig, TargetName } from '../../config/routes/route.js'
 import { createRouter } from '../../routing/router.js'

@@ -1,7 +1,7 @@
 /** Compares two catalogues: models, prices, limits and other facts. */
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
-import { snakeKeys } from '../../config/snapshot.js'
+import { snakeKeys } from '../../config/masked-config.js'
 
 /** The kind of a change. */
 export type ChangeKind = 'price' | 'limit' | 'fact'

@@ -7,8 +7,8 @@ import { formatProblem, type ConfigProblem } from '../problem.js'
 import { ownerOf } from './file-author.js'
 import { dataFolderOf, findHistory, historyFolder } from './find-history.js'
 import { History, type GenerationRecord } from './history.js'
-import type { InitialState, Override } from './reload-outcome.js'
-import { ConfigSource } from './config-source.js'
+import type { InitialState, Override } from './outcome-types.js'
+import { ConfigSource } from './reload-config.js'
 
 /** The first load failed, and there is no earlier generation to start with. */
 export class ConfigRefused extends Error {

@@ -3,7 +3,7 @@
  * restart the values of the start stay in force.
  */
 import type { Config, ServerConfig } from '../config.js'
-import { snakeCase } from '../snapshot.js'
+import { snakeCase } from '../masked-config.js'
 
 const SERVER_KEYS = [
   ...(['host', 'port', 'opsHost', 'opsPort', 'workers', 'maxConnections'] as const),

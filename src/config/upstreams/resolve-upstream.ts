@@ -3,7 +3,7 @@
  */
 import { isPrivateAddress } from '../../upstreams/private-addresses.js'
 import type { OnDisconnect, QuirksConfig, UpstreamConfig } from '../config.js'
-import type { KeySources } from '../placeholder.js'
+import type { KeySources } from '../fill-placeholders.js'
 import type { Path, ReportFinding } from '../problem.js'
 import { priceFacts } from '../schema/catalogue-schema.js'
 import type { FileValues } from '../schema/schema.js'

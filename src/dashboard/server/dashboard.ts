@@ -12,11 +12,11 @@ import type { Store } from '../../store/store.js'
 import { StaticFiles } from './static-files.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
-import { ApiRouter } from './routing/router.js'
+import { ApiRouter } from './routing/api-router.js'
 import { dashboardRoutes } from './routing/routes.js'
 import type { Services } from './services.js'
 import { Sessions } from './sign-in/sessions.js'
-import { Throttle } from './sign-in/throttle.js'
+import { Throttle } from './sign-in/attempt-limits.js'
 
 /** What the dashboard depends on. */
 export interface DashboardOptions {

@@ -14,10 +14,10 @@ import type { AuditEntry } from '../../store/audit-trail.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
 import type { SignedInRequest } from './routing/route.js'
-import { notFound } from './routing/router.js'
+import { notFound } from './routing/api-router.js'
 import type * as schema from './schema/schema.js'
 import type { Sessions } from './sign-in/sessions.js'
-import type { Throttle } from './sign-in/throttle.js'
+import type { Throttle } from './sign-in/attempt-limits.js'
 
 /** The dependencies of the handlers. */
 export interface Services {

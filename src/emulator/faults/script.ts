@@ -7,7 +7,7 @@ import { faultOf } from './fault.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ParsedRequest } from '../exchange.js'
 import type { Fault } from './fault.js'
-import type { Chunking } from './send-plan.js'
+import type { Chunking } from './timing-faults.js'
 
 /** A recorded reply to send instead of an emulated one. */
 export interface Recording {

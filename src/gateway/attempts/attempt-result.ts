@@ -1,6 +1,6 @@
 /** The result of one request to an upstream, for the ledger entry, the metrics and the log line. */
 import type { ErrorKind } from '../../errors.js'
-import type { Outcome } from '../../observe/metrics/label-values.js'
+import type { Outcome } from '../../observe/metrics/label-types.js'
 import type { Candidate } from '../phases/choose.js'
 import type { ReplyResult } from '../streams/translated-stream.js'
 

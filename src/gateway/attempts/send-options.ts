@@ -2,7 +2,7 @@
 import type { Holding } from '../bodies/body-budget.js'
 import type { RequestContext } from '../exchange.js'
 import type { Candidate, Handling } from '../phases/choose.js'
-import type { Reservation } from '../reservation/reservation.js'
+import type { Reservation } from '../reservation/raise-reservation.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
 import type { DrainSlots } from '../in-flight/drain-slots.js'
 import type { UpstreamStates } from './health/upstream-state.js'

@@ -5,7 +5,7 @@
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'
 import { rowOf } from '../../errors.js'
 import { UNEXPLAINED, type EntryHops, type LedgerEntry } from '../../ledger/entry.js'
-import type { Outcome } from '../../observe/metrics/label-values.js'
+import type { Outcome } from '../../observe/metrics/label-types.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'

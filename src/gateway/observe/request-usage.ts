@@ -1,6 +1,6 @@
 /** What a request used at its upstreams, and what that cost. Attempts that failed are counted if the provider bills them. */
 import { addUsage, isImplausible } from '../../chat/usage.js'
-import type { Outcome } from '../../observe/metrics/label-values.js'
+import type { Outcome } from '../../observe/metrics/label-types.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'
 import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'

@@ -11,8 +11,8 @@ import { NO_LIMITS, type LimitDemand } from '../../limits/rules.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { estimateCandidateCost } from '../reservation/estimate-candidate-cost.js'
-import { shortened, withOutput } from '../reservation/estimate-cost.js'
-import type { Reservation } from '../reservation/reservation.js'
+import { shortened, withOutput } from '../reservation/estimate-max-cost.js'
+import type { Reservation } from '../reservation/raise-reservation.js'
 import {
   affordableOutput,
   limitDemandsFor,

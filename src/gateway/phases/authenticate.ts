@@ -1,6 +1,6 @@
 /** The client's key → the account that the request runs as, before a byte of the body is read. */
 import type { Identity } from '../../accounts/account.js'
-import type { Authenticator } from '../../auth/authenticate.js'
+import type { Authenticator } from '../../auth/authenticator.js'
 import { clientKeyOf } from './find-client-key.js'
 import type { Exchange } from '../exchange.js'
 

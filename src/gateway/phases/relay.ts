@@ -5,13 +5,13 @@ import type { Ingress } from '../../dialects/dialect.js'
 import { GatewayError } from '../../errors.js'
 import type { HttpResponse } from '../../http/message.js'
 import { beginReply, breakOff, hasLeft, sendReply } from '../../http/respond.js'
-import { withoutSecrets } from '../../wire/error-body.js'
+import { withoutSecrets } from '../../wire/openai/error-body.js'
 import type { StartedReply } from '../attempts/reply/started-reply.js'
 import type { Deadlines, Timed } from '../in-flight/deadlines.js'
 import type { Exchange } from '../exchange.js'
 import { NOT_LISTED } from '../in-flight/in-flight-list.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
-import { EVENT_STREAM } from '../streams/stream-form.js'
+import { EVENT_STREAM } from '../streams/sse-or-json-array.js'
 
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
 const HEARTBEAT_MS = 15_000

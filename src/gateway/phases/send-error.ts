@@ -6,7 +6,7 @@ import { errorFormatOf, allowedMethods } from '../../dialects/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { CODINGS } from '../../http/content-encoding/content-encoding.js'
 import { abandon, isGone, sendReply } from '../../http/respond.js'
-import { withoutSecrets } from '../../wire/error-body.js'
+import { withoutSecrets } from '../../wire/openai/error-body.js'
 import type { Exchange } from '../exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 

@@ -2,7 +2,7 @@
 import type { ChatRequest } from '../../chat/request.js'
 import type { Generation, Target } from '../generation/generation.js'
 import type { Candidate } from '../phases/choose.js'
-import { estimateCost, type CostEstimate } from './estimate-cost.js'
+import { estimateCost, type CostEstimate } from './estimate-max-cost.js'
 
 /** Tokens and money. */
 export function estimateCandidateCost(

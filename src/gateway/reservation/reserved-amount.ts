@@ -1,7 +1,7 @@
 /** What limits reserve for one attempt: tokens and money, or why that is not known. */
 import type { LimitingConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
-import type { CostEstimate } from './estimate-cost.js'
+import type { CostEstimate } from './estimate-max-cost.js'
 
 /** Tokens and money. */
 export interface Amount {

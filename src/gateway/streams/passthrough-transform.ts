@@ -11,7 +11,7 @@ import type { FrameSink } from '../../wire/frames/framer.js'
 import { SseFramer } from '../../wire/frames/sse.js'
 import { OVERFLOW, TRUNCATED, type Translation, type ReplyResult } from './translated-stream.js'
 import { ReplyTransform, type ReplyOwner } from './reply-transform.js'
-import type { StreamForm } from './stream-form.js'
+import type { StreamForm } from './sse-or-json-array.js'
 
 /** Passes the upstream's bytes to the client. */
 export class PassthroughTransform extends ReplyTransform {

@@ -7,7 +7,7 @@ import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Translation } from './translated-stream.js'
-import { EVENT_STREAM, type StreamForm } from './stream-form.js'
+import { EVENT_STREAM, type StreamForm } from './sse-or-json-array.js'
 
 /** High-water mark of each of its two buffers; enough for a head that is held for content. */
 const BUFFERED_BYTES = 16_384

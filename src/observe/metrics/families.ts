@@ -1,6 +1,6 @@
 /** The metrics of a process as families of series, made from their definitions. */
 import { DEFINITIONS } from './definitions.js'
-import type { MetricSet } from './registry.js'
+import type { MetricSet } from './capped-registry.js'
 
 /** Further names are resolved on each call, so that a caller's mistake cannot exhaust memory. */
 const MAX_KEPT = 256

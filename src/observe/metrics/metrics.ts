@@ -5,7 +5,7 @@
 import type { ErrorKind } from '../../errors.js'
 import { ComparisonMetrics } from './comparison-metrics.js'
 import { kept, register, type Families } from './families.js'
-import { fieldLabel } from './field-label.js'
+import { fieldLabel } from './lost-field-label.js'
 import type { Distribution } from './histogram.js'
 import type {
   AuthResult,
@@ -14,10 +14,10 @@ import type {
   IngressLabel,
   LimitKind,
   Outcome,
-} from './label-values.js'
+} from './label-types.js'
 import type { Collected } from './metric.js'
 import { Levels } from './levels.js'
-import { type Count, MAX_LINES, MetricSet } from './registry.js'
+import { type Count, MAX_LINES, MetricSet } from './capped-registry.js'
 import { TargetSeriesMap, type TargetSeries } from './target-series.js'
 /** All metrics of a process. */
 export class Metrics {

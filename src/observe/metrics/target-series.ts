@@ -3,7 +3,7 @@ import type { Usage } from '../../chat/usage.js'
 import { MAX_MODEL_PAIRS } from './definitions.js'
 import { kept, type Families } from './families.js'
 import type { Distribution } from './histogram.js'
-import type { IngressLabel, Outcome, Side, StreamEnd } from './label-values.js'
+import type { IngressLabel, Outcome, Side, StreamEnd } from './label-types.js'
 
 /** The series of one (route, upstream). Resolve it once and keep it. */
 export interface TargetSeries {

@@ -1,82 +1,290 @@
-/** The options and the interface of a cluster's primary; `cluster.ts` implements it. */
-import type { Logger } from '../../observe/log/log.js'
-import type { Collected } from '../../observe/metrics/metric.js'
+/**
+ * Several processes behind one port: the primary starts, configures, monitors, replaces and ends the workers. The
+ * caller passes the configuration and the code of the workers. The primary handles no traffic: the workers accept
+ * connections from a shared listening socket.
+ *
+ * A worker sends `hello`, receives the configuration, starts, and then reports its state every second. The primary
+ * pings each worker every second, and kills and replaces one that sends nothing for ten pings.
+ */
+import cluster from 'node:cluster'
+import { aggregateText } from '../../observe/metrics/capped-registry.js'
 import type { Readiness } from '../ops/ops-listener.js'
+import type { ToWorker } from './messages.js'
+import type { Primary, PrimaryOptions, Succession, WorkerStatus } from './primary-types.js'
+import { WorkerProcess } from './worker-process.js'
+import { RetiredMetrics } from './retired-metrics.js'
+import { newSlot, unreadyReason, type Slot } from './worker-slot.js'
+import { onSignals } from '../signals/signals.js'
 
-/** Options of the primary. */
-export interface PrimaryOptions<Payload> {
-  workers: number
-  /** The configuration in force, for new workers, as JSON. */
-  payload: Payload
-  log: Logger
-  /** Options for each worker's Node, in addition to the primary's. */
-  execArgv?: readonly string[]
-  /** The primary's own metrics, added to the workers'. */
-  collect: () => Promise<Collected[]>
-  /** Time for workers to finish their requests; then they are killed. */
-  drainMs: () => number
-  /**
-   * Called once with the outcome of the start: null when the first worker is ready, or the reason if a worker ended
-   * before any was ready; then no worker is left and none is restarted. Without this function such a worker is
-   * replaced.
-   */
-  started?: (failure: string | null) => void
-  /** The reply to a worker's request, both as JSON. */
-  answer?: (question: unknown) => Promise<unknown>
-  /** Runs on SIGUSR2; without it the signal is ignored. */
-  onRestartSignal?: () => void
-  /** Runs when the drain begins. */
-  onDrain?: () => void
-  /** Runs after the last worker has exited, before the process ends. */
-  closed?: () => Promise<void>
-  /** The back-off's base and cap; 250 ms and 30 s by default. */
-  respawn?: { baseMs: number; capMs: number }
-  /** Time between pings of a worker; 1 s by default. */
-  pingMs?: number
-  /** Called for each worker that is replaced: it exited, or was killed because it sent nothing. */
-  onReplaced?: (reason: 'ended' | 'silent') => void
+export { runWorker, type WorkerOptions } from './worker.js'
+
+export type { Primary, PrimaryOptions, Succession, WorkerStatus } from './primary-types.js'
+
+/** A worker that ran for this long was healthy: the next back-off starts from the base. */
+const HEALTHY_MS = 30_000
+/** Time after the drain's own deadline until the remaining workers are killed. */
+const KILL_AFTER_MS = 5000
+/** A restart fails if a new worker is not ready within this time. */
+const SUCCESSOR_MS = 60_000
+
+/** Starts the workers and the handling of signals. */
+export function runPrimary<Payload>(options: PrimaryOptions<Payload>): Primary<Payload> {
+  const fleet = new Fleet(options)
+  onSignals({
+    log: options.log,
+    drain: async () => {
+      options.onDrain?.()
+      await fleet.drain()
+      await options.closed?.()
+    },
+    abandon: () => fleet.kill(),
+    ...(options.onRestartSignal === undefined ? {} : { restart: options.onRestartSignal }),
+  })
+  fleet.start()
+  return fleet
 }
 
-/** Changes by a rolling restart. */
-export interface Succession<Payload> {
-  /** The configuration of the new workers. */
-  readonly payload: Payload
-  readonly workers: number
-  /** Whether the new workers listen on the address of the previous ones. */
-  readonly isSameAddress: boolean
+class Fleet<Payload> implements Primary<Payload> {
+  private readonly options: PrimaryOptions<Payload>
+  private slots: Slot[]
+  /** The slots that a running restart fills; empty if none runs. */
+  private successors: Slot[] = []
+  /** The successor that a restart waits for; `settle` receives null when it is ready, or why a successor is not. */
+  private awaited: { slot: Slot; settle: (failure: string | null) => void } | null = null
+  /** All running processes, in a slot or draining. */
+  private readonly processes = new Map<WorkerProcess, Slot>()
+  private former: Promise<unknown> = Promise.resolve()
+  private readonly retired = new RetiredMetrics()
+  private payload: Payload
+  private lastOrder: ToWorker | null = null
+  private draining: Promise<void> | null = null
+  private hasStarted = false
+  private scrape: Promise<string> | null = null
+
+  constructor(options: PrimaryOptions<Payload>) {
+    this.options = options
+    this.payload = options.payload
+    this.slots = newSlots(options.workers)
+  }
+
+  start(): void {
+    // Workers accept from the listening socket themselves, so the primary does not distribute connections.
+    cluster.schedulingPolicy = cluster.SCHED_NONE
+    cluster.setupPrimary({ execArgv: [...process.execArgv, ...(this.options.execArgv ?? [])] })
+    for (const slot of this.slots) this.fill(slot)
+    const pingAll = (): void => {
+      for (const each of this.processes.keys()) each.ping()
+    }
+    setInterval(pingAll, this.options.pingMs ?? 1000).unref()
+  }
+
+  publish(payload: Payload): void {
+    this.payload = payload
+    for (const each of this.processes.keys()) each.send({ type: 'config', payload })
+  }
+
+  order(order: unknown): void {
+    this.lastOrder = { type: 'order', order }
+    for (const each of this.processes.keys()) each.send(this.lastOrder)
+  }
+
+  tryOut(payload: Payload): Promise<string | null> {
+    const ready = this.slots.find((slot) => unreadyReason(slot) === null)
+    // A worker that starts later builds it first.
+    return ready?.process?.tryOut(payload) ?? Promise.resolve(null)
+  }
+
+  /** Concurrent scrapes share one collection. */
+  metrics(): Promise<string> {
+    this.scrape ??= this.collectAll().finally(() => {
+      this.scrape = null
+    })
+    return this.scrape
+  }
+
+  private async collectAll(): Promise<string> {
+    const running = [...this.processes.keys()]
+    const [own] = await Promise.all([
+      this.options.collect(),
+      ...running.map((each) => each.collect()),
+    ])
+    const counted = [...this.processes.keys()].map((each) => each.counted)
+    return aggregateText([own, ...this.retired.all, ...counted])
+  }
+
+  async recent(): Promise<unknown[]> {
+    const lists = await Promise.all([...this.processes.keys()].map((each) => each.recent()))
+    return lists.flat()
+  }
+
+  ready(): Readiness {
+    const checks: Record<string, string> = {}
+    let isServed = false
+    let isTroubled = this.draining !== null
+    for (const slot of this.slots) {
+      const trouble = unreadyReason(slot)
+      isServed ||= trouble === null
+      // A started worker receives connections; a starting one does not, and the others receive them.
+      isTroubled ||= trouble !== null && (slot.process?.state ?? null) !== null
+      // A ready worker may still have checks that are not `ok`.
+      checks[`worker_${String(slot.number)}`] = trouble ?? (slot.process?.failing || 'ok')
+    }
+    if (this.draining !== null) checks['drain'] = 'draining'
+    return { ready: isServed && !isTroubled, checks }
+  }
+
+  workers(): WorkerStatus[] {
+    const current = [...this.slots, ...this.successors]
+    const statusOf = (slot: Slot, each: WorkerProcess | null, state: string): WorkerStatus => {
+      return { worker: slot.number, pid: each?.pid ?? null, state }
+    }
+    const leaving = [...this.processes].filter(([, slot]) => !current.includes(slot))
+    return [
+      ...current.map((slot) => statusOf(slot, slot.process, unreadyReason(slot) ?? 'ready')),
+      ...leaving.map(([each, slot]) => statusOf(slot, each, 'draining')),
+    ]
+  }
+
+  async restart({ payload, workers, isSameAddress }: Succession<Payload>): Promise<void> {
+    const before = this.payload
+    this.payload = payload
+    this.successors = newSlots(workers)
+    try {
+      // In sequence: the workers that serve need the processor too.
+      for (const slot of this.successors) await this.startSuccessor(slot)
+    } catch (error) {
+      this.payload = before
+      for (const { process: each } of this.successors) each?.kill()
+      this.successors = []
+      throw error
+    }
+    const former = this.slots.flatMap((slot) => this.vacate(slot))
+    this.slots = this.successors
+    this.successors = []
+    this.former = Promise.all(former.map((each) => each.ended))
+    for (const each of former) each.drain(this.limitMs, isSameAddress)
+  }
+
+  async formerGone(): Promise<void> {
+    await this.former
+  }
+
+  drain(): Promise<void> {
+    this.draining ??= this.endAll()
+    return this.draining
+  }
+
+  /** Ends all workers now. */
+  kill(): void {
+    for (const each of this.processes.keys()) each.kill()
+  }
+
+  private get limitMs(): number {
+    return this.options.drainMs() + KILL_AFTER_MS
+  }
+
+  private async endAll(): Promise<void> {
+    for (const { retry } of this.slots) if (retry !== null) clearTimeout(retry)
+    const running = [...this.processes.keys()]
+    for (const each of running) each.drain(this.limitMs, false)
+    await Promise.all(running.map((each) => each.ended))
+  }
+
+  private startSuccessor(slot: Slot): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const settle = (failure: string | null): void => {
+        clearTimeout(timer)
+        this.awaited = null
+        if (failure === null) resolve()
+        else reject(new Error(failure))
+      }
+      const late = `worker not ready within ${String(SUCCESSOR_MS / 1000)} s`
+      const timer = setTimeout(() => settle(late), SUCCESSOR_MS)
+      this.awaited = { slot, settle }
+      if (this.draining === null) this.fork(slot)
+      else settle('the gateway is shutting down')
+    })
+  }
+
+  /** Removes the process from its slot, which is not filled again. */
+  private vacate(slot: Slot): WorkerProcess[] {
+    const { process: running, retry } = slot
+    if (retry !== null) clearTimeout(retry)
+    slot.process = null
+    return running === null ? [] : [running]
+  }
+
+  private fill(slot: Slot): void {
+    // A restart that succeeds replaces the slot, and one that fails restores the previous configuration.
+    if (this.successors.length > 0) slot.retry = setTimeout(() => this.fill(slot), 1000)
+    else this.fork(slot)
+  }
+
+  private fork(slot: Slot): void {
+    slot.retry = null
+    const started = new WorkerProcess(slot.number, this.options.log, {
+      hello: () => {
+        // A drain may have started in the meantime; the worker then never opens a listener.
+        if (this.draining !== null) return started.send({ type: 'drain', isReplaced: false })
+        started.send({ type: 'config', payload: this.payload })
+        if (this.lastOrder !== null) started.send(this.lastOrder)
+      },
+      reported: ({ ready }) => {
+        if (ready) this.isReady(slot)
+      },
+      asked: (question) => this.options.answer?.(question) ?? Promise.resolve(null),
+      gone: (reason) => this.gone(slot, started, reason),
+    })
+    slot.process = started
+    this.processes.set(started, slot)
+  }
+
+  private isReady(slot: Slot): void {
+    slot.lastError = null
+    if (this.awaited?.slot === slot) this.awaited.settle(null)
+    if (this.hasStarted) return
+    this.hasStarted = true
+    this.options.started?.(null)
+  }
+
+  /** Gives the start up; the reason is reported when the last worker has exited. */
+  private giveUp(reason: string): void {
+    this.kill()
+    this.draining = this.endAll()
+    void this.draining.then(() => this.options.started?.(reason))
+  }
+
+  private gone(slot: Slot, ended: WorkerProcess, reason: string): void {
+    this.processes.delete(ended)
+    this.retired.add(ended.counted)
+    if (slot.process === ended) slot.process = null
+    if (this.successors.includes(slot)) this.awaited?.settle(reason)
+    else if (this.draining === null && this.slots.includes(slot)) this.refill(slot, ended, reason)
+  }
+
+  private refill(slot: Slot, ended: WorkerProcess, reason: string): void {
+    const { baseMs, capMs } = this.options.respawn ?? { baseMs: 250, capMs: 30_000 }
+    const lived = Date.now() - ended.startedAtMs
+    slot.failures = lived >= HEALTHY_MS ? 1 : slot.failures + 1
+    slot.lastError = reason
+    if (!this.hasStarted && this.options.started !== undefined) {
+      this.giveUp(reason)
+      return
+    }
+    // Full jitter on the upper half, so that workers that crashed together do not restart together.
+    const ceiling = Math.min(capMs, baseMs * 2 ** Math.min(slot.failures - 1, 20))
+    const delayMs = Math.round(ceiling * (0.5 + Math.random() / 2))
+    this.options.log.warn('worker exited; restarting it', {
+      worker: slot.number,
+      reason,
+      delay_ms: delayMs,
+      elapsed_ms: lived,
+    })
+    this.options.onReplaced?.(ended.isSilent ? 'silent' : 'ended')
+    slot.retry = setTimeout(() => this.fill(slot), delayMs)
+  }
 }
 
-/** One worker process, for the operator. */
-export interface WorkerStatus {
-  readonly worker: number
-  readonly pid: number | null
-  /** `ready`, `draining`, or the problem. */
-  readonly state: string
-}
-
-/** The running primary. */
-export interface Primary<Payload> {
-  /** Sends a new configuration to every worker, and to later ones. */
-  publish(payload: Payload): void
-  /** Sends an order to every worker, as JSON. A later worker gets the last one after its configuration. */
-  order(order: unknown): void
-  /** Has a ready worker build a configuration without applying it; why that fails, or null. */
-  tryOut(payload: Payload): Promise<string | null>
-  /** The sum of all processes' metrics, in Prometheus's text format. */
-  metrics(): Promise<string>
-  /** The last requests of all worker processes. */
-  recent(): Promise<unknown[]>
-  /** Ready if at least one worker is ready and every running worker is; lists the others with their last error. */
-  ready(): Readiness
-  /** All worker processes, draining ones last. */
-  workers(): WorkerStatus[]
-  /**
-   * Starts new workers, and drains the previous ones once all new ones are ready. Rejects with the reason if one
-   * cannot start; then the previous workers continue, and the caller publishes their configuration again.
-   */
-  restart(next: Succession<Payload>): Promise<void>
-  /** Resolves when the workers from before the last restart have exited. */
-  formerGone(): Promise<void>
-  /** Drains all workers; resolves when the last has exited. Idempotent. */
-  drain(): Promise<void>
+function newSlots(count: number): Slot[] {
+  return Array.from({ length: count }, (_, index) => newSlot(index + 1))
 }

@@ -3,10 +3,10 @@
  * generation in force on the ops port.
  */
 import { isConfigured, type Snapshot } from '../../config/config.js'
-import type { Override } from '../../config/generations/reload-outcome.js'
-import type { ConfigSource } from '../../config/generations/config-source.js'
+import type { Override } from '../../config/generations/outcome-types.js'
+import type { ConfigSource } from '../../config/generations/reload-config.js'
 import { formatProblem } from '../../config/problem.js'
-import { maskedConfig } from '../../config/snapshot.js'
+import { maskedConfig } from '../../config/masked-config.js'
 import type { GatewayStatus } from '../../dashboard/server/gateway-status.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { CanaryState } from '../../routing/canary-state.js'

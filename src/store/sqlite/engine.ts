@@ -5,25 +5,17 @@
  * the last commits since the last checkpoint. `writeDurably` syncs the log before it resolves.
  */
 import { open as openFile, mkdir } from 'node:fs/promises'
-import { existsSync, readFileSync, statSync } from 'node:fs'
-import { randomBytes } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { CannotOpen, storeReplaced, unavailable } from '../errors.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
-import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
-import { ADD_ACCOUNT_SUMS } from './ledger/roll-up.js'
+import { connect, type Connection, type Statement } from './driver.js'
+import { migrate, OPEN_TIMEOUT_MS, type Identity } from './schema.js'
 import { Transactions, type Hooks } from './transactions.js'
 
 /** The smallest page of SQLite. */
 const LEAST_BYTES = 512
-/** 'SLUI'; a file of another program has another id. */
-const APPLICATION_ID = 0x53_4c_55_49
-/** The version of schema.sql. Each version after the first has a file in migrations/. */
-const SCHEMA_VERSION = 5
-/** Maximum time that opening waits for another process that writes. */
-const OPEN_TIMEOUT_MS = 10_000
 /**
  * Maximum time that a statement waits for a lock and blocks the event loop: a read during the recovery of a crash. A
  * write waits on a timer (transactions.ts).
@@ -38,13 +30,6 @@ const PRAGMAS = `
   PRAGMA temp_store = MEMORY;
   PRAGMA cache_size = -16000;
 `
-
-/** The identity of a store. */
-interface Identity {
-  readonly id: string
-  /** This call created the store. */
-  readonly isNew: boolean
-}
 
 /** Open until `close`. */
 export class Engine {
@@ -195,71 +180,5 @@ async function createFile(path: string): Promise<void> {
   } catch (error) {
     // Another process created it first.
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
-  }
-}
-
-/** Creates or migrates the tables in one transaction. Throws an Error if the file is not a store. */
-async function migrate(db: Connection, expectedId: string | undefined): Promise<Identity> {
-  await retryWhileBusy(() => db.exec('PRAGMA journal_mode = WAL'))
-  await retryWhileBusy(() => db.exec('BEGIN IMMEDIATE'))
-  try {
-    const version = pragma(db, 'user_version')
-    if (version > SCHEMA_VERSION) {
-      throw new Error(`it was written by a newer version of sluice (schema ${version})`)
-    }
-    const isNew = version === 0
-    if (isNew && expectedId !== undefined) throw storeReplaced('none')
-    if (isNew) createTables(db)
-    else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
-    for (let from = version; from > 0 && from < SCHEMA_VERSION; from += 1) {
-      db.exec(sqlOf(`migrations/to-version-${from + 1}.sql`))
-    }
-    if (version === 1) db.exec(ADD_ACCOUNT_SUMS)
-    if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
-    const row = db.prepare("SELECT value FROM meta WHERE name = 'store_id'").get()
-    if (row === undefined) throw new Error('its id is missing')
-    const id = textIn(row, 'value')
-    if (expectedId !== undefined && id !== expectedId) throw storeReplaced('another')
-    db.exec('COMMIT')
-    return { id, isNew }
-  } catch (error) {
-    db.exec('ROLLBACK')
-    throw error
-  }
-}
-
-const FOREIGN = 'it is a database of another program'
-
-/** Only inside a transaction. */
-function createTables(db: Connection): void {
-  const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() ?? {}
-  if (tables !== 0) throw new Error(FOREIGN)
-  db.exec(sqlOf('schema.sql'))
-  db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
-  const insert = db.prepare('INSERT INTO meta (name, value) VALUES (?, ?)')
-  insert.run('store_id', randomBytes(9).toString('base64url'))
-  insert.run('counted_seq', '0')
-}
-
-function sqlOf(file: 'schema.sql' | `migrations/to-version-${number}.sql`): string {
-  return readFileSync(new URL(`./${file}`, import.meta.url), 'utf8')
-}
-
-function pragma(db: Connection, name: 'user_version' | 'application_id'): number {
-  const row = db.prepare(`PRAGMA ${name}`).get()
-  return row === undefined ? 0 : numberIn(row, name)
-}
-
-/** Repeats a step while another process opens or recovers the same file. */
-async function retryWhileBusy(step: () => void): Promise<void> {
-  const endMs = performance.now() + OPEN_TIMEOUT_MS
-  for (;;) {
-    try {
-      step()
-      return
-    } catch (error) {
-      if (!isBusy(error) || performance.now() > endMs) throw error
-      await sleep(5)
-    }
   }
 }

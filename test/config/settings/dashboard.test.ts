@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { isLoopback } from '../../../src/config/schema/dashboard-schema.js'
 import { loadConfig } from '../../../src/config/load.js'
-import { createSnapshot, maskedConfig } from '../../../src/config/snapshot.js'
+import { createSnapshot } from '../../../src/config/create-snapshot.js'
+import { maskedConfig } from '../../../src/config/masked-config.js'
 
 function load(t: Test, section: string) {
   const folder = t.testdir()

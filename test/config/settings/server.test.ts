@@ -5,7 +5,7 @@ import t from 'tap'
 import { loadConfig } from '../../../src/config/load.js'
 import { formatProblem } from '../../../src/config/problem.js'
 import { needsRestart } from '../../../src/config/generations/values-in-force.js'
-import { createSnapshot } from '../../../src/config/snapshot.js'
+import { createSnapshot } from '../../../src/config/create-snapshot.js'
 import { newAuthority, newPair } from '../../helpers/certificates.js'
 
 const REST = `

@@ -4,7 +4,8 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { createSnapshot, masked, maskedConfig } from '../../../src/config/snapshot.js'
+import { createSnapshot } from '../../../src/config/create-snapshot.js'
+import { masked, maskedConfig } from '../../../src/config/masked-config.js'
 import { settingsOf } from '../../../src/upstreams/dispatcher.js'
 import { newAuthority, newPair } from '../../helpers/certificates.js'
 import { changed, loadText, problemsOf } from '../sample.js'

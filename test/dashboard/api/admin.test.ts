@@ -15,7 +15,7 @@ import {
 } from '../../../src/dashboard/server/schema/schema.js'
 import { gatewayStatusOf } from '../../../src/dashboard/server/gateway-status.js'
 import { differencesOf } from '../../../src/config/generations/differences.js'
-import { shownConfig } from '../../../src/config/snapshot.js'
+import { shownConfig } from '../../../src/config/masked-config.js'
 import { aRow, startStage } from '../fixtures/stage.js'
 
 void t.test('accounts: found, given a plan, disabled and enabled', async (t) => {

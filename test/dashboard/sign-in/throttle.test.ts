@@ -3,7 +3,7 @@
  * Method: a clock that is set by hand, and counts that two throttles share, as processes share a store.
  */
 import t from 'tap'
-import { Throttle } from '../../../src/dashboard/server/sign-in/throttle.js'
+import { Throttle } from '../../../src/dashboard/server/sign-in/attempt-limits.js'
 import { GatewayError } from '../../../src/errors.js'
 import {
   throttleFullAtMs,

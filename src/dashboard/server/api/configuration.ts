@@ -1,8 +1,8 @@
 /** The configuration for administrators: generations, rollbacks, the fleet. */
 import { GatewayError } from '../../../errors.js'
-import { maskedConfig } from '../../../config/snapshot.js'
+import { maskedConfig } from '../../../config/masked-config.js'
 import { signedRoute, type Reply, type Route } from '../routing/route.js'
-import { notFound } from '../routing/router.js'
+import { notFound } from '../routing/api-router.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, type Actor, type Services } from '../services.js'
 

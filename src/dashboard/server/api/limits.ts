@@ -6,7 +6,7 @@ import { limitDemandsOf, Rules, type LimitDemand } from '../../../limits/rules.j
 import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
 import type { LimitState } from '../../../store/ledger.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
-import { notFound } from '../routing/router.js'
+import { notFound } from '../routing/api-router.js'
 import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../services.js'
 

@@ -13,7 +13,7 @@ import { openRoute, type ApiRequest, type Reply, type Route } from '../routing/r
 import * as schema from '../schema/schema.js'
 import { ownEntry, type Services } from '../services.js'
 import { passIdOf } from '../sign-in/sessions.js'
-import { assertKeepsCookies, enter } from './session.js'
+import { assertKeepsCookies, enter } from './sign-in.js'
 
 /** Maximum time at the provider. */
 const AWAY_MS = 600_000

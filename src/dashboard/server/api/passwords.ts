@@ -14,7 +14,7 @@ import * as schema from '../schema/schema.js'
 import { ownEntry, type Services } from '../services.js'
 import { passIdOf } from '../sign-in/sessions.js'
 import { hasAdmin } from '../sign-in/set-up.js'
-import { assertKeepsCookies, enter } from './session.js'
+import { assertKeepsCookies, enter } from './sign-in.js'
 
 /** The routes. */
 export function passwordRoutes(services: Services): Route[] {

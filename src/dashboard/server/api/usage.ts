@@ -16,7 +16,7 @@ import {
   type Route,
   type SignedInRequest,
 } from '../routing/route.js'
-import { notFound } from '../routing/router.js'
+import { notFound } from '../routing/api-router.js'
 import { csvHead, csvLine, rowViews } from '../request-rows.js'
 import * as schema from '../schema/schema.js'
 import { PLAYGROUND, scopeOf, type Services } from '../services.js'

@@ -5,7 +5,7 @@
  */
 import type { JsonObject } from '../../../chat/json.js'
 import { rowOf, type WireError } from '../../../errors.js'
-import { withoutSecrets } from '../../../wire/error-body.js'
+import { withoutSecrets } from '../../../wire/openai/error-body.js'
 import { renameErrorField } from '../../../wire/rename-error-field.js'
 import { STATUS_CODES } from '../upstream/decode-error.js'
 import { PROVIDER } from '../shared/names.js'

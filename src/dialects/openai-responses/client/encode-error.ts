@@ -4,7 +4,7 @@
  * Source: OpenAI API reference, "Error codes" and "response.failed", read 2026-11-20.
  */
 import { rowOf, type WireError } from '../../../errors.js'
-import { errorBody } from '../../../wire/error-body.js'
+import { errorBody } from '../../../wire/openai/error-body.js'
 import { withErrorName } from '../../../wire/openai/error-names.js'
 import { renameErrorField } from '../../../wire/rename-error-field.js'
 

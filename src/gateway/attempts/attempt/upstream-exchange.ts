@@ -2,7 +2,7 @@
  * The upstream's side of one attempt: the phase and times of the request, and the connection. Releases all that it takes
  * in `finish`, which every end of the attempt calls.
  */
-import type { Outcome } from '../../../observe/metrics/label-values.js'
+import type { Outcome } from '../../../observe/metrics/label-types.js'
 import type { ReplyHandler, UpstreamCall } from '../../../upstreams/upstream-call.js'
 import type { Deadlines, Timed } from '../../in-flight/deadlines.js'
 import type { AttemptResult } from '../attempt-result.js'

@@ -16,7 +16,7 @@ import {
   arrayOfEvents,
   EVENT_STREAM,
   type StreamForm,
-} from '../../streams/stream-form.js'
+} from '../../streams/sse-or-json-array.js'
 import { TranslatedStream, type ReplyResult } from '../../streams/translated-stream.js'
 import { SingleWholeReply, type WholeReply } from '../../streams/whole-reply.js'
 import type { AttemptOwner, PreparedRequest } from '../attempt/attempt-owner.js'

@@ -6,16 +6,10 @@ import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../../../errors.js'
 import { Breaker } from './breaker.js'
 import { LostStore, notApplied, unavailable } from '../../errors.js'
-import {
-  withTimeout,
-  isReadOnly,
-  ReplyTimeout,
-  messageOf,
-  parsePrimaryValue,
-  type PrimaryValue,
-} from './replies.js'
+import { ReplyTimeout, withTimeout } from './command-timeout.js'
+import { isReadOnly, messageOf, parsePrimaryValue, type PrimaryValue } from './replies.js'
 import { clientOptions, clusterOptions, firstReady, retryDelayMs } from './options.js'
-import { Queue } from './queue.js'
+import { Queue } from './limit-concurrency.js'
 import { Replicas } from './replicas.js'
 import { evaluate, loadScript, type Argument, type Script } from './script.js'
 import type { RedisAddress } from './address.js'

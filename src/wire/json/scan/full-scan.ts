@@ -7,8 +7,8 @@ import type { ScanResult, Member } from './quick-scan.js'
 import { DATA_BYTES, isInlineData, type Range } from '../inline-data.js'
 import { malformed } from '../malformed.js'
 import { parseOrNull } from '../parse-or-null.js'
-import { MemberNames } from './member-names.js'
-import { pathOf, type Level } from './scan-levels.js'
+import { MemberNames } from './decode-names.js'
+import { pathOf, type Level } from './scan-position.js'
 import { stringEnd } from './string-end.js'
 
 const MAX_BLANKS = 65_536

@@ -2,10 +2,8 @@
 import type { Figures, UsagePoint, UsageReply } from '../../../server/schema/schema.js'
 import { useLive, useOnTraffic } from '../../api/live.js'
 import { useResource, type Resource } from '../../api/resource.js'
-import { barsOf, bucketsOf, DAY_MS, perText, sumsOf, valuesOf } from '../../format/buckets.js'
+import { barsOf, bucketsOf, DAY_MS, sumsOf, valuesOf } from '../../format/buckets.js'
 import { count, dollars, duration, exactCount, exactDollars, percent } from '../../format/number.js'
-import { coloursOf } from '../../components/charts/colours.js'
-import { Chart } from '../../components/charts/chart.js'
 import { FirstCall } from '../../components/states/first-call.js'
 import { Pulse } from '../../components/states/pulse.js'
 import { RangePicker, useRange } from '../../components/forms/range.js'
@@ -17,6 +15,7 @@ import { useNow } from '../../shell/clock.js'
 import { Block, Page } from '../../shell/page.js'
 import { useScope, withScope } from '../../shell/scope.js'
 import { Limits, useLimits } from '../../components/limits/limits.js'
+import { SpendByModel } from './spend-by-model.js'
 import { ErrorsChart } from '../usage/errors-chart.js'
 import { RequestDrawer } from '../requests/request-drawer.js'
 import { RequestTable } from '../requests/request-table.js'
@@ -154,32 +153,5 @@ function Cards({ usage }: { readonly usage: Resource<UsageReply> }) {
         </div>
       ))}
     </dl>
-  )
-}
-
-function SpendByModel({ month }: { readonly month: Resource<UsageReply> }) {
-  const { data, problem, reload } = month
-  const colourOf = coloursOf((data?.groups ?? []).map(({ id }) => id))
-  if (problem !== null && data === null) {
-    return <Failed what="Spend by model" problem={problem} retry={() => reload()} />
-  }
-  if (data === null) return <BlockSkeleton />
-  if (data.total.requests === 0) return null
-  const buckets = bucketsOf(data)
-  return (
-    <Chart
-      title="Spend by model"
-      note={`${perText(buckets)}, last 30 d`}
-      figure={dollars(data.total.spendNanoUsd)}
-      kind="area"
-      buckets={buckets}
-      format={dollars}
-      series={data.groups.map(({ id, label, points }) => ({
-        id,
-        label,
-        colour: colourOf(id),
-        values: sumsOf(buckets, points, ({ spendNanoUsd }) => spendNanoUsd),
-      }))}
-    />
   )
 }

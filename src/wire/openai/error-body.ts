@@ -1,7 +1,7 @@
 /** The JSON body of errors in OpenAI's form, which the gateway also uses when the client's dialect is unknown. */
-import { rowOf } from '../errors.js'
-import type { WireError } from '../errors.js'
-import { hideSecrets } from '../secrets/redact-secrets.js'
+import { rowOf } from '../../errors.js'
+import type { WireError } from '../../errors.js'
+import { hideSecrets } from '../../secrets/redact-secrets.js'
 
 /** `{"error":{message,type,code,kind,param?}}`; `code` is the HTTP status. */
 export function errorBody(error: WireError): string {

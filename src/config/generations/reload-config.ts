@@ -6,7 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Config, Snapshot } from '../config.js'
 import { hashOf, loadConfig, type ConfigSources, type Env, type Loaded } from '../load.js'
 import type { ConfigProblem } from '../problem.js'
-import { createSnapshot, shownConfig } from '../snapshot.js'
+import { createSnapshot } from '../create-snapshot.js'
+import { shownConfig } from '../masked-config.js'
 import { Debounce } from './debounce.js'
 import { differencesOf } from './differences.js'
 import type { Author, GenerationContent, GenerationRecord, History } from './history.js'
@@ -16,7 +17,7 @@ import type {
   Override,
   ReloadOutcome,
   RollbackOutcome,
-} from './reload-outcome.js'
+} from './outcome-types.js'
 import { removeRunning, writeRunning, type RunningGateway } from './running-gateway-file.js'
 import { untilWritten } from './wait-until-written.js'
 import { changeOf, filesOf, hasSameSecrets, isEqual, isSame, textsOf } from './compare-sources.js'

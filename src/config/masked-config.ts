@@ -1,11 +1,9 @@
-/** Creates the immutable snapshot of one generation, and prints it with masked secrets. */
+/** The configuration in force with masked secrets, in the file's spelling. */
 import { createHash } from 'node:crypto'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import {
   isConfigured,
-  type Catalogue,
   type Config,
-  type SettingChange,
   type DashboardConfig,
   type EscrowConfig,
   type LimitingConfig,
@@ -16,38 +14,9 @@ import {
   type UpstreamConfig,
   type UpstreamTlsConfig,
 } from './config.js'
-import { hideSecrets, protectSecrets } from '../secrets/redact-secrets.js'
+import { hideSecrets } from '../secrets/redact-secrets.js'
 import { shownAmounts, shownLimit } from './limits.js'
 import type { AbortConfig, RouteConfig, ShadowConfig } from './routes/route.js'
-import { secretsOf } from './secrets.js'
-
-/** What a snapshot is created from; a successful load contains it. */
-export interface SnapshotParts {
-  readonly config: Config
-  readonly catalogue: Catalogue
-  readonly fileHash: string
-}
-
-/** Properties of a snapshot besides its values. */
-export interface SnapshotNotes {
-  /** Differences from the previous generation. */
-  readonly changes?: readonly SettingChange[]
-  /** Settings whose new values need a restart. */
-  readonly waitingForRestart?: readonly string[]
-}
-
-/** An immutable snapshot: every object in it is frozen. From now on this process masks its secrets in all output. */
-export function createSnapshot(
-  parts: SnapshotParts,
-  generation: number,
-  loadedAtMs: number,
-  { changes = [], waitingForRestart = [] }: SnapshotNotes = {},
-): Snapshot {
-  const { config, catalogue, fileHash } = parts
-  protectSecrets(secretsOf(config))
-  const made = { generation, fileHash, loadedAtMs, config, catalogue, changes, waitingForRestart }
-  return deepFreeze(made)
-}
 
 /**
  * The snapshot in the file's spelling, for `/config` on the ops port. Keys, header values and texts set into bodies
@@ -276,10 +245,4 @@ function shownValue(value: unknown): JsonValue {
 /** A key in the file's spelling. */
 export function snakeCase(key: string): string {
   return key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
-  for (const part of Object.values(value)) deepFreeze(part)
-  return Object.freeze(value)
 }

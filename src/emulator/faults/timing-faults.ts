@@ -2,7 +2,7 @@
  * Sends a reply: the timing of its bytes, and the end of the connection.
  */
 import type { ServerResponse } from 'node:http'
-import type { Plan } from './apply-faults.js'
+import type { Plan } from './content-faults.js'
 import type { Fault } from './fault.js'
 import { modeOf } from './fault.js'
 

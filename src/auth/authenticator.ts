@@ -14,7 +14,7 @@ import { accountDisabled, storeUnavailable, type KeyResult } from './authenticat
 import { AuthCache, type CachedResult } from './cache.js'
 import { RunningRequestChecks, type KeysInUse } from './check-running-requests.js'
 import { KeyLookups, LookupQueueFull } from './key-lookups.js'
-import { KnownHeaders } from './known-headers.js'
+import { KnownHeaders } from './header-digests.js'
 import { WrongKeyThrottle } from './wrong-key-throttle.js'
 
 /** How an authentication ended: the label of `sluice_auth_total`. */

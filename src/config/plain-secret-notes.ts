@@ -3,7 +3,7 @@
  * The text must be valid. Notes contain paths and no values.
  */
 import { pathText, type Path } from './problem.js'
-import { isSecretSetting, passwordsIn, SCHEME } from './secrets.js'
+import { isSecretSetting, passwordsIn, SCHEME } from './secret-settings.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
 /** `$OPENAI_API_KEY`: a shell variable, which the configuration does not replace. */

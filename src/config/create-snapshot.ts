@@ -1,0 +1,38 @@
+/** Creates the immutable snapshot of one generation. */
+import type { Catalogue, Config, SettingChange, Snapshot } from './config.js'
+import { protectSecrets } from '../secrets/redact-secrets.js'
+import { secretsOf } from './secret-settings.js'
+
+/** What a snapshot is created from; a successful load contains it. */
+export interface SnapshotParts {
+  readonly config: Config
+  readonly catalogue: Catalogue
+  readonly fileHash: string
+}
+
+/** Properties of a snapshot besides its values. */
+export interface SnapshotNotes {
+  /** Differences from the previous generation. */
+  readonly changes?: readonly SettingChange[]
+  /** Settings whose new values need a restart. */
+  readonly waitingForRestart?: readonly string[]
+}
+
+/** An immutable snapshot: every object in it is frozen. From now on this process masks its secrets in all output. */
+export function createSnapshot(
+  parts: SnapshotParts,
+  generation: number,
+  loadedAtMs: number,
+  { changes = [], waitingForRestart = [] }: SnapshotNotes = {},
+): Snapshot {
+  const { config, catalogue, fileHash } = parts
+  protectSecrets(secretsOf(config))
+  const made = { generation, fileHash, loadedAtMs, config, catalogue, changes, waitingForRestart }
+  return deepFreeze(made)
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  for (const part of Object.values(value)) deepFreeze(part)
+  return Object.freeze(value)
+}

@@ -1,0 +1,87 @@
+/** Creates the tables of a new store and migrates those of an older version, from schema.sql and migrations/. */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { storeReplaced } from '../errors.js'
+import { isBusy, numberIn, textIn, type Connection } from './driver.js'
+import { ADD_ACCOUNT_SUMS } from './ledger/roll-up.js'
+
+/** 'SLUI'; a file of another program has another id. */
+const APPLICATION_ID = 0x53_4c_55_49
+/** The version of schema.sql. Each version after the first has a file in migrations/. */
+const SCHEMA_VERSION = 5
+/** Maximum time that opening waits for another process that writes. */
+export const OPEN_TIMEOUT_MS = 10_000
+
+/** The identity of a store. */
+export interface Identity {
+  readonly id: string
+  /** This call created the store. */
+  readonly isNew: boolean
+}
+
+/** Creates or migrates the tables in one transaction. Throws an Error if the file is not a store. */
+export async function migrate(db: Connection, expectedId: string | undefined): Promise<Identity> {
+  await retryWhileBusy(() => db.exec('PRAGMA journal_mode = WAL'))
+  await retryWhileBusy(() => db.exec('BEGIN IMMEDIATE'))
+  try {
+    const version = pragma(db, 'user_version')
+    if (version > SCHEMA_VERSION) {
+      throw new Error(`it was written by a newer version of sluice (schema ${version})`)
+    }
+    const isNew = version === 0
+    if (isNew && expectedId !== undefined) throw storeReplaced('none')
+    if (isNew) createTables(db)
+    else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
+    for (let from = version; from > 0 && from < SCHEMA_VERSION; from += 1) {
+      db.exec(sqlOf(`migrations/to-version-${from + 1}.sql`))
+    }
+    if (version === 1) db.exec(ADD_ACCOUNT_SUMS)
+    if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
+    const row = db.prepare("SELECT value FROM meta WHERE name = 'store_id'").get()
+    if (row === undefined) throw new Error('its id is missing')
+    const id = textIn(row, 'value')
+    if (expectedId !== undefined && id !== expectedId) throw storeReplaced('another')
+    db.exec('COMMIT')
+    return { id, isNew }
+  } catch (error) {
+    db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+const FOREIGN = 'it is a database of another program'
+
+/** Only inside a transaction. */
+function createTables(db: Connection): void {
+  const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() ?? {}
+  if (tables !== 0) throw new Error(FOREIGN)
+  db.exec(sqlOf('schema.sql'))
+  db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
+  const insert = db.prepare('INSERT INTO meta (name, value) VALUES (?, ?)')
+  insert.run('store_id', randomBytes(9).toString('base64url'))
+  insert.run('counted_seq', '0')
+}
+
+function sqlOf(file: 'schema.sql' | `migrations/to-version-${number}.sql`): string {
+  return readFileSync(new URL(`./${file}`, import.meta.url), 'utf8')
+}
+
+function pragma(db: Connection, name: 'user_version' | 'application_id'): number {
+  const row = db.prepare(`PRAGMA ${name}`).get()
+  return row === undefined ? 0 : numberIn(row, name)
+}
+
+/** Repeats a step while another process opens or recovers the same file. */
+async function retryWhileBusy(step: () => void): Promise<void> {
+  const endMs = performance.now() + OPEN_TIMEOUT_MS
+  for (;;) {
+    try {
+      step()
+      return
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > endMs) throw error
+      await sleep(5)
+    }
+  }
+}
