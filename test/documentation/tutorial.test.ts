@@ -41,7 +41,7 @@ void t.test('the commands of the tutorial run in order', { timeout: 180_000 }, a
   writeFileSync(join(folder, 'tutorial.sh'), script)
   const { stdout } = await run('bash', ['tutorial.sh'], { cwd: folder })
 
-  t.match(stdout, /good \(2 upstreams, 2 routes/, 'check accepts the configuration')
+  t.match(stdout, /valid \(2 upstreams, 2 routes/, 'check accepts the configuration')
   t.match(stdout, /"object": ?"chat\.completion"/, 'a chat completion')
   t.match(stdout, /data: \[DONE\]/, 'a stream of another provider, complete')
   t.match(stdout, /"type": ?"message"/, 'a reply in the format of Anthropic')

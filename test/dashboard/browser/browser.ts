@@ -62,8 +62,16 @@ export async function open(
   return { page, complaints }
 }
 
-/** The violations that axe finds in the current page, one line each. */
+/** Elements that fade in or out have too little contrast until their transition ends. */
+const TRANSITIONS_END = `Promise.all(
+  document.getAnimations()
+    .filter((it) => Number.isFinite(it.effect.getComputedTiming().endTime))
+    .map((it) => it.finished.catch(() => null)),
+).then(() => null)`
+
+/** The violations that axe finds in the current page once its transitions have ended, one line each. */
 export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(TRANSITIONS_END)
   await page.evaluate(AXE)
   const found: unknown = await page.evaluate(
     `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
