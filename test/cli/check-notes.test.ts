@@ -175,7 +175,7 @@ void t.test(
     t.equal(out.match(/plain text:/g)?.length, 3, 'stand-ins and placeholders are none')
     t.equal(out.match(/can never match/g)?.length, 3)
     t.notMatch(out, /canary/)
-    t.match(out, /^gateway\.yaml: good/)
+    t.match(out, /^gateway\.yaml: valid/)
 
     const strict = await sluice(t, ['check', '--strict'], files)
     t.match(strict, /^gateway\.yaml: refused: --strict treats notes as errors/)

@@ -78,38 +78,35 @@ void t.test('check reports an error of the catalogue with its position there', a
   t.match(answer.out, /\n {3}3 \| .*family: open ai.*\n {5}\| {28}\^\n$/)
 })
 
-void t.test(
-  'check lists the models whose cost a budget cannot bound and exits with 0',
-  async (t) => {
-    const local = [
-      '  local:',
-      '    dialect: openai-chat',
-      '    base_url: http://127.0.0.1:9000/v1',
-      '    models: [llama-3, { id: llama-free, price: { input: 0, output: 0 } }, unrouted]',
-      'routes:',
-      '  - { prefix: llama, upstream: local }',
-    ].join('\n')
-    const limits = 'limits: [{ scope: account, plan: starter, usd_per_month: 20 }]\n'
-    const text = `${changed('routes:', local)}${limits}`
-    const folder = t.testdir({ 'gateway.yaml': text, 'models.yaml': MODELS })
-    const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
-    t.equal(answer.status, 0)
-    t.match(
-      answer.out,
-      /cannot bound llama-3 of upstream local: its price is not known: .*limiting\.assumed_price.*limiting\.unknown_length/,
-    )
-    t.notMatch(answer.out, /cannot bound llama-free/)
-    t.match(answer.out, /no route leads to upstream local for its model unrouted/)
-    const json = await sluice(['check', '--json', '--config', 'gateway.yaml'], folder)
-    const { unbounded } = JSON.parse(json.out) as { unbounded: { model: string }[] }
-    t.ok(unbounded.some(({ model }) => model === 'llama-3'))
-    const args = ['explain', 'llama-3', '--json', '--config', 'gateway.yaml']
-    const explained = JSON.parse((await sluice(args, folder)).out) as object
-    t.match(explained, {
-      budget: { price: 'assume', reply_tokens: null, free_replies: false, bounded: false },
-    })
-  },
-)
+void t.test('check lists the models that a budget cannot bound, and exits with 0', async (t) => {
+  const local = [
+    '  local:',
+    '    dialect: openai-chat',
+    '    base_url: http://127.0.0.1:9000/v1',
+    '    models: [llama-3, { id: llama-free, price: { input: 0, output: 0 } }, unrouted]',
+    'routes:',
+    '  - { prefix: llama, upstream: local }',
+  ].join('\n')
+  const limits = 'limits: [{ scope: account, plan: starter, usd_per_month: 20 }]\n'
+  const text = `${changed('routes:', local)}${limits}`
+  const folder = t.testdir({ 'gateway.yaml': text, 'models.yaml': MODELS })
+  const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
+  t.equal(answer.status, 0)
+  t.match(
+    answer.out,
+    /cannot bound llama-3 of upstream local: its price is not known: .*limiting\.assumed_price.*limiting\.unknown_length/,
+  )
+  t.notMatch(answer.out, /cannot bound llama-free/)
+  t.match(answer.out, /no route leads to upstream local for its model unrouted/)
+  const json = await sluice(['check', '--json', '--config', 'gateway.yaml'], folder)
+  const { unbounded } = JSON.parse(json.out) as { unbounded: { model: string }[] }
+  t.ok(unbounded.some(({ model }) => model === 'llama-3'))
+  const args = ['explain', 'llama-3', '--json', '--config', 'gateway.yaml']
+  const explained = JSON.parse((await sluice(args, folder)).out) as object
+  t.match(explained, {
+    budget: { price: 'assume', reply_tokens: null, free_replies: false, bounded: false },
+  })
+})
 
 void t.test('I-138: check --json prints one object with the errors of the loader', async (t) => {
   const texts = [GOOD, changed('gpt-', '""'), changed('api_key', 'apikey'), '', '{', '[]']
@@ -145,56 +142,50 @@ void t.test('check exits with 2 for wrong usage and prints the problem', async (
   t.match(await sluice(['check', '--help'], folder), { status: 0, out: /--config FILE/ })
 })
 
-void t.test(
-  'explain prints the route with its reason, the upstream, its key and the model',
-  async (t) => {
-    const root = process.cwd()
-    const config = ['--config', 'config/gateway.yaml']
-    const dated = await sluice(['explain', 'gpt-5.5-2026-04-23', ...config], root)
-    t.equal(dated.status, 0)
-    t.match(dated.out, /routes\[0\]: 'gpt-' is the longest prefix/)
-    t.match(dated.out, /openai \(https:\/\/api\.openai\.com\/v1\)/)
-    t.match(dated.out, /not set: OPENAI_API_KEY: the client gets 503/)
-    t.match(dated.out, /gpt-5\.5 \(dated variant\)/)
-    const set = await sluice(['explain', 'o1', ...config], root, { OPENAI_API_KEY: 'canary-5c' })
-    t.match(set.out, /the id is exactly 'o1'/)
-    t.match(set.out, /from OPENAI_API_KEY/)
-    t.notMatch(set.out, /canary/)
-  },
-)
+void t.test('explain prints the route, its reason, the upstream, its key, the model', async (t) => {
+  const root = process.cwd()
+  const config = ['--config', 'config/gateway.yaml']
+  const dated = await sluice(['explain', 'gpt-5.5-2026-04-23', ...config], root)
+  t.equal(dated.status, 0)
+  t.match(dated.out, /routes\[0\]: 'gpt-' is the longest prefix/)
+  t.match(dated.out, /openai \(https:\/\/api\.openai\.com\/v1\)/)
+  t.match(dated.out, /not set: OPENAI_API_KEY: the client gets 503/)
+  t.match(dated.out, /gpt-5\.5 \(dated variant\)/)
+  const set = await sluice(['explain', 'o1', ...config], root, { OPENAI_API_KEY: 'canary-5c' })
+  t.match(set.out, /the id is exactly 'o1'/)
+  t.match(set.out, /from OPENAI_API_KEY/)
+  t.notMatch(set.out, /canary/)
+})
 
-void t.test(
-  'explain --json resolves an alias and lists the routes that were not selected',
-  async (t) => {
-    const routes = `  - { prefix: g, upstream: openai }
+void t.test('explain --json resolves an alias and lists the routes not selected', async (t) => {
+  const routes = `  - { prefix: g, upstream: openai }
   - { prefix: gpt-5, upstream: openai }
   - { model: gpt-5-fast, targets: [{ upstream: openai, model: gpt-5.5 }] }
 `
-    const folder = t.testdir({ 'gateway.yaml': GOOD + routes, 'models.yaml': MODELS })
-    const ask = async (model: string) =>
-      sluice(['explain', model, '--json', '--config', 'gateway.yaml'], folder, { KEY: 'k' })
-    const alias = await ask('gpt-5-fast')
-    t.match(JSON.parse(alias.out), {
-      model: 'gpt-5-fast',
-      route: 'routes[3]',
-      others: ["routes[0] prefix 'gpt-'", "routes[1] prefix 'g'", "routes[2] prefix 'gpt-5'"],
-      upstream: 'openai',
-      dialect: 'openai',
-      configured: true,
-      api_key_source: 'KEY',
-      upstream_model: 'gpt-5.5',
-      catalogue: { match: 'exact', facts: { id: 'gpt-5.5', family: 'openai', variants: [/^gpt/] } },
-    })
-    t.notMatch(alias.out, /"[a-z]+[A-Z]\w*":/, 'keys are spelled as in the file')
-    t.match(JSON.parse((await ask('gpt-5.5-x')).out), {
-      route: 'routes[2]',
-      catalogue: { match: 'extends gpt-5.5' },
-    })
-    const none = await ask('llama')
-    t.equal(none.status, 1)
-    t.match(JSON.parse(none.out), { route: null, upstream: null, catalogue: null })
-  },
-)
+  const folder = t.testdir({ 'gateway.yaml': GOOD + routes, 'models.yaml': MODELS })
+  const ask = async (model: string) =>
+    sluice(['explain', model, '--json', '--config', 'gateway.yaml'], folder, { KEY: 'k' })
+  const alias = await ask('gpt-5-fast')
+  t.match(JSON.parse(alias.out), {
+    model: 'gpt-5-fast',
+    route: 'routes[3]',
+    others: ["routes[0] prefix 'gpt-'", "routes[1] prefix 'g'", "routes[2] prefix 'gpt-5'"],
+    upstream: 'openai',
+    dialect: 'openai',
+    configured: true,
+    api_key_source: 'KEY',
+    upstream_model: 'gpt-5.5',
+    catalogue: { match: 'exact', facts: { id: 'gpt-5.5', family: 'openai', variants: [/^gpt/] } },
+  })
+  t.notMatch(alias.out, /"[a-z]+[A-Z]\w*":/, 'keys are spelled as in the file')
+  t.match(JSON.parse((await ask('gpt-5.5-x')).out), {
+    route: 'routes[2]',
+    catalogue: { match: 'extends gpt-5.5' },
+  })
+  const none = await ask('llama')
+  t.equal(none.status, 1)
+  t.match(JSON.parse(none.out), { route: null, upstream: null, catalogue: null })
+})
 
 void t.test('explain exits with 2 for wrong usage and with 1 for an invalid file', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': 'x: 1\n', 'models.yaml': MODELS })

@@ -31,75 +31,69 @@ async function compared(session: TestSession, ...argv: string[]): Promise<Shown>
   return JSON.parse(session.output().join('\n')) as Shown
 }
 
-void t.test(
-  'each side has the requests, errors, times, tokens and cost of its entries',
-  async (t) => {
-    const session = await newSession(t)
-    for (let at = 1; at <= 20; at += 1) {
-      await settle(session, {
-        ...{ upstream: 'old', attempted: 'old:ok', costNanoUsd: 1_000 },
-        ...{ usage: { input: 10, output: 5 }, hops: { receive: 50, firstContent: 50 + at * 10 } },
-      })
-    }
-    for (let at = 1; at <= 4; at += 1) {
-      await settle(session, {
-        ...{ upstream: 'new', attempted: 'new:ok', costNanoUsd: 3_000, shadowOf: `request-${at}` },
-        ...{ usage: { input: 10, output: 8 }, hops: { firstContent: at * 100 } },
-      })
-    }
-    const failed = { source: 'none', usage: {}, costNanoUsd: 0 } as const
+void t.test('each side has its requests, errors, times, tokens and cost', async (t) => {
+  const session = await newSession(t)
+  for (let at = 1; at <= 20; at += 1) {
     await settle(session, {
-      ...{
-        upstream: 'new',
-        attempted: 'new:upstream_failed',
-        outcome: 'upstream_failed',
-        ...failed,
-      },
+      ...{ upstream: 'old', attempted: 'old:ok', costNanoUsd: 1_000 },
+      ...{ usage: { input: 10, output: 5 }, hops: { receive: 50, firstContent: 50 + at * 10 } },
     })
+  }
+  for (let at = 1; at <= 4; at += 1) {
     await settle(session, {
-      ...{ upstream: 'new', attempted: 'new:upstream_rejected', outcome: 'upstream_rejected' },
+      ...{ upstream: 'new', attempted: 'new:ok', costNanoUsd: 3_000, shadowOf: `request-${at}` },
+      ...{ usage: { input: 10, output: 8 }, hops: { firstContent: at * 100 } },
+    })
+  }
+  const failed = { source: 'none', usage: {}, costNanoUsd: 0 } as const
+  await settle(session, {
+    ...{
+      upstream: 'new',
+      attempted: 'new:upstream_failed',
+      outcome: 'upstream_failed',
       ...failed,
-    })
-    // The old upstream completed a request that failed on the new one, and a hedge overtook a slow attempt.
-    await settle(session, { upstream: 'old', attempted: 'new:upstream_busy, old:ok', hops: {} })
-    await settle(session, { upstream: 'old', attempted: 'new:cancelled, old:ok', hops: {} })
-    await settle(session, { upstream: 'old', attempted: 'old:ok', atMs: NOW - 2 * 60 * MINUTE })
-    const { sides } = await compared(session, 'old', 'new')
-    t.match(sides, [
-      {
-        ...{ upstream: 'old', model: null, requests: 22, shadow_requests: 0 },
-        ...{ errors: 0, error_rate: 0, rejected: 0 },
-        ...{ first_token_p50_ms: 100, first_token_p95_ms: 190 },
-      },
-      {
-        ...{ upstream: 'new', requests: 7, shadow_requests: 4, errors: 2, error_rate: 2 / 7 },
-        ...{ rejected: 1, first_token_p50_ms: 200, first_token_p95_ms: 400 },
-        ...{ input_tokens: 40, output_tokens: 32 },
-        ...{ cost_usd: '0.000012000', cost_per_request_usd: '0.000003000', unpriced: 0 },
-      },
-    ])
-    t.same(session.errors(), [])
-  },
-)
+    },
+  })
+  await settle(session, {
+    ...{ upstream: 'new', attempted: 'new:upstream_rejected', outcome: 'upstream_rejected' },
+    ...failed,
+  })
+  // The old upstream completed a request that failed on the new one, and a hedge overtook a slow attempt.
+  await settle(session, { upstream: 'old', attempted: 'new:upstream_busy, old:ok', hops: {} })
+  await settle(session, { upstream: 'old', attempted: 'new:cancelled, old:ok', hops: {} })
+  await settle(session, { upstream: 'old', attempted: 'old:ok', atMs: NOW - 2 * 60 * MINUTE })
+  const { sides } = await compared(session, 'old', 'new')
+  t.match(sides, [
+    {
+      ...{ upstream: 'old', model: null, requests: 22, shadow_requests: 0 },
+      ...{ errors: 0, error_rate: 0, rejected: 0 },
+      ...{ first_token_p50_ms: 100, first_token_p95_ms: 190 },
+    },
+    {
+      ...{ upstream: 'new', requests: 7, shadow_requests: 4, errors: 2, error_rate: 2 / 7 },
+      ...{ rejected: 1, first_token_p50_ms: 200, first_token_p95_ms: 400 },
+      ...{ input_tokens: 40, output_tokens: 32 },
+      ...{ cost_usd: '0.000012000', cost_per_request_usd: '0.000003000', unpriced: 0 },
+    },
+  ])
+  t.same(session.errors(), [])
+})
 
-void t.test(
-  'a side can be one model of an upstream or one model that clients requested',
-  async (t) => {
-    const session = await newSession(t)
-    const at = { upstream: 'one', attempted: 'one:ok' }
-    await settle(session, { ...at, modelAsked: 'a', modelAnswered: 'big-2026-01-01' })
-    await settle(session, { ...at, modelAsked: 'a', modelAnswered: 'big' })
-    await settle(session, { ...at, modelAsked: 'b', modelAnswered: 'big-mini' })
-    const both = await compared(session, 'one/big', 'one/big-mini')
-    t.match(both.sides, [
-      { upstream: 'one', model: 'big', requests: 2 },
-      { upstream: 'one', model: 'big-mini', requests: 1 },
-    ])
-    const asked = await compared(session, 'one', 'two', '--model', 'a')
-    t.match(asked, { model: 'a', sides: [{ requests: 2 }, { requests: 0, error_rate: null }] })
-    t.same(session.errors(), ['sluice: no ledger entry of two since 1h'])
-  },
-)
+void t.test('a side is one model of an upstream or one requested model', async (t) => {
+  const session = await newSession(t)
+  const at = { upstream: 'one', attempted: 'one:ok' }
+  await settle(session, { ...at, modelAsked: 'a', modelAnswered: 'big-2026-01-01' })
+  await settle(session, { ...at, modelAsked: 'a', modelAnswered: 'big' })
+  await settle(session, { ...at, modelAsked: 'b', modelAnswered: 'big-mini' })
+  const both = await compared(session, 'one/big', 'one/big-mini')
+  t.match(both.sides, [
+    { upstream: 'one', model: 'big', requests: 2 },
+    { upstream: 'one', model: 'big-mini', requests: 1 },
+  ])
+  const asked = await compared(session, 'one', 'two', '--model', 'a')
+  t.match(asked, { model: 'a', sides: [{ requests: 2 }, { requests: 0, error_rate: null }] })
+  t.same(session.errors(), ['sluice: no ledger entry of two since 1h'])
+})
 
 void t.test('the table has the same figures as the JSON', async (t) => {
   const session = await newSession(t)

@@ -40,23 +40,20 @@ void t.test('create prints only the secret of the new key', async (t) => {
   t.notOk(errors.includes(secret))
 })
 
-void t.test(
-  'a key above the limit is refused with the plan, its limit and the remedy',
-  async (t) => {
-    const session = await withAda(t)
-    for (const name of ['a', 'b']) {
-      t.equal(await run(session, `create --account ada@x.org --name ${name}`), 0)
-    }
-    session.output()
-    session.errors()
-    t.equal(await run(session, 'create --account ada@x.org --name c'), 1)
-    t.same(session.output(), [])
-    const text = session.errors().join('\n')
-    t.match(text, /'starter' allows 2 keys/)
-    t.match(text, /revoke/)
-    t.match(text, /set-plan/)
-  },
-)
+void t.test('a key above the limit is refused with the plan and its limit', async (t) => {
+  const session = await withAda(t)
+  for (const name of ['a', 'b']) {
+    t.equal(await run(session, `create --account ada@x.org --name ${name}`), 0)
+  }
+  session.output()
+  session.errors()
+  t.equal(await run(session, 'create --account ada@x.org --name c'), 1)
+  t.same(session.output(), [])
+  const text = session.errors().join('\n')
+  t.match(text, /'starter' allows 2 keys/)
+  t.match(text, /revoke/)
+  t.match(text, /set-plan/)
+})
 
 void t.test('list prints masked secrets, and a revocation is final', async (t) => {
   const session = await withAda(t)
@@ -195,23 +192,20 @@ void t.test('an invalid limit is refused by name, and no key is created', async 
   t.same(await allKeys(session.store, ada?.id ?? ''), [])
 })
 
-void t.test(
-  'labels are set with --label, printed by list and refused by name if invalid',
-  async (t) => {
-    const session = await withAda(t)
-    const made = 'create --account ada@x.org --name ci --label team=research --label env=ci=1'
-    t.equal(await run(session, made), 0)
-    const [secret = ''] = session.output()
-    t.match(await session.store.findKey(digestOf(secret)), {
-      key: { labels: { env: 'ci=1', team: 'research' } },
-    })
-    t.equal(await run(session, 'list --account ada@x.org'), 0)
-    t.match(session.output().join('\n'), /env=ci=1 team=research/)
-    t.equal(await run(session, 'list --account ada@x.org --json'), 0)
-    t.match(JSON.parse(session.output().join('')), [{ labels: { team: 'research' } }])
-    for (const bad of ['team', '=x', 'Team=x', 'team=', 'team=a,b', 'a=1 --label a=2']) {
-      const line = `create --account ada@x.org --name x --label ${bad}`
-      await t.rejects(run(session, line), UsageError, bad)
-    }
-  },
-)
+void t.test('labels are set with --label, printed by list, and refused if invalid', async (t) => {
+  const session = await withAda(t)
+  const made = 'create --account ada@x.org --name ci --label team=research --label env=ci=1'
+  t.equal(await run(session, made), 0)
+  const [secret = ''] = session.output()
+  t.match(await session.store.findKey(digestOf(secret)), {
+    key: { labels: { env: 'ci=1', team: 'research' } },
+  })
+  t.equal(await run(session, 'list --account ada@x.org'), 0)
+  t.match(session.output().join('\n'), /env=ci=1 team=research/)
+  t.equal(await run(session, 'list --account ada@x.org --json'), 0)
+  t.match(JSON.parse(session.output().join('')), [{ labels: { team: 'research' } }])
+  for (const bad of ['team', '=x', 'Team=x', 'team=', 'team=a,b', 'a=1 --label a=2']) {
+    const line = `create --account ada@x.org --name x --label ${bad}`
+    await t.rejects(run(session, line), UsageError, bad)
+  }
+})

@@ -146,42 +146,35 @@ void t.test('sqlite to redis and back', { skip: redisMissing() }, async (t) => {
   await assertSame(t, from, server.url())
 })
 
-void t.test(
-  'the program exits with the documented statuses and prints no e-mail address',
-  async (t) => {
-    const root = t.testdir()
-    const at = (name: string): string => `sqlite:${join(root, name)}`
-    await filled(at('from'))
-    const args = ['store', 'migrate', '--from']
-    const done = await sluice([...args, at('from'), '--to', at('to'), '--json'])
-    t.equal(done.status, 0, done.err)
-    t.equal((JSON.parse(done.out) as { same: boolean }).same, true)
-    const none = await sluice([...args, at('nothing'), '--to', at('to')])
-    t.equal(none.status, 1)
-    t.match(none.err, /does not exist/, 'a source is never made')
-    t.equal((await sluice([...args, at('from')])).status, 2)
+void t.test('the program exits with its statuses and prints no e-mail address', async (t) => {
+  const root = t.testdir()
+  const at = (name: string): string => `sqlite:${join(root, name)}`
+  await filled(at('from'))
+  const args = ['store', 'migrate', '--from']
+  const done = await sluice([...args, at('from'), '--to', at('to'), '--json'])
+  t.equal(done.status, 0, done.err)
+  t.equal((JSON.parse(done.out) as { same: boolean }).same, true)
+  const none = await sluice([...args, at('nothing'), '--to', at('to')])
+  t.equal(none.status, 1)
+  t.match(none.err, /does not exist/, 'a source is never made')
+  t.equal((await sluice([...args, at('from')])).status, 2)
 
-    const wrong: [string[], RegExp][] = [
-      [[], /needs one of: migrate, accept/],
-      [['migrate', 'all'], /only options/],
-      [['migrate', '--from', 'sqlite:a'], /--to URL/],
-      [['migrate', '--from', 'sqlite:a', '--to', 'sqlite:./a'], /same store/],
-      [
-        ['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'],
-        /--to takes sqlite:FILE/,
-      ],
-      [['migrate', '--from', 'sqlite:a', '--to', 'env:NONE'], /variable NONE is not set/],
-    ]
-    for (const [argv, message] of wrong)
-      t.throws(() => parseStore(argv, {}), message, argv.join(' '))
-    const values = ['migrate', '--from', 'sqlite:a', '--to', 'env:URL']
-    t.equal(parseStore(values, { URL: 'redis://:pw@h' }).to, 'redis://:pw@h')
-    t.notMatch(
-      throwing(() => parseStore(wrong[4]?.[0] ?? [], {})),
-      /secret/,
-    )
-  },
-)
+  const wrong: [string[], RegExp][] = [
+    [[], /needs one of: migrate, accept/],
+    [['migrate', 'all'], /only options/],
+    [['migrate', '--from', 'sqlite:a'], /--to URL/],
+    [['migrate', '--from', 'sqlite:a', '--to', 'sqlite:./a'], /same store/],
+    [['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'], /--to takes sqlite:FILE/],
+    [['migrate', '--from', 'sqlite:a', '--to', 'env:NONE'], /variable NONE is not set/],
+  ]
+  for (const [argv, message] of wrong) t.throws(() => parseStore(argv, {}), message, argv.join(' '))
+  const values = ['migrate', '--from', 'sqlite:a', '--to', 'env:URL']
+  t.equal(parseStore(values, { URL: 'redis://:pw@h' }).to, 'redis://:pw@h')
+  t.notMatch(
+    throwing(() => parseStore(wrong[4]?.[0] ?? [], {})),
+    /secret/,
+  )
+})
 
 function sqlitePlaces(t: Test): [string, string] {
   const root = t.testdir()
