@@ -115,7 +115,7 @@ void t.test('a key in use is looked up in the background before its cache entry 
   t.end()
 })
 
-void t.test('a revocation without notification is detected after fresh_seconds', async (t) => {
+void t.test('a revocation without notification applies after fresh_seconds', async (t) => {
   for (const mode of ['sync', 'async'] as const) {
     const bench = newBench()
     const secret = bench.store.add()
@@ -340,7 +340,6 @@ void t.test('at most 32 look-ups run, 256 wait, and the others are refused', asy
   t.same(counted, { ok: 32 + 256, store_unavailable: 400 - 32 - 256 })
   t.equal(bench.store.mostRunning, 32)
   t.equal(bench.store.running, 0)
-
   bench.store.mode = 'down'
   bench.clock.ms += 10_000
   const failures = Array.from({ length: 200 }, () => kind(bench, newSecret()))
