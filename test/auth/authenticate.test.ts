@@ -355,13 +355,8 @@ void t.test('keys with a common prefix never share an identity', async (t) => {
     const digest = 'a'.repeat(64)
     const near = 'a'.repeat(length) + 'b'.repeat(64 - length)
     const free = { expiresAtMs: null, models: null, limits: null, labels: {} }
-    const identity = {
-      keyId: `key_${length}`,
-      accountId: 'acc',
-      plan: 'pro',
-      digest,
-      ...free,
-    } as const
+    const keyId = `key_${length}`
+    const identity = { keyId, accountId: 'acc', plan: 'pro', digest, ...free } as const
     cache.put(digest, { good: true, identity }, 0)
     t.equal(cache.get(near, 0), null, `${length} equal characters`)
   }
