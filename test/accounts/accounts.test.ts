@@ -1,5 +1,5 @@
 /**
- * Goal: accounts and keys are made by the rules, and each breach names the field.
+ * Goal: accounts and keys are validated when they are created, and each error names the field.
  * Method: the real functions on a real store in a temporary folder.
  */
 import { inspect } from 'node:util'
@@ -18,7 +18,7 @@ const PLANS: accounts.Plans = {
   max: { priceUsd: 100, maxKeys: null },
 }
 
-/** The error that the work was refused with, as the caller sees it. */
+/** The error that the promise is rejected with, as the client receives it. */
 async function refusal(work: Promise<unknown>): Promise<WireError> {
   const error = await work.then(
     () => null,
@@ -38,7 +38,7 @@ async function newStore(t: Test) {
   return store
 }
 
-void t.test('an account is made once for an e-mail, whatever its case', async (t) => {
+void t.test('one e-mail address has one account, regardless of case', async (t) => {
   const store = await newStore(t)
   const wanted = { email: ' Ada@Example.COM ', plan: 'starter', password: 'correct horse' } as const
   const { account, generatedPassword } = await accounts.createAccount(store, wanted, {
@@ -57,7 +57,7 @@ void t.test('an account is made once for an e-mail, whatever its case', async (t
   })
 })
 
-void t.test('without a password one is made, and told', async (t) => {
+void t.test('without a password, one is generated and returned', async (t) => {
   const store = await newStore(t)
   const wanted = { email: 'bob@example.com', plan: 'max', password: null } as const
   const { account, generatedPassword } = await accounts.createAccount(store, wanted)
@@ -66,7 +66,7 @@ void t.test('without a password one is made, and told', async (t) => {
   t.notSame(generatedPassword, newPassword())
 })
 
-void t.test('what is no e-mail is refused, by name', async (t) => {
+void t.test('an invalid e-mail address is refused by name', async (t) => {
   const store = await newStore(t)
   const bad = ['', 'ada', '@x.org', 'ada@', 'a b@x.org', 'a@x@y.org', 'a@x..org', 'a\0@x.org']
   bad.push('a@x.org, b@y.org', '<a@x.org>', `${'a'.repeat(65)}@x.org`, `a@${'x'.repeat(254)}.org`)
@@ -78,32 +78,35 @@ void t.test('what is no e-mail is refused, by name', async (t) => {
   t.same(await allAccounts(store), [])
 })
 
-void t.test('passwords too short or too long are refused before any hashing', async (t) => {
+void t.test('too short, too long or common passwords are refused before hashing', async (t) => {
   for (const password of ['', '1234567', 'é'.repeat(513), 'x'.repeat(1_000_000)]) {
     t.match(await refusal(hashing(password)), { kind: 'malformed_request', param: 'password' })
   }
   for (const password of ['8 simple', ' 8 chars', 'пароль!!', '\0'.repeat(8), 'é'.repeat(512)]) {
-    t.ok(isPassword(hashPassword(password), password), 'and the others work')
+    t.ok(isPassword(hashPassword(password), password), 'the others are accepted')
   }
-  const everybody = ['12345678', 'password', 'PassWord', 'iloveyou', 'qwertyuiop', '1qaz2wsx']
-  for (const password of everybody) {
+  const common = ['12345678', 'password', 'PassWord', 'iloveyou', 'qwertyuiop', '1qaz2wsx']
+  for (const password of common) {
     t.match(await refusal(hashing(password)), { message: /too common/ }, password)
   }
   const hash = hashPassword('8 simple')
   t.notOk(isPassword(hash, 'x'.repeat(1_025)))
-  t.notOk(isPassword('not a hash', '12345678'), 'a damaged hash is nobody’s')
+  t.notOk(isPassword('not a hash', '12345678'), 'a damaged hash matches no password')
   t.not(hashPassword('8 simple'), hash, 'each has its own salt')
 })
 
-void t.test('a hash of less work than today’s is outdated', (t) => {
+void t.test('a hash with weaker parameters than the current ones is outdated', (t) => {
   t.notOk(isOutdated(hashPassword('long enough')))
-  t.notOk(isOutdated('$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA'), 'more work is fine')
+  t.notOk(
+    isOutdated('$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA'),
+    'stronger parameters are not outdated',
+  )
   for (const old of ['m=4096,t=2', 'm=19456,t=1']) t.ok(isOutdated(`$argon2id$v=19$${old},p=1$a$b`))
-  t.ok(isOutdated('$argon2i$v=19$m=19456,t=2,p=1$a$b'), 'another kind')
+  t.ok(isOutdated('$argon2i$v=19$m=19456,t=2,p=1$a$b'), 'another algorithm')
   t.end()
 })
 
-void t.test('a key: the secret is told once and kept nowhere', async (t) => {
+void t.test('the secret of a key is returned once and not stored', async (t) => {
   const store = await newStore(t)
   const { account } = await accounts.createAccount(store, {
     email: 'ada@example.com',
@@ -116,7 +119,7 @@ void t.test('a key: the secret is told once and kept nowhere', async (t) => {
   t.ok(secret.startsWith(key.prefix) && secret.endsWith(key.lastFour))
   t.same(await allKeys(store, account.id), [key])
   const kept = inspect([await store.findKey(key.digest), key], { depth: null })
-  t.notOk(kept.includes(secret.slice(8, -4)), 'what stands between the shown parts is not kept')
+  t.notOk(kept.includes(secret.slice(8, -4)), 'the hidden part is not stored')
 
   for (const name of ['', '   ', 'x'.repeat(101), 'a\nb', 'a\u001b[31m', 'a\u202eb', 'a\0b']) {
     t.match(await refusal(accounts.createKey(store, PLANS, account, name)), {
@@ -127,7 +130,7 @@ void t.test('a key: the secret is told once and kept nowhere', async (t) => {
   await accounts.createKey(store, PLANS, account, '🔑'.repeat(100))
 })
 
-void t.test('the plan limits the keys; a larger plan or a revocation makes room', async (t) => {
+void t.test('the plan limits the keys; a larger plan or a revocation allows another', async (t) => {
   const store = await newStore(t)
   const { account } = await accounts.createAccount(store, {
     email: 'ada@example.com',
@@ -155,16 +158,18 @@ void t.test('the plan limits the keys; a larger plan or a revocation makes room'
   t.equal((await allKeys(store, account.id))[0]?.revokedAtMs, 9)
 })
 
-void t.test('what is not there is said to be so', async (t) => {
+void t.test('unknown accounts, keys and plans are refused by name', async (t) => {
   const store = await newStore(t)
   const { account } = await accounts.createAccount(store, {
     email: 'ada@example.com',
     plan: 'starter',
     password: 'long enough',
   })
-  const nobody = { ...account, id: 'acc_nobody' }
-  t.match(await refusal(accounts.setPlan(store, nobody.id, 'pro')), { param: 'account' })
-  t.match(await refusal(accounts.createKey(store, PLANS, nobody, 'x')), { param: 'account' })
+  const unknownAccount = { ...account, id: 'acc_unknown' }
+  t.match(await refusal(accounts.setPlan(store, unknownAccount.id, 'pro')), { param: 'account' })
+  t.match(await refusal(accounts.createKey(store, PLANS, unknownAccount, 'x')), {
+    param: 'account',
+  })
   t.match(await refusal(accounts.revokeKey(store, account.id, 'key_x')), { param: 'key' })
   t.equal(await accounts.findAccount(store, 'x@example.com'), null)
   t.equal(await accounts.findAccount(store, ''), null)

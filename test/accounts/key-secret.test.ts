@@ -1,6 +1,6 @@
 /**
- * Goal: secrets have the published form, are evenly random, and a typing error is caught offline.
- * Method: properties over many secrets, a scripted source of bytes, and one value worked out apart.
+ * Goal: secrets have the documented form and are uniformly random, and the checksum detects typing errors.
+ * Method: properties of many secrets, a scripted source of bytes, and one independently calculated value.
  */
 import { createHash } from 'node:crypto'
 import t from 'tap'
@@ -14,7 +14,7 @@ import {
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-void t.test('the form: sk_, 44 of base62, the last six a checksum', (t) => {
+void t.test('a secret is sk_ and 44 base62 characters with a checksum of six', (t) => {
   const seen = new Set<string>()
   for (let at = 0; at < 2_000; at += 1) {
     const secret = newSecret()
@@ -26,7 +26,7 @@ void t.test('the form: sk_, 44 of base62, the last six a checksum', (t) => {
   t.end()
 })
 
-void t.test('every change of one character is caught', (t) => {
+void t.test('every change of one character is detected', (t) => {
   let missed = 0
   let tried = 0
   for (let round = 0; round < 8; round += 1) {
@@ -43,7 +43,7 @@ void t.test('every change of one character is caught', (t) => {
   t.end()
 })
 
-void t.test('swapped neighbours, and everything that is no secret, are refused', (t) => {
+void t.test('swapped characters and malformed secrets are refused', (t) => {
   const secret = newSecret()
   for (let at = 3; at < secret.length - 1; at += 1) {
     const [a = '', b = ''] = secret.slice(at, at + 2)
@@ -65,7 +65,7 @@ void t.test('swapped neighbours, and everything that is no secret, are refused',
   t.end()
 })
 
-void t.test('the checksum is CRC-32 in base62, so that others can check it', (t) => {
+void t.test('the checksum is CRC-32 in base62', (t) => {
   t.equal(crc32Bitwise('123456789'), 0xcbf43926, 'the check value of the algorithm')
   for (let at = 0; at < 100; at += 1) {
     const secret = newSecret()
@@ -76,7 +76,7 @@ void t.test('the checksum is CRC-32 in base62, so that others can check it', (t)
   t.end()
 })
 
-void t.test('bytes that would favour some characters are thrown away', (t) => {
+void t.test('bytes that would favour some characters are discarded', (t) => {
   const bytes = [255, 248, 0, 61, 62, 247, 254, 1]
   let asked = 0
   const text = randomBase62(5, (count) => {
@@ -97,19 +97,19 @@ void t.test('bytes that would favour some characters are thrown away', (t) => {
     counts.set(character, (counts.get(character) ?? 0) + 1)
   }
   t.equal(counts.size, 62)
-  // A thousand each; a standard deviation is 31, and 186 of them off happens once in 10^8 runs.
+  // 1,000 expected per character, standard deviation 31: a deviation of 186 occurs once in 10^8 runs.
   for (const [character, count] of counts) t.ok(Math.abs(count - 1_000) < 190, character)
   t.end()
 })
 
-void t.test('the digest is SHA-256 of the whole secret; what is shown gives little away', (t) => {
+void t.test('the digest is SHA-256 of the secret, and the displayed parts are short', (t) => {
   const secret = newSecret()
   t.equal(digestOf(secret), createHash('sha256').update(secret).digest('hex'))
   t.same(shownParts('sk_abcdefghijklmnop'), { prefix: 'sk_abcde', lastFour: 'mnop' })
   t.end()
 })
 
-/** CRC-32 straight from its definition: the IEEE polynomial, reflected, bit by bit. */
+/** CRC-32 by its definition: the reflected IEEE polynomial, bit by bit. */
 function crc32Bitwise(text: string): number {
   let crc = 0xffffffff
   for (const byte of Buffer.from(text)) {

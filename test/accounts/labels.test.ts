@@ -1,13 +1,13 @@
 /**
- * Goal: labels are bounded and readable wherever they are shown, and survive the store.
- * Method: good and bad sets of labels, and the text of keys in the store.
+ * Goal: labels have bounded sizes and printable characters, and the store returns them unchanged.
+ * Method: valid and invalid sets of labels, and the text of keys in the store.
  */
 import t from 'tap'
 import { checkedLabels, labelsText } from '../../src/accounts/labels.js'
 import { GatewayError } from '../../src/errors.js'
 import { readKey, writeKey } from '../../src/store/records/account-records.js'
 
-void t.test('labels are kept in the order of their names', (t) => {
+void t.test('labels are sorted by name', (t) => {
   t.equal(
     labelsText(checkedLabels({ team: 'research', env: 'ci', 'a.b_c-9': '{x=1;"y"}' })),
     'a.b_c-9={x=1;"y"} env=ci team=research',
@@ -16,7 +16,7 @@ void t.test('labels are kept in the order of their names', (t) => {
   t.end()
 })
 
-/** The field that is refused. */
+/** The name of the refused field. */
 function refusedAt(labels: Record<string, string>): string | undefined {
   try {
     checkedLabels(labels)
@@ -26,7 +26,7 @@ function refusedAt(labels: Record<string, string>): string | undefined {
   return undefined
 }
 
-void t.test('what is no label is refused by its name', (t) => {
+void t.test('an invalid label is refused by name', (t) => {
   const names = ['', 'Team', 'a b', 'a=b', 'ü', '__proto__', 'x'.repeat(33)]
   for (const name of names) t.equal(refusedAt(Object.fromEntries([[name, 'v']])), 'labels', name)
   for (const value of ['', 'a b', 'a,b', 'ü', 'a\u0000', 'a\n', 'x'.repeat(65)]) {
@@ -47,7 +47,7 @@ const KEY = {
   createdAtMs: 1,
 }
 
-void t.test('the text of a key keeps its labels, and an older version refuses it', (t) => {
+void t.test('the text of a key contains its labels, and an older version refuses it', (t) => {
   const labelled = { ...KEY, labels: { team: 'a' } }
   t.same(readKey(writeKey(labelled)), labelled)
   t.match(JSON.parse(writeKey(labelled)), { v: 3 })

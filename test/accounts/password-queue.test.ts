@@ -1,90 +1,93 @@
 /**
- * Goal: a flood of sign-ins is worked off one at a time by a thread that gives way, and refused beyond a short
- * queue; no hash and a wrong password take as long.
- * Method: the real desk with real hashes, counted and timed; the kernel's word for the thread's priority.
+ * Goal: a low-priority thread checks passwords one at a time and refuses checks beyond a short queue. A
+ * check without a hash takes as long as a wrong password.
+ * Method: the real queue with real hashes, counted and timed; /proc for the priority of the thread.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { PasswordQueue } from '../../src/accounts/password-queue.js'
 import { GatewayError } from '../../src/errors.js'
 
-void t.test('K-178: one runs, 64 wait, the rest is told to come back', async (t) => {
-  const desk = newDesk(t)
-  const hash = await desk.hash('correct horse')
+void t.test('K-178: one check runs, 64 wait, others are refused with retry-after', async (t) => {
+  const queue = newQueue(t)
+  const hash = await queue.hash('correct horse')
   const outcomes = await Promise.all(
     Array.from({ length: 80 }, (_, at) =>
-      desk.matches(hash, at % 2 === 0 ? 'correct horse' : 'wrong').catch((error: unknown) => error),
+      queue
+        .matches(hash, at % 2 === 0 ? 'correct horse' : 'wrong')
+        .catch((error: unknown) => error),
     ),
   )
   const refused = outcomes.filter((outcome) => outcome instanceof GatewayError)
   t.equal(refused.length, 80 - 65)
   t.match(refused[0], { kind: 'rate_limited', wire: { retryAfterSeconds: 2 } })
-  t.equal(outcomes.filter((outcome) => outcome === true).length, 33, 'every other answer is right')
+  t.equal(
+    outcomes.filter((outcome) => outcome === true).length,
+    33,
+    'every second result is a match',
+  )
   t.equal(outcomes.filter((outcome) => outcome === false).length, 32)
-  t.ok(await desk.matches(hash, 'correct horse'), 'and the places are free again')
+  t.ok(await queue.matches(hash, 'correct horse'), 'the slots are free again')
 })
 
 const isLinux = process.platform === 'linux'
 void t.test(
-  'its thread has the lowest priority, and no other has',
+  'only the thread of the queue has the lowest priority',
   { skip: !isLinux },
   async (t) => {
-    const desk = newDesk(t)
+    const queue = newQueue(t)
     const before = priorities().length
-    await desk.hash('correct horse')
+    await queue.hash('correct horse')
     const after = priorities()
-    t.ok(after.length > before, 'it has a thread')
+    t.ok(after.length > before, 'a thread was started')
     t.equal(after.filter((each) => each === 19).length, 1)
-    t.ok(after[0] !== 19, 'which is not the one that serves')
+    t.ok(after[0] !== 19, 'not the main thread')
   },
 )
 
-void t.test(
-  'who waits when the desk closes is told, and a later one gets a new thread',
-  async (t) => {
-    const desk = newDesk(t)
-    const waiting = [1, 2, 3].map(() => desk.hash('correct horse'))
-    const outcomes = Promise.allSettled(waiting)
-    await desk.close()
-    t.match(
-      (await outcomes).map(({ status }) => status),
-      ['rejected', 'rejected', 'rejected'],
-    )
-    t.ok(await desk.matches(await desk.hash('correct horse'), 'correct horse'))
-  },
-)
+void t.test('closing rejects waiting checks, and a later check starts a new thread', async (t) => {
+  const queue = newQueue(t)
+  const waiting = [1, 2, 3].map(() => queue.hash('correct horse'))
+  const outcomes = Promise.allSettled(waiting)
+  await queue.close()
+  t.match(
+    (await outcomes).map(({ status }) => status),
+    ['rejected', 'rejected', 'rejected'],
+  )
+  t.ok(await queue.matches(await queue.hash('correct horse'), 'correct horse'))
+})
 
-void t.test('K-165: nobody’s password takes as long as a wrong one', async (t) => {
-  const desk = newDesk(t)
-  const hash = await desk.hash('correct horse')
-  // In turn, and the quickest of each: a busy machine only ever makes one slower.
+void t.test('K-165: a check without an account takes as long as a wrong password', async (t) => {
+  const queue = newQueue(t)
+  const hash = await queue.hash('correct horse')
+  // The minimum of alternating measurements: load on the machine only increases a time.
   const quickest = new Map<string | null, number>()
   for (let round = 0; round < 12; round += 1) {
     for (const passwordHash of [hash, null, '']) {
-      const from = performance.now()
-      t.equal(await desk.matches(passwordHash, 'wrong password'), false)
-      const ms = performance.now() - from
+      const startMs = performance.now()
+      t.equal(await queue.matches(passwordHash, 'wrong password'), false)
+      const ms = performance.now() - startMs
       quickest.set(passwordHash, Math.min(ms, quickest.get(passwordHash) ?? ms))
     }
   }
   const known = quickest.get(hash) ?? 0
-  for (const nobody of [null, '']) {
-    const ms = quickest.get(nobody) ?? 0
+  for (const missing of [null, '']) {
+    const ms = quickest.get(missing) ?? 0
     t.ok(ms > known / 2 && ms < known * 2, `${ms} ms and ${known} ms`)
   }
 })
 
-function newDesk(t: Test): PasswordQueue {
-  const desk = new PasswordQueue()
-  t.teardown(() => desk.close())
-  return desk
+function newQueue(t: Test): PasswordQueue {
+  const queue = new PasswordQueue()
+  t.teardown(() => queue.close())
+  return queue
 }
 
-/** The nice value of each thread of this process, the first one's first. */
+/** The nice value of each thread of this process; the main thread is first. */
 function priorities(): number[] {
   return readdirSync('/proc/self/task').map((id) => {
     const text = readFileSync(`/proc/self/task/${id}/stat`, 'utf8')
-    // Behind the name, which may have spaces: field 19 of the line.
+    // Field 19 of the line, counted after the name, which may contain spaces.
     return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[16])
   })
 }

@@ -1,33 +1,33 @@
-/** What tests of the authenticator share: one whose store, time and chance are set by hand. */
+/** Set-up of the authenticator's tests: a fake store, a manual clock and a fixed random number. */
 import type { Identity } from '../../src/accounts/account.js'
 import { Authenticator, type AuthResult } from '../../src/auth/authenticator.js'
 import { AuthCache } from '../../src/auth/cache.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
 import { FakeStore } from './fake-store.js'
 
-/** An authenticator over a store, a clock and a chance that a test sets. */
+/** Returns an authenticator with the store, clock, settings and random number that a test controls. */
 export function newBench(cache = new AuthCache()) {
   const store = new FakeStore()
   const clock = { ms: 1_000_000, wallMs: 1_000 }
   const settings = { freshSeconds: 30, staleSeconds: 300 }
   const results: AuthResult[] = []
-  const bench = { random: 0 }
+  const chance = { random: 0 }
   const auth = new Authenticator({
     store,
     settings: () => settings,
     now: () => clock.ms,
     wallClock: () => clock.wallMs,
-    random: () => bench.random,
+    random: () => chance.random,
     onResult: (result) => results.push(result),
     cache,
   })
-  return { store, clock, settings, results, auth, chance: bench }
+  return { store, clock, settings, results, auth, chance }
 }
 
-/** What `newBench` makes. */
+/** The result of `newBench`. */
 export type Bench = ReturnType<typeof newBench>
 
-/** The identity, or the error as the client sees it; and that it came at once, if it did. */
+/** The identity of the key, or the error as the client receives it. */
 export async function outcome(
   { auth }: Bench,
   secret: string | null,
@@ -42,6 +42,6 @@ export async function outcome(
 
 /** The kind of the error, or `ok`. */
 export async function kind(bench: Bench, secret: string | null): Promise<string> {
-  const answer = await outcome(bench, secret)
-  return 'kind' in answer ? answer.kind : 'ok'
+  const result = await outcome(bench, secret)
+  return 'kind' in result ? result.kind : 'ok'
 }

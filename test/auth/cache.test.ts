@@ -1,6 +1,7 @@
 /**
- * Goal: what clients and upstreams choose fills no memory and stalls no loop.
- * Method: each cache keyed by their bytes gets far more, and far longer, than it may hold.
+ * Goal: keys, headers and model names that clients and upstreams choose neither exhaust memory nor stall
+ * the event loop.
+ * Method: each cache with such keys gets more and longer entries than its limit.
  */
 import t from 'tap'
 import { AuthCache } from '../../src/auth/cache.js'
@@ -12,24 +13,24 @@ import { ModelList } from '../../src/gateway/generation/model-list.js'
 import { Prices } from '../../src/ledger/find-price.js'
 import { createRouter } from '../../src/routing/router.js'
 
-void t.test('keys with long model lists count for what they take', (t) => {
+void t.test('keys with long model lists count by their size', (t) => {
   const cache = new AuthCache(1_000, 10)
   const models = Array.from({ length: 100 }, (_, at) => `model-${at}`.padEnd(256, 'x'))
   const identity = { keyId: 'k', accountId: 'a', plan: 'max', expiresAtMs: null } as const
   for (let at = 0; at < 1_000; at += 1) {
     const digest = String(at)
-    const verdict = {
+    const result = {
       good: true,
       identity: { ...identity, digest, models, limits: null, labels: {} },
     } as const
-    cache.put(digest, verdict, 0)
+    cache.put(digest, result, 0)
   }
   t.ok(cache.size.good <= 12, `${cache.size.good} keys of 29 KB each in a cache of 300 KB`)
   t.not(cache.get('999', 0), null, 'the newest is there')
   t.end()
 })
 
-void t.test('an entry that is replaced or deleted weighs no more', (t) => {
+void t.test('a replaced or deleted entry releases its weight', (t) => {
   const lru = new Lru<number>(20, (weight) => weight)
   for (let at = 0; at < 100; at += 1) {
     lru.set('same', 5)
@@ -41,24 +42,24 @@ void t.test('an entry that is replaced or deleted weighs no more', (t) => {
   t.end()
 })
 
-void t.test('a header that is long is not kept', (t) => {
-  const shown = new KnownHeaders()
-  shown.put('x'.repeat(513), 'digest')
-  shown.put('y'.repeat(512), 'digest')
-  t.equal(shown.get('x'.repeat(513)), undefined)
-  t.equal(shown.get('y'.repeat(512)), 'digest')
+void t.test('a header above 512 characters is not cached', (t) => {
+  const headers = new KnownHeaders()
+  headers.put('x'.repeat(513), 'digest')
+  headers.put('y'.repeat(512), 'digest')
+  t.equal(headers.get('x'.repeat(513)), undefined)
+  t.equal(headers.get('y'.repeat(512)), 'digest')
   t.end()
 })
 
-void t.test('the price of a model with a long name is looked up in no time', (t) => {
+void t.test('looking up the price of a very long model name takes less than 50 ms', (t) => {
   const prices = new Prices([], [])
-  const began = performance.now()
+  const startMs = performance.now()
   t.equal(prices.find('one', 'gpt', 'a-'.repeat(5_000_000)), null)
-  t.ok(performance.now() - began < 50)
+  t.ok(performance.now() - startMs < 50)
   t.end()
 })
 
-void t.test('lists of models for many keys are bounded together', (t) => {
+void t.test('the model lists of all keys share one memory limit', (t) => {
   const loaded = loadConfig('config/gateway.yaml', { OPENAI_API_KEY: 'x' })
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
   const list = new ModelList(createSnapshot(loaded, 1, 0), createRouter(loaded.config))

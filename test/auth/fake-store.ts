@@ -1,6 +1,6 @@
 /**
- * A store that answers when it is told to, or fails, and counts what it is asked: the faults of a
- * remote engine, which the embedded one cannot have.
+ * A store whose replies a test delays or fails, and which records the digests that are looked up. It
+ * simulates faults of a remote engine that the embedded one cannot have.
  */
 import { digestOf, newSecret } from '../../src/accounts/key-secret.js'
 import type { Account, ApiKey } from '../../src/accounts/account.js'
@@ -9,9 +9,9 @@ import type { KeyChange, KeyLookup } from '../../src/store/store.js'
 import { aKey, anAccount } from '../store/contract/sample-records.js'
 
 export class FakeStore {
-  /** `sync`: answers at once. `held`: answers wait for `release`. `down`: fails. */
+  /** `sync` and `async` reply at once, `held` waits for `release`, `down` and `down-sync` fail. */
   mode: 'sync' | 'async' | 'held' | 'down' | 'down-sync' = 'sync'
-  readonly asked: string[] = []
+  readonly lookedUp: string[] = []
   running = 0
   mostRunning = 0
   listeners = 0
@@ -20,7 +20,7 @@ export class FakeStore {
   private readonly held: (() => void)[] = []
   private listener: ((change: KeyChange) => void) | null = null
 
-  /** Adds a key and its account; the secret that finds them. */
+  /** Adds a key and its account. Returns the secret of the key. */
   add(account: Partial<Account> = {}, key: Partial<ApiKey> = {}): string {
     const secret = newSecret()
     const owner = anAccount(account)
@@ -29,7 +29,7 @@ export class FakeStore {
     return secret
   }
 
-  /** Changes what a secret finds; nobody is told. */
+  /** Changes the account and key of a secret without notifying the subscriber. */
   edit(secret: string, account: Partial<Account>, key: Partial<ApiKey>): void {
     const old = this.lookups.get(digestOf(secret))
     if (old === undefined) throw new Error('no such key')
@@ -37,20 +37,20 @@ export class FakeStore {
     this.lookups.set(digestOf(secret), next)
   }
 
-  /** Whether the secret finds its key, or nothing; nobody is told. */
+  /** Hides the key of a secret, or shows it again, without notifying the subscriber. */
   hide(secret: string, hidden: boolean): void {
     if (hidden) this.hidden.add(digestOf(secret))
     else this.hidden.delete(digestOf(secret))
   }
 
-  /** Tells the subscriber of a change: of one key, or with null of anything. */
-  tell(secret: string | null): void {
+  /** Notifies the subscriber of a change of one key, or of an unspecified change (null). */
+  notify(secret: string | null): void {
     this.listener?.({ digest: secret === null ? null : digestOf(secret) })
   }
 
   findKey(digest: string): KeyLookup | null | Promise<KeyLookup | null> {
-    this.asked.push(digest)
-    // What is true when the question arrives, however late the answer comes.
+    this.lookedUp.push(digest)
+    // The state at the time of the call, even if the reply is delayed.
     const found = this.hidden.has(digest) ? null : (this.lookups.get(digest) ?? null)
     if (this.mode === 'sync') return found
     if (this.mode === 'down-sync') throw this.failure()
@@ -66,9 +66,9 @@ export class FakeStore {
     }
   }
 
-  /** Lets all answers go that are held. */
+  /** Sends all held replies. */
   release(): void {
-    for (const go of this.held.splice(0)) go()
+    for (const send of this.held.splice(0)) send()
   }
 
   failure(): GatewayError {

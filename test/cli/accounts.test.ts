@@ -1,6 +1,6 @@
 /**
- * Goal: accounts can be made, changed and listed from a shell, with clear refusals.
- * Method: the command's actions on a real store, then the program itself with a configuration.
+ * Goal: `sluice accounts` creates, changes and lists accounts, and its errors name the problem.
+ * Method: the command's actions on a real store, then the built program with a configuration.
  */
 import t from 'tap'
 import { isPassword } from '../../src/accounts/password.js'
@@ -10,13 +10,13 @@ import { reporting } from '../../src/cli/with-store.js'
 import { configFolder, newSession, sluice, type TestSession } from './session.js'
 import { allAccounts } from '../helpers/lists.js'
 
-/** Runs one line of a shell, as far as the store goes; the exit status. */
+/** Runs one command line on the session's store. Returns the exit status. */
 function run(session: TestSession, line: string): Promise<number> {
   const { action, values } = parseAccounts(line.split(' '))
   return reporting(session.terminal, () => runAccounts(session, action, values))
 }
 
-void t.test('create makes a password and shows it once', async (t) => {
+void t.test('create generates a password and prints it once', async (t) => {
   const session = await newSession(t)
   t.equal(await run(session, 'create --email Ada@x.org --plan pro --json'), 0)
   const [line = ''] = session.output()
@@ -30,14 +30,14 @@ void t.test('create makes a password and shows it once', async (t) => {
   t.match(session.errors().join('\n'), /only now/)
 })
 
-void t.test('create --admin makes an administrator, and nothing else does', async (t) => {
+void t.test('only create --admin creates an administrator', async (t) => {
   const session = await newSession(t)
   await run(session, 'create --email root@x.org --plan max --admin --json')
   await run(session, 'create --email ada@x.org --plan max')
   t.match(await allAccounts(session.store), [{ role: 'admin' }, { role: 'owner' }])
 })
 
-void t.test('create takes a password from standard input and does not repeat it', async (t) => {
+void t.test('create reads a password from standard input and does not print it', async (t) => {
   const session = await newSession(t)
   for (const [at, end] of ['', '\n', '\r\n'].entries()) {
     session.input = `  my pass word ${end}`
@@ -52,17 +52,17 @@ void t.test('create takes a password from standard input and does not repeat it'
   t.equal(await session.store.accountByEmail('b@x.org'), null)
 })
 
-void t.test('create refuses a taken e-mail and one that is none', async (t) => {
+void t.test('create refuses an e-mail address that is invalid or already used', async (t) => {
   const session = await newSession(t)
   t.equal(await run(session, 'create --email ada@x.org --plan pro'), 0)
   session.output()
   t.equal(await run(session, 'create --email ADA@x.org --plan pro'), 1)
-  t.equal(await run(session, 'create --email nobody --plan pro'), 1)
+  t.equal(await run(session, 'create --email no-address --plan pro'), 1)
   t.match(session.errors().slice(-2), [/e-mail exists/, /not an e-mail/])
   t.same(session.output(), [])
 })
 
-void t.test('set-plan takes an id or an e-mail', async (t) => {
+void t.test('set-plan accepts an id or an e-mail address', async (t) => {
   const session = await newSession(t)
   await run(session, 'create --email ada@x.org --plan starter')
   const ada = await session.store.accountByEmail('ada@x.org')
@@ -78,7 +78,7 @@ void t.test('set-plan takes an id or an e-mail', async (t) => {
   t.match(session.errors().join('\n'), /"acc_x".*accounts list/)
 })
 
-void t.test('list shows every account and no password hash', async (t) => {
+void t.test('list prints every account and no password hash', async (t) => {
   const session = await newSession(t)
   t.equal(await run(session, 'list'), 0)
   t.same(session.output(), [])
@@ -97,7 +97,7 @@ void t.test('list shows every account and no password hash', async (t) => {
   t.notMatch(text + json, /argon2/)
 })
 
-void t.test('wrong use names what is wrong', async (t) => {
+void t.test('wrong usage is reported with its problem', async (t) => {
   const session = await newSession(t)
   const wrong: [string, RegExp][] = [
     ['', /create, set-plan, list/],
@@ -120,7 +120,7 @@ void t.test('wrong use names what is wrong', async (t) => {
   }
 })
 
-void t.test('the program: exit statuses, and the problems of a file', async (t) => {
+void t.test('the program exits with its statuses and prints configuration errors', async (t) => {
   const { good, bad } = configFolder(t)
   const create = ['accounts', 'create', '--email', 'ada@x.org', '--plan', 'pro']
   const made = await sluice([...create, '--config', good, '--password-stdin'], 'long enough\n')

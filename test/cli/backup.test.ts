@@ -1,6 +1,7 @@
 /**
- * Goal: `sluice backup` copies the embedded store beside its writers, whole, and the copy can be started with.
- * Method: the program itself while another process writes; then the copy in the place of the store.
+ * Goal: `sluice backup` makes a complete copy of the embedded store while other processes write, and a
+ * gateway can start on it.
+ * Method: the built program while another process writes; then the store is replaced by the copy.
  */
 import { copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -10,7 +11,7 @@ import { aRow } from '../ledger/build-entry.js'
 import { aKey, anAccount } from '../store/contract/sample-records.js'
 import { configFolder, sluice } from './session.js'
 
-void t.test('a copy beside writers, and a restore', async (t) => {
+void t.test('a backup taken during writes can be restored', async (t) => {
   const { good } = configFolder(t)
   const path = join(dirname(good), 'data', 'sluice.db')
   const copy = join(dirname(good), 'copy.db')
@@ -45,7 +46,7 @@ void t.test('a copy beside writers, and a restore', async (t) => {
   t.equal(await restored.createKey(aKey(ada.id), null), 'created', 'and it takes writes')
 })
 
-void t.test('what cannot be copied, or would be overwritten', async (t) => {
+void t.test('a store that cannot be copied and an existing target are refused', async (t) => {
   const { good, bad } = configFolder(t)
   const copy = join(dirname(good), 'copy.db')
   const missing = await sluice(['backup', copy, '--config', good])

@@ -1,6 +1,6 @@
 /**
- * Goal: `sluice check` notes what a good file does that its author may not expect, and `sluice explain` shows the
- * candidates of a model with everything that decides about them.
+ * Goal: `sluice check` prints notes about settings of a valid file that are probably unintended, and
+ * `sluice explain` prints the candidates of a model with the settings that select them.
  * Method: the built program on files.
  */
 import { execFile } from 'node:child_process'
@@ -46,35 +46,32 @@ function sluice(
   })
 }
 
-void t.test(
-  'check: keys that are not set, settings without effect, what translation loses',
-  async (t) => {
-    const out = await sluice(t, ['check'])
-    t.match(out, 'note: upstream anthropic has fewer keys than listed: A_2 is not set')
-    t.match(out, 'note: routes[1]: balance has no effect, since sticky decides')
-    t.match(
-      out,
-      'note: routes[2]: hedge has no second target and sends both requests to the same upstream',
-    )
-    t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) loses .*logit_bias/)
-    t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) refuses .*n above 1/)
-    t.notMatch(out, 'fallback[0]: openai', 'what the first target does not carry either')
-    t.match(
-      out,
-      "note: routes[1].fallback[1]: openai (openai-chat) receives the client's model name: set its model",
-    )
-    t.notMatch(out, 'routes[1].targets[1]', 'the same dialect loses nothing')
-    const json = JSON.parse(await sluice(t, ['check', '--json'])) as { notes: string[] }
-    t.equal(json.notes.length, out.trim().split('\n').length - 1)
-    t.match(
-      await sluice(t, ['check'], {}, { O: 'o' }),
-      'upstream anthropic has no key: A, A_2 is not set',
-    )
-  },
-)
+void t.test('check notes unset keys, settings without effect and translation losses', async (t) => {
+  const out = await sluice(t, ['check'])
+  t.match(out, 'note: upstream anthropic has fewer keys than listed: A_2 is not set')
+  t.match(out, 'note: routes[1]: balance has no effect, since sticky decides')
+  t.match(
+    out,
+    'note: routes[2]: hedge has no second target and sends both requests to the same upstream',
+  )
+  t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) loses .*logit_bias/)
+  t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) refuses .*n above 1/)
+  t.notMatch(out, 'fallback[0]: openai', 'what the first target does not carry either')
+  t.match(
+    out,
+    "note: routes[1].fallback[1]: openai (openai-chat) receives the client's model name: set its model",
+  )
+  t.notMatch(out, 'routes[1].targets[1]', 'the same dialect loses nothing')
+  const json = JSON.parse(await sluice(t, ['check', '--json'])) as { notes: string[] }
+  t.equal(json.notes.length, out.trim().split('\n').length - 1)
+  t.match(
+    await sluice(t, ['check'], {}, { O: 'o' }),
+    'upstream anthropic has no key: A, A_2 is not set',
+  )
+})
 
 void t.test(
-  'explain: candidates in order with weights, breaker, losses; retry and hedge',
+  'explain prints candidates in order with weights, breaker, losses, retry and hedge',
   async (t) => {
     const out = await sluice(t, ['explain', 'claude-opus-5-5'])
     t.match(out, "route      routes[1]: 'claude-' is the longest prefix")
@@ -121,7 +118,7 @@ void t.test(
   },
 )
 
-void t.test('explain: options and the body decide about conditions', async (t) => {
+void t.test('explain evaluates conditions with its options and the body', async (t) => {
   const research = ['explain', 'claude-opus-5-5', '--label', 'team=research']
   t.match(await sluice(t, research), 'route      routes[1]')
   const out = await sluice(t, [...research, '--prompt-tokens', '5000'])
@@ -159,7 +156,7 @@ routes:
 `
 
 void t.test(
-  'check: keys in the file, variables without braces, routes that never match',
+  'check notes keys in the file, variables without braces and routes that never match',
   async (t) => {
     const files = { 'gateway.yaml': MISTAKES }
     const out = await sluice(t, ['check'], files)

@@ -1,6 +1,7 @@
 /**
- * Goal (I-138): `sluice check` gives the verdict that loading gives, with its exit status, and leaves
- * nothing behind. Method: the built program on good and bad files.
+ * Goal (I-138): `sluice check` reports the same errors as loading, with the matching exit status, and
+ * creates no files.
+ * Method: the built program on valid and invalid files.
  */
 import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -28,7 +29,7 @@ function sluice(args: string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promi
   })
 }
 
-void t.test('I-138: check: a good file exits with 0 and touches nothing', async (t) => {
+void t.test('I-138: check exits with 0 for a valid file and creates no files', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': GOOD, 'models.yaml': MODELS })
   const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
   t.match(answer, { status: 0, err: '' })
@@ -40,7 +41,7 @@ void t.test('I-138: check: a good file exits with 0 and touches nothing', async 
 })
 
 void t.test(
-  'I-138: check: a bad file exits with 1 and names the place and what was meant',
+  'I-138: check exits with 1 for an invalid file and prints the position and a suggestion',
   async (t) => {
     const bad = changed('upstream: openai', 'upstream: opnai')
     const folder = t.testdir({ 'gateway.yaml': bad, 'models.yaml': MODELS })
@@ -57,7 +58,7 @@ void t.test(
   },
 )
 
-void t.test('check --strict: notes decide about the exit status', async (t) => {
+void t.test('check --strict exits with 1 if there are notes', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': GOOD, 'models.yaml': MODELS })
   const check = (args: string[], env = {}) =>
     sluice(['check', '--config', 'gateway.yaml', ...args], folder, env)
@@ -68,7 +69,7 @@ void t.test('check --strict: notes decide about the exit status', async (t) => {
   t.match(out, /^gateway\.yaml: valid/, 'without notes')
 })
 
-void t.test('check: a fault in the catalogue is named in the catalogue', async (t) => {
+void t.test('check reports an error of the catalogue with its position there', async (t) => {
   const models = MODELS.replace('family: openai', 'family: open ai')
   const folder = t.testdir({ conf: { 'gateway.yaml': GOOD, 'models.yaml': models } })
   const answer = await sluice(['check', '--config', 'conf/gateway.yaml'], folder)
@@ -77,7 +78,7 @@ void t.test('check: a fault in the catalogue is named in the catalogue', async (
   t.match(answer.out, /\n {3}3 \| .*family: open ai.*\n {5}\| {28}\^\n$/)
 })
 
-void t.test('check names the models that a budget cannot bound, and exits with 0', async (t) => {
+void t.test('check lists the models that a budget cannot bound, and exits with 0', async (t) => {
   const local = [
     '  local:',
     '    dialect: openai-chat',
@@ -107,21 +108,21 @@ void t.test('check names the models that a budget cannot bound, and exits with 0
   })
 })
 
-void t.test('I-138: check --json: one object, with the loader’s own verdict', async (t) => {
+void t.test('I-138: check --json prints one object with the errors of the loader', async (t) => {
   const texts = [GOOD, changed('gpt-', '""'), changed('api_key', 'apikey'), '', '{', '[]']
   for (const text of texts) {
     const folder = t.testdir({ 'gateway.yaml': text, 'models.yaml': MODELS })
     const file = join(folder, 'gateway.yaml')
     const answer = await sluice(['check', '--json', '--config', file], folder)
-    const verdict = JSON.parse(answer.out) as { ok: boolean; errors: unknown[] }
+    const result = JSON.parse(answer.out) as { ok: boolean; errors: unknown[] }
     const loaded = loadConfig(file, {})
     t.equal(answer.status, loaded.ok ? 0 : 1)
-    t.equal(verdict.ok, loaded.ok)
-    t.same(verdict.errors, loaded.ok ? [] : loaded.errors)
+    t.equal(result.ok, loaded.ok)
+    t.same(result.errors, loaded.ok ? [] : loaded.errors)
   }
 })
 
-void t.test('check: wrong use exits with 2 and says so', async (t) => {
+void t.test('check exits with 2 for wrong usage and prints the problem', async (t) => {
   const folder = t.testdir({})
   for (const args of [
     ['check'],
@@ -141,7 +142,7 @@ void t.test('check: wrong use exits with 2 and says so', async (t) => {
   t.match(await sluice(['check', '--help'], folder), { status: 0, out: /--config FILE/ })
 })
 
-void t.test('explain: the route, why, the upstream, its key, the facts', async (t) => {
+void t.test('explain prints the route, its reason, the upstream, its key, the model', async (t) => {
   const root = process.cwd()
   const config = ['--config', 'config/gateway.yaml']
   const dated = await sluice(['explain', 'gpt-5.5-2026-04-23', ...config], root)
@@ -156,7 +157,7 @@ void t.test('explain: the route, why, the upstream, its key, the facts', async (
   t.notMatch(set.out, /canary/)
 })
 
-void t.test('explain --json: an alias, with the routes that lose', async (t) => {
+void t.test('explain --json resolves an alias and lists the routes not selected', async (t) => {
   const routes = `  - { prefix: g, upstream: openai }
   - { prefix: gpt-5, upstream: openai }
   - { model: gpt-5-fast, targets: [{ upstream: openai, model: gpt-5.5 }] }
@@ -186,7 +187,7 @@ void t.test('explain --json: an alias, with the routes that lose', async (t) => 
   t.match(JSON.parse(none.out), { route: null, upstream: null, catalogue: null })
 })
 
-void t.test('explain: wrong use exits with 2, a bad file with 1', async (t) => {
+void t.test('explain exits with 2 for wrong usage and with 1 for an invalid file', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': 'x: 1\n', 'models.yaml': MODELS })
   const config = ['--config', 'gateway.yaml']
   t.equal((await sluice(['explain', ...config], folder)).status, 2)

@@ -1,7 +1,8 @@
 /**
- * Goal: `sluice compare` sums up each side as the ledger has it: requests, failures of the provider, times to the first
- * content, tokens and cost, also for one model of an upstream and for attempts that another upstream made good.
- * Method: entries settled in a store in a temporary folder; the program itself for the exit status.
+ * Goal: `sluice compare` sums the ledger entries of each side: requests, upstream errors, times to the
+ * first content, tokens and cost; also for one model of an upstream, and for failed attempts of requests
+ * that a fallback completed.
+ * Method: entries settled in a store in a temporary folder; the built program for the exit status.
  */
 import t from 'tap'
 import { parseCompare, runCompare } from '../../src/cli/usage/compare.js'
@@ -46,13 +47,18 @@ void t.test('each side has its requests, errors, times, tokens and cost', async 
   }
   const failed = { source: 'none', usage: {}, costNanoUsd: 0 } as const
   await settle(session, {
-    ...{ upstream: 'new', attempted: 'new:upstream_failed', outcome: 'upstream_failed', ...failed },
+    ...{
+      upstream: 'new',
+      attempted: 'new:upstream_failed',
+      outcome: 'upstream_failed',
+      ...failed,
+    },
   })
   await settle(session, {
     ...{ upstream: 'new', attempted: 'new:upstream_rejected', outcome: 'upstream_rejected' },
     ...failed,
   })
-  // The old upstream made good what the new one failed, and a slow attempt lost against a hedge.
+  // The old upstream completed a request that failed on the new one, and a hedge overtook a slow attempt.
   await settle(session, { upstream: 'old', attempted: 'new:upstream_busy, old:ok', hops: {} })
   await settle(session, { upstream: 'old', attempted: 'new:cancelled, old:ok', hops: {} })
   await settle(session, { upstream: 'old', attempted: 'old:ok', atMs: NOW - 2 * 60 * MINUTE })
@@ -73,7 +79,7 @@ void t.test('each side has its requests, errors, times, tokens and cost', async 
   t.same(session.errors(), [])
 })
 
-void t.test('one model of an upstream, and one model that clients asked for', async (t) => {
+void t.test('a side is one model of an upstream or one requested model', async (t) => {
   const session = await newSession(t)
   const at = { upstream: 'one', attempted: 'one:ok' }
   await settle(session, { ...at, modelAsked: 'a', modelAnswered: 'big-2026-01-01' })
@@ -89,7 +95,7 @@ void t.test('one model of an upstream, and one model that clients asked for', as
   t.same(session.errors(), ['sluice: no ledger entry of two since 1h'])
 })
 
-void t.test('the table has the same figures', async (t) => {
+void t.test('the table has the same figures as the JSON', async (t) => {
   const session = await newSession(t)
   await settle(session, { upstream: 'one', attempted: 'one:ok', hops: { firstContent: 120.4 } })
   t.equal(await runCompare(session, parseCompare(['one', 'two', '--since', '30m']), NOW), 0)
@@ -100,7 +106,7 @@ void t.test('the table has the same figures', async (t) => {
   t.match(table, /\nerror rate +0 % +-\n/)
 })
 
-void t.test('wrong use is told with exit status 2', async (t) => {
+void t.test('wrong usage exits with 2', async (t) => {
   for (const [argv, message] of [
     [['one'], /needs two upstreams/],
     [['one', 'one'], /both are 'one'/],

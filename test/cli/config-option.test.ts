@@ -1,6 +1,7 @@
 /**
- * Goal: every command finds its configuration with `--config` or SLUICE_CONFIG, and names both without either.
- * Method: the function for the order; the program itself, with and without the variable.
+ * Goal: every command reads its configuration path from `--config` or SLUICE_CONFIG; without either, the
+ * error names both.
+ * Method: the function for the precedence; the built program with and without the variable.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -21,7 +22,7 @@ const COMMANDS = [
   ['backup', 'copy.db'],
 ]
 
-void t.test('the option wins over the variable', (t) => {
+void t.test('the option takes precedence over the variable', (t) => {
   t.equal(configPath('a.yaml', 'sluice check', { SLUICE_CONFIG: 'b.yaml' }), 'a.yaml')
   t.equal(configPath(undefined, 'sluice check', { SLUICE_CONFIG: 'b.yaml' }), 'b.yaml')
   for (const env of [{}, { SLUICE_CONFIG: '' }]) {
@@ -30,7 +31,7 @@ void t.test('the option wins over the variable', (t) => {
   t.end()
 })
 
-void t.test('each command takes SLUICE_CONFIG, and names both if neither is given', (t) => {
+void t.test('each command accepts SLUICE_CONFIG; the error without both names them', (t) => {
   const { good, bad } = configFolder(t)
   const run = (args: readonly string[], config: string) =>
     spawnSync(process.execPath, [MAIN, ...args], {
@@ -45,7 +46,7 @@ void t.test('each command takes SLUICE_CONFIG, and names both if neither is give
     t.equal(broken.status, 1, args.join(' '))
     t.match(broken.stdout + broken.stderr, /bad\.yaml:\d+:\d+/)
   }
-  t.match(run(['check'], good), { status: 0, stdout: /good/ })
+  t.match(run(['check'], good), { status: 0, stdout: /good\.yaml: valid/ })
   t.match(run(['check', '--config', good], bad), { status: 0 })
   t.end()
 })

@@ -1,4 +1,7 @@
-/** Goal: the demo's day of traffic lies within the last 24 hours, has its costs and failures, and belongs to its keys. */
+/**
+ * Goal: the demo's ledger entries are from the last 24 hours, include costs and failures, and belong to
+ * its keys.
+ */
 import t from 'tap'
 import { writeDemoTraffic } from '../../src/cli/demo/demo-traffic.js'
 import { loadConfig } from '../../src/config/load.js'
@@ -7,7 +10,7 @@ import { openStore } from '../../src/store/open-store.js'
 
 const DAY_MS = 86_400_000
 
-void t.test('a day of traffic', async (t) => {
+void t.test('the demo records one day of traffic', async (t) => {
   const loaded = loadConfig('config/gateway.yaml', {})
   if (!loaded.ok) throw new Error('config/gateway.yaml is not good')
   const store = await openStore(`sqlite:${t.testdir()}/demo.db`)

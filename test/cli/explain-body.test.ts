@@ -1,7 +1,8 @@
 /**
- * Goal: `sluice explain` says beforehand what a request's way is and what becomes of its fields, and
- * repeats nothing of what the request says.
- * Method: the real program; bodies from files and from standard input; a canary in every place for words.
+ * Goal: `sluice explain --body` prints the route of a request and what happens to each of its fields, and
+ * never prints its contents.
+ * Method: the built program; bodies from files and standard input; a canary in every field that holds
+ * text.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
@@ -44,8 +45,8 @@ const BODY: JsonObject = {
 interface Explained {
   readonly status: number | null
   readonly request: JsonObject
-  /** Path and fate, in order. */
-  readonly fates: readonly string[]
+  /** `PATH RESULT` of each field, in order. */
+  readonly results: readonly string[]
 }
 
 async function explained(t: Test, model: string, body: unknown, more = ''): Promise<Explained> {
@@ -53,18 +54,20 @@ async function explained(t: Test, model: string, body: unknown, more = ''): Prom
   const args = ['explain', model, '--config', `${folder}/gateway.yaml`, '--body', '-', '--json']
   const input = typeof body === 'string' ? body : JSON.stringify(body)
   const { status, out, err } = await sluice(args, input)
-  t.notOk((out + err).includes(CANARY), 'nothing that the request says is repeated')
+  t.notOk((out + err).includes(CANARY), 'no content of the request is printed')
   const request = objectOf(objectOf(JSON.parse(out))['request'])
-  const fates = arrayOf(request['fields']).map(objectOf)
+  const results = arrayOf(request['fields']).map(objectOf)
   return {
     status,
     request,
-    fates: fates.map(({ path, outcome }) => `${stringOf(path) ?? ''} ${stringOf(outcome) ?? ''}`),
+    results: results.map(
+      ({ path, outcome }) => `${stringOf(path) ?? ''} ${stringOf(outcome) ?? ''}`,
+    ),
   }
 }
 
-void t.test('the same dialect keeps all', async (t) => {
-  const { status, request, fates } = await explained(t, 'gpt-5.5', BODY)
+void t.test('the same dialect keeps all fields', async (t) => {
+  const { status, request, results } = await explained(t, 'gpt-5.5', BODY)
   t.equal(status, 0)
   t.match(request, {
     dialect: 'openai-chat',
@@ -72,15 +75,19 @@ void t.test('the same dialect keeps all', async (t) => {
     result: 'taken',
     lost: null,
   })
-  t.match(fates.join(), /^messages kept,seed kept/)
-  t.notMatch(fates.join(), /lost|top_p/)
+  t.match(results.join(), /^messages kept,seed kept/)
+  t.notMatch(results.join(), /lost|top_p/)
 })
 
-void t.test('another dialect: kept, lost, and what changes nothing', async (t) => {
-  const { status, request, fates } = await explained(t, 'claude-x', BODY)
+void t.test('another dialect has kept fields, lost fields and fields without effect', async (t) => {
+  const { status, request, results } = await explained(t, 'claude-x', BODY)
   t.equal(status, 0)
-  t.match(request, { dialect: 'anthropic', result: 'taken with losses', lost: /seed.*logit_bias/ })
-  for (const fate of [
+  t.match(request, {
+    dialect: 'anthropic',
+    result: 'taken with losses',
+    lost: /seed.*logit_bias/,
+  })
+  for (const result of [
     'messages kept',
     'messages.reasoning lost',
     'seed lost',
@@ -89,40 +96,40 @@ void t.test('another dialect: kept, lost, and what changes nothing', async (t) =
     'max_tokens kept',
     'logit_bias lost',
   ]) {
-    t.ok(fates.includes(fate), fate)
+    t.ok(results.includes(result), result)
   }
 })
 
-void t.test('everything that is refused is named, not only the first', async (t) => {
-  const { status, request, fates } = await explained(t, 'claude-x', {
+void t.test('every refused field is listed, not only the first', async (t) => {
+  const { status, request, results } = await explained(t, 'claude-x', {
     ...BODY,
     n: 2,
     logprobs: true,
   })
   t.equal(status, 1)
   t.equal(request['result'], 'refused')
-  t.ok(fates.includes('n rejected'))
-  t.ok(fates.includes('logprobs rejected'))
-  t.ok(fates.includes('seed lost'), 'and the rest is looked at all the same')
+  t.ok(results.includes('n rejected'))
+  t.ok(results.includes('logprobs rejected'))
+  t.ok(results.includes('seed lost'), 'the other fields are reported too')
 })
 
-void t.test('what is approximated is emulated, under the name that the body uses', async (t) => {
+void t.test('an approximated field is "emulated", under its name in the body', async (t) => {
   const format = { response_format: { type: 'json_object' }, service_tier: 'flex' }
-  const { fates } = await explained(t, 'claude-x', { ...BODY, ...format })
-  t.ok(fates.includes('response_format emulated'))
-  t.ok(fates.includes('service_tier lost'))
+  const { results } = await explained(t, 'claude-x', { ...BODY, ...format })
+  t.ok(results.includes('response_format emulated'))
+  t.ok(results.includes('service_tier lost'))
 })
 
-void t.test('on_loss: reject refuses what would be lost', async (t) => {
+void t.test('on_loss: reject refuses fields that would be lost', async (t) => {
   const { status, request } = await explained(t, 'claude-x', BODY, 'on_loss: reject\n')
   t.equal(status, 1)
   t.equal(request['result'], 'refused')
 })
 
-void t.test('a preset’s quirks and Azure’s address', async (t) => {
-  const { request, fates } = await explained(t, 'mistral-large', BODY)
+void t.test('explain applies the differences of a preset and the URL of Azure', async (t) => {
+  const { request, results } = await explained(t, 'mistral-large', BODY)
   t.match(request, { lost: 'logit_bias, user, messages.name, messages.reasoning_content' })
-  t.ok(fates.includes('seed kept'))
+  t.ok(results.includes('seed kept'))
   const seed = arrayOf(request['fields'])
     .map(objectOf)
     .find(({ path }) => path === 'seed')
@@ -132,12 +139,12 @@ void t.test('a preset’s quirks and Azure’s address', async (t) => {
   t.equal(azure.request['endpoint'], `POST https://a.example${path}`)
 })
 
-void t.test('a stream asks another endpoint of Gemini', async (t) => {
+void t.test('a stream uses another endpoint of Gemini', async (t) => {
   const { request } = await explained(t, 'gemini-x', { ...BODY, stream: true })
   t.match(request['endpoint'], /gemini-x:streamGenerateContent\?alt=sse$/)
 })
 
-void t.test('errors in the body name the path', async (t) => {
+void t.test('errors in the body have the path of the field', async (t) => {
   const wrong = async (body: unknown) => {
     const { status, request } = await explained(t, 'claude-x', body)
     t.equal(status, 1)
@@ -151,7 +158,7 @@ void t.test('errors in the body name the path', async (t) => {
   t.match(await wrong(''), { message: /./ })
 })
 
-void t.test('for people: one line per field, and the file by name', async (t) => {
+void t.test('the text output has one line per field and the name of the file', async (t) => {
   const folder = t.testdir({
     'gateway.yaml': CONFIG,
     'models.yaml': MODELS,
@@ -169,7 +176,7 @@ void t.test('for people: one line per field, and the file by name', async (t) =>
   t.match(missing.out, /cannot read .*none\.json \(ENOENT\)/)
 })
 
-void t.test('without a route there is nothing to explain', async (t) => {
+void t.test('a model without a route exits with an error', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': CONFIG, 'models.yaml': MODELS })
   const { status, out } = await sluice(
     ['explain', 'llama', '--config', `${folder}/gateway.yaml`, '--body', '-'],

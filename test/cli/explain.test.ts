@@ -1,6 +1,6 @@
 /**
- * Goal: `sluice explain` says which of OpenAI's endpoints a model is asked at, and why.
- * Method: the built program on the shipped catalogue, as text and as JSON.
+ * Goal: `sluice explain` prints which OpenAI endpoint the gateway uses for a model, and why.
+ * Method: the built program on the shipped catalogue, with text and JSON output.
  */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ function explain(...args: string[]): Promise<string> {
   })
 }
 
-void t.test('the endpoint stands in the line of the dialect', async (t) => {
+void t.test('the line of the dialect names the endpoint', async (t) => {
   t.match(
     await explain('gpt-5.5-pro'),
     'dialect    openai-responses: the model has no chat endpoint',
@@ -30,11 +30,11 @@ void t.test('the endpoint stands in the line of the dialect', async (t) => {
   t.match(await explain('claude-opus-5-5'), 'dialect    anthropic: set in the configuration')
 })
 
-void t.test('and in `wire_format` of the JSON', async (t) => {
+void t.test('the JSON names the endpoint in `wire_format`', async (t) => {
   const answer = JSON.parse(await explain('gpt-6-astra', '--json')) as Record<string, unknown>
   t.match(answer, {
     dialect: 'openai',
     wire_format: { plain: 'openai-chat', with_tools: 'openai-responses' },
   })
-  t.match(JSON.parse(await explain('nobody', '--json')), { route: null, wire_format: null })
+  t.match(JSON.parse(await explain('unrouted', '--json')), { route: null, wire_format: null })
 })

@@ -1,6 +1,7 @@
 /**
- * Goal: `sluice generations` works on the history when no gateway runs, says so, and refuses what makes no sense.
- * Method: a history left by a real configuration source; the command as a process of its own.
+ * Goal: `sluice generations` reads the history from disk if no gateway runs, prints a note about it, and
+ * refuses wrong usage.
+ * Method: a history written by a real configuration source; the built program.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +22,7 @@ async function sluice(t: Test, ...args: string[]): Promise<Ended> {
   return { status: await program.ended, out: program.out(), err: program.err() }
 }
 
-/** A file with two generations, and nobody who runs it. */
+/** Writes a file with two generations that no gateway runs. Returns its path. */
 async function prepare(t: Test): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-history-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -35,7 +36,7 @@ async function prepare(t: Test): Promise<string> {
   return file
 }
 
-void t.test('without a gateway the history is read from disk', async (t) => {
+void t.test('without a gateway, list and show read the history from disk', async (t) => {
   const file = await prepare(t)
   t.match(await sluice(t, 'list', '--config', file), {
     status: 0,
@@ -59,11 +60,11 @@ void t.test('without a gateway the history is read from disk', async (t) => {
   t.match(
     await sluice(t, 'list', '--config', file),
     { status: 0, out: /^2 /m },
-    'found all the same',
+    'the history is found although the file is invalid',
   )
 })
 
-void t.test('a rollback needs a gateway', async (t) => {
+void t.test('rollback fails without a gateway', async (t) => {
   const file = await prepare(t)
   t.match(await sluice(t, 'rollback', '1', '--config', file), {
     status: 1,
@@ -71,7 +72,7 @@ void t.test('a rollback needs a gateway', async (t) => {
   })
 })
 
-void t.test('wrong usage is status 2', async (t) => {
+void t.test('wrong usage exits with 2', async (t) => {
   for (const args of [
     [],
     ['lists'],

@@ -1,6 +1,7 @@
 /**
- * Goal: keys can be made, listed and revoked from a shell; a secret is printed once, alone.
- * Method: the command's actions on a real store, then the program itself with a configuration.
+ * Goal: `sluice keys` creates, lists and revokes keys; a secret is printed once, and nothing else on
+ * standard output.
+ * Method: the command's actions on a real store, then the built program with a configuration.
  */
 import t, { type Test } from 'tap'
 import { createAccount } from '../../src/accounts/accounts.js'
@@ -23,7 +24,7 @@ async function withAda(t: Test): Promise<TestSession> {
   return session
 }
 
-void t.test('create prints the secret alone, and it is the key’s', async (t) => {
+void t.test('create prints only the secret of the new key', async (t) => {
   const session = await withAda(t)
   t.equal(await run(session, 'create --account ada@x.org --name ci'), 0)
   const output = session.output()
@@ -39,7 +40,7 @@ void t.test('create prints the secret alone, and it is the key’s', async (t) =
   t.notOk(errors.includes(secret))
 })
 
-void t.test('one key too many: the plan, its limit and what to do', async (t) => {
+void t.test('a key above the limit is refused with the plan and its limit', async (t) => {
   const session = await withAda(t)
   for (const name of ['a', 'b']) {
     t.equal(await run(session, `create --account ada@x.org --name ${name}`), 0)
@@ -54,7 +55,7 @@ void t.test('one key too many: the plan, its limit and what to do', async (t) =>
   t.match(text, /set-plan/)
 })
 
-void t.test('list shows parts of the secrets, and revoke is final', async (t) => {
+void t.test('list prints masked secrets, and a revocation is final', async (t) => {
   const session = await withAda(t)
   t.equal(await run(session, 'list --account ada@x.org'), 0)
   t.match(session.errors(), [/no keys yet/])
@@ -79,11 +80,11 @@ void t.test('list shows parts of the secrets, and revoke is final', async (t) =>
   t.notOk(text.includes(secret))
 })
 
-void t.test('an account or key that is not there', async (t) => {
+void t.test('an unknown account or key is refused by name', async (t) => {
   const session = await withAda(t)
   for (const line of ['create --name x', 'list', 'revoke --key key_x']) {
-    t.equal(await run(session, `${line} --account nobody@x.org`), 1)
-    t.match(session.errors().join('\n'), /"nobody@x\.org".*accounts list/)
+    t.equal(await run(session, `${line} --account unknown@x.org`), 1)
+    t.match(session.errors().join('\n'), /"unknown@x\.org".*accounts list/)
   }
   t.equal(await run(session, 'revoke --account ada@x.org --key key_x'), 1)
   t.match(session.errors().join('\n'), /no key with this id/)
@@ -91,14 +92,14 @@ void t.test('an account or key that is not there', async (t) => {
   t.match(session.errors().join('\n'), /1 to 100/)
 })
 
-void t.test('a store that fails says so, with the reason', async (t) => {
+void t.test('a failure of the store is reported with its reason', async (t) => {
   const session = await withAda(t)
   await session.store.close()
   t.equal(await run(session, 'list --account ada@x.org'), 1)
   t.match(session.errors().join('\n'), /key store.*closed/)
 })
 
-void t.test('wrong use names what is wrong', async (t) => {
+void t.test('wrong usage is reported with its problem', async (t) => {
   const session = await withAda(t)
   const wrong: [string, RegExp][] = [
     ['', /create, list, revoke/],
@@ -118,7 +119,7 @@ void t.test('wrong use names what is wrong', async (t) => {
   }
 })
 
-void t.test('the program: the secret is all of standard output', async (t) => {
+void t.test('the program writes only the secret to standard output', async (t) => {
   const { good } = configFolder(t)
   const of = ['--config', good, '--account', 'ada@x.org']
   const create = ['accounts', 'create', '--config', good, '--email', 'ada@x.org', '--plan', 'pro']
@@ -130,7 +131,7 @@ void t.test('the program: the secret is all of standard output', async (t) => {
   t.match(await sluice(['keys', '--help']), { status: 0, out: /Usage: sluice keys/ })
 })
 
-void t.test('a key gets the limits, the end and the models that were asked for', async (t) => {
+void t.test('create sets the limits, expiry and models of its options', async (t) => {
   const session = await withAda(t)
   const limits =
     '--rpm 60 --tpm 100000 --concurrent 4 --usd-per-day 2.5 --usd-per-month 0.000000001'
@@ -163,7 +164,7 @@ void t.test('a key gets the limits, the end and the models that were asked for',
   t.match(session.output().join('\n'), /expires 20\d\d-/)
 })
 
-void t.test('what is no limit is refused by name, and nothing is made', async (t) => {
+void t.test('an invalid limit is refused by name, and no key is created', async (t) => {
   const session = await withAda(t)
   const wrong = [
     '--rpm 0',
@@ -191,7 +192,7 @@ void t.test('what is no limit is refused by name, and nothing is made', async (t
   t.same(await allKeys(session.store, ada?.id ?? ''), [])
 })
 
-void t.test('labels: given with --label, shown by list, and refused by name', async (t) => {
+void t.test('labels are set with --label, printed by list, and refused if invalid', async (t) => {
   const session = await withAda(t)
   const made = 'create --account ada@x.org --name ci --label team=research --label env=ci=1'
   t.equal(await run(session, made), 0)

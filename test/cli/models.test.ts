@@ -1,6 +1,7 @@
 /**
- * Goal: `sluice models diff` names what an operator's catalogue has other than the shipped one, and nothing else.
- * Method: the real program on copies of the shipped catalogue with one thing changed at a time.
+ * Goal: `sluice models diff` prints the differences between an operator's catalogue and the shipped one,
+ * and nothing else.
+ * Method: the built program on copies of the shipped catalogue with one change each.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +14,7 @@ const SHIPPED = readFileSync('config/models.yaml', 'utf8')
 const folder = t.testdir()
 let made = 0
 
-/** A configuration with this catalogue. */
+/** Writes a configuration with this catalogue. Returns its path. */
 function configWith(models: string): string {
   made += 1
   const path = join(folder, String(made))
@@ -37,7 +38,7 @@ async function diff(models: string, ...options: string[]) {
   return { ...ran, found: ran.out === '' ? {} : objectOf(JSON.parse(ran.out)) }
 }
 
-void t.test('the shipped catalogue has no differences, whatever its comments', async (t) => {
+void t.test('the shipped catalogue has no differences, also with other comments', async (t) => {
   const { status, found } = await diff(`# my own\n${SHIPPED}`, '--exit-code')
   t.equal(status, 0)
   t.match(found, { added: [], removed: [], changed: [], price_version: /^[0-9a-f]{12}$/ })
@@ -45,7 +46,7 @@ void t.test('the shipped catalogue has no differences, whatever its comments', a
   t.match(text.out, 'the same models and facts as the shipped catalogue')
 })
 
-void t.test('added, removed and changed models are named', async (t) => {
+void t.test('added, removed and changed models are listed', async (t) => {
   const [first = ''] = SHIPPED.split('\n  - id: ').slice(1)
   const [id = ''] = first.split('\n')
   const changed = SHIPPED.replace('context_window: 1050000', 'context_window: 900000')
@@ -74,7 +75,7 @@ void t.test('added, removed and changed models are named', async (t) => {
   t.match(text.out, /Price version [0-9a-f]{12}/)
 })
 
-void t.test('a catalogue that is no good, and wrong usage', async (t) => {
+void t.test('an invalid catalogue and wrong usage are refused', async (t) => {
   const { status, found } = await diff(`${SHIPPED}  - { id: x }\n`)
   t.equal(status, 1)
   t.match(found['errors'], [{ path: /models\[\d+\]/ }])
@@ -82,7 +83,7 @@ void t.test('a catalogue that is no good, and wrong usage', async (t) => {
   t.equal((await sluice(['models', 'list'])).status, 2)
 })
 
-void t.test('the price version changes with prices, and with nothing else', (t) => {
+void t.test('the price version changes only if a price changes', (t) => {
   const one = { id: 'a', price: { input: 1, output: 2 } }
   const two = { id: 'b', variants: ['b-1'], price: { input: 3 } }
   const upstream = { name: 'u', prices: { '*': { input: 5, output: 6 } } }

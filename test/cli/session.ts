@@ -1,4 +1,7 @@
-/** An open store in a temporary folder and a terminal that remembers, for the commands' tests. */
+/**
+ * For tests of commands: an open store in a temporary folder, a terminal that records its output, and the
+ * built program.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -12,7 +15,7 @@ const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
 const MODELS = fileURLToPath(new URL('../../../config/models.yaml', import.meta.url))
 
-/** What a configuration needs to be good and to name a store; no upstream is ever asked. */
+/** A valid configuration with a store. Its upstream receives no requests. */
 const CONFIG = `
 store: sqlite:./data/sluice.db
 models: ${MODELS}
@@ -27,9 +30,9 @@ plans:
 `
 
 export interface TestSession extends StoreSession {
-  /** What was written to standard output since the last call, a line each. */
+  /** The lines written to standard output since the last call. */
   output(): string[]
-  /** The same of standard error. */
+  /** The lines written to standard error since the last call. */
   errors(): string[]
   input: string
 }
@@ -58,19 +61,19 @@ export async function newSession(t: Test): Promise<TestSession> {
   return session
 }
 
-/** A folder with a good configuration, and a bad one. */
+/** The paths of a valid and of an invalid configuration. */
 export function configFolder(t: Test): { good: string; bad: string } {
   const path = t.testdir({ 'good.yaml': CONFIG, 'bad.yaml': `${CONFIG}stores: 1\n` })
   return { good: join(path, 'good.yaml'), bad: join(path, 'bad.yaml') }
 }
 
-/** The real program, in a process of its own; `isHeard`: somebody reads what it prints. */
-export async function sluice(args: readonly string[], input = '', isHeard = true) {
+/** Runs the built program until it exits. With `isRead` false, standard output is closed at once. */
+export async function sluice(args: readonly string[], input = '', isRead = true) {
   const child = spawn(process.execPath, [MAIN, ...args], { stdio: 'pipe' })
   child.stdin.end(input)
-  if (!isHeard) child.stdout.destroy()
+  if (!isRead) child.stdout.destroy()
   const [out, err] = await Promise.all([
-    isHeard ? text(child.stdout) : '',
+    isRead ? text(child.stdout) : '',
     text(child.stderr),
     child.exitCode === null ? once(child, 'close') : undefined,
   ])

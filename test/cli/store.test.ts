@@ -1,8 +1,8 @@
 /**
- * Goal: `sluice store migrate` moves accounts, keys, trail, rows and sums from any engine to any other,
- * says truly whether the two are the same, goes on where it was interrupted, and overwrites nothing that
- * the target alone has.
- * Method: stores in temporary folders and databases of a real Redis; the program itself for exit statuses.
+ * Goal: `sluice store migrate` copies accounts, keys, audit entries, ledger entries and sums between
+ * engines, reports whether the two stores are equal, completes an interrupted copy, and keeps the records
+ * that only the target has.
+ * Method: stores in temporary folders and databases of a real Redis; the built program for exit statuses.
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -21,7 +21,7 @@ const NOON = Date.parse('2026-11-20T12:00:00Z')
 const HASH = '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA'
 const digestOf = (n: number): string => n.toString(16).padStart(64, 'd')
 
-void t.test('sqlite to sqlite: everything, then again', async (t) => {
+void t.test('sqlite to sqlite copies every record, and a second run copies nothing', async (t) => {
   const [from, to] = sqlitePlaces(t)
   await filled(from)
   const first = await moved(from, to)
@@ -62,7 +62,7 @@ void t.test('an interrupted copy is completed', async (t) => {
   await assertSame(t, from, to)
 })
 
-void t.test('what the target alone has is never touched', async (t) => {
+void t.test('records that only the target has are never changed', async (t) => {
   const foreign: [string, (target: Store) => Promise<unknown>, RegExp][] = [
     ['an account', (target) => target.createAccount(anAccount('acc_eve')), /account 'acc_eve'/],
     [
@@ -100,11 +100,11 @@ void t.test('what the target alone has is never touched', async (t) => {
   }
 })
 
-void t.test('a copy that cannot be the same says so', async (t) => {
+void t.test('a copy that differs from its source is reported', async (t) => {
   const [from, to] = sqlitePlaces(t)
   await filled(from)
   await withOpen(to, (target) =>
-    // The same request, with another cost: the ledger keeps what it has.
+    // The same request with another cost: the ledger keeps the first entry.
     target.ledger.settle(aRow('r3', { atMs: NOON + 3, costNanoUsd: 1 })),
   )
   const { status, text, errors } = await moved(from, to, true)
@@ -146,7 +146,7 @@ void t.test('sqlite to redis and back', { skip: redisMissing() }, async (t) => {
   await assertSame(t, from, server.url())
 })
 
-void t.test('the program: statuses, and no address in what it says', async (t) => {
+void t.test('the program exits with its statuses and prints no e-mail address', async (t) => {
   const root = t.testdir()
   const at = (name: string): string => `sqlite:${join(root, name)}`
   await filled(at('from'))
@@ -232,7 +232,7 @@ function anEntry(n: number) {
   return { id, atMs: NOON + n, accountId: 'acc_ada', address: null, ...what }
 }
 
-/** Two accounts, one off; keys of every kind; rows, and sums of rows that are gone. */
+/** Adds two accounts (one disabled), keys of every kind, ledger entries, and sums of deleted entries. */
 async function filled(url: string): Promise<void> {
   await withOpen(url, async (store) => {
     await store.createAccount(anAccount('acc_zoe'))
@@ -265,7 +265,7 @@ async function filled(url: string): Promise<void> {
   })
 }
 
-/** What a gateway does after the first copy. */
+/** Changes the store like a gateway that runs after the first copy. */
 async function changed(url: string): Promise<void> {
   await withOpen(url, async (store) => {
     await store.changeAccount('acc_ada', { plan: 'max' })
@@ -274,13 +274,13 @@ async function changed(url: string): Promise<void> {
     await store.createKey(aKey(5), null)
     await store.auditTrail.add(anEntry(4))
     await store.ledger.settle(aRow('late', { atMs: NOON + 10 }))
-    // Retention goes on, too.
+    // Retention deletes entries in the meantime.
     const [hoursBeforeMs, daysBeforeMs] = [NOON - DAY, NOON - DAY]
     await store.ledger.prune({ entriesBeforeMs: NOON + 5, hoursBeforeMs, daysBeforeMs })
   })
 }
 
-/** All that a store keeps, read by other means than the command's. */
+/** All records of a store, read without the code of the command. */
 async function contentsOf(url: string) {
   return withOpen(url, async (store) => {
     const accounts = await allAccounts(store)
@@ -319,7 +319,7 @@ async function assertSame(t: Test, from: string, to: string): Promise<void> {
   const [source, target] = [await contentsOf(from), await contentsOf(to)]
   t.same(new Set(source.left), new Set([1e12 - (1e15 % 7e11)]), 'of every budget')
   t.ok(source.rows.length > 20 && source.days.length > 0 && source.trail.length > 2)
-  // What the source has dropped since may be there still.
+  // Entries that the source has deleted since then may still exist.
   const { dropped, used, ...lasting } = source
   const { dropped: kept, used: alsoUsed, ...there } = target
   t.same(there, lasting)

@@ -1,7 +1,7 @@
 /**
- * Goal: `sluice usage` prints every row once, request_id first, in both forms, and sums that add up; no
- * name that a client chose becomes a formula or breaks a line.
- * Method: rows settled in a store in a temporary folder; the program itself for the exit status.
+ * Goal: `sluice usage` prints every ledger entry once in both formats, request_id first, and correct sums.
+ * A name that a client chose neither becomes a spreadsheet formula nor adds a line.
+ * Method: entries settled in a store in a temporary folder; the built program for the exit status.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -15,7 +15,7 @@ import { configFolder, newSession, sluice } from './session.js'
 const NOW = Date.parse('2026-11-20T12:00:00Z')
 const DAY = 86_400_000
 
-void t.test('export: each row once, oldest first, by what was asked', async (t) => {
+void t.test('export prints each matching entry once, oldest first', async (t) => {
   const session = await newSession(t)
   const { ledger } = session.store
   const now = Date.now()
@@ -59,7 +59,7 @@ void t.test('export: each row once, oldest first, by what was asked', async (t) 
   t.same(session.errors(), [])
 })
 
-void t.test('a name that a client chose stays a name', (t) => {
+void t.test('a name that a client chose is escaped', (t) => {
   for (const [model, cell] of [
     ['=HYPERLINK("x")', `"'=HYPERLINK(""x"")"`],
     ['@SUM', "'@SUM"],
@@ -76,7 +76,7 @@ void t.test('a name that a client chose stays a name', (t) => {
   t.end()
 })
 
-void t.test('summary: sums by model, key and account', async (t) => {
+void t.test('summary sums by model, key and account', async (t) => {
   const session = await newSession(t)
   const now = Date.now()
   const over = [
@@ -107,7 +107,7 @@ void t.test('summary: sums by model, key and account', async (t) => {
   t.match(session.output().join('\n'), /gpt-4o +2 +1 +20 +40 +0\.000450000 +0 +0/)
 })
 
-void t.test('--until ends an export and a summary', async (t) => {
+void t.test('--until limits an export and a summary', async (t) => {
   const session = await newSession(t)
   for (const [id, atMs] of [
     ['a', NOW - 2 * DAY],
@@ -136,7 +136,7 @@ void t.test('--until ends an export and a summary', async (t) => {
   )
 })
 
-void t.test('filters choose the entries of an export and of a summary', async (t) => {
+void t.test('filters select the entries of an export and of a summary', async (t) => {
   const session = await newSession(t)
   const { ledger } = session.store
   const wanted = { email: 'ada@x.org', plan: 'pro', role: 'owner', password: null } as const
@@ -219,7 +219,7 @@ void t.test('a summary shows names of keys and e-mail addresses beside ids', asy
   t.match(session.output().join('\n'), new RegExp(`${account.id} +ada@x.org +2 `))
 })
 
-void t.test('a store that is not there is named, and none is made', async (t) => {
+void t.test('a missing store is reported and not created', async (t) => {
   const { good } = configFolder(t)
   const summary = ['usage', 'summary', '--config', good]
   for (const args of [summary, ['keys', 'list', '--config', good, '--account', 'a']]) {
@@ -230,7 +230,7 @@ void t.test('a store that is not there is named, and none is made', async (t) =>
   t.notOk(existsSync(join(dirname(good), 'data', 'sluice.db')))
 })
 
-void t.test('ledger.md has every column, in order, with its meaning', (t) => {
+void t.test('ledger.md describes every column, in order', (t) => {
   const page = readFileSync('docs/reference/ledger.md', 'utf8')
   let at = page.indexOf('### Columns of the export')
   for (const [name, means] of COLUMNS) {
@@ -242,7 +242,7 @@ void t.test('ledger.md has every column, in order, with its meaning', (t) => {
   t.end()
 })
 
-void t.test('words that make no sense are named', (t) => {
+void t.test('unknown arguments are reported by name', (t) => {
   const wrong: [string[], RegExp][] = [
     [[], /needs one of/],
     [['export'], /needs --format/],
@@ -260,7 +260,7 @@ void t.test('words that make no sense are named', (t) => {
   t.end()
 })
 
-void t.test('a reader that leaves (`| head`) ends it, without a word', async (t) => {
+void t.test('a closed standard output (`| head`) ends the export without an error', async (t) => {
   const { good } = configFolder(t)
   const account = ['accounts', 'create', '--config', good, '--email', 'ada@x.org', '--plan', 'pro']
   t.match(await sluice(account), { status: 0 })

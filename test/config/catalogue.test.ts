@@ -1,7 +1,7 @@
 /**
- * Goal: the shipped catalogue is complete and sound; look-ups are exact, by variant, by the longest
- * extension, else null; faults are told with their place.
- * Method: the real `config/` is loaded; faults come from texts.
+ * Goal: the shipped catalogue is complete and valid; a look-up returns the exact id, a variant, the
+ * longest prefix or null; errors have line and column.
+ * Method: the shipped `config/` is loaded; errors come from texts.
  */
 import t from 'tap'
 import { factsFor } from '../../src/config/catalogue.js'
@@ -11,7 +11,7 @@ import { GOOD, loadText, problemsOf } from './sample.js'
 
 const shipped = loadConfig('config/gateway.yaml', {})
 
-void t.test('S4: 40 or more models of three families, each with its facts', (t) => {
+void t.test('S4: the catalogue has 40 or more models of three families, with all facts', (t) => {
   if (!shipped.ok) throw new Error(JSON.stringify(shipped.errors))
   const { models } = shipped.catalogue
   t.ok(models.length >= 60, String(models.length))
@@ -23,7 +23,7 @@ void t.test('S4: 40 or more models of three families, each with its facts', (t) 
   t.end()
 })
 
-void t.test('every listed model is taken by a default route of its own family', (t) => {
+void t.test('a default route of its family matches every listed model', (t) => {
   if (!shipped.ok) throw new Error(JSON.stringify(shipped.errors))
   const router = createRouter(shipped.config)
   for (const facts of shipped.catalogue.models) {
@@ -35,7 +35,7 @@ void t.test('every listed model is taken by a default route of its own family', 
   t.end()
 })
 
-void t.test('no listed model had ended when the catalogue was made', (t) => {
+void t.test('no listed model was retired at the date of the catalogue', (t) => {
   if (!shipped.ok) throw new Error(JSON.stringify(shipped.errors))
   for (const { id, shutdownDate } of shipped.catalogue.models) {
     t.ok(shutdownDate === undefined || shutdownDate > '2026-11-20', id)
@@ -43,7 +43,7 @@ void t.test('no listed model had ended when the catalogue was made', (t) => {
   t.end()
 })
 
-void t.test('a look-up is exact, a variant, the longest extension, else null', (t) => {
+void t.test('a look-up returns the exact id, a variant, the longest prefix or null', (t) => {
   const models = `as_of: 2026-11-20
 models:
   - { id: gpt-5, family: openai }
@@ -66,7 +66,7 @@ models:
   t.end()
 })
 
-void t.test('an unknown id has the facts of its family and nothing else', (t) => {
+void t.test('an unknown id has only the facts of its family', (t) => {
   const loaded = loadText(GOOD, {})
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
   const facts = (id: string) => factsFor(loaded.catalogue, id)
@@ -83,7 +83,7 @@ void t.test('an unknown id has the facts of its family and nothing else', (t) =>
   t.end()
 })
 
-void t.test('facts of models.yaml reach the code under their names', (t) => {
+void t.test('facts of models.yaml are read under their names', (t) => {
   const models = `as_of: 2026-11-20
 models:
   - id: m
@@ -169,7 +169,7 @@ const FAULTS: [string, string, string][] = [
 ]
 
 for (const [rule, text, expected] of FAULTS) {
-  void t.test(`a fault in the catalogue has its place: ${rule}`, (t) => {
+  void t.test(`an error in the catalogue has line and column: ${rule}`, (t) => {
     const [first] = problemsOf(GOOD, {}, { '/etc/sluice/models.yaml': text })
     t.equal(first, `/etc/sluice/models.yaml${expected}`)
     t.end()

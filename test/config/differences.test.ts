@@ -1,6 +1,6 @@
 /**
- * Goal: differences name routes and upstreams, so that a position is never the difference.
- * Method: pairs of configurations in the sample's form, and what is found between them.
+ * Goal: differences name routes and upstreams, so that a changed position alone is no difference.
+ * Method: pairs of configurations based on the sample, and the differences between them.
  */
 import t from 'tap'
 import { differencesOf } from '../../src/config/generations/differences.js'
@@ -27,7 +27,7 @@ function routes(...lines: string[]): string {
 const A = '{ prefix: gpt-, upstream: openai }'
 const B = '{ prefix: o1-, upstream: openai }'
 
-void t.test('a route that is put before the others is the only difference', (t) => {
+void t.test('a route inserted before the others is the only difference', (t) => {
   t.same(pathsBetween(routes(A), routes(B, A)), ['routes[o1-*]'])
   t.same(pathsBetween(routes(B, A), routes(A)), ['routes[o1-*]'])
   t.end()
@@ -38,7 +38,7 @@ void t.test('routes in another order differ by their order', (t) => {
   t.end()
 })
 
-void t.test('a weight is named by its route and its upstream', (t) => {
+void t.test('a changed weight is named by its route and upstream', (t) => {
   const targets = (weight: number): string =>
     `{ prefix: gpt-, targets: [{ upstream: openai, weight: ${weight} }, { upstream: other, model: m, weight: 1 }] }`
   t.same(pathsBetween(routes(targets(1)), routes(targets(9))), [
@@ -56,19 +56,19 @@ void t.test('fallbacks in another order are a difference', (t) => {
   t.end()
 })
 
-void t.test('routes with the same models are told apart by their conditions', (t) => {
+void t.test('routes with the same models are identified by their conditions', (t) => {
   const when = '{ prefix: gpt-, when: { images: true }, upstream: other }'
   const [path] = pathsBetween(routes(A), routes(when, A))
   t.equal(path, 'routes[gpt-* when {"images":true}]')
   t.end()
 })
 
-void t.test('an upstream that is gone is one difference', (t) => {
+void t.test('a removed upstream is one difference', (t) => {
   t.same(pathsBetween(`${UPSTREAMS}routes:\n  - ${A}\n`, GOOD), ['upstreams.other'])
   t.end()
 })
 
-void t.test('a secret that changed is seen and not shown', (t) => {
+void t.test('a changed secret is a difference, and its value is hidden', (t) => {
   const secret = 'sk-canary-0123456789'
   const [former, next] = ['one', 'two'].map((each) => {
     const loaded = loadText(GOOD, { KEY: `${secret}-${each}` })
@@ -82,7 +82,7 @@ void t.test('a secret that changed is seen and not shown', (t) => {
   t.end()
 })
 
-void t.test('hostile lists take linear time', (t) => {
+void t.test('very long lists are compared in linear time', (t) => {
   const list = Array.from({ length: 50_000 }, () => ({ prefix: 'same' }))
   const began = performance.now()
   t.same(differencesOf({ routes: list }, { routes: [...list] }), [])

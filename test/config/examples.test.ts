@@ -1,6 +1,7 @@
 /**
- * Goal: what people copy is good: the contract's example, and the files that are shipped.
- * Method: the text through the loader; the shipped files from disk.
+ * Goal: the examples that users copy are valid: the contract's example, the documentation and the shipped
+ * files.
+ * Method: texts through the loader; the shipped files from disk.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -73,7 +74,7 @@ void t.test('the examples of the how-to page and the README load', (t) => {
   t.end()
 })
 
-void t.test('the shipped files are good, and the example has every key', (t) => {
+void t.test('the shipped files are valid, and the example has every key', (t) => {
   for (const file of ['config/gateway.yaml', 'config/gateway.example.yaml']) {
     const loaded = loadConfig(file, {})
     t.same(loaded.ok ? [] : loaded.errors, [], file)

@@ -1,11 +1,11 @@
 /**
- * Goal: a line of the file is shown with a caret below the column, and never a secret of it.
- * Method: lines with problems and lines with secrets in every place that may hold one.
+ * Goal: an excerpt has the line of the file with a caret below the column, and no secrets.
+ * Method: lines with errors, and lines with secrets in every possible place.
  */
 import t from 'tap'
 import { excerpt } from '../../src/config/excerpt.js'
 
-void t.test('the caret stands below the column', (t) => {
+void t.test('the caret is below the column', (t) => {
   const text = 'upstreams:\r\n  a: { connect_ms: 3s }\r\n'
   t.equal(excerpt(text, 2, 20), '   2 |   a: { connect_ms: 3s }\n     |                    ^')
   t.equal(excerpt(text, 3, 1), null, 'an empty line')
@@ -15,11 +15,11 @@ void t.test('the caret stands below the column', (t) => {
   t.ok(line.length < 180)
   t.equal(line.indexOf('WRONG'), caret.indexOf('^'))
   const shown = excerpt('a: \u001B[2J\u202Ex', 1, 1) ?? ''
-  t.notOk(/[^ -~\n]/.test(shown), 'nothing that commands a terminal')
+  t.notOk(/[^ -~\n]/.test(shown), 'no control characters')
   t.end()
 })
 
-void t.test('what may be a secret is covered, and what helps stays', (t) => {
+void t.test('possible secrets are masked, and the rest of the line is shown', (t) => {
   const canary = 'canary-4b'
   for (const line of [
     `    api_key: ${canary}`,
@@ -56,7 +56,7 @@ void t.test('what may be a secret is covered, and what helps stays', (t) => {
   t.end()
 })
 
-void t.test('a line of any length is covered in linear time', (t) => {
+void t.test('a line of any length is masked in linear time', (t) => {
   for (const part of ['key', 'a1', 'key:', '{', '://', 'key "', '-', '${a', ' ']) {
     const line = `a: ${part.repeat(1_000_000 / part.length)}`
     const start = performance.now()

@@ -1,7 +1,8 @@
 /**
- * Goal: generations are numbered, kept and put back: a rollback holds until the files change, also over a restart; a
- * restart with a broken file runs the last good generation; secrets are read again and never written down.
- * Method: real files in a temporary folder; a restart is a second source over the same folder.
+ * Goal: generations are numbered, stored and restored. A rollback stays in force until the files change,
+ * also across a restart. A restart with an invalid file runs the last valid generation. Secrets are read
+ * again and never stored.
+ * Method: real files in a temporary folder; a restart is a second source with the same folder.
  */
 import {
   existsSync,
@@ -35,7 +36,7 @@ interface Scene {
 }
 
 function scene(t: Test, files: Record<string, string> = {}): Scene {
-  // Not the test's own directory: that is removed while the last generation is still being written.
+  // Not `t.testdir`: tap removes it while the last generation is still being written.
   const folder = mkdtempSync(join(tmpdir(), 'sluice-generations-'))
   for (const [name, text] of Object.entries({
     'gateway.yaml': GOOD,
@@ -67,7 +68,7 @@ function scene(t: Test, files: Record<string, string> = {}): Scene {
   }
 }
 
-/** What tells the contents apart: the prefix of the first route. */
+/** The prefix of the first route, which identifies the contents. */
 function prefixOf(source: ConfigSource): unknown {
   return Object.values(source.current().config.routes[0]?.match ?? {})[0]
 }
@@ -87,7 +88,7 @@ void t.test('generations are listed with number, hash, time, author and reason',
   t.ok(Math.abs((newest?.atMs ?? 0) - Date.now()) < 60_000)
 })
 
-void t.test('a rollback is a new generation with the old content', async (t) => {
+void t.test('a rollback is a new generation with the old contents', async (t) => {
   const { file, open } = scene(t)
   const source = await open()
   writeFileSync(file, OTHER)
@@ -103,7 +104,7 @@ void t.test('a rollback is a new generation with the old content', async (t) => 
   t.same(await source.rollBack(99, BY), { result: 'unknown' })
 })
 
-void t.test('a rollback stays until the files change', async (t) => {
+void t.test('a rollback stays in force until the files change', async (t) => {
   const { folder, file, open } = scene(t)
   const source = await open()
   writeFileSync(file, OTHER)
@@ -124,7 +125,7 @@ void t.test('a rollback stays until the files change', async (t) => {
   t.equal(source.held, null)
 })
 
-void t.test('SIGHUP ends a rollback: the files are taken', async (t) => {
+void t.test('SIGHUP ends a rollback and loads the files', async (t) => {
   const { file, open } = scene(t)
   const source = await open()
   writeFileSync(file, OTHER)
@@ -137,7 +138,7 @@ void t.test('SIGHUP ends a rollback: the files are taken', async (t) => {
   t.match(await source.reload({ takeFiles: true }), { result: 'unchanged' })
 })
 
-void t.test('a rollback outlives a restart, and ends with the next edit', async (t) => {
+void t.test('a rollback stays in force across a restart and ends with the next edit', async (t) => {
   const { file, open } = scene(t)
   const first = await open()
   writeFileSync(file, OTHER)
@@ -156,7 +157,7 @@ void t.test('a rollback outlives a restart, and ends with the next edit', async 
   t.equal(third.current().generation, 4, 'the same files are the same generation')
 })
 
-void t.test('a restart with a changed file is the next generation', async (t) => {
+void t.test('a restart with a changed file creates the next generation', async (t) => {
   const { file, open } = scene(t)
   await (await open()).close()
   writeFileSync(file, OTHER)
@@ -169,7 +170,7 @@ void t.test('a restart with a changed file is the next generation', async (t) =>
   t.equal(source.current().generation, 2)
 })
 
-void t.test('a restart with a broken file runs the last good generation', async (t) => {
+void t.test('a restart with an invalid file runs the last valid generation', async (t) => {
   for (const broken of ['', 'upstreams: [', changed('upstream: openai', 'upstream: opnai')]) {
     await t.test(JSON.stringify(broken.slice(0, 20)), async (t) => {
       const { file, open } = scene(t)
@@ -193,7 +194,7 @@ void t.test('a restart with a broken file runs the last good generation', async 
   }
 })
 
-void t.test('a missing file and a missing catalogue are broken files, too', async (t) => {
+void t.test('a missing file or catalogue counts as an invalid file', async (t) => {
   for (const gone of ['gateway.yaml', 'models.yaml']) {
     await t.test(gone, async (t) => {
       const { folder, open } = scene(t, { 'gateway.yaml': `${GOOD}models: models.yaml\n` })
@@ -206,14 +207,14 @@ void t.test('a missing file and a missing catalogue are broken files, too', asyn
   }
 })
 
-void t.test('without a secret that it needs, no generation starts', async (t) => {
+void t.test('a generation with a missing secret does not start', async (t) => {
   const headers = changed('api_key: ${KEY}', 'headers: { x-token: "${KEY}" }')
   const { open } = scene(t, { 'gateway.yaml': headers })
   await (await open()).close()
   await t.rejects(open({}), ConfigRefused)
 })
 
-void t.test('damaged records are passed over', async (t) => {
+void t.test('damaged records are skipped', async (t) => {
   const { file, history, open } = scene(t)
   const first = await open()
   writeFileSync(file, OTHER)
@@ -227,7 +228,7 @@ void t.test('damaged records are passed over', async (t) => {
   t.equal(prefixOf(second), 'gpt-')
 })
 
-void t.test('the folder of a store that the broken file names is searched', async (t) => {
+void t.test('the store folder that the invalid file names is searched', async (t) => {
   const text = `store: sqlite:./elsewhere/deep/sluice.db\n${GOOD}`
   const { file, folder, open } = scene(t, { 'gateway.yaml': text })
   await (await open()).close()
@@ -236,7 +237,7 @@ void t.test('the folder of a store that the broken file names is searched', asyn
   t.equal((await open()).held, 'last_good')
 })
 
-void t.test('files are private and hold references in place of secrets', async (t) => {
+void t.test('files are private and contain references instead of secrets', async (t) => {
   const { folder, history, open } = scene(t, {
     'gateway.yaml': changed('${KEY}', '${file:key}'),
     key: 'sk-canary-0123456789',
@@ -254,7 +255,7 @@ void t.test('files are private and hold references in place of secrets', async (
   t.notOk(existsSync(join(folder, 'data', 'sluice.db')), 'the store is not touched')
 })
 
-void t.test('at most 20 generations are kept, and the one of the start', async (t) => {
+void t.test('the last 20 generations and the one of the start are stored', async (t) => {
   const { file, history, open } = scene(t)
   const source = await open()
   for (let index = 2; index <= MAX_GENERATIONS + 5; index += 1) {
@@ -273,7 +274,7 @@ void t.test('at most 20 generations are kept, and the one of the start', async (
   t.equal(files.length, 3 * (MAX_GENERATIONS + 1) + 1, 'one catalogue for all')
 })
 
-void t.test('variables of .env are read at each reload, and the environment wins', async (t) => {
+void t.test('each reload reads .env, and the environment takes precedence', async (t) => {
   const { folder, open } = scene(t, { '.env': '# keys\nKEY="from-the-file"\n' })
   const source = await open({})
   const keys = (): unknown => source.current().config.upstreams['openai']?.apiKeys
@@ -295,7 +296,7 @@ void t.test('variables of .env are read at each reload, and the environment wins
   t.same(current.config.upstreams['openai']?.apiKeys, ['of-the-process'])
 })
 
-void t.test('secrets that change while a rollback holds are used', async (t) => {
+void t.test('changed secrets are used during a rollback', async (t) => {
   const { folder, file, open } = scene(t, {
     'gateway.yaml': changed('${KEY}', '${file:key}'),
     key: 'k-1',
@@ -323,7 +324,7 @@ void t.test('a generation that cannot be built is refused', async (t) => {
   t.match(source.lastError, [{ message: /cannot be built/ }])
 })
 
-void t.test('half of an edit in place is not taken for a whole one', async (t) => {
+void t.test('an incomplete edit in place is not loaded', async (t) => {
   const routes = ['gpt-', 'o1-', 'o3-', 'o4-'].map((each) => {
     return `  - { prefix: ${each}, upstream: openai }\n`
   })
@@ -334,7 +335,7 @@ void t.test('half of an edit in place is not taken for a whole one', async (t) =
   source.subscribe((change) => {
     if (change.result === 'applied') counts.push(change.snapshot.config.routes.length)
   })
-  // Good YAML with fewer routes, until the writer goes on.
+  // Valid YAML with fewer routes, until the writer continues.
   writeFileSync(file, head + routes.slice(0, 2).join(''))
   const looking = source.reload()
   await new Promise((resolve) => setTimeout(resolve, 150))
@@ -343,7 +344,7 @@ void t.test('half of an edit in place is not taken for a whole one', async (t) =
   t.same(counts, [5])
 })
 
-void t.test('an edit that only removes lines is taken within a second', async (t) => {
+void t.test('an edit that only removes lines is loaded within a second', async (t) => {
   const more = `${GOOD}  - { prefix: o1-, upstream: openai }\n`
   const { file, open } = scene(t, { 'gateway.yaml': more })
   const source = await open()
@@ -353,7 +354,7 @@ void t.test('an edit that only removes lines is taken within a second', async (t
   t.ok(performance.now() - began < 1_000)
 })
 
-void t.test('a history that cannot be written is reported and kept in memory', async (t) => {
+void t.test('a history that cannot be written is reported and stays in memory', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': GOOD, 'models.yaml': MODELS, data: 'no folder' })
   const file = join(folder, 'gateway.yaml')
   const warnings: string[] = []
@@ -367,7 +368,7 @@ void t.test('a history that cannot be written is reported and kept in memory', a
   t.match(warnings[0], /generation 1 is kept in memory only/)
 })
 
-void t.test('what waits for a restart is not in force', async (t) => {
+void t.test('settings that need a restart are not in force', async (t) => {
   const { file, folder, open } = scene(t)
   mkdirSync(join(folder, 'other'))
   const source = await open()

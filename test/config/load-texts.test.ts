@@ -1,6 +1,6 @@
 /**
- * Goal: a process that is given the texts that another one has read builds the same generation.
- * Method: a secret that changes on disk between the two loads.
+ * Goal: a process that receives the texts read by another process builds the same generation.
+ * Method: a secret changes on disk between the two loads.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import t from 'tap'
 import { loadConfig, loadConfigText } from '../../src/config/load.js'
 import { changed, MODELS } from './sample.js'
 
-void t.test('the texts that one process has read build the same generation in another', (t) => {
+void t.test('texts read by one process build the same generation in another', (t) => {
   const folder = t.testdir({
     'gateway.yaml': changed('${KEY}', '${file:key}'),
     'models.yaml': MODELS,

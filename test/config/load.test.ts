@@ -1,5 +1,5 @@
 /**
- * Goal: a file becomes the Config it says: defaults, paths, placeholders, secrets that stay secret.
+ * Goal: the loader reads every setting, applies defaults, resolves paths and placeholders, and hides secrets.
  * Method: texts through the loader.
  */
 import { writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ function configOf(text: string, env?: Env, files?: Record<string, string>): Conf
   return loaded.config
 }
 
-void t.test('without a models.yaml beside the file the catalogue of the package is used', (t) => {
+void t.test('without a models.yaml next to the file, the shipped catalogue is used', (t) => {
   const file = join(t.testdir({ 'gateway.yaml': GOOD }), 'gateway.yaml')
   const shipped = loadConfig(file, { KEY: 'k' })
   t.ok(shipped.ok)
@@ -30,7 +30,7 @@ void t.test('without a models.yaml beside the file the catalogue of the package 
   t.end()
 })
 
-void t.test('what the file leaves out has the documented default', (t) => {
+void t.test('omitted settings have the documented defaults', (t) => {
   const config = configOf(GOOD)
   t.strictSame(config, {
     server: {
@@ -172,7 +172,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
   t.end()
 })
 
-void t.test('what the file says arrives', (t) => {
+void t.test('every setting of the file is read', (t) => {
   const config = configOf(`
 server: { port: 0, workers: 3, drain_ms: 0 }
 store: sqlite:/var/lib/sluice/sluice.db
@@ -238,7 +238,7 @@ limiting: { unknown_price: allow, away: { budget_usd: 0 } }
   t.end()
 })
 
-void t.test('allow_private_address is by default what the address says of itself', (t) => {
+void t.test('allow_private_address defaults to true for private addresses only', (t) => {
   const allowed = (url: string, more = ''): boolean | undefined => {
     const text = changed('https://api.openai.com/v1', `"${url}"${more}`)
     return configOf(text).upstreams['openai']?.allowPrivateAddress
@@ -257,7 +257,7 @@ void t.test('allow_private_address is by default what the address says of itself
   t.end()
 })
 
-void t.test('an upstream is unconfigured only where its key is named and not set', (t) => {
+void t.test('an upstream is unconfigured only if the variable of its key is not set', (t) => {
   const upstream = (text: string, env: Env) => configOf(text, env).upstreams['openai']
   for (const env of [{}, { KEY: '' }, { KEY: ' ' }, { KEY: undefined }]) {
     const unset = upstream(GOOD, env)
@@ -274,7 +274,7 @@ void t.test('an upstream is unconfigured only where its key is named and not set
   t.end()
 })
 
-void t.test('placeholders: variables, files, several in one text, an escape', (t) => {
+void t.test('placeholders are variables or files; one text may have several, and escapes', (t) => {
   const files = { '/run/key': ' from file \n', '/etc/sluice/rel': 'near' }
   const header = (text: string, env: Env = {}) => {
     const at = changed('    api_key: ${KEY}\n', `    headers: { x: ${text} }\n`)
@@ -290,32 +290,29 @@ void t.test('placeholders: variables, files, several in one text, an escape', (t
   t.end()
 })
 
-void t.test(
-  'a placeholder may stand where a number or a truth value is due, and nowhere else',
-  (t) => {
-    const text = `${GOOD}server: { port: \${PORT}, workers: \${WORKERS} }\n`
-    const env = { KEY: '12345', PORT: '8443', WORKERS: 'auto' }
-    const config = configOf(text, env)
-    t.equal(config.server.port, 8443)
-    t.equal(config.server.workers, availableParallelism())
-    t.equal(config.upstreams['openai']?.apiKeys[0], '12345', 'a key of digits stays text')
-    const of = (port: string) => problemsOf(text, { ...env, PORT: port })[0]
-    t.equal(of('http'), '/etc/sluice/gateway.yaml:8:17: server.port: must be a number')
-    t.equal(of('99999'), '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 65535')
-    t.equal(
-      of('1e308'),
-      '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 9007199254740991',
-    )
-    t.equal(
-      problemsOf(text, { ...env, WORKERS: '2' })[0],
-      undefined,
-      'where a word or a number is due too',
-    )
-    t.end()
-  },
-)
+void t.test('a placeholder may supply a number or an enumerated word', (t) => {
+  const text = `${GOOD}server: { port: \${PORT}, workers: \${WORKERS} }\n`
+  const env = { KEY: '12345', PORT: '8443', WORKERS: 'auto' }
+  const config = configOf(text, env)
+  t.equal(config.server.port, 8443)
+  t.equal(config.server.workers, availableParallelism())
+  t.equal(config.upstreams['openai']?.apiKeys[0], '12345', 'a key of digits stays text')
+  const of = (port: string) => problemsOf(text, { ...env, PORT: port })[0]
+  t.equal(of('http'), '/etc/sluice/gateway.yaml:8:17: server.port: must be a number')
+  t.equal(of('99999'), '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 65535')
+  t.equal(
+    of('1e308'),
+    '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 9007199254740991',
+  )
+  t.equal(
+    problemsOf(text, { ...env, WORKERS: '2' })[0],
+    undefined,
+    'a number in a setting that is a word or a number',
+  )
+  t.end()
+})
 
-void t.test('a placeholder without a value is an error that names it', (t) => {
+void t.test('a placeholder without a value is reported by name', (t) => {
   const at = (text: string, files = {}) => problemsOf(`${GOOD}store: ${text}\n`, {}, files)[0]
   const place = '/etc/sluice/gateway.yaml:8:8: store: '
   t.equal(at('sqlite:${DIR}'), `${place}the environment variable DIR is not set or empty`)
@@ -333,7 +330,7 @@ void t.test('a placeholder without a value is an error that names it', (t) => {
   t.match(
     problemsOf(changed('${KEY}', '${file:/no}'))[0],
     /:5:14: upstreams.openai.api_key: the file "\/no" does not exist/,
-    'a key’s file must be there (I-137)',
+    'the file of a key must exist (I-137)',
   )
   t.match(
     problemsOf(changed('api_key: ${KEY}', 'quirks: { set: { a: "${KEY}" } }'))[0],
@@ -377,7 +374,7 @@ void t.test('aliases share text; one inside itself is refused', (t) => {
   t.end()
 })
 
-void t.test('a byte order mark and other line ends do no harm', (t) => {
+void t.test('a byte order mark and CRLF line ends are accepted', (t) => {
   const folder = t.testdir({
     'gateway.yaml': `\uFEFF${GOOD.replaceAll('\n', '\r\n')}`,
     'models.yaml': MODELS,

@@ -1,16 +1,14 @@
-/**
- * A small good configuration and the ways to load a changed one, for the tests of this folder.
- */
+/** A minimal valid configuration, and functions that load a changed one. */
 import { loadConfigText, type Env, type LoadResult } from '../../src/config/load.js'
 import { formatProblem } from '../../src/config/problem.js'
 
-/** The shortest good catalogue. */
+/** A minimal valid catalogue. */
 export const MODELS = `as_of: 2026-11-20
 models:
   - { id: gpt-5.5, family: openai, variants: [gpt-5.5-2026-04-23] }
 `
 
-/** The shortest good configuration. */
+/** A minimal valid configuration. */
 export const GOOD = `upstreams:
   openai:
     dialect: openai
@@ -20,7 +18,7 @@ routes:
   - { prefix: gpt-, upstream: openai }
 `
 
-/** Loads a text as `/etc/sluice/gateway.yaml`, beside the catalogue and other files. */
+/** Loads a text as `/etc/sluice/gateway.yaml`, with the catalogue and other files. */
 export function loadText(
   text: string,
   env: Env = { KEY: 'secret' },
@@ -30,7 +28,7 @@ export function loadText(
   return loadConfigText({ path, text, files: { '/etc/sluice/models.yaml': MODELS, ...files } }, env)
 }
 
-/** What `sluice check` would print of a text; empty for a good one. */
+/** The lines that `sluice check` prints for a text; empty if it is valid. */
 export function problemsOf(
   text: string,
   env?: Env,
@@ -40,7 +38,7 @@ export function problemsOf(
   return loaded.ok ? [] : loaded.errors.map((problem) => formatProblem(problem))
 }
 
-/** The good configuration with one text replaced; throws where the text is not there. */
+/** Returns the valid configuration with one text replaced. Throws if it does not contain the text. */
 export function changed(from: string, to: string): string {
   if (!GOOD.includes(from)) throw new Error(`the sample has no '${from}'`)
   return GOOD.replace(from, () => to)

@@ -1,6 +1,6 @@
 /**
- * Goal (M-198): what the ops listener shows of a configuration has every setting and no secret.
- * Method: a configuration with a canary in each secret place, shown and searched.
+ * Goal (M-198): the configuration on the ops port has every setting and no secret.
+ * Method: a configuration with a canary for each secret; the output is searched.
  */
 import t from 'tap'
 import { needsRestart } from '../../src/config/generations/values-in-force.js'
@@ -35,7 +35,7 @@ void t.test('no secret is shown', (t) => {
   t.end()
 })
 
-void t.test('settings are shown in the file’s spelling', (t) => {
+void t.test('settings have their names of the file', (t) => {
   t.match(shown, {
     generation: 7,
     file_hash: loaded.fileHash,
@@ -76,14 +76,14 @@ void t.test('settings are shown in the file’s spelling', (t) => {
   t.end()
 })
 
-void t.test('a mask is stars and four characters that tell secrets apart', (t) => {
+void t.test('a mask is stars and four characters that identify the secret', (t) => {
   t.match(masked(CANARY), /^\*\*\*[0-9a-f]{4}$/)
   t.equal(masked(CANARY), masked(CANARY))
   t.not(masked(CANARY), masked('another'))
   t.end()
 })
 
-void t.test('what a running process cannot take over is named (I-134)', (t) => {
+void t.test('settings that need a restart are listed (I-134)', (t) => {
   const config = (more: string) => {
     const result = loadText(`${GOOD}${more}`)
     if (!result.ok) throw new Error(JSON.stringify(result.errors))

@@ -1,7 +1,8 @@
 /**
- * Goal: a good change is in force within a second and is the next generation; a bad one leaves the old
- * in force and says why; every way of replacing a file is seen; a storm of reloads is few looks.
- * Method: real files in a temporary folder; waiting is for the change itself, never for a time.
+ * Goal: a valid change is in force within a second as the next generation; an invalid one is reported and
+ * leaves the old generation in force. Every way of replacing a file is detected, and concurrent reloads
+ * share loads.
+ * Method: real files in a temporary folder; the tests wait for changes, never for a fixed time.
  */
 import { once } from 'node:events'
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -31,11 +32,11 @@ async function open(t: Test, files: Record<string, string> = {}): Promise<Opened
   return { folder, file, source }
 }
 
-/** The next change and the time that it took, begun by an action. */
+/** Runs an action. Returns the next change and the time until it, in ms. */
 async function changeAfter(source: ConfigSource, act: () => void): Promise<[ConfigChange, number]> {
-  const heard = new Promise<ConfigChange>((resolve, reject) => {
-    // Watching alone does not keep a process; this does, and ends a wait for what never comes.
-    const deadline = setTimeout(() => reject(new Error('no change was told')), 20_000)
+  const nextChange = new Promise<ConfigChange>((resolve, reject) => {
+    // The watcher does not keep the process running. The timer does, and it limits the wait.
+    const deadline = setTimeout(() => reject(new Error('no change within 20 s')), 20_000)
     const stop = source.subscribe((change) => {
       clearTimeout(deadline)
       stop()
@@ -44,7 +45,7 @@ async function changeAfter(source: ConfigSource, act: () => void): Promise<[Conf
   })
   const watch = stopwatch()
   act()
-  const change = await heard
+  const change = await nextChange
   return [change, watch()]
 }
 
@@ -62,23 +63,26 @@ void t.test('an edit in place is in force within a second', async (t) => {
   t.same(prefixOf(source), { prefix: 'o1-' })
   t.equal(source.lastError, null)
   t.not(source.current().fileHash, first.fileHash)
-  t.same(first.config.routes[0]?.match, { prefix: 'gpt-' }, 'who holds the old one keeps it')
+  t.same(first.config.routes[0]?.match, { prefix: 'gpt-' }, 'the old snapshot is unchanged')
 })
 
-void t.test('a bad edit leaves the old generation in force and is told once', async (t) => {
-  const { file, source } = await open(t)
-  const [change, tookMs] = await changeAfter(source, () => writeFileSync(file, BAD))
-  t.ok(tookMs < 1_000, `${tookMs} ms`)
-  t.match(change, { result: 'refused', errors: [{ file, line: 7, column: 31 }] })
-  t.equal(source.current().generation, 1)
-  t.match(source.lastError, [{ path: 'routes[0].upstream', suggestion: 'openai' }])
-  let told = 0
-  source.subscribe(() => (told += 1))
-  t.match(await source.reload(), { result: 'refused', errors: [{ line: 7 }] })
-  t.equal(told, 0, 'nothing new')
-})
+void t.test(
+  'an invalid edit is reported once and leaves the old generation in force',
+  async (t) => {
+    const { file, source } = await open(t)
+    const [change, tookMs] = await changeAfter(source, () => writeFileSync(file, BAD))
+    t.ok(tookMs < 1_000, `${tookMs} ms`)
+    t.match(change, { result: 'refused', errors: [{ file, line: 7, column: 31 }] })
+    t.equal(source.current().generation, 1)
+    t.match(source.lastError, [{ path: 'routes[0].upstream', suggestion: 'openai' }])
+    let changes = 0
+    source.subscribe(() => (changes += 1))
+    t.match(await source.reload(), { result: 'refused', errors: [{ line: 7 }] })
+    t.equal(changes, 0, 'no second notification')
+  },
+)
 
-void t.test('taking a bad edit back clears the error without a new generation', async (t) => {
+void t.test('reverting an invalid edit clears the error without a new generation', async (t) => {
   const { file, source } = await open(t)
   await changeAfter(source, () => writeFileSync(file, BAD))
   writeFileSync(file, GOOD)
@@ -86,7 +90,7 @@ void t.test('taking a bad edit back clears the error without a new generation', 
   t.equal(source.lastError, null)
 })
 
-void t.test('a file that is put in place by renaming is seen, again and again', async (t) => {
+void t.test('each replacement of the file by renaming is detected', async (t) => {
   const { folder, file, source } = await open(t)
   for (const [index, text] of [OTHER, GOOD, OTHER].entries()) {
     const draft = join(folder, '.draft')
@@ -97,21 +101,21 @@ void t.test('a file that is put in place by renaming is seen, again and again', 
   }
 })
 
-void t.test('a file that goes away is a refusal, and its return is taken', async (t) => {
+void t.test('a deleted file is reported, and its return is loaded', async (t) => {
   const { file, source } = await open(t)
   const [gone] = await changeAfter(source, () => rmSync(file))
   t.match(gone, { result: 'refused', errors: [{ message: /does not exist/ }] })
-  let told = 0
-  const stop = source.subscribe(() => (told += 1))
+  let changes = 0
+  const stop = source.subscribe(() => (changes += 1))
   t.match(await source.reload(), { result: 'refused' })
-  t.equal(told, 0, 'told once')
+  t.equal(changes, 0, 'no second notification')
   stop()
   t.equal(source.current().generation, 1)
   const [back] = await changeAfter(source, () => writeFileSync(file, OTHER))
   t.match(back, { result: 'applied', snapshot: { generation: 2 } })
 })
 
-void t.test('a swap of the folder behind a link is seen, as Kubernetes does it', async (t) => {
+void t.test('a replaced link to the folder is detected, as in Kubernetes mounts', async (t) => {
   const folder = t.testdir({
     '..1': { 'gateway.yaml': GOOD, 'models.yaml': MODELS },
     '..2': { 'gateway.yaml': OTHER, 'models.yaml': MODELS },
@@ -132,7 +136,7 @@ void t.test('a swap of the folder behind a link is seen, as Kubernetes does it',
   t.same(prefixOf(source), { prefix: 'o1-' })
 })
 
-void t.test('an edit of the file that a link leads to is seen', async (t) => {
+void t.test('an edit of the target of a link is detected', async (t) => {
   const folder = t.testdir({
     real: { 'gateway.yaml': GOOD, 'models.yaml': MODELS },
     etc: { 'models.yaml': MODELS },
@@ -146,7 +150,7 @@ void t.test('an edit of the file that a link leads to is seen', async (t) => {
   t.match(change, { result: 'applied', snapshot: { generation: 2 } })
 })
 
-void t.test('a folder that is replaced as a whole is seen', async (t) => {
+void t.test('a replaced folder is detected', async (t) => {
   const folder = t.testdir({
     live: { 'gateway.yaml': GOOD, 'models.yaml': MODELS },
     next: { 'gateway.yaml': OTHER, 'models.yaml': MODELS },
@@ -160,7 +164,7 @@ void t.test('a folder that is replaced as a whole is seen', async (t) => {
   t.match(change, { result: 'applied', snapshot: { generation: 2 } })
 })
 
-void t.test('the catalogue and a secret’s file count too', async (t) => {
+void t.test('changes of the catalogue and of a secret’s file are detected', async (t) => {
   const { folder, source } = await open(t, {
     'gateway.yaml': changed('${KEY}', '${file:keys/openai}'),
     keys: { openai: 'k-1' },
@@ -176,31 +180,31 @@ void t.test('the catalogue and a secret’s file count too', async (t) => {
   )
   t.match(rotated, { result: 'applied', snapshot: { generation: 3 } })
   t.equal(source.current().config.upstreams['openai']?.apiKeys[0], 'k-2')
-  t.equal(source.current().fileHash, hash, 'the hash is of the two files only')
+  t.equal(source.current().fileHash, hash, 'the hash covers only the two files')
   const [missing] = await changeAfter(source, () => rmSync(join(folder, 'keys/openai')))
   t.match(missing, { result: 'refused', errors: [{ path: 'upstreams.openai.api_key' }] })
   t.equal(source.current().config.upstreams['openai']?.apiKeys[0], 'k-2')
 })
 
-void t.test('a file that is touched, or a neighbour that changes, is no generation', async (t) => {
+void t.test('a touched file and changes of other files create no generation', async (t) => {
   const { folder, file, source } = await open(t)
-  let told = 0
-  source.subscribe(() => (told += 1))
+  let changes = 0
+  source.subscribe(() => (changes += 1))
   writeFileSync(file, GOOD)
   writeFileSync(join(folder, 'notes.txt'), 'x')
   mkdirSync(join(folder, 'data'))
   t.match(await source.reload(), { result: 'unchanged', snapshot: { generation: 1 } })
   const [change] = await changeAfter(source, () => writeFileSync(file, OTHER))
   t.match(change, { result: 'applied', snapshot: { generation: 2 } })
-  t.equal(told, 1)
+  t.equal(changes, 1)
 })
 
 void t.test(
-  'a storm of 1,000 reloads among edits: few generations, the last edit wins',
+  '1,000 reloads during edits create few generations, and the last edit wins',
   async (t) => {
     const { file, source } = await open(t)
-    let told = 0
-    source.subscribe(() => (told += 1))
+    let changes = 0
+    source.subscribe(() => (changes += 1))
     const reloads: Promise<unknown>[] = []
     for (let index = 0; index < 1_000; index++) {
       if (index % 10 === 0) writeFileSync(file, index % 30 === 0 ? BAD : `${OTHER}# ${index}\n`)
@@ -210,22 +214,22 @@ void t.test(
     writeFileSync(file, `${OTHER}# last\n`)
     await Promise.all(reloads)
     await source.reload()
-    t.ok(told <= 20, `${told} changes told`)
+    t.ok(changes <= 20, `${changes} notifications`)
     t.ok(source.current().generation <= 20)
     const last = loadConfig(file, process.env)
-    t.equal(last.ok && last.fileHash, source.current().fileHash, 'the last text is in force')
+    t.equal(last.ok && last.fileHash, source.current().fileHash, 'the last edit is in force')
     t.equal(source.lastError, null)
   },
 )
 
-void t.test('reloads at the same time share one look', async (t) => {
+void t.test('concurrent reloads share one load', async (t) => {
   const { file, source } = await open(t)
-  let told = 0
-  source.subscribe(() => (told += 1))
+  let changes = 0
+  source.subscribe(() => (changes += 1))
   writeFileSync(file, OTHER)
   const outcomes = await Promise.all(Array.from({ length: 1_000 }, () => source.reload()))
   t.equal(new Set(outcomes).size, 1)
-  t.equal(told, 1)
+  t.equal(changes, 1)
   t.equal(source.current().generation, 2)
 })
 
@@ -239,7 +243,7 @@ void t.test('a snapshot cannot be changed', async (t) => {
   t.ok(frozen(snapshot))
 })
 
-void t.test('without a first good load there is nothing to run', async (t) => {
+void t.test('opening an invalid file throws with its errors', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': BAD, 'models.yaml': MODELS })
   const file = join(folder, 'gateway.yaml')
   const refused: unknown = await openConfig(file, {}).catch((error: unknown) => error)
@@ -247,19 +251,19 @@ void t.test('without a first good load there is nothing to run', async (t) => {
   t.match(refused, { problems: [{ line: 7 }], message: /gateway\.yaml:7:31: routes\[0\]/ })
 })
 
-void t.test('after close nothing is told, and nothing keeps the process', async (t) => {
+void t.test('close ends notifications, and a watcher lets the process exit', async (t) => {
   const { file, source } = await open(t)
-  let told = 0
-  source.subscribe(() => (told += 1))
+  let changes = 0
+  source.subscribe(() => (changes += 1))
   await source.close()
   writeFileSync(file, OTHER)
   t.match(await source.reload(), { result: 'unchanged', snapshot: { generation: 1 } })
-  t.equal(told, 0)
+  t.equal(changes, 0)
   const { spawn } = await import('node:child_process')
   const script = `
     import { openConfig } from ${JSON.stringify(join(process.cwd(), 'build/src/config/generations/open-config.js'))}
     await openConfig(process.argv[1], {})`
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, file])
   const [status] = (await once(child, 'exit')) as [number | null]
-  t.equal(status, 0, 'a process that only watches ends by itself')
+  t.equal(status, 0, 'a process with only a watcher exits')
 })

@@ -1,10 +1,11 @@
 /**
- * Goal: a mistake of the syntax is reported once, with what was written wrong. Method: broken texts through the loader.
+ * Goal: each syntax error is reported once, with the wrong text.
+ * Method: malformed texts through the loader.
  */
 import t from 'tap'
 import { problemsOf } from './sample.js'
 
-void t.test('a mistake of the syntax is one problem, and every duplicate key is one', (t) => {
+void t.test('a syntax error is one problem, and so is each duplicate key', (t) => {
   for (const text of [
     'routes: [}\n- a: b: c\n  : ]]',
     '{ a: [ ] } }\nb: "x\nc: d',

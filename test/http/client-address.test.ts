@@ -1,6 +1,6 @@
 /**
- * Goal: the client address cannot be forged by a client, and is found behind trusted proxies.
- * Method: requests with every kind of `X-Forwarded-For`, over a real listener for the log line.
+ * Goal: a client cannot forge its address, and the gateway detects it behind trusted proxies.
+ * Method: requests with every kind of `X-Forwarded-For`; a running gateway for the log line.
  */
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
@@ -37,7 +37,7 @@ const CASES: readonly [remote: string, forwarded: string | undefined, address: s
   ['192.168.1.2', '1.1.1.1', '192.168.1.2'],
 ]
 
-void t.test('the rightmost entry that is no trusted proxy', (t) => {
+void t.test('the client address is the rightmost entry that is no trusted proxy', (t) => {
   const proxies = new TrustedProxies(PROXIES)
   for (const [remote, forwarded, address] of CASES) {
     const name = `${remote} ← ${forwarded?.slice(-60) ?? 'nothing'}`
@@ -47,7 +47,7 @@ void t.test('the rightmost entry that is no trusted proxy', (t) => {
   t.end()
 })
 
-void t.test('the log line has the address, and a reload changes whom it trusts', async (t) => {
+void t.test('the log line has the address, and a reload changes the trusted proxies', async (t) => {
   const gateway = await startGateway(t, { server: 'trusted_proxies: [127.0.0.0/8]' })
   const headers = { authorization: `Bearer ${gateway.secret}`, 'x-forwarded-for': '198.51.100.7' }
   await (await fetch(`${gateway.baseUrl}/models`, { headers })).text()

@@ -1,6 +1,6 @@
 /**
- * Goal: pages of the configured origins may use the data plane from a browser, errors and streams included, and
- * nobody else may; the dashboard is not affected, and without the setting no reply has such a header.
+ * Goal: only pages of the configured origins can use the data plane from a browser, including errors and
+ * streams. The dashboard is not affected, and without the setting no reply has CORS headers.
  * Method: requests with the headers that a browser sends, to a running gateway; then a real browser.
  */
 import { createServer } from 'node:http'
@@ -53,7 +53,7 @@ void t.test('a preflight needs no key', async (t) => {
   t.equal(other.headers.get('vary'), 'origin')
 })
 
-void t.test('replies, errors and streams carry the headers', async (t) => {
+void t.test('replies, errors and streams have the headers', async (t) => {
   const gateway = await startGateway(t, {
     server: `cors: { origins: ['${PAGE}', 'tauri://localhost'] }, max_body_bytes: 1000`,
   })
@@ -90,7 +90,7 @@ void t.test('replies, errors and streams carry the headers', async (t) => {
   t.equal(allowed(dashboard), null)
 })
 
-void t.test('off by default, and * is every page', async (t) => {
+void t.test('CORS is off by default, and * allows every origin', async (t) => {
   const off = await startGateway(t)
   const res = await off.chat(CHAT, { headers: { origin: PAGE } })
   await res.arrayBuffer()
@@ -106,7 +106,7 @@ void t.test('off by default, and * is every page', async (t) => {
   t.equal(any.headers.get('access-control-allow-origin'), '*')
 })
 
-/** A page of another origin, which a browser opens. */
+/** Serves an empty page of another origin. Returns its URL. */
 async function startPage(t: Test): Promise<string> {
   const server = createServer((_req, res) => {
     res.writeHead(200, { 'content-type': 'text/html' }).end('<title>app</title>')
@@ -117,14 +117,14 @@ async function startPage(t: Test): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-void t.test('in a browser', { skip: SKIP }, async (t) => {
+void t.test('a browser allows the configured origin only', { skip: SKIP }, async (t) => {
   const page = await startPage(t)
   const allowed = await startGateway(t, { server: `cors: { origins: ['${page}'] }` })
   const refused = await startGateway(t, { server: `cors: { origins: ['${PAGE}'] }` })
   const browser = await launch(t)
   const tab = await browser.newPage()
   await tab.goto(page)
-  const ask = (gateway: TestGateway): Promise<string> =>
+  const post = (gateway: TestGateway): Promise<string> =>
     tab.evaluate(
       async ({ url, secret, body }) => {
         try {
@@ -146,6 +146,6 @@ void t.test('in a browser', { skip: SKIP }, async (t) => {
         body: JSON.stringify({ ...CHAT, stream: true }),
       },
     )
-  t.equal(await ask(allowed), '200 openai true')
-  t.equal(await ask(refused), 'blocked')
+  t.equal(await post(allowed), '200 openai true')
+  t.equal(await post(refused), 'blocked')
 })

@@ -1,6 +1,6 @@
 /**
- * Goal: a drain loses no request that a client has sent: connections that are new or idle at its beginning get their
- * reply, and HTTP/2 clients are asked in time to use another connection.
+ * Goal: a drain loses no request that a client has sent. Connections that are new or idle when it starts
+ * get a reply, and HTTP/2 clients get a GOAWAY early enough to use another connection.
  * Method: a real listener, raw sockets and node:http2, with requests sent while the drain runs.
  */
 import { once } from 'node:events'
@@ -40,10 +40,10 @@ async function client(t: Test, port: number): Promise<Client> {
   return { socket, text: () => text }
 }
 
-async function until(met: () => boolean): Promise<void> {
+async function until(isDone: () => boolean): Promise<void> {
   const limitMs = performance.now() + 20_000
-  while (!met()) {
-    if (performance.now() > limitMs) throw new Error(`never came true: ${met.toString()}`)
+  while (!isDone()) {
+    if (performance.now() > limitMs) throw new Error(`timed out: ${isDone.toString()}`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
@@ -65,21 +65,21 @@ for (const isReplaced of [false, true]) {
     await new Promise((resolve) => setTimeout(resolve, 50))
     const late = connect(server.port, '127.0.0.1')
     t.teardown(() => late.destroy())
-    const fate = await once(late, 'connect').then(
+    const result = await once(late, 'connect').then(
       () => 'accepted',
       () => 'refused',
     )
-    t.equal(fate, isReplaced ? 'refused' : 'accepted', 'a new connection')
+    t.equal(result, isReplaced ? 'refused' : 'accepted', 'a new connection')
     late.destroy()
     await drained
   })
 }
 
-void t.test('a connection that was just accepted has a second for its request', async (t) => {
+void t.test('a new connection has a second for its request', async (t) => {
   const server = await open(t)
   const fresh = await client(t, server.port)
   const silent = await client(t, server.port)
-  // The listener has them.
+  // Time for the listener to accept both.
   await new Promise((resolve) => setTimeout(resolve, 50))
   const closed = once(silent.socket, 'close')
   const drained = server.drain(10_000)
@@ -90,7 +90,7 @@ void t.test('a connection that was just accepted has a second for its request', 
   await drained
 })
 
-void t.test('an HTTP/2 client is first asked to stop, with all its streams served', async (t) => {
+void t.test('an HTTP/2 client gets a GOAWAY first, and all its streams are served', async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
   const pair = newPair(folder, 'server', authority)

@@ -1,6 +1,6 @@
 /**
- * Goal: a comparison follows the conditions, weights, limits and prices of both configurations.
- * Method: two files in memory and hand-made request heads; nothing is started.
+ * Goal: a comparison applies the conditions, weights, limits and prices of both configurations.
+ * Method: two configurations in memory and hand-made request shapes; no process is started.
  */
 import t from 'tap'
 import { compare } from '../../../src/cli/plan/compare.js'
@@ -71,20 +71,17 @@ const before = sideOf(
   '  - { prefix: s, upstream: a }\n  - { prefix: b, upstream: a }\n  - { prefix: f, upstream: a }',
 )
 
-void t.test(
-  'a key loses a model when the new route asks for a label that it does not have',
-  (t) => {
-    const after = sideOf('  - { prefix: s, upstream: a, when: { labels: { team: research } } }')
-    const heads = [headOf(), headOf({ keyId: 'key_2', labels: { team: 'research' } })]
-    const { keys, moves, unmoved } = compare(heads, before, after)
-    t.same(keys, [{ key_id: 'key_1', account_id: 'acc_1', model: 'seeing', requests: 1 }])
-    t.match(moves, [{ model: 'seeing', to: null, requests: 1 }])
-    t.equal(unmoved, 1)
-    t.end()
-  },
-)
+void t.test('a key loses a model when the new route requires a label that the key lacks', (t) => {
+  const after = sideOf('  - { prefix: s, upstream: a, when: { labels: { team: research } } }')
+  const heads = [headOf(), headOf({ keyId: 'key_2', labels: { team: 'research' } })]
+  const { keys, moves, unmoved } = compare(heads, before, after)
+  t.same(keys, [{ key_id: 'key_1', account_id: 'acc_1', model: 'seeing', requests: 1 }])
+  t.match(moves, [{ model: 'seeing', to: null, requests: 1 }])
+  t.equal(unmoved, 1)
+  t.end()
+})
 
-void t.test('a request is refused for what the new model cannot take', (t) => {
+void t.test('a request is refused if the new model does not support one of its fields', (t) => {
   const after = sideOf('  - { prefix: s, targets: [{ upstream: a, model: blind }] }')
   const image = { ...SKETCH, turns: [['user', 'text', 'image base64 image/png']] }
   const tools = { ...SKETCH, tools: ['function parameters'] }
@@ -104,13 +101,13 @@ void t.test('a request is refused for what the new model cannot take', (t) => {
   t.end()
 })
 
-void t.test('costs are expected by weight, and unknown prices are counted apart', (t) => {
+void t.test('expected costs follow the weights; unknown prices are counted apart', (t) => {
   const after = sideOf(
     '  - { prefix: s, targets: [{ upstream: a, weight: 1 }, { upstream: a, model: blind, weight: 1 }] }\n  - { prefix: f, upstream: a }',
   )
   const heads = [headOf(), headOf({ model: 'free' }), headOf({ usage: {} })]
   const { cost } = compare(heads, before, after)
-  // 1,000 tokens each way: 0.003 USD at the one, 0.03 at the other.
+  // 1,000 input and 1,000 output tokens: 0.003 USD on one upstream, 0.03 USD on the other.
   t.equal(cost.before_usd, 0.003)
   t.equal(cost.after_usd, 0.0165)
   t.equal(cost.difference_usd, 0.0135)
@@ -118,7 +115,7 @@ void t.test('costs are expected by weight, and unknown prices are counted apart'
   t.end()
 })
 
-void t.test('only the share that changes moves', (t) => {
+void t.test('only the changed share of the weights counts as moved', (t) => {
   const half =
     '  - { prefix: s, targets: [{ upstream: a, weight: 1 }, { upstream: b, weight: 1 }] }'
   const mostly =
@@ -129,13 +126,13 @@ void t.test('only the share that changes moves', (t) => {
   t.end()
 })
 
-void t.test('requests that were never routed do not count', (t) => {
+void t.test('requests that were never routed are not counted', (t) => {
   const heads = [headOf({ outcome: 'forbidden' }), headOf({ model: 'x', outcome: 'unknown_model' })]
   t.equal(compare(heads, before, before).requests, 0)
   t.end()
 })
 
-void t.test('embeddings cannot move to an upstream without them', (t) => {
+void t.test('embeddings cannot move to an upstream that does not support them', (t) => {
   const embedding = headOf({ format: 'embeddings', wire: 'openai-embeddings', model: 'free' })
   const { refused } = compare([embedding], before, sideOf('  - { prefix: f, upstream: b }'))
   t.match(refused, [{ model: 'free', dialect: null, requests: 1 }])

@@ -1,7 +1,9 @@
 /**
- * Goal: `sluice plan` says what a new file would do to the requests that the running gateway has served: where they go,
- * which keys lose a model, what cannot be translated and what it costs; and it fails when something would break.
- * Method: the real program, two workers and requests of two client formats; then the command as an operator runs it.
+ * Goal: `sluice plan` prints the effect of a new file on the requests that the running gateway has served:
+ * their upstreams, the keys that lose a model, translation losses and costs. It exits with 1 if requests
+ * would fail.
+ * Method: the built program with two workers and requests of two client formats; then the command as an
+ * operator runs it.
  */
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +18,7 @@ const served = await startServe(t, { opsPort })
 const folder = join(served.file, '..')
 const SECRET_WORDS = 'the rain in Spain'
 
-/** A file beside the gateway's, with other routes. */
+/** Writes a file with other routes next to the gateway's. Returns its path. */
 function newFile(name: string, routes: readonly string[], more = ''): string {
   const path = join(folder, name)
   const [head = ''] = fileText(served.emulator, { opsPort }).split('routes:\n')
@@ -68,13 +70,13 @@ void t.test(
   },
 )
 
-void t.test('the same file changes nothing and exits 0', async (t) => {
+void t.test('the same file has no changes and exits with 0', async (t) => {
   const { status, plan: made } = await plan(served.file)
   t.equal(status, 0)
   t.match(made, { source: 'gateway', requests: 16, unmoved: 16, moves: [], breaks: [] })
 })
 
-void t.test('a move to another upstream is counted, with its losses and its cost', async (t) => {
+void t.test('moves to another upstream are counted, with losses and costs', async (t) => {
   const file = newFile('moved.yaml', [
     '{ prefix: gpt-, upstream: openai }',
     '{ prefix: claude-, targets: [{ upstream: openai, model: gpt-5.4-mini }] }',
@@ -119,23 +121,18 @@ void t.test('weights split the requests of a model', async (t) => {
   t.match(made['moves'], [{ model: 'claude-opus-5-5', to: { upstream: 'openai' }, requests: 2 }])
 })
 
-void t.test(
-  'a model without a route breaks the plan and names the keys that lose it',
-  async (t) => {
-    const file = newFile('without.yaml', ['{ prefix: gpt-, upstream: openai }'])
-    const { status, plan: made } = await plan(file)
-    t.equal(status, 1)
-    t.match(made['moves'], [{ model: 'claude-opus-5-5', to: null, requests: 8 }])
-    t.match(made['keys'], [
-      { key_id: /^key_/, name: 'a key', model: 'claude-opus-5-5', requests: 8 },
-    ])
-    t.match(JSON.stringify(made['breaks']), 'the model claude-opus-5-5 loses its route')
-    const text = await sluice(['plan', file, '--config', served.file])
-    t.match(text.out, /key_\w+ \(a key\) {2}claude-opus-5-5, 8 requests/)
-  },
-)
+void t.test('a model without a route exits with 1 and lists the keys that lose it', async (t) => {
+  const file = newFile('without.yaml', ['{ prefix: gpt-, upstream: openai }'])
+  const { status, plan: made } = await plan(file)
+  t.equal(status, 1)
+  t.match(made['moves'], [{ model: 'claude-opus-5-5', to: null, requests: 8 }])
+  t.match(made['keys'], [{ key_id: /^key_/, name: 'a key', model: 'claude-opus-5-5', requests: 8 }])
+  t.match(JSON.stringify(made['breaks']), 'the model claude-opus-5-5 loses its route')
+  const text = await sluice(['plan', file, '--config', served.file])
+  t.match(text.out, /key_\w+ \(a key\) {2}claude-opus-5-5, 8 requests/)
+})
 
-void t.test('a request that the new upstream refuses breaks the plan', async (t) => {
+void t.test('a request that the new upstream refuses exits with 1', async (t) => {
   const file = newFile('refusing.yaml', [
     '{ prefix: gpt-, targets: [{ upstream: anthropic, model: claude-opus-5-5 }] }',
     '{ prefix: claude-, upstream: anthropic }',
@@ -146,7 +143,7 @@ void t.test('a request that the new upstream refuses breaks the plan', async (t)
   t.match(JSON.stringify(made['breaks']), 'requests for gpt-5.4 cannot be sent to anthropic')
 })
 
-void t.test('on_loss: reject makes losses refusals', async (t) => {
+void t.test('on_loss: reject reports losses as refusals', async (t) => {
   const routes = [
     '{ prefix: gpt-, upstream: openai }',
     '{ prefix: claude-, targets: [{ upstream: openai, model: gpt-5.4 }] }',
@@ -156,7 +153,7 @@ void t.test('on_loss: reject makes losses refusals', async (t) => {
   t.match(made['refused'], [{ model: 'claude-opus-5-5', field: 'top_k' }])
 })
 
-void t.test('a refused file is reported with its line', async (t) => {
+void t.test('an invalid file is reported with its line', async (t) => {
   const file = newFile('bad.yaml', ['{ prefix: gpt-, upstream: nowhere }'])
   const { status, plan: made } = await plan(file)
   t.equal(status, 1)
@@ -192,14 +189,14 @@ void t.test('without a gateway the files are compared, and --live fails', async 
 
   const two = await sluice(['plan', old, now, '--json'])
   t.equal(two.status, 0)
-  t.equal(two.err, '', 'no gateway is asked')
+  t.equal(two.err, '', 'no gateway receives a request')
   t.equal(objectOf(JSON.parse(two.out))['source'], 'files')
 
   writeFileSync(now, idle.replace('  - { prefix: claude-, upstream: anthropic }\n', ''))
   t.equal((await sluice(['plan', old, now])).status, 1, 'a listed model loses its route')
 })
 
-void t.test('wrong usage exits 2', async (t) => {
+void t.test('wrong usage exits with 2', async (t) => {
   for (const args of [
     ['plan'],
     ['plan', 'a', 'b', 'c'],

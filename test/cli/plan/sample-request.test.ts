@@ -1,7 +1,8 @@
 /**
- * Goal: a request that `plan` rebuilds from its recorded shape loses and is refused exactly what the request itself is.
- * Method: each concept of `docs/reference/dialects.md` is decoded, sketched, sent through JSON, rebuilt and translated for every
- * dialect; the losses and refusals are held against those of the request.
+ * Goal: a request that `plan` rebuilds from a recorded sketch has the same losses and refusals as the
+ * original request.
+ * Method: each concept of `docs/reference/dialects.md` is decoded, sketched, sent through JSON, rebuilt
+ * and translated for every dialect; its losses and refusals are compared with those of the original.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
@@ -29,7 +30,7 @@ const CHAT = {
   concepts: REQUEST_GROUPS.flatMap(({ concepts }) => concepts),
 }
 
-/** What an upstream of the dialect does not get of a request; one that it refuses, by the field. */
+/** The fields of a request that are lost for an upstream of the dialect, or the field that it refuses. */
 function fateOf(
   request: ChatRequest,
   at: ResolvedEndpoint,
@@ -74,7 +75,7 @@ for (const { title, path, plain, concepts } of [CHAT, ...CLIENTS]) {
   })
 }
 
-void t.test('a sketch holds nothing that the request says', (t) => {
+void t.test('a sketch has no contents of the request', (t) => {
   const at = resolveEndpoint('POST', '/v1/chat/completions')
   if (at === null) throw new Error('no endpoint')
   const secret = 'the secret words'
@@ -123,7 +124,7 @@ void t.test('a sketch holds nothing that the request says', (t) => {
   t.end()
 })
 
-void t.test('a sketch of a conversation of 10,000 turns stays small', (t) => {
+void t.test('the sketch of a conversation of 10,000 turns is small', (t) => {
   const at = resolveEndpoint('POST', '/v1/chat/completions')
   if (at === null) throw new Error('no endpoint')
   const messages = Array.from({ length: 10_000 }, (_, index) => ({

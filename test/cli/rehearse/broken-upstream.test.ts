@@ -1,6 +1,6 @@
 /**
- * Goal: each check of `sluice rehearse` fails for an upstream that breaks what it looks at, and says why.
- * Method: the emulator is made to break one thing, or sends a recorded reply that is wrong; the real program reports it.
+ * Goal: each check of `sluice rehearse` fails for an upstream that violates it, and prints the reason.
+ * Method: the emulator has one defect, or sends a wrong recorded reply; the built program reports it.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
@@ -12,7 +12,7 @@ const { emulator, report } = await openRehearsal(t)
 
 const USAGE = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 }
 
-/** A whole chat completion with this message. */
+/** A complete chat completion with this message. */
 function completion(message: JsonObject, finish = 'stop') {
   const body = {
     id: 'chatcmpl-1',
@@ -26,7 +26,7 @@ function completion(message: JsonObject, finish = 'stop') {
   return { status: 200, headers, body: JSON.stringify(body) }
 }
 
-/** The same as a stream. */
+/** A chat completion as a stream. */
 function streamed(delta: JsonObject, finish = 'stop') {
   const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'gpt-5.4' }
   const first = { index: 0, delta: { role: 'assistant', ...delta }, finish_reason: null }
@@ -50,7 +50,7 @@ function callOf(json: string): JsonObject {
 
 type Broken = Fault | ReturnType<typeof completion>
 
-/** For each check, what is broken and what the report says of it. */
+/** For each check: the defect of the upstream and the reported detail. */
 const BROKEN: Readonly<Record<string, readonly (readonly [Broken, RegExp])[]>> = {
   text: [
     [{ kind: 'status', code: 500 }, /502 upstream_failed/],
@@ -89,7 +89,7 @@ const BROKEN: Readonly<Record<string, readonly (readonly [Broken, RegExp])[]>> =
   cancellation: [[{ kind: 'error', event: 0 }, /./]],
 }
 
-void t.test('every check has a way to fail here', (t) => {
+void t.test('every check has a defect in this file', (t) => {
   t.same(Object.keys(BROKEN).sort(), CHECKS.map(({ name }) => name).sort())
   t.end()
 })

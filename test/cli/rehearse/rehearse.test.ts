@@ -1,7 +1,7 @@
 /**
- * Goal: `sluice rehearse` passes for an upstream of every dialect, never spends more than its ceiling, and leaves
- * nothing behind.
- * Method: the real program against the emulator.
+ * Goal: `sluice rehearse` passes for an upstream of every dialect, never spends more than `--max-usd`, and
+ * creates no files.
+ * Method: the built program against the emulator.
  */
 import { readdirSync } from 'node:fs'
 import t from 'tap'
@@ -37,7 +37,7 @@ for (const [upstream, model] of UPSTREAMS) {
   })
 }
 
-void t.test('what the gateway cannot carry is a loss, and no failure', async (t) => {
+void t.test('a field that the gateway cannot translate is a loss, not a failure', async (t) => {
   const stop = ['--format', 'chat', '--check', 'stop']
   const carried = await report('--upstream', 'anthropic', '--model', 'claude-opus-5-5', ...stop)
   t.equal(carried.status, 0)
@@ -47,7 +47,7 @@ void t.test('what the gateway cannot carry is a loss, and no failure', async (t)
   t.match(refused.results, [{ result: 'loss', detail: /stop/ }])
 })
 
-void t.test('the ceiling stops the run before it is exceeded', async (t) => {
+void t.test('the run stops before it exceeds the ceiling', async (t) => {
   const asked = ['--upstream', 'chat', '--model', 'gpt-5.4', '--max-cost-usd']
   const { status, made, results } = await report(...asked, '0.03')
   t.equal(status, 1)
@@ -63,7 +63,7 @@ void t.test('the ceiling stops the run before it is exceeded', async (t) => {
   t.equal(emulator.ledger.length, 0, 'no request is sent')
 })
 
-void t.test('a model without a price counts with the assumed one', async (t) => {
+void t.test('a model without a price counts with the assumed price', async (t) => {
   const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 }
   const message = { role: 'assistant', content: 'Hello.' }
   const choices = [{ index: 0, message, finish_reason: 'stop' }]
@@ -75,7 +75,7 @@ void t.test('a model without a price counts with the assumed one', async (t) => 
   t.ok(Number(made['cost_usd']) > 0)
 })
 
-void t.test('the table names each check, and a reply that never comes ends in time', async (t) => {
+void t.test('the table lists each check, and a missing reply times out', async (t) => {
   emulator.script({ fault: { kind: 'hang' } })
   t.teardown(() => emulator.reset())
   const { status, out } = await rehearse(
@@ -88,7 +88,7 @@ void t.test('the table names each check, and a reply that never comes ends in ti
   t.match(out, '0 passed, 0 with losses, 2 failed, 0 skipped')
 })
 
-void t.test('mistakes are named', async (t) => {
+void t.test('wrong usage is reported with its problem', async (t) => {
   const known = ['--upstream', 'chat', '--model', 'm']
   const cases: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['--model', 'gpt-5.4'], 2, /needs --upstream NAME/],

@@ -1,4 +1,7 @@
-/** An emulator, a configuration with an upstream of each dialect, and `sluice rehearse` on it. Judges nothing. */
+/**
+ * Starts an emulator, writes a configuration with an upstream of each dialect, and runs `sluice rehearse`
+ * on it.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Test } from 'tap'

@@ -1,6 +1,6 @@
 /**
- * Goal: `sluice check` names addresses that are probably wrong, and none of those that are right.
- * Method: addresses as people write them, and those of all presets.
+ * Goal: `sluice check` notes base URLs that are probably wrong, and none that are right.
+ * Method: base URLs with typical mistakes, and those of vendors and all presets.
  */
 import t from 'tap'
 import { baseUrlNote } from '../../../src/config/upstreams/base-url.js'
@@ -19,12 +19,12 @@ const WRONG: readonly (readonly [string, RegExp])[] = [
   ['http://127.0.0.1:9000/v1/v1', /twice/],
 ]
 
-void t.test('suspicious addresses', (t) => {
+void t.test('base URLs with typical mistakes get a note', (t) => {
   for (const [url, note] of WRONG) t.match(noteOn(url), note, url)
   t.end()
 })
 
-void t.test('good addresses', (t) => {
+void t.test('base URLs of vendors and presets get no note', (t) => {
   const presets = Object.values(PRESETS).flatMap(({ baseUrl }) => baseUrl ?? [])
   const vendors = [
     'https://api.openai.com/v1',

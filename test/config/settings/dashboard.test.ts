@@ -1,6 +1,6 @@
 /**
- * Goal: the section `dashboard` is read as documented, and each breach names its place.
- * Method: files with one section changed, loaded as the program does.
+ * Goal: the section `dashboard` is read as documented, and each error names its setting.
+ * Method: files with different sections, loaded from disk.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ dashboard: ${section}
 
 const OIDC = 'oidc: { issuer: "https://id.example.com", client_id: sluice'
 
-void t.test('what is written is read', (t) => {
+void t.test('every setting of the section is read', (t) => {
   const loaded = load(
     t,
     `{ public_url: "https://llm.example.com/", grafana_url: "http://g/d/x", ${OIDC}, client_secret: "\${SECRET}", name: Acme, create_accounts: true } }`,
@@ -58,7 +58,7 @@ void t.test('what is written is read', (t) => {
   t.end()
 })
 
-const REFUSED: readonly [section: string, path: string, says: RegExp][] = [
+const REFUSED: readonly [section: string, path: string, message: RegExp][] = [
   ['{ public_url: nowhere }', 'dashboard.public_url', /https:\/\/ or http:\/\//],
   ['{ public_url: "ftp://a" }', 'dashboard.public_url', /https:\/\/ or http:\/\//],
   ['{ public_url: "https://u:p@a" }', 'dashboard.public_url', /https:\/\/ or http:\/\//],
@@ -80,22 +80,22 @@ const REFUSED: readonly [section: string, path: string, says: RegExp][] = [
   ['{ self_signup: true }', 'dashboard.self_signup', /self_sign_up/],
 ]
 
-void t.test('what is wrong is named', (t) => {
-  for (const [section, path, says] of REFUSED) {
+void t.test('each invalid setting is reported by name', (t) => {
+  for (const [section, path, message] of REFUSED) {
     const loaded = load(t, section)
     const found = loaded.ok ? [] : loaded.errors
-    t.match(JSON.stringify(found), says, section)
+    t.match(JSON.stringify(found), message, section)
     t.match(JSON.stringify(found), path.split('.').at(-1), section)
   }
   const local = load(
     t,
     '{ public_url: "http://127.0.0.1:1", oidc: { issuer: "http://127.0.0.1:2", client_id: x } }',
   )
-  t.ok(local.ok, 'plain http is fine on this machine')
+  t.ok(local.ok, 'http is accepted for loopback addresses')
   t.end()
 })
 
-void t.test('what is this machine', (t) => {
+void t.test('loopback addresses are recognized', (t) => {
   for (const host of ['localhost', 'a.LOCALHOST', '127.0.0.1', '127.9.9.9', '[::1]', '::1']) {
     t.ok(isLoopback(host), host)
   }

@@ -1,6 +1,6 @@
 /**
  * Goal: the message of each wrong setting states what is wrong, where, and what to do.
- * Method: configurations with one mistake each, as users make them, in a folder with their other files; the message
+ * Method: configurations with one typical mistake each, in a folder with their other files; the message
  * starts with line and column. Placeholders are in capitals, names in straight double quotes.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -152,7 +152,7 @@ void t.test('each message states what is wrong, where, and what to do', (t) => {
   t.end()
 })
 
-void t.test('a folder instead of a file', (t) => {
+void t.test('a folder instead of a file is reported', (t) => {
   const folder = join(t.testdir(), 'gateway.yaml')
   mkdirSync(folder)
   const loaded = loadConfig(folder, {})

@@ -1,4 +1,4 @@
-/** Goal: `notify` and `telemetry` are checked with the place of each mistake; an empty secret never passes. */
+/** Goal: errors in `notify` and `telemetry` have their position; an empty secret is refused. */
 import t from 'tap'
 import { problemsOf } from '../sample.js'
 
@@ -12,7 +12,7 @@ function problem(yaml: string): string {
   return problemsOf(GOOD + yaml, {}).join('\n')
 }
 
-void t.test('good ones', (t) => {
+void t.test('valid sections are accepted', (t) => {
   for (const yaml of [
     `notify: [{ url: 'https://a.example/x?y=1', secret: ${SECRET} }]`,
     `notify: [{ url: 'http://127.0.0.1:9', secret: a-text-of-16-characters, events: [budget, breaker], allow_private_address: true }]`,
@@ -23,7 +23,7 @@ void t.test('good ones', (t) => {
   t.end()
 })
 
-void t.test('bad ones', (t) => {
+void t.test('invalid settings are reported by name', (t) => {
   const cases: [string, RegExp][] = [
     [`notify: [{ url: 'https://a.example', secret: '' }]`, /notify\[0\]\.secret.*16 to 512/],
     [`notify: [{ url: 'https://a.example', secret: short }]`, /notify\[0\]\.secret/],

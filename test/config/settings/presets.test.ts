@@ -1,12 +1,12 @@
 /**
- * Goal: a preset says what the file leaves out, and what the file says is added to it.
- * Method: every preset through the loader, bare and with every key of its own.
+ * Goal: a preset supplies omitted settings, and settings of the file are added to it.
+ * Method: every preset through the loader, alone and with every key that a preset sets.
  */
 import t from 'tap'
 import { PRESET_NAMES, PRESETS } from '../../../src/config/upstreams/presets.js'
 import { loadText } from '../sample.js'
 
-void t.test('a preset says what the file leaves out', (t) => {
+void t.test('a preset supplies omitted settings', (t) => {
   const vendor = (more: string) => {
     const loaded = loadText(`
 upstreams: { it: { ${more} } }

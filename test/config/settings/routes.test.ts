@@ -1,6 +1,6 @@
 /**
- * Goal: routes, their targets and what handles failures have the values of the file, and each rule that a route
- * breaks is reported with its place.
+ * Goal: routes, their targets and their failure handling have the values of the file, and each invalid
+ * setting of a route is reported with its position.
  * Method: texts through the loader.
  */
 import t from 'tap'
@@ -16,7 +16,7 @@ function configOf(text: string, env?: Env): Config {
   return loaded.config
 }
 
-void t.test('several keys: each once, those whose variable is not set are left out', (t) => {
+void t.test('of several keys, duplicates and those with an unset variable are omitted', (t) => {
   const keys = "api_keys: ['${KEY}', '${KEY_2}', '${KEY_3}', in-the-file]"
   const upstream = (env: Env) => {
     const found = configOf(changed('api_key: ${KEY}', keys), env).upstreams['openai']
@@ -41,7 +41,7 @@ void t.test('several keys: each once, those whose variable is not set are left o
   t.end()
 })
 
-void t.test('a route has its conditions, targets and rules for failures', (t) => {
+void t.test('a route has its conditions, targets and failure handling', (t) => {
   const config = configOf(`
 upstreams:
   a: { dialect: openai, base_url: https://a.example/v1, breaker: { failures: 2, window_seconds: 5 }, probe: { interval_ms: 500 } }
@@ -181,7 +181,7 @@ for (const [rule, text, expected] of RULES) {
   })
 }
 
-void t.test('a target that cannot take the requests of the route is refused at load', (t) => {
+void t.test('a target that does not support the requests of its route is refused', (t) => {
   const models = `as_of: 2026-11-20
 models:
   - { id: embed-1, family: openai, embedding: true }

@@ -1,14 +1,14 @@
 /**
- * Goal: every rule of the file is refused with the line, column and path of the fault and, where one
- * can be guessed, what was meant.
- * Method: one text per rule through the loader; the whole line that a user would see is compared.
+ * Goal: every violated rule of the file is reported with line, column and path, and with a suggestion for
+ * a misspelt word.
+ * Method: one text per rule through the loader; the whole printed line is compared.
  */
 import t from 'tap'
 import { changed, GOOD, problemsOf } from '../sample.js'
 
 const FILE = '/etc/sluice/gateway.yaml'
 
-void t.test('the sample is good', (t) => {
+void t.test('the sample is valid', (t) => {
   t.same(problemsOf(GOOD), [])
   t.end()
 })
@@ -342,7 +342,7 @@ for (const [rule, text, expected] of RULES) {
   })
 }
 
-void t.test('a redis store is taken, and a bad address of one says what is wrong', (t) => {
+void t.test('a redis store is accepted, and its invalid URLs are reported', (t) => {
   for (const store of ['redis://h', 'rediss://h', 'redis+sentinel://h/m', 'redis+cluster://a,b']) {
     t.same(problemsOf(`${GOOD}store: ${store}\n`), [], store)
   }
@@ -355,20 +355,20 @@ void t.test('a redis store is taken, and a bad address of one says what is wrong
   t.end()
 })
 
-void t.test('all faults are told at once, in the order of the file', (t) => {
+void t.test('all errors are reported at once, in the order of the file', (t) => {
   const text = changed('dialect: openai', 'dialect: x').replace('gpt-', '"a b"')
   const lines = problemsOf(`${text}on_loss: y\n`).map((line) => line.split(':')[1])
   t.same(lines, ['3', '7', '8'])
   t.end()
 })
 
-void t.test('at most 100 faults are told', (t) => {
+void t.test('at most 100 errors are reported', (t) => {
   const routes = Array.from({ length: 300 }, () => '  - { model: 1 }').join('\n')
   t.equal(problemsOf(changed(ROUTE, routes)).length, 100)
   t.end()
 })
 
-void t.test('nesting, aliases and size have bounds', (t) => {
+void t.test('nesting, aliases and size are limited', (t) => {
   t.match(problemsOf('['.repeat(200_000))[0], /is not valid YAML/)
   const laughs = ['a: &a0 [x]']
   for (let index = 1; index < 40; index++) {
@@ -380,7 +380,7 @@ void t.test('nesting, aliases and size have bounds', (t) => {
   t.end()
 })
 
-void t.test('models of an upstream: ids or maps, each once, wrong keys by name', (t) => {
+void t.test('models of an upstream are unique ids or maps with known keys', (t) => {
   const problem = (models: string): string | undefined =>
     problemsOf(changed('dialect: openai', `dialect: openai\n    models: ${models}`))[0]
   const at = 'upstreams.openai.models'

@@ -14,7 +14,7 @@ upstreams: { one: { dialect: openai-chat, base_url: 'https://example.com/v1', ap
 routes: [ { prefix: gpt-, upstream: one } ]
 `
 
-void t.test('certificate files and networks are checked', (t) => {
+void t.test('invalid certificate files and networks are reported', (t) => {
   const folder = t.testdir({ 'junk.pem': 'junk' })
   copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
   const authority = newAuthority(folder, 'authority')

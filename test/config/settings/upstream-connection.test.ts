@@ -1,6 +1,7 @@
 /**
- * Goal: how an upstream is connected to is checked when the file is loaded, and shown without its secrets.
- * Method: real certificates given to the loader as files; the whole line that a user would see is compared.
+ * Goal: the loader validates the proxy and TLS settings of an upstream, and the ops port shows them
+ * without secrets.
+ * Method: real certificates as files of the loader; the whole printed line is compared.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -29,7 +30,7 @@ function problems(options: string, url = LINE): string[] {
 
 const AT = '/etc/sluice/gateway.yaml:5'
 
-void t.test('what is wrong is said with its place', (t) => {
+void t.test('each invalid setting is reported with its position', (t) => {
   t.same(
     problems('tls: { ca: ca.pem, cert: cert.pem, key: key.pem, server_name: api.internal }'),
     [],
@@ -93,7 +94,7 @@ void t.test('the password of a proxy and a private key are not shown', (t) => {
   t.end()
 })
 
-void t.test('connections are kept while nothing about them changes', (t) => {
+void t.test('connections are kept while their settings do not change', (t) => {
   const settings = (options: string, files = FILES): string => {
     const loaded = loadText(changed(LINE, `${LINE}\n    ${options}`), { KEY: 'secret' }, files)
     const upstream = loaded.ok ? loaded.config.upstreams['openai'] : undefined
