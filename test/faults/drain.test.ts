@@ -41,7 +41,7 @@ void t.test('what runs when the gateway drains', async (t) => {
   for (const [i, each] of (await Promise.all(long)).entries()) {
     const name = UPSTREAMS[i]?.name ?? ''
     t.not(each.text, '', `${name}: content had come`)
-    checkFailed(t, each, `${name}: a long stream is told`, ['draining'])
+    checkFailed(t, each, `${name}: a long stream ends with an error`, ['draining'])
     t.equal(each.data.filter(({ error }) => error !== undefined).length, 1, `${name}: once`)
   }
   const refused = await whole

@@ -62,9 +62,15 @@ void t.test('a client that does not read until total_ms is the one that stalled'
     'the attempt ends',
   )
   t.equal(await attempts(gateway, 'upstream_timeout'), 0, 'the upstream is not blamed')
-  await eventually(() => upstream.connections[0]?.closedMs !== null, 'the upstream was let go')
+  await eventually(
+    () => upstream.connections[0]?.closedMs !== null,
+    'the upstream connection is closed',
+  )
   client.socket.resume()
-  await eventually(() => client.text().includes('"kind":"client_stalled"'), 'the client is told')
+  await eventually(
+    () => client.text().includes('"kind":"client_stalled"'),
+    'the client receives the error',
+  )
   t.notMatch(client.text(), /\[DONE\]/)
   await eventually(() => lastLine(gateway)['outcome'] === 'client_stalled', 'the line')
   t.equal(lastLine(gateway)['end'], 'client_stalled')

@@ -1,6 +1,6 @@
 /**
- * Goal: no configured secret leaves the gateway in an error, a log line or a ledger entry, whatever an
- * upstream says, in any dialect, whole or shortened, encoded or not.
+ * Goal: no configured secret leaves the gateway in an error, a log line or a ledger entry, for any text of an
+ * upstream, in any dialect, whole or shortened, encoded or not.
  * Method: upstreams that quote the credential that they were sent, in each place where a message may stand.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -114,7 +114,7 @@ void t.test("a client's own key in an error is hidden", async (t) => {
   t.notMatch(json(gateway.lines), gateway.secret)
 })
 
-void t.test('/config shows no secret, wherever it stands', async (t) => {
+void t.test('/config shows no secret of any setting', async (t) => {
   const { gateway } = await staged(t)
   const text = readFileSync(gateway.configFile, 'utf8')
   // The operator has put a key into a setting that is shown.

@@ -97,7 +97,7 @@ void t.test('F-102: requests that come together are answered one after the other
   const chunked = `${head('POST /4 HTTP/1.1', 'Transfer-Encoding: chunked')}2\r\nb4\r\n0\r\n\r\n`
   const all = `${posts.join('')}${chunked}\r\n\r\n${LAST}`
   for (const pieces of [[all], all.split(/(?<=[^]{7})/), [all.slice(0, 100), all.slice(100)]]) {
-    const { answers } = await send(port, pieces, { pieceEveryMs: 1 })
+    const { answers } = await send(port, pieces, { chunkEveryMs: 1 })
     t.same(
       answers.map(({ body }) => body),
       ['/1', '/2', '/3', '/4', '/last'],

@@ -1,7 +1,7 @@
 /**
- * Goal: nobody but the gateway's user can read what it keeps, whatever the umask was and whatever was there before.
- * Method: the real program and a command with umask 0, on no data and on data that anybody may read; a spool that
- * has to keep rows because its Redis is gone.
+ * Goal: only the gateway's user can read its files, with any umask and any earlier permissions.
+ * Method: the real program and a command with umask 0, on no data and on data that every user may read; a spool that
+ * keeps ledger entries while its Redis is stopped.
  */
 import { chmodSync, lstatSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

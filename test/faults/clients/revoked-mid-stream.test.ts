@@ -39,8 +39,8 @@ for (const [what, change] of CHANGES) {
       // All the while: fetch drops what has not been read when the connection is cut.
       const reading = (async () => {
         try {
-          for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-            text += Buffer.from(piece.value as Uint8Array).toString()
+          for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+            text += Buffer.from(chunk.value as Uint8Array).toString()
           }
         } catch {
           // The connection is cut on purpose, so that the body cannot look complete.

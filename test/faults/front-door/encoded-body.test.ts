@@ -18,14 +18,14 @@ const ZSTD_MAGIC = [0x28, 0xb5, 0x2f, 0xfd]
 const ZSTD_HEADER = Buffer.from([...ZSTD_MAGIC, 0x00, 0x38])
 const BLOCK_BYTES = 128 * 1024
 
-/** A frame of blocks that hold the bytes as they are. */
+/** A frame of blocks with the unchanged bytes. */
 function zstd(bytes: Buffer): Buffer {
   const blocks: Buffer[] = []
   for (let at = 0; at < bytes.length; at += BLOCK_BYTES) {
-    const piece = bytes.subarray(at, at + BLOCK_BYTES)
+    const block = bytes.subarray(at, at + BLOCK_BYTES)
     const header = Buffer.alloc(3)
-    header.writeUIntLE((piece.length << 3) | Number(at + BLOCK_BYTES >= bytes.length), 0, 3)
-    blocks.push(header, piece)
+    header.writeUIntLE((block.length << 3) | Number(at + BLOCK_BYTES >= bytes.length), 0, 3)
+    blocks.push(header, block)
   }
   return Buffer.concat([ZSTD_HEADER, ...blocks])
 }
@@ -134,7 +134,7 @@ void t.test('a bomb is refused with 413, without a stall', async (t) => {
 void t.test('empty members count: the coded bytes are limited, too', async (t) => {
   const gateway = await startGateway(t, { server: 'max_body_bytes: 100000' })
   const empty = Buffer.concat(Array.from({ length: 10_000 }, () => gzipSync(Buffer.alloc(0))))
-  async function* pieces(): AsyncGenerator<Buffer> {
+  async function* chunks(): AsyncGenerator<Buffer> {
     for (let at = 0; at < empty.length; at += 10_000) {
       yield empty.subarray(at, at + 10_000)
       await new Promise((resolve) => setTimeout(resolve, 1))
@@ -142,7 +142,7 @@ void t.test('empty members count: the coded bytes are limited, too', async (t) =
   }
   const headers = { 'content-encoding': 'gzip' }
   const init: RequestInit & { duplex: 'half' } = { headers, duplex: 'half' }
-  const body = ReadableStream.from(pieces())
+  const body = ReadableStream.from(chunks())
   const res = await gateway.chat('', { ...init, body })
   await res.arrayBuffer()
   t.equal(res.status, 413)

@@ -1,10 +1,9 @@
 /**
- * Goal: the ledger knows what the upstream knows (G21): of complete answers every token, of broken ones
- * what flowed, of none of them nothing, and nothing twice; and no death of a process loses the row of an
- * answer that a client holds (G13).
- * Method: the real program under a mix of answers, clients that leave and upstream faults, held against the
- * emulator's own books; then workers killed with SIGKILL under load. `SLUICE_ACCOUNTING=100000` and
- * `SLUICE_KILLS=200` set how many of each; here it is a few.
+ * Goal: the ledger agrees with the upstream (G21): it records every token of a complete reply, the transferred tokens
+ * of a truncated one, and each request once. A killed process loses no entry of a reply that a client received (G13).
+ * Method: the real program under a mix of replies, clients that disconnect and upstream faults, compared with the
+ * emulator's ledger; then workers killed with SIGKILL under load. `SLUICE_ACCOUNTING=100000` and
+ * `SLUICE_KILLS=200` set the number of each; the defaults are small.
  */
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
@@ -35,7 +34,7 @@ interface Row {
   readonly output_tokens: number | null
 }
 
-/** Asks; a client that leaves does so after some of the answer. Never rejects. */
+/** Sends a request; a client that leaves disconnects after a part of the reply. Never rejects. */
 function ask(served: Served, tag: string, manner: Manner): Promise<Seen> {
   const stream = manner !== 'whole'
   const fault = manner === 'cut' ? '[[fault: cut event=40 mode=eof]]' : ''
@@ -101,7 +100,7 @@ async function load(served: Served, prefix: string, count: number): Promise<Seen
   return seen
 }
 
-/** What `sluice usage export` says. */
+/** The entries of `sluice usage export`. */
 async function exported(t: Test, served: Served): Promise<Row[]> {
   const program = run(t, ['usage', 'export', '--config', served.file, '--format', 'jsonl'])
   t.equal(await program.ended, 0, program.err())
@@ -120,7 +119,7 @@ function wordsOf({ text, manner }: Seen): string {
 const LONG = { timeout: 30_000 + REQUESTS * 20 + KILLS * 20_000 }
 t.setTimeout(LONG.timeout * 2)
 
-void t.test(`${REQUESTS} requests: the ledger says what the upstream says`, LONG, async (t) => {
+void t.test(`${REQUESTS} requests: the ledger agrees with the upstream`, LONG, async (t) => {
   const served = await startServe(t)
   const seen = await load(served, 'tag', REQUESTS)
   const counted = new Map<string, { input: number; output: number }>()
