@@ -33,7 +33,7 @@ function fails(): never {
 
 const real = anthropic()
 
-/** A decoder that is good for a while. */
+/** A decoder that throws after some events. */
 function decoderThatFails(at: number): Egress['newDecoder'] {
   const make = real.newDecoder.bind(real)
   return (request, sink): StreamDecoder => {

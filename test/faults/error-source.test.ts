@@ -34,7 +34,7 @@ function attempts(gateway: TestGateway, kind: string): Promise<number> {
   return series(gateway, `sluice_attempts_total{upstream="openai",kind="${kind}"}`)
 }
 
-void t.test('a client that does not read until total_ms is the one that stalled', async (t) => {
+void t.test('a client that does not read until total_ms is reported as stalled', async (t) => {
   watchProcess(t)
   let sent = 0
   const upstream = await startRawUpstream(t, ({ socket }) => {
@@ -77,7 +77,7 @@ void t.test('a client that does not read until total_ms is the one that stalled'
   t.equal(await ends(gateway, 'client_stalled'), 1)
 })
 
-void t.test('a client that reads leaves total_ms to the upstream', async (t) => {
+void t.test('total_ms is attributed to the upstream if the client reads', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { upstreamOptions: 'timeouts: { total_ms: 700 }' })
   const seen = await ask(gateway, question('gpt-4o', true, '[[words: 200]] [[pace: 30]]'))
@@ -87,7 +87,7 @@ void t.test('a client that reads leaves total_ms to the upstream', async (t) => 
   await checkAfter(t, gateway)
 })
 
-void t.test('a request that finds no free connection is the gateway’s', async (t) => {
+void t.test('a request without a free connection is attributed to the gateway', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, {
     upstreamOptions: 'max_connections: 1, timeouts: { connect_ms: 300 }',
@@ -119,7 +119,7 @@ void t.test(
   },
 )
 
-void t.test('a stream that its upstream breaks is', async (t) => {
+void t.test('a stream that the upstream breaks is attributed to the upstream', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'error', event: 3 } })

@@ -32,7 +32,7 @@ export interface Seen {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly ended: 'fin' | 'reset' | 'timeout'
-  /** The HTTP body came whole: by its length, or with its last chunk. */
+  /** The HTTP body is complete: by its length, or with its last chunk. */
   readonly whole: boolean
   readonly body: string
   /** Parsed data of a stream without `[DONE]`; the one JSON body of anything else. */
@@ -42,7 +42,7 @@ export interface Seen {
   readonly finish: string | undefined
   readonly error: JsonObject | undefined
   readonly tookMs: number
-  /** Of it, what the machine had for this: for upper limits. */
+  /** The part of it in which this process could run, for upper limits. */
   readonly ownMs: number
 }
 
@@ -144,7 +144,7 @@ export function watchProcess(t: Test): void {
   })
 }
 
-/** The value of one series; 0 where it does not exist yet. */
+/** The value of one series; 0 if it does not exist yet. */
 export async function series(gateway: TestGateway, name: string): Promise<number> {
   const text = await gateway.metrics.text()
   const line = text.split('\n').find((each) => each.startsWith(`${name} `))
@@ -254,7 +254,7 @@ export function httpReply(status: number, lines: readonly string[], body: string
   return `${head.join('\r\n')}\r\n\r\n${body}`
 }
 
-/** What the emulator answers to the last question asked through the gateway: status, headers, bytes. */
+/** The emulator's reply to the last request through the gateway: status, headers, bytes. */
 export async function recordingOf(
   gateway: TestGateway,
   body: string,

@@ -27,7 +27,7 @@ routes: [{ prefix: gpt-, upstream: openai }]
 
 interface Files {
   readonly folder: string
-  /** Paths by what is wrong with them. */
+  /** Paths by their fault. */
   readonly bad: Readonly<Record<string, string>>
   readonly good: string
 }
@@ -56,23 +56,26 @@ async function sluice(args: readonly string[]) {
   return { status: child.exitCode ?? child.signalCode, output: out + err, kilobytes }
 }
 
-void t.test('a configuration, catalogue or secret that is no proper file is refused', async (t) => {
-  const { folder, bad } = filesFor(t)
-  for (const [name, path] of Object.entries(bad)) {
-    const models = join(folder, `models-${name}.yaml`)
-    writeFileSync(models, `models: ${path}\n${CONFIG}`)
-    const secret = join(folder, `secret-${name}.yaml`)
-    writeFileSync(secret, CONFIG.replace('KEY', `'\${file:${path}}'`))
-    for (const config of [path, models, secret]) {
-      const { status, output, kilobytes } = await sluice(['check', '--config', config])
-      t.equal(status, 1, `${name}: ${config}`)
-      t.match(output, /is not a regular file|is a folder/)
-      t.ok(kilobytes < MAX_KB, `${String(kilobytes)} KB`)
+void t.test(
+  'a configuration, catalogue or secret that is not a regular file is refused',
+  async (t) => {
+    const { folder, bad } = filesFor(t)
+    for (const [name, path] of Object.entries(bad)) {
+      const models = join(folder, `models-${name}.yaml`)
+      writeFileSync(models, `models: ${path}\n${CONFIG}`)
+      const secret = join(folder, `secret-${name}.yaml`)
+      writeFileSync(secret, CONFIG.replace('KEY', `'\${file:${path}}'`))
+      for (const config of [path, models, secret]) {
+        const { status, output, kilobytes } = await sluice(['check', '--config', config])
+        t.equal(status, 1, `${name}: ${config}`)
+        t.match(output, /is not a regular file|is a folder/)
+        t.ok(kilobytes < MAX_KB, `${String(kilobytes)} KB`)
+      }
     }
-  }
-})
+  },
+)
 
-void t.test('a body that is no proper file is refused', async (t) => {
+void t.test('a body that is not a regular file is refused', async (t) => {
   const { bad, good } = filesFor(t)
   const explain = ['explain', 'gpt-5.4', '--config', good, '--body']
   for (const path of [bad['fifo'] ?? '', '/dev/zero']) {

@@ -1,12 +1,12 @@
 /**
- * Goal: `sluice serve` with two workers is one gateway: its pages, its numbers, its keys.
- * Method: the real program in front of an emulator; `sluice keys` beside it; every chat on a
- * connection of its own, so that the workers take them in turn.
+ * Goal: `sluice serve` with two workers acts as one gateway: its pages, its metrics, its keys.
+ * Method: the real program in front of an emulator; `sluice keys` beside it; every chat on
+ * a new connection, so that the workers serve in turn.
  */
 import t from 'tap'
 import { CANARY, EMAIL, hasAllWorkers, run, startServe, until, type Served } from './program.js'
 
-void t.test('the ops pages tell of the whole gateway', async (t) => {
+void t.test('the ops pages describe the whole gateway', async (t) => {
   const served = await startServe(t)
   t.same(JSON.parse((await served.ops('/healthz')).text), { status: 'ok' })
   t.same(JSON.parse((await served.ops('/readyz')).text), {

@@ -1,5 +1,5 @@
-// Goal: a client that leaves ends the upstream's work at once, in every phase and for whole replies
-//   too, with one log line (G6, D-70).
+// Goal: a client that leaves ends the upstream request at once, in every phase and also for whole
+//   replies, with one log line (G6, D-70).
 // Method: clients that close in order or reset while the request is queued, connecting, waiting for
 //   the head, streaming, or in the middle of a whole reply; the upstream's sockets are timed.
 import { spawn } from 'node:child_process'

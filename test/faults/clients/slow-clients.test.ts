@@ -1,7 +1,7 @@
 /**
- * Goal (F-93, F-95 to F-99, F-103): clients that are slow, silent or restless, many at a time, cost the time and memory that
- * they are given and harm no other client.
- * Method: the real program, raw sockets by the hundred, its memory and open files as the system counts them.
+ * Goal (F-93, F-95 to F-99, F-103): clients that are slow or silent, or that reconnect often, use limited
+ * time and memory and do not disturb other clients, also in large numbers.
+ * Method: the real program, hundreds of raw sockets, its memory and open files as the system reports them.
  * SLUICE_LONG=1 runs the numbers of the design.
  */
 import { once } from 'node:events'
@@ -132,7 +132,7 @@ void t.test('F-96: many clients that never read', async (t) => {
   await until(async () => (await gaugeOf(served, 'sluice_inflight{')) >= NEVER_READING, 60_000)
   await sleep(2_000)
   const each = (residentBytes(served) - before) / NEVER_READING
-  // A process that has been quiet takes some memory for any load.
+  // The first load after an idle time allocates some memory.
   const most = 0.25 * MEBIBYTE + (80 * MEBIBYTE) / NEVER_READING
   t.ok(each < most, `${Math.round(each / 1024)} KiB for each`)
   await serves(t, served, 'another client is served')

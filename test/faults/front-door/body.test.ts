@@ -1,5 +1,5 @@
-// Goal: a request body that is refused, broken or cut off ends its exchange at once, gives back what
-//   it held, and never reaches an upstream (A-7, A-19, C-41, G6).
+// Goal: a request body that is refused, broken or cut off ends its exchange at once, releases its
+//   memory, and never reaches an upstream (A-7, A-19, C-41, G6).
 // Method: raw requests against a whole gateway, and the receiving phase alone on a small budget.
 import { connect } from 'node:net'
 import t from 'tap'
@@ -48,7 +48,7 @@ void t.test(
   },
 )
 
-void t.test('a refused body gives back what it took, and takes nothing more', async (t) => {
+void t.test('a refused body releases its memory and reserves no more', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { server: 'max_body_bytes: 1000' })
   const generation = new Generation(gateway.reload(), gateway.metrics, null)

@@ -1,4 +1,4 @@
-// Goal: an upstream that cannot be reached, or that may not be, is a quick and honest 502, and one that
+// Goal: an upstream that is unreachable or forbidden causes a prompt 502, and one that
 //   drops its connections never hangs a request (E-79 to E-84).
 // Method: closed ports, names that do not exist or are private, and upstreams that close idle
 //   connections, drop requests, or answer before they have read them.

@@ -1,6 +1,6 @@
 /**
- * Goal: a compressed body is served like a plain one over HTTP/1.1 and HTTP/2, is limited by what it decodes to, and
- * never holds the event loop; what is damaged, cut off or in another coding is refused by name.
+ * Goal: a compressed body is served like a plain one over HTTP/1.1 and HTTP/2, is limited by its decoded size, and
+ * never blocks the event loop; a damaged, truncated or otherwise coded body is refused with the reason.
  * Method: bodies that zlib and the zstd tool make, bombs among them, sent to a running gateway.
  */
 import { connect } from 'node:http2'
@@ -78,7 +78,7 @@ void t.test('every coding, small and large', async (t) => {
   t.equal((await post(gateway, 'identity', chatOf('hi'))).status, 200)
 })
 
-void t.test('other codings are refused with those that are taken', async (t) => {
+void t.test('other codings are refused with a list of the accepted ones', async (t) => {
   const gateway = await startGateway(t)
   for (const coding of ['compress', 'gzip, br', 'gzip gzip', 'none']) {
     const { status, text, headers } = await post(gateway, coding, chatOf('hi'))
@@ -88,7 +88,7 @@ void t.test('other codings are refused with those that are taken', async (t) => 
   }
 })
 
-void t.test('damaged and cut-off bodies are the client’s fault', async (t) => {
+void t.test('damaged and truncated bodies are client errors', async (t) => {
   const gateway = await startGateway(t)
   for (const [coding, encode] of Object.entries(CODERS)) {
     const good = encode(chatOf('hi '.repeat(500)))
@@ -159,7 +159,7 @@ void t.test('a zstd window above 8 MiB is refused', async (t) => {
   }
 })
 
-void t.test('a client that leaves in the middle leaves nothing behind', async (t) => {
+void t.test('a client that disconnects during the body leaves no reserved memory', async (t) => {
   const gateway = await startGateway(t)
   for (const [coding, encode] of Object.entries(CODERS)) {
     const bytes = encode(chatOf('hi '.repeat(50_000)))

@@ -1,5 +1,5 @@
 /**
- * Goal: slow clients, early answers and shutting down cost the time they are given and no more.
+ * Goal: slow clients, early replies and shutdowns end within their time limits.
  * Method: a real listener with short times, raw sockets, and the clock read around them.
  */
 import { once } from 'node:events'
@@ -215,7 +215,7 @@ void t.test('a port that is in use is refused with a clear error', async (t) => 
   await t.rejects(second, GatewayError)
 })
 
-void t.test('a server that drains finishes what is open and takes nothing new', async (t) => {
+void t.test('a server that drains finishes open requests and accepts no new ones', async (t) => {
   const waiting: HttpResponse[] = []
   const door = await open(t, { handler: (_req, res) => waiting.push(res) })
   const silent = connect(door.port, '127.0.0.1')
@@ -287,7 +287,7 @@ void t.test('open streams are notified at the deadline, then closed', async (t) 
   )
 })
 
-void t.test('F-100: one connection more than the most is answered 503 and closed', async (t) => {
+void t.test('F-100: a connection above the maximum is answered 503 and closed', async (t) => {
   const refused: string[] = []
   const door = await open(t, { maxConnections: 2, onRefused: (kind) => refused.push(kind) })
   const held = [connect(door.port, '127.0.0.1'), connect(door.port, '127.0.0.1')]
@@ -337,7 +337,7 @@ void t.test(
   },
 )
 
-void t.test('F-94: a long upload that keeps the rate is not cut off', async (t) => {
+void t.test('F-94: a long upload at the required rate is not closed', async (t) => {
   const door = await open(t, { headersTimeoutMs: 200, checkingIntervalMs: 50 })
   const chunks = Array.from({ length: 30 }, () => 'x'.repeat(1000))
   const length = head('Connection: close', 'Content-Length: 30000')

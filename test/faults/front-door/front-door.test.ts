@@ -1,6 +1,6 @@
 /**
- * Goal: what is not an honest HTTP/1.1 request gets a 4xx in JSON and a closed connection, reaches no
- * handler, and leaves the server as good as before.
+ * Goal: an invalid HTTP/1.1 request gets a 4xx in JSON and a closed connection, reaches no
+ * handler, and does not affect later requests.
  * Method: a real listener and raw sockets, one per corrupted request; after each, a good one.
  */
 import t from 'tap'
@@ -15,7 +15,7 @@ import type { RawOutcome } from './raw-client.js'
 interface Seen {
   /** Requests whose headers reached the handler. */
   begun: number
-  /** Requests whose whole body did. */
+  /** Requests whose whole body reached it. */
   whole: string[]
   refused: string[]
 }
@@ -245,7 +245,7 @@ void t.test('a body whose chunks are wrong never becomes a whole request', async
   }
 })
 
-void t.test('what follows a complete body is a request of its own or refused', async (t) => {
+void t.test('bytes after a complete body are another request or refused', async (t) => {
   const { door, seen } = await open(t)
   const early = post(['Transfer-Encoding: chunked'], '0\r\n\r\nGET /smuggled')
   const outcome = await send(door.port, [early, ' HTTP/1.1\r\n\r\n'])

@@ -83,7 +83,7 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
-void t.test('the provider’s key in the client’s hands opens nothing', async (t) => {
+void t.test('the provider’s key is not accepted from a client', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   for (const credential of [

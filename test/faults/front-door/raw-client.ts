@@ -13,14 +13,14 @@ export interface RawAnswer {
   body: string
 }
 
-/** What a connection got until it closed, or until the time was up. */
+/** The bytes and replies of a connection until it closed or the time was up. */
 export interface RawOutcome {
   answers: RawAnswer[]
   text: string
-  /** False where the time was up first. */
+  /** False if the time was up first. */
   closed: boolean
   tookMs: number
-  /** Of it, what the machine had for this: for upper limits. */
+  /** The part of it in which this process could run, for upper limits. */
   ownMs: number
 }
 

@@ -1,6 +1,6 @@
-// Goal: a client is never left without a sign of life, and one that reads nothing is disconnected (G2, G8).
+// Goal: a client receives bytes at regular intervals, and one that reads nothing is disconnected (G2, G8).
 // Method: upstreams that fall silent, clients that do not read, and a clock that is put forward; the
-//   raw bytes and the sockets of both sides are looked at. Stalled clients have seconds instead of a minute.
+//   raw bytes and the sockets of both sides are checked. Stalled clients have seconds instead of a minute.
 import { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
@@ -142,7 +142,7 @@ void t.test('F-96: a client that never reads holds little and is cut', async (t)
   t.ok(seconds > 2 && seconds < 30, `${seconds} s of waiting for it are counted`)
 })
 
-void t.test('what a client keeps waiting is counted once', async (t) => {
+void t.test('time blocked on a slow client is counted once', async (t) => {
   watchProcess(t)
   let source: Socket | undefined
   const upstream = await startRawUpstream(t, ({ socket }) => {
@@ -217,7 +217,7 @@ void t.test('a client that does not take a whole reply is cut', async (t) => {
   }
 })
 
-void t.test('F-98: a large whole reply to a slow client comes whole', async (t) => {
+void t.test('F-98: a large whole reply to a slow client arrives complete', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   const client = openClient(t, gateway, question('gpt-4o', false, '[[words: 300000]]'))

@@ -1,5 +1,5 @@
 // Goal: for any content of a stream's events, the client gets either the whole answer or an error,
-//   never a part that looks whole; memory and counts stay within bounds (D-66, D-68, D-69, D-75).
+//   never a part that looks complete; memory and token counts are limited (D-66, D-68, D-69, D-75).
 // Method: broken, unknown and doubled events, odd sizes and spoilt token counts on each upstream.
 import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'

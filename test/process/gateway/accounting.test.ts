@@ -11,7 +11,7 @@ import { run, startServe, until, type Served } from '../program.js'
 
 const REQUESTS = Number(process.env.SLUICE_ACCOUNTING ?? 200)
 const KILLS = Number(process.env.SLUICE_KILLS ?? 2)
-/** At the same time. */
+/** Clients at the same time. */
 const CLIENTS = 16
 
 type Manner = 'stream' | 'whole' | 'leaves' | 'cut'
@@ -162,34 +162,40 @@ void t.test(`${REQUESTS} requests: the ledger agrees with the upstream`, LONG, a
   t.equal(far, 0, 'of broken ones what flowed')
 })
 
-void t.test(`${KILLS} kills: no answer that a client holds is without its row`, LONG, async (t) => {
-  const served = await startServe(t, { server: 'workers: 3, drain_ms: 500' })
-  const seen: Seen[] = []
-  for (let kill = 0; kill < KILLS; kill += 1) {
-    const running = load(served, `kill${kill}`, 60)
-    await new Promise((resolve) => setTimeout(resolve, 40 + ((kill * 37) % 150)))
-    const workers = served.program.workers()
-    const victim = workers[kill % workers.length]
-    if (victim !== undefined) process.kill(victim, 'SIGKILL')
-    seen.push(...(await running))
-    // Those that die again and again come back later and later.
-    if (kill + 1 < KILLS) await until(() => served.program.workers().length > 1, 60_000)
-  }
-  const all = await exported(t, served)
-  const ids = new Set(all.map(({ request_id: id }) => id))
-  t.equal(ids.size, all.length, 'no row twice')
-  const held = seen.filter(({ isComplete }) => isComplete)
-  const missing = held.filter(({ id }) => !ids.has(id ?? ''))
-  t.ok(held.length > KILLS * 20, `${held.length} complete answers`)
-  t.same(
-    missing.map(({ tag, manner }) => `${tag} ${manner}`),
-    [],
-    'each has its row',
-  )
-  const lost = new Set(all.filter(({ outcome }) => outcome === 'lost').map((row) => row.request_id))
-  t.same(
-    held.filter(({ id }) => lost.has(id ?? '')),
-    [],
-    'and none is taken for lost',
-  )
-})
+void t.test(
+  `${KILLS} kills: every reply that a client received has its ledger entry`,
+  LONG,
+  async (t) => {
+    const served = await startServe(t, { server: 'workers: 3, drain_ms: 500' })
+    const seen: Seen[] = []
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const running = load(served, `kill${kill}`, 60)
+      await new Promise((resolve) => setTimeout(resolve, 40 + ((kill * 37) % 150)))
+      const workers = served.program.workers()
+      const victim = workers[kill % workers.length]
+      if (victim !== undefined) process.kill(victim, 'SIGKILL')
+      seen.push(...(await running))
+      // Those that die again and again come back later and later.
+      if (kill + 1 < KILLS) await until(() => served.program.workers().length > 1, 60_000)
+    }
+    const all = await exported(t, served)
+    const ids = new Set(all.map(({ request_id: id }) => id))
+    t.equal(ids.size, all.length, 'no row twice')
+    const held = seen.filter(({ isComplete }) => isComplete)
+    const missing = held.filter(({ id }) => !ids.has(id ?? ''))
+    t.ok(held.length > KILLS * 20, `${held.length} complete answers`)
+    t.same(
+      missing.map(({ tag, manner }) => `${tag} ${manner}`),
+      [],
+      'each has its row',
+    )
+    const lost = new Set(
+      all.filter(({ outcome }) => outcome === 'lost').map((row) => row.request_id),
+    )
+    t.same(
+      held.filter(({ id }) => lost.has(id ?? '')),
+      [],
+      'and none is taken for lost',
+    )
+  },
+)

@@ -1,6 +1,6 @@
 /**
  * Goal: gateways on one Redis publish their configuration; readiness details and a metric show when they disagree, and
- * when they agree again; a gateway that has ended is not missed for longer than its record lives.
+ * when they agree again; the record of a gateway that has ended expires.
  * Method: two real programs with a real Redis, one of them with workers; their files are edited apart and together.
  */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

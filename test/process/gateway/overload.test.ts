@@ -1,5 +1,5 @@
 /**
- * Goal: an overloaded process refuses requests with 503 and a time to come again, by priority; health and metrics
+ * Goal: an overloaded process refuses requests with 503 and `retry-after`, by priority; health and metrics
  * answer throughout; it recovers by itself, and not before `hold_ms` (G4).
  * Method: the real program. Stopping the process delays its event loop for most of the time; its
  * places are filled with requests that the upstream does not answer, or with an open loop of three and ten times what its

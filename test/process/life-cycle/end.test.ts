@@ -1,6 +1,6 @@
 /**
- * Goal: a signal ends the gateway without harm to what is running, and leaves nothing behind.
- * Method: the real program with two workers and slow streams; signals; a look at processes and port.
+ * Goal: a signal ends the gateway after its requests in flight and leaves no process or port.
+ * Method: the real program with two workers and slow streams; signals; the processes and ports are checked.
  */
 import { createServer } from 'node:net'
 import { once } from 'node:events'
@@ -67,7 +67,7 @@ void t.test('J-147: a second signal ends at once, with 1', async (t) => {
   await leavesNothing(t, served, workers)
 })
 
-void t.test('J-149: workers die with a primary that is killed', async (t) => {
+void t.test('J-149: workers end when the primary is killed', async (t) => {
   const served = await startServe(t)
   const workers = served.program.workers()
   served.program.child.kill('SIGKILL')

@@ -1,7 +1,7 @@
 /**
- * Goal: a start that fails exits with 1 and prints the reason; wrong use exits with 2 and names the help
- * is; every command explains itself.
- * Method: the real program with bad files, taken ports and words that it does not know.
+ * Goal: a start that fails exits with 1 and prints the reason; wrong use exits with 2 and names the help;
+ * every command has a help text.
+ * Method: the real program with bad files, ports in use and unknown words.
  */
 import { writeFileSync } from 'node:fs'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import { fileText, prepare, run, type FileSettings } from '../program.js'
 
 const COMMANDS = ['accounts', 'check', 'demo', 'emulate', 'explain', 'keys', 'serve']
 
-void t.test('a bad file: its fault with line and column', async (t) => {
+void t.test('a bad file is reported with line and column', async (t) => {
   const { emulator, file } = await prepare(t)
   writeFileSync(file, `${fileText(emulator)}unheard_of: 1\n`)
   const program = run(t, ['serve', '--config', file])
@@ -24,7 +24,7 @@ void t.test('a bad file: its fault with line and column', async (t) => {
   t.match(missing.err(), /nowhere\.yaml.*does not exist/)
 })
 
-void t.test('a port that is taken: which one, and the end', async (t) => {
+void t.test('a port that is in use is named and ends the start', async (t) => {
   const port = await takenPort(t)
   for (const settings of [{ port }, { opsPort: port }]) {
     const { status, err, out } = await failedStart(t, settings)
@@ -35,7 +35,7 @@ void t.test('a port that is taken: which one, and the end', async (t) => {
   }
 })
 
-void t.test('a store that cannot be opened: where, and why', async (t) => {
+void t.test('a store that cannot be opened is reported with its path and the reason', async (t) => {
   const inFile = await failedStart(t, { store: 'sqlite:./models.yaml' })
   t.equal(inFile.status, 1)
   t.match(
