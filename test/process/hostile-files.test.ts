@@ -68,7 +68,10 @@ void t.test(
       for (const config of [path, models, secret]) {
         const { status, output, kilobytes } = await sluice(['check', '--config', config])
         t.equal(status, 1, `${name}: ${config}`)
-        t.match(output, /is not a regular file|is a folder/)
+        t.match(
+          output,
+          name === 'large' ? /is larger than (?:4 M|64 K)iB/ : /is not a regular file/,
+        )
         t.ok(kilobytes < MAX_KB, `${String(kilobytes)} KB`)
       }
     }
@@ -93,12 +96,12 @@ void t.test(
     const source = await openConfig(good, {})
     t.teardown(() => source.close())
     const before = process.memoryUsage().rss
-    for (const path of [bad['large'] ?? '', bad['fifo'] ?? '']) {
-      renameSync(path, good)
-      t.match(await source.reload(), {
-        result: 'refused',
-        errors: [{ message: /is a folder|not a regular file/ }],
-      })
+    for (const [name, message] of [
+      ['large', /is larger than 4 MiB/],
+      ['fifo', /is not a regular file/],
+    ] as const) {
+      renameSync(bad[name] ?? '', good)
+      t.match(await source.reload(), { result: 'refused', errors: [{ message }] })
     }
     const grown = process.memoryUsage().rss - before
     t.ok(grown < 100e6, `${String(grown)} bytes more`)

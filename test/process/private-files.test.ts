@@ -55,7 +55,7 @@ void t.test(
     await until(() => again.out().includes('"sluice serves"'))
     const open = notPrivate(data).map((line) => line.slice(data.length + 1))
     t.same(open, ['755', 'notes.txt 644'], 'only what may be used for more')
-    t.match(again.out(), 'chmod 700 keeps others out')
+    t.match(again.out(), 'run chmod 700 to keep other users out')
   },
 )
 

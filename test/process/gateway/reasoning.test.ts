@@ -36,16 +36,18 @@ async function loop(served: Served, name: string): Promise<boolean> {
 
 void t.test('two workers share the stored reasoning', async (t) => {
   const served = await startServe(t, { more: 'escrow: { memory_bytes: 0 }' })
-  for (let round = 0; round < 8; round += 1) {
-    t.ok(await loop(served, `round ${round}`), 'the thinking came back')
-  }
   const exchanges = (): Record<string, unknown>[] =>
     served.program.lines().filter(({ msg }) => msg === 'exchange')
-  await until(() => exchanges().length === 16)
-  const pids = exchanges().map(({ pid }) => pid)
-  t.equal(new Set(pids).size, 2)
-  const crossed = pids.filter((pid, at) => at % 2 === 1 && pid !== pids[at - 1]).length
-  t.ok(crossed > 0, `${crossed} of 8 turns met another worker`)
+  const pids = (): unknown[] => exchanges().map(({ pid }) => pid)
+  const crossed = (): number =>
+    pids().filter((pid, at, all) => at % 2 === 1 && pid !== all[at - 1]).length
+  // The kernel chooses the worker of a connection: on a busy machine it may be the same one for many turns.
+  for (let round = 0; round < 200 && (round < 8 || crossed() === 0); round += 1) {
+    t.ok(await loop(served, `round ${round}`), 'the thinking came back')
+    if (round >= 7) await until(() => exchanges().length === 2 * (round + 1))
+  }
+  t.equal(new Set(pids()).size, 2)
+  t.ok(crossed() > 0, 'a second turn was served by another worker than the first')
 
   const [victim = 0] = served.program.workers()
   process.kill(victim, 'SIGKILL')

@@ -40,7 +40,7 @@ void t.test('a store that cannot be opened is reported with its path and the rea
   t.equal(inFile.status, 1)
   t.match(
     inFile.err,
-    /The key store cannot be opened\..*opening '.*models\.yaml' failed: file is not a database/,
+    /The key store cannot be opened: opening '.*models\.yaml' failed: file is not a database/,
   )
   // Root may write everywhere except in folders that the kernel protects.
   const readOnly = await failedStart(t, { store: 'sqlite:/sys/sluice/sluice.db' })
@@ -53,11 +53,11 @@ void t.test('a store that cannot be opened is reported with its path and the rea
 
 void t.test('wrong use ends with 2 and a hint', async (t) => {
   const wrong: [string[], RegExp][] = [
-    [['sreve'], /Unknown command "sreve'; 'sluice --help'/],
+    [['sreve'], /Unknown command "sreve" \(did you mean "serve"\?\): 'sluice --help'/],
     [['serve'], /needs a configuration file: pass --config FILE/],
     [['serve', '--port', '1'], /--port/],
     [['keys', 'destroy'], /create, list, revoke/],
-    [['demo', '--port', 'x'], /--port takes a port number/],
+    [['demo', '--port', 'x'], /--port must be a port number from 0 to 65535, not "x"/],
   ]
   for (const [args, message] of wrong) {
     const program = run(t, args)
