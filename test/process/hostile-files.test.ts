@@ -96,11 +96,9 @@ void t.test(
     const source = await openConfig(good, {})
     t.teardown(() => source.close())
     const before = process.memoryUsage().rss
-    for (const [name, message] of [
-      ['large', /is larger than 4 MiB/],
-      ['fifo', /is not a regular file/],
-    ] as const) {
-      renameSync(bad[name] ?? '', good)
+    const message = /is larger than 4 MiB|is not a regular file/
+    for (const path of [bad['large'] ?? '', bad['fifo'] ?? '']) {
+      renameSync(path, good)
       t.match(await source.reload(), { result: 'refused', errors: [{ message }] })
     }
     const grown = process.memoryUsage().rss - before
