@@ -1,6 +1,6 @@
 /**
  * Goal: log lines hold the named fields and nothing else: no secret, no prompt, no stray field.
- * Method: canaries are put everywhere that a caller could put one, at the most verbose level.
+ * Method: every value that a client controls contains a canary, at the level with the most output.
  */
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -79,7 +79,7 @@ void t.test('a client’s strings are escaped, clipped, and lose their query', (
   t.end()
 })
 
-void t.test('each line says its own, whatever the lines before it had in common with it', (t) => {
+void t.test('each line has its own values, even if earlier lines share some of them', (t) => {
   const { log, lines } = open('info')
   const given: ExchangeLine[] = []
   const names = [undefined, 'a', 'b', 'c"\\é', `sk_${'x'.repeat(44)}`]
@@ -161,7 +161,7 @@ void t.test('fields without a name on the list do not get out', (t) => {
   t.end()
 })
 
-void t.test('what looks like a key is hidden wherever it stands', (t) => {
+void t.test('text that looks like a key is hidden in every field', (t) => {
   const { log, text } = open('debug')
   const tail = (): string => randomBytes(24).toString('base64url')
   for (let round = 0; round < 200; round += 1) {
@@ -178,7 +178,7 @@ void t.test('what looks like a key is hidden wherever it stands', (t) => {
     })
     log.error('event', new Error(`refused ${form}`, { cause: new TypeError(form) }))
     log.error('event', new GatewayError('bug', form, { cause: new GatewayError('bug', form) }))
-    log.warn('event', { reason: `the server said: ${form}` })
+    log.warn('event', { reason: `the server replied: ${form}` })
     t.equal(scrub(`before ${form} after`).includes(secret), false)
     t.equal(text().includes(secret), false, `form ${round % forms.length}`)
   }
@@ -260,7 +260,7 @@ void t.test('a destination that is too slow loses whole lines, and they are coun
   t.equal(lines.length + dropped, total)
 })
 
-void t.test('a destination that takes nothing (a full disk) keeps nobody from ending', (t) => {
+void t.test('a destination that takes nothing (a full disk) does not prevent the exit', (t) => {
   const module = JSON.stringify(new URL('../src/observe/log/log.js', import.meta.url).href)
   const program = `
     const { createLogger } = await import(${module})

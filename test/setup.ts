@@ -1,7 +1,7 @@
 /**
  * Finds or installs the real parts that the suite needs before it starts.
- * On Debian as root it installs them; elsewhere it says what to install. Under CI a missing part
- * fails; otherwise the tests that need it skip loudly.
+ * On Debian as root it installs them; elsewhere it prints what to install. Under CI a missing part
+ * is an error; otherwise the tests that need it are skipped with a message.
  */
 import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_process'
 import { existsSync } from 'node:fs'

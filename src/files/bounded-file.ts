@@ -2,7 +2,16 @@
  * Reads files that a user names: only regular files, and at most a given number of bytes. A FIFO without a writer, an
  * endless device and a growing file neither block the process nor fill its memory.
  */
-import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readSync,
+  statSync,
+  type Stats,
+} from 'node:fs'
 
 /** The file's content. Throws an Error with the reason; `code` is Node's, or `EFBIG` if the file is too large. */
 export function readBoundedFile(path: string, maxBytes: number): Buffer {
@@ -21,13 +30,16 @@ export function readBoundedFile(path: string, maxBytes: number): Buffer {
 
 /** Why a text file could not be read, as the rest of a sentence that names it. */
 export function whyUnreadable(path: string, maxBytes: number): string {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  if (stat === undefined) return 'does not exist'
-  if (stat.isDirectory()) return 'is a folder'
-  if (!stat.isFile()) return 'is not a regular file'
+  let stat: Stats
   try {
+    stat = statSync(path)
+    if (stat.isDirectory()) return 'is a folder'
+    if (!stat.isFile()) return 'is not a regular file'
     accessSync(path, constants.R_OK)
-  } catch {
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    // ENOTDIR: a parent in the path is a file.
+    if (code === 'ENOENT' || code === 'ENOTDIR') return 'does not exist'
     return 'is not readable: change its owner or permissions'
   }
   return stat.size > maxBytes ? `is larger than ${sizeText(maxBytes)}` : 'is not UTF-8 text'

@@ -11,7 +11,6 @@ import {
   existsSync,
   fsync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readdirSync,
   renameSync,
@@ -19,7 +18,8 @@ import {
   statSync,
   writeSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
+import { createFolder } from '../files/create-folder.js'
 import { OwnerLock } from './owner-lock.js'
 import { checksummedLines, isMissing, SegmentFile, type Segment } from './spool-segment.js'
 
@@ -184,11 +184,7 @@ export class Spool {
   }
 
   private open(): number {
-    if (!existsSync(this.folder)) {
-      // Node's recursive form never returns on file systems that report a new folder as missing.
-      const recursive = !existsSync(dirname(this.folder))
-      mkdirSync(this.folder, { recursive, mode: 0o700 })
-    }
+    createFolder(this.folder)
     // The lock comes before the first segment: segments of owners without a lock count as orphans.
     this.lock ??= OwnerLock.take(join(this.folder, `rows-${this.owner}.lock`))
     this.sequence += 1

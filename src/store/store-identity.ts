@@ -3,9 +3,10 @@
  * another id and is refused; otherwise every valid key would be answered 401.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { isObject, stringOf } from '../chat/json.js'
+import { createFolder } from '../files/create-folder.js'
 import { openStore } from './open-store.js'
 import { isRedisUrl } from './redis/connection/address.js'
 import type { Store, StoreOptions } from './store.js'
@@ -56,7 +57,7 @@ async function writeExpectedId(
     warn('the store was empty; created a new one without accounts and keys')
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {
-    await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
+    createFolder(dirname(path))
     await writeFile(draft, `${JSON.stringify({ id })}\n`, { mode: 0o600 })
     await rename(draft, path)
   } catch (error) {

@@ -112,6 +112,13 @@ const CHECKED = [
   'src/http',
   'src/process',
   'src/secrets',
+  'test/process',
+  'test/faults',
+  'test/cluster',
+  'test/error-cause.test.ts',
+  'test/log.test.ts',
+  'test/run.ts',
+  'test/setup.ts',
 ]
 
 for (const path of CHECKED) {

@@ -1,5 +1,5 @@
 /**
- * Goal: the first signal lets what is open finish, the second ends everything at once.
+ * Goal: the first signal lets open requests finish, the second ends all processes at once.
  * Method: a slow answer is in flight when the primary of a real service gets SIGTERM.
  */
 import { once } from 'node:events'

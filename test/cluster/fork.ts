@@ -1,5 +1,5 @@
 /**
- * Starts `program.ts` in a process of its own and ends it with the test.
+ * Starts `program.ts` in a separate process and ends it with the test.
  * Collects the program's output.
  */
 import { type ChildProcess, fork } from 'node:child_process'
@@ -24,7 +24,7 @@ export interface Service {
   getOps(path: string): Promise<{ status: number; text: string }>
 }
 
-/** Starts the service; `port` is 0 where `env` keeps it from starting (`awaitPort: false`). */
+/** Starts the service; `port` is 0 if `env` prevents the start (`awaitPort: false`). */
 export async function startService(
   t: Test,
   env: Record<string, string> = {},

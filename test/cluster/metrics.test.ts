@@ -1,6 +1,6 @@
 /**
  * Goal: the primary's metrics are those of all workers, ended ones included, and never fall.
- * Method: requests to a real service, a worker's death, more requests; sums are compared.
+ * Method: requests to a real service, the exit of a worker, more requests; sums are compared.
  */
 import t from 'tap'
 import { startService, until } from './fork.js'

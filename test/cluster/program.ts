@@ -1,6 +1,6 @@
 /**
  * A whole small service for the cluster's tests: primary with ops port, workers with an HTTP server.
- * The test forks it, tells it things over its channel, and reads its log from stdout.
+ * The test forks it, sends commands over its channel, and reads its log from stdout.
  */
 import cluster from 'node:cluster'
 import { createServer } from 'node:http'

@@ -1,5 +1,5 @@
-// Goal: a codec that throws ends its exchange with an error that says nothing, and a line in the log
-//   that says what (architecture: kind `bug`).
+// Goal: a codec that throws ends its exchange with an error without details, and a log line with them
+//   (architecture: kind `bug`).
 // Method: one method of a dialect is made to throw, in each place where the gateway calls it.
 import t, { type Test } from 'tap'
 import { egressOf } from '../../src/dialects/index.js'
@@ -7,7 +7,7 @@ import type { Egress, StreamDecoder } from '../../src/dialects/dialect.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, checkAfter, checkFailed, question, watchProcess } from './scene.js'
 
-class Nobody extends Error {}
+class Unexpected extends Error {}
 
 function anthropic(): Egress {
   const egress = egressOf('anthropic')
@@ -28,12 +28,12 @@ function spoil<K extends keyof Egress>(t: Test, name: K, value: Egress[K]): () =
 }
 
 function fails(): never {
-  throw new Nobody('tripped over a wire')
+  throw new Unexpected('tripped over a wire')
 }
 
 const real = anthropic()
 
-/** A decoder that is good for a while. */
+/** A decoder that throws after some events. */
 function decoderThatFails(at: number): Egress['newDecoder'] {
   const make = real.newDecoder.bind(real)
   return (request, sink): StreamDecoder => {
@@ -90,13 +90,13 @@ for (const { place, stream, begun, spoil: make } of PLACES) {
     const gateway = await startGateway(t)
     const restore = make(t)
     gateway.emulator.script({ times: 1, fault: { kind: 'delay', mode: 'each', ms: 5 } })
-    // Few tokens: a long answer would be asked for as a stream.
+    // Few tokens: the gateway requests a long reply as a stream.
     const asked = question('claude-sonnet-4-5', stream, 'Hello', { max_tokens: 1000 })
     const seen = await ask(gateway, asked)
     restore()
     t.equal(seen.status, begun ? 200 : 500)
     checkFailed(t, seen, place, ['bug'])
-    t.notMatch(seen.body, 'tripped', 'the client learns nothing of it')
+    t.notMatch(seen.body, 'tripped', 'the client receives no details')
     const line = gateway.lines.find(({ msg }) => msg === 'unforeseen failure')
     t.match(JSON.stringify(line?.['error']), 'tripped over a wire')
     t.equal(line?.['request_id'], seen.headers['x-request-id'])

@@ -1,4 +1,4 @@
-// Goal: a shutdown lets what can finish in time finish, and tells the rest why it ends (J-145, G12).
+// Goal: a shutdown lets requests finish within the drain time, and ends the others with an error (J-145, G12).
 // Method: streams, whole replies and a half-sent body under a drain of half a second.
 import { connect } from 'node:net'
 import t from 'tap'
@@ -16,7 +16,7 @@ import {
   watchProcess,
 } from './scene.js'
 
-void t.test('what runs when the gateway drains', async (t) => {
+void t.test('requests in flight when the gateway drains', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   const { emulator } = gateway
@@ -41,7 +41,7 @@ void t.test('what runs when the gateway drains', async (t) => {
   for (const [i, each] of (await Promise.all(long)).entries()) {
     const name = UPSTREAMS[i]?.name ?? ''
     t.not(each.text, '', `${name}: content had come`)
-    checkFailed(t, each, `${name}: a long stream is told`, ['draining'])
+    checkFailed(t, each, `${name}: a long stream ends with an error`, ['draining'])
     t.equal(each.data.filter(({ error }) => error !== undefined).length, 1, `${name}: once`)
   }
   const refused = await whole

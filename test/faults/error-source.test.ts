@@ -34,7 +34,7 @@ function attempts(gateway: TestGateway, kind: string): Promise<number> {
   return series(gateway, `sluice_attempts_total{upstream="openai",kind="${kind}"}`)
 }
 
-void t.test('a client that does not read until total_ms is the one that stalled', async (t) => {
+void t.test('a client that does not read until total_ms is reported as stalled', async (t) => {
   watchProcess(t)
   let sent = 0
   const upstream = await startRawUpstream(t, ({ socket }) => {
@@ -62,16 +62,22 @@ void t.test('a client that does not read until total_ms is the one that stalled'
     'the attempt ends',
   )
   t.equal(await attempts(gateway, 'upstream_timeout'), 0, 'the upstream is not blamed')
-  await eventually(() => upstream.connections[0]?.closedMs !== null, 'the upstream was let go')
+  await eventually(
+    () => upstream.connections[0]?.closedMs !== null,
+    'the upstream connection is closed',
+  )
   client.socket.resume()
-  await eventually(() => client.text().includes('"kind":"client_stalled"'), 'the client is told')
+  await eventually(
+    () => client.text().includes('"kind":"client_stalled"'),
+    'the client receives the error',
+  )
   t.notMatch(client.text(), /\[DONE\]/)
   await eventually(() => lastLine(gateway)['outcome'] === 'client_stalled', 'the line')
   t.equal(lastLine(gateway)['end'], 'client_stalled')
   t.equal(await ends(gateway, 'client_stalled'), 1)
 })
 
-void t.test('a client that reads leaves total_ms to the upstream', async (t) => {
+void t.test('total_ms is attributed to the upstream if the client reads', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { upstreamOptions: 'timeouts: { total_ms: 700 }' })
   const seen = await ask(gateway, question('gpt-4o', true, '[[words: 200]] [[pace: 30]]'))
@@ -81,7 +87,7 @@ void t.test('a client that reads leaves total_ms to the upstream', async (t) => 
   await checkAfter(t, gateway)
 })
 
-void t.test('a request that finds no free connection is the gateway’s', async (t) => {
+void t.test('a request without a free connection is attributed to the gateway', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, {
     upstreamOptions: 'max_connections: 1, timeouts: { connect_ms: 300 }',
@@ -113,7 +119,7 @@ void t.test(
   },
 )
 
-void t.test('a stream that its upstream breaks is', async (t) => {
+void t.test('a stream that the upstream breaks is attributed to the upstream', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'error', event: 3 } })

@@ -1,7 +1,7 @@
 /**
- * Goal: with random faults at three upstreams, no reply lies and no request is executed twice without leave. A reply
+ * Goal: with random faults at three upstreams, no reply is wrong and no request is executed twice unless allowed. A reply
  * that looks complete has every word of one upstream's reply, and is followed by nothing.
- * Method: each request names its own token and the words that it wants; the emulator repeats the token. Every upstream
+ * Method: each request names its own token and the requested words; the emulator repeats the token. Every upstream
  * breaks some requests in a random way, from a seed. `SLUICE_FAULTS=10000` runs as many requests (short by default).
  */
 import t from 'tap'

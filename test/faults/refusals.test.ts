@@ -13,7 +13,7 @@ import {
   watchProcess,
 } from './scene.js'
 
-/** What a client may see for what an upstream said; more than one where the dialects differ. */
+/** The error kinds that a client may see for an upstream's reply; several if the dialects differ. */
 const STATUSES: Record<number, readonly number[]> = {
   400: [400],
   401: [502],
@@ -64,7 +64,7 @@ for (const { name, model } of UPSTREAMS) {
     const cases = [
       [{ 'retry-after': '1' }, '1'],
       [{ 'retry-after': '9999999' }, '3600'],
-      // Where it names no time, the gateway does.
+      // The gateway chooses a time if the upstream names none.
       [{}, '1'],
       [{ 'retry-after': 'soon' }, '1'],
       [{ 'retry-after': '-5' }, '1'],

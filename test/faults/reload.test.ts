@@ -1,7 +1,7 @@
-// Goal: a request keeps the generation that it started with to its end, however many come after it
+// Goal: a request keeps the generation that it started with, regardless of later ones
 //   (G11, I-133, I-134).
 // Method: requests that still send their body, wait or stream while the configuration changes twice;
-//   the upstreams' own record says where they went, and their sockets whether old pools close.
+//   the upstreams' own record contains their requests, and their sockets show when old pools close.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import t from 'tap'

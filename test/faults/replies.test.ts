@@ -1,7 +1,6 @@
-// Goal: a 200 that is not what was asked for is refused or read for what it is, and never passes for an
-//   answer that it is not (D-62, D-63, D-76, D-77).
-// Method: each fault on each upstream, streamed and whole; a second server counts what a redirect
-//   would bring it.
+// Goal: a 200 of another kind than the requested one is refused or converted, and never looks like a
+//   complete reply that it is not (D-62, D-63, D-76, D-77).
+// Method: each fault on each upstream, streamed and whole; a second server counts redirected requests.
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
@@ -67,7 +66,7 @@ for (const { name, model } of UPSTREAMS) {
     t.equal(canary.ledger.length, 0, 'no redirect was followed')
     gateway.emulator.script({ times: 1, fault: { kind: 'whole' } })
     const whole = await ask(gateway, question(model, true))
-    t.ok(isComplete(whole), 'a JSON body becomes the stream that was asked for')
+    t.ok(isComplete(whole), 'a JSON body becomes the requested stream')
     await checkAfter(t, gateway)
   })
 }

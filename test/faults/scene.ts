@@ -1,7 +1,6 @@
 /**
- * What the fault tests share: requests over a raw socket, what came back taken apart, upstreams that
- * write any bytes, and the conditions that must hold after every case.
- * Knows no fault; each test brings its own.
+ * Helpers of the fault tests: requests over a raw socket with parsed replies, upstreams that write any bytes, and the
+ * checks after every case. Each test adds its own faults.
  */
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
@@ -33,7 +32,7 @@ export interface Seen {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly ended: 'fin' | 'reset' | 'timeout'
-  /** The HTTP body came whole: by its length, or with its last chunk. */
+  /** The HTTP body is complete: by its length, or with its last chunk. */
   readonly whole: boolean
   readonly body: string
   /** Parsed data of a stream without `[DONE]`; the one JSON body of anything else. */
@@ -43,17 +42,17 @@ export interface Seen {
   readonly finish: string | undefined
   readonly error: JsonObject | undefined
   readonly tookMs: number
-  /** Of it, what the machine had for this: for upper limits. */
+  /** The part of it in which this process could run, for upper limits. */
   readonly ownMs: number
 }
 
-/** Asks over a plain socket and takes apart what came back until the connection ended. */
-export async function ask(gateway: TestGateway, body: string, patience = 5000): Promise<Seen> {
+/** Sends a request on a new socket and parses the reply until the connection ends. */
+export async function ask(gateway: TestGateway, body: string, timeoutMs = 5000): Promise<Seen> {
   const began = performance.now()
   const watch = stopwatch()
   const authorization = `Bearer ${gateway.secret}`
   const path = '/v1/chat/completions'
-  const reply = await rawPost(gateway.port, path, { authorization }, body, patience)
+  const reply = await rawPost(gateway.port, path, { authorization }, body, timeoutMs)
   const [line = '', ...lines] = reply.head.split('\r\n')
   const headers: Record<string, string> = {}
   for (const each of lines) {
@@ -83,11 +82,11 @@ function readings(
   const frames = isStream ? eventsOf(body).map(({ data }) => data) : [body]
   const data = frames.filter((each) => each !== '[DONE]' && each !== '').map(parsed)
   const choices = data.flatMap(({ choices: each }) => arrayOf(each)).map(objectOf)
-  const said = choices.map(({ delta, message }) => objectOf(delta ?? message).content)
+  const contents = choices.map(({ delta, message }) => objectOf(delta ?? message).content)
   return {
     data,
     done: frames.includes('[DONE]'),
-    text: said.map((each) => stringOf(each) ?? '').join(''),
+    text: contents.map((each) => stringOf(each) ?? '').join(''),
     finish: choices
       .map((each) => stringOf(each['finish_reason']))
       .find((each) => each !== undefined),
@@ -132,10 +131,10 @@ export function checkFailed(t: Test, seen: Seen, name: string, kinds: readonly s
   t.same(problems, [], problems.length === 0 ? name : `${name}: ${found}`)
 }
 
-/** Fails the test on every rejection or exception that nobody handles while it runs (P5). */
+/** Fails the test on every rejection or unhandled exception while it runs (P5). */
 export function watchProcess(t: Test): void {
   const note = (error: unknown): void => {
-    t.fail(`nobody handled: ${error instanceof Error ? (error.stack ?? '') : String(error)}`)
+    t.fail(`unhandled: ${error instanceof Error ? (error.stack ?? '') : String(error)}`)
   }
   process.on('unhandledRejection', note)
   process.on('uncaughtException', note)
@@ -145,7 +144,7 @@ export function watchProcess(t: Test): void {
   })
 }
 
-/** The value of one series; 0 where it does not exist yet. */
+/** The value of one series; 0 if it does not exist yet. */
 export async function series(gateway: TestGateway, name: string): Promise<number> {
   const text = await gateway.metrics.text()
   const line = text.split('\n').find((each) => each.startsWith(`${name} `))
@@ -168,8 +167,8 @@ export async function eventually(
 }
 
 /**
- * What must hold after every case: nothing in flight here or upstream, and good requests to all
- * three upstreams succeed. Forgets what was scripted.
+ * Checks after every case that no request is in flight here or upstream, and that good requests to all three upstreams
+ * succeed. Resets the emulator's script.
  */
 export async function checkAfter(t: Test, gateway: TestGateway): Promise<void> {
   const { emulator } = gateway
@@ -188,12 +187,12 @@ export async function checkAfter(t: Test, gateway: TestGateway): Promise<void> {
 /** A connection that an upstream of raw bytes got, with the requests that came over it so far. */
 export interface RawConnection {
   readonly socket: Socket
-  /** Heads and bodies as they came. */
+  /** Heads and bodies, unparsed. */
   readonly requests: string[]
   closedMs: number | null
 }
 
-/** An upstream that answers each whole request with whatever `answer` writes. */
+/** An upstream that answers each whole request with the bytes that `answer` writes. */
 export interface RawUpstream {
   readonly port: number
   readonly url: string
@@ -255,7 +254,7 @@ export function httpReply(status: number, lines: readonly string[], body: string
   return `${head.join('\r\n')}\r\n\r\n${body}`
 }
 
-/** What the emulator answers to the last question asked through the gateway: status, headers, bytes. */
+/** The emulator's reply to the last request through the gateway: status, headers, bytes. */
 export async function recordingOf(
   gateway: TestGateway,
   body: string,
@@ -299,7 +298,7 @@ export function fastClock(t: Test): (ms: number) => void {
   }
 }
 
-/** A client that writes one chat request and then does what the test says. */
+/** A client that writes one chat request and then acts as the test requires. */
 export function openClient(
   t: Test,
   gateway: TestGateway,

@@ -1,7 +1,7 @@
 /**
- * Goal: no configured secret leaves the gateway in an error, a log line or a ledger entry, whatever an
- * upstream says, in any dialect, whole or shortened, encoded or not.
- * Method: upstreams that quote the credential that they were sent, in each place where a message may stand.
+ * Goal: no configured secret leaves the gateway in an error, a log line or a ledger entry, for any text of an
+ * upstream, in any dialect, whole or shortened, encoded or not.
+ * Method: upstreams that quote the credential that they were sent, in each field that may contain a message.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -13,7 +13,7 @@ import { hideSecrets, SecretFinder } from '../../src/secrets/redact-secrets.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { ask, httpReply, question, startRawUpstream, UPSTREAMS } from './scene.js'
 
-/** Looks like no vendor's key, so that only the configuration tells what it is. */
+/** It resembles no vendor's key, so that only the configuration identifies it. */
 const KEY = 'corp/Token+77"q=XyZzY-0123456789'
 const HEADER = 'tenant:4711:Geheimnis'
 
@@ -82,7 +82,7 @@ function assertClean(t: Test, text: string, name: string): void {
   for (const head of HEADS) t.notOk(text.includes(head), `${name}: ${head}`)
 }
 
-void t.test('an error of an upstream does not tell its credential', async (t) => {
+void t.test('an error of an upstream does not reveal its credential', async (t) => {
   const stage = await staged(t)
   const { gateway } = stage
   for (const [form, message] of Object.entries(FORMS)) {
@@ -115,7 +115,7 @@ void t.test("a client's own key in an error is hidden", async (t) => {
   t.notMatch(json(gateway.lines), gateway.secret)
 })
 
-void t.test('/config shows no secret, wherever it stands', async (t) => {
+void t.test('/config shows no secret of any setting', async (t) => {
   const { gateway } = await staged(t)
   const text = readFileSync(gateway.configFile, 'utf8')
   // The operator has put a key into a setting that is shown.

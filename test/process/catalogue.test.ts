@@ -91,7 +91,7 @@ void t.test('the same prices have the same version, and no price has none', asyn
   t.match(unpriced, { cost_nano_usd: null, price_version: null })
 })
 
-void t.test('a catalogue that is no good leaves the prices in force', async (t) => {
+void t.test('an invalid catalogue leaves the prices in force', async (t) => {
   const good = readFileSync(models, 'utf8')
   writeFileSync(models, `${good}  - { id: broken, familly: openai }\n`)
   await until(() => served.program.lines().some(({ msg }) => /refused/.test(String(msg))))

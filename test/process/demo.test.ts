@@ -1,12 +1,12 @@
 /**
- * Goal: what the demo prints can be pasted, its file can be edited, and nothing is left of it.
- * Method: the real program; its lines go to a shell as they are printed.
+ * Goal: the commands that the demo prints work when pasted, its file can be edited, and its files are removed.
+ * Method: the real program; a shell runs its printed commands unchanged.
  */
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { get, run, until, type Program } from './program.js'
@@ -16,11 +16,11 @@ const shell = promisify(execFile)
 interface Demo {
   readonly program: Program
   readonly base: string
-  /** The commands it printed, in order, each as one shell script. */
+  /** The printed commands, in order, each as one shell script. */
   readonly commands: readonly string[]
   readonly metrics: string
   readonly file: string
-  /** Everything it may leave behind is below this folder. */
+  /** The temporary folder of the demo. */
   readonly tmp: string
 }
 
@@ -28,7 +28,7 @@ async function startDemo(t: Test, args: readonly string[] = ['--port', '0', '--o
   const tmp = t.testdir({})
   const program = run(t, ['demo', ...args], { TMPDIR: tmp })
   await until(() => {
-    if (program.child.exitCode !== null) throw new Error(`it ended: ${program.err()}`)
+    if (program.child.exitCode !== null) throw new Error(`it exited: ${program.err()}`)
     return program.out().includes('Ctrl-C')
   })
   const text = program.out()
@@ -50,7 +50,7 @@ async function paste(command: string): Promise<string> {
   return (await shell('sh', ['-c', command])).stdout
 }
 
-void t.test('the printed lines work as they are', async (t) => {
+void t.test('the printed lines work unchanged', async (t) => {
   const demo = await startDemo(t)
   t.match(demo.program.out(), /EMULATED/)
   const [
@@ -109,33 +109,51 @@ void t.test('its file can be edited while it runs', async (t) => {
   await endsClean(t, demo)
 })
 
-void t.test('a usual port that is taken is said, and a free one is used', async (t) => {
+void t.test('the demo reports a default port that is in use and chooses a free one', async (t) => {
   const taken = createServer()
-  // Somebody else may have it already, which serves as well.
+  // If another process already uses the port, the test is as valid.
   taken.on('error', () => undefined).listen(8080, '127.0.0.1')
   t.teardown(() => taken.close())
   const demo = await startDemo(t, ['--ops-port', '0'])
-  t.match(demo.program.err(), /port 8080 is taken; a free one is used/)
+  t.match(demo.program.err(), /port 8080 is in use: using a free one/)
   t.notMatch(demo.base, ':8080/')
   t.match(JSON.parse(await paste(demo.commands[0] ?? '')), { object: 'chat.completion' })
   await endsClean(t, demo, 'SIGTERM')
 })
 
-void t.test('a port that was asked for and is taken ends it, with nothing left', async (t) => {
-  const taken = createServer().listen(0, '127.0.0.1')
-  await once(taken, 'listening')
-  t.teardown(() => taken.close())
-  const { port } = taken.address() as AddressInfo
-  for (const args of [
-    ['--port', String(port), '--ops-port', '0'],
-    ['--port', '0', '--ops-port', String(port)],
-  ]) {
-    const tmp = t.testdir({})
-    const program = run(t, ['demo', ...args], { TMPDIR: tmp })
-    t.equal(await program.ended, 1)
-    t.match(program.err(), `cannot listen on 127.0.0.1:${port} (EADDRINUSE)`)
-    t.same(readdirSync(tmp), [])
-  }
+void t.test(
+  'a requested port that is in use ends the demo, and its files are removed',
+  async (t) => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    t.teardown(() => taken.close())
+    const { port } = taken.address() as AddressInfo
+    for (const args of [
+      ['--port', String(port), '--ops-port', '0'],
+      ['--port', '0', '--ops-port', String(port)],
+    ]) {
+      const tmp = t.testdir({})
+      const program = run(t, ['demo', ...args], { TMPDIR: tmp })
+      t.equal(await program.ended, 1)
+      t.match(program.err(), `cannot listen on 127.0.0.1:${port} (EADDRINUSE)`)
+      t.same(readdirSync(tmp), [])
+    }
+  },
+)
+
+void t.test('npm run demo reports the progress of its build, and stops when it ends', async (t) => {
+  const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: { demo: string } }
+  const bin = t.testdir({
+    npm: '#!/bin/sh\nsleep 5\n',
+    node: '#!/bin/sh\necho "node $*"\nsleep 3\n',
+  })
+  for (const name of ['npm', 'node']) chmodSync(join(bin, name), 0o755)
+  const env = { ...process.env, PATH: `${bin}:${process.env['PATH'] ?? ''}` }
+  const { stdout, stderr } = await shell('sh', ['-c', `${manifest.scripts.demo} --port 0`], { env })
+  t.equal(stdout, 'node dist/main.js demo --port 0\n')
+  t.match(stderr, /^Building .+\nbuilding: 2 s\n/)
+  writeFileSync(join(bin, 'npm'), '#!/bin/sh\nexit 3\n')
+  await t.rejects(shell('sh', ['-c', manifest.scripts.demo], { env }), { code: 3, stdout: '' })
 })
 
 async function endsClean(t: Test, demo: Demo, signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
@@ -143,5 +161,5 @@ async function endsClean(t: Test, demo: Demo, signal: NodeJS.Signals = 'SIGINT')
   demo.program.child.kill(signal)
   t.equal(await demo.program.ended, 0)
   t.same(readdirSync(demo.tmp), [], 'its folder is removed')
-  await t.rejects(get(demo.metrics), 'nothing listens any more')
+  await t.rejects(get(demo.metrics), 'the ports are closed')
 }

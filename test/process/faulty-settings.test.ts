@@ -35,6 +35,22 @@ void t.test('I-137: a start without a variable or a secret file is refused', asy
   }
 })
 
+void t.test('a store whose folder cannot be created ends the start with an error', async (t) => {
+  for (const workers of [1, 2]) {
+    // /proc answers ENOENT for a new folder, after which Node's recursive mkdir does not return.
+    const settings = { store: 'sqlite:/proc/nope/deep/s.db', server: `workers: ${workers}` }
+    const { file } = await prepare(t, settings)
+    const program = run(t, ['serve', '--config', file])
+    t.equal(await program.ended, 1, `${workers} workers`)
+    t.match(program.err(), "opening '/proc/nope/deep/s.db' failed")
+    t.match(
+      program.err(),
+      'cannot create the folder \'/proc/nope\' (ENOENT): set "store" to a file',
+    )
+    t.notMatch(program.out(), 'sluice serves')
+  }
+})
+
 void t.test(
   'I-137: a secret file that changes is used, and one that is gone keeps the old',
   async (t) => {

@@ -1,7 +1,7 @@
 /**
- * Goal: nobody but the gateway's user can read what it keeps, whatever the umask was and whatever was there before.
- * Method: the real program and a command with umask 0, on no data and on data that anybody may read; a spool that
- * has to keep rows because its Redis is gone.
+ * Goal: only the gateway's user can read its files, with any umask and any earlier permissions.
+ * Method: the real program and a command with umask 0, on no data and on data that every user may read; a spool that
+ * keeps ledger entries while its Redis is stopped.
  */
 import { chmodSync, lstatSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -36,37 +36,44 @@ async function used(served: Served): Promise<void> {
   await response.text()
 }
 
-void t.test('what the store keeps is private, also what others could read before', async (t) => {
-  const served = await startServe(t, { server: 'workers: 1, drain_ms: 1000' })
-  await used(served)
-  const data = join(served.file, '..', 'data')
-  t.ok(modesOf(data).length > 3)
-  t.same(notPrivate(data), [])
-  served.program.child.kill('SIGTERM')
-  await served.program.ended
+void t.test(
+  'files of the store are private, also files that others could read before',
+  async (t) => {
+    const served = await startServe(t, { server: 'workers: 1, drain_ms: 1000' })
+    await used(served)
+    const data = join(served.file, '..', 'data')
+    t.ok(modesOf(data).length > 3)
+    t.same(notPrivate(data), [])
+    served.program.child.kill('SIGTERM')
+    await served.program.ended
 
-  for (const [path, , isFolder] of modesOf(data)) chmodSync(path, isFolder ? 0o755 : 0o644)
-  const foreign = join(data, 'notes.txt')
-  writeFileSync(foreign, 'x')
-  chmodSync(foreign, 0o644)
-  const again = served.again()
-  await until(() => again.out().includes('"sluice serves"'))
-  const open = notPrivate(data).map((line) => line.slice(data.length + 1))
-  t.same(open, ['755', 'notes.txt 644'], 'only what may be used for more')
-  t.match(again.out(), 'chmod 700 keeps others out')
-})
+    for (const [path, , isFolder] of modesOf(data)) chmodSync(path, isFolder ? 0o755 : 0o644)
+    const foreign = join(data, 'notes.txt')
+    writeFileSync(foreign, 'x')
+    chmodSync(foreign, 0o644)
+    const again = served.again()
+    await until(() => again.out().includes('"sluice serves"'))
+    const open = notPrivate(data).map((line) => line.slice(data.length + 1))
+    t.same(open, ['755', 'notes.txt 644'], 'only what may be used for more')
+    t.match(again.out(), 'run chmod 700 to keep other users out')
+  },
+)
 
 const missing = redisMissing()
-void t.test('so is the spool', missing === false ? {} : { skip: missing }, async (t) => {
-  const redis = await startRedis(t)
-  const served = await startServe(t, { server: 'workers: 1, drain_ms: 1000', store: redis.url() })
-  await used(served)
-  await redis.kill()
-  const spool = join(served.file, '..', 'spool')
-  await until(async () => {
-    await (await served.chat()).text()
-    return (await served.ops('/readyz')).text.includes('rows spooled')
-  })
-  t.ok(modesOf(spool).length > 2, 'a segment and a lock')
-  t.same(notPrivate(spool), [])
-})
+void t.test(
+  'files of the spool are private',
+  missing === false ? {} : { skip: missing },
+  async (t) => {
+    const redis = await startRedis(t)
+    const served = await startServe(t, { server: 'workers: 1, drain_ms: 1000', store: redis.url() })
+    await used(served)
+    await redis.kill()
+    const spool = join(served.file, '..', 'spool')
+    await until(async () => {
+      await (await served.chat()).text()
+      return (await served.ops('/readyz')).text.includes('rows spooled')
+    })
+    t.ok(modesOf(spool).length > 2, 'a segment and a lock')
+    t.same(notPrivate(spool), [])
+  },
+)

@@ -1,7 +1,6 @@
 /**
- * The real program in processes of its own, behind an emulator, on free ports and in a temporary
- * folder; whatever a test leaves behind is killed at its end.
- * Judges nothing.
+ * Runs the real program in separate processes with an emulator, free ports and a temporary folder. Processes that are
+ * left at the end of a test are killed.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,20 +18,20 @@ import { stopwatch } from '../helpers/stopwatch.js'
 /** The program's entry. */
 export const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
-/** The upstreams' key: it must never be seen again. */
+/** The upstreams' key: no output may contain it. */
 export const CANARY = 'sk-canary0123456789abcdef'
 export const EMAIL = 'test@example.com'
 export const PASSWORD = 'correct horse battery staple'
 
-/** One process and what it said. */
+/** A process and its output. */
 export interface Program {
   readonly pid: number
   readonly child: ChildProcessByStdio<null, Readable, Readable>
   out(): string
   err(): string
-  /** The log so far; lines that are no JSON are left out. */
+  /** The log so far; lines that are not JSON are omitted. */
   lines(): Record<string, unknown>[]
-  /** Resolves with the exit status, or the signal's name, once it is gone and all is read. */
+  /** Resolves with the exit status, or the signal's name, when it has exited and its output is read. */
   readonly ended: Promise<number | string>
   /** Process ids of its children. */
   workers(): number[]
@@ -46,7 +45,7 @@ export function run(t: Test, args: readonly string[], env: NodeJS.ProcessEnv = {
   })
   let out = ''
   let err = ''
-  // Parsed as they come: tests ask for all lines again and again while they wait.
+  // Parsed as they arrive: tests read all lines many times while they wait.
   const lines: Record<string, unknown>[] = []
   let parsedTo = 0
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
@@ -91,29 +90,29 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It went by itself.
+    // It has exited.
   }
 }
 
 /**
- * Asks until the answer is yes and returns how long that took; throws after `ms`, with what was asked. Waits `pauseMs`
- * between two questions: let one that is expensive wait longer, or the test itself is what keeps the machine busy.
+ * Polls until the condition is true and returns the milliseconds that this took. Rejects after `ms` with the source of
+ * the condition. Waits `pauseMs` between two calls; give an expensive condition a longer pause.
  */
 export async function until(
-  met: () => boolean | Promise<boolean>,
+  isTrue: () => boolean | Promise<boolean>,
   ms = 20_000,
   pauseMs = 10,
 ): Promise<number> {
   const began = performance.now()
   const watch = stopwatch()
-  while (!(await met())) {
-    if (performance.now() - began > ms) throw new Error(`not within ${ms} ms: ${met.toString()}`)
+  while (!(await isTrue())) {
+    if (performance.now() - began > ms) throw new Error(`not within ${ms} ms: ${isTrue.toString()}`)
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
   return watch()
 }
 
-/** What a test changes in the gateway's file. */
+/** Changes of a test to the gateway's file. */
 export interface FileSettings {
   /** Keys of `server:` besides addresses and ports. */
   readonly server?: string
@@ -121,7 +120,7 @@ export interface FileSettings {
   readonly opsPort?: number
   /** The OpenAI upstream's key. */
   readonly key?: string
-  /** Upstreams that there are. */
+  /** The configured upstreams. */
   readonly upstreams?: readonly ('openai' | 'anthropic')[]
   readonly store?: string
   /** Further top-level keys. */
@@ -158,16 +157,16 @@ export interface Served {
   readonly port: number
   readonly opsPort: number
   readonly secret: string
-  /** Starts the program once more on the same file. */
+  /** Starts another process of the program on the same file. */
   again(): Program
   /** Replaces the file in one step, as careful editors do. */
   write(text: string): void
   ops(path: string): Promise<{ status: number; text: string }>
-  /** A chat on a connection of its own, so that it meets the workers in turn. */
+  /** A chat on a new connection, so that the workers serve in turn. */
   chat(body?: object, secret?: string): Promise<Response>
 }
 
-/** A good file with a store and one account, not yet served. */
+/** A valid file with a store; the gateway is not started. */
 export async function prepare(t: Test, settings: FileSettings = {}) {
   const emulator = await startEmulator({ models: 'any', ledger: 200_000 })
   t.teardown(() => emulator.close())
@@ -189,7 +188,7 @@ export async function startServe(
   const secret = await makeKey(settings.store ?? `sqlite:${join(folder, 'data', 'sluice.db')}`)
   const program = run(t, ['serve', '--config', file], env)
   await until(() => {
-    if (program.child.exitCode !== null) throw new Error(`it ended: ${program.err()}`)
+    if (program.child.exitCode !== null) throw new Error(`it exited: ${program.err()}`)
     return program.out().includes('"sluice serves"')
   })
   const serves = program.lines().find(({ msg }) => msg === 'sluice serves')
@@ -214,7 +213,7 @@ export async function startServe(
   }
 }
 
-/** In the account of `EMAIL`, which is made where there is none. */
+/** Creates a key in the account of `EMAIL`, and the account if it does not exist. */
 export async function makeKey(url: string, limits: KeyLimits = {}): Promise<string> {
   const store = await openStore(url)
   try {
@@ -229,7 +228,7 @@ export async function makeKey(url: string, limits: KeyLimits = {}): Promise<stri
   }
 }
 
-/** A GET on a connection of its own. */
+/** A GET on a new connection. */
 export async function get(url: string): Promise<{ status: number; text: string }> {
   const response = await fetch(url, { headers: { connection: 'close' } })
   return { status: response.status, text: await response.text() }
@@ -251,8 +250,8 @@ function chat(port: number, secret: string, body: object): Promise<Response> {
   })
 }
 
-/** Whether a process with this id is there. */
-export function alive(pid: number): boolean {
+/** Whether a process with this id is running. */
+export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true
@@ -261,7 +260,7 @@ export function alive(pid: number): boolean {
   }
 }
 
-/** Whether the answer of `/readyz` is of a gateway whose workers are all ready. */
+/** Whether a reply of `/readyz` reports that all workers are ready. */
 export function hasAllWorkers({ status, text }: { status: number; text: string }): boolean {
   return status === 200 && !/starting|restarting/.test(text)
 }

@@ -1,12 +1,12 @@
 /**
- * Goal: `sluice serve` with two workers is one gateway: its pages, its numbers, its keys.
- * Method: the real program in front of an emulator; `sluice keys` beside it; every chat on a
- * connection of its own, so that the workers take them in turn.
+ * Goal: `sluice serve` with two workers acts as one gateway: its pages, its metrics, its keys.
+ * Method: the real program in front of an emulator; `sluice keys` beside it; every chat on
+ * a new connection, so that the workers serve in turn.
  */
 import t from 'tap'
 import { CANARY, EMAIL, hasAllWorkers, run, startServe, until, type Served } from './program.js'
 
-void t.test('the ops pages tell of the whole gateway', async (t) => {
+void t.test('the ops pages describe the whole gateway', async (t) => {
   const served = await startServe(t)
   t.same(JSON.parse((await served.ops('/healthz')).text), { status: 'ok' })
   t.same(JSON.parse((await served.ops('/readyz')).text), {
@@ -32,9 +32,9 @@ void t.test('the ops pages tell of the whole gateway', async (t) => {
   const config = await served.ops('/config')
   const page = JSON.parse(config.text) as Record<string, unknown>
   t.match(page, { generation: 1, last_error: null, upstreams: { openai: { configured: true } } })
-  const said = config.text + metrics.text + served.program.out() + served.program.err()
-  t.notMatch(said, CANARY, 'the upstream key is nowhere')
-  t.notMatch(said, served.secret, 'the client key is nowhere')
+  const texts = config.text + metrics.text + served.program.out() + served.program.err()
+  t.notMatch(texts, CANARY, 'the upstream key is nowhere')
+  t.notMatch(texts, served.secret, 'the client key is nowhere')
 })
 
 void t.test('S7, B-35: a key takes effect, and loses it, within a second everywhere', async (t) => {
@@ -60,7 +60,7 @@ void t.test('S7, B-35: a key takes effect, and loses it, within a second everywh
 })
 
 void t.test(
-  'an upstream without its key is told of at the start and named in the 503',
+  'an upstream without its key is logged at the start and named in the 503',
   async (t) => {
     const served = await startServe(t, { key: '${SLUICE_TEST_KEY}' }, { SLUICE_TEST_KEY: '' })
     t.match(
@@ -98,7 +98,7 @@ void t.test('a worker that is killed is replaced, and the service goes on', asyn
   )
 })
 
-/** Whether chats of each worker, one after the other, all get this status. */
+/** Whether chats of each worker, sent in sequence, all get this status. */
 async function allAnswer(served: Served, secret: string, status: number): Promise<boolean> {
   for (let turn = 0; turn < 4; turn += 1) {
     const response = await served.chat({}, secret)

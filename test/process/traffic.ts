@@ -1,10 +1,10 @@
 /**
- * Traffic on a running gateway: so many requests a second on kept and on new connections, and so many streams that
- * stay open. Keeps what became of each; the tests judge it.
+ * Traffic on a running gateway: a rate of requests on kept and on new connections, and a number of streams that
+ * stay open. Records the result of each.
  */
 import { Agent, request, type ClientRequest, type IncomingMessage } from 'node:http'
 
-/** What became of one request or stream. */
+/** The result of one request or stream. */
 export interface Outcome {
   /** `performance.now()` when it was sent. */
   readonly sentMs: number
@@ -33,7 +33,7 @@ export interface TrafficOptions {
 
 /** Sockets of the client that keeps its connections. */
 const KEPT = 16
-const PATIENCE_MS = 120_000
+const REQUEST_TIMEOUT_MS = 120_000
 /** The last error event fits in. */
 const TAIL = 2048
 
@@ -125,7 +125,7 @@ export class Traffic {
           end: error.code ?? error.message,
         })
       })
-      sent.setTimeout(PATIENCE_MS, () => sent.destroy())
+      sent.setTimeout(REQUEST_TIMEOUT_MS, () => sent.destroy())
       sent.end(body)
     })
   }

@@ -7,10 +7,11 @@
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { isObject, type JsonObject } from '../../chat/json.js'
+import { createFolder } from '../../files/create-folder.js'
 
 /** What created a generation. */
 const ORIGINS = ['start', 'change', 'rollback'] as const
@@ -137,7 +138,7 @@ async function writeGeneration(
   record: GenerationRecord,
   content: GenerationContent,
 ): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  createFolder(folder)
   const name = join(folder, `generation-${String(record.generation)}`)
   const catalogue = catalogueName(content.catalogue)
   const cataloguePath = join(folder, catalogue)

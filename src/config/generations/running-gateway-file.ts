@@ -3,9 +3,10 @@
  * file, even if that file is broken or has been changed to another port.
  */
 import { readFileSync } from 'node:fs'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { createFolder } from '../../files/create-folder.js'
 
 const NAME = 'gateway.json'
 
@@ -24,7 +25,7 @@ export type RunningGateway = z.output<typeof runningSchema>
 /** Writes the file and replaces an earlier one. */
 export async function writeRunning(folder: string, running: RunningGateway): Promise<void> {
   const path = join(folder, NAME)
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  createFolder(folder)
   await writeFile(`${path}.draft`, JSON.stringify(running), { mode: 0o600 })
   await rename(`${path}.draft`, path)
 }

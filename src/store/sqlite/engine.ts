@@ -4,9 +4,10 @@
  * Commits are not synced (`synchronous=NORMAL`): they survive a kill of every process, and a crash of the machine loses
  * the last commits since the last checkpoint. `writeDurably` syncs the log before it resolves.
  */
-import { open as openFile, mkdir } from 'node:fs/promises'
+import { open as openFile } from 'node:fs/promises'
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { createFolder } from '../../files/create-folder.js'
 import { CannotOpen, storeReplaced, unavailable } from '../errors.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
@@ -174,7 +175,13 @@ function assertSize(path: string): void {
 
 /** Creates an empty file that only its owner may read, for password hashes. SQLite gives the log the same mode. */
 async function createFile(path: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  try {
+    createFolder(dirname(path))
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    const advice = 'set "store" to a file in a folder that the gateway\'s user can write to'
+    throw new Error(`${reason}: ${advice}`, { cause: error })
+  }
   try {
     await (await openFile(path, 'wx', 0o600)).close()
   } catch (error) {

@@ -1,5 +1,5 @@
-// Goal: a client that leaves ends the upstream's work at once, in every phase and for whole replies
-//   too, with one line that says so (G6, D-70).
+// Goal: a client that leaves ends the upstream request at once, in every phase and also for whole
+//   replies, with one log line (G6, D-70).
 // Method: clients that close in order or reset while the request is queued, connecting, waiting for
 //   the head, streaming, or in the middle of a whole reply; the upstream's sockets are timed.
 import { spawn } from 'node:child_process'
@@ -55,7 +55,7 @@ for (const { name, model } of UPSTREAMS) {
         const { emulator } = gateway
         emulator.script({ times: 1, fault })
         const client = openClient(t, gateway, question(model, stream))
-        await eventually(() => emulator.open() === 1, 'the upstream is asked')
+        await eventually(() => emulator.open() === 1, 'the upstream receives the request')
         if (sign !== undefined) await eventually(() => client.text().includes(sign), 'content')
         else await new Promise((resolve) => setTimeout(resolve, 20))
         leave(client.socket, way)

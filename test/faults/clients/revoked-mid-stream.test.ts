@@ -1,6 +1,6 @@
 /**
  * B-33: a key that is revoked, or expires, during a stream ends it within 5 s, with an error event and no
- * terminator. Goal: a leaked key stops costing at once, not when the answer is done. Method: a slow emulated
+ * terminator. Goal: a leaked key causes no further cost once it is revoked. Method: a slow emulated
  * stream, a change by another handle on the same store, and the bytes that the client saw.
  */
 import t from 'tap'
@@ -36,14 +36,14 @@ for (const [what, change] of CHANGES) {
       if (reader === undefined) throw new Error('no body')
       const first = await reader.read()
       let text = Buffer.from((first.value ?? new Uint8Array()) as Uint8Array).toString()
-      // All the while: fetch drops what has not been read when the connection is cut.
+      // Reads continuously: fetch drops unread data when the connection is closed.
       const reading = (async () => {
         try {
-          for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-            text += Buffer.from(piece.value as Uint8Array).toString()
+          for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+            text += Buffer.from(chunk.value as Uint8Array).toString()
           }
         } catch {
-          // The connection is cut on purpose, so that the body cannot look complete.
+          // The gateway resets the connection so that the body cannot look complete.
         }
       })()
       const store = await openStore(`sqlite:${gateway.folder}/data/sluice.db`)

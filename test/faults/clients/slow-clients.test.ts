@@ -1,7 +1,7 @@
 /**
- * Goal (F-93, F-95 to F-99, F-103): clients that are slow, silent or restless, many at a time, cost the time and memory that
- * they are given and harm no other client.
- * Method: the program as it is served, raw sockets by the hundred, its memory and open files as the system counts them.
+ * Goal (F-93, F-95 to F-99, F-103): clients that are slow or silent, or that reconnect often, use limited
+ * time and memory and do not disturb other clients, also in large numbers.
+ * Method: the real program, hundreds of raw sockets, its memory and open files as the system reports them.
  * SLUICE_LONG=1 runs the numbers of the design.
  */
 import { once } from 'node:events'
@@ -43,7 +43,7 @@ function request(served: Served, body: object, more: readonly string[] = []): st
   ].join('\r\n')
 }
 
-function said(content: string, stream = true): object {
+function chatBody(content: string, stream = true): object {
   return { stream, messages: [{ role: 'user', content }] }
 }
 
@@ -127,12 +127,12 @@ void t.test('F-96: many clients that never read', async (t) => {
   )
   for (const socket of sockets) {
     socket.pause()
-    socket.write(request(served, said('[[words: 60000]]')))
+    socket.write(request(served, chatBody('[[words: 60000]]')))
   }
   await until(async () => (await gaugeOf(served, 'sluice_inflight{')) >= NEVER_READING, 60_000)
   await sleep(2_000)
   const each = (residentBytes(served) - before) / NEVER_READING
-  // A process that has been quiet takes some memory for any load.
+  // The first load after an idle time allocates some memory.
   const most = 0.25 * MEBIBYTE + (80 * MEBIBYTE) / NEVER_READING
   t.ok(each < most, `${Math.round(each / 1024)} KiB for each`)
   await serves(t, served, 'another client is served')
@@ -143,12 +143,12 @@ void t.test('F-97: a client that stops reading and resets', async (t) => {
   const served = await startServe(t, { server: 'workers: 1, drain_ms: 500' })
   const socket = await open(t, served.port)
   socket.pause()
-  socket.write(request(served, said('[[words: 100000]]')))
+  socket.write(request(served, chatBody('[[words: 100000]]')))
   await until(async () => (await gaugeOf(served, 'sluice_inflight{')) === 1)
   await sleep(500)
   socket.resetAndDestroy()
   const tookMs = await until(() => served.emulator.open() === 0)
-  t.ok(tookMs < 500, `the upstream was let go after ${Math.round(tookMs)} ms`)
+  t.ok(tookMs < 500, `the upstream connection was closed after ${Math.round(tookMs)} ms`)
   await until(async () => (await gaugeOf(served, 'sluice_inflight{')) === 0)
 })
 
@@ -161,7 +161,7 @@ void t.test('F-98: a client that reads slowly', async (t) => {
   let text = ''
   const before = residentBytes(served)
   socket.write(
-    request(served, said(`[[words: ${isLong ? 600_000 : 60_000}]]`), ['connection: close']),
+    request(served, chatBody(`[[words: ${isLong ? 600_000 : 60_000}]]`), ['connection: close']),
   )
   socket.on('data', (chunk: Buffer) => {
     text = (text + chunk.toString()).slice(-200)
@@ -183,7 +183,7 @@ void t.test('F-99: connections that come and go', async (t) => {
   const served = await startServe(t, { server: 'workers: 1, drain_ms: 500' })
   await serves(t, served, 'before')
   const before = openSockets(served)
-  const bytes = request(served, said('Hi.'))
+  const bytes = request(served, chatBody('Hi.'))
   for (let done = 0; done < CHURN; done += 100) {
     const sockets = await Promise.all(Array.from({ length: 100 }, () => open(t, served.port)))
     for (const [at, socket] of sockets.entries()) {
@@ -196,18 +196,18 @@ void t.test('F-99: connections that come and go', async (t) => {
   await serves(t, served, 'after')
 })
 
-void t.test('F-102, F-103: keep-alive, as the client asks for it', async (t) => {
+void t.test('F-102, F-103: the client chooses keep-alive or close', async (t) => {
   const served = await startServe(t, { server: 'workers: 1, drain_ms: 500' })
   const closing = await open(t, served.port)
   let text = ''
   closing.on('data', (chunk: Buffer) => (text += chunk.toString()))
-  closing.write(request(served, said('Hi.', false), ['connection: close']))
+  closing.write(request(served, chatBody('Hi.', false), ['connection: close']))
   await once(closing, 'close')
   t.match(text, /^HTTP\/1\.1 200[^]*connection: close/i)
   const kept = await open(t, served.port)
   let answers = ''
   kept.on('data', (chunk: Buffer) => (answers += chunk.toString()))
-  const asked = request(served, said('Hi.', false), ['keep-alive: timeout=999999'])
+  const asked = request(served, chatBody('Hi.', false), ['keep-alive: timeout=999999'])
   kept.write(asked + asked)
   await until(() => answers.split('HTTP/1.1 200').length === 3)
   t.notMatch(answers, '999999', 'the time that a client wishes for is not promised')

@@ -1,5 +1,5 @@
-// Goal: a request body that is refused, broken or cut off ends its exchange at once, gives back what
-//   it held, and never reaches an upstream (A-7, A-19, C-41, G6).
+// Goal: a request body that is refused, broken or cut off ends its exchange at once, releases its
+//   memory, and never reaches an upstream (A-7, A-19, C-41, G6).
 // Method: raw requests against a whole gateway, and the receiving phase alone on a small budget.
 import { connect } from 'node:net'
 import t from 'tap'
@@ -32,13 +32,13 @@ void t.test(
   async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t, { server: 'max_body_bytes: 1000' })
-    const pieces = [
+    const chunks = [
       head(gateway, CHUNKED) + chunk('x'.repeat(900)),
       chunk('y'.repeat(200)),
       ...Array.from({ length: 20 }, () => chunk('z'.repeat(50))),
       '0\r\n\r\n',
     ]
-    const { answers, closed, ownMs } = await send(gateway.port, pieces, { pieceEveryMs: 3 })
+    const { answers, closed, ownMs } = await send(gateway.port, chunks, { chunkEveryMs: 3 })
     t.equal(answers[0]?.status, 413)
     t.equal(answers[0]?.headers['connection'], 'close')
     t.match(answers[0]?.body, '"kind":"body_too_large"')
@@ -48,7 +48,7 @@ void t.test(
   },
 )
 
-void t.test('a refused body gives back what it took, and takes nothing more', async (t) => {
+void t.test('a refused body releases its memory and reserves no more', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { server: 'max_body_bytes: 1000' })
   const generation = new Generation(gateway.reload(), gateway.metrics, null)
@@ -80,8 +80,8 @@ void t.test('a refused body gives back what it took, and takes nothing more', as
   })
   t.teardown(() => server.drain(0))
   for (const sizes of [[900, 200, 50, 50], [2000, 10], [999], [400, 400]]) {
-    const pieces = [head(gateway, CHUNKED), ...sizes.map((size) => chunk('x'.repeat(size)))]
-    await send(server.port, [...pieces, '0\r\n\r\n'], { waitMs: 300 })
+    const chunks = [head(gateway, CHUNKED), ...sizes.map((size) => chunk('x'.repeat(size)))]
+    await send(server.port, [...chunks, '0\r\n\r\n'], { waitMs: 300 })
   }
   t.equal(errors, 4, 'all four were refused')
   t.equal(budget.heldBytes, 0, 'nothing is held')
@@ -116,11 +116,11 @@ void t.test(
     watchProcess(t)
     const gateway = await startGateway(t)
     const broken = { size: 'zz\r\n', sign: '+5\r\nhello\r\n', end: '5\r\nhelloX' }
-    for (const [name, piece] of Object.entries(broken)) {
+    for (const [name, invalid] of Object.entries(broken)) {
       const before = gateway.lines.length
       const { answers, text } = await send(
         gateway.port,
-        [head(gateway, CHUNKED) + chunk('{"model":"gpt-4o",'), piece],
+        [head(gateway, CHUNKED) + chunk('{"model":"gpt-4o",'), invalid],
         { waitMs: 1500 },
       )
       t.equal(answers[0]?.status, 400, name)

@@ -1,4 +1,4 @@
-// Goal: an upstream that cannot be reached, or that may not be, is a quick and honest 502, and one that
+// Goal: an upstream that is unreachable or forbidden causes a prompt 502, and one that
 //   drops its connections never hangs a request (E-79 to E-84).
 // Method: closed ports, names that do not exist or are private, and upstreams that close idle
 //   connections, drop requests, or answer before they have read them.
@@ -38,18 +38,18 @@ void t.test('E-79: refused connections', async (t) => {
       t.equal(seen.status, 502, model)
       t.ok(seen.ownMs < 500, `${seen.tookMs} ms`)
       checkFailed(t, seen, model, ['upstream_unreachable'])
-      t.notMatch(seen.body, '127.0.0.1', 'no address is told')
+      t.notMatch(seen.body, '127.0.0.1', 'no address is revealed')
     }
   }
 })
 
 void t.test('E-79: a name that does not exist', async (t) => {
   watchProcess(t)
-  const gateway = await startGateway(t, { upstreams: { openai: 'http://nobody.invalid/v1' } })
+  const gateway = await startGateway(t, { upstreams: { openai: 'http://no-such-host.invalid/v1' } })
   const seen = await ask(gateway, question('gpt-4o', true))
   t.equal(seen.status, 502)
   checkFailed(t, seen, 'NXDOMAIN', ['upstream_unreachable'])
-  t.notMatch(seen.body, 'nobody.invalid')
+  t.notMatch(seen.body, 'no-such-host.invalid')
 })
 
 void t.test('E-79: addresses that are not public', async (t) => {

@@ -1,6 +1,6 @@
 /**
- * Goal: a compressed body is served like a plain one over HTTP/1.1 and HTTP/2, is limited by what it decodes to, and
- * never holds the event loop; what is damaged, cut off or in another coding is refused by name.
+ * Goal: a compressed body is served like a plain one over HTTP/1.1 and HTTP/2, is limited by its decoded size, and
+ * never blocks the event loop; a damaged, truncated or otherwise coded body is refused with the reason.
  * Method: bodies that zlib and the zstd tool make, bombs among them, sent to a running gateway.
  */
 import { connect } from 'node:http2'
@@ -18,14 +18,14 @@ const ZSTD_MAGIC = [0x28, 0xb5, 0x2f, 0xfd]
 const ZSTD_HEADER = Buffer.from([...ZSTD_MAGIC, 0x00, 0x38])
 const BLOCK_BYTES = 128 * 1024
 
-/** A frame of blocks that hold the bytes as they are. */
+/** A frame of blocks with the unchanged bytes. */
 function zstd(bytes: Buffer): Buffer {
   const blocks: Buffer[] = []
   for (let at = 0; at < bytes.length; at += BLOCK_BYTES) {
-    const piece = bytes.subarray(at, at + BLOCK_BYTES)
+    const block = bytes.subarray(at, at + BLOCK_BYTES)
     const header = Buffer.alloc(3)
-    header.writeUIntLE((piece.length << 3) | Number(at + BLOCK_BYTES >= bytes.length), 0, 3)
-    blocks.push(header, piece)
+    header.writeUIntLE((block.length << 3) | Number(at + BLOCK_BYTES >= bytes.length), 0, 3)
+    blocks.push(header, block)
   }
   return Buffer.concat([ZSTD_HEADER, ...blocks])
 }
@@ -78,7 +78,7 @@ void t.test('every coding, small and large', async (t) => {
   t.equal((await post(gateway, 'identity', chatOf('hi'))).status, 200)
 })
 
-void t.test('other codings are refused with those that are taken', async (t) => {
+void t.test('other codings are refused with a list of the accepted ones', async (t) => {
   const gateway = await startGateway(t)
   for (const coding of ['compress', 'gzip, br', 'gzip gzip', 'none']) {
     const { status, text, headers } = await post(gateway, coding, chatOf('hi'))
@@ -88,7 +88,7 @@ void t.test('other codings are refused with those that are taken', async (t) => 
   }
 })
 
-void t.test('damaged and cut-off bodies are the client’s fault', async (t) => {
+void t.test('damaged and truncated bodies are client errors', async (t) => {
   const gateway = await startGateway(t)
   for (const [coding, encode] of Object.entries(CODERS)) {
     const good = encode(chatOf('hi '.repeat(500)))
@@ -134,7 +134,7 @@ void t.test('a bomb is refused with 413, without a stall', async (t) => {
 void t.test('empty members count: the coded bytes are limited, too', async (t) => {
   const gateway = await startGateway(t, { server: 'max_body_bytes: 100000' })
   const empty = Buffer.concat(Array.from({ length: 10_000 }, () => gzipSync(Buffer.alloc(0))))
-  async function* pieces(): AsyncGenerator<Buffer> {
+  async function* chunks(): AsyncGenerator<Buffer> {
     for (let at = 0; at < empty.length; at += 10_000) {
       yield empty.subarray(at, at + 10_000)
       await new Promise((resolve) => setTimeout(resolve, 1))
@@ -142,7 +142,7 @@ void t.test('empty members count: the coded bytes are limited, too', async (t) =
   }
   const headers = { 'content-encoding': 'gzip' }
   const init: RequestInit & { duplex: 'half' } = { headers, duplex: 'half' }
-  const body = ReadableStream.from(pieces())
+  const body = ReadableStream.from(chunks())
   const res = await gateway.chat('', { ...init, body })
   await res.arrayBuffer()
   t.equal(res.status, 413)
@@ -159,7 +159,7 @@ void t.test('a zstd window above 8 MiB is refused', async (t) => {
   }
 })
 
-void t.test('a client that leaves in the middle leaves nothing behind', async (t) => {
+void t.test('a client that disconnects during the body leaves no reserved memory', async (t) => {
   const gateway = await startGateway(t)
   for (const [coding, encode] of Object.entries(CODERS)) {
     const bytes = encode(chatOf('hi '.repeat(50_000)))

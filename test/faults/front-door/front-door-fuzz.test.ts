@@ -21,7 +21,7 @@ const SEED = [
   '2\r\n{}\r\n0\r\n\r\n',
 ].join('\r\n')
 
-const PIECES = [
+const FRAGMENTS = [
   ...[
     '\r\n',
     '\n',
@@ -70,8 +70,8 @@ void t.test('seeded mutations of a request never get past the rules', async (t) 
     let text = SEED
     for (let i = random(3); i >= 0; i -= 1) {
       const at = random(text.length)
-      const piece = PIECES[random(PIECES.length)] ?? ''
-      text = text.slice(0, at) + piece + text.slice(at + random(4))
+      const fragment = FRAGMENTS[random(FRAGMENTS.length)] ?? ''
+      text = text.slice(0, at) + fragment + text.slice(at + random(4))
     }
     return text
   }
@@ -101,10 +101,10 @@ void t.test('seeded mutations of a request never get past the rules', async (t) 
   const statuses = new Map<number, number>()
   for (let round = 0; round < 12; round += 1) {
     const requests = Array.from({ length: 50 }, mutated)
-    // What is cut short is waited for; a second shows that it hangs and does no harm.
+    // The gateway waits for the rest of a truncated request; the time limit of the client ends it.
     const outcomes = await Promise.all(
       requests.map((text, i) => {
-        // Half of them in two pieces, wherever the cut falls.
+        // Half of them arrive in two chunks, divided at random.
         const cut = i % 2 === 0 ? 0 : random(text.length)
         return send(door.port, [text.slice(0, cut), text.slice(cut)], { waitMs: 400 })
       }),

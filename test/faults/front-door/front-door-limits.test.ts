@@ -1,5 +1,5 @@
 /**
- * Goal: slow clients, early answers and shutting down cost the time they are given and no more.
+ * Goal: slow clients, early replies and shutdowns end within their time limits.
  * Method: a real listener with short times, raw sockets, and the clock read around them.
  */
 import { once } from 'node:events'
@@ -44,7 +44,7 @@ void t.test('F-93, F-94, F-95: a request that does not arrive in time gets a 408
     checkingIntervalMs: 50,
     onRefused: (kind) => refused.push(kind),
   })
-  const drip = (text: string): string[] => [...text.matchAll(/[^]/g)].map(([piece]) => piece)
+  const drip = (text: string): string[] => [...text.matchAll(/[^]/g)].map(([chunk]) => chunk)
   const cases: Record<string, [string[], number]> = {
     'nothing at all': [[], 300],
     'half a request line': [['POST /v1'], 300],
@@ -55,8 +55,8 @@ void t.test('F-93, F-94, F-95: a request that does not arrive in time gets a 408
       600,
     ],
   }
-  for (const [name, [pieces, timeoutMs]] of Object.entries(cases)) {
-    const outcome = await send(door.port, pieces, { pieceEveryMs: 10 })
+  for (const [name, [chunks, timeoutMs]] of Object.entries(cases)) {
+    const outcome = await send(door.port, chunks, { chunkEveryMs: 10 })
     t.equal(outcome.answers[0]?.status, 408, name)
     t.match(outcome.answers[0]?.body ?? '', '"kind":"request_timeout"', name)
     t.ok(outcome.closed, `${name}: closed`)
@@ -108,11 +108,11 @@ void t.test(
   },
 )
 
-void t.test('a client that waits for 100 is asked only by who reads', async (t) => {
+void t.test('100 Continue is sent only by a handler that reads the body', async (t) => {
   const reading = await open(t, {})
   const lines = ['Expect: 100-continue', 'Content-Length: 2']
   const next = head('Connection: close', 'Content-Length: 0')
-  const asked = await send(reading.port, [head(...lines), '{}', next], { pieceEveryMs: 100 })
+  const asked = await send(reading.port, [head(...lines), '{}', next], { chunkEveryMs: 100 })
   t.same(
     asked.answers.map((answer) => answer.status),
     [100, 200, 200],
@@ -143,7 +143,7 @@ void t.test('an answer in flight is never spoilt by what comes behind it', async
     },
   })
   const sent = send(door.port, [head('Content-Length: 0'), 'garbage\r\n\r\n', 'GET / HTTP/1.1'], {
-    pieceEveryMs: 50,
+    chunkEveryMs: 50,
   })
   setTimeout(() => finish(), 300)
   const garbage = await sent
@@ -178,11 +178,11 @@ void t.test('a content-length that is too low, or missing, is answered', async (
 })
 
 void t.test('trailers are few or too many, never a silent part of them', async (t) => {
-  const verdicts: (string | undefined)[] = []
+  const refusals: (string | undefined)[] = []
   const door = await open(t, {
     handler: (req, res) => {
       bodyOf(req, () => {
-        verdicts.push(guardTrailers(req)?.kind)
+        refusals.push(guardTrailers(req)?.kind)
         sendReply(res, 200, [], '')
       })
     },
@@ -195,7 +195,7 @@ void t.test('trailers are few or too many, never a silent part of them', async (
     const trailers = Array.from({ length: count }, (_, i) => `T${i}: v\r\n`).join('')
     const body = `2\r\n{}\r\n0\r\n${trailers}\r\n`
     await send(door.port, head('Connection: close', 'Transfer-Encoding: chunked') + body)
-    t.equal(verdicts.pop(), kind, `${count} trailers`)
+    t.equal(refusals.pop(), kind, `${count} trailers`)
   }
   const flood = '2\r\n{}\r\n0\r\n' + 'T: v\r\n'.repeat(5000) + '\r\n'
   const outcome = await send(
@@ -203,19 +203,19 @@ void t.test('trailers are few or too many, never a silent part of them', async (
     head('Connection: close', 'Transfer-Encoding: chunked') + flood,
   )
   t.ok(
-    outcome.answers[0]?.status === 431 || verdicts.at(-1) === 'headers_too_large',
+    outcome.answers[0]?.status === 431 || refusals.at(-1) === 'headers_too_large',
     'five thousand',
   )
 })
 
-void t.test('a port that is taken is said so', async (t) => {
+void t.test('a port that is in use is refused with a clear error', async (t) => {
   const door = await open(t, {})
   const second = openServer({ host: '127.0.0.1', port: door.port, handler: echo })
   await t.rejects(second, { message: /cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\)/ })
   await t.rejects(second, GatewayError)
 })
 
-void t.test('a server that drains finishes what is open and takes nothing new', async (t) => {
+void t.test('a server that drains finishes open requests and accepts no new ones', async (t) => {
   const waiting: HttpResponse[] = []
   const door = await open(t, { handler: (_req, res) => waiting.push(res) })
   const silent = connect(door.port, '127.0.0.1')
@@ -225,7 +225,7 @@ void t.test('a server that drains finishes what is open and takes nothing new', 
   while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
   const [finished] = waiting.splice(0, 1)
   if (finished !== undefined) sendReply(finished, 200, [], '')
-  const half = send(door.port, [head('Content-Length: 2') + '{', '}'], { pieceEveryMs: 400 })
+  const half = send(door.port, [head('Content-Length: 2') + '{', '}'], { chunkEveryMs: 400 })
   while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
   const silentGone = once(silent, 'close')
   const drained = door.drain(5000)
@@ -254,7 +254,7 @@ void t.test('the lame duck still answers, and closes each connection', async (t)
   await drained
 })
 
-void t.test('at the deadline the rest is told, then cut off', async (t) => {
+void t.test('open streams are notified at the deadline, then closed', async (t) => {
   const streams: HttpResponse[] = []
   const door = await open(t, {
     handler: (_req, res) => {
@@ -266,17 +266,17 @@ void t.test('at the deadline the rest is told, then cut off', async (t) => {
   const polite = send(door.port, head('Content-Length: 0'))
   const stuck = send(door.port, head('Content-Length: 0'))
   while (streams.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
-  let told = 0
+  let deadlines = 0
   const start = performance.now()
   const watch = stopwatch()
   await door.drain(300, {
     onDeadline: () => {
-      told += 1
+      deadlines += 1
       streams[0]?.end('data: {"error":{}}\n\n')
     },
   })
   const tookMs = performance.now() - start
-  t.equal(told, 1)
+  t.equal(deadlines, 1)
   t.ok(tookMs > 290 && watch() < 2500, `${tookMs} ms`)
   const texts = [(await polite).text, (await stuck).text]
   t.equal(texts.filter((text) => text.includes('error')).length, 1)
@@ -287,7 +287,7 @@ void t.test('at the deadline the rest is told, then cut off', async (t) => {
   )
 })
 
-void t.test('F-100: one connection more than the most is answered 503 and closed', async (t) => {
+void t.test('F-100: a connection above the maximum is answered 503 and closed', async (t) => {
   const refused: string[] = []
   const door = await open(t, { maxConnections: 2, onRefused: (kind) => refused.push(kind) })
   const held = [connect(door.port, '127.0.0.1'), connect(door.port, '127.0.0.1')]
@@ -324,8 +324,8 @@ void t.test(
     while (left.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
     t.same(left, [false])
     let bytes = 0
-    slow.on('data', (piece: Buffer) => {
-      bytes += piece.length
+    slow.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
       slow.pause()
       setTimeout(() => slow.resume(), 2)
     })
@@ -337,10 +337,10 @@ void t.test(
   },
 )
 
-void t.test('F-94: a long upload that keeps the rate is not cut off', async (t) => {
+void t.test('F-94: a long upload at the required rate is not closed', async (t) => {
   const door = await open(t, { headersTimeoutMs: 200, checkingIntervalMs: 50 })
-  const pieces = Array.from({ length: 30 }, () => 'x'.repeat(1000))
+  const chunks = Array.from({ length: 30 }, () => 'x'.repeat(1000))
   const length = head('Connection: close', 'Content-Length: 30000')
-  const outcome = await send(door.port, [length, ...pieces], { pieceEveryMs: 40 })
+  const outcome = await send(door.port, [length, ...chunks], { chunkEveryMs: 40 })
   t.equal(outcome.answers[0]?.status, 200, `${outcome.tookMs} ms`)
 })

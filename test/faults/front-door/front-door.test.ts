@@ -1,6 +1,6 @@
 /**
- * Goal: what is not an honest HTTP/1.1 request gets a 4xx in JSON and a closed connection, reaches no
- * handler, and leaves the server as good as before.
+ * Goal: an invalid HTTP/1.1 request gets a 4xx in JSON and a closed connection, reaches no
+ * handler, and does not affect later requests.
  * Method: a real listener and raw sockets, one per corrupted request; after each, a good one.
  */
 import t from 'tap'
@@ -15,7 +15,7 @@ import type { RawOutcome } from './raw-client.js'
 interface Seen {
   /** Requests whose headers reached the handler. */
   begun: number
-  /** Requests whose whole body did. */
+  /** Requests whose whole body reached it. */
   whole: string[]
   refused: string[]
 }
@@ -51,7 +51,7 @@ function isRefused(t: Test, outcome: RawOutcome, name: string, statuses: number[
   t.ok(last !== undefined && statuses.includes(last.status), `${label}: status`)
   t.ok(outcome.closed, `${label}: closed`)
   if (last === undefined) return
-  t.equal(last.headers['connection'], 'close', `${name}: says so`)
+  t.equal(last.headers['connection'], 'close', `${name}: announces the close`)
   t.match(last.headers['content-type'], 'application/json', `${name}: JSON`)
   t.match(
     JSON.parse(last.body),
@@ -193,7 +193,7 @@ const headers: Record<string, string> = {
 }
 
 for (const [group, cases] of Object.entries({ framing, lines, headers })) {
-  void t.test(`requests with wrong ${group} reach nobody`, async (t) => {
+  void t.test(`requests with wrong ${group} reach no handler`, async (t) => {
     const { door, seen } = await open(t)
     for (const [name, bytes] of Object.entries(cases)) {
       const { begun } = seen
@@ -245,7 +245,7 @@ void t.test('a body whose chunks are wrong never becomes a whole request', async
   }
 })
 
-void t.test('what follows a complete body is a request of its own or refused', async (t) => {
+void t.test('bytes after a complete body are another request or refused', async (t) => {
   const { door, seen } = await open(t)
   const early = post(['Transfer-Encoding: chunked'], '0\r\n\r\nGET /smuggled')
   const outcome = await send(door.port, [early, ' HTTP/1.1\r\n\r\n'])
@@ -308,7 +308,7 @@ void t.test('names of Object.prototype are header names like any other', async (
   }
 })
 
-void t.test('hop-by-hop headers change neither the framing nor who asks', async (t) => {
+void t.test('hop-by-hop headers change neither the framing nor the client address', async (t) => {
   const { door, seen } = await open(t)
   const lines = [
     'Connection: close, content-length, authorization, transfer-encoding',
@@ -325,7 +325,7 @@ void t.test('hop-by-hop headers change neither the framing nor who asks', async 
   t.same(seen.whole, ['POST /v1/chat/completions {}'])
 })
 
-void t.test('other protocols on the port are told and cut off', async (t) => {
+void t.test('other protocols on the port are refused and closed', async (t) => {
   const { door, seen } = await open(t)
   const hello = Buffer.from('16030100c8010000c40303' + '5a'.repeat(190), 'hex')
   isRefused(t, await send(door.port, hello), 'a TLS hello', [400])
@@ -368,7 +368,7 @@ void t.test('a body where none is usual is read, and the next request is clean',
   }
 })
 
-void t.test('paths that pass reach the handler as they were written', async (t) => {
+void t.test('accepted paths reach the handler unchanged', async (t) => {
   const { door, seen } = await open(t)
   const targets = [
     '/v1/models/openai%2Fgpt-4o',

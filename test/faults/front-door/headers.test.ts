@@ -59,7 +59,7 @@ for (const { name, model } of UPSTREAMS) {
     const { answers } = await send(gateway.port, `${lines.join('\r\n')}\r\n\r\n${body}`, {
       waitMs: 500,
     })
-    t.equal(answers[0]?.status, 400, 'the upstream was asked')
+    t.equal(answers[0]?.status, 400, 'the upstream received the request')
     const [request = ''] = upstream.connections.flatMap(({ requests }) => requests)
     const [head = '', sent = ''] = request.split('\r\n\r\n')
     const headers = head.toLowerCase().split('\r\n').slice(1)
@@ -83,7 +83,7 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
-void t.test('the provider’s key in the client’s hands opens nothing', async (t) => {
+void t.test('the provider’s key is not accepted from a client', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   for (const credential of [

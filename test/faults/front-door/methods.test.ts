@@ -1,5 +1,5 @@
 /**
- * Goal: a 405 lists in `allow` what the path takes, on every port and page, and HEAD is a GET without a body.
+ * Goal: a 405 lists in `allow` the methods of the path, on every port and page, and HEAD is a GET without a body.
  * Method: requests with wrong methods to a running gateway and to an ops port.
  */
 import t from 'tap'
@@ -52,7 +52,7 @@ void t.test('HEAD is answered as GET is, without a body', async (t) => {
   }
 })
 
-void t.test("a client's own request id keeps what a log line can show", async (t) => {
+void t.test("a client's own request id keeps its printable characters", async (t) => {
   const gateway = await startGateway(t)
   const logged = async (headers: Record<string, string>): Promise<unknown> => {
     const authorization = `Bearer ${gateway.secret}`

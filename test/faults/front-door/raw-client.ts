@@ -1,36 +1,36 @@
 /**
- * A client that writes any bytes, with any timing, and keeps what comes back.
- * Knows HTTP only far enough to take answers apart.
+ * A client that writes any bytes, with any timing, and collects the replies.
+ * It parses only as much HTTP as replies need.
  */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { stopwatch } from '../../helpers/stopwatch.js'
 
-/** One answer as it came over the wire. */
+/** A parsed reply. */
 export interface RawAnswer {
   status: number
   headers: Record<string, string>
   body: string
 }
 
-/** What a connection got until it closed, or until the time was up. */
+/** The bytes and replies of a connection until it closed or the time was up. */
 export interface RawOutcome {
   answers: RawAnswer[]
   text: string
-  /** False where the time was up first. */
+  /** False if the time was up first. */
   closed: boolean
   tookMs: number
-  /** Of it, what the machine had for this: for upper limits. */
+  /** The part of it in which this process could run, for upper limits. */
   ownMs: number
 }
 
-/** Sends the pieces one after the other and collects until the server closes or the time is up. */
+/** Sends the chunks in sequence and collects replies until the server closes or the time is up. */
 export async function send(
   port: number,
-  pieces: string | Buffer | (string | Buffer)[],
-  options: { waitMs?: number; pieceEveryMs?: number } = {},
+  chunks: string | Buffer | (string | Buffer)[],
+  options: { waitMs?: number; chunkEveryMs?: number } = {},
 ): Promise<RawOutcome> {
-  const { waitMs = 3000, pieceEveryMs = 5 } = options
+  const { waitMs = 3000, chunkEveryMs = 5 } = options
   const startedAt = performance.now()
   const watch = stopwatch()
   const socket = connect({ host: '127.0.0.1', port, noDelay: true })
@@ -41,7 +41,7 @@ export async function send(
     socket.once('close', () => resolve(true))
     socket.setTimeout(waitMs, () => resolve(false))
   })
-  void writeAll(socket, Array.isArray(pieces) ? pieces : [pieces], pieceEveryMs)
+  void writeAll(socket, Array.isArray(chunks) ? chunks : [chunks], chunkEveryMs)
   const isClosed = await closed
   socket.destroy()
   return {
@@ -55,13 +55,13 @@ export async function send(
 
 async function writeAll(
   socket: Socket,
-  pieces: (string | Buffer)[],
+  chunks: (string | Buffer)[],
   everyMs: number,
 ): Promise<void> {
-  for (const [i, piece] of pieces.entries()) {
+  for (const [i, chunk] of chunks.entries()) {
     if (i > 0) await new Promise((resolve) => setTimeout(resolve, everyMs))
     if (!socket.writable) return
-    socket.write(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)
+    socket.write(typeof chunk === 'string' ? Buffer.from(chunk, 'latin1') : chunk)
   }
 }
 

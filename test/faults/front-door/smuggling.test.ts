@@ -1,5 +1,6 @@
 /**
- * Goal: the length of a body is taken from its own header on every request, whatever came before on the connection.
+ * Goal: the length of a body is taken from its own header on every request; earlier requests on the
+ * connection have no effect.
  * Method: a real listener and one raw connection whose bodies hold the text of another request; a body byte that runs
  * as a request is a smuggled request.
  */
@@ -47,7 +48,7 @@ for (const decoy of decoys) {
     await send(
       server.port,
       sent.map((body) => request(decoy, body)),
-      { waitMs: 300, pieceEveryMs: 20 },
+      { waitMs: 300, chunkEveryMs: 20 },
     )
     t.same(bodies, sent, 'each body arrived whole')
     t.notOk(paths.includes(MARKER), 'no body byte ran as a request')

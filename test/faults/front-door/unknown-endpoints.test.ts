@@ -1,11 +1,11 @@
 /**
- * Goal: an unknown path or method is refused before the key is judged, with the endpoint that was probably meant.
+ * Goal: an unknown path or method is refused before authentication, with the endpoint that was probably meant.
  * Method: requests without a key, and with a wrong one, to a running gateway.
  */
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
 
-void t.test('an unknown path names the nearest endpoint, whatever the key is', async (t) => {
+void t.test('an unknown path names the nearest endpoint, with any key', async (t) => {
   const gateway = await startGateway(t)
   const cases: [string, string, string][] = [
     ['POST', '/chat/completions', 'POST /v1/chat/completions'],

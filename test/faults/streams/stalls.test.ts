@@ -1,4 +1,4 @@
-// Goal: an upstream that falls silent is given up after the time configured for where it did, with a
+// Goal: a request to an upstream that falls silent ends after the timeout of its phase, with a
 //   504 or an error event, and its connection is closed (D-65).
 // Method: stalls before the head, before the first event, between events and after the last content,
 //   with time-outs of 300 ms.
@@ -66,7 +66,7 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
-void t.test('D-65: a whole reply has a time of its own to begin', async (t) => {
+void t.test('D-65: a whole reply has its own timeout for the first byte', async (t) => {
   watchProcess(t)
   const upstreamOptions = 'timeouts: { first_byte_ms: 300, first_byte_whole_ms: 10000 }'
   const gateway = await startGateway(t, { upstreamOptions })

@@ -1,5 +1,5 @@
-// Goal: whatever the events of a stream hold, the client gets either the whole answer or an error,
-//   never a part that looks whole; memory and counts stay within bounds (D-66, D-68, D-69, D-75).
+// Goal: for any content of a stream's events, the client gets either the whole answer or an error,
+//   never a part that looks complete; memory and token counts are limited (D-66, D-68, D-69, D-75).
 // Method: broken, unknown and doubled events, odd sizes and spoilt token counts on each upstream.
 import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'
@@ -48,7 +48,7 @@ for (const { name, model } of UPSTREAMS) {
     const content = events[name === 'anthropic' ? 4 : 1] ?? ''
     gateway.emulator.replay({ ...recording, body: [...events, content].join('') })
     const after = await ask(gateway, body)
-    // Where only the end of the body ends a stream, such text is still part of the answer.
+    // If only the end of the body ends a stream, such text is still part of the answer.
     const { text } = after
     const isWhole = good.text.startsWith(text) || text.startsWith(good.text)
     if (isComplete(after)) t.ok(isWhole, 'text after the end takes nothing from the answer')
@@ -122,9 +122,9 @@ void t.test('D-69: an event without end is cut, and memory stays bounded', async
   let sent = 0
   const upstream = await startRawUpstream(t, ({ socket }) => {
     socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {"x":"')
-    const piece = Buffer.alloc(65_536, 'x')
+    const chunk = Buffer.alloc(65_536, 'x')
     const more = (): void => {
-      while (!socket.destroyed && sent < 256e6 && socket.write(piece)) sent += piece.length
+      while (!socket.destroyed && sent < 256e6 && socket.write(chunk)) sent += chunk.length
     }
     socket.on('drain', more)
     more()

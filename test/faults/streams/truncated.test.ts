@@ -1,7 +1,7 @@
-// Goal: a reply that an upstream cuts off never looks complete, wherever and however it is cut
+// Goal: a reply that an upstream truncates never looks complete, at any position and for any cause
 //   (D-60, D-61, G7).
 // Method: for each dialect, one recorded reply of the emulator is cut at every event and at bytes
-//   spread over it, in each way that a connection can end; what was left of it says what the client
+//   spread over it, in each way that a connection can end; the rest determines the reply that the client
 //   may see.
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
@@ -19,7 +19,7 @@ import {
 } from '../scene.js'
 
 const MODES = ['reset', 'eof', 'close', 'chunk', 'length'] as const
-/** What says in each dialect that the answer is finished; after this, an end of file is an end. */
+/** The mark of each dialect that the reply is complete; an end of file after it is no error. */
 const FINISH =
   /^data:.*("finish_reason": ?"stop"|"stop_reason": ?"end_turn"|"finishReason": ?"STOP").*(?:\r?\n){2}/m
 const KINDS = ['upstream_truncated', 'upstream_malformed']
@@ -91,7 +91,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`D-66: ${name}: content, and an event that is broken, in one piece`, async (t) => {
+  void t.test(`D-66: ${name}: content, and an invalid event, in one chunk`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const body = question(model, true)
@@ -111,7 +111,7 @@ for (const { name, model } of UPSTREAMS) {
   void t.test(`D-60: ${name}: a whole reply`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
-    // Few tokens: a long answer would be asked for as a stream.
+    // Few tokens: the gateway requests a long reply as a stream.
     const body = question(model, false, 'Hello', { max_tokens: 1000 })
     const full = await recordingOf(gateway, body)
     for (const mode of MODES) {

@@ -1,10 +1,9 @@
 /**
- * Goal: the ledger knows what the upstream knows (G21): of complete answers every token, of broken ones
- * what flowed, of none of them nothing, and nothing twice; and no death of a process loses the row of an
- * answer that a client holds (G13).
- * Method: the real program under a mix of answers, clients that leave and upstream faults, held against the
- * emulator's own books; then workers killed with SIGKILL under load. `SLUICE_ACCOUNTING=100000` and
- * `SLUICE_KILLS=200` set how many of each; here it is a few.
+ * Goal: the ledger agrees with the upstream (G21): it records every token of a complete reply, the transferred tokens
+ * of a truncated one, and each request once. A killed process loses no entry of a reply that a client received (G13).
+ * Method: the real program under a mix of replies, clients that disconnect and upstream faults, compared with the
+ * emulator's ledger; then workers killed with SIGKILL under load. `SLUICE_ACCOUNTING=100000` and
+ * `SLUICE_KILLS=200` set the number of each; the defaults are small.
  */
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
@@ -12,7 +11,7 @@ import { run, startServe, until, type Served } from '../program.js'
 
 const REQUESTS = Number(process.env.SLUICE_ACCOUNTING ?? 200)
 const KILLS = Number(process.env.SLUICE_KILLS ?? 2)
-/** At the same time. */
+/** Clients at the same time. */
 const CLIENTS = 16
 
 type Manner = 'stream' | 'whole' | 'leaves' | 'cut'
@@ -35,7 +34,7 @@ interface Row {
   readonly output_tokens: number | null
 }
 
-/** Asks; a client that leaves does so after some of the answer. Never rejects. */
+/** Sends a request; a client that leaves disconnects after a part of the reply. Never rejects. */
 function ask(served: Served, tag: string, manner: Manner): Promise<Seen> {
   const stream = manner !== 'whole'
   const fault = manner === 'cut' ? '[[fault: cut event=40 mode=eof]]' : ''
@@ -101,7 +100,7 @@ async function load(served: Served, prefix: string, count: number): Promise<Seen
   return seen
 }
 
-/** What `sluice usage export` says. */
+/** The entries of `sluice usage export`. */
 async function exported(t: Test, served: Served): Promise<Row[]> {
   const program = run(t, ['usage', 'export', '--config', served.file, '--format', 'jsonl'])
   t.equal(await program.ended, 0, program.err())
@@ -120,7 +119,7 @@ function wordsOf({ text, manner }: Seen): string {
 const LONG = { timeout: 30_000 + REQUESTS * 20 + KILLS * 20_000 }
 t.setTimeout(LONG.timeout * 2)
 
-void t.test(`${REQUESTS} requests: the ledger says what the upstream says`, LONG, async (t) => {
+void t.test(`${REQUESTS} requests: the ledger agrees with the upstream`, LONG, async (t) => {
   const served = await startServe(t)
   const seen = await load(served, 'tag', REQUESTS)
   const counted = new Map<string, { input: number; output: number }>()
@@ -163,34 +162,40 @@ void t.test(`${REQUESTS} requests: the ledger says what the upstream says`, LONG
   t.equal(far, 0, 'of broken ones what flowed')
 })
 
-void t.test(`${KILLS} kills: no answer that a client holds is without its row`, LONG, async (t) => {
-  const served = await startServe(t, { server: 'workers: 3, drain_ms: 500' })
-  const seen: Seen[] = []
-  for (let kill = 0; kill < KILLS; kill += 1) {
-    const running = load(served, `kill${kill}`, 60)
-    await new Promise((resolve) => setTimeout(resolve, 40 + ((kill * 37) % 150)))
-    const workers = served.program.workers()
-    const victim = workers[kill % workers.length]
-    if (victim !== undefined) process.kill(victim, 'SIGKILL')
-    seen.push(...(await running))
-    // Those that die again and again come back later and later.
-    if (kill + 1 < KILLS) await until(() => served.program.workers().length > 1, 60_000)
-  }
-  const all = await exported(t, served)
-  const ids = new Set(all.map(({ request_id: id }) => id))
-  t.equal(ids.size, all.length, 'no row twice')
-  const held = seen.filter(({ isComplete }) => isComplete)
-  const missing = held.filter(({ id }) => !ids.has(id ?? ''))
-  t.ok(held.length > KILLS * 20, `${held.length} complete answers`)
-  t.same(
-    missing.map(({ tag, manner }) => `${tag} ${manner}`),
-    [],
-    'each has its row',
-  )
-  const lost = new Set(all.filter(({ outcome }) => outcome === 'lost').map((row) => row.request_id))
-  t.same(
-    held.filter(({ id }) => lost.has(id ?? '')),
-    [],
-    'and none is taken for lost',
-  )
-})
+void t.test(
+  `${KILLS} kills: every reply that a client received has its ledger entry`,
+  LONG,
+  async (t) => {
+    const served = await startServe(t, { server: 'workers: 3, drain_ms: 500' })
+    const seen: Seen[] = []
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const running = load(served, `kill${kill}`, 60)
+      await new Promise((resolve) => setTimeout(resolve, 40 + ((kill * 37) % 150)))
+      const workers = served.program.workers()
+      const victim = workers[kill % workers.length]
+      if (victim !== undefined) process.kill(victim, 'SIGKILL')
+      seen.push(...(await running))
+      // Those that die again and again come back later and later.
+      if (kill + 1 < KILLS) await until(() => served.program.workers().length > 1, 60_000)
+    }
+    const all = await exported(t, served)
+    const ids = new Set(all.map(({ request_id: id }) => id))
+    t.equal(ids.size, all.length, 'no row twice')
+    const held = seen.filter(({ isComplete }) => isComplete)
+    const missing = held.filter(({ id }) => !ids.has(id ?? ''))
+    t.ok(held.length > KILLS * 20, `${held.length} complete answers`)
+    t.same(
+      missing.map(({ tag, manner }) => `${tag} ${manner}`),
+      [],
+      'each has its row',
+    )
+    const lost = new Set(
+      all.filter(({ outcome }) => outcome === 'lost').map((row) => row.request_id),
+    )
+    t.same(
+      held.filter(({ id }) => lost.has(id ?? '')),
+      [],
+      'and none is taken for lost',
+    )
+  },
+)

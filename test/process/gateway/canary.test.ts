@@ -10,7 +10,7 @@ import { fileText, hasAllWorkers, startServe, until } from '../program.js'
 const MIN_REQUESTS = 30
 const NO_BREAKER = 'breaker: { failures: 1000, min_requests: 100000 }'
 
-void t.test('workers abort a canary together, and a new worker obeys', async (t) => {
+void t.test('workers abort a canary together, and a new worker does not use it', async (t) => {
   const canary = await startEmulator({ models: 'any' })
   t.teardown(() => canary.close())
   canary.script({ fault: { kind: 'status', code: 500 } })

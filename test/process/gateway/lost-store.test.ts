@@ -1,6 +1,6 @@
 /**
  * Goal: an account store that lost its data is reported as such: 503 for every key, a reason in /readyz and the
- * log, a counted failure; neither a restart nor a command begins a new store without being told to.
+ * log, a counted failure; neither a restart nor a command creates a new store without an explicit command.
  * Method: the program over a real redis-server, which is emptied, or one record of it damaged.
  */
 import t from 'tap'
@@ -59,7 +59,7 @@ void t.test('a store that is emptied under a running gateway', { ...options }, a
   t.match(await sluice('accounts', 'list'), { status: 0, out: /new@example\.com/ })
 })
 
-void t.test('a first command says that it begins a store', { ...options }, async (t) => {
+void t.test('the first command reports that it creates a store', { ...options }, async (t) => {
   const redis = await startRedis(t)
   const { file } = await prepare(t, { store: redis.url() })
   const program = run(t, ['accounts', 'list', '--config', file])

@@ -1,9 +1,9 @@
 /**
- * Goal: an overloaded process refuses requests with 503 and a time to come again, by priority; health and metrics
+ * Goal: an overloaded process refuses requests with 503 and `retry-after`, by priority; health and metrics
  * answer throughout; it recovers by itself, and not before `hold_ms` (G4).
- * Method: the program as it is served. Its event loop is made late by stopping the process for most of the time; its
+ * Method: the real program. Stopping the process delays its event loop for most of the time; its
  * places are filled with requests that the upstream does not answer, or with an open loop of three and ten times what its
- * places can serve. Latencies are printed and not judged: the machine that runs the tests has other work.
+ * places can serve. Latencies are printed without a limit: the machine that runs the tests has other work.
  */
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -83,8 +83,9 @@ void t.test('G-106, G-112: a late event loop', { timeout: 120_000 }, async (t) =
   await until(async () => (await levelOf(served)) === 0, 60_000)
   t.ok(Date.now() - endedAtMs >= HOLD_MS - 300, 'it held for hold_ms')
   t.equal((await served.chat()).status, 200)
-  const isTold = (event: string): boolean => served.program.lines().some(({ msg }) => msg === event)
-  await until(() => isTold('overloaded') && isTold('no longer overloaded'))
+  const isLogged = (event: string): boolean =>
+    served.program.lines().some(({ msg }) => msg === event)
+  await until(() => isLogged('overloaded') && isLogged('no longer overloaded'))
   const shed = served.program.lines().filter(({ outcome }) => outcome === 'overloaded')
   t.match(shed, [{ status: 503 }])
 })
@@ -174,7 +175,7 @@ for (const times of [3, 10]) {
   })
 }
 
-/** So many requests a second at fixed times, whatever becomes of them. */
+/** Sends a number of requests per second at fixed times, regardless of their replies. */
 async function openLoop(
   served: Served,
   secret: string,

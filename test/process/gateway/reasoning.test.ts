@@ -1,6 +1,6 @@
 /**
- * Goal: the turn after a call may meet any worker, also one that was started since, and finds the
- * reasoning that the client did not send back.
+ * Goal: any worker can serve the turn after a tool call, also one that was started since, and restores the
+ * reasoning that the client omits.
  * Method: the real program with two workers that keep nothing in memory, each request on a connection
  * of its own, an emulated provider that refuses wrong signatures; one worker is killed on the way.
  */
@@ -22,7 +22,7 @@ async function chat(served: Served, messages: JsonObject[]): Promise<JsonObject>
   return objectOf(objectOf(arrayOf(reply.choices)[0]).message)
 }
 
-/** A call and the answer to its result; true where the provider got its thinking back. */
+/** A call and the answer to its result; true if the provider received its thinking. */
 async function loop(served: Served, name: string): Promise<boolean> {
   const question = { role: 'user', content: `Use get_weather, ${name}` }
   const { content, tool_calls } = await chat(served, [question])
@@ -34,18 +34,20 @@ async function loop(served: Served, name: string): Promise<boolean> {
   return JSON.stringify(served.emulator.ledger.at(-1)?.body).includes('"signature"')
 }
 
-void t.test('two workers share what they keep', async (t) => {
+void t.test('two workers share the stored reasoning', async (t) => {
   const served = await startServe(t, { more: 'escrow: { memory_bytes: 0 }' })
-  for (let round = 0; round < 8; round += 1) {
-    t.ok(await loop(served, `round ${round}`), 'the thinking came back')
-  }
   const exchanges = (): Record<string, unknown>[] =>
     served.program.lines().filter(({ msg }) => msg === 'exchange')
-  await until(() => exchanges().length === 16)
-  const pids = exchanges().map(({ pid }) => pid)
-  t.equal(new Set(pids).size, 2)
-  const crossed = pids.filter((pid, at) => at % 2 === 1 && pid !== pids[at - 1]).length
-  t.ok(crossed > 0, `${crossed} of 8 turns met another worker`)
+  const pids = (): unknown[] => exchanges().map(({ pid }) => pid)
+  const crossed = (): number =>
+    pids().filter((pid, at, all) => at % 2 === 1 && pid !== all[at - 1]).length
+  // The kernel chooses the worker of a connection: on a busy machine it may be the same one for many turns.
+  for (let round = 0; round < 200 && (round < 8 || crossed() === 0); round += 1) {
+    t.ok(await loop(served, `round ${round}`), 'the thinking came back')
+    if (round >= 7) await until(() => exchanges().length === 2 * (round + 1))
+  }
+  t.equal(new Set(pids()).size, 2)
+  t.ok(crossed() > 0, 'a second turn was served by another worker than the first')
 
   const [victim = 0] = served.program.workers()
   process.kill(victim, 'SIGKILL')

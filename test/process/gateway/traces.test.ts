@@ -1,5 +1,5 @@
 /**
- * Goal: each worker process exports its spans, and what waits leaves when the program is stopped.
+ * Goal: each worker process exports its spans, and queued spans are exported when the program stops.
  * Method: `sluice serve` with two workers and a real receiver; requests on connections of their own.
  */
 import t from 'tap'

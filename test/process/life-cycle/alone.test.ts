@@ -5,7 +5,7 @@
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import t from 'tap'
-import { alive, fileText, prepare, run, startServe, until } from '../program.js'
+import { isRunning, fileText, prepare, run, startServe, until } from '../program.js'
 
 const ALONE = { server: 'workers: 1, drain_ms: 5000' }
 /** A reply that takes about 1.5 s. */
@@ -32,7 +32,7 @@ void t.test('one process serves, counts, reloads and drains', async (t) => {
   await until(async () => (await served.ops('/readyz')).status === 503)
   t.match(await running.text(), /data: \[DONE\]\n\n$/)
   t.equal(await served.program.ended, 0)
-  t.notOk(alive(served.program.pid))
+  t.notOk(isRunning(served.program.pid))
 })
 
 void t.test('a second signal ends it at once, with 1', async (t) => {

@@ -1,12 +1,12 @@
 /**
- * Goal: a signal ends the gateway without harm to what is running, and leaves nothing behind.
- * Method: the real program with two workers and slow streams; signals; a look at processes and port.
+ * Goal: a signal ends the gateway after its requests in flight and leaves no process or port.
+ * Method: the real program with two workers and slow streams; signals; the processes and ports are checked.
  */
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { stopwatch } from '../../helpers/stopwatch.js'
-import { alive, startServe, until, type Served } from '../program.js'
+import { isRunning, startServe, until, type Served } from '../program.js'
 
 /** A reply that takes about 1.5 s. */
 const SLOW = { stream: true, messages: [{ role: 'user', content: '[[words: 30]] [[pace: 50]]' }] }
@@ -67,7 +67,7 @@ void t.test('J-147: a second signal ends at once, with 1', async (t) => {
   await leavesNothing(t, served, workers)
 })
 
-void t.test('J-149: workers die with a primary that is killed', async (t) => {
+void t.test('J-149: workers end when the primary is killed', async (t) => {
   const served = await startServe(t)
   const workers = served.program.workers()
   served.program.child.kill('SIGKILL')
@@ -78,7 +78,7 @@ void t.test('J-149: workers die with a primary that is killed', async (t) => {
 /** No process of it is left, and both ports are free. */
 async function leavesNothing(t: Test, served: Served, workers: readonly number[]) {
   t.equal(workers.length, 2)
-  await until(() => !workers.some(alive))
+  await until(() => !workers.some(isRunning))
   for (const port of [served.port, served.opsPort]) {
     const server = createServer().listen(port, '127.0.0.1')
     await once(server, 'listening')

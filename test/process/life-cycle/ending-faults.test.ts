@@ -1,5 +1,5 @@
 /**
- * Goal: however a process ends, clients get an error that says so, and no entry of an answered request is lost.
+ * Goal: however a process ends, clients get an error that names the cause, and no entry of an answered request is lost.
  * Method: the real program with open streams and requests under way; signals, twice; heaps that are too small.
  */
 import { createServer } from 'node:net'
@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { openStore } from '../../../src/store/open-store.js'
-import { alive, hasAllWorkers, startServe, until, type Served } from '../program.js'
+import { isRunning, hasAllWorkers, startServe, until, type Served } from '../program.js'
 import { tally, Traffic } from '../traffic.js'
 
 /** By then every reservation has run out. */
@@ -123,7 +123,7 @@ void t.test(
     const small = await served.chat()
     t.equal(small.status, 200)
     await small.text()
-    t.ok(alive(served.program.pid))
+    t.ok(isRunning(served.program.pid))
     t.notMatch(served.program.err(), 'x'.repeat(100), 'no prompt in a crash report')
   },
 )
@@ -143,7 +143,7 @@ void t.test('J-154: SIGPIPE and SIGUSR1 change nothing, SIGQUIT ends all process
   t.notMatch(served.program.err(), 'Debugger', 'no inspector opens')
   served.program.child.kill('SIGQUIT')
   t.equal(await served.program.ended, 'SIGQUIT')
-  await until(() => !workers.some(alive))
+  await until(() => !workers.some(isRunning))
   const server = createServer().listen(served.port, '127.0.0.1')
   await once(server, 'listening')
   server.close()

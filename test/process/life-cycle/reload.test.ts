@@ -1,7 +1,7 @@
 /**
- * Goal: an edit of the file is in force on every worker within a second, and harms nobody.
- * Method: the real program with two workers; the file is replaced while streams run; each chat has
- * a connection of its own and says in a header which generation took it.
+ * Goal: an edit of the file is in force on every worker within a second, and interrupts no request.
+ * Method: the real program with two workers; the file is replaced while streams run; each chat uses
+ * a new connection and its reply names the generation in a header.
  */
 import t from 'tap'
 import { CANARY, fileText, startServe, until, type Served } from '../program.js'
@@ -109,7 +109,7 @@ void t.test('I-134: settings that wait for a restart are logged once', async (t)
       .lines()
       .filter(({ msg }) => msg === 'setting takes effect at the next start')
       .map(({ reason }) => reason)
-  // The log is written in batches: what would be said twice is there when the last line is.
+  // The log is written in batches: a duplicate line would be written before the last line.
   await until(() => waiting().length >= 2)
   await until(() => served.program.lines().some(({ msg }) => msg === 'configuration in force'))
   t.same(waiting(), ['server.port', 'server.workers'])
@@ -131,7 +131,7 @@ async function answered(served: Served): Promise<Response> {
   return response
 }
 
-/** Whether chats of each worker are of this generation; errors carry it too where one was asked. */
+/** Whether chats of each worker are of this generation; errors name it, too, if the request reached a worker. */
 async function allIn(served: Served, generation: string): Promise<boolean> {
   for (let turn = 0; turn < 4; turn += 1) {
     const response = await answered(served)

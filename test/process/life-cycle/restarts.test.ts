@@ -58,10 +58,10 @@ void t.test('G12: rolling restarts under load', async (t) => {
   await traffic.stop()
   const [requests, ends] = [tally(traffic.requests), tally(traffic.streams)]
   t.same(Object.keys(requests), ['200 complete'], 'no request is refused, reset or answered 5xx')
-  const { '200 complete': complete = 0, '200 error event draining': told = 0, ...others } = ends
+  const { '200 complete': complete = 0, '200 error event draining': drained = 0, ...others } = ends
   t.same(others, {}, 'no stream ends without its terminator or an error event')
   t.ok(complete > 0, `${complete} streams are complete`)
-  t.ok(told > 0, `${told} streams that outlast the drain get an error event`)
+  t.ok(drained > 0, `${drained} streams that outlast the drain get an error event`)
   const readyz = await served.ops('/readyz')
   t.match(objectOf(JSON.parse(readyz.text)), { ready: true })
   t.comment(

@@ -32,7 +32,7 @@ void t.test('sluice restart: new workers, the same primary, no stream is cut', a
   const running = await Promise.all(Array.from({ length: 4 }, () => served.chat(SLOW)))
   const { status, out, err } = await restart(t, served.file)
   t.equal(status, 0, err)
-  t.match(out, /^2 new workers serve; 2 former ones finish their requests within 5000 ms$/m)
+  t.match(out, /^2 new workers serve; 2 previous ones finish their requests within 5000 ms$/m)
   t.equal((await served.ops('/readyz')).status, 200, 'ready all the time')
   for (const response of running) t.match(await response.text(), /data: \[DONE\]\n\n$/)
   await until(() => !before.some((pid) => served.program.workers().includes(pid)))
@@ -153,5 +153,5 @@ void t.test('without a gateway the command names the address', async (t) => {
   await served.program.ended
   const { status, err } = await restart(t, served.file)
   t.equal(status, 1)
-  t.match(err, `none answers on 127.0.0.1:${served.opsPort}`)
+  t.match(err, `nothing listens on 127.0.0.1:${served.opsPort}`)
 })

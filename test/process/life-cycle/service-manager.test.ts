@@ -116,14 +116,16 @@ void t.test('a start that fails is not reported as ready', { skip }, async (t) =
 void t.test(
   'without systemd-notify the gateway serves, and logs why it cannot notify',
   async (t) => {
-    const env = { NOTIFY_SOCKET: '@sluice-nobody', PATH: t.testdir(), WATCHDOG_USEC: '50000' }
+    const env = { NOTIFY_SOCKET: '@sluice-no-listener', PATH: t.testdir(), WATCHDOG_USEC: '50000' }
     const served = await startServe(t, { server: 'workers: 1, drain_ms: 500' }, env)
     await until(() => served.program.out().includes('systemd cannot be notified'))
     t.equal((await served.chat()).status, 200)
     served.program.child.kill('SIGTERM')
     t.equal(await served.program.ended, 0)
-    const told = served.program.lines().filter(({ msg }) => msg === 'systemd cannot be notified')
-    t.equal(told.length, 1, 'once')
+    const warnings = served.program
+      .lines()
+      .filter(({ msg }) => msg === 'systemd cannot be notified')
+    t.equal(warnings.length, 1, 'once')
   },
 )
 

@@ -1,7 +1,7 @@
 /**
- * Goal: a start that cannot work ends with 1 and says why; wrong use ends with 2 and says where help
- * is; every command explains itself.
- * Method: the real program with bad files, taken ports and words that it does not know.
+ * Goal: a start that fails exits with 1 and prints the reason; wrong use exits with 2 and names the help;
+ * every command has a help text.
+ * Method: the real program with bad files, ports in use and unknown words.
  */
 import { writeFileSync } from 'node:fs'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import { fileText, prepare, run, type FileSettings } from '../program.js'
 
 const COMMANDS = ['accounts', 'check', 'demo', 'emulate', 'explain', 'keys', 'serve']
 
-void t.test('a bad file: its fault with line and column', async (t) => {
+void t.test('a bad file is reported with line and column', async (t) => {
   const { emulator, file } = await prepare(t)
   writeFileSync(file, `${fileText(emulator)}unheard_of: 1\n`)
   const program = run(t, ['serve', '--config', file])
@@ -24,7 +24,7 @@ void t.test('a bad file: its fault with line and column', async (t) => {
   t.match(missing.err(), /nowhere\.yaml.*does not exist/)
 })
 
-void t.test('a port that is taken: which one, and the end', async (t) => {
+void t.test('a port that is in use is named and ends the start', async (t) => {
   const port = await takenPort(t)
   for (const settings of [{ port }, { opsPort: port }]) {
     const { status, err, out } = await failedStart(t, settings)
@@ -35,26 +35,29 @@ void t.test('a port that is taken: which one, and the end', async (t) => {
   }
 })
 
-void t.test('a store that cannot be opened: where, and why', async (t) => {
+void t.test('a store that cannot be opened is reported with its path and the reason', async (t) => {
   const inFile = await failedStart(t, { store: 'sqlite:./models.yaml' })
   t.equal(inFile.status, 1)
   t.match(
     inFile.err,
-    /The key store cannot be opened\..*opening '.*models\.yaml' failed: file is not a database/,
+    /The key store cannot be opened: opening '.*models\.yaml' failed: file is not a database/,
   )
-  // Root may write everywhere, save where the kernel itself says no.
+  // Root may write everywhere except in folders that the kernel protects.
   const readOnly = await failedStart(t, { store: 'sqlite:/sys/sluice/sluice.db' })
   t.equal(readOnly.status, 1)
-  t.match(readOnly.err, /opening '\/sys\/sluice\/sluice\.db' failed: (EACCES|EPERM|EROFS)/)
+  t.match(
+    readOnly.err,
+    /opening '\/sys\/sluice\/sluice\.db' failed: cannot create the folder '\/sys\/sluice' \((EACCES|EPERM|EROFS)\)/,
+  )
 })
 
 void t.test('wrong use ends with 2 and a hint', async (t) => {
   const wrong: [string[], RegExp][] = [
-    [['sreve'], /Unknown command "sreve'; 'sluice --help'/],
+    [['sreve'], /Unknown command "sreve" \(did you mean "serve"\?\): 'sluice --help'/],
     [['serve'], /needs a configuration file: pass --config FILE/],
     [['serve', '--port', '1'], /--port/],
     [['keys', 'destroy'], /create, list, revoke/],
-    [['demo', '--port', 'x'], /--port takes a port number/],
+    [['demo', '--port', 'x'], /--port must be a port number from 0 to 65535, not "x"/],
   ]
   for (const [args, message] of wrong) {
     const program = run(t, args)

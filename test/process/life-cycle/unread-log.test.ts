@@ -1,5 +1,5 @@
 /**
- * Goal: a gateway whose log nobody reads serves, ends on SIGTERM within the drain's deadline, and counts the
+ * Goal: a gateway whose log is not read serves, ends on SIGTERM within the drain's deadline, and counts the
  * lines that it drops.
  * Method: the real program with two workers on a FIFO and on a socket that are open and never read; then the
  * logger alone in a process, with far more lines than may wait.
@@ -13,7 +13,7 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { freePort } from '../../helpers/free-port.js'
-import { alive, fileText, get, hasAllWorkers, MAIN, prepare, until } from '../program.js'
+import { isRunning, fileText, get, hasAllWorkers, MAIN, prepare, until } from '../program.js'
 
 /** A pipe holds 64 KiB and a socket some more; each line has about 400 bytes. */
 const REQUESTS = 800
@@ -64,13 +64,13 @@ for (const kind of ['FIFO', 'socket'] as const) {
     child.kill('SIGTERM')
     await until(() => child.exitCode !== null, DRAIN_MS + 5000)
     t.equal(child.exitCode, 0)
-    t.notOk(alive(child.pid ?? 0))
+    t.notOk(isRunning(child.pid ?? 0))
   })
 }
 
 const FAILED = { status: 0, text: '' }
 
-void t.test('what an unread pipe does not take is dropped and counted', async (t) => {
+void t.test('lines that an unread pipe does not accept are dropped and counted', async (t) => {
   const module = JSON.stringify(new URL('../../../src/observe/log/log.js', import.meta.url).href)
   const program = `
     const { createLogger } = await import(${module})
@@ -92,8 +92,8 @@ void t.test('what an unread pipe does not take is dropped and counted', async (t
     stdio: ['ignore', unreadFifo(t), 'pipe'],
   })
   killedAfter(t, child)
-  const [said] = await Promise.all([text(child.stderr ?? Readable.from('')), once(child, 'exit')])
-  const { lost, longestMs, rss } = JSON.parse(said) as Record<string, number>
+  const [report] = await Promise.all([text(child.stderr ?? Readable.from('')), once(child, 'exit')])
+  const { lost, longestMs, rss } = JSON.parse(report) as Record<string, number>
   t.ok((lost ?? 0) > 20_000 && (lost ?? 0) < 60_000, `${String(lost)} of 60000 lines`)
   t.ok((longestMs ?? Infinity) < 1000, `the event loop waited ${String(longestMs)} ms`)
   t.ok((rss ?? Infinity) < 250e6, `${String(rss)} bytes`)
