@@ -99,9 +99,6 @@ void t.test('F-102: pipelined requests are handled in sequence', async (t) => {
   const all = `${posts.join('')}${chunked}\r\n\r\n${LAST}`
   for (const chunks of [[all], all.split(/(?<=[^]{7})/), [all.slice(0, 100), all.slice(100)]]) {
     const { answers } = await send(port, chunks)
-||||||| base
-  for (const pieces of [[all], all.split(/(?<=[^]{7})/), [all.slice(0, 100), all.slice(100)]]) {
-    const { answers } = await send(port, pieces, { pieceEveryMs: 1 })
     t.same(
       answers.map(({ body }) => body),
       ['/1', '/2', '/3', '/4', '/last'],

@@ -69,10 +69,7 @@ void t.test('on_loss: reject names every field and the dialects that take them',
   t.match(error['message'], /frequency_penalty, seed/)
   t.match(error['message'], /takes them: openai-chat, (?:openai-responses, )?gemini/)
   const unknown = body({ model: 'claude-haiku-4-5', seed: 7, client_field: 1 })
-  t.match(
-    (await ask(gateway, unknown)).error['message'],
-    /seed, client_field.*no dialect takes all/,
-  )
+  t.match((await ask(gateway, unknown)).error['message'], /seed, client_field.*no dialect/)
   t.equal(gateway.emulator.ledger.length, 0, 'nothing went upstream')
   t.same(await series(gateway), [
     labels('openai-chat', 'anthropic', 'frequency_penalty', 1),

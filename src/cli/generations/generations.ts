@@ -79,7 +79,9 @@ Example:
     const generation = numberOf(number, `'${name}' needs the number of a generation`)
     if (action === 'rollback') return rollBack(place, generation, values.reason ?? '')
     const from =
-      values.from === undefined ? null : numberOf(values.from, '--from takes a generation’s number')
+      values.from === undefined
+        ? null
+        : numberOf(values.from, '--from takes the number of a generation')
     return show(place, generation, from)
   },
 }

@@ -37,13 +37,13 @@ export function lossRefusal(
 ): GatewayError {
   const [first = ''] = lost
   const accepting = dialectsThatAccept(request, client, lost)
-  const instead =
+  const advice =
     accepting.length === 0
-      ? 'no dialect supports all of them'
-      : `ask for a model of an upstream whose dialect takes them: ${accepting.join(', ')}`
+      ? 'Leave them out: no dialect supports all of them'
+      : `Leave them out, or request a model of an upstream whose dialect takes them: ${accepting.join(', ')}`
   return new GatewayError(
     'untranslatable',
-    `This model’s provider cannot take: ${lost.join(', ')}. Leave them out, or ${instead}.`,
+    `This model's provider cannot take: ${lost.join(', ')}. ${advice}.`,
     { param: first },
   )
 }

@@ -227,7 +227,10 @@ void t.test(
     })
     const why = await failure(() => createKey(late, plans, account, 'ci'))
     t.equal(steps, 1)
-    t.match(why, /^store_unconfirmed: Key key_\w+ is applied, not yet confirmed.*Make another one/)
+    t.match(
+      why,
+      /^store_unconfirmed: Key key_\w+ is applied, not yet confirmed.*Create another one/,
+    )
     const [made] = (await allKeys(store, account.id)).slice(-1)
     t.type(made?.revokedAtMs, 'number', 'a key whose secret was never returned is revoked')
     t.equal(await redis.ask('ping'), 'PONG')
