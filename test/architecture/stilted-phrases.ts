@@ -101,10 +101,13 @@ const READ = new Set(
 const SKIPPED =
   /stilted-phrases|\/node_modules\/|\/transcripts\/[^/]+\/.*\.(?:json|txt|sse)$|LICENSE|package-lock/
 
+const SYSTEMD_DIRECTIVE = /^Wants=.*/
+
 /** Findings of one file's text. */
 export function findStiltedPhrases(path: string, text: string): Finding[] {
   return text.split('\n').flatMap((line, index) => {
     const plain = line
+      .replace(SYSTEMD_DIRECTIVE, '')
       // The name of a key in Redis, which stores have.
       .replace(/:told`/, '')
       .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
