@@ -6,7 +6,7 @@
 import { Agent, type Dispatcher } from 'undici'
 import type { FetchMediaConfig } from '../config/config.js'
 import { sniffBytes } from '../wire/sniff-media-type.js'
-import { ANY, guardedConnector, PUBLIC } from './guarded-connector.js'
+import { ANY, guardedConnector, PUBLIC } from './pool/guarded-connector.js'
 
 /** Bytes and what they are. */
 export interface Media {

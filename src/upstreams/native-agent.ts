@@ -8,7 +8,7 @@ import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import type { UpstreamConfig } from '../config/config.js'
 import { isPrivateAddress, publicLookup } from './private-addresses.js'
-import { throughProxy } from './proxy-tunnel.js'
+import { throughProxy } from './pool/proxy-tunnel.js'
 
 /** What of an upstream's configuration the agent depends on. */
 export type AgentSettings = Pick<

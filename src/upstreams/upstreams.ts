@@ -6,8 +6,8 @@ import type { Agent } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/config.js'
 import { openAgent, type Unreachable } from './native-agent.js'
-import { openDispatcher, settingsOf } from './dispatcher.js'
-import { UpstreamPool } from './pool.js'
+import { openDispatcher, settingsOf } from './pool/dispatcher.js'
+import { UpstreamPool } from './pool/pool.js'
 import { upstreamAddressOf, type UpstreamAddress } from './request-path.js'
 
 /** One upstream of one generation. The pool may be shared with generations before and after. */

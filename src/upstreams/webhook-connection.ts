@@ -2,7 +2,7 @@
  * POST requests of the gateway itself, for webhooks: the connections, address rules and proxies are those of upstreams.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { openDispatcher } from './dispatcher.js'
+import { openDispatcher } from './pool/dispatcher.js'
 
 /** The receiver of the requests. */
 export interface PostSettings {

@@ -113,7 +113,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   pino: [/^observe\/log\/(?:log|sink)\.ts$/],
   'prom-client': [/^observe\/metrics\//],
   undici: [
-    /^upstreams\/(?:guarded-connector|dispatcher|media-fetcher|pool|pooled-request|upstreams)\.ts$/,
+    /^upstreams\/(?:pool\/(?:guarded-connector|dispatcher|pool|pooled-request)|media-fetcher|upstreams)\.ts$/,
   ],
   yaml: [/^config\/yaml\.ts$/, /^documentation\/openapi\.ts$/],
   zod: [

@@ -2,9 +2,9 @@
  * What the tests of upstream connections share: settings, and a request whose reply is one line of text.
  */
 import type { Dispatcher } from 'undici'
-import { type ConnectionSettings, openDispatcher } from '../../src/upstreams/dispatcher.js'
-import { UpstreamPool } from '../../src/upstreams/pool.js'
-import type { UpstreamCall } from '../../src/upstreams/upstream-call.js'
+import { type ConnectionSettings, openDispatcher } from '../../src/upstreams/pool/dispatcher.js'
+import { UpstreamPool } from '../../src/upstreams/pool/pool.js'
+import type { UpstreamCall } from '../../src/upstreams/pool/upstream-call.js'
 
 /** A local upstream without TLS and proxy. */
 export const SETTINGS: Omit<ConnectionSettings, 'baseUrl'> = {

@@ -7,7 +7,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import t, { type Test } from 'tap'
 import type { FetchMediaConfig } from '../../src/config/config.js'
-import type { Network } from '../../src/upstreams/guarded-connector.js'
+import type { Network } from '../../src/upstreams/pool/guarded-connector.js'
 import { MediaError, MediaFetcher } from '../../src/upstreams/media-fetcher.js'
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n and so on', 'latin1')

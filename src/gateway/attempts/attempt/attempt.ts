@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../../errors.js'
-import type { ReplyHandler } from '../../../upstreams/upstream-call.js'
+import type { ReplyHandler } from '../../../upstreams/pool/upstream-call.js'
 import type { Target } from '../../generation/generation.js'
 import type { Timed } from '../../in-flight/deadlines.js'
 import { NOT_LISTED } from '../../in-flight/in-flight-list.js'

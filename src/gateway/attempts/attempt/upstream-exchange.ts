@@ -3,7 +3,7 @@
  * in `finish`, which every end of the attempt calls.
  */
 import type { Outcome } from '../../../observe/metrics/label-types.js'
-import type { ReplyHandler, UpstreamCall } from '../../../upstreams/upstream-call.js'
+import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool/upstream-call.js'
 import type { Deadlines, Timed } from '../../in-flight/deadlines.js'
 import type { AttemptResult } from '../attempt-result.js'
 import type { AttemptOwner, PreparedRequest } from './attempt-owner.js'

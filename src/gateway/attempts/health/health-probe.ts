@@ -3,8 +3,8 @@
  * circuit breaker. Their timers do not keep the process running.
  */
 import type { ProbeConfig } from '../../../config/config.js'
-import type { UpstreamPool } from '../../../upstreams/pool.js'
-import type { ReplyHandler, UpstreamCall } from '../../../upstreams/upstream-call.js'
+import type { UpstreamPool } from '../../../upstreams/pool/pool.js'
+import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool/upstream-call.js'
 import type { Breaker } from './breaker.js'
 
 /** The settings of one probe. */

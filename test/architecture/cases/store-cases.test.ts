@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { gaps, rowsOf, type Row } from './case-tables.js'
-import { filesBelow, type Source } from './source-tree.js'
+import { filesBelow, type Source } from '../source-tree.js'
 
 /** Ids of the store (H), and of limits and accounting (L). Numbers have gaps. */
 const CASES = [

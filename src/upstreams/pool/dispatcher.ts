@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool, ProxyAgent } from 'undici'
-import type { UpstreamConfig } from '../config/config.js'
-import { isPrivateAddress } from './private-addresses.js'
+import type { UpstreamConfig } from '../../config/config.js'
+import { isPrivateAddress } from '../private-addresses.js'
 import { ANY, guardedConnector, PUBLIC } from './guarded-connector.js'
 
 /**

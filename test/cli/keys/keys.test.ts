@@ -4,13 +4,13 @@
  * Method: the command's actions on a real store, then the built program with a configuration.
  */
 import t, { type Test } from 'tap'
-import { createAccount } from '../../src/accounts/accounts.js'
-import { digestOf, hasValidForm } from '../../src/accounts/key-secret.js'
-import { UsageError } from '../../src/cli/command.js'
-import { parseKeys, runKeys } from '../../src/cli/keys/keys.js'
-import { reporting } from '../../src/cli/with-store.js'
-import { configFolder, newSession, sluice, type TestSession } from './session.js'
-import { allAccounts, allKeys } from '../helpers/lists.js'
+import { createAccount } from '../../../src/accounts/accounts.js'
+import { digestOf, hasValidForm } from '../../../src/accounts/key-secret.js'
+import { UsageError } from '../../../src/cli/command.js'
+import { parseKeys, runKeys } from '../../../src/cli/keys/keys.js'
+import { reporting } from '../../../src/cli/with-store.js'
+import { configFolder, newSession, sluice, type TestSession } from '../session.js'
+import { allAccounts, allKeys } from '../../helpers/lists.js'
 
 function run(session: TestSession, line: string): Promise<number> {
   const { action, values } = parseKeys(line.split(' '))

@@ -4,7 +4,7 @@
  * Method: searches the names of all tests.
  */
 import t from 'tap'
-import { filesBelow, withoutComments } from './source-tree.js'
+import { filesBelow, withoutComments } from '../source-tree.js'
 
 /** The fault of each id. */
 const FAULTS: Readonly<Record<string, string>> = {

@@ -3,12 +3,12 @@
  * Method: the command's actions on a real store, then the built program with a configuration.
  */
 import t from 'tap'
-import { isPassword } from '../../src/accounts/password.js'
-import { parseAccounts, runAccounts } from '../../src/cli/keys/accounts.js'
-import { UsageError } from '../../src/cli/command.js'
-import { reporting } from '../../src/cli/with-store.js'
-import { configFolder, newSession, sluice, type TestSession } from './session.js'
-import { allAccounts } from '../helpers/lists.js'
+import { isPassword } from '../../../src/accounts/password.js'
+import { parseAccounts, runAccounts } from '../../../src/cli/keys/accounts.js'
+import { UsageError } from '../../../src/cli/command.js'
+import { reporting } from '../../../src/cli/with-store.js'
+import { configFolder, newSession, sluice, type TestSession } from '../session.js'
+import { allAccounts } from '../../helpers/lists.js'
 
 /** Runs one command line on the session's store. Returns the exit status. */
 function run(session: TestSession, line: string): Promise<number> {

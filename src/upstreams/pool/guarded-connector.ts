@@ -4,7 +4,7 @@
  */
 import { isIP, type LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
-import { isPrivateAddress, PrivateAddressError, publicLookup } from './private-addresses.js'
+import { isPrivateAddress, PrivateAddressError, publicLookup } from '../private-addresses.js'
 
 /** Which addresses may be connected to, and how names become addresses (Node's own way if absent). */
 export interface Network {

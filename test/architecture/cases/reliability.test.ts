@@ -4,7 +4,7 @@
  * Method: compares the ids in the titles of all tests with the rows below.
  */
 import t from 'tap'
-import { filesBelow } from './source-tree.js'
+import { filesBelow } from '../source-tree.js'
 
 /** A short text for each row. Numbers have gaps. */
 const ROWS: Readonly<Record<string, string>> = {

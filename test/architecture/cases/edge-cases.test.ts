@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { gaps, rowsOf, type Row } from './case-tables.js'
-import { filesBelow, type Source } from './source-tree.js'
+import { filesBelow, type Source } from '../source-tree.js'
 
 /** Number of cases. */
 const CASES = Array.from({ length: 70 }, (_, at) => String(at + 1))
