@@ -6,8 +6,7 @@
  * that the store is back.
  */
 import type { BudgetDemand, Reservation, Demand } from '../store/ledger.js'
-import { readEntry } from '../store/records/read-entry.js'
-import { writeEntry } from '../store/records/write-entry.js'
+import { readEntry, writeEntry } from '../store/records/entry-text.js'
 import type { LedgerEntry } from './entry.js'
 
 /** A spooled entry and the reservation of its request. */

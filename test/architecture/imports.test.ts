@@ -60,11 +60,8 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'the current day or month is computed by one function, for counting and for migration',
   'store/redis/limits/counter-slices.ts → limits/limit-arithmetic.ts':
     'the state of a limit is computed by the same arithmetic in Redis and here',
-  'ledger/spool-line.ts → store/records/write-entry.ts':
+  'ledger/spool-line.ts → store/records/entry-text.ts':
     'an entry has one text form, in the spool and in the store',
-  'ledger/spool-line.ts → store/records/read-entry.ts': 'the same, for reading',
-  'store/records/read-entry.ts → ledger/entry.ts':
-    'the default explanation of entries of earlier versions is defined with the entry',
   'config/load.ts → http/tls-files.ts':
     'the configuration and the listener check certificate files with one function',
   'config/upstreams/resolve-upstream.ts → upstreams/private-addresses.ts':
@@ -122,6 +119,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
     /^cli\/plan\/fetch-recent-heads\.ts$/,
     /^documentation\/configuration-pages\.ts$/,
     /^dashboard\/server\/schema\//,
+    /^store\/records\//,
     /^dashboard\/server\/routing\/(?:parse-request|route)\.ts$/,
   ],
 }

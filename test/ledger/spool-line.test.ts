@@ -5,7 +5,7 @@
 import t from 'tap'
 import { readSpoolLine, writeSpoolLine } from '../../src/ledger/spool-line.js'
 import type { Demand } from '../../src/store/ledger.js'
-import { writeEntry } from '../../src/store/records/write-entry.js'
+import { writeEntry } from '../../src/store/records/entry-text.js'
 import { aRow } from './build-entry.js'
 
 const DAY: Demand = {

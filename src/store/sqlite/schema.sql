@@ -112,7 +112,7 @@ CREATE TABLE limits (
 );
 
 -- Requests that run. `holds` has the amounts that each holds of limits (src/store/sqlite/limits/holds.ts); `entry` is
--- the ledger entry that is written if no process settles it (src/store/records/write-entry.ts).
+-- the ledger entry that is written if no process settles it (src/store/records/entry-text.ts).
 CREATE TABLE reservations (
   id INTEGER PRIMARY KEY,
   request_id TEXT NOT NULL UNIQUE,

@@ -4,8 +4,7 @@
  */
 import t from 'tap'
 import { ERRORS } from '../../../src/errors.js'
-import { readEntry } from '../../../src/store/records/read-entry.js'
-import { writeEntry } from '../../../src/store/records/write-entry.js'
+import { readEntry, writeEntry } from '../../../src/store/records/entry-text.js'
 import { aRow } from '../ledger/sample-entries.js'
 
 void t.test('reading an entry returns what was written', (t) => {

@@ -4,7 +4,7 @@
  */
 import type { Account } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
-import { editedAccount, writeAccount } from '../../records/account-records.js'
+import { writeAccount } from '../../records/account-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/connections.js'
 import * as layout from './key-names.js'
 import { MISMATCH, EMPTY_PAGE, parseAccount, isCursor, listOf } from './read-records.js'
@@ -108,7 +108,7 @@ export class RedisAccounts {
       const old = await this.textOf(what, accountId)
       if (old === null) return null
       const before = parseAccount(what, accountId, old)
-      const account = editedAccount(before, edit)
+      const account = { ...before, ...edit }
       const args = [old, textOf(account), channel]
       // If another change came in between, it is read again.
       const done = await this.trail.withAuditEntries(

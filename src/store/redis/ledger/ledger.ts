@@ -37,8 +37,7 @@ import { Slices } from '../limits/slices.js'
 import { SlotAdmissions } from '../limits/slot-admissions.js'
 import { putSums } from './put-sums.js'
 import { RedisUsage } from './usage.js'
-import { readEntry } from '../../records/read-entry.js'
-import { writeEntry } from '../../records/write-entry.js'
+import { readEntry, writeEntry } from '../../records/entry-text.js'
 
 /** Expired reservations that are read and settled together. */
 const MAX_EXPIRED = 64

@@ -26,7 +26,7 @@ import type { RedisLink } from '../connection/link.js'
 import { groupBy } from '../group-by.js'
 import { parseRecord, listOf } from '../keys/read-records.js'
 import { selectSums, byCost, useByKey } from '../../records/group-sums.js'
-import { readEntry } from '../../records/read-entry.js'
+import { readEntry } from '../../records/entry-text.js'
 import { newSum, setCounter, sumFromCounters, type SumCounters } from '../../records/count-usage.js'
 
 /** Entries read, or removed, in one batch. */

@@ -10,7 +10,7 @@ import { encodeHolds, amountsOf } from './encode-demands.js'
 import type { RedisLink } from '../connection/link.js'
 import type { Argument } from '../connection/script.js'
 import { listOf, parseNumbers } from '../keys/read-records.js'
-import { writeEntry } from '../../records/write-entry.js'
+import { writeEntry } from '../../records/entry-text.js'
 
 /** Requests of one command, which blocks the server for about a millisecond. */
 const MAX_REQUESTS = 16

@@ -3,12 +3,7 @@
  */
 import type { Account } from '../../../accounts/account.js'
 import { damaged } from '../../errors.js'
-import {
-  editedAccount,
-  readAccount,
-  writeAccount,
-  type AccountRecord,
-} from '../../records/account-records.js'
+import { readAccount, writeAccount, type AccountRecord } from '../../records/account-records.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import type { KeyChanges } from './key-changes.js'
@@ -92,7 +87,7 @@ export class SqliteAccounts {
       this.engine.writeDurably('changing an account', () => {
         const record = this.record(id)
         if (record === null) return null
-        const account = editedAccount(record.account, edit)
+        const account = { ...record.account, ...edit }
         this.write({ ...record, account })
         this.auditTrail.addAll(entriesOf(record.account, account))
         // A new password changes no key look-up.

@@ -5,7 +5,7 @@ import type { Usage } from '../../../chat/usage.js'
 import type { EntryHops, LedgerEntry } from '../../../ledger/entry.js'
 import { damaged } from '../../errors.js'
 import { isOutcome } from '../../../error-cause.js'
-import { HOPS, isDialect, isSource } from '../../records/read-entry.js'
+import { HOPS, isDialect, isSource } from '../../records/entry-text.js'
 import { numberIn, numberOrNull, textIn, textOrNull, type Row, type Value } from '../driver.js'
 
 const COLUMNS = [

@@ -23,7 +23,7 @@ import type {
   UsageSum,
 } from '../../ledger.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
-import { writeEntry } from '../../records/write-entry.js'
+import { writeEntry } from '../../records/entry-text.js'
 import type { Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { holdsOf } from '../limits/holds.js'

@@ -3,7 +3,7 @@
  * entry that is written if no process settles it.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { readEntry } from '../../records/read-entry.js'
+import { readEntry } from '../../records/entry-text.js'
 import { numberIn, textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { intact } from '../read-records.js'
