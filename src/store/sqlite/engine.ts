@@ -41,6 +41,7 @@ export class Engine {
   private readonly path: string
   private readonly transactions: Transactions
   private readonly hooks: Hooks[] = []
+  private readonly statements = new Map<string, Statement>()
   private syncing: Promise<void> | null = null
   private isClosed = false
 
@@ -81,9 +82,13 @@ export class Engine {
     }
   }
 
-  /** A statement of this connection. Throws the error of SQLite. */
+  /** The statement of this connection, prepared once for each SQL text. Throws the error of SQLite. */
   prepare(sql: string): Statement {
-    return this.db.prepare(sql)
+    const prepared = this.statements.get(sql)
+    if (prepared !== undefined) return prepared
+    const statement = this.db.prepare(sql)
+    this.statements.set(sql, statement)
+    return statement
   }
 
   /** Adds callbacks around every transaction. */

@@ -1,4 +1,4 @@
--- KeyChanges a store of version 1 to version 2.
+-- Changes a store of version 1 to version 2.
 
 ALTER TABLE limits RENAME TO limits_1;
 CREATE TABLE limits (
