@@ -3,7 +3,7 @@
 /**
  * V8 options that can be set while a process runs. A worker has one core, so parallel garbage collection threads only
  * compete with each other. Pretenuring retains objects that short-lived objects reference. Requests run through many
- * small functions: a three times higher inlining limit saves 4 % of our own code's time (docs/decisions/0037).
+ * small functions: a three times higher inlining limit saves 4 % of our own code's time (docs/explanation/performance.md).
  */
 export const V8_FLAGS = [
   '--no-parallel-scavenge',

@@ -1,7 +1,7 @@
 /**
  * Hides secrets in texts that leave the process: error messages, log lines, ledger entries, the ops port. Finds the
  * configured secrets of this process and texts that look like a key or a token. Successful replies are not searched
- * (docs/decisions/0062).
+ * (decision 0062).
  */
 
 /** Shorter secrets are not searched for, because they occur in ordinary words. */

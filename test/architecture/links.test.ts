@@ -73,10 +73,34 @@ void t.test('the comments of the code name only existing pages', (t) => {
   t.end()
 })
 
-void t.test('the list of decisions has every page, in order', (t) => {
+/** Every decision page below `docs/decisions`, such as `gateway/0046-undici.md`. */
+const decisions = filesBelow('docs/decisions', '.md')
+  .map(({ path }) => path)
+  .filter((path) => path !== 'README.md')
+
+void t.test('the list of decisions has every page, and each has a number of its own', (t) => {
   const list = relativeLinks(readFileSync('docs/decisions/README.md', 'utf8'))
-  const decisions = readdirSync('docs/decisions').filter((name) => name !== 'README.md')
-  t.strictSame(list, decisions.sort())
+  t.strictSame(list.toSorted(), decisions.toSorted())
+  const numbers = decisions.map((path) => basename(path).slice(0, 4))
+  t.equal(new Set(numbers).size, decisions.length)
+  t.end()
+})
+
+void t.test('every decision that a comment cites by its number exists', (t) => {
+  const numbers = new Set(decisions.map((path) => basename(path).slice(0, 4)))
+  const cited = ['src', 'test', 'bench', 'grafana', 'examples'].flatMap((folder) =>
+    filesBelow(folder, '.ts').flatMap(({ path, text }) =>
+      [...text.matchAll(/decisions?[ /](\d{4})\b/g)].map((match) => ({
+        path,
+        number: match[1] ?? '',
+      })),
+    ),
+  )
+  t.ok(cited.length > 5, 'comments cite decisions')
+  t.strictSame(
+    cited.filter(({ number }) => !numbers.has(number)),
+    [],
+  )
   t.end()
 })
 

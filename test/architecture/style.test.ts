@@ -1,8 +1,10 @@
 /**
- * Goal: the rules of style that ESLint does not check: length of files, names of folders, no default exports, and a
- * doc comment on every export.
+ * Goal: the rules of style that ESLint does not check: length of files, names and sizes of folders, no default exports,
+ * and a doc comment on every export.
  * Method: reads every file; a file that breaks each rule is reported.
  */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { filesBelow, type Source } from './source-tree.js'
 
@@ -41,6 +43,28 @@ void t.test('every source file keeps the rules of style', (t) => {
   const sources = ['.ts', '.tsx'].flatMap((extension) => filesBelow('src', extension))
   t.ok(sources.length > 100, 'the tree is read')
   t.strictSame(sources.flatMap(breaches), [])
+  t.end()
+})
+
+/** Golden results are many by nature, and are found by their names. */
+const LARGE_FOLDERS = /^test\/transcripts\//
+const MAX_FILES = 15
+
+void t.test(`no folder has more than ${String(MAX_FILES)} files`, (t) => {
+  const roots = ['src', 'test', 'bench', 'docs', 'grafana', 'examples', 'deploy', 'config']
+  const folders = roots.flatMap((root) => [
+    root,
+    ...readdirSync(root, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => join(entry.parentPath, entry.name)),
+  ])
+  const files = (folder: string): number =>
+    readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile()).length
+  const large = folders
+    .filter((folder) => !LARGE_FOLDERS.test(folder))
+    .filter((folder) => files(folder) > MAX_FILES)
+  t.ok(folders.length > 100, 'the tree is read')
+  t.strictSame(large, [])
   t.end()
 })
 

@@ -297,7 +297,7 @@ void t.test(
       // The scripted reply is plain text, which matches no schema.
       const missed =
         lost === 'response_format.json_schema' && JSON.stringify(asked).includes('json_schema')
-      // The gateway chooses the provider (docs/decisions/0061).
+      // The gateway chooses the provider (decision 0061).
       const steers = isObject(asked['provider']) && Object.hasOwn(asked['provider'], 'order')
       if (reason !== undefined || missed) continue
       t.equal(lost, steers ? 'provider.order' : null, label)

@@ -1,6 +1,6 @@
 /**
  * Goal: what others got wrong about bytes and events does not happen here; each test is one edge case of
- * `docs/reference/edge-cases.md`, by its number. Method: a provider's bytes, cut on purpose, through the codecs.
+ * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's bytes, cut on purpose, through the codecs.
  */
 import t from 'tap'
 import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'

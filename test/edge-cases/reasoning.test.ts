@@ -1,6 +1,6 @@
 /**
  * Goal: what others got wrong about reasoning state does not happen here; each test is one edge case of
- * `docs/reference/edge-cases.md`, by its number. Method: a provider's frames to the client, and the client's history
+ * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames to the client, and the client's history
  * back to the provider, through the codecs.
  */
 import t from 'tap'

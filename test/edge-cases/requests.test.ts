@@ -1,6 +1,6 @@
 /**
  * Goal: what others got wrong about requests does not happen here; each test is one edge case of
- * `docs/reference/edge-cases.md`, by its number. Method: a chat client's body through the codecs.
+ * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a chat client's body through the codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'

@@ -1,6 +1,6 @@
 /**
  * Goal: what others got wrong about tool calls does not happen here; each test is one edge case of
- * `docs/reference/edge-cases.md`, by its number. Method: a provider's frames, or a client's body, through the codecs.
+ * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames, or a client's body, through the codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'

@@ -1,6 +1,6 @@
 /**
  * Goal: what others got wrong between the sockets does not happen here; each test is one edge case of
- * `docs/reference/edge-cases.md`, by its number. Method: real requests to a whole gateway over emulated providers.
+ * `docs/reference/test-cases/edge-cases.md`, by its number. Method: real requests to a whole gateway over emulated providers.
  */
 import t from 'tap'
 import { objectOf } from '../../src/chat/json.js'

@@ -1,5 +1,5 @@
 /**
- * Goal: every edge case of `docs/reference/edge-cases.md` has the test that the page names, or the reason why it cannot
+ * Goal: every edge case of `docs/reference/test-cases/edge-cases.md` has the test that the page names, or the reason why it cannot
  * arise; no number and no test is missing from the page.
  * Method: compares the page's table with the titles in `test/edge-cases`; a breach of each rule is reported.
  */
@@ -45,7 +45,7 @@ function breaches(rows: readonly Row[], titles: readonly Title[]): string[] {
 }
 
 void t.test('every case has its test or a reason', (t) => {
-  const rows = rowsOf(readFileSync('docs/reference/edge-cases.md', 'utf8'), '\\d+')
+  const rows = rowsOf(readFileSync('docs/reference/test-cases/edge-cases.md', 'utf8'), '\\d+')
   const titles = filesBelow('test', '.ts')
     .filter(({ path }) => path.startsWith('edge-cases/'))
     .flatMap(titlesOf)

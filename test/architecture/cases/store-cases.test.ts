@@ -1,5 +1,5 @@
 /**
- * Goal: every case of `docs/reference/store-cases.md` has the test that the page names, or a reason.
+ * Goal: every case of `docs/reference/test-cases/store-cases.md` has the test that the page names, or a reason.
  * Method: compares the page's table with the texts of the tests; a breach of each rule is reported.
  */
 import { readFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ function breaches(rows: readonly Row[], tests: readonly Source[]): string[] {
 }
 
 void t.test('every case has its test or a reason', (t) => {
-  const rows = rowsOf(readFileSync('docs/reference/store-cases.md', 'utf8'), '[HL]-\\d+')
+  const rows = rowsOf(readFileSync('docs/reference/test-cases/store-cases.md', 'utf8'), '[HL]-\\d+')
   t.strictSame(breaches(rows, filesBelow('test', '.ts')), [])
   t.end()
 })

@@ -196,7 +196,7 @@ function exceptionFor(label: string, model: string, error: JsonObject): Exceptio
  */
 function takenBy4o(body: JsonObject): JsonObject {
   const own = JSON.stringify(body, (key, value: unknown) => {
-    // OpenRouter's `provider.order`: the gateway chooses the provider (docs/decisions/0061).
+    // OpenRouter's `provider.order`: the gateway chooses the provider (decision 0061).
     if (FOREIGN_MEMBERS.has(key) || key === 'order') return undefined
     return /^(?:tool_call_)?id$/.test(key) && typeof value === 'string' ? value.slice(0, 31) : value
   })

@@ -179,7 +179,7 @@ void t.test(
         continue
       }
       t.equal(response.status, 200, `${name}: ${text.slice(0, 300)}`)
-      // OpenRouter's choice of a provider: the gateway chooses it (docs/decisions/0061).
+      // OpenRouter's choice of a provider: the gateway chooses it (decision 0061).
       const { provider, ...rest } = JSON.parse(body) as JsonObject
       const passed = provider === undefined ? body : JSON.stringify(rest)
       t.same(arrived.splice(0), [`/responses ${passed}`], name)

@@ -17,7 +17,7 @@ import { CHROMIUM } from '../browser/browser.js'
 import { fill, LOGIN } from '../fixtures/filled.js'
 
 const FILE = packageFile('docs/pictures/dashboard.png')
-const PER_DAY = 420
+const PER_DAY = 2_400
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-picture-'))
 try {
@@ -48,12 +48,12 @@ async function takePicture(address: string): Promise<void> {
     args: ['--no-sandbox', '--headless=new'],
   })
   try {
-    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } })
+    const page = await browser.newPage({ viewport: { width: 1280, height: 1_200 } })
     await page.goto(address)
     await page.getByLabel('E-mail').fill(LOGIN.email)
     await page.getByLabel('Password').fill(LOGIN.password)
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.locator('.uplot canvas').waitFor()
+    await page.getByRole('img', { name: /^Spend by model/ }).locator('canvas').waitFor()
     await page.getByRole('table').waitFor()
     // The pointer and the focus of signing in are no part of the picture.
     await page.mouse.move(0, 0)

@@ -64,7 +64,7 @@ function choiceOut(
   return `${beginning}${members}${logprobs}${reason}"}`
 }
 
-// Long constants, because each part of a concatenated text costs time (docs/decisions/0037).
+// Long constants, because each part of a concatenated text costs time (docs/explanation/performance.md).
 const MESSAGE = ',"message":{"role":"assistant","content":'
 const FIRST = `{"index":0${MESSAGE}`
 const NO_REFUSAL = ',"refusal":null'

@@ -26,7 +26,7 @@ export class UpstreamWait {
       return
     }
     const waitedMs = nowMs - this.sinceMs
-    // One assignment for each member: a computed key is slower (docs/decisions/0037).
+    // One assignment for each member: a computed key is slower (docs/explanation/performance.md).
     switch (this.awaited) {
       case 'connectMs':
         result.connectMs = (result.connectMs ?? 0) + waitedMs

@@ -170,7 +170,7 @@ function passReply(
 ): ReadReply {
   const { usage, reason, error, model, tier, outputSize } = tap
   const outcome = error === null ? 'complete' : 'failed'
-  // Member by member, without a spread (docs/decisions/0037).
+  // Member by member, without a spread (docs/explanation/performance.md).
   const replyResult: ReplyResult = {
     outcome,
     error,

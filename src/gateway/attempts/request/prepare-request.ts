@@ -161,7 +161,7 @@ export class Preparation {
     const { timeouts } = upstream.config
     const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
     const next = nextOf({ path, headers, firstByteMs, bytes }, encodedBody, egress)
-    // Without a spread: V8 would make a new hidden class for each (docs/decisions/0037).
+    // Without a spread: V8 would make a new hidden class for each (docs/explanation/performance.md).
     return { call, outgoing: { path, headers, firstByteMs, body, bytes, encodedBody, next } }
   }
 

@@ -1,7 +1,7 @@
 /**
  * The thinking signature for models of other providers: a token with the provider's reasoning state, which
  * the client returns on the next turn. Its checksum detects tokens that a client changed. It is not
- * encrypted: providers encrypt state that must stay secret (docs/decisions/0054).
+ * encrypted: providers encrypt state that must stay secret (decision 0054).
  */
 
 /** The prefix of every token. Anthropic's signatures are base64, which has no dot. */

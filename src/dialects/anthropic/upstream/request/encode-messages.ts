@@ -37,7 +37,7 @@ export interface Conversation {
 
 /**
  * Encodes all messages. Throws `GatewayError(untranslatable)` naming the message. Uses loops instead of
- * `flatMap` because every request passes through here (docs/decisions/0037).
+ * `flatMap` because every request passes through here (docs/explanation/performance.md).
  */
 export function conversation(
   request: ChatRequest,
