@@ -127,7 +127,8 @@ async function serveEndpoint(
   const admitted = { identity, identified, admission, route, held }
   const sending = sendAdmitted(x, admitted, { observer, results }, services)
   const reply = await sending.reply
-  // The ledger entry exists before the client gets the end: a stream holds its end back, a whole reply waits here.
+  // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
+  // here.
   const entered = reply.kind === 'whole' ? observer.ending() : null
   if (entered !== null) await entered
   const headers = replyHeaders(x, results, reply.kind)

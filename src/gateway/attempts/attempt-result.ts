@@ -1,4 +1,4 @@
-/** The result of one request to an upstream, for the ledger entry, the metrics and the log line. */
+/** The result of one attempt, for the ledger entry, the metrics and the log line. */
 import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import type { Candidate } from '../phases/choose.js'
@@ -35,7 +35,7 @@ export class AttemptResult {
   endedAtMs: number | null = null
   /** The status of the reply. */
   status: number | null = null
-  /** The upstream's own id of the request. */
+  /** The request id that the upstream returned; null if it returned none. */
   requestId: string | null = null
   /** Null until the reply has content, and if a later attempt continues the reply. */
   replyResult: ReplyResult | null = null
@@ -51,7 +51,7 @@ export class AttemptResult {
   isReused = false
   /** The upstream replies with a stream that is passed to the client. */
   isStreamed = false
-  /** Keeps the bytes of the reply if the trace is to hold them. */
+  /** Collects the bytes of the reply if its content is recorded in the trace; else null. */
   captured: { take(chunk: Buffer): void } | null = null
   /** The reason for the attempt, and the failure before it. */
   readonly occasion: Occasion

@@ -35,8 +35,8 @@ export class CandidateTurn {
   private ended: ((nowMs: number, hasContent: boolean) => void) | null = null
 
   /**
-   * Takes the test of a half-open breaker at once, since preparing an attempt may take a while; `abandoned` returns it if
-   * nothing is sent.
+   * Claims the test request of a half-open breaker at once, because preparing an attempt may take a while;
+   * `abandoned` releases it if nothing is sent.
    */
   constructor(options: CandidateTurnOptions) {
     const { candidate, state, stickyKey, beside = null } = options
@@ -49,7 +49,7 @@ export class CandidateTurn {
     this.credential = (other ?? credentials.next(this.tried, stickyKey))?.index ?? 0
   }
 
-  /** An attempt is sent. */
+  /** Records that an attempt is being sent. */
   begin(): void {
     const { state, clock, candidate } = this.options
     this.pass ??= state.breaker.begin()

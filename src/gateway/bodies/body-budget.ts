@@ -35,7 +35,7 @@ export class BodyBudget {
     return this.accounts.size
   }
 
-  /** Opens the count of one exchange of the account, at 0 bytes. */
+  /** Starts counting the memory of one exchange of the account, at 0 bytes. */
   open(account: string): Holding {
     return new Holding(this, account)
   }
@@ -70,7 +70,7 @@ export class BodyBudget {
     return own <= this.maxBytes * share && this.held + bytes <= this.maxBytes / 2
   }
 
-  /** For `Holding`: adds the bytes, or subtracts a negative number. */
+  /** Adds the bytes to the counts; a negative number frees them. Called by `HeldMemory`. */
   count(account: string, bytes: number): void {
     this.held += bytes
     const held = (this.accounts.get(account) ?? 0) + bytes
@@ -79,7 +79,7 @@ export class BodyBudget {
   }
 }
 
-/** The bytes of one exchange; `end` frees them. */
+/** The memory of the bodies of one exchange; `end` frees it. */
 export class Holding {
   private readonly budget: BodyBudget
   private readonly account: string
@@ -102,7 +102,7 @@ export class Holding {
     this.budget.assertRoom(this.account, bytes, this.bytes)
   }
 
-  /** Takes the bytes. Throws as `check`, and then takes nothing. After `end` nothing is taken. */
+  /** Takes the bytes. Throws as `check` and takes nothing in that case. Does nothing after `end`. */
   take(bytes: number): void {
     if (this.isOver) return
     this.check(bytes)

@@ -1,6 +1,6 @@
 /**
- * Requests the model lists of upstreams with `discover: true`, for `GET /v1/models`.
- * Clients never wait for it: a failure is one warning, and the last list stays.
+ * Requests the model lists of upstreams with `discover: true`, for `GET /v1/models`. Runs in the background:
+ * a failure is logged once, and the last list stays in use.
  */
 import { numberOf, objectOf, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
@@ -16,9 +16,9 @@ const EVERY_MS = 300_000
 const TIMEOUT_MS = 10_000
 const MAX_BYTES = 1_048_576
 const MAX_MODELS = 1_000
-/** The year 2100: a later release is a mistake. */
+/** The year 2100, in Unix time; a later release date is ignored. */
 const MAX_SECONDS = 4_102_444_800
-/** As the ids of the catalogue. */
+/** The same characters as in ids of the catalogue. */
 const MODEL_ID = /^[!-~]{1,256}$/
 
 /** The models of an upstream, and the base URL that they were requested from. */
@@ -40,7 +40,7 @@ export class Discovery {
     this.timer = setInterval(() => void this.refresh(), EVERY_MS).unref()
   }
 
-  /** Lists the models that are known already for the generation, and requests new lists. */
+  /** Publishes the lists that are cached for the generation's upstreams, and requests new ones. */
   adopt(generation: Generation): void {
     this.generation = generation
     const upstreams = new Map(generation.discovering().map(({ config }) => [config.name, config]))
@@ -52,7 +52,7 @@ export class Discovery {
     void this.refresh()
   }
 
-  /** Stops asking. */
+  /** Stops the timer; results of pending requests are ignored. */
   close(): void {
     clearInterval(this.timer)
     this.generation = null
@@ -94,7 +94,7 @@ export class Discovery {
   }
 }
 
-/** The maximum page sizes of Anthropic and Google; the others have no pages. */
+/** The maximum page sizes of Anthropic and Google; the other formats have no pages. */
 const QUERIES: Readonly<Record<string, string>> = {
   anthropic: '?limit=1000',
   gemini: '?pageSize=1000',
@@ -119,7 +119,7 @@ async function modelsOf(
     maxBytes: MAX_BYTES,
     timeoutMs: TIMEOUT_MS,
   })
-  if (status !== 200) throw new Error(`GET /models answered ${status}`)
+  if (status !== 200) throw new Error(`GET /models returned status ${status}`)
   return modelsIn(parsed(body.toString('utf8')), config.name)
 }
 
@@ -127,7 +127,7 @@ function parsed(text: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue
   } catch {
-    throw new Error('GET /models answered no JSON')
+    throw new Error('GET /models returned a body that is not JSON')
   }
 }
 
@@ -135,7 +135,7 @@ function parsed(text: string): JsonValue {
 function modelsIn(reply: JsonValue, upstream: string): ModelFacts[] {
   const { data, models } = objectOf(reply)
   const entries = Array.isArray(data) ? data : models
-  if (!Array.isArray(entries)) throw new Error('GET /models answered no list of models')
+  if (!Array.isArray(entries)) throw new Error('GET /models returned no list of models')
   const found: ModelFacts[] = []
   for (const entry of entries.slice(0, MAX_MODELS)) {
     const { id, name, created } = objectOf(entry)

@@ -1,5 +1,6 @@
 /**
- * Whether a native request may run: its path, its key's models, and the limits. Sends nothing.
+ * Decides whether a native request may run: checks its path, the models of its key, and the limits. Sends
+ * nothing.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
@@ -16,7 +17,7 @@ import { provisionalEntry } from '../reservation/provisional-entry.js'
 import { headersForUpstream } from './filter-headers.js'
 import { isOpen, nativePathOf, nativeUrl } from './native-path.js'
 
-/** A native request that its upstream opens to the key. */
+/** A native request that the configuration allows, in the form in which it is sent. */
 export interface NativeCall {
   readonly target: Target
   readonly method: string
@@ -27,8 +28,8 @@ export interface NativeCall {
 }
 
 /**
- * The upstream of a native request. Throws `GatewayError`: `unknown_endpoint` for what no rule opens, `forbidden` for a
- * key whose models do not include `native:UPSTREAM`.
+ * The target of a native request. Throws `GatewayError`: `unknown_endpoint` if no rule allows the path,
+ * `forbidden` if the models of the key do not include `native:UPSTREAM`.
  */
 export function nativeTarget(x: Exchange, { models }: Identity): Target {
   const path = nativePathOf(x.path)
@@ -45,7 +46,7 @@ export function nativeTarget(x: Exchange, { models }: Identity): Target {
   return target
 }
 
-/** The request as the upstream gets it. Throws `upstream_unconfigured`. */
+/** The request in the form in which it is sent. Throws `upstream_unconfigured`. */
 export function openNative(x: Exchange, target: Target): NativeCall {
   const { config } = target.upstream
   if (!isConfigured(config)) {

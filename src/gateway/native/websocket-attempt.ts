@@ -1,5 +1,6 @@
 /**
- * One WebSocket: from its request to the end of both connections. It may be idle for as long as both sides like.
+ * Serves one WebSocket, from its request to the end of both connections. An open WebSocket has no idle
+ * time-out.
  */
 import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -23,10 +24,10 @@ import { isNativePath } from './native-path.js'
 import type { NativeRun } from './native-run.js'
 import { nativeReplyResult } from './native-result.js'
 
-/** How long one side may take to close after the other has. */
+/** Maximum time for one side to close after the other side has closed. */
 const CLOSING_MS = 1000
 
-/** Whether any upstream opens a path to WebSockets. */
+/** Whether the configuration of any upstream allows WebSockets. */
 export function opensWebSockets({ upstreams }: Pick<Config, 'upstreams'>): boolean {
   return Object.values(upstreams).some(({ native }) =>
     native.rules.some(({ method }) => method === 'GET'),
@@ -131,7 +132,8 @@ export class WebSocketAttempt implements Timed {
     }
     this.phase = 'open'
     this.deadlines.remove(this)
-    // From here on the end of the client's connection is the end of the WebSocket, not a client that left early.
+    // From now on the close of the client's connection ends the WebSocket and does not count as a client that
+    // left early.
     this.x.res.removeAllListeners('close')
     upstream.once('close', () => this.destroySoon())
     this.client.socket.once('end', () => this.destroySoon())

@@ -1,6 +1,6 @@
 /**
- * The ledger entry of an exchange: what it used and what that cost, by the rules of `docs/reference/ledger.md`. Derived from
- * what the phases returned.
+ * Builds the ledger entry of an exchange, with its usage and cost, by the rules of
+ * `docs/reference/ledger.md`.
  */
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'
 import { rowOf } from '../../errors.js'
@@ -13,19 +13,22 @@ import { firstContentMs, waited, type Results } from './results.js'
 import type { Used } from './attempt-usage.js'
 import { usageOf } from './request-usage.js'
 
-/** A model's name that a client or an upstream made up may not fill the ledger. */
+/** Maximum length of names that a client or an upstream chose. */
 const MAX_NAME = 256
 const MAX_MESSAGE = 500
 const MAX_QUOTING_MESSAGE = 200
 
-/** How an exchange has ended, as far as is known. */
+/** The outcome of an exchange so far. */
 export function outcomeOf(x: RequestContext, { error, replyResult }: Results): Outcome {
   if (error !== null) return error.kind
   if (x.cancellation.reason !== null) return x.cancellation.reason.kind
   return replyResult?.error?.kind ?? 'ok'
 }
 
-/** The gateway's own share of an exchange's time: all but waiting for the client's body, the upstream, and a reader. */
+/**
+ * The gateway's own share of an exchange's time, in ms: without the waits for the client's body, the
+ * upstream, and a client that reads the reply.
+ */
 export function overheadMs(
   x: RequestContext,
   results: Results,
@@ -43,7 +46,10 @@ export function overheadMs(
   return Math.max(0, total) + (relayMs === null ? 0 : (sent?.translateMs ?? 0))
 }
 
-/** StartedAttempt at `nowMs`, before the client has the end of its reply. */
+/**
+ * The entry of an exchange that ends at `nowMs` (monotonic). It is built before the client gets the end of
+ * its reply.
+ */
 export function entryOf(x: RequestContext, results: Results, nowMs: number): LedgerEntry {
   const { generation } = x
   const { authenticated, call, candidate, sent, replyResult } = results
@@ -82,17 +88,20 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
   }
 }
 
-/** Whether the cost comes from a list of prices: native access has a price per request. */
+/** Whether the cost comes from a price list; native requests have a price per request instead. */
 function isPriced({ identified }: Results, { costNanoUsd, source }: Used): boolean {
   return costNanoUsd !== null && source !== 'none' && identified?.operation !== 'native'
 }
 
-/** A name that a client or an upstream chose, as ledger and log keep it: short and without secrets. */
+/**
+ * A name that a client or an upstream chose, in the form for ledger and log: at most 256 characters, without
+ * secrets.
+ */
 export function nameOf(name: string | null): string | null {
   return name === null ? null : hideSecrets(name.slice(0, MAX_NAME))
 }
 
-/** Why it ended so, without any of the client's prompt. */
+/** The fields that explain the outcome, without any text of the client's prompt. */
 function explained(
   x: RequestContext,
   results: Results,
@@ -132,7 +141,7 @@ function attemptMs({ sent }: Results): readonly number[] | null {
   })
 }
 
-/** A closed set, the same that limits count by. */
+/** The model name from a closed set, the same as for limits. */
 function countedAs(
   { generation }: RequestContext,
   { call, candidate }: Results,
@@ -144,7 +153,7 @@ function countedAs(
   return hideSecrets(generation.countedAs(model, candidate.target, outcome === 'ok'))
 }
 
-/** As the client saw it: 200 if it has the beginning of a reply. */
+/** The status that the client received: 200 if it has the beginning of a reply. */
 function statusOf({ identified, attempt, replyResult, error }: Results, outcome: Outcome): number {
   if (outcome === 'client_gone') return 499
   if (identified?.operation === 'native' && replyResult !== null) return attempt?.status ?? 200
@@ -172,7 +181,7 @@ function hopsOf(x: RequestContext, results: Results, nowMs: number, outcome: Out
   if (firstByteMs !== null) hops.firstByte = micro(firstByteMs)
   const translateMs = sent?.translateMs ?? 0
   if (translateMs > 0) hops.translate = micro(translateMs)
-  // A whole reply leaves as soon as its entry is written.
+  // A whole reply is sent as soon as its entry is written.
   const headMs = delivery?.headMs ?? null
   const isWhole = headMs === null && outcome === 'ok'
   const firstMs = isWhole ? nowMs - x.startedMs : firstContentMs(x, results)
@@ -183,7 +192,7 @@ function hopsOf(x: RequestContext, results: Results, nowMs: number, outcome: Out
   return hops
 }
 
-/** Ms, to the microsecond: digits are bytes. */
+/** Rounds milliseconds to microseconds, because each digit is a byte in the ledger. */
 function micro(ms: number): number {
   return Math.round(ms * 1000) / 1000
 }

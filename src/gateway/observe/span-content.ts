@@ -1,6 +1,6 @@
 /**
- * Prompts and replies as attributes of spans, for `telemetry.capture_content` alone: JSON after the conventions for
- * generative AI, cut to a bound. Images, files and audio are named without their data.
+ * Prompts and replies as attributes of spans, if `telemetry.capture_content` is on: JSON by the conventions
+ * for generative AI, up to a maximum size. Images, files and audio appear without their data.
  */
 import type { Attributes } from '@opentelemetry/api'
 import type { ChatEvent, EventSink, FinishReason } from '../../chat/event.js'
@@ -11,9 +11,9 @@ import { SseFramer } from '../../wire/frames/sse.js'
 import { parseReply } from '../../wire/json/parse-body.js'
 import { joinChunks } from '../bodies/join-chunks.js'
 
-/** Characters of text in one attribute. */
+/** Maximum number of text characters in one attribute. */
 const MAX_CHARS = 65_536
-/** Bytes of a reply that are kept to be read; events have more of them than of text. */
+/** Maximum number of reply bytes that are kept; events have more bytes than text. */
 const MAX_BYTES = 524_288
 const MAX_PARTS = 1_000
 
@@ -26,11 +26,11 @@ interface Part {
   readonly result?: string
 }
 
-/** Counts characters down. */
+/** Limits the total number of characters in one attribute. */
 class Room {
   private left = MAX_CHARS
 
-  /** As much of the text as there is room for; a cut ends in `…`. */
+  /** The beginning of the text that fits; a truncated text ends with `…`. */
   take(text: string): string {
     const { left } = this
     this.left = Math.max(0, left - text.length)
@@ -42,7 +42,7 @@ class Room {
   }
 }
 
-/** The conversation: the latest messages first as far as there is room, in the order in which they were sent. */
+/** The conversation in its order. If it does not fit, the oldest messages are left out. */
 export function inputAttributes({ messages }: ChatRequest): Attributes {
   const room = new Room()
   const system: Part[] = []
@@ -76,7 +76,7 @@ function partsOf(message: Message, room: Room): Part[] {
   return [...parts, ...calls]
 }
 
-/** The bytes of one reply of an upstream. */
+/** Collects the bytes of one reply of an upstream. */
 export class CapturedReply {
   private chunks: Buffer[] = []
   private bytes = 0
@@ -87,7 +87,7 @@ export class CapturedReply {
     this.chunks.push(chunk)
   }
 
-  /** The part of the model's reply that was received; empty if nothing can be read. */
+  /** The received part of the model's reply as attributes; empty if it has no content that can be decoded. */
   attributes(egress: Egress, request: ChatRequest): Attributes {
     const bytes = joinChunks(this.chunks)
     this.chunks = []

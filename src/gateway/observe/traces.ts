@@ -1,6 +1,7 @@
 /**
- * Spans of requests: one server span for each, and one client span for each attempt. Loaded only if traces are
- * exported. A span is started where its context is needed, and described from the request's results when it is over.
+ * Creates the spans of requests: one server span for each request, and one client span for each attempt.
+ * Loaded only if traces are exported. A span starts when its context is needed, and gets its attributes from
+ * the request's results at the end.
  */
 import {
   ROOT_CONTEXT,
@@ -35,7 +36,7 @@ const TO_UPSTREAM: TextMapSetter<string[]> = {
   set: (headers, name, value) => void headers.push(name, value),
 }
 
-/** Makes spans with a tracer. */
+/** Creates spans with a tracer. */
 export class Traces implements Tracing {
   private readonly tracer: Tracer
   readonly close: () => Promise<void>
@@ -54,7 +55,7 @@ export class Traces implements Tracing {
   }
 }
 
-/** One request. */
+/** The spans of one request. */
 class TracedRequest implements RequestTrace {
   readonly traceId: string
   private readonly tracer: Tracer
@@ -62,7 +63,7 @@ class TracedRequest implements RequestTrace {
   private readonly context: Context
   private readonly capturesContent: boolean
   private readonly attempts = new Map<TracedAttempt, Span>()
-  /** What turns monotonic times into times since 1970, in ms. */
+  /** Difference between times since 1970 and monotonic times, in ms. */
   private readonly offsetMs = Date.now() - performance.now()
 
   constructor({ req, startedMs, generation }: Exchange, tracer: Tracer) {
@@ -107,7 +108,7 @@ class TracedRequest implements RequestTrace {
     span.updateName(serverName(x, results))
     span.setAttributes(serverAttributes(x, results, end))
     const { outcome, cause } = end
-    // An error of the client leaves the status unset, as the conventions for HTTP servers say.
+    // An error of the client leaves the status unset, as the conventions for HTTP servers require.
     if (cause === 'gateway' || cause === 'provider') {
       span.setStatus({ code: SpanStatusCode.ERROR, message: outcome })
     }
@@ -143,7 +144,7 @@ class TracedRequest implements RequestTrace {
     if (attempt.contentAtMs !== null) {
       span.addEvent('first_content', {}, this.at(attempt.contentAtMs))
     }
-    // That another attempt was faster, or that the client left, is no error of the upstream.
+    // A cancelled hedge and a client that left are not errors of the upstream.
     if (outcome !== 'ok' && outcome !== 'cancelled' && outcome !== 'client_gone') {
       span.setStatus({ code: SpanStatusCode.ERROR, message: outcome })
     }

@@ -1,16 +1,18 @@
-/** The client's key → the account that the request runs as, before a byte of the body is read. */
+/** Finds the account of a request by its API key, before any of the body is read. */
 import type { Identity } from '../../accounts/account.js'
 import type { Authenticator } from '../../auth/authenticator.js'
 import { clientKeyOf } from './find-client-key.js'
 import type { Exchange } from '../exchange.js'
 
-/** Who a request runs as. */
+/** The account that a request runs as. */
 export interface Authenticated {
   readonly identity: Identity
   readonly tookMs: number
 }
 
-/** At once if the key is cached, else a promise. Throws, or rejects with, `GatewayError`. */
+/**
+ * Returns the account at once if the key is cached, else a promise. Throws, or rejects with, `GatewayError`.
+ */
 export function authenticate(
   x: Exchange,
   authenticator: Authenticator,

@@ -5,13 +5,13 @@
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 
-/** What carries the key, and how the key is found in it. */
+/** The text that contains the key, and the function that extracts the key. */
 export interface ClientKey {
   readonly text: string | undefined
   readonly keyIn: (text: string) => string | null
 }
 
-/** A key is `sk_` and letters and digits; the scheme is case-insensitive and one space follows it. */
+/** A key is `sk_` with letters and digits; the scheme is case-insensitive and followed by one space. */
 const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253})$/
 const SCHEME = /^bearer +/i
 const HEADERS = ['x-api-key', 'x-goog-api-key'] as const
@@ -21,14 +21,14 @@ export function bearerIn(value: string): string | null {
   return BEARER.exec(value)?.[1] ?? null
 }
 
-/** The text unchanged. */
+/** Returns the text unchanged. */
 function plain(text: string): string {
   return text
 }
 
 /**
  * The key of a request. Throws `malformed_request` for two different ones. A header without a key, such as
- * another scheme in `Authorization`, counts only if nothing else has one.
+ * another scheme in `Authorization`, is used only if there is no key elsewhere.
  */
 export function clientKeyOf(req: HttpRequest, path: string): ClientKey {
   const { headers, url = '' } = req

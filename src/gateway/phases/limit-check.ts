@@ -1,4 +1,6 @@
-/** The check of a request against its limits: the amounts that it may use at most with each candidate. */
+/**
+ * Calculates the maximum amounts that a request may use with each candidate, and the demands on its limits.
+ */
 import type { Identity } from '../../accounts/account.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type {

@@ -1,6 +1,6 @@
 /**
- * Reads the request's body: limits it, collects it and checks it, from bytes to one `Call`. The whole body is buffered
- * before anything is sent upstream: a framing error at its end is then harmless, and another attempt is possible.
+ * Reads the body of a request and returns one checked `Call`. The whole body is buffered before anything is
+ * sent upstream, so that a framing error at its end has no effect there and another attempt is possible.
  */
 import type { Duplex } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -32,31 +32,34 @@ import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { LARGE_BYTES } from '../bodies/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
-/** Keeps a reply; `upstream` is the one whose own bytes it is, null if the gateway wrote it. Never rejects. */
+/**
+ * Stores a reply. `upstream`: name of the upstream whose own bytes it is; null if the gateway encoded it.
+ * Never rejects.
+ */
 export type KeepReply = (reply: JsonObject, upstream: string | null) => Promise<void>
 
-/** A request, checked. */
+/** A parsed and checked request. */
 export interface Call extends ResolvedEndpoint {
   /** The client's own bytes, for an upstream of the same format. */
   readonly raw: Buffer
   readonly members: ParsedObject['members']
   readonly body: JsonObject
   readonly request: ChatRequest
-  /** What the gateway adds to the client's own bytes, for an upstream of the same format. */
+  /** The edit of the client's own bytes that sets the gateway's maximum of output tokens. */
   readonly added?: (facts: ModelFacts) => Edit
-  /** Bytes of the media that were fetched for it. */
+  /** Total size of the media that were fetched for it. */
   readonly fetchedBytes?: number
-  /** Kept answers that the client named, put before its own part of the conversation. */
+  /** The stored responses that the client referenced, inserted before its own part of the conversation. */
   readonly history?: Pick<ExpandedRequest, 'members' | 'bodyFor'>
-  /** Keeps the reply; absent if it is not to be kept. */
+  /** Stores the reply; absent if it must not be stored. */
   readonly keep?: KeepReply
 }
 
-/** A body while it is read. */
+/** The state of a body while it is read. */
 export class Intake {
-  /** The memory that it takes; the caller ends it. */
+  /** The memory of the body; the caller must end it. */
   readonly held: Holding
-  /** What has arrived. */
+  /** Number of bytes received. */
   bytes = 0
   /** Null until the body is complete or refused. */
   tookMs: number | null = null
@@ -66,7 +69,7 @@ export class Intake {
   }
 }
 
-/** Reads, limits and checks the body. Rejects with `GatewayError`. */
+/** Reads and checks the body within its limits. Rejects with `GatewayError`. */
 export async function receive(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> {
   const beganMs = performance.now()
   try {
@@ -125,14 +128,14 @@ function read(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> 
   })
 }
 
-/** What decoding a body needs. */
+/** The limits and callbacks for decoding a body. */
 interface Decoding {
   readonly maxBytes: number
   readonly held: Holding
   readonly onError: (error: GatewayError) => void
 }
 
-/** A stream that decodes the body. What it was coded in is limited as well, and counts as held. */
+/** A stream that decodes the body. The encoded bytes count for the size limit and for `held` too. */
 function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
   const { maxBytes, held, onError } = to
   const decoder = decoderFor(coding, maxBytes)
@@ -149,7 +152,7 @@ function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
   req.on('data', count)
   decoder.once('close', () => req.off('data', count))
   decoder.on('error', (cause) => {
-    const message = `The body is not valid ${coding}: it is damaged or cut off.`
+    const message = `The body is not valid ${coding}: it is damaged or incomplete.`
     const isKnown = cause instanceof GatewayError
     const param = 'content-encoding'
     onError(isKnown ? cause : new GatewayError('malformed_request', message, { param, cause }))
@@ -157,7 +160,7 @@ function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
   return decoder
 }
 
-/** Refuses what can be refused before a byte of the body is read; returns how the body is coded. */
+/** Checks the headers before any of the body is read; returns the content coding, null if there is none. */
 function checkHeaders(req: HttpRequest, maxBytes: number, held: Holding): Coding | null {
   const type = headerOf(req, 'content-type')
   if (type === undefined || !isJson(type)) {
@@ -189,7 +192,7 @@ function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 
-/** The same call, made in several turns of the event loop: other requests are served between them. */
+/** Parses a large body in several turns of the event loop, so that other requests are served between them. */
 async function callInTurns(
   raw: Buffer,
   at: ResolvedEndpoint,
@@ -208,10 +211,13 @@ async function callInTurns(
   return call
 }
 
-/** A body with more text is refused before it is read as JSON; this finds text that looked like inline data. */
+/**
+ * Maximum text in UTF-16 units. `TextLimit` refuses most such bodies before parsing; this check finds text
+ * that looked like inline data.
+ */
 const MAX_TEXT_UNITS = 8 * 1024 * 1024
 
-/** The call of a body that has been parsed. Throws `malformed_request` naming what is wrong. */
+/** The call of a parsed body. Throws `malformed_request`, which names the invalid field. */
 export function callFrom(
   raw: Buffer,
   { value, members }: ParsedObject,

@@ -1,5 +1,6 @@
 /**
- * The end of every exchange: its ledger entry, its metrics and its log line, all derived from what the phases returned.
+ * Ends every exchange: writes its ledger entry, metrics and log line, which are derived from the results of
+ * the phases.
  */
 import { causeOf } from '../../error-cause.js'
 import { isImplausible } from '../../chat/usage.js'
@@ -21,7 +22,7 @@ import { firstContentMs, waited, type Results } from '../observe/results.js'
 import type { Tracing } from '../observe/tracing.js'
 import type { Identified } from './identify.js'
 
-/** What takes the entry, the metrics and the log line. */
+/** The services that receive the ledger entry, the metrics and the log line. */
 export interface ReportingServices {
   readonly ledgerWriter: LedgerWriter
   readonly limiter: Limiter
@@ -31,11 +32,11 @@ export interface ReportingServices {
   readonly canaries: CanaryCounter
   readonly log: Logger
   readonly recent: RecentHeads
-  /** Null: no spans are made. */
+  /** Null if no traces are exported. */
   readonly tracing: Tracing | null
 }
 
-/** The operations that are entered into the ledger; lists and stored replies cost nothing. */
+/** The operations that get ledger entries; model lists and stored responses cost nothing. */
 const ENTERED: ReadonlySet<Identified['operation']> = new Set<Identified['operation']>([
   'chat',
   'completions',
@@ -44,13 +45,13 @@ const ENTERED: ReadonlySet<Identified['operation']> = new Set<Identified['operat
   'native',
 ])
 
-/** Observes one exchange. */
+/** Writes the ledger entry, the metrics and the log line of one exchange. */
 export class Observer {
   private readonly x: Exchange
   private readonly results: Results
   private readonly to: ReportingServices
   private isEntered = false
-  /** Reasoning state that the end of the reply has waited for, or waits for. */
+  /** The writes that the end of the reply has waited for, or waits for. */
   private held: Promise<void> | null = null
 
   constructor(x: Exchange, results: Results, to: ReportingServices) {
@@ -60,8 +61,8 @@ export class Observer {
   }
 
   /**
-   * The client is about to get the end of its reply: the ledger entry is written first, once. Resolves when the client
-   * may have the end; null if at once. Never rejects.
+   * Writes the ledger entry once, before the client gets the end of its reply. Resolves when the end may be
+   * sent; null if it may be sent at once. Never rejects.
    */
   readonly ending = (): Promise<void> | null => {
     const holding = this.results.sent?.holding ?? null
@@ -72,7 +73,7 @@ export class Observer {
     return entered === null ? holding : both(holding, entered)
   }
 
-  /** Of authenticated requests only. */
+  /** Writes the ledger entry, only for authenticated requests. */
   private enter(): Promise<void> | null {
     const { results } = this
     if (this.isEntered || results.authenticated === null) return null
@@ -83,7 +84,7 @@ export class Observer {
     const note = (): void => void (results.entryMs = performance.now() - beganMs)
     const entered = this.write(beganMs)
     if (entered === null) note()
-    // Beside the promise: a `then` between would cost another one.
+    // Not chained to the returned promise, which would cost another promise per request.
     else void entered.then(note)
     return entered
   }
@@ -108,7 +109,8 @@ export class Observer {
         upstream: upstream ?? undefined,
       })
     }
-    // Settlement frees the reservation; the limiter keeps count of those that it decided alone.
+    // Settlement frees the reservation; the limiter itself counts reservations that it decided without the
+    // store.
     if (x.limitReservation === null) return to.ledgerWriter.settle(entry, undefined, nowMs)
     const charged = chargedNanoUsd(entry)
     to.limiter.end(x.limitReservation, charged)
@@ -117,7 +119,7 @@ export class Observer {
     return to.ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
   }
 
-  /** Once for each upstream and generation, also if another upstream served the request. */
+  /** Warns once per upstream and generation, also if another upstream served the request. */
   private warnMisconfigured(): void {
     const { generation } = this.x
     for (const { candidate, outcome } of this.results.sent?.attempts ?? []) {
@@ -128,7 +130,7 @@ export class Observer {
     }
   }
 
-  /** Counts the exchange and writes its log line. Called once, when it is over. */
+  /** Records the metrics of the exchange and writes its log line. Called once, at its end. */
   report(): void {
     const beganMs = performance.now()
     const { x, results } = this
@@ -234,7 +236,7 @@ function recordReply(x: Exchange, results: Results, seconds: number, outcome: Ou
   series.served(model, seconds, firstMs === null ? null : firstMs / 1000, replyResult.usage)
 }
 
-/** In both directions: what the upstream was not sent, and what the client was not. */
+/** Counts the lost fields of the request and of the reply. */
 function recordLosses(
   { identified, sent, replyResult }: Results,
   upstream: DialectName,

@@ -1,6 +1,6 @@
 /**
- * Estimates the maximum that a request may use, before it is sent: prompt tokens, output tokens and cost.
- * Pure; counts bytes, not tokens.
+ * Estimates the maximum prompt tokens, output tokens and cost of a request before it is sent. Pure. The
+ * estimate is based on bytes, without a tokenizer.
  */
 import { objectOf } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
@@ -10,27 +10,29 @@ import { isOutputFree, maxCostNanoUsd, type Price } from '../../ledger/price.js'
 import type { Call } from '../phases/receive.js'
 import type { BudgetPrice } from './budget-price.js'
 
-/** The bounds of one request. */
+/** The maximum usage of one request. */
 export interface CostEstimate {
-  /** Prompt tokens: more than the vendor will count. */
+  /** Prompt tokens: an upper bound of the vendor's count. */
   readonly input: number
-  /** About as many as it will count. */
+  /** Prompt tokens: the expected count of the vendor. */
   readonly likelyInput: number
-  /** Of all answers: what the client allows, else what the model can; null where neither is known. */
+  /** Output tokens of all choices: the client's maximum, else the model's; null if neither is known. */
   readonly output: number | null
-  /** The client names no maximum. */
+  /** The client sets no maximum of output tokens. */
   readonly isOpen: boolean
   /** Requested number of choices. */
   readonly answers: number
-  /** What a budget counts with; null: it has no price for the request. */
+  /** The price that budgets use; null if there is none for the request. */
   readonly price: Price | null
-  /** The price is that of the model, not `limiting.assumed_price`. */
+  /** The price is the model's own, not `limiting.assumed_price`. */
   readonly isPriced: boolean
-  /** Null: the price, or the length of a reply that is not free, is not known. */
+  /**
+   * Maximum cost in nano-dollars; null if the price is unknown, or the length of a reply that is not free.
+   */
   readonly nanoUsd: number | null
 }
 
-/** OpenAI's Responses take no fewer. */
+/** OpenAI's Responses API accepts no smaller maximum. */
 const LEAST_OUTPUT_TOKENS = 16
 
 /** Estimates a request; `facts` and `budgetPrice` are those of the model that is requested from the upstream. */
@@ -70,8 +72,9 @@ function maxNanoUsd(price: Price | null, input: number, output: number | null): 
 }
 
 /**
- * The client's limit for one answer, as an upstream may count it: OpenAI's Responses raise a smaller one to
- * 16, and some upstreams count a budget for thinking besides it (Alibaba Model Studio, "Deep thinking").
+ * The maximum tokens of one choice that an upstream may bill under the client's limit: OpenAI's Responses API
+ * raises a smaller limit to 16, and some upstreams bill a thinking budget in addition to it (Alibaba Model
+ * Studio, "Deep thinking").
  */
 function mostOutput({ maxOutputTokens, rest, embedding }: ChatRequest): number | undefined {
   if (embedding !== undefined) return 0
@@ -79,7 +82,7 @@ function mostOutput({ maxOutputTokens, rest, embedding }: ChatRequest): number |
   return Math.max(maxOutputTokens, LEAST_OUTPUT_TOKENS) + thinkingTokens(rest)
 }
 
-/** The largest budget for thinking that the request names in the words of any vendor; 0 if none. */
+/** The largest thinking budget in the request, by the field names of any vendor; 0 if there is none. */
 function thinkingTokens(rest: ChatRequest['rest']): number {
   const extra = objectOf(rest['extra_body'])
   const google = [rest['extra_content'], extra].map(
@@ -98,7 +101,10 @@ function thinkingTokens(rest: ChatRequest['rest']): number {
   )
 }
 
-/** The longest answer that so much money can pay; null where that is none worth asking for. */
+/**
+ * The longest output, in tokens of all choices, that the remaining amount can pay for; null if it is below
+ * the minimum per choice.
+ */
 export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number | null {
   const { price, input, answers } = estimate
   if (price === null) return null
@@ -106,20 +112,20 @@ export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number |
   const million = maxCostNanoUsd(price, { input, output: 1_000_000 })
   if (base === null || million === null || base > leftNanoUsd) return null
   const perToken = (million - base) / 1_000_000
-  // One less, so that no rounding makes it dearer than what is left.
+  // One token less, so that rounding cannot exceed the remaining amount.
   const affordable = perToken <= 0 ? 0 : Math.floor((leftNanoUsd - base) / perToken) - 1
   const each = Math.floor(affordable / answers)
   return each < LEAST_OUTPUT_TOKENS ? null : each * answers
 }
 
-/** The same request with a shorter answer. */
+/** The estimate for a smaller maximum output. */
 export function shortened(estimate: CostEstimate, output: number): CostEstimate {
   const { price, input } = estimate
   const nanoUsd = price === null ? null : maxCostNanoUsd(price, { input, output })
   return { ...estimate, output, nanoUsd }
 }
 
-/** The call with a maximum of its own for the answer. */
+/** The call with a maximum of output tokens set by the gateway. */
 export function withOutput(call: Call, output: number, { answers }: CostEstimate): Call {
   const each = Math.floor(output / answers)
   return {

@@ -1,6 +1,7 @@
 /**
- * The reservation of a running request on limits of tokens and money. Admission reserves the maximum of one attempt; before
- * an attempt beside another one, or after one that the provider bills, the reservation is raised.
+ * Manages the reservation of a running request on limits of tokens and money. Admission reserves the maximum
+ * of one attempt; before an attempt beside another one, or after one that the provider bills, the reservation
+ * is raised.
  */
 import type { ChatRequest } from '../../chat/request.js'
 import type { LimitReservation } from '../../limits/limit-reservation.js'
@@ -38,8 +39,8 @@ export class Reservation {
   }
 
   /**
-   * Makes the reservation cover an attempt on `next` after and beside these attempts; true at once if it does, false if
-   * a limit does not allow it.
+   * Raises the reservation until it covers an attempt on `next` in addition to `attempts`. Returns true at
+   * once if it is covered already; resolves to false if a limit does not allow the raise.
    */
   cover(next: Candidate, attempts: readonly AttemptResult[]): true | Promise<boolean> {
     let needed = this.most(next)
@@ -62,7 +63,7 @@ export class Reservation {
     return true
   }
 
-  /** What an attempt has used, or may use while it runs. */
+  /** The amount that an attempt has used, or its maximum while it runs. */
   private used(attempt: AttemptResult): Amount {
     const { x, request } = this.reserved
     if (attempt.outcome === null) return this.most(attempt.candidate)
@@ -78,7 +79,10 @@ export class Reservation {
   }
 }
 
-/** The demand if more can be taken for it, and is; a request and its place are counted once. */
+/**
+ * The demand as a list if it raises a limit of tokens or money. The request itself, and its slot, are counted
+ * only at admission.
+ */
 function moreOf(demand: Demand): Raise['demands'] {
   switch (demand.kind) {
     case 'requests':

@@ -1,4 +1,7 @@
-/** One copy of a client's request at the shadow target of its route, from its admission to its ledger entry. */
+/**
+ * Runs one shadow request: a copy of a client's request to the shadow target of its route, from its admission
+ * to its ledger entry.
+ */
 import type { Identity } from '../../accounts/account.js'
 import { NO_LABELS } from '../../accounts/labels.js'
 import { isConfigured } from '../../config/config.js'
@@ -28,7 +31,7 @@ import { maxNanoUsd } from '../reservation/reserved-amount.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
 import { provisionalEntry } from '../reservation/provisional-entry.js'
 
-/** The account and the key that shadow requests are entered under: no customer's usage has them. */
+/** The account and the key of shadow requests in the ledger, so that they do not count for any customer. */
 export const SHADOW_ACCOUNT = 'shadow'
 
 const SHADOW: Identity = {
@@ -42,7 +45,7 @@ const SHADOW: Identity = {
   labels: NO_LABELS,
 }
 
-/** One attempt on one target. */
+/** A shadow request makes one attempt on one target. */
 const HANDLING: Handling = {
   retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
   hedge: null,
@@ -50,10 +53,10 @@ const HANDLING: Handling = {
   stickyKey: null,
 }
 
-/** A copy has none of the client's deadlines, and none of its keys for repeating. */
+/** A shadow request has neither the client's deadline nor its idempotency key. */
 const NO_TERMS: ClientTerms = { timeoutMs: Number.POSITIVE_INFINITY, idempotencyKey: null }
 
-/** What has no client is not delivered. */
+/** A shadow request has no client. */
 const NOT_DELIVERED: Delivery = {
   sentBytes: 0,
   chunks: 0,
@@ -64,7 +67,7 @@ const NOT_DELIVERED: Delivery = {
   closed: null,
 }
 
-/** Why a request that was drawn was not copied. */
+/** Reasons for not copying a sampled request. */
 export type DropReason =
   | 'concurrent'
   | 'spend'
@@ -75,7 +78,7 @@ export type DropReason =
   | 'unsupported'
   | 'draining'
 
-/** What a shadow request works with. */
+/** The services that a shadow request uses. */
 export type ShadowServices = SendServices & ReportingServices
 
 /** The client's request that is copied. */
@@ -87,16 +90,16 @@ export interface Original {
   readonly call: Call
 }
 
-/** Runs beside the request that it copies, and shares nothing with it but its parsed body. */
+/** Runs in parallel with its original, and shares only the parsed body with it. */
 export class ShadowRun implements RequestContext {
   readonly id = newRequestId(Date.now())
   readonly generation: Generation
   readonly cancellation = new Cancellation()
-  /** The spans of a client's request are its own. */
+  /** Shadow requests are not traced. */
   readonly trace = null
-  /** When it was sent. */
+  /** When it was sent: monotonic, in ms. */
   startedMs = performance.now()
-  /** Its place and its reserved cost; null before it is admitted. */
+  /** The reservation of its slot and its cost; null before it is admitted. */
   limitReservation: LimitReservation | null = null
   readonly shadow: RouteShadow
   private readonly original: Original
@@ -106,7 +109,7 @@ export class ShadowRun implements RequestContext {
   private ownEntry: LedgerEntry | null = null
   private originalEntry: LedgerEntry | null = null
 
-  /** `held` has the memory of the body; the run ends it. */
+  /** `held` counts the memory of the body; the run ends it. */
   constructor(
     original: Original,
     { shadow, held }: { readonly shadow: RouteShadow; readonly held: Holding },
@@ -154,7 +157,7 @@ export class ShadowRun implements RequestContext {
     return null
   }
 
-  /** Null if the target cannot be sent such a request. */
+  /** Null if the target does not support the operation or is not configured. */
   private candidate(): Candidate | null {
     const { generation, original, shadow } = this
     const { request } = original.call
@@ -231,7 +234,7 @@ export class ShadowRun implements RequestContext {
     }
   }
 
-  /** Writes the ledger entry, which gives the reservation back. */
+  /** Writes the ledger entry, which frees the reservation. */
   private async settle(): Promise<void> {
     const { results, services, limitReservation } = this
     const { ledgerWriter, limiter, log } = services

@@ -1,7 +1,7 @@
 /**
- * Copies a share of the clients' requests to the shadow targets of their routes. Nothing here is on the path of a reply:
- * a copy begins when its original is sent, has its own connection, breaker and ledger entry, and is dropped, and counted,
- * rather than take memory or capacity that clients need.
+ * Copies a share of the clients' requests to the shadow targets of their routes. A copy never delays a reply:
+ * it begins after its original was sent and has its own connection, breaker and ledger entry. If memory or
+ * capacity is short, it is dropped and counted.
  */
 import { GatewayError } from '../../errors.js'
 import type { LimitReservation } from '../../limits/limit-reservation.js'
@@ -18,10 +18,10 @@ import {
   type ShadowServices,
 } from './shadow-run.js'
 
-/** All copies together may hold this share of the memory for bodies. */
+/** Maximum share of the memory for bodies that all copies together may use. */
 const MEMORY_SHARE = 1 / 8
 
-/** What the copies of a process share. */
+/** The services that the copies of a process share. */
 export interface ShadowsServices extends ShadowServices {
   readonly bodies: BodyBudget
   readonly overload: Pick<Overload, 'closesConnections'>
@@ -34,10 +34,10 @@ export interface Copying {
   readonly sending: Pick<Candidates, 'sent' | 'reply'>
 }
 
-/** One per process. */
+/** The shadow requests of one process. */
 export class Shadows {
   private readonly services: ShadowsServices
-  /** Each copy, and what resolves at its end. */
+  /** The running copies, each with a promise that resolves at its end. */
   private readonly running = new Map<ShadowRun, Promise<void>>()
   private isClosed = false
 
@@ -45,7 +45,10 @@ export class Shadows {
     this.services = services
   }
 
-  /** Copies the request if it is drawn; null if it is not, or there is no room. Throws nothing and waits for nothing. */
+  /**
+   * Copies the request if it is in the sample; returns null if it is not, or if the copy is dropped. Never
+   * throws or blocks.
+   */
   copy(original: Original, { shadow, held, sending }: Copying): ShadowRun | null {
     const { random } = original.generation.states.clock
     if (random() * 100 >= shadow.config.percent || isStored(original.call)) return null
@@ -69,7 +72,7 @@ export class Shadows {
       if (limitReservation !== null) visit(limitReservation)
   }
 
-  /** Cancels all copies and lets none begin; resolves when the ledger has their entries. */
+  /** Cancels all copies and starts no more; resolves when their ledger entries are written. */
   async close(): Promise<void> {
     this.isClosed = true
     const reason = new GatewayError('draining', 'The gateway is shutting down.')
@@ -78,7 +81,7 @@ export class Shadows {
   }
 
   private async begin(run: ShadowRun, { sent, reply }: Copying['sending']): Promise<void> {
-    // A request that is still being prepared, a large one, is out at the latest when its reply begins.
+    // A large request may still be being prepared; it has been sent when its reply begins.
     const isOut = sent.attempts.length > 0
     const ready = isOut ? new Promise((resolve) => setImmediate(resolve)) : settled(reply)
     await run.run(ready)
@@ -97,7 +100,10 @@ export class Shadows {
   }
 }
 
-/** Whether the reply is kept, by the gateway or the provider: a copy of it must not be. */
+/**
+ * Whether the gateway or the provider stores the reply. Such requests are not copied, because the copy's
+ * reply would be stored too.
+ */
 function isStored({ keep, history, body, ingress }: Call): boolean {
   if (keep !== undefined || history !== undefined || body['store'] === true) return true
   return ingress.storage?.shouldStore(body) === true

@@ -1,7 +1,7 @@
 /**
- * Answers that are kept, so that a client can go on from one by its id, read it and remove it.
- * Each is encrypted with the account and its id, so that no account can read the responses of another one, and the store
- * contains no plain text. The client's format defines what is stored (`Ingress.storage`).
+ * Stores responses, so that clients can continue, read and delete them by their ids. Each is encrypted with
+ * the account and its id, so that no account can read the responses of another one and the store contains no
+ * plain text. The client's format defines the stored values (`Ingress.storage`).
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -19,16 +19,16 @@ import { AccountShares } from './account-shares.js'
 import type { Call, KeepReply } from '../phases/receive.js'
 import { LARGE_BYTES } from '../bodies/join-chunks.js'
 
-/** The settings in force. */
+/** The current settings. */
 export interface StoredResponsesSettings {
-  /** How long an answer is kept; 0: none is. */
+  /** How long a response is stored; 0: responses are not stored. */
   readonly storeSeconds: number
-  /** Of the store's shelf, which reasoning state is kept on as well. */
+  /** Maximum number of values in the store's cache, which reasoning state uses too. */
   readonly maxEntries: number
   readonly maxBytes: number
 }
 
-/** What the kept answers are made of. */
+/** The cache, settings and secret of the stored responses. */
 export interface StoredResponsesOptions {
   readonly shelf: SharedCache
   readonly settings: () => StoredResponsesSettings
@@ -37,16 +37,16 @@ export interface StoredResponsesOptions {
   readonly now: () => number
 }
 
-/** One answer with its conversation may have so much of the shelf's bytes, and never more than this. */
+/** One response with its conversation may use 1/64 of the cache's bytes, and at most 4 MiB. */
 const SHARE = 64
 const MAX_BYTES = 4 * 1024 * 1024
-/** One account may have so much of the shelf, for each process. */
+/** One account may use 1/16 of the cache, counted in each process. */
 const ACCOUNT_SHARE = 16
-/** Most parts of one answer that can be named. */
+/** Maximum number of items of one response that clients can reference. */
 const MAX_NAMED = 256
 const VERSION = 1
 
-/** One per process. */
+/** The stored responses that one process reads and writes. */
 export class StoredResponses {
   private readonly options: StoredResponsesOptions
   private readonly seal: Seal
@@ -59,8 +59,9 @@ export class StoredResponses {
   }
 
   /**
-   * The call with what it names of kept answers in place of the names, and prepared to keep its own. Throws, or rejects
-   * with, `GatewayError`: `malformed_request` for what is not kept, `store_unavailable` if the store does not answer.
+   * Replaces references to stored responses in the call by their contents, and makes the call store its own
+   * reply. Throws, or rejects with, `GatewayError`: `malformed_request` if a referenced response is not
+   * stored, `store_unavailable` if the store does not reply.
    */
   resume(call: Call, accountId: string, held: Holding): Call | Promise<Call> {
     const { storage } = call.ingress
@@ -73,13 +74,13 @@ export class StoredResponses {
     return this.expanded(call, { accountId, held }, storage, named)
   }
 
-  /** The answer, or null. Rejects as the store does. */
+  /** The stored response, or null. Rejects if the store fails. */
   async find(accountId: string, id: string): Promise<StoredReply | null> {
     const [text = null] = await this.read([this.nameOf(accountId, 'reply', id)])
     return text === null ? null : recordIn(text)
   }
 
-  /** Removes the answer; false if there is none. Rejects as the store does. */
+  /** Deletes the response with its items; false if there is none. Rejects if the store fails. */
   async remove(accountId: string, id: string, storage: ReplyStorage): Promise<boolean> {
     const kept = await this.find(accountId, id)
     if (kept === null) return false
@@ -124,18 +125,18 @@ export class StoredResponses {
     if (record !== null) return record
     const why =
       storeSeconds === 0
-        ? 'the gateway keeps none (responses.store_seconds is 0)'
+        ? 'the gateway stores none (responses.store_seconds is 0)'
         : text === null
-          ? `it is unknown, expired (answers are kept for ${storeSeconds} seconds), made with store: false or by another account`
-          : 'its conversation was too large to be kept'
+          ? `it is unknown, expired (responses are stored for ${storeSeconds} seconds), created with store: false or by another account`
+          : 'its conversation was too large to be stored'
     throw new GatewayError(
       'malformed_request',
-      `${previousParam} names a response that is not kept here: ${why}. Send the whole conversation as input`,
+      `${previousParam} names a response that is not stored here: ${why}. Send the whole conversation as input`,
       { param: previousParam },
     )
   }
 
-  /** The call, with what keeps its answer if that is wanted. */
+  /** The call, with a function that stores its reply if the client requests that. */
   private keeping(
     call: Call,
     accountId: string,
@@ -144,7 +145,7 @@ export class StoredResponses {
   ): Call {
     const { storeSeconds } = this.options.settings()
     if (storeSeconds === 0 || !storage.shouldStore(call.body)) return call
-    // A body that is too large is not even written.
+    // An input that is too large is not serialized.
     const isLarge = bytes > this.mostBytes()
     const keep: KeepReply = (reply, upstream) =>
       withinTime(this.keep(accountId, storage, { input: isLarge ? null : input, reply, upstream }))
@@ -188,7 +189,7 @@ export class StoredResponses {
     }
   }
 
-  /** Of one answer with its conversation. */
+  /** Maximum size of one response with its conversation. */
   private mostBytes(): number {
     return Math.min(this.options.settings().maxBytes / SHARE, MAX_BYTES)
   }
@@ -213,7 +214,7 @@ export class StoredResponses {
   }
 }
 
-/** Null for what was too large to be kept, and for what another version wrote. */
+/** Null for a response that was too large to be stored, and for values of another version. */
 function recordIn(text: string): StoredReply | null {
   const value = objectOf(parsed(text))
   const { input, reply, upstream } = value
@@ -238,7 +239,10 @@ function parsed(text: string | null): JsonValue {
   return text === null || text === '' ? null : (JSON.parse(text) as JsonValue)
 }
 
-/** The call whose answer is kept if that is wanted; `hold` gets what the end of the reply is to wait for. */
+/**
+ * The call, with its reply passed to `keep` if it must be stored. `hold` is called with the promise that the
+ * end of the reply waits for.
+ */
 export function keptBy(call: Call, hold: (kept: Promise<void>) => void): Call {
   const { keep } = call
   if (keep === undefined) return call
@@ -251,7 +255,7 @@ export function keptBy(call: Call, hold: (kept: Promise<void>) => void): Call {
   return { ...call, keep: held, ingress }
 }
 
-/** The client's format; `onReply` gets the reply that the client gets, before its last bytes are written. */
+/** The client's format; calls `onReply` with the client's reply before the last bytes of it are written. */
 function keepingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void): Ingress {
   const report = (body: SizedText): SizedText => {
     onReply(objectOf(JSON.parse(body.text)))
@@ -265,7 +269,7 @@ function keepingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void):
   }
 }
 
-/** Tells the whole reply when the stream ends well. */
+/** Calls `onReply` with the whole reply when the stream is complete. */
 class KeepingEncoder implements StreamEncoder {
   private readonly encoder: StreamEncoder
   private readonly onReply: (reply: JsonObject) => void

@@ -1,6 +1,6 @@
 /**
- * Passes a stream if both sides use the same dialect: the upstream's own bytes, which the dialect's tap reads for usage,
- * errors and the end. Only the parts that the tap needs are parsed.
+ * Passes a stream if both sides use the same dialect: the upstream's own bytes, which the dialect's tap reads
+ * for usage, errors and the end. Only the frames that the tap needs are parsed.
  */
 import type { FinishReason } from '../../chat/event.js'
 import type { OutputSize } from '../../chat/reply/output-size.js'
@@ -31,7 +31,7 @@ export class PassthroughStream implements Translation, FrameSink {
   private readonly framer: SseFramer
   private readonly tap: StreamTap
   private ready = ''
-  /** Something was left out or added, so the chunk cannot pass unchanged. */
+  /** A frame was left out or added, so that the chunk cannot pass unchanged. */
   private isChanged = false
 
   constructor(tap: StreamTap) {

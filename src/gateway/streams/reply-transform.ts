@@ -20,7 +20,7 @@ export interface ReplyOwner {
    * Called once, at the end of the reply: writes its ledger entry. Resolves when the client may get the end; null: at once.
    */
   ending(): Promise<void> | null
-  /** A codec threw this. */
+  /** Reports an exception of a codec. */
   threw(cause: unknown): void
   /** Reports the duration of one step of the translation. */
   translated(ms: number): void

@@ -1,7 +1,8 @@
 /**
- * Reads several choices of one reply (`n`), whole, before the client gets any of them. Each choice has its own grammar,
- * fold and encoder; they share the token counts. Upstreams return several choices only in whole replies, so nothing pauses.
- * If all choices are empty because of a retryable failure, the same request is sent once again.
+ * Reads a whole reply with several choices (`n`) before the client gets any of them. Each choice has its own
+ * grammar, fold and encoder; they share the token counts. Upstreams return several choices only in whole
+ * replies, so nothing pauses. If all choices are empty because of a retryable failure, the same request is
+ * sent once again.
  */
 import { isContent, type ChatEvent, type EventSink } from '../../chat/event.js'
 import { Fold } from '../../chat/reply/fold.js'

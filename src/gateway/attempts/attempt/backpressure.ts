@@ -20,7 +20,10 @@ export class ChunkFeed {
     if (this.arrived.push(chunk) === 1) process.nextTick(() => this.pass())
   }
 
-  /** Chunks of one read are passed together: a write to the client costs more than the translation of many frames. */
+  /**
+   * Writes the collected chunks to the stream. Chunks of one read are written together, because a write to
+   * the client costs more than the translation of many frames.
+   */
   pass(): void {
     const { arrived, exchange, stream } = this
     if (arrived.length === 0 || !exchange.isStreaming()) return

@@ -1,7 +1,7 @@
 /**
  * The circuit breaker of an upstream: opens after failures of the provider, allows one test request at a time
- * when `open_seconds` have passed, and closes with a slow start. It only advises: `CandidateQueue` sends a request
- * to an upstream with an open breaker if there is no other.
+ * when `open_seconds` have passed, and closes with a slow start. The breaker is advisory: `CandidateQueue`
+ * sends a request to an upstream with an open breaker if there is no other upstream.
  */
 import type { BreakerConfig } from '../../../config/config.js'
 import type { Clock } from './clock.js'
@@ -51,7 +51,7 @@ export class Breaker {
   private openUntilMs: number | null = null
   private closedAtMs = Number.NEGATIVE_INFINITY
   private test: BreakerPass | null = null
-  /** Grows with each opening and closing: results of earlier attempts are ignored. */
+  /** Incremented at each opening and closing, so that results of earlier attempts are ignored. */
   private era = 0
   private readonly onChange: (state: BreakerState) => void
 
@@ -94,7 +94,7 @@ export class Breaker {
     }
   }
 
-  /** An attempt begins. */
+  /** Records the start of an attempt. */
   begin(): BreakerPass {
     const { era } = this
     let isOver = false

@@ -1,6 +1,6 @@
 /**
- * The API keys of an upstream: each request gets the next one that does not rest. A key that the provider refuses or
- * throttles rests for a time; a single key never rests.
+ * Rotates the API keys of an upstream: each request gets the next key that is not resting. A key that the
+ * provider refuses or throttles rests for a time; a single key never rests.
  */
 import { pointOf } from '../../../routing/sticky.js'
 import type { Clock } from './clock.js'
@@ -32,9 +32,10 @@ export class Credentials {
   }
 
   /**
-   * The key for an attempt of a request that has used the keys `tried`; null if no other one may be tried. A first attempt
-   * always gets one: if all rest, the one that is ready soonest. Requests rotate through the keys; a sticky key prefers the
-   * same one, because providers keep prompt caches by account.
+   * The key for an attempt of a request that has used the keys `tried`; null if no other one may be tried. A
+   * first attempt always gets one: if all rest, the one that is ready soonest. Requests rotate through the
+   * keys; requests with the same sticky key prefer the same one, because providers keep prompt caches per
+   * account.
    */
   next(tried: ReadonlySet<number>, stickyKey: string | null): Credential | null {
     const nowMs = this.clock.now()

@@ -11,9 +11,9 @@ import type { Breaker } from './breaker.js'
 export interface ProbeOptions {
   readonly probe: ProbeConfig
   readonly pool: UpstreamPool
-  /** With the path of the base URL and the query of the configuration. */
+  /** Includes the path of the base URL and the configured query. */
   readonly path: string
-  /** Name, value, …: a credential that does not rest, and the configured headers. */
+  /** Returns name, value, …: a credential that is not resting, and the configured headers. */
   readonly headers: () => readonly string[]
   readonly breaker: Breaker
 }
@@ -80,7 +80,7 @@ class ProbeReply implements ReplyHandler {
   }
 
   onRequestStart(): void {
-    // The time of sending is not measured.
+    // The start of the request is not measured.
   }
 
   onResponseStart(status: number): void {

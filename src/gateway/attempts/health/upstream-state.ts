@@ -117,7 +117,7 @@ export class UpstreamStates {
     return this.of(target.upstream.name).latency(target).expectedMs(this.clock.now())
   }
 
-  /** For the metrics. */
+  /** The state of each upstream for the metrics. */
   levels(): UpstreamLevels[] {
     return [...this.byName].map(([name, { breaker, credentials, retries, certificateExpiry }]) => {
       const { resting } = credentials

@@ -26,7 +26,9 @@ export class Hedging {
   private readonly budget: HedgeBudget
   private timer: NodeJS.Timeout | null = null
 
-  /** Null if the route does not hedge. Counts the request in the spending of the route. */
+  /**
+   * Null if the route does not hedge. Counts the cost of the request towards the hedge budget of the route.
+   */
   static of(hedged: Hedged, generation: Generation): Hedging | null {
     const { hedge, hedges } = hedged.handling
     if (hedge === null || hedges === null) return null

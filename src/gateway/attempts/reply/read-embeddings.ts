@@ -1,6 +1,6 @@
 /**
- * Reads the reply to a request for embeddings. The upstream's own bytes pass if both sides use the same format and its
- * vectors have the form that the client asked for.
+ * Reads the reply to a request for embeddings. The upstream's own bytes pass if both sides use the same
+ * format and its vectors have the form that the client requested.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Vector, Vectors } from '../../../chat/embedding.js'
@@ -15,7 +15,7 @@ import type { Target } from '../../generation/generation.js'
 import type { Call } from '../../phases/receive.js'
 import type { ReplyResult } from '../../streams/translated-stream.js'
 
-/** A reply that was read. */
+/** A reply with vectors, encoded for the client. */
 export interface VectorsReply {
   readonly kind: 'answer'
   readonly body: string | Buffer
