@@ -46,7 +46,7 @@ export class AttemptResult {
   /** Output tokens at the time when the client left, if the rest of the reply was read; else null. */
   outputWhenLeft: number | null = null
   /** The connection has taken the whole request. */
-  hasAll = false
+  wasFullySent = false
   /** The connection had served another request before. */
   isReused = false
   /** The upstream replies with a stream that is passed to the client. */
@@ -87,7 +87,7 @@ export interface SendResult {
   /** Time spent on waiting before retries. */
   readonly backOffMs: number
   /** Resolves when reasoning state and stored replies are written: the end of the reply waits for it. */
-  readonly holding: Promise<void> | null
+  readonly pendingWrites: Promise<void> | null
   /** Resolves when the rest of a reply without a client has been read; null if there is none. */
   readonly drained: Promise<void> | null
   /** The exception that a codec threw, for the log. */

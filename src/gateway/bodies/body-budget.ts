@@ -36,8 +36,8 @@ export class BodyBudget {
   }
 
   /** Starts counting the memory of one exchange of the account, at 0 bytes. */
-  open(account: string): Holding {
-    return new Holding(this, account)
+  open(account: string): HeldMemory {
+    return new HeldMemory(this, account)
   }
 
   /**
@@ -66,8 +66,8 @@ export class BodyBudget {
    * together at most half of it.
    */
   hasSpareRoom(account: string, bytes: number, share: number): boolean {
-    const own = (this.accounts.get(account) ?? 0) + bytes
-    return own <= this.maxBytes * share && this.held + bytes <= this.maxBytes / 2
+    const accountBytes = (this.accounts.get(account) ?? 0) + bytes
+    return accountBytes <= this.maxBytes * share && this.held + bytes <= this.maxBytes / 2
   }
 
   /** Adds the bytes to the counts; a negative number frees them. Called by `HeldMemory`. */
@@ -80,7 +80,7 @@ export class BodyBudget {
 }
 
 /** The memory of the bodies of one exchange; `end` frees it. */
-export class Holding {
+export class HeldMemory {
   private readonly budget: BodyBudget
   private readonly account: string
   private bytes = 0
@@ -119,7 +119,7 @@ export class Holding {
 
   /** After parsing: frees the texts and takes the memory of the parsed structure. Throws as `check`. */
   endParsing(body: JsonObject): void {
-    this.give(this.textBytes)
+    this.free(this.textBytes)
     this.textBytes = 0
     this.take(structureOf(body))
   }
@@ -138,10 +138,10 @@ export class Holding {
   /** Frees all bytes; later calls of `take` do nothing. */
   end(): void {
     this.isOver = true
-    this.give(this.bytes)
+    this.free(this.bytes)
   }
 
-  private give(bytes: number): void {
+  private free(bytes: number): void {
     const given = Math.min(bytes, this.bytes)
     this.bytes -= given
     if (given > 0) this.budget.count(this.account, -given)

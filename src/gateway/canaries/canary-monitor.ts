@@ -43,7 +43,7 @@ export function newCanaryMonitor(log: Logger, metrics: Metrics, notify?: Notify)
 const ATTEMPTS = 0
 const FAILURES = 1
 
-interface Watched {
+interface WatchedTarget {
   readonly shown: Omit<CanaryState, 'attempts' | 'failures' | 'abortedAtMs'>
   readonly abort: AbortConfig
   readonly sums: RollingSums
@@ -54,7 +54,7 @@ interface Watched {
 export class CanaryMonitor {
   private readonly options: MonitorOptions
   private generation = 0
-  private watched = new Map<CanaryId, Watched>()
+  private watched = new Map<CanaryId, WatchedTarget>()
 
   constructor(options: MonitorOptions) {
     this.options = options
@@ -98,7 +98,7 @@ export class CanaryMonitor {
     }
     if (!hasChanged) return null
     this.publish()
-    const aborted = [...this.watched].filter(([, each]) => each.aborted !== null)
+    const aborted = [...this.watched].filter(([, watched]) => watched.aborted !== null)
     return { generation, aborted: aborted.map(([id]) => id) }
   }
 
@@ -123,7 +123,7 @@ export class CanaryMonitor {
   }
 
   /** Aborts the target if too many of its attempts failed; returns whether it did. */
-  private abortIfFailing(watched: Watched, nowMs: number): boolean {
+  private abortIfFailing(watched: WatchedTarget, nowMs: number): boolean {
     const { shown, abort, sums } = watched
     const attempts = sums.sum(ATTEMPTS, nowMs)
     const failures = sums.sum(FAILURES, nowMs)

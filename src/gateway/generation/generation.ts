@@ -95,7 +95,7 @@ export class Generation {
   private readonly targets = new Map<WireFormat, Map<RouteTarget, Target>>()
   private readonly unlisted = new UnlistedModels()
   /** Warnings that were logged once and are not repeated. */
-  private readonly noted = new Set<string>()
+  private readonly loggedNotes = new Set<string>()
   /** The `RouteTarget.canary` ids of aborted targets. */
   private aborted: ReadonlySet<string> = new Set()
   private active = 0
@@ -133,8 +133,8 @@ export class Generation {
    * Adds models of upstreams, by the name of the upstream, to the model list if the catalogue lacks them and
    * a route sends them to that upstream.
    */
-  addDiscovered(found: ReadonlyMap<string, readonly ModelFacts[]>): void {
-    const routed = [...found].map(([name, models]) => ({
+  addDiscovered(discovered: ReadonlyMap<string, readonly ModelFacts[]>): void {
+    const routed = [...discovered].map(([name, models]) => ({
       models: models.filter(({ id }) =>
         this.router
           .all(id)
@@ -169,17 +169,22 @@ export class Generation {
    * The target of a route for a request in a format, created once per generation and format; null if the
    * upstream does not support the operation.
    */
-  target(of: RouteTarget, request: ChatRequest, client: RequestFormat): Target | null {
-    const format = formatFor(of, request, client, this.facts(of.model ?? request.model))
+  target(routeTarget: RouteTarget, request: ChatRequest, client: RequestFormat): Target | null {
+    const format = formatFor(
+      routeTarget,
+      request,
+      client,
+      this.facts(routeTarget.model ?? request.model),
+    )
     if (format === null) return null
     const { dialect, wire } = format
-    const known = this.targets.get(wire)
-    const held = known?.get(of)
-    if (held !== undefined) return held
-    const made = this.makeTarget(of, dialect, wire)
-    if (known === undefined) this.targets.set(wire, new Map([[of, made]]))
-    else known.set(of, made)
-    return made
+    const targets = this.targets.get(wire)
+    const existing = targets?.get(routeTarget)
+    if (existing !== undefined) return existing
+    const target = this.makeTarget(routeTarget, dialect, wire)
+    if (targets === undefined) this.targets.set(wire, new Map([[routeTarget, target]]))
+    else targets.set(routeTarget, target)
+    return target
   }
 
   /** The target of native requests to an upstream; null if there is no such upstream. Its dialect is not used. */
@@ -208,8 +213,8 @@ export class Generation {
 
   /** Whether `note` is passed for the first time. It must be from a closed set, never a client's text. */
   isFirst(note: string): boolean {
-    if (this.noted.has(note)) return false
-    this.noted.add(note)
+    if (this.loggedNotes.has(note)) return false
+    this.loggedNotes.add(note)
     return true
   }
 
@@ -266,11 +271,11 @@ export class Generation {
   }
 
   private makeTarget(
-    of: Pick<RouteTarget, 'route' | 'upstream'>,
+    routeTarget: Pick<RouteTarget, 'route' | 'upstream'>,
     dialect: DialectName,
     wire: WireFormat = dialect,
   ): Target {
-    const config = of.upstream
+    const config = routeTarget.upstream
     const upstream = this.upstreams.get(config.name)
     const egress = egressOf(wire)
     if (upstream === undefined || egress === null) {
@@ -279,7 +284,7 @@ export class Generation {
     const keys = config.apiKeys.length === 0 ? [null] : config.apiKeys
     const generation = String(this.snapshot.generation)
     return {
-      route: of.route,
+      route: routeTarget.route,
       upstream,
       dialect,
       wire,
@@ -287,7 +292,7 @@ export class Generation {
       egress,
       headers: keys.map((key) => fixedHeaders(config, egress, key)),
       replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
-      series: this.metrics.target(of.route, config.name),
+      series: this.metrics.target(routeTarget.route, config.name),
     }
   }
 }

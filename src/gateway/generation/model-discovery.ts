@@ -62,25 +62,27 @@ export class Discovery {
   private async refresh(): Promise<void> {
     const { generation } = this
     if (generation === null) return
-    const asked = generation.discovering().map((upstream) => this.ask(upstream, generation))
-    await Promise.all(asked)
-    if (this.generation === generation && asked.length > 0) this.publish(generation)
+    const requests = generation
+      .discovering()
+      .map((upstream) => this.requestModels(upstream, generation))
+    await Promise.all(requests)
+    if (this.generation === generation && requests.length > 0) this.publish(generation)
   }
 
-  private async ask(upstream: Upstream, generation: Generation): Promise<void> {
+  private async requestModels(upstream: Upstream, generation: Generation): Promise<void> {
     const { name, baseUrl } = upstream.config
-    const before = this.listings.get(name) ?? { baseUrl, models: [], isFailing: false }
+    const previous = this.listings.get(name) ?? { baseUrl, models: [], isFailing: false }
     try {
       const models = await modelsOf(
         upstream,
         generation.states.of(name).credentials.next(new Set(), null)?.key ?? null,
       )
       this.listings.set(name, { baseUrl, models, isFailing: false })
-      if (before.isFailing) this.log.info('upstream lists its models again', { upstream: name })
+      if (previous.isFailing) this.log.info('upstream lists its models again', { upstream: name })
     } catch (error) {
       if (this.generation === null) return
-      this.listings.set(name, { ...before, isFailing: true })
-      if (before.isFailing) return
+      this.listings.set(name, { ...previous, isFailing: true })
+      if (previous.isFailing) return
       this.log.warn('upstream does not list its models', {
         upstream: name,
         reason: reasonOf(error),
@@ -89,8 +91,8 @@ export class Discovery {
   }
 
   private publish(generation: Generation): void {
-    const found = [...this.listings].map(([name, { models }]) => [name, models] as const)
-    generation.addDiscovered(new Map(found))
+    const discovered = [...this.listings].map(([name, { models }]) => [name, models] as const)
+    generation.addDiscovered(new Map(discovered))
   }
 }
 
@@ -136,16 +138,16 @@ function modelsIn(reply: JsonValue, upstream: string): ModelFacts[] {
   const { data, models } = objectOf(reply)
   const entries = Array.isArray(data) ? data : models
   if (!Array.isArray(entries)) throw new Error('GET /models returned no list of models')
-  const found: ModelFacts[] = []
+  const facts: ModelFacts[] = []
   for (const entry of entries.slice(0, MAX_MODELS)) {
     const { id, name, created } = objectOf(entry)
     const listed = typeof id === 'string' ? id : name
     if (typeof listed !== 'string') continue
     const modelId = listed.replace(/^models\//, '')
     if (!MODEL_ID.test(modelId)) continue
-    found.push({ ...factsOfFamily(modelId, upstream), createdAtSeconds: secondsOf(created) })
+    facts.push({ ...factsOfFamily(modelId, upstream), createdAtSeconds: secondsOf(created) })
   }
-  return found
+  return facts
 }
 
 function secondsOf(created: JsonValue | undefined): number {

@@ -38,8 +38,8 @@ export class ModelList {
    */
   of(allowed: readonly string[] | null, dialect: DialectName, query: string): string {
     const key = JSON.stringify([dialect, query, allowed])
-    const known = this.lists.get(key)
-    if (known !== undefined) return known
+    const cached = this.lists.get(key)
+    if (cached !== undefined) return cached
     const isAllowed = allowed === null ? () => true : allowing(allowed)
     const models = this.models.filter(({ id }) => isAllowed(id))
     const json = modelPagesOf(dialect).list(models, query)
@@ -72,7 +72,7 @@ export class ModelList {
 function allowing(patterns: readonly string[]): (id: string) => boolean {
   const exact = new Set(patterns)
   const prefixes = new Set(
-    patterns.filter((each) => each.endsWith('*')).map((each) => each.slice(0, -1)),
+    patterns.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1)),
   )
   return (id) => {
     if (exact.has(id)) return true

@@ -56,11 +56,11 @@ export function headersForUpstream(
   client: IncomingHttpHeaders,
   own: Readonly<Record<string, string>>,
 ): Headers {
-  const headers = kept(client, (name) => !ADDRESSES.has(name) && !name.startsWith(':'))
+  const headers = filteredHeaders(client, (name) => !ADDRESSES.has(name) && !name.startsWith(':'))
   const protocols = headers['sec-websocket-protocol']
   if (typeof protocols === 'string') {
     delete headers['sec-websocket-protocol']
-    const rest = protocols.split(',').filter((each) => !KEY_PROTOCOL.test(each.trim()))
+    const rest = protocols.split(',').filter((protocol) => !KEY_PROTOCOL.test(protocol.trim()))
     if (rest.length > 0) headers['sec-websocket-protocol'] = rest.join(',').trim()
   }
   headers['accept-encoding'] = 'identity'
@@ -75,17 +75,17 @@ export function headersForUpstream(
 export function headersForClient(upstream: IncomingHttpHeaders): Headers {
   const isOurs = (name: string): boolean =>
     name === 'x-request-id' || name.startsWith('x-sluice-') || name.startsWith('access-control-')
-  return kept(upstream, (name) => !isOurs(name))
+  return filteredHeaders(upstream, (name) => !isOurs(name))
 }
 
-function kept(headers: IncomingHttpHeaders, isWanted: (name: string) => boolean): Headers {
+function filteredHeaders(headers: IncomingHttpHeaders, isKept: (name: string) => boolean): Headers {
   const named = new Set(
     (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase()),
   )
-  const all: Headers = {}
+  const filtered: Headers = {}
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || HOP_BY_HOP.has(name) || SECRET.has(name)) continue
-    if (!named.has(name) && isWanted(name)) all[name] = value
+    if (!named.has(name) && isKept(name)) filtered[name] = value
   }
-  return all
+  return filtered
 }

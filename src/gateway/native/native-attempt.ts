@@ -75,7 +75,7 @@ export class NativeAttempt implements Timed {
     })
   }
 
-  carryOut(agent: Agent): Promise<void> {
+  send(agent: Agent): Promise<void> {
     const { x, call } = this
     const body = this.limitedBody()
     this.beganMs = performance.now()
@@ -142,8 +142,8 @@ export class NativeAttempt implements Timed {
     call.replied(status, reply.headers)
     result.firstByteMs = nowMs - this.beganMs - (result.connectMs ?? 0)
     delivery.headMs = nowMs - x.startedMs
-    const wrong = wrongStatus(status)
-    if (wrong !== null) throw wrong
+    const statusError = statusErrorOf(status)
+    if (statusError !== null) throw statusError
     result.replyResult = nativeReplyResult(status, {})
     const tap = this.tapOf(reply, status)
     beginReply(res, status, headList(x, call, run.rateHeaders, headersForClient(reply.headers)))
@@ -175,7 +175,7 @@ export class NativeAttempt implements Timed {
 
   private finished(): void {
     if (this.phase === 'over') return
-    this.over(this.run.result.replyResult?.error?.kind ?? 'ok')
+    this.end(this.run.result.replyResult?.error?.kind ?? 'ok')
     this.resolve()
   }
 
@@ -193,9 +193,9 @@ export class NativeAttempt implements Timed {
     }
   }
 
-  private guard(act: () => void): void {
+  private guard(step: () => void): void {
     try {
-      act()
+      step()
     } catch (error) {
       this.fail(error)
     }
@@ -205,11 +205,11 @@ export class NativeAttempt implements Timed {
     if (this.phase === 'over') return
     const error = cause instanceof GatewayError ? cause : gatewayError(UNEXPECTED_FAILURE, cause)
     if (this.x.res.headersSent) this.x.endedWithError = true
-    this.over(error.kind)
+    this.end(error.kind)
     this.reject(error)
   }
 
-  private over(kind: ErrorKind | 'ok'): void {
+  private end(kind: ErrorKind | 'ok'): void {
     const { x, call, limit } = this
     this.phase = 'over'
     this.deadlines.remove(this)
@@ -228,7 +228,7 @@ export class NativeAttempt implements Timed {
  * The error of a status that cannot be passed on: the upstream refused the gateway's credential, or the
  * status is invalid. Null for every other status.
  */
-export function wrongStatus(status: number): GatewayError | null {
+export function statusErrorOf(status: number): GatewayError | null {
   if (status === 401 || status === 407) {
     return new GatewayError(
       'upstream_denied',
@@ -248,7 +248,7 @@ export function headList(
 ): string[] {
   const list = ['x-request-id', x.id, ...target.replyHeaders, ...rateHeaders]
   for (const [name, value] of Object.entries(headers)) {
-    for (const each of Array.isArray(value) ? value : [value]) list.push(name, each)
+    for (const item of Array.isArray(value) ? value : [value]) list.push(name, item)
   }
   return list
 }

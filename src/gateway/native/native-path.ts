@@ -55,15 +55,15 @@ function decoded(raw: string): string | null {
 }
 
 function hasControl(text: string): boolean {
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at)
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index)
     if (code < 32 || code === 127) return true
   }
   return false
 }
 
 /** Whether a rule allows the method and path. */
-export function isOpen(
+export function isAllowed(
   rules: readonly NativeRule[],
   method: string,
   segments: readonly string[],
@@ -76,25 +76,25 @@ export function isOpen(
  * the product of both lengths.
  */
 function matches(pattern: readonly string[], segments: readonly string[]): boolean {
-  let [at, next, star, taken] = [0, 0, -1, 0]
-  while (at < segments.length) {
-    if (pattern[next] === '*') {
-      star = next
-      taken = at + 1
-      at = taken
-      next += 1
-    } else if (pattern[next] === segments[at] && next < pattern.length) {
-      at += 1
-      next += 1
-    } else if (star !== -1) {
-      taken += 1
-      at = taken
-      next = star + 1
+  let [index, patternIndex, starIndex, segmentAfterStar] = [0, 0, -1, 0]
+  while (index < segments.length) {
+    if (pattern[patternIndex] === '*') {
+      starIndex = patternIndex
+      segmentAfterStar = index + 1
+      index = segmentAfterStar
+      patternIndex += 1
+    } else if (pattern[patternIndex] === segments[index] && patternIndex < pattern.length) {
+      index += 1
+      patternIndex += 1
+    } else if (starIndex !== -1) {
+      segmentAfterStar += 1
+      index = segmentAfterStar
+      patternIndex = starIndex + 1
     } else {
       return false
     }
   }
-  return next === pattern.length
+  return patternIndex === pattern.length
 }
 
 /**

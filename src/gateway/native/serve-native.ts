@@ -69,8 +69,8 @@ export async function serveNative(
   const { deadlines } = services
   const run = { result, intake, delivery, rateHeaders, deadlines, ending }
   const sent = traced(x, call, result)
-  if (x.upgrade === null) await new NativeAttempt(x, sent, run).carryOut(agent)
-  else results.error = await new WebSocketAttempt(x, sent, run, x.upgrade).carryOut(agent)
+  if (x.upgrade === null) await new NativeAttempt(x, sent, run).send(agent)
+  else results.error = await new WebSocketAttempt(x, sent, run, x.upgrade).send(agent)
 }
 
 /** The request with the headers of its trace in place of the client's. */
@@ -79,7 +79,8 @@ function traced({ trace }: Exchange, call: NativeCall, result: AttemptResult): N
   if (trace === null) return call
   const headers = { ...call.headers }
   const list = trace.headers(result)
-  for (let at = 0; at < list.length; at += 2) headers[list[at] ?? ''] = list[at + 1] ?? ''
+  for (let index = 0; index < list.length; index += 2)
+    headers[list[index] ?? ''] = list[index + 1] ?? ''
   return { ...call, headers }
 }
 
@@ -92,7 +93,7 @@ function sentNative(result: AttemptResult): SendResult {
     backOffMs: 0,
     translateMs: 0,
     fetchMs: 0,
-    holding: null,
+    pendingWrites: null,
     drained: null,
     failure: null,
   }

@@ -17,7 +17,7 @@ import type { Exchange } from '../exchange.js'
 import { transportError } from '../transport-errors.js'
 import { requestIdIn } from '../attempts/reply/read-head.js'
 import { NOT_LISTED } from '../in-flight/in-flight-list.js'
-import { headList, timeoutErrorOf, wrongStatus } from './native-attempt.js'
+import { headList, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
 import { headersForClient } from './filter-headers.js'
 import type { NativeCall } from './admit-native.js'
 import { isNativePath } from './native-path.js'
@@ -61,7 +61,7 @@ export class WebSocketAttempt implements Timed {
   private reject: (error: GatewayError) => void = () => undefined
   /** Why the gateway closed it; null if it did not. */
   private reason: GatewayError | null = null
-  private readonly fromBytes: { readonly read: number; readonly written: number }
+  private readonly initialBytes: { readonly read: number; readonly written: number }
 
   constructor(x: Exchange, call: NativeCall, run: NativeRun, client: Upgrade) {
     this.x = x
@@ -73,10 +73,10 @@ export class WebSocketAttempt implements Timed {
     const { startedMs } = x
     this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs, startedMs })
     const { bytesRead: read, bytesWritten: written } = client.socket
-    this.fromBytes = { read: read - client.head.length, written }
+    this.initialBytes = { read: read - client.head.length, written }
   }
 
-  carryOut(agent: Agent): Promise<GatewayError | null> {
+  send(agent: Agent): Promise<GatewayError | null> {
     const { x, call, client } = this
     this.clock.begin(performance.now())
     this.deadlines.add(this)
@@ -146,9 +146,9 @@ export class WebSocketAttempt implements Timed {
     reply.once('error', () => this.destroy())
     run.result.status = status
     call.replied(status, reply.headers)
-    const wrong = wrongStatus(status)
-    if (wrong !== null) {
-      this.fail(wrong)
+    const statusError = statusErrorOf(status)
+    if (statusError !== null) {
+      this.fail(statusError)
       return
     }
     run.result.replyResult = nativeReplyResult(status, {})
@@ -183,12 +183,12 @@ export class WebSocketAttempt implements Timed {
       return
     }
     this.reject(reason)
-    this.over()
+    this.end()
   }
 
   private closed(): void {
     this.upstream?.destroy()
-    if (this.phase !== 'over') this.over()
+    if (this.phase !== 'over') this.end()
   }
 
   private destroySoon(): void {
@@ -200,14 +200,14 @@ export class WebSocketAttempt implements Timed {
     this.upstream?.destroy()
   }
 
-  private over(): void {
-    const { x, call, run, client, fromBytes } = this
+  private end(): void {
+    const { x, call, run, client, initialBytes } = this
     this.phase = 'over'
     this.deadlines.remove(this)
     x.cancellation.onCancel(null)
     const { intake, delivery, result } = run
-    intake.bytes = client.socket.bytesRead - fromBytes.read
-    delivery.sentBytes = client.socket.bytesWritten - fromBytes.written
+    intake.bytes = client.socket.bytesRead - initialBytes.read
+    delivery.sentBytes = client.socket.bytesWritten - initialBytes.written
     call.target.series.inflight(-1)
     result.endedAtMs = performance.now()
     result.outcome = this.reason?.kind ?? result.replyResult?.error?.kind ?? 'ok'

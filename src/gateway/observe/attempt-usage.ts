@@ -44,8 +44,8 @@ export function usageOfAttempt(
   const { outputSize } = replyResult ?? { outputSize: NO_OUTPUT }
   const hasWords = outputSize.bytes + outputSize.calls > 0
   const isComplete = replyResult?.outcome === 'complete'
-  if (!isComplete && !hasWords && !isOurDoing(x, attempt, outcome)) return NOTHING_USED
-  const reported = credible(replyResult?.usage ?? {})
+  if (!isComplete && !hasWords && !wasCancelledByGateway(x, attempt, outcome)) return NOTHING_USED
+  const reported = plausibleCounts(replyResult?.usage ?? {})
   const { input, output = hasWords ? undefined : reported.output } = reported
   if (request.embedding !== undefined && input !== undefined) {
     return used(x, attempt, { ...reported, output: 0 }, isComplete ? 'reported' : 'estimated')
@@ -85,7 +85,7 @@ function used(
  * Whether the gateway cancelled the attempt: the upstream then bills the prompt that it has read. An upstream
  * that reported a failure, or whose connection was lost, bills nothing.
  */
-function isOurDoing(
+function wasCancelledByGateway(
   x: RequestContext,
   { status, wasSent }: AttemptResult,
   outcome: AttemptResult['outcome'],
@@ -99,12 +99,12 @@ function isOurDoing(
  * The plausible counts: without zeros, because prompts and replies have tokens, and without impossibly large
  * numbers.
  */
-function credible(usage: Usage): Usage {
+function plausibleCounts(usage: Usage): Usage {
   const { input, output } = usage
   if (isImplausible(usage)) return {}
   if (input !== 0 && output !== 0) return usage
-  const kept = { ...usage }
-  if (input === 0) delete kept.input
-  if (output === 0) delete kept.output
-  return kept
+  const plausible = { ...usage }
+  if (input === 0) delete plausible.input
+  if (output === 0) delete plausible.output
+  return plausible
 }

@@ -9,7 +9,7 @@ import type { Outcome } from '../../observe/metrics/label-types.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'
-import { firstContentMs, waited, type Results } from './results.js'
+import { firstContentMs, totalWaitMs, type Results } from './results.js'
 import type { Used } from './attempt-usage.js'
 import { usageOf } from './request-usage.js'
 
@@ -37,9 +37,9 @@ export function overheadMs(
 ): number {
   const { intake, sent } = results
   const upstream =
-    (waited(results, 'connectMs') ?? 0) +
-    (waited(results, 'firstByteMs') ?? 0) +
-    (waited(results, 'replyMs') ?? 0)
+    (totalWaitMs(results, 'connectMs') ?? 0) +
+    (totalWaitMs(results, 'firstByteMs') ?? 0) +
+    (totalWaitMs(results, 'replyMs') ?? 0)
   const others =
     (sent?.fetchMs ?? 0) + (sent?.backOffMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
   const total = nowMs - x.startedMs - upstream - others
@@ -60,7 +60,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
   return {
     requestId: x.id,
     atMs: Math.round(Date.now() - (nowMs - x.startedMs)),
-    durationMs: micro(nowMs - x.startedMs),
+    durationMs: roundToMicros(nowMs - x.startedMs),
     accountId: authenticated?.identity.accountId ?? '',
     keyId: authenticated?.identity.keyId ?? '',
     modelAsked: nameOf(request?.model ?? null),
@@ -83,7 +83,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     losses: lossesOf(sent?.losses ?? [], replyResult?.lost ?? []),
     generation: generation.snapshot.generation,
     hops: hopsOf(x, results, nowMs, outcome),
-    ...explained(x, results, outcome),
+    ...explanationOf(x, results, outcome),
     priceVersion: isPriced(results, used) ? generation.priceVersion : null,
   }
 }
@@ -102,7 +102,7 @@ export function nameOf(name: string | null): string | null {
 }
 
 /** The fields that explain the outcome, without any text of the client's prompt. */
-function explained(
+function explanationOf(
   x: RequestContext,
   results: Results,
   outcome: Outcome,
@@ -112,11 +112,12 @@ function explained(
   const { errorMessages } = x.generation.snapshot.config.ledger
   const status = attempt?.status ?? null
   // A provider may quote the prompt in its message.
-  const most = status === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
+  const maxLength = status === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
   return {
     ...UNEXPLAINED,
     ingress: identified?.format ?? null,
-    errorMessage: errorMessages && wire !== null ? hideSecrets(wire.message).slice(0, most) : null,
+    errorMessage:
+      errorMessages && wire !== null ? hideSecrets(wire.message).slice(0, maxLength) : null,
     limit: admission?.kind === 'refused' ? admission.limit : null,
     upstreamStatus: status,
     upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
@@ -137,7 +138,7 @@ function attempted({ sent }: Results, outcome: Outcome): string | null {
 function attemptMs({ sent }: Results): readonly number[] | null {
   if (sent === null || sent.attempts.length === 0) return null
   return sent.attempts.map(({ connectMs, firstByteMs, replyMs }) => {
-    return micro((connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0))
+    return roundToMicros((connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0))
   })
 }
 
@@ -168,31 +169,31 @@ function lossesOf(inRequest: readonly string[], inReply: readonly string[]): rea
 function hopsOf(x: RequestContext, results: Results, nowMs: number, outcome: Outcome): EntryHops {
   const { authenticated, intake, route, admission, sent, delivery } = results
   const hops: { -readonly [Hop in keyof EntryHops]: EntryHops[Hop] } = {}
-  if (authenticated !== null) hops.authenticate = micro(authenticated.tookMs)
+  if (authenticated !== null) hops.authenticate = roundToMicros(authenticated.tookMs)
   const receiveMs = intake?.tookMs ?? null
-  if (receiveMs !== null) hops.receive = micro(receiveMs)
+  if (receiveMs !== null) hops.receive = roundToMicros(receiveMs)
   const routeMs = route?.tookMs ?? null
-  if (routeMs !== null) hops.route = micro(routeMs)
+  if (routeMs !== null) hops.route = roundToMicros(routeMs)
   const admitMs = admission?.tookMs ?? null
-  if (admitMs !== null) hops.admit = micro(admitMs)
-  const connectMs = waited(results, 'connectMs')
-  if (connectMs !== null) hops.connect = micro(connectMs)
-  const firstByteMs = waited(results, 'firstByteMs')
-  if (firstByteMs !== null) hops.firstByte = micro(firstByteMs)
+  if (admitMs !== null) hops.admit = roundToMicros(admitMs)
+  const connectMs = totalWaitMs(results, 'connectMs')
+  if (connectMs !== null) hops.connect = roundToMicros(connectMs)
+  const firstByteMs = totalWaitMs(results, 'firstByteMs')
+  if (firstByteMs !== null) hops.firstByte = roundToMicros(firstByteMs)
   const translateMs = sent?.translateMs ?? 0
-  if (translateMs > 0) hops.translate = micro(translateMs)
+  if (translateMs > 0) hops.translate = roundToMicros(translateMs)
   // A whole reply is sent as soon as its entry is written.
   const headMs = delivery?.headMs ?? null
   const isWhole = headMs === null && outcome === 'ok'
   const firstMs = isWhole ? nowMs - x.startedMs : firstContentMs(x, results)
   const relayMs = headMs === null ? null : nowMs - x.startedMs - headMs
-  if (firstMs !== null) hops.firstContent = micro(firstMs)
-  if (relayMs !== null) hops.relay = micro(relayMs)
-  hops.overhead = micro(overheadMs(x, results, nowMs, relayMs))
+  if (firstMs !== null) hops.firstContent = roundToMicros(firstMs)
+  if (relayMs !== null) hops.relay = roundToMicros(relayMs)
+  hops.overhead = roundToMicros(overheadMs(x, results, nowMs, relayMs))
   return hops
 }
 
 /** Rounds milliseconds to microseconds, because each digit is a byte in the ledger. */
-function micro(ms: number): number {
+function roundToMicros(ms: number): number {
   return Math.round(ms * 1000) / 1000
 }

@@ -7,7 +7,7 @@ import type { Outcome, StreamEnd } from '../../observe/metrics/label-types.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../exchange.js'
 import { nameOf } from './ledger-entry.js'
-import { firstContentMs, waited, type Results } from './results.js'
+import { firstContentMs, totalWaitMs, type Results } from './results.js'
 
 /** Maximum length of a logged path: a path may contain a long model name. */
 const MAX_PATH = 256
@@ -128,9 +128,9 @@ function timesOf(x: Exchange, results: Results, { seconds, overheadMs }: End) {
     receive_ms: intake?.tookMs ?? undefined,
     admit_ms: admission?.tookMs ?? undefined,
     back_off_ms: positive(sent?.backOffMs),
-    connect_ms: waited(results, 'connectMs') ?? undefined,
-    first_byte_ms: waited(results, 'firstByteMs') ?? undefined,
-    reply_ms: waited(results, 'replyMs') ?? undefined,
+    connect_ms: totalWaitMs(results, 'connectMs') ?? undefined,
+    first_byte_ms: totalWaitMs(results, 'firstByteMs') ?? undefined,
+    reply_ms: totalWaitMs(results, 'replyMs') ?? undefined,
     translate_ms: positive(sent?.translateMs),
     first_token_ms: firstContentMs(x, results) ?? undefined,
     relay_ms: delivery?.relayMs ?? undefined,

@@ -59,8 +59,8 @@ export class RecentHeads {
 
 /** Merges the heads of several processes, oldest first; keeps the newest `MAX_HEADS`. */
 export function mergedHeads(lists: readonly (readonly RequestHead[])[]): RequestHead[] {
-  const all = lists.flat().sort((a, b) => a.atMs - b.atMs)
-  return all.slice(-MAX_HEADS)
+  const heads = lists.flat().sort((a, b) => a.atMs - b.atMs)
+  return heads.slice(-MAX_HEADS)
 }
 
 /** The head of an ended exchange; null if its body was not read or its key was refused. */

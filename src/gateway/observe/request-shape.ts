@@ -188,8 +188,8 @@ function toolKind({ custom, strict, parameters, cache }: Tool): string {
   )
 }
 
-function words(...given: readonly (string | false)[]): string {
-  return given.filter((word) => word !== false).join(' ')
+function words(...flags: readonly (string | false)[]): string {
+  return flags.filter((word) => word !== false).join(' ')
 }
 
 function plainWord(word: string): string {
@@ -258,7 +258,9 @@ function fieldsOf(object: JsonObject, depth: number): JsonObject {
 function valueOf(value: JsonValue, depth: number): JsonValue {
   if (typeof value === 'string') return WORDS.has(value) ? value : 'x'
   if (Array.isArray(value)) {
-    return depth > MAX_DEPTH ? [] : value.slice(0, MAX_LIST).map((each) => valueOf(each, depth + 1))
+    return depth > MAX_DEPTH
+      ? []
+      : value.slice(0, MAX_LIST).map((element) => valueOf(element, depth + 1))
   }
   if (!isObject(value)) return value
   return depth > MAX_DEPTH ? {} : fieldsOf(value, depth)

@@ -11,14 +11,14 @@ import type { Results } from './results.js'
 
 /** The total of all attempts. */
 export function usageOf(x: RequestContext, results: Results, outcome: Outcome): Used {
-  const { identified, sent, call, attempt } = results
-  if (attempt === null) return NOTHING_USED
-  if (identified?.operation === 'native') return usageOfNative(attempt)
+  const { identified, sent, call, attempt: finalAttempt } = results
+  if (finalAttempt === null) return NOTHING_USED
+  if (identified?.operation === 'native') return usageOfNative(finalAttempt)
   if (call === null) return NOTHING_USED
   let total = NOTHING_USED
-  for (const each of sent?.attempts ?? []) {
-    const ended = each === attempt ? outcome : each.outcome
-    const used = usageOfAttempt(x, each, call.request, ended)
+  for (const attempt of sent?.attempts ?? []) {
+    const ended = attempt === finalAttempt ? outcome : attempt.outcome
+    const used = usageOfAttempt(x, attempt, call.request, ended)
     if (used !== NOTHING_USED) total = total === NOTHING_USED ? used : sum(total, used)
   }
   return total

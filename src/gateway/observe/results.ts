@@ -71,7 +71,7 @@ export function firstContentMs(
 }
 
 /** The total waiting time of all attempts, in ms; null if no attempt has it. */
-export function waited(
+export function totalWaitMs(
   { sent }: Results,
   what: 'connectMs' | 'firstByteMs' | 'replyMs',
 ): number | null {

@@ -27,7 +27,7 @@ interface Part {
 }
 
 /** Limits the total number of characters in one attribute. */
-class Room {
+class CharacterBudget {
   private left = MAX_CHARS
 
   /** The beginning of the text that fits; a truncated text ends with `…`. */
@@ -44,25 +44,25 @@ class Room {
 
 /** The conversation in its order. If it does not fit, the oldest messages are left out. */
 export function inputAttributes({ messages }: ChatRequest): Attributes {
-  const room = new Room()
+  const budget = new CharacterBudget()
   const system: Part[] = []
-  const kept: object[] = []
+  const history: object[] = []
   for (const message of [...messages].reverse()) {
-    if (room.isSpent || kept.length + system.length >= MAX_PARTS) break
+    if (budget.isSpent || history.length + system.length >= MAX_PARTS) break
     if (message.role === 'system' || message.role === 'developer') {
-      system.unshift(...partsOf(message, room))
-    } else kept.unshift({ role: message.role, parts: partsOf(message, room) })
+      system.unshift(...partsOf(message, budget))
+    } else history.unshift({ role: message.role, parts: partsOf(message, budget) })
   }
   return {
-    'gen_ai.input.messages': JSON.stringify(kept),
+    'gen_ai.input.messages': JSON.stringify(history),
     ...(system.length === 0 ? {} : { 'gen_ai.system_instructions': JSON.stringify(system) }),
   }
 }
 
-function partsOf(message: Message, room: Room): Part[] {
+function partsOf(message: Message, budget: CharacterBudget): Part[] {
   const parts = message.parts.slice(0, MAX_PARTS).map((part): Part => {
-    if (part.type === 'text') return { type: 'text', content: room.take(part.text) }
-    if (part.type === 'thinking') return { type: 'reasoning', content: room.take(part.text) }
+    if (part.type === 'text') return { type: 'text', content: budget.take(part.text) }
+    if (part.type === 'thinking') return { type: 'reasoning', content: budget.take(part.text) }
     return { type: part.type }
   })
   if (message.role === 'tool') {
@@ -71,7 +71,7 @@ function partsOf(message: Message, room: Room): Part[] {
   }
   if (message.role !== 'assistant') return parts
   const calls = message.toolCalls.slice(0, MAX_PARTS).map(({ id, name, arguments: json }) => {
-    return { type: 'tool_call', id, name, arguments: room.take(json) }
+    return { type: 'tool_call', id, name, arguments: budget.take(json) }
   })
   return [...parts, ...calls]
 }
@@ -108,7 +108,7 @@ export class CapturedReply {
 
 /** Collects the text of a reply. */
 class ReplyText implements EventSink {
-  private readonly room = new Room()
+  private readonly budget = new CharacterBudget()
   private readonly parts: Part[] = []
   private reason: FinishReason | null = null
 
@@ -153,8 +153,8 @@ class ReplyText implements EventSink {
 
   private add(member: 'content' | 'arguments', text: string): void {
     const part = this.parts.at(-1)
-    if (part !== undefined && !this.room.isSpent) {
-      part[member] = (part[member] ?? '') + this.room.take(text)
+    if (part !== undefined && !this.budget.isSpent) {
+      part[member] = (part[member] ?? '') + this.budget.take(text)
     }
   }
 }

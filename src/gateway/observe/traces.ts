@@ -70,7 +70,7 @@ class TracedRequest implements RequestTrace {
     this.tracer = tracer
     this.capturesContent = generation.snapshot.config.telemetry.captureContent
     const parent = PROPAGATOR.extract(ROOT_CONTEXT, req.headers, FROM_CLIENT)
-    const startTime = this.at(startedMs)
+    const startTime = this.wallMs(startedMs)
     this.span = tracer.startSpan('request', { kind: SpanKind.SERVER, startTime }, parent)
     this.context = trace.setSpan(parent, this.span)
     this.traceId = this.span.spanContext().traceId
@@ -79,7 +79,7 @@ class TracedRequest implements RequestTrace {
   headers(attempt: TracedAttempt | null): readonly string[] {
     let { context } = this
     if (attempt !== null) {
-      const startTime = this.at(attempt.beganAtMs ?? performance.now())
+      const startTime = this.wallMs(attempt.beganAtMs ?? performance.now())
       const options = { kind: SpanKind.CLIENT, startTime }
       const span = this.tracer.startSpan('attempt', options, context)
       this.attempts.set(attempt, span)
@@ -96,11 +96,12 @@ class TracedRequest implements RequestTrace {
     const endMs = x.startedMs + end.seconds * 1000
     if (span.isRecording()) this.describe(x, results, end)
     for (const attempt of results.sent?.attempts ?? []) {
-      const own = this.attempts.get(attempt)
-      if (own?.isRecording() === true) this.describeAttempt(own, attempt, results, end)
-      own?.end(this.at(attempt.endedAtMs ?? endMs))
+      const attemptSpan = this.attempts.get(attempt)
+      if (attemptSpan?.isRecording() === true)
+        this.describeAttempt(attemptSpan, attempt, results, end)
+      attemptSpan?.end(this.wallMs(attempt.endedAtMs ?? endMs))
     }
-    span.end(this.at(endMs))
+    span.end(this.wallMs(endMs))
   }
 
   private describe(x: Exchange, results: Results, end: End): void {
@@ -125,14 +126,14 @@ class TracedRequest implements RequestTrace {
         ...(before === null ? {} : { 'sluice.upstream.before': before }),
         ...(after === null ? {} : { 'error.type': after }),
       }
-      if (occasion !== 'first') span.addEvent(occasion, attributes, this.at(beganAtMs ?? 0))
+      if (occasion !== 'first') span.addEvent(occasion, attributes, this.wallMs(beganAtMs ?? 0))
       before = name
     }
     const { delivery } = results
     const contentMs = firstContentMs(x, results)
     const headMs = delivery?.headMs ?? delivery?.wholeMs ?? null
-    if (headMs !== null) span.addEvent('commit', {}, this.at(x.startedMs + headMs))
-    if (contentMs !== null) span.addEvent('first_content', {}, this.at(x.startedMs + contentMs))
+    if (headMs !== null) span.addEvent('commit', {}, this.wallMs(x.startedMs + headMs))
+    if (contentMs !== null) span.addEvent('first_content', {}, this.wallMs(x.startedMs + contentMs))
   }
 
   private describeAttempt(span: Span, attempt: AttemptResult, results: Results, end: End): void {
@@ -142,7 +143,7 @@ class TracedRequest implements RequestTrace {
     span.updateName(attemptName(attempt, results))
     span.setAttributes(attemptAttributes(attempt, results, outcome))
     if (attempt.contentAtMs !== null) {
-      span.addEvent('first_content', {}, this.at(attempt.contentAtMs))
+      span.addEvent('first_content', {}, this.wallMs(attempt.contentAtMs))
     }
     // A cancelled hedge and a client that left are not errors of the upstream.
     if (outcome !== 'ok' && outcome !== 'cancelled' && outcome !== 'client_gone') {
@@ -155,7 +156,7 @@ class TracedRequest implements RequestTrace {
     }
   }
 
-  private at(monotonicMs: number): number {
+  private wallMs(monotonicMs: number): number {
     return monotonicMs + this.offsetMs
   }
 }

@@ -40,7 +40,7 @@ export function levelFor(readings: Readings, config: OverloadConfig): [Level, Re
     [stepOf(openFilesShare ?? 0, config.openFilesShare), 'open_files'],
     [inFlightLevel(inFlight, config.maxInflight), 'in_flight'],
   ]
-  for (const each of others) if (each[0] > worst[0]) worst = each
+  for (const candidate of others) if (candidate[0] > worst[0]) worst = candidate
   return worst
 }
 
@@ -70,7 +70,7 @@ export class AverageDelay {
   private lastMs: number | null = null
 
   /** Adds a reading and returns the average. `nowMs` must not decrease. */
-  take(delayMs: number, nowMs: number): number {
+  add(delayMs: number, nowMs: number): number {
     const sinceMs = Math.min(MAX_WEIGHT_MS, nowMs - (this.lastMs ?? nowMs - MAX_WEIGHT_MS))
     this.lastMs = nowMs
     this.averageMs += (delayMs - this.averageMs) * (1 - Math.exp(-sinceMs / AVERAGE_MS))
@@ -93,10 +93,10 @@ export class Levels {
   private readonly steps: readonly Step[] = [newStep(), newStep(), newStep()]
 
   /** Adds the level of a reading and returns the level in force. `nowMs` must not decrease. */
-  take(wanted: Level, { riseMs, holdMs }: OverloadConfig, nowMs: number): Level {
+  update(required: Level, { riseMs, holdMs }: OverloadConfig, nowMs: number): Level {
     let level = 0
     for (const [index, step] of this.steps.entries()) {
-      if (wanted > index) {
+      if (required > index) {
         step.sinceMs ??= nowMs
         step.lastMs = nowMs
         if (nowMs - step.sinceMs >= riseMs) step.isRaised = true

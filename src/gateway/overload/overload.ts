@@ -71,14 +71,14 @@ export class Overload {
     const config = settings()
     const nowMs = now()
     const measured = read(inFlight())
-    const readings = { ...measured, delayMs: this.delay.take(measured.delayMs, nowMs) }
-    const [wanted, resource] = config.enabled
+    const readings = { ...measured, delayMs: this.delay.add(measured.delayMs, nowMs) }
+    const [required, resource] = config.enabled
       ? levelFor(readings, config)
       : [0 as const, 'delay' as const]
-    const before = this.level
-    this.level = this.levels.take(wanted, config, nowMs)
-    if (wanted > 0 && wanted >= this.level) this.resource = resource
-    if (this.level !== before) this.report(before)
+    const previous = this.level
+    this.level = this.levels.update(required, config, nowMs)
+    if (required > 0 && required >= this.level) this.resource = resource
+    if (this.level !== previous) this.report(previous)
   }
 
   /** Throws `overloaded` at level 3. Call before the key is looked up. */
@@ -119,11 +119,11 @@ export class Overload {
     })
   }
 
-  private report(before: Level): void {
+  private report(previous: Level): void {
     const { log, onLevel } = this.options
     onLevel(this.level)
     const reason = this.level === 0 ? undefined : this.state
-    if (this.level > before) log.warn('overloaded', { reason })
+    if (this.level > previous) log.warn('overloaded', { reason })
     else if (this.level === 0) log.info('no longer overloaded')
     else log.info('less overloaded', { reason })
   }

@@ -14,7 +14,7 @@ const FILES = '/proc/self/fd'
 /** Holds a timer until `close`. */
 export class ProcessReadings {
   private readonly delays: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  private readonly mostFiles = fileLimit()
+  private readonly maxFiles = fileLimit()
   private openFiles = 0
   private countedMs = Number.NEGATIVE_INFINITY
 
@@ -31,7 +31,7 @@ export class ProcessReadings {
     return {
       delayMs,
       heapShare: used / limit,
-      openFilesShare: this.mostFiles === null ? null : this.openFiles / this.mostFiles,
+      openFilesShare: this.maxFiles === null ? null : this.openFiles / this.maxFiles,
       inFlight,
     }
   }
@@ -42,14 +42,14 @@ export class ProcessReadings {
 
   private countFiles(): void {
     const nowMs = performance.now()
-    if (this.mostFiles === null || nowMs - this.countedMs < FILES_EVERY_MS) return
+    if (this.maxFiles === null || nowMs - this.countedMs < FILES_EVERY_MS) return
     this.countedMs = nowMs
     readdir(FILES).then(
       (files) => (this.openFiles = files.length),
       // Listing the folder needs a file descriptor itself, and none was left.
       (error: unknown) => {
         const isFull = error instanceof Error && 'code' in error && error.code === 'EMFILE'
-        if (isFull) this.openFiles = this.mostFiles ?? 0
+        if (isFull) this.openFiles = this.maxFiles ?? 0
       },
     )
   }
@@ -58,8 +58,8 @@ export class ProcessReadings {
 /** The soft limit of open files; null if the system does not report it. */
 function fileLimit(): number | null {
   try {
-    const found = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
-    return found === undefined ? null : Number(found)
+    const maxFiles = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
+    return maxFiles === undefined ? null : Number(maxFiles)
   } catch {
     return null
   }

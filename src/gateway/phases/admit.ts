@@ -96,7 +96,9 @@ export function admit(
     }
   }
   const { generation } = x
-  const estimates = candidates.map((each) => estimateCandidateCost(generation, call.request, each))
+  const estimates = candidates.map((candidate) =>
+    estimateCandidateCost(generation, call.request, candidate),
+  )
   const { clientRequestId } = routed
   const check = { x, identity, clientRequestId, call, candidates, modelName, estimates }
   return checkLimits({ ...check, limits: rules }, limits)
@@ -117,7 +119,7 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
       // Only a request whose budget is nearly spent is checked twice.
       const [first] = check.estimates
       if (first !== undefined) admitted = withOutput(call, output, first)
-      const estimates = check.estimates.map((each) => shortened(each, output))
+      const estimates = check.estimates.map((estimate) => shortened(estimate, output))
       decided = { ...check, estimates }
       checked = await decide(decided, limits)
     }

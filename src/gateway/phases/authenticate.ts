@@ -19,8 +19,10 @@ export function authenticate(
 ): Authenticated | Promise<Authenticated> {
   if (x.runsAs !== null) return accept(x, x.runsAs)
   const { text, keyIn } = clientKeyOf(x.req, x.path)
-  const found = authenticator.identifyBy(text, keyIn, x.clientAddress)
-  return found instanceof Promise ? found.then((identity) => accept(x, identity)) : accept(x, found)
+  const identified = authenticator.identifyBy(text, keyIn, x.clientAddress)
+  return identified instanceof Promise
+    ? identified.then((identity) => accept(x, identity))
+    : accept(x, identified)
 }
 
 function accept(x: Exchange, identity: Identity): Authenticated {

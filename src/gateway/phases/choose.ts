@@ -58,12 +58,14 @@ export function choose(call: Call, identity: Identity, generation: Generation): 
   const { config } = routed.route
   const isTimed = config.balance === 'least_latency'
   const { states } = generation
-  const [first, ...others] = routed.order.flatMap((each): Candidate[] => {
-    const target = generation.target(each, request, call)
+  const [first, ...others] = routed.order.flatMap((routeTarget): Candidate[] => {
+    const target = generation.target(routeTarget, request, call)
     if (target === null) return []
-    const model = each.model ?? request.model
-    const latency = isTimed ? states.of(each.upstream.name).latency(each) : null
-    return [{ target, model, isFallback: each.isFallback, latency, canary: each.canary }]
+    const model = routeTarget.model ?? request.model
+    const latency = isTimed ? states.of(routeTarget.upstream.name).latency(routeTarget) : null
+    return [
+      { target, model, isFallback: routeTarget.isFallback, latency, canary: routeTarget.canary },
+    ]
   })
   if (first === undefined) {
     const message = `The upstream of the model '${shortened(request.model)}' has no embeddings: use another model.`

@@ -61,8 +61,8 @@ export async function countTokens(
   if (body === undefined) throw new GatewayError('bug', 'The client format has no counts.')
   const headers = ['content-type', 'application/json', ...replyHeaders(x, results, 'whole')]
   if (exact === null) headers.push('x-sluice-estimated', 'input_tokens')
-  const entered = ending()
-  if (entered !== null) await entered
+  const recorded = ending()
+  if (recorded !== null) await recorded
   results.delivery = sent(Buffer.byteLength(body))
   sendReply(x.res, 200, headers, body)
 }
@@ -76,7 +76,7 @@ const NOTHING_SENT: SendResult = {
   translateMs: 0,
   fetchMs: 0,
   backOffMs: 0,
-  holding: null,
+  pendingWrites: null,
   drained: null,
   failure: null,
 }
@@ -84,7 +84,7 @@ const NOTHING_SENT: SendResult = {
 /** Checks the limits of requests and of concurrency. */
 async function admitCount(
   { x, identity, clientRequestId, call, candidates }: RoutedRequest,
-  to: LimitServices,
+  services: LimitServices,
 ): Promise<Omit<Admitted, 'call' | 'reservation'> | Refused> {
   const { generation } = x
   const { request } = call
@@ -100,16 +100,16 @@ async function admitCount(
     isPriced: true,
   })
   const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
-  const all = limits === NO_LIMITS ? [] : limitDemandsOf(limits, { tokens: 0, nanoUsd: 0 })
-  const limitDemands = all.filter(
+  const allDemands = limits === NO_LIMITS ? [] : limitDemandsOf(limits, { tokens: 0, nanoUsd: 0 })
+  const limitDemands = allDemands.filter(
     ({ demand: { kind } }) => kind === 'requests' || kind === 'concurrent',
   )
   if (limitDemands.length === 0) {
-    const limitReservation = to.limiter.note({ ...admissionRequest, demands: [] })
+    const limitReservation = services.limiter.note({ ...admissionRequest, demands: [] })
     return { kind: 'admitted', limitReservation, rateHeaders: [], tookMs: null }
   }
   const beganMs = performance.now()
-  const decision = await to.limiter.admit({
+  const decision = await services.limiter.admit({
     ...admissionRequest,
     demands: limitDemands.map(({ demand }) => demand),
   })
@@ -118,7 +118,7 @@ async function admitCount(
   const { limitReservation } = decision
   if (limitReservation !== null)
     return { kind: 'admitted', limitReservation, rateHeaders: headers, tookMs }
-  const { error, limit } = refusedBy(limitDemands, decision, to.metrics)
+  const { error, limit } = refusedBy(limitDemands, decision, services.metrics)
   return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
 }
 
@@ -155,7 +155,7 @@ async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<n
   if (counting === null || !isConfigured(target.upstream.config)) return null
   const outgoing = outgoingOf(routed, counting, losses)
   if (outgoing === null) return null
-  const counted = await ask(x, target, outgoing)
+  const counted = await requestCount(x, target, outgoing)
   if (counted === null) return null
   const { status, headers, text } = counted
   if (status === 200) {
@@ -210,7 +210,7 @@ interface Counted {
 }
 
 /** Sends the request once; null if no reply arrived in time. Rejects only if the exchange is cancelled. */
-function ask(
+function requestCount(
   x: Exchange,
   { upstream, series }: Target,
   outgoing: UpstreamRequest,

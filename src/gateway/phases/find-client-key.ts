@@ -39,7 +39,7 @@ export function clientKeyOf(req: HttpRequest, path: string): ClientKey {
     url.length === path.length
   if (onlyBearer) return { text: authorization, keyIn: bearerIn }
   let found: { readonly name: string; readonly key: string; readonly sent: ClientKey } | null = null
-  for (const { name, text, key, keyIn } of placesOf(req, path, authorization)) {
+  for (const { name, text, key, keyIn } of keyLocationsOf(req, path, authorization)) {
     if (found !== null && found.key !== key) {
       const message = `The request has two different API keys, in ${found.name} and in ${name}: send one.`
       throw new GatewayError('malformed_request', message, { param: name })
@@ -50,25 +50,29 @@ export function clientKeyOf(req: HttpRequest, path: string): ClientKey {
 }
 
 /** A header or query parameter, and the key in it, which may have any form. */
-interface Place extends ClientKey {
+interface KeyLocation extends ClientKey {
   readonly name: string
   readonly text: string
   readonly key: string
 }
 
-function placesOf(req: HttpRequest, path: string, authorization: string | undefined): Place[] {
-  const places: Place[] = []
+function keyLocationsOf(
+  req: HttpRequest,
+  path: string,
+  authorization: string | undefined,
+): KeyLocation[] {
+  const locations: KeyLocation[] = []
   const text = authorization ?? ''
   const key = SCHEME.test(text) ? text.replace(SCHEME, '') : ''
-  if (key !== '') places.push({ name: 'authorization', text, key, keyIn: bearerIn })
+  if (key !== '') locations.push({ name: 'authorization', text, key, keyIn: bearerIn })
   for (const name of HEADERS) {
     const value = headerOf(req, name) ?? ''
-    if (value !== '') places.push({ name, text: value, key: value, keyIn: plain })
+    if (value !== '') locations.push({ name, text: value, key: value, keyIn: plain })
   }
   for (const value of queryKeysOf(req.url ?? '', path)) {
-    if (value !== '') places.push({ name: '?key=', text: value, key: value, keyIn: plain })
+    if (value !== '') locations.push({ name: '?key=', text: value, key: value, keyIn: plain })
   }
-  return places
+  return locations
 }
 
 /** The values of `key` in the query, on the paths that Google's clients use. */

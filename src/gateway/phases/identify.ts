@@ -92,8 +92,8 @@ const CLIENT_ID_CHARS = 128
 function clientRequestIdOf(req: HttpRequest): string | null {
   const sent = headerOf(req, 'x-request-id') ?? headerOf(req, 'x-client-request-id')
   if (sent === undefined) return null
-  const kept = sent.replace(/[^ -~]|["'`\\]/g, '').slice(0, CLIENT_ID_CHARS)
-  return kept === '' ? null : kept
+  const cleaned = sent.replace(/[^ -~]|["'`\\]/g, '').slice(0, CLIENT_ID_CHARS)
+  return cleaned === '' ? null : cleaned
 }
 
 /** Streams of Gemini are JSON arrays unless the query contains `alt=sse`. */
@@ -118,9 +118,9 @@ function listDialectOf(req: HttpRequest, path: string): DialectName {
 const SHOWN_CHARS = 100
 
 function noEndpoint(method: string, path: string, nearest: string | null): GatewayError {
-  const known = allowedMethods(path)
-  if (known.length > 0) {
-    const message = `This path takes ${known.join(', ')}, not ${method}.`
+  const methods = allowedMethods(path)
+  if (methods.length > 0) {
+    const message = `This path takes ${methods.join(', ')}, not ${method}.`
     return new GatewayError('method_not_allowed', message)
   }
   const hint =

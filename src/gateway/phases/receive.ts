@@ -26,7 +26,7 @@ import {
 } from '../../wire/json/parse-body.js'
 import { TextLimit } from '../../wire/json/scan/text-limit.js'
 import type { Edit } from '../../wire/json/splice.js'
-import type { Holding } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-budget.js'
 import type { Exchange } from '../exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { LARGE_BYTES } from '../bodies/join-chunks.js'
@@ -58,22 +58,26 @@ export interface Call extends ResolvedEndpoint {
 /** The state of a body while it is read. */
 export class Intake {
   /** The memory of the body; the caller must end it. */
-  readonly held: Holding
+  readonly held: HeldMemory
   /** Number of bytes received. */
   bytes = 0
   /** Null until the body is complete or refused. */
   tookMs: number | null = null
 
-  constructor(held: Holding) {
+  constructor(held: HeldMemory) {
     this.held = held
   }
 }
 
 /** Reads and checks the body within its limits. Rejects with `GatewayError`. */
-export async function receive(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> {
+export async function receive(
+  x: Exchange,
+  resolved: ResolvedEndpoint,
+  intake: Intake,
+): Promise<Call> {
   const beganMs = performance.now()
   try {
-    const call = await read(x, at, intake)
+    const call = await read(x, resolved, intake)
     intake.held.endParsing(call.body)
     return call
   } finally {
@@ -81,7 +85,7 @@ export async function receive(x: Exchange, at: ResolvedEndpoint, intake: Intake)
   }
 }
 
-function read(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> {
+function read(x: Exchange, resolved: ResolvedEndpoint, intake: Intake): Promise<Call> {
   const { held } = intake
   const { req, cancellation } = x
   const maxBytes = x.generation.snapshot.config.server.maxBodyBytes
@@ -101,25 +105,25 @@ function read(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> 
         if (refusal !== null) throw gatewayError(refusal)
         held.beginParsing(raw)
         return raw.length > LARGE_BYTES
-          ? callInTurns(raw, at, req.headers)
-          : callFrom(raw, parseObject(raw), at, req.headers)
+          ? callInTurns(raw, resolved, req.headers)
+          : callFrom(raw, parseObject(raw), resolved, req.headers)
       },
     })
     const decoder =
       coding === null
         ? null
         : decoding(req, coding, { maxBytes, held, onError: (error) => transform.destroy(error) })
-    const over = (): void => {
+    const finish = (): void => {
       cancellation.onCancel(null)
       req.unpipe()
       decoder?.destroy()
     }
     transform.once('data', (call: Call | Promise<Call>) => {
-      over()
+      finish()
       resolve(call)
     })
     transform.once('error', (error) => {
-      over()
+      finish()
       reject(error instanceof GatewayError ? error : gatewayError(UNEXPECTED_FAILURE, error))
     })
     cancellation.onCancel((reason) => transform.destroy(reason))
@@ -131,7 +135,7 @@ function read(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> 
 /** The limits and callbacks for decoding a body. */
 interface Decoding {
   readonly maxBytes: number
-  readonly held: Holding
+  readonly held: HeldMemory
   readonly onError: (error: GatewayError) => void
 }
 
@@ -161,7 +165,7 @@ function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
 }
 
 /** Checks the headers before any of the body is read; returns the content coding, null if there is none. */
-function checkHeaders(req: HttpRequest, maxBytes: number, held: Holding): Coding | null {
+function checkHeaders(req: HttpRequest, maxBytes: number, held: HeldMemory): Coding | null {
   const type = headerOf(req, 'content-type')
   if (type === undefined || !isJson(type)) {
     throw new GatewayError(
@@ -182,8 +186,8 @@ function isJson(type: string): boolean {
   if (type === 'application/json') return true
   const [essence = '', ...parameters] = type.toLowerCase().split(';')
   if (essence.trim() !== 'application/json') return false
-  return parameters.every((each) => {
-    const [name = '', value = ''] = each.trim().split('=')
+  return parameters.every((parameter) => {
+    const [name = '', value = ''] = parameter.trim().split('=')
     return name !== 'charset' || /^"?utf-?8"?$/.test(value)
   })
 }
@@ -195,7 +199,7 @@ function tooLarge(maxBytes: number): GatewayError {
 /** Parses a large body in several turns of the event loop, so that other requests are served between them. */
 async function callInTurns(
   raw: Buffer,
-  at: ResolvedEndpoint,
+  resolved: ResolvedEndpoint,
   headers: IncomingHttpHeaders,
 ): Promise<Call> {
   await turn()
@@ -206,7 +210,7 @@ async function callInTurns(
   const parsed = parseExamined(examined)
   await turn()
   if (parsed === null) return refuseInvalid(examined)
-  const call = callFrom(raw, parsed, at, headers)
+  const call = callFrom(raw, parsed, resolved, headers)
   await turn()
   return call
 }
@@ -221,10 +225,10 @@ const MAX_TEXT_UNITS = 8 * 1024 * 1024
 export function callFrom(
   raw: Buffer,
   { value, members }: ParsedObject,
-  at: ResolvedEndpoint,
+  resolved: ResolvedEndpoint,
   headers?: IncomingHttpHeaders,
 ): Call {
-  const request = at.ingress.decodeRequest(value, at.endpoint, headers)
+  const request = resolved.ingress.decodeRequest(value, resolved.endpoint, headers)
   if (raw.length > MAX_TEXT_UNITS && textUnits(request) > MAX_TEXT_UNITS) {
     throw new GatewayError(
       'malformed_request',
@@ -232,6 +236,6 @@ export function callFrom(
       { param: 'messages' },
     )
   }
-  const { dialect, wire, ingress, format, endpoint } = at
+  const { dialect, wire, ingress, format, endpoint } = resolved
   return { dialect, wire, ingress, format, endpoint, raw, members, body: value, request }
 }

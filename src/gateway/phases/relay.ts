@@ -120,7 +120,7 @@ class StreamRelay implements Timed, Delivery {
     // Runs after the pipe's own listener, which has written the chunk.
     stream.on('data', (chunk: Buffer) => this.wrote(chunk))
     stream.once('end', () => this.finish()).once('failed', () => this.finish())
-    res.on('drain', () => this.noteStall()).once('close', () => this.left())
+    res.on('drain', () => this.noteStall()).once('close', () => this.clientClosed())
     if (stream.hasFailed) this.finish()
   }
 
@@ -175,7 +175,7 @@ class StreamRelay implements Timed, Delivery {
     breakOff(res, stream.form.events(frame))
   }
 
-  private left(): void {
+  private clientClosed(): void {
     this.deadlines.remove(this)
     this.isEnding = true
     this.noteStall()

@@ -3,7 +3,7 @@ import { decimal } from '../../wire/json/format-decimal.js'
 import type { StartedReply } from '../attempts/reply/started-reply.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../exchange.js'
-import { waited, type Results } from '../observe/results.js'
+import { totalWaitMs, type Results } from '../observe/results.js'
 
 /** Model names that are valid in a header; a client may send any text. */
 const PLAIN_MODEL = /^[!-~]{1,256}$/
@@ -18,7 +18,7 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
   const chosen = decimal(route?.tookMs ?? 0)
   const limit = decimal(admission?.tookMs ?? 0)
   const upstream = decimal(
-    (waited(results, 'connectMs') ?? 0) + (waited(results, 'firstByteMs') ?? 0),
+    (totalWaitMs(results, 'connectMs') ?? 0) + (totalWaitMs(results, 'firstByteMs') ?? 0),
   )
   const timing = `auth;dur=${auth}, route;dur=${chosen}, limit;dur=${limit}, upstream;dur=${upstream}`
   const headers = ['x-request-id', x.id, 'server-timing', timing]

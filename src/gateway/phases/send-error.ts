@@ -39,20 +39,21 @@ export function sendErrorReply(
   const format = errorFormatOf(dialect)
   const { status, body } = format.encodeError(withoutSecrets(error.wire), x.id)
   const { idHeader } = format.envelope
-  const all = ['content-type', 'application/json', ...headers]
-  if (idHeader !== null) all.push(idHeader, x.id)
+  const allHeaders = ['content-type', 'application/json', ...headers]
+  if (idHeader !== null) allHeaders.push(idHeader, x.id)
   const { retryable } = error.wire
   const retryAfterSeconds = error.wire.retryAfterSeconds ?? waitFor(error)
-  if (retryAfterSeconds !== undefined) all.push('retry-after', String(retryAfterSeconds))
-  if (retryable === false) all.push('x-should-retry', 'false')
-  if (error.kind === 'method_not_allowed') all.push('allow', allowedMethods(x.path).join(', '))
+  if (retryAfterSeconds !== undefined) allHeaders.push('retry-after', String(retryAfterSeconds))
+  if (retryable === false) allHeaders.push('x-should-retry', 'false')
+  if (error.kind === 'method_not_allowed')
+    allHeaders.push('allow', allowedMethods(x.path).join(', '))
   if (error.wire.param === 'content-encoding' && error.kind === 'unsupported_media_type') {
-    all.push('accept-encoding', CODINGS.join(', '))
+    allHeaders.push('accept-encoding', CODINGS.join(', '))
   }
-  if (error.kind === 'unauthenticated') all.push('www-authenticate', 'Bearer')
+  if (error.kind === 'unauthenticated') allHeaders.push('www-authenticate', 'Bearer')
   // The bytes after a request with a broken head may not be a valid request.
-  if (error.kind === 'headers_too_large') all.push('connection', 'close')
-  sendReply(res, status, all, body)
+  if (error.kind === 'headers_too_large') allHeaders.push('connection', 'close')
+  sendReply(res, status, allHeaders, body)
   return Buffer.byteLength(body)
 }
 

@@ -6,7 +6,7 @@ import { Hedging } from '../attempts/hedge/hedging.js'
 import { Preparation } from '../attempts/request/prepare-request.js'
 import type { SendOptions } from '../attempts/send-options.js'
 import { SendProgress } from '../attempts/send-progress.js'
-import { keptBy } from '../stored-responses/stored-responses.js'
+import { withKeptReply } from '../stored-responses/stored-responses.js'
 import type { Route } from './choose.js'
 import type { Call } from './receive.js'
 
@@ -55,10 +55,10 @@ export function send(
   const { timeoutMs, idempotencyKey } = terms
   const { accountId, isKept } = reasoning
   const hedging = Hedging.of({ request: call.request, candidates, handling }, exchange.generation)
-  const hold = (kept: Promise<void>): void => sent.hold(kept)
+  const hold = (written: Promise<void>): void => sent.hold(written)
   const memory = { escrow, accountId, hold: isKept ? hold : null }
-  const kept = keptBy(call, hold)
-  const preparation = new Preparation({ exchange, call: kept, held, memory, idempotencyKey })
+  const keepingCall = withKeptReply(call, hold)
+  const preparation = new Preparation({ exchange, call: keepingCall, held, memory, idempotencyKey })
   const sent = new SendProgress(preparation, hedging)
   const sending = new Candidates({
     exchange,

@@ -18,7 +18,7 @@ import type { Exchange } from '../exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../observe/ledger-entry.js'
 import { isLogged, lineOf, streamEndOf } from '../observe/log-line.js'
 import { headOf, type RecentHeads } from '../observe/recent-requests.js'
-import { firstContentMs, waited, type Results } from '../observe/results.js'
+import { firstContentMs, totalWaitMs, type Results } from '../observe/results.js'
 import type { Tracing } from '../observe/tracing.js'
 import type { Identified } from './identify.js'
 
@@ -37,7 +37,7 @@ export interface ReportingServices {
 }
 
 /** The operations that get ledger entries; model lists and stored responses cost nothing. */
-const ENTERED: ReadonlySet<Identified['operation']> = new Set<Identified['operation']>([
+const RECORDED_OPERATIONS: ReadonlySet<Identified['operation']> = new Set<Identified['operation']>([
   'chat',
   'completions',
   'count',
@@ -49,15 +49,15 @@ const ENTERED: ReadonlySet<Identified['operation']> = new Set<Identified['operat
 export class Observer {
   private readonly x: Exchange
   private readonly results: Results
-  private readonly to: ReportingServices
-  private isEntered = false
+  private readonly services: ReportingServices
+  private isRecorded = false
   /** The writes that the end of the reply has waited for, or waits for. */
-  private held: Promise<void> | null = null
+  private awaitedWrites: Promise<void> | null = null
 
-  constructor(x: Exchange, results: Results, to: ReportingServices) {
+  constructor(x: Exchange, results: Results, services: ReportingServices) {
     this.x = x
     this.results = results
-    this.to = to
+    this.services = services
   }
 
   /**
@@ -65,58 +65,59 @@ export class Observer {
    * sent; null if it may be sent at once. Never rejects.
    */
   readonly ending = (): Promise<void> | null => {
-    const holding = this.results.sent?.holding ?? null
-    const isNew = holding !== this.held
-    this.held = holding
-    const entered = this.enter()
-    if (!isNew || holding === null) return entered
-    return entered === null ? holding : both(holding, entered)
+    const holding = this.results.sent?.pendingWrites ?? null
+    const isNew = holding !== this.awaitedWrites
+    this.awaitedWrites = holding
+    const recorded = this.recordEntry()
+    if (!isNew || holding === null) return recorded
+    return recorded === null ? holding : both(holding, recorded)
   }
 
   /** Writes the ledger entry, only for authenticated requests. */
-  private enter(): Promise<void> | null {
+  private recordEntry(): Promise<void> | null {
     const { results } = this
-    if (this.isEntered || results.authenticated === null) return null
+    if (this.isRecorded || results.authenticated === null) return null
     const operation = results.identified?.operation
-    if (!ENTERED.has(operation ?? null)) return null
-    this.isEntered = true
+    if (!RECORDED_OPERATIONS.has(operation ?? null)) return null
+    this.isRecorded = true
     const beganMs = performance.now()
     const note = (): void => void (results.entryMs = performance.now() - beganMs)
-    const entered = this.write(beganMs)
-    if (entered === null) note()
+    const recorded = this.write(beganMs)
+    if (recorded === null) note()
     // Not chained to the returned promise, which would cost another promise per request.
-    else void entered.then(note)
-    return entered
+    else void recorded.then(note)
+    return recorded
   }
 
   private write(nowMs: number): Promise<void> | null {
-    const { x, results, to } = this
+    const { x, results, services } = this
     const entry = entryOf(x, results, nowMs)
     results.shadow?.originalEnded(entry)
     const outcome = outcomeOf(x, results)
-    recordAttempts(results, outcome, to.metrics)
-    countCanaries(x, results, outcome, to.canaries)
+    recordAttempts(results, outcome, services.metrics)
+    countCanaries(x, results, outcome, services.canaries)
     this.warnMisconfigured()
-    const { upstream, costNanoUsd: cost, tokensAfterDisconnect: after } = entry
+    const { upstream, costNanoUsd: cost, tokensAfterDisconnect } = entry
     if (upstream !== null) {
       const model = x.generation.modelLabel(entry.model)
-      if (cost !== null && cost > 0) to.metrics.cost(upstream, model, cost)
-      if (after > 0) to.metrics.tokensAfterDisconnect(upstream, after)
+      if (cost !== null && cost > 0) services.metrics.cost(upstream, model, cost)
+      if (tokensAfterDisconnect > 0)
+        services.metrics.tokensAfterDisconnect(upstream, tokensAfterDisconnect)
     }
     if (isImplausible(results.replyResult?.usage ?? {})) {
-      to.log.warn('upstream reported impossible token counts, estimated instead', {
+      services.log.warn('upstream reported impossible token counts, estimated instead', {
         request_id: x.id,
         upstream: upstream ?? undefined,
       })
     }
     // Settlement frees the reservation; the limiter itself counts reservations that it decided without the
     // store.
-    if (x.limitReservation === null) return to.ledgerWriter.settle(entry, undefined, nowMs)
+    if (x.limitReservation === null) return services.ledgerWriter.settle(entry, undefined, nowMs)
     const charged = chargedNanoUsd(entry)
-    to.limiter.end(x.limitReservation, charged)
+    services.limiter.end(x.limitReservation, charged)
     if (x.limitReservation.taken !== 'nothing')
-      to.budgets?.settled(x.limitReservation.admissionRequest.demands, charged)
-    return to.ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
+      services.budgets?.settled(x.limitReservation.admissionRequest.demands, charged)
+    return services.ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
   }
 
   /** Warns once per upstream and generation, also if another upstream served the request. */
@@ -126,7 +127,9 @@ export class Observer {
       if (outcome !== 'upstream_misconfigured') continue
       const { name } = candidate.target.upstream.config
       if (!generation.isFirst(`misconfigured ${name}`)) continue
-      this.to.log.warn('upstream has no such endpoint: check its base_url', { upstream: name })
+      this.services.log.warn('upstream has no such endpoint: check its base_url', {
+        upstream: name,
+      })
     }
   }
 
@@ -134,7 +137,7 @@ export class Observer {
   report(): void {
     const beganMs = performance.now()
     const { x, results } = this
-    const { metrics, log, recent } = this.to
+    const { metrics, log, recent } = this.services
     const outcome = outcomeOf(x, results)
     const status = outcome === 'client_gone' ? 499 : x.res.statusCode
     const seconds = (beganMs - x.startedMs) / 1000
@@ -157,7 +160,7 @@ export class Observer {
     }
     const head = headOf(x, results)
     if (head !== null) recent.add(head)
-    this.to.tracing?.end(x, results, end)
+    this.services.tracing?.end(x, results, end)
     metrics.hops.settle.observe((results.entryMs + performance.now() - beganMs) / 1000)
     const failure = results.sent?.failure ?? results.failure ?? null
     if (failure !== null) log.error('unforeseen failure', failure, { request_id: x.id })
@@ -178,9 +181,9 @@ function recordHops(results: Results, { hops }: Metrics): void {
   if (routeMs !== null) hops.route.observe(routeMs / 1000)
   const admitMs = admission?.tookMs ?? null
   if (admitMs !== null) hops.admit.observe(admitMs / 1000)
-  const connectMs = waited(results, 'connectMs')
+  const connectMs = totalWaitMs(results, 'connectMs')
   if (connectMs !== null) hops.connect.observe(connectMs / 1000)
-  const firstByteMs = waited(results, 'firstByteMs')
+  const firstByteMs = totalWaitMs(results, 'firstByteMs')
   if (firstByteMs !== null) hops.first_byte.observe(firstByteMs / 1000)
   const translateMs = sent?.translateMs ?? 0
   if (translateMs > 0) hops.translate.observe(translateMs / 1000)

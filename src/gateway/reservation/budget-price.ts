@@ -39,7 +39,7 @@ export class BudgetPrices {
     const { assumed, unknownLength } = this
     const known = usual === null ? null : dearerPrice(usual, tier)
     if (known !== null && isComplete(known)) return { price: known, isPriced: true, unknownLength }
-    const price = assumed === null ? null : presumed(usual, known, assumed)
+    const price = assumed === null ? null : withAssumedPrice(usual, known, assumed)
     return { price, isPriced: false, unknownLength }
   }
 
@@ -50,12 +50,12 @@ export class BudgetPrices {
   charge(usual: Price | null, tier: string | null, usage: Usage): number | null {
     if (this.assumed === null) return null
     const known = usual === null ? null : tierPrice(usual, tier)
-    return costNanoUsd(presumed(usual, known, this.assumed), usage)
+    return costNanoUsd(withAssumedPrice(usual, known, this.assumed), usage)
   }
 }
 
 /** `known` is null if the price of the model's service tier is not known. */
-function presumed(usual: Price | null, known: Price | null, assumed: Price): Price {
+function withAssumedPrice(usual: Price | null, known: Price | null, assumed: Price): Price {
   if (usual !== null && known === null) return dearestPrice(usual, assumed)
   return completedPrice(known, assumed)
 }

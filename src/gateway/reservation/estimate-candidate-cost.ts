@@ -11,12 +11,12 @@ export function estimateCandidateCost(
   { target, model }: Candidate,
 ): CostEstimate {
   const usual = generation.prices.find(target.upstream.config.name, model, null)
-  const budgetPrice = generation.budgetPrices.of(usual, tierAsked(request, target))
+  const budgetPrice = generation.budgetPrices.of(usual, requestedTier(request, target))
   return estimateCost(request, generation.facts(model), budgetPrice)
 }
 
 /** The service tier that the upstream is requested to use; null if none. */
-function tierAsked(request: ChatRequest, { dialect, upstream }: Target): string | null {
+function requestedTier(request: ChatRequest, { dialect, upstream }: Target): string | null {
   const isDropped = upstream.config.quirks.drop.includes('service_tier')
   // Requests to Anthropic do not use the values of this field.
   return dialect === 'anthropic' || isDropped ? null : (request.serviceTier ?? null)

@@ -21,7 +21,7 @@ export interface CostEstimate {
   /** The client sets no maximum of output tokens. */
   readonly isOpen: boolean
   /** Requested number of choices. */
-  readonly answers: number
+  readonly choices: number
   /** The price that budgets use; null if there is none for the request. */
   readonly price: Price | null
   /** The price is the model's own, not `limiting.assumed_price`. */
@@ -33,7 +33,7 @@ export interface CostEstimate {
 }
 
 /** OpenAI's Responses API accepts no smaller maximum. */
-const LEAST_OUTPUT_TOKENS = 16
+const MIN_OUTPUT_TOKENS = 16
 
 /** Estimates a request; `facts` and `budgetPrice` are those of the model that is requested from the upstream. */
 export function estimateCost(
@@ -45,21 +45,21 @@ export function estimateCost(
   const bulk = promptSizeOf(request)
   const { family, contextWindow = Number.POSITIVE_INFINITY } = facts
   const input = Math.min(maxInputTokens(bulk, family), contextWindow)
-  const answers = Math.max(1, request.candidates ?? 1)
-  const each = mostOutput(request) ?? facts.maxOutputTokens
-  const output = each === undefined ? null : each * answers
+  const choices = Math.max(1, request.candidates ?? 1)
+  const perChoice = maxOutputPerChoice(request) ?? facts.maxOutputTokens
+  const output = perChoice === undefined ? null : perChoice * choices
   return {
     input,
     likelyInput: Math.min(inputTokens(bulk, family), input),
     output,
     isOpen: request.maxOutputTokens === undefined,
-    answers,
+    choices,
     price,
     isPriced,
     nanoUsd: maxNanoUsd(
       price,
       input,
-      output ?? (unknownLength === null ? null : unknownLength * answers),
+      output ?? (unknownLength === null ? null : unknownLength * choices),
     ),
   }
 }
@@ -76,27 +76,27 @@ function maxNanoUsd(price: Price | null, input: number, output: number | null): 
  * raises a smaller limit to 16, and some upstreams bill a thinking budget in addition to it (Alibaba Model
  * Studio, "Deep thinking").
  */
-function mostOutput({ maxOutputTokens, rest, embedding }: ChatRequest): number | undefined {
+function maxOutputPerChoice({ maxOutputTokens, rest, embedding }: ChatRequest): number | undefined {
   if (embedding !== undefined) return 0
   if (maxOutputTokens === undefined) return undefined
-  return Math.max(maxOutputTokens, LEAST_OUTPUT_TOKENS) + thinkingTokens(rest)
+  return Math.max(maxOutputTokens, MIN_OUTPUT_TOKENS) + thinkingTokens(rest)
 }
 
 /** The largest thinking budget in the request, by the field names of any vendor; 0 if there is none. */
 function thinkingTokens(rest: ChatRequest['rest']): number {
   const extra = objectOf(rest['extra_body'])
   const google = [rest['extra_content'], extra].map(
-    (each) => objectOf(objectOf(each)['google'])['thinking_config'],
+    (container) => objectOf(objectOf(container)['google'])['thinking_config'],
   )
-  const budgets = [rest, extra, ...google.map(objectOf)].flatMap((each) => [
-    objectOf(each['thinking'])['budget_tokens'],
-    objectOf(each['reasoning'])['max_tokens'],
-    each['thinking_budget'],
-    each['thinkingBudget'],
+  const budgets = [rest, extra, ...google.map(objectOf)].flatMap((container) => [
+    objectOf(container['thinking'])['budget_tokens'],
+    objectOf(container['reasoning'])['max_tokens'],
+    container['thinking_budget'],
+    container['thinkingBudget'],
   ])
   return budgets.reduce<number>(
-    (most, each) =>
-      typeof each === 'number' && Number.isFinite(each) ? Math.max(most, each) : most,
+    (largest, budget) =>
+      typeof budget === 'number' && Number.isFinite(budget) ? Math.max(largest, budget) : largest,
     0,
   )
 }
@@ -106,7 +106,7 @@ function thinkingTokens(rest: ChatRequest['rest']): number {
  * the minimum per choice.
  */
 export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number | null {
-  const { price, input, answers } = estimate
+  const { price, input, choices } = estimate
   if (price === null) return null
   const base = maxCostNanoUsd(price, { input, output: 0 })
   const million = maxCostNanoUsd(price, { input, output: 1_000_000 })
@@ -114,8 +114,8 @@ export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number |
   const perToken = (million - base) / 1_000_000
   // One token less, so that rounding cannot exceed the remaining amount.
   const affordable = perToken <= 0 ? 0 : Math.floor((leftNanoUsd - base) / perToken) - 1
-  const each = Math.floor(affordable / answers)
-  return each < LEAST_OUTPUT_TOKENS ? null : each * answers
+  const perChoice = Math.floor(affordable / choices)
+  return perChoice < MIN_OUTPUT_TOKENS ? null : perChoice * choices
 }
 
 /** The estimate for a smaller maximum output. */
@@ -126,14 +126,14 @@ export function shortened(estimate: CostEstimate, output: number): CostEstimate 
 }
 
 /** The call with a maximum of output tokens set by the gateway. */
-export function withOutput(call: Call, output: number, { answers }: CostEstimate): Call {
-  const each = Math.floor(output / answers)
+export function withOutput(call: Call, output: number, { choices }: CostEstimate): Call {
+  const perChoice = Math.floor(output / choices)
   return {
     ...call,
-    request: { ...call.request, maxOutputTokens: each },
+    request: { ...call.request, maxOutputTokens: perChoice },
     added: ({ family }) => {
       const key = family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
-      return call.ingress.outputEdit?.(call.body, each) ?? { key, json: String(each) }
+      return call.ingress.outputEdit?.(call.body, perChoice) ?? { key, json: String(perChoice) }
     },
   }
 }

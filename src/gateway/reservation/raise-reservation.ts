@@ -21,7 +21,7 @@ export interface Reserved {
   readonly limitReservation: LimitReservation
   readonly limits: readonly Limit[]
   /** The maximum that one attempt on each candidate may use. */
-  readonly most: ReadonlyMap<Candidate, Amount>
+  readonly maxAmounts: ReadonlyMap<Candidate, Amount>
 }
 
 /** The reservation of one request. */
@@ -35,7 +35,8 @@ export class Reservation {
   constructor(reserved: Reserved, limiter: Pick<Limiter, 'raise'>) {
     this.limiter = limiter
     this.reserved = reserved
-    for (const most of reserved.most.values()) this.covered = larger(this.covered, most)
+    for (const maxAmount of reserved.maxAmounts.values())
+      this.covered = larger(this.covered, maxAmount)
   }
 
   /**
@@ -43,7 +44,7 @@ export class Reservation {
    * once if it is covered already; resolves to false if a limit does not allow the raise.
    */
   cover(next: Candidate, attempts: readonly AttemptResult[]): true | Promise<boolean> {
-    let needed = this.most(next)
+    let needed = this.maxAmountOf(next)
     for (const attempt of attempts) needed = sum(needed, this.used(attempt))
     if (isWithin(needed, this.covered)) return true
     const raised = this.last.then(() => this.raise(needed))
@@ -66,16 +67,16 @@ export class Reservation {
   /** The amount that an attempt has used, or its maximum while it runs. */
   private used(attempt: AttemptResult): Amount {
     const { x, request } = this.reserved
-    if (attempt.outcome === null) return this.most(attempt.candidate)
+    if (attempt.outcome === null) return this.maxAmountOf(attempt.candidate)
     const { usage, budgetNanoUsd } = usageOfAttempt(x, attempt, request, attempt.outcome)
     return {
       tokens: (usage.input ?? 0) + (usage.output ?? 0),
-      nanoUsd: budgetNanoUsd ?? this.most(attempt.candidate).nanoUsd,
+      nanoUsd: budgetNanoUsd ?? this.maxAmountOf(attempt.candidate).nanoUsd,
     }
   }
 
-  private most(candidate: Candidate): Amount {
-    return this.reserved.most.get(candidate) ?? NOTHING
+  private maxAmountOf(candidate: Candidate): Amount {
+    return this.reserved.maxAmounts.get(candidate) ?? NOTHING
   }
 }
 

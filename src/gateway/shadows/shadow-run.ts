@@ -13,7 +13,7 @@ import type { RouteShadow } from '../../routing/router.js'
 import type { Demand } from '../../store/ledger.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
 import type { ComparedRequest } from '../../observe/metrics/comparison-metrics.js'
-import type { Holding } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-budget.js'
 import { Cancellation } from '../cancellation.js'
 import type { RequestContext } from '../exchange.js'
 import type { Generation } from '../generation/generation.js'
@@ -103,7 +103,7 @@ export class ShadowRun implements RequestContext {
   limitReservation: LimitReservation | null = null
   readonly shadow: RouteShadow
   private readonly original: Original
-  private readonly held: Holding
+  private readonly held: HeldMemory
   private readonly services: ShadowServices
   private readonly results = new Results()
   private ownEntry: LedgerEntry | null = null
@@ -112,7 +112,7 @@ export class ShadowRun implements RequestContext {
   /** `held` counts the memory of the body; the run ends it. */
   constructor(
     original: Original,
-    { shadow, held }: { readonly shadow: RouteShadow; readonly held: Holding },
+    { shadow, held }: { readonly shadow: RouteShadow; readonly held: HeldMemory },
     services: ShadowServices,
   ) {
     this.original = original
@@ -189,9 +189,9 @@ export class ShadowRun implements RequestContext {
     ]
     const modelName = generation.limitedAs(request.model, target)
     const { clientRequestId } = original.identified
-    const about = { identity: SHADOW, clientRequestId, request, target, model, modelName }
+    const parts = { identity: SHADOW, clientRequestId, request, target, model, modelName }
     const unsettled = {
-      ...provisionalEntry({ x: this, ...about }, estimate),
+      ...provisionalEntry({ x: this, ...parts }, estimate),
       shadowOf: original.id,
     }
     const admissionRequest = { requestId: this.id, accountId: SHADOW_ACCOUNT, demands, unsettled }

@@ -7,7 +7,7 @@ import { GatewayError } from '../../errors.js'
 import type { LimitReservation } from '../../limits/limit-reservation.js'
 import type { RouteShadow } from '../../routing/router.js'
 import type { Candidates } from '../attempts/candidates.js'
-import type { BodyBudget, Holding } from '../bodies/body-budget.js'
+import type { BodyBudget, HeldMemory } from '../bodies/body-budget.js'
 import type { Overload } from '../overload/overload.js'
 import type { Call } from '../phases/receive.js'
 import {
@@ -30,7 +30,7 @@ export interface ShadowsServices extends ShadowServices {
 /** The target of a copy, and the memory and attempts of its original. */
 export interface Copying {
   readonly shadow: RouteShadow
-  readonly held: Holding
+  readonly held: HeldMemory
   readonly sending: Pick<Candidates, 'sent' | 'reply'>
 }
 
@@ -59,9 +59,9 @@ export class Shadows {
       services.metrics.comparison.shadowDropped(shadow.target.route, reason)
       return null
     }
-    const own = services.bodies.open(SHADOW_ACCOUNT)
-    own.take(bytes)
-    const run = new ShadowRun(original, { shadow, held: own }, services)
+    const copyMemory = services.bodies.open(SHADOW_ACCOUNT)
+    copyMemory.take(bytes)
+    const run = new ShadowRun(original, { shadow, held: copyMemory }, services)
     this.running.set(run, this.begin(run, sending))
     return run
   }
@@ -93,9 +93,9 @@ export class Shadows {
     if (this.isClosed) return 'draining'
     if (ledgerWriter.isRefusing) return 'store_unavailable'
     if (overload.closesConnections) return 'overload'
-    let own = 0
-    for (const { shadow } of this.running.keys()) if (shadow.subject === subject) own += 1
-    if (own >= config.concurrent) return 'concurrent'
+    let runningCopies = 0
+    for (const { shadow } of this.running.keys()) if (shadow.subject === subject) runningCopies += 1
+    if (runningCopies >= config.concurrent) return 'concurrent'
     return bodies.hasSpareRoom(SHADOW_ACCOUNT, bytes, MEMORY_SHARE) ? null : 'memory'
   }
 }

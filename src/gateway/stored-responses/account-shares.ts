@@ -10,7 +10,7 @@ interface Batch {
 }
 
 /** The maximum for one account. */
-interface Room {
+interface ShareLimit {
   readonly entries: number
   readonly bytes: number
 }
@@ -41,7 +41,7 @@ export class AccountShares {
    * Counts the values of a batch that was written to the cache, and removes the account's oldest values if it
    * exceeds its share. Rejects if `remove` does.
    */
-  async add(accountId: string, batch: Batch, room: Room, nowMs: number): Promise<void> {
+  async add(accountId: string, batch: Batch, limit: ShareLimit, nowMs: number): Promise<void> {
     const share = this.shares.get(accountId) ?? { batches: [], entries: 0, bytes: 0 }
     this.shares.delete(accountId)
     this.shares.set(accountId, share)
@@ -49,16 +49,16 @@ export class AccountShares {
     count(share, batch, 1)
     const [oldest] = this.shares.keys()
     if (this.shares.size > MAX_ACCOUNTS && oldest !== undefined) this.shares.delete(oldest)
-    const tooMuch: string[] = []
+    const namesToRemove: string[] = []
     for (let [first] = share.batches; first !== undefined; [first] = share.batches) {
-      const isOver = share.entries > room.entries || share.bytes > room.bytes
+      const isOver = share.entries > limit.entries || share.bytes > limit.bytes
       const hasExpired = first.expiresAtMs <= nowMs
       if (!hasExpired && (!isOver || share.batches.length === 1)) break
       share.batches.shift()
       count(share, first, -1)
-      if (!hasExpired) tooMuch.push(...first.sizes.map(({ name }) => name))
+      if (!hasExpired) namesToRemove.push(...first.sizes.map(({ name }) => name))
     }
-    for (const name of tooMuch) await this.remove(name, nowMs)
+    for (const name of namesToRemove) await this.remove(name, nowMs)
   }
 }
 

@@ -26,9 +26,12 @@ export async function serveStoredResponse(
     if (!(await responses.remove(accountId, id, storage))) throw unknownResponse(id)
     return send(x, storage.deletedReply(id))
   }
-  const kept = await responses.find(accountId, id)
-  if (kept === null) throw unknownResponse(id)
-  return send(x, endpoint.operation === 'stored-input' ? storage.inputPage(id, kept) : kept.reply)
+  const stored = await responses.find(accountId, id)
+  if (stored === null) throw unknownResponse(id)
+  return send(
+    x,
+    endpoint.operation === 'stored-input' ? storage.inputPage(id, stored) : stored.reply,
+  )
 }
 
 function unknownResponse(id: string): GatewayError {

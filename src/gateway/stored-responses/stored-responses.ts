@@ -14,7 +14,7 @@ import { withinTime } from '../../reasoning/within-time.js'
 import type { SharedCache } from '../../store/store.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import type { SizedText } from '../../wire/frames/sized-text.js'
-import type { Holding } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-budget.js'
 import { AccountShares } from './account-shares.js'
 import type { Call, KeepReply } from '../phases/receive.js'
 import { LARGE_BYTES } from '../bodies/join-chunks.js'
@@ -38,12 +38,12 @@ export interface StoredResponsesOptions {
 }
 
 /** One response with its conversation may use 1/64 of the cache's bytes, and at most 4 MiB. */
-const SHARE = 64
+const REPLY_SHARE = 64
 const MAX_BYTES = 4 * 1024 * 1024
 /** One account may use 1/16 of the cache, counted in each process. */
 const ACCOUNT_SHARE = 16
 /** Maximum number of items of one response that clients can reference. */
-const MAX_NAMED = 256
+const MAX_ITEMS = 256
 const VERSION = 1
 
 /** The stored responses that one process reads and writes. */
@@ -63,15 +63,15 @@ export class StoredResponses {
    * reply. Throws, or rejects with, `GatewayError`: `malformed_request` if a referenced response is not
    * stored, `store_unavailable` if the store does not reply.
    */
-  resume(call: Call, accountId: string, held: Holding): Call | Promise<Call> {
+  resume(call: Call, accountId: string, held: HeldMemory): Call | Promise<Call> {
     const { storage } = call.ingress
     if (storage === undefined) return call
-    const named = storage.references(call.body)
-    if (named.previous === null && named.items.length === 0) {
+    const references = storage.references(call.body)
+    if (references.previous === null && references.items.length === 0) {
       const conversation = { input: storage.inputOf(call.body), bytes: call.raw.length }
-      return this.keeping(call, accountId, storage, conversation)
+      return this.withStorage(call, accountId, storage, conversation)
     }
-    return this.expanded(call, { accountId, held }, storage, named)
+    return this.expanded(call, { accountId, held }, storage, references)
   }
 
   /** The stored response, or null. Rejects if the store fails. */
@@ -82,12 +82,12 @@ export class StoredResponses {
 
   /** Deletes the response with its items; false if there is none. Rejects if the store fails. */
   async remove(accountId: string, id: string, storage: ReplyStorage): Promise<boolean> {
-    const kept = await this.find(accountId, id)
-    if (kept === null) return false
+    const stored = await this.find(accountId, id)
+    if (stored === null) return false
     const nowMs = this.options.now()
-    const items = storage.outputOf(kept).slice(0, MAX_NAMED)
+    const items = storage.outputOf(stored).slice(0, MAX_ITEMS)
     const ids = items.flatMap(({ item }) => storage.idOf(item) ?? [])
-    const names = ids.map((each) => this.nameOf(accountId, 'item', each))
+    const names = ids.map((itemId) => this.nameOf(accountId, 'item', itemId))
     for (const name of [this.nameOf(accountId, 'reply', id), ...names]) {
       await this.put(name, '', nowMs)
     }
@@ -96,7 +96,7 @@ export class StoredResponses {
 
   private async expanded(
     call: Call,
-    { accountId, held }: { readonly accountId: string; readonly held: Holding },
+    { accountId, held }: { readonly accountId: string; readonly held: HeldMemory },
     storage: ReplyStorage,
     { previous, items }: ReturnType<ReplyStorage['references']>,
   ): Promise<Call> {
@@ -107,19 +107,19 @@ export class StoredResponses {
     const bytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), call.raw.length)
     if (bytes > LARGE_BYTES) await turn()
     for (const text of texts) held.take(2 * (text?.length ?? 0))
-    const last = previous === null ? null : this.recordOr(texts.at(-1) ?? null, storage)
-    const found = new Map<string, StoredItem>()
-    for (const [at, id] of distinct.entries()) {
-      const kept = itemIn(texts[at] ?? null)
-      if (kept !== null) found.set(id, kept)
+    const last = previous === null ? null : this.previousReply(texts.at(-1) ?? null, storage)
+    const foundItems = new Map<string, StoredItem>()
+    for (const [index, id] of distinct.entries()) {
+      const item = itemIn(texts[index] ?? null)
+      if (item !== null) foundItems.set(id, item)
     }
-    const before = last === null ? [] : [...last.input, ...storage.outputOf(last)]
-    const { request, input, members, bodyFor } = storage.expand(call.body, before, found)
+    const history = last === null ? [] : [...last.input, ...storage.outputOf(last)]
+    const { request, input, members, bodyFor } = storage.expand(call.body, history, foundItems)
     const resumed = { ...call, request, history: { members, bodyFor } }
-    return this.keeping(resumed, accountId, storage, { input, bytes })
+    return this.withStorage(resumed, accountId, storage, { input, bytes })
   }
 
-  private recordOr(text: string | null, { previousParam }: ReplyStorage): StoredReply {
+  private previousReply(text: string | null, { previousParam }: ReplyStorage): StoredReply {
     const { storeSeconds } = this.options.settings()
     const record = text === null ? null : recordIn(text)
     if (record !== null) return record
@@ -137,7 +137,7 @@ export class StoredResponses {
   }
 
   /** The call, with a function that stores its reply if the client requests that. */
-  private keeping(
+  private withStorage(
     call: Call,
     accountId: string,
     storage: ReplyStorage,
@@ -146,7 +146,7 @@ export class StoredResponses {
     const { storeSeconds } = this.options.settings()
     if (storeSeconds === 0 || !storage.shouldStore(call.body)) return call
     // An input that is too large is not serialized.
-    const isLarge = bytes > this.mostBytes()
+    const isLarge = bytes > this.maxReplyBytes()
     const keep: KeepReply = (reply, upstream) =>
       withinTime(this.keep(accountId, storage, { input: isLarge ? null : input, reply, upstream }))
     return { ...call, keep }
@@ -168,21 +168,21 @@ export class StoredResponses {
       input === null
         ? tooLarge
         : stringifyExact({ v: VERSION, upstream, input: input.map(packed), reply })
-    const isTooLarge = input === null || whole.length > this.mostBytes()
+    const isTooLarge = input === null || whole.length > this.maxReplyBytes()
     const text = isTooLarge ? tooLarge : whole
     if (text.length > LARGE_BYTES) await turn()
     const entries = [{ name: this.nameOf(accountId, 'reply', id), text }]
-    for (const kept of isTooLarge ? [] : storage.outputOf(record).slice(0, MAX_NAMED)) {
-      const part = storage.idOf(kept.item)
-      if (part === null) continue
-      const name = this.nameOf(accountId, 'item', part)
-      entries.push({ name, text: stringifyExact(packed(kept)) })
+    for (const outputItem of isTooLarge ? [] : storage.outputOf(record).slice(0, MAX_ITEMS)) {
+      const itemId = storage.idOf(outputItem.item)
+      if (itemId === null) continue
+      const name = this.nameOf(accountId, 'item', itemId)
+      entries.push({ name, text: stringifyExact(packed(outputItem)) })
     }
     const expiresAtMs = nowMs + this.options.settings().storeSeconds * 1000
     const room = { entries: maxEntries / ACCOUNT_SHARE, bytes: maxBytes / ACCOUNT_SHARE }
     try {
       for (const { name, text: value } of entries) await this.put(name, value, expiresAtMs)
-      const sizes = entries.map((each) => ({ name: each.name, bytes: each.text.length }))
+      const sizes = entries.map((entry) => ({ name: entry.name, bytes: entry.text.length }))
       await this.shares.add(accountId, { sizes, expiresAtMs }, room, nowMs)
     } catch {
       // The store counts its failures; a client that references the response gets an error.
@@ -190,8 +190,8 @@ export class StoredResponses {
   }
 
   /** Maximum size of one response with its conversation. */
-  private mostBytes(): number {
-    return Math.min(this.options.settings().maxBytes / SHARE, MAX_BYTES)
+  private maxReplyBytes(): number {
+    return Math.min(this.options.settings().maxBytes / REPLY_SHARE, MAX_BYTES)
   }
 
   private put(name: string, text: string, expiresAtMs: number): Promise<void> {
@@ -203,8 +203,8 @@ export class StoredResponses {
 
   private async read(names: readonly string[]): Promise<(string | null)[]> {
     const items = await this.options.shelf.get(names, this.options.now())
-    return names.map((name, at) => {
-      const item = items[at] ?? null
+    return names.map((name, index) => {
+      const item = items[index] ?? null
       return item === null ? null : this.seal.open(name, item.value)
     })
   }
@@ -243,20 +243,20 @@ function parsed(text: string | null): JsonValue {
  * The call, with its reply passed to `keep` if it must be stored. `hold` is called with the promise that the
  * end of the reply waits for.
  */
-export function keptBy(call: Call, hold: (kept: Promise<void>) => void): Call {
+export function withKeptReply(call: Call, hold: (written: Promise<void>) => void): Call {
   const { keep } = call
   if (keep === undefined) return call
-  const held: KeepReply = (reply, upstream) => {
-    const kept = keep(reply, upstream)
-    hold(kept)
-    return kept
+  const keepAndHold: KeepReply = (reply, upstream) => {
+    const written = keep(reply, upstream)
+    hold(written)
+    return written
   }
-  const ingress = keepingIngress(call.ingress, (reply) => void held(reply, null))
-  return { ...call, keep: held, ingress }
+  const ingress = replyObservingIngress(call.ingress, (reply) => void keepAndHold(reply, null))
+  return { ...call, keep: keepAndHold, ingress }
 }
 
 /** The client's format; calls `onReply` with the client's reply before the last bytes of it are written. */
-function keepingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void): Ingress {
+function replyObservingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void): Ingress {
   const report = (body: SizedText): SizedText => {
     onReply(objectOf(JSON.parse(body.text)))
     return body
@@ -265,12 +265,12 @@ function keepingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void):
     ...ingress,
     encodeReply: (...args) => report(ingress.encodeReply(...args)),
     encodeChoices: (...args) => report(ingress.encodeChoices(...args)),
-    newEncoder: (...args) => new KeepingEncoder(ingress.newEncoder(...args), onReply),
+    newEncoder: (...args) => new ReplyObservingEncoder(ingress.newEncoder(...args), onReply),
   }
 }
 
 /** Calls `onReply` with the whole reply when the stream is complete. */
-class KeepingEncoder implements StreamEncoder {
+class ReplyObservingEncoder implements StreamEncoder {
   private readonly encoder: StreamEncoder
   private readonly onReply: (reply: JsonObject) => void
 

@@ -116,10 +116,10 @@ export class ReplyTransform extends Transform {
     }
     this.owner.translated(performance.now() - beganMs)
     const held = this.translation.outcome === 'complete' ? this.hold() : null
-    if (held === null) this.give(ready)
+    if (held === null) this.emitOutput(ready)
     else {
       void held.then(() => {
-        this.give(ready)
+        this.emitOutput(ready)
         done()
       })
     }
@@ -127,7 +127,7 @@ export class ReplyTransform extends Transform {
     if (held === null && !this.destroyed) done()
   }
 
-  private give(ready: string | Buffer): void {
+  private emitOutput(ready: string | Buffer): void {
     if (this.destroyed || this.isDrained) return
     const events = ready.length > 0 ? this.form.events(ready) : ''
     if (events.length > 0) this.push(events)

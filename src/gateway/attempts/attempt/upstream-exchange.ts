@@ -134,7 +134,7 @@ export class UpstreamExchange {
   noteConnection(): void {
     const { result } = this.options
     const connection = this.upstream?.connection ?? null
-    result.hasAll = connection?.hasAll ?? result.wasSent
+    result.wasFullySent = connection?.wasFullySent ?? result.wasSent
     result.isReused = connection?.isReused ?? false
   }
 

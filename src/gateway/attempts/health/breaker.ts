@@ -28,7 +28,7 @@ const ATTEMPTS = 0
 const FAILURES = 1
 
 /** The breaker's record of one attempt. Call one of the three once; later calls do nothing. */
-export interface BreakerPass {
+export interface BreakerAttempt {
   /** The first content arrived, or the provider refused the request as the client's fault. */
   succeeded(): void
   /** The provider failed, and not the client or the gateway. */
@@ -50,7 +50,7 @@ export class Breaker {
   /** Null while closed. */
   private openUntilMs: number | null = null
   private closedAtMs = Number.NEGATIVE_INFINITY
-  private test: BreakerPass | null = null
+  private test: BreakerAttempt | null = null
   /** Incremented at each opening and closing, so that results of earlier attempts are ignored. */
   private era = 0
   private readonly onChange: (state: BreakerState) => void
@@ -95,25 +95,25 @@ export class Breaker {
   }
 
   /** Records the start of an attempt. */
-  begin(): BreakerPass {
+  begin(): BreakerAttempt {
     const { era } = this
     let isOver = false
-    const over = (then: () => void) => () => {
+    const once = (then: () => void) => () => {
       if (isOver) return
       isOver = true
-      if (this.test === pass) this.test = null
+      if (this.test === attempt) this.test = null
       if (era === this.era) then()
     }
-    const pass: BreakerPass = {
-      succeeded: over(() => this.succeeded()),
-      failed: over(() => this.failed()),
-      abandoned: over(() => undefined),
+    const attempt: BreakerAttempt = {
+      succeeded: once(() => this.succeeded()),
+      failed: once(() => this.failed()),
+      abandoned: once(() => undefined),
     }
     if (this.state === 'half_open' && this.test === null) {
-      this.test = pass
+      this.test = attempt
       this.onChange('half_open')
     }
-    return pass
+    return attempt
   }
 
   /** An active health check succeeded: an open breaker may be tested at once. */

@@ -39,11 +39,11 @@ export class Credentials {
    */
   next(tried: ReadonlySet<number>, stickyKey: string | null): Credential | null {
     const nowMs = this.clock.now()
-    const left = this.all.filter(({ index }) => !tried.has(index))
-    const ready = left.filter(({ index }) => this.restsUntil(index) <= nowMs)
+    const untried = this.all.filter(({ index }) => !tried.has(index))
+    const ready = untried.filter(({ index }) => this.restsUntil(index) <= nowMs)
     if (ready.length > 0) return this.chosen(ready, stickyKey)
     if (tried.size > 0) return null
-    const soonest = left.sort((a, b) => this.restsUntil(a.index) - this.restsUntil(b.index))
+    const soonest = untried.sort((a, b) => this.restsUntil(a.index) - this.restsUntil(b.index))
     return soonest[0] ?? null
   }
 

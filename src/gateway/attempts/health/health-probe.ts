@@ -39,7 +39,7 @@ export class HealthProbe {
   stop(): void {
     clearInterval(this.timer)
     this.running?.abort()
-    this.over()
+    this.clear()
   }
 
   private send(): void {
@@ -47,7 +47,7 @@ export class HealthProbe {
     const { pool, path, headers, probe, breaker } = this.options
     const ended = (isHealthy: boolean): void => {
       if (this.running === null) return
-      this.over()
+      this.clear()
       if (isHealthy) breaker.probeSucceeded()
       else breaker.probeFailed()
     }
@@ -63,7 +63,7 @@ export class HealthProbe {
     this.deadline.unref()
   }
 
-  private over(): void {
+  private clear(): void {
     this.running = null
     if (this.deadline !== null) clearTimeout(this.deadline)
     this.deadline = null
