@@ -1,5 +1,6 @@
 /**
- * One request with its reply: identity, sockets and cancellation. What the phases found out is in `observe/results.ts`.
+ * One request with its reply: identity, sockets and cancellation. The values that the phases return are in
+ * `observe/results.ts`.
  */
 import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
@@ -12,7 +13,10 @@ import type { Generation } from './generation/generation.js'
 import type { RequestTrace } from './observe/trace-context.js'
 import { NOT_LISTED, type InFlightItem } from './in-flight/in-flight-list.js'
 
-/** The context of sending and recording a request: an exchange with a client, or a shadow request, which has none. */
+/**
+ * The context of sending and recording a request: an exchange with a client, or a shadow request, which has
+ * no client.
+ */
 export interface RequestContext {
   readonly id: string
   readonly generation: Generation

@@ -26,10 +26,10 @@ import { serve, type Services } from './pipeline.js'
 import { Shadows } from './shadows/shadows.js'
 import { generationProblem } from './generation/validate-generation.js'
 
-/** Requests and whole replies with their copies may use half of the heap; the rest is for processing them. */
+/** Share of the heap for requests and whole replies with their copies; the rest is for processing them. */
 const BODY_SHARE_OF_HEAP = 0.5
 
-/** The services that a gateway gets; it creates the others. */
+/** The services that the caller provides; the gateway creates the others. */
 export type GatewayParts = Omit<
   Services,
   'canaries' | 'deadlines' | 'drainSlots' | 'bodies' | 'overload' | 'recent' | 'shadows' | 'ended'
@@ -47,7 +47,7 @@ export class Gateway {
   /** Generations retire in order: an older one may share pools with those after it. */
   private retired: Promise<void> = Promise.resolve()
 
-  /** `report` gets the canary counts of this process. */
+  /** `report` is called with the canary counts of this process. */
   constructor(parts: GatewayParts, snapshot: Snapshot, report: (report: CanaryReport) => void) {
     this.monitor = new OverloadMonitor({
       settings: () => this.current.snapshot.config.server.overload,

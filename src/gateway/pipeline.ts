@@ -10,7 +10,7 @@ import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import type { Candidates } from './attempts/candidates.js'
-import type { BodyBudget, Holding } from './bodies/body-budget.js'
+import type { BodyBudget, HeldMemory } from './bodies/body-budget.js'
 import { countTokens } from './phases/count-tokens.js'
 import type { Deadlines } from './in-flight/deadlines.js'
 import type { DrainSlots } from './in-flight/drain-slots.js'
@@ -79,8 +79,8 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
   } finally {
     const drained = results.sent?.drained ?? null
     if (drained !== null) await drained
-    const entered = observer.ending()
-    if (entered !== null) await entered
+    const recorded = observer.ending()
+    if (recorded !== null) await recorded
     results.intake?.held.end()
     observer.report()
     services.ended(x)
@@ -103,9 +103,9 @@ async function serveEndpoint(
   services: Services,
 ): Promise<void> {
   const dialect = identified.dialect ?? resolved.dialect
-  const own = replyWithoutUpstream(x, { ...resolved, dialect }, identity, services)
-  if (own !== null) {
-    results.delivery = await own
+  const delivering = replyWithoutUpstream(x, { ...resolved, dialect }, identity, services)
+  if (delivering !== null) {
+    results.delivery = await delivering
     return
   }
   const held = services.bodies.open(identity.accountId)
@@ -127,9 +127,10 @@ async function serveEndpoint(
   const admitted = { identity, identified, admission, route, held }
   const sending = sendAdmitted(x, admitted, { observer, results }, services)
   const reply = await sending.reply
-  // The ledger entry exists before the client gets the end: a stream holds its end back, a whole reply waits here.
-  const entered = reply.kind === 'whole' ? observer.ending() : null
-  if (entered !== null) await entered
+  // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
+  // here.
+  const recorded = reply.kind === 'whole' ? observer.ending() : null
+  if (recorded !== null) await recorded
   const headers = replyHeaders(x, results, reply.kind)
   const { deadlines } = services
   results.delivery = relay(x, reply, { ingress: call.ingress, headers, deadlines })
@@ -140,7 +141,7 @@ async function serveEndpoint(
 async function receiveCall(
   x: Exchange,
   resolved: ResolvedEndpoint,
-  { identity, held, results }: { identity: Identity; held: Holding; results: Results },
+  { identity, held, results }: { identity: Identity; held: HeldMemory; results: Results },
   { responses }: Services,
 ): Promise<Call> {
   const intake = new Intake(held)
@@ -158,7 +159,7 @@ interface AdmittedRequest {
   readonly identified: Identified
   readonly admission: Admitted
   readonly route: Route
-  readonly held: Holding
+  readonly held: HeldMemory
 }
 
 /** Sends the request, and a copy of it if the route has a shadow target and the request is in its sample. */

@@ -16,7 +16,7 @@ export function wireErrorOf(thrown: unknown): WireError {
     : UNEXPECTED_FAILURE
 }
 
-/** The reason for not reading the rest of a reply whose client has left. */
+/** The error of a drained reply that exceeds its time limit: its client has left. */
 export const CLIENT_LEFT: Readonly<WireError> = {
   kind: 'client_gone',
   message: 'The client closed the connection.',

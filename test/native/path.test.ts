@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { headersForClient, headersForUpstream } from '../../src/gateway/native/filter-headers.js'
-import { isOpen, nativePathOf, nativeUrl } from '../../src/gateway/native/native-path.js'
+import { isAllowed, nativePathOf, nativeUrl } from '../../src/gateway/native/native-path.js'
 import { usageIn } from '../../src/gateway/native/body-streams.js'
 
 const segments = (path: string): readonly string[] => nativePathOf(path)?.segments ?? []
@@ -38,7 +38,7 @@ void t.test('paths are normalized, and ambiguous ones are refused', (t) => {
 
 void t.test('* matches one or more segments', (t) => {
   const open = (pattern: string, path: string): boolean =>
-    isOpen([{ method: 'GET', segments: pattern.split('/') }], 'GET', path.split('/'))
+    isAllowed([{ method: 'GET', segments: pattern.split('/') }], 'GET', path.split('/'))
   t.ok(open('v1/files/*', 'v1/files/a'))
   t.ok(open('v1/files/*', 'v1/files/a/content'))
   t.notOk(open('v1/files/*', 'v1/files'))
@@ -48,10 +48,10 @@ void t.test('* matches one or more segments', (t) => {
   t.ok(open('*/content', 'content/content'))
   t.notOk(open('v1/*/content', 'v1/content'))
   t.notOk(open('v1/*/content', 'v1/files/a/contents'))
-  t.notOk(isOpen([{ method: 'GET', segments: ['v1'] }], 'POST', ['v1']))
+  t.notOk(isAllowed([{ method: 'GET', segments: ['v1'] }], 'POST', ['v1']))
   const long = Array.from({ length: 8000 }, () => 'a')
   const beganMs = performance.now()
-  t.notOk(isOpen([{ method: 'GET', segments: ['*', 'a', '*', 'a', '*', 'b'] }], 'GET', long))
+  t.notOk(isAllowed([{ method: 'GET', segments: ['*', 'a', '*', 'a', '*', 'b'] }], 'GET', long))
   t.ok(performance.now() - beganMs < 50)
   t.end()
 })

@@ -1,4 +1,4 @@
-/** The result of one request to an upstream, for the ledger entry, the metrics and the log line. */
+/** The result of one attempt, for the ledger entry, the metrics and the log line. */
 import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import type { Candidate } from '../phases/choose.js'
@@ -35,7 +35,7 @@ export class AttemptResult {
   endedAtMs: number | null = null
   /** The status of the reply. */
   status: number | null = null
-  /** The upstream's own id of the request. */
+  /** The request id that the upstream returned; null if it returned none. */
   requestId: string | null = null
   /** Null until the reply has content, and if a later attempt continues the reply. */
   replyResult: ReplyResult | null = null
@@ -46,12 +46,12 @@ export class AttemptResult {
   /** Output tokens at the time when the client left, if the rest of the reply was read; else null. */
   outputWhenLeft: number | null = null
   /** The connection has taken the whole request. */
-  hasAll = false
+  wasFullySent = false
   /** The connection had served another request before. */
   isReused = false
   /** The upstream replies with a stream that is passed to the client. */
   isStreamed = false
-  /** Keeps the bytes of the reply if the trace is to hold them. */
+  /** Collects the bytes of the reply if its content is recorded in the trace; else null. */
   captured: { take(chunk: Buffer): void } | null = null
   /** The reason for the attempt, and the failure before it. */
   readonly occasion: Occasion
@@ -87,7 +87,7 @@ export interface SendResult {
   /** Time spent on waiting before retries. */
   readonly backOffMs: number
   /** Resolves when reasoning state and stored replies are written: the end of the reply waits for it. */
-  readonly holding: Promise<void> | null
+  readonly pendingWrites: Promise<void> | null
   /** Resolves when the rest of a reply without a client has been read; null if there is none. */
   readonly drained: Promise<void> | null
   /** The exception that a codec threw, for the log. */

@@ -6,12 +6,12 @@ import type { Breaker } from './health/breaker.js'
 
 /** The candidates that were not used yet. */
 export class CandidateQueue<Candidate> {
-  private left: Candidate[]
+  private remaining: Candidate[]
   private readonly breakerOf: (candidate: Candidate) => Breaker
   private wasUsed = false
 
   constructor(order: readonly Candidate[], breakerOf: (candidate: Candidate) => Breaker) {
-    this.left = [...order]
+    this.remaining = [...order]
     this.breakerOf = breakerOf
   }
 
@@ -21,29 +21,29 @@ export class CandidateQueue<Candidate> {
    */
   take(): Candidate | null {
     const allowed =
-      this.left.find((candidate) => this.breakerOf(candidate).allows()) ??
-      this.left.find((candidate) => this.breakerOf(candidate).state === 'closed') ??
+      this.remaining.find((candidate) => this.breakerOf(candidate).allows()) ??
+      this.remaining.find((candidate) => this.breakerOf(candidate).state === 'closed') ??
       (this.wasUsed ? null : this.soonest())
     this.wasUsed = true
     if (allowed === null) return null
-    this.left = this.left.filter((candidate) => candidate !== allowed)
+    this.remaining = this.remaining.filter((candidate) => candidate !== allowed)
     return allowed
   }
 
   /** Removes a candidate, which a hedge uses. */
   remove(candidate: Candidate): void {
-    this.left = this.left.filter((each) => each !== candidate)
+    this.remaining = this.remaining.filter((other) => other !== candidate)
   }
 
   /** Whether a candidate is left whose breaker is not open. */
   get hasMore(): boolean {
-    return this.left.some((candidate) => this.breakerOf(candidate).state !== 'open')
+    return this.remaining.some((candidate) => this.breakerOf(candidate).state !== 'open')
   }
 
   private soonest(): Candidate | null {
     let best: Candidate | null = null
     let bestMs = Number.POSITIVE_INFINITY
-    for (const candidate of this.left) {
+    for (const candidate of this.remaining) {
       const ms = this.breakerOf(candidate).testInMs
       if (ms < bestMs) {
         best = candidate

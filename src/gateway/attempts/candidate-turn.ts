@@ -6,7 +6,7 @@ import type { RetryConfig } from '../../config/routes/route.js'
 import { isProvidersFault, type WireError } from '../../errors.js'
 import type { Candidate } from '../phases/choose.js'
 import { backOffMs } from './retry/back-off.js'
-import type { BreakerPass } from './health/breaker.js'
+import type { BreakerAttempt } from './health/breaker.js'
 import type { Clock } from './health/clock.js'
 import type { AttemptResult } from './attempt-result.js'
 import type { UpstreamState } from './health/upstream-state.js'
@@ -31,28 +31,28 @@ export class CandidateTurn {
   private readonly tried = new Set<number>()
   private tries = 0
   /** The breaker's record of the attempt that is prepared or runs; null between two attempts. */
-  private pass: BreakerPass | null
+  private breakerAttempt: BreakerAttempt | null
   private ended: ((nowMs: number, hasContent: boolean) => void) | null = null
 
   /**
-   * Takes the test of a half-open breaker at once, since preparing an attempt may take a while; `abandoned` returns it if
-   * nothing is sent.
+   * Claims the test request of a half-open breaker at once, because preparing an attempt may take a while;
+   * `abandoned` releases it if nothing is sent.
    */
   constructor(options: CandidateTurnOptions) {
     const { candidate, state, stickyKey, beside = null } = options
     this.candidate = candidate
     this.options = options
-    this.pass = state.breaker.begin()
+    this.breakerAttempt = state.breaker.begin()
     const { credentials } = state
     const isSame = beside !== null && beside.candidate.target.upstream === candidate.target.upstream
     const other = isSame ? credentials.next(new Set([beside.credential]), stickyKey) : null
     this.credential = (other ?? credentials.next(this.tried, stickyKey))?.index ?? 0
   }
 
-  /** An attempt is sent. */
+  /** Records that an attempt is being sent. */
   begin(): void {
     const { state, clock, candidate } = this.options
-    this.pass ??= state.breaker.begin()
+    this.breakerAttempt ??= state.breaker.begin()
     this.ended = candidate.latency?.begin(clock.now()) ?? null
     this.tried.add(this.credential)
     if (this.tries === 0) state.retries.request()
@@ -61,25 +61,25 @@ export class CandidateTurn {
 
   /** The first content arrived. */
   succeeded(): void {
-    this.pass?.succeeded()
-    this.pass = null
+    this.breakerAttempt?.succeeded()
+    this.breakerAttempt = null
     this.ended?.(this.options.clock.now(), true)
   }
 
   /** The attempt was cancelled, or was never sent. */
   abandoned(): void {
-    this.pass?.abandoned()
-    this.pass = null
+    this.breakerAttempt?.abandoned()
+    this.breakerAttempt = null
     this.ended?.(this.options.clock.now(), false)
   }
 
   /** The attempt failed. A refused credential rests. */
   failed(error: WireError, { status }: AttemptResult): void {
     const { state, clock } = this.options
-    if (isProvidersFault(error.kind)) this.pass?.failed()
-    else if (status !== null && status >= 400) this.pass?.succeeded()
-    else this.pass?.abandoned()
-    this.pass = null
+    if (isProvidersFault(error.kind)) this.breakerAttempt?.failed()
+    else if (status !== null && status >= 400) this.breakerAttempt?.succeeded()
+    else this.breakerAttempt?.abandoned()
+    this.breakerAttempt = null
     this.ended?.(clock.now(), false)
     if (refusesCredential(status)) {
       state.credentials.refused(this.credential, status, waitOf(error))

@@ -5,7 +5,7 @@
  */
 import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
-import type { Holding } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-budget.js'
 import type { RequestContext } from '../exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
@@ -34,7 +34,7 @@ const LONG_HEAD_HOLD_MS = 30_000
 /** The candidate loop of one request. */
 export class Candidates implements AttemptOwner {
   readonly exchange: RequestContext
-  readonly held: Holding
+  readonly held: HeldMemory
   readonly deadlines: Deadlines
   readonly drainSlots: DrainSlots
   readonly timeoutMs: number
@@ -93,13 +93,13 @@ export class Candidates implements AttemptOwner {
     isCovered
       .then((isRaised) => {
         if (isRaised) this.prepare(turn, occasion)
-        else this.unaffordable(turn, occasion)
+        else this.skipUnaffordable(turn, occasion)
       })
-      .catch((cause: unknown) => this.unprepared(turn, cause))
+      .catch((cause: unknown) => this.skipUnprepared(turn, cause))
   }
 
   /** The limits do not allow another attempt that may be billed: the client gets the error of the earlier ones. */
-  private unaffordable(turn: CandidateTurn, occasion: Occasion): void {
+  private skipUnaffordable(turn: CandidateTurn, occasion: Occasion): void {
     turn.abandoned()
     if (occasion === 'hedge') this.sending.hedging?.deny(turn.candidate)
     else this.end(this.lastError)
@@ -113,15 +113,15 @@ export class Candidates implements AttemptOwner {
       if (prepared instanceof Promise) {
         prepared
           .then((ready) => this.launch(turn, ready, occasion))
-          .catch((cause: unknown) => this.unprepared(turn, cause))
+          .catch((cause: unknown) => this.skipUnprepared(turn, cause))
       } else this.launch(turn, prepared, occasion)
     } catch (cause) {
-      this.unprepared(turn, cause)
+      this.skipUnprepared(turn, cause)
     }
   }
 
   /** Skips a candidate that cannot take the request, unless it is the first one. */
-  private unprepared(turn: CandidateTurn, cause: unknown): void {
+  private skipUnprepared(turn: CandidateTurn, cause: unknown): void {
     turn.abandoned()
     // A hedge that cannot be sent changes nothing.
     if (this.running.length > 0) return
@@ -168,8 +168,8 @@ export class Candidates implements AttemptOwner {
     if (turn !== null) this.attempt(turn, 'hedge')
   }
 
-  begun(made: StartedAttempt, reply: StartedReply): void {
-    const own = this.running.find(({ attempt }) => attempt === made)
+  begun(started: StartedAttempt, reply: StartedReply): void {
+    const own = this.running.find(({ attempt }) => attempt === started)
     // The client has left.
     if (own === undefined) return
     if (!this.isSettled) this.win(own)
@@ -177,8 +177,8 @@ export class Candidates implements AttemptOwner {
   }
 
   /** Called before `begun` for a stream that ends with its first content. */
-  ending(made: StartedAttempt): Promise<void> | null {
-    const own = this.running.find(({ attempt }) => attempt === made) ?? this.running[0]
+  ending(started: StartedAttempt): Promise<void> | null {
+    const own = this.running.find(({ attempt }) => attempt === started) ?? this.running[0]
     if (own !== undefined && !this.isSettled) this.win(own)
     return this.sending.ending()
   }
@@ -197,10 +197,10 @@ export class Candidates implements AttemptOwner {
     this.running = [own]
   }
 
-  failed(made: StartedAttempt, error: GatewayError): void {
-    const own = this.ended(made)
+  failed(started: StartedAttempt, error: GatewayError): void {
+    const own = this.ended(started)
     if (own === null) return
-    own.turn.failed(error.wire, made.result)
+    own.turn.failed(error.wire, started.result)
     const [other] = this.running
     if (this.exchange.cancellation.reason !== null) {
       if (other === undefined) this.end(error)
@@ -208,20 +208,20 @@ export class Candidates implements AttemptOwner {
     }
     this.lastError = error
     if (other !== undefined) other.attempt.countWait()
-    else this.react(own.turn, made, error)
+    else this.react(own.turn, started, error)
   }
 
   /** Removes the attempt from the running ones; null if it is not among them. */
-  private ended(made: StartedAttempt): Running | null {
-    const own = this.running.find(({ attempt }) => attempt === made) ?? null
-    this.running = this.running.filter((each) => each !== own)
+  private ended(started: StartedAttempt): Running | null {
+    const own = this.running.find(({ attempt }) => attempt === started) ?? null
+    this.running = this.running.filter((running) => running !== own)
     return own
   }
 
-  private react(turn: CandidateTurn, made: StartedAttempt, error: GatewayError): void {
+  private react(turn: CandidateTurn, started: StartedAttempt, error: GatewayError): void {
     let step: Step
     try {
-      step = stepAfter(made, error.wire, turn, this.sending)
+      step = stepAfter(started, error.wire, turn, this.sending)
     } catch (cause) {
       return this.end(cause)
     }
@@ -253,11 +253,11 @@ export class Candidates implements AttemptOwner {
     }, waitMs)
   }
 
-  paused(made: StartedAttempt, parts: EarlierParts, resume: JsonObject): void {
-    const own = this.ended(made)
+  paused(started: StartedAttempt, parts: EarlierParts, resume: JsonObject): void {
+    const own = this.ended(started)
     if (own === null) return
     own.turn.succeeded()
-    const { call, outgoing } = made.prepared
+    const { call, outgoing } = started.prepared
     const rest = outgoing.next?.(resume)
     if (rest === undefined) this.end(gatewayError(UNEXPECTED_FAILURE))
     else this.launch(own.turn, { call, outgoing: rest }, 'rest', parts)

@@ -17,7 +17,7 @@ export class CandidateTurns {
     states: SendOptions['states'],
     stickyKey: string | null,
   ) {
-    this.queue = new CandidateQueue(candidates, (each) => this.stateOf(each).breaker)
+    this.queue = new CandidateQueue(candidates, (candidate) => this.stateOf(candidate).breaker)
     this.states = states
     this.stickyKey = stickyKey
   }

@@ -1,5 +1,5 @@
 /** The inputs of the candidate loop. */
-import type { Holding } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-budget.js'
 import type { RequestContext } from '../exchange.js'
 import type { Candidate, Handling } from '../phases/choose.js'
 import type { Reservation } from '../reservation/raise-reservation.js'
@@ -14,7 +14,7 @@ import type { SendProgress } from './send-progress.js'
 export interface SendOptions {
   readonly exchange: RequestContext
   /** Counts the memory of its bodies. */
-  readonly held: Holding
+  readonly held: HeldMemory
   readonly deadlines: Deadlines
   readonly drainSlots: DrainSlots
   /** In the order in which they are tried. */

@@ -6,7 +6,7 @@ import type { AttemptResult, SendResult } from './attempt-result.js'
 /** Filled in by the candidate loop and its attempts. */
 export class SendProgress implements SendResult {
   readonly attempts: AttemptResult[] = []
-  holding: Promise<void> | null = null
+  pendingWrites: Promise<void> | null = null
   drained: Promise<void> | null = null
   failure: unknown = null
   backOffMs = 0
@@ -57,8 +57,9 @@ export class SendProgress implements SendResult {
   }
 
   /** Makes the end of the reply wait for `kept` too; each of several replies to one request adds its own promise. */
-  hold(kept: Promise<void>): void {
-    const { holding } = this
-    this.holding = holding === null ? kept : Promise.all([holding, kept]).then(() => undefined)
+  hold(written: Promise<void>): void {
+    const { pendingWrites } = this
+    this.pendingWrites =
+      pendingWrites === null ? written : Promise.all([pendingWrites, written]).then(() => undefined)
   }
 }

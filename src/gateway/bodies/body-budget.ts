@@ -35,9 +35,9 @@ export class BodyBudget {
     return this.accounts.size
   }
 
-  /** Opens the count of one exchange of the account, at 0 bytes. */
-  open(account: string): Holding {
-    return new Holding(this, account)
+  /** Starts counting the memory of one exchange of the account, at 0 bytes. */
+  open(account: string): HeldMemory {
+    return new HeldMemory(this, account)
   }
 
   /**
@@ -66,11 +66,11 @@ export class BodyBudget {
    * together at most half of it.
    */
   hasSpareRoom(account: string, bytes: number, share: number): boolean {
-    const own = (this.accounts.get(account) ?? 0) + bytes
-    return own <= this.maxBytes * share && this.held + bytes <= this.maxBytes / 2
+    const accountBytes = (this.accounts.get(account) ?? 0) + bytes
+    return accountBytes <= this.maxBytes * share && this.held + bytes <= this.maxBytes / 2
   }
 
-  /** For `Holding`: adds the bytes, or subtracts a negative number. */
+  /** Adds the bytes to the counts; a negative number frees them. Called by `HeldMemory`. */
   count(account: string, bytes: number): void {
     this.held += bytes
     const held = (this.accounts.get(account) ?? 0) + bytes
@@ -79,8 +79,8 @@ export class BodyBudget {
   }
 }
 
-/** The bytes of one exchange; `end` frees them. */
-export class Holding {
+/** The memory of the bodies of one exchange; `end` frees it. */
+export class HeldMemory {
   private readonly budget: BodyBudget
   private readonly account: string
   private bytes = 0
@@ -102,7 +102,7 @@ export class Holding {
     this.budget.assertRoom(this.account, bytes, this.bytes)
   }
 
-  /** Takes the bytes. Throws as `check`, and then takes nothing. After `end` nothing is taken. */
+  /** Takes the bytes. Throws as `check` and takes nothing in that case. Does nothing after `end`. */
   take(bytes: number): void {
     if (this.isOver) return
     this.check(bytes)
@@ -119,7 +119,7 @@ export class Holding {
 
   /** After parsing: frees the texts and takes the memory of the parsed structure. Throws as `check`. */
   endParsing(body: JsonObject): void {
-    this.give(this.textBytes)
+    this.free(this.textBytes)
     this.textBytes = 0
     this.take(structureOf(body))
   }
@@ -138,10 +138,10 @@ export class Holding {
   /** Frees all bytes; later calls of `take` do nothing. */
   end(): void {
     this.isOver = true
-    this.give(this.bytes)
+    this.free(this.bytes)
   }
 
-  private give(bytes: number): void {
+  private free(bytes: number): void {
     const given = Math.min(bytes, this.bytes)
     this.bytes -= given
     if (given > 0) this.budget.count(this.account, -given)

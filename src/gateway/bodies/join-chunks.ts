@@ -1,5 +1,6 @@
 /**
- * Joins the chunks of a body.
+ * Joins the chunks of a body, and defines the size from which a body is processed in several turns of the
+ * event loop.
  */
 
 /** Each pass over a larger body takes milliseconds, so it is processed in several turns of the event loop. */

@@ -1,33 +1,39 @@
-/** Counts the attempts on targets with `abort` in one process, for the monitor that decides. */
+/**
+ * Counts the attempts on canary targets (targets with `abort`) in one process and reports them to the canary
+ * monitor.
+ */
 import { isProvidersFault } from '../../errors.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 
-/** A target with `abort`: the index of its route and its index in `targets`, with a dot between. */
+/** Identifies a target with `abort`: the index of its route, a dot, and its index in `targets`. */
 export type CanaryId = string
 
 /** Attempts on one target. */
 export interface CanaryCount {
   readonly attempts: number
-  /** Those that the provider failed. */
+  /** Attempts that failed because of the provider. */
   readonly failures: number
 }
 
-/** What one process has counted since its last report. */
+/** The counts of one process since its last report. */
 export interface CanaryReport {
-  /** The configuration that the requests had. */
+  /** The number of the configuration generation that served the requests. */
   readonly generation: number
   readonly counts: Readonly<Record<CanaryId, CanaryCount>>
 }
 
-/** Whether what another process sent is one; it is the same program, so this is shallow. */
+/**
+ * Whether a message of another process is a report. The check is shallow because the sender runs the same
+ * program.
+ */
 export function isCanaryReport(value: unknown): value is CanaryReport {
   return typeof value === 'object' && value !== null && 'counts' in value && 'generation' in value
 }
 
-/** How often a process reports, in ms: an abort is late by about as much. */
+/** Interval of the reports, in ms; it delays an abort by about the same time. */
 const REPORT_MS = 50
 
-/** One per process. */
+/** The counter of one process. */
 export class CanaryCounter {
   private readonly send: (report: CanaryReport) => void
   private counts = new Map<CanaryId, { attempts: number; failures: number }>()
@@ -39,8 +45,9 @@ export class CanaryCounter {
   }
 
   /**
-   * An attempt has ended with `outcome`. Failures count as circuit breakers count them; what the provider refused as the
-   * client's mistake is no failure, and an attempt that the client or the gateway ended does not count.
+   * Records that an attempt ended with `outcome`. Failures are those that count for the circuit breaker. A
+   * request that the provider refused as the client's mistake counts as an attempt without a failure; an
+   * attempt that the client or the gateway ended is not counted.
    */
   ended(
     generation: number,
@@ -62,7 +69,7 @@ export class CanaryCounter {
     this.timer ??= setTimeout(() => this.report(), REPORT_MS).unref()
   }
 
-  /** Sends what has been counted now. */
+  /** Sends the counts now, if there are any. */
   report(): void {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null

@@ -1,6 +1,6 @@
 /**
- * Aborts canaries: sums up the attempts that all processes of this gateway report, and takes a target out of use when
- * the provider failed too many of them. Runs in the process that reads the configuration.
+ * Aborts failing canaries: adds up the attempts that all processes of this gateway report, and takes a target
+ * out of use if too many of them failed. Runs in the process that reads the configuration.
  */
 import type { Snapshot } from '../../config/config.js'
 import type { AbortConfig } from '../../config/routes/route.js'
@@ -11,18 +11,21 @@ import type { CanaryState } from '../../routing/canary-state.js'
 import { RollingSums } from '../attempts/health/rolling-sums.js'
 import type { CanaryId, CanaryReport } from './canary-counts.js'
 
-/** All targets that receive no request while this generation is in force. */
+/** All targets that receive no requests while this generation is in force. */
 export interface CanaryOrder {
   readonly generation: number
   readonly aborted: readonly CanaryId[]
 }
 
-/** Whether what another process sent is one; it is the same program, so this is shallow. */
+/**
+ * Whether a message of another process is an order. The check is shallow because the sender runs the same
+ * program.
+ */
 export function isCanaryOrder(value: unknown): value is CanaryOrder {
   return typeof value === 'object' && value !== null && 'aborted' in value && 'generation' in value
 }
 
-/** What the monitor works with. */
+/** The services that the monitor uses. */
 export interface MonitorOptions {
   readonly log: Pick<Logger, 'warn'>
   readonly metrics: Pick<Metrics, 'comparison'>
@@ -32,7 +35,7 @@ export interface MonitorOptions {
   readonly now: () => number
 }
 
-/** A monitor by the clock of this process. */
+/** Creates a monitor that uses the clock of this process. */
 export function newCanaryMonitor(log: Logger, metrics: Metrics, notify?: Notify): CanaryMonitor {
   return new CanaryMonitor({ log, metrics, notify, now: () => performance.now() })
 }
@@ -40,24 +43,24 @@ export function newCanaryMonitor(log: Logger, metrics: Metrics, notify?: Notify)
 const ATTEMPTS = 0
 const FAILURES = 1
 
-interface Watched {
+interface WatchedTarget {
   readonly shown: Omit<CanaryState, 'attempts' | 'failures' | 'abortedAtMs'>
   readonly abort: AbortConfig
   readonly sums: RollingSums
   aborted: { readonly atMs: number; readonly attempts: number; readonly failures: number } | null
 }
 
-/** One per gateway. */
+/** The canary monitor of a gateway. */
 export class CanaryMonitor {
   private readonly options: MonitorOptions
   private generation = 0
-  private watched = new Map<CanaryId, Watched>()
+  private watched = new Map<CanaryId, WatchedTarget>()
 
   constructor(options: MonitorOptions) {
     this.options = options
   }
 
-  /** A new generation is in force: every count starts again, and every weight is what the file has. */
+  /** Starts a new generation: resets all counts and restores all configured weights. */
   adopt({ generation, config }: Pick<Snapshot, 'generation' | 'config'>): void {
     this.generation = generation
     this.watched = new Map()
@@ -79,8 +82,8 @@ export class CanaryMonitor {
   }
 
   /**
-   * Adds what a process has counted; a report of another generation is dropped. The order that all processes must get
-   * if a target is to be aborted, else null.
+   * Adds the counts of one process; a report of another generation is ignored. Returns the order to send to
+   * all processes if a target must be aborted, else null.
    */
   report({ generation, counts }: CanaryReport): CanaryOrder | null {
     if (generation !== this.generation) return null
@@ -95,11 +98,11 @@ export class CanaryMonitor {
     }
     if (!hasChanged) return null
     this.publish()
-    const aborted = [...this.watched].filter(([, each]) => each.aborted !== null)
+    const aborted = [...this.watched].filter(([, watched]) => watched.aborted !== null)
     return { generation, aborted: aborted.map(([id]) => id) }
   }
 
-  /** `ok`, or the targets that are aborted, for `/readyz`. */
+  /** `ok`, or the aborted targets, for `/readyz`. */
   get text(): string {
     const texts = [...this.watched.values()].flatMap(({ shown, aborted }) => {
       if (aborted === null) return []
@@ -108,7 +111,7 @@ export class CanaryMonitor {
     return texts.length === 0 ? 'ok' : texts.join('; ')
   }
 
-  /** Every target with `abort`, in file order. */
+  /** The state of every target with `abort`, in the order of the configuration. */
   states(): CanaryState[] {
     const nowMs = this.options.now()
     return [...this.watched.values()].map(({ shown, sums, aborted }) => ({
@@ -119,8 +122,8 @@ export class CanaryMonitor {
     }))
   }
 
-  /** Aborts the target if it has failed too often; whether it did. */
-  private abortIfFailing(watched: Watched, nowMs: number): boolean {
+  /** Aborts the target if too many of its attempts failed; returns whether it did. */
+  private abortIfFailing(watched: WatchedTarget, nowMs: number): boolean {
     const { shown, abort, sums } = watched
     const attempts = sums.sum(ATTEMPTS, nowMs)
     const failures = sums.sum(FAILURES, nowMs)

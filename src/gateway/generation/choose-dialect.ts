@@ -1,4 +1,4 @@
-/** In which format an upstream is sent a request. Pure. */
+/** Chooses the format in which a request is sent to an upstream. Pure. */
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { DialectName, WireFormat } from '../../dialects/dialect.js'
@@ -6,16 +6,19 @@ import { upstreamFormat } from '../../dialects/index.js'
 import type { RouteTarget } from '../../routing/router.js'
 import { openAiEndpoint } from '../../upstreams/choose-openai-endpoint.js'
 
-/** Models of OpenAI that have no other endpoint than the legacy completions. */
+/** Models of OpenAI that are available only at the legacy completions endpoint. */
 const COMPLETION_MODELS = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
 
-/** A dialect, and the format of its operation. */
+/** A dialect and the wire format of one of its operations. */
 export interface RequestFormat {
   readonly dialect: DialectName
   readonly wire: WireFormat
 }
 
-/** The format for a request that came in `client`; null if the upstream has no such operation. */
+/**
+ * The format for a request that arrived in the format `client`; null if the upstream does not support the
+ * operation.
+ */
 export function formatFor(
   { upstream, model }: Pick<RouteTarget, 'upstream' | 'model'>,
   request: ChatRequest,

@@ -1,7 +1,7 @@
 /**
- * All that one generation of the configuration needs at run time: router, upstreams, model list,
- * prebuilt headers and metric series. A request holds the generation it started with; the pools of a
- * superseded one close when its last request has ended.
+ * The runtime objects of one generation of the configuration: router, upstreams, model list, prebuilt headers
+ * and metric series. A request keeps the generation that it started with; the connection pools of a
+ * superseded generation close when its last request has ended.
  */
 import { isConfigured, type QuirksConfig, type Snapshot } from '../../config/config.js'
 import { factsFor, withListed } from '../../config/catalogue.js'
@@ -36,64 +36,67 @@ import { ModelList } from './model-list.js'
 import { formatFor, type RequestFormat } from './choose-dialect.js'
 import { BudgetPrices } from '../reservation/budget-price.js'
 
-/** The target of a request: the values that all requests of a route in one dialect share. */
+/** A target in one wire format: the values that all its requests share. */
 export interface Target {
   readonly route: string
   readonly upstream: Upstream
   readonly dialect: DialectName
-  /** What the upstream is sent: the dialect itself for chats. */
+  /** The format in which the upstream receives requests; for chats it is the dialect itself. */
   readonly wire: WireFormat
   readonly quirks: QuirksConfig
   readonly egress: Egress
-  /** Name, value, name, value: what every request to this upstream carries, for each of its credentials. */
+  /** For each credential of the upstream: name, value, … of the headers of every request. */
   readonly headers: readonly (readonly string[])[]
-  /** Name, value, …: what every reply of this upstream tells of the gateway. */
+  /** Name, value, …: the gateway's headers for every reply of this upstream. */
   readonly replyHeaders: readonly string[]
   readonly series: TargetSeries
 }
 
-/** What of an API key matters for the choice of a route. */
+/** The properties of an API key that routes can match. */
 export interface RoutedKey {
   readonly keyId: string | null
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** A route, and its targets in the order in which they are tried. */
+/** The route of a request, and its targets in the order in which they are tried. */
 export interface Routed {
   readonly route: ModelRoute
   readonly order: readonly RouteTarget[]
-  /** Null: no choice has to be stable. */
+  /** Requests with the same key prefer the same target and credential; null: no preference. */
   readonly stickyKey: string | null
 }
 
-/** One configuration at run time. Counts its requests, and closes its pools when it is superseded and has none. */
+/**
+ * One configuration at run time. Counts its requests, and closes its pools when it is superseded and its last
+ * request has ended.
+ */
 export class Generation {
   readonly snapshot: Snapshot
-  /** Renewed when upstreams tell which models they have. */
+  /** Replaced when upstreams with `discover: true` report their models. */
   models: ModelList
-  /** Null where the configuration does not allow it. */
+  /** Null if the configuration does not allow fetching media. */
   readonly media: MediaFetcher | null
   readonly prices: Prices
-  /** What ledger entries name these prices by. */
+  /** The version of the prices in ledger entries. */
   readonly priceVersion: string
   readonly budgetPrices: BudgetPrices
   readonly limits: Rules
-  /** Whose `X-Forwarded-For` counts. */
+  /** The proxies whose `X-Forwarded-For` header is trusted. */
   readonly proxies: TrustedProxies
   private readonly router: Router
   private readonly upstreams: Upstreams
   /** Circuit breakers, retry budgets, credentials, latencies, hedge budgets. */
   readonly states: UpstreamStates
-  /** The same for shadow requests, which change nothing for those of clients. */
+  /** The same for shadow requests, which must not affect requests of clients. */
   readonly shadowStates: UpstreamStates
   private readonly probes: readonly HealthProbe[]
   private readonly metrics: Metrics
-  /** By the format that the upstream is sent. */
+  /** Targets by wire format and route target. */
   private readonly targets = new Map<WireFormat, Map<RouteTarget, Target>>()
   private readonly unlisted = new UnlistedModels()
-  /** What has been logged and is not to be logged again. */
-  private readonly noted = new Set<string>()
-  /** The targets that were aborted, as `RouteTarget.canary` names them. */
+  /** Warnings that were logged once and are not repeated. */
+  private readonly loggedNotes = new Set<string>()
+  /** The `RouteTarget.canary` ids of aborted targets. */
   private aborted: ReadonlySet<string> = new Set()
   private active = 0
   private successor: Generation | null | undefined = undefined
@@ -126,9 +129,12 @@ export class Generation {
     return names.flatMap((name) => this.upstreams.get(name) ?? [])
   }
 
-  /** Adds these models to the model list if the catalogue lacks them and a route takes them to their upstream. */
-  addDiscovered(found: ReadonlyMap<string, readonly ModelFacts[]>): void {
-    const routed = [...found].map(([name, models]) => ({
+  /**
+   * Adds models of upstreams, by the name of the upstream, to the model list if the catalogue lacks them and
+   * a route sends them to that upstream.
+   */
+  addDiscovered(discovered: ReadonlyMap<string, readonly ModelFacts[]>): void {
+    const routed = [...discovered].map(([name, models]) => ({
       models: models.filter(({ id }) =>
         this.router
           .all(id)
@@ -142,8 +148,9 @@ export class Generation {
   }
 
   /**
-   * The route for a request and its targets in the order in which they are tried, never empty; null if no route
-   * takes the model, or none whose conditions hold. Targets without a key are left out unless there are no others.
+   * The route for a request and its targets in the order in which they are tried, never empty; null if no
+   * route matches the model and its conditions. Targets without an API key are left out unless there are no
+   * others.
    */
   route(request: ChatRequest, key: RoutedKey): Routed | null {
     const { model } = request
@@ -159,20 +166,25 @@ export class Generation {
   }
 
   /**
-   * The target of a route for a request in a format, made once per generation and format; null if the upstream has no
-   * such operation.
+   * The target of a route for a request in a format, created once per generation and format; null if the
+   * upstream does not support the operation.
    */
-  target(of: RouteTarget, request: ChatRequest, client: RequestFormat): Target | null {
-    const format = formatFor(of, request, client, this.facts(of.model ?? request.model))
+  target(routeTarget: RouteTarget, request: ChatRequest, client: RequestFormat): Target | null {
+    const format = formatFor(
+      routeTarget,
+      request,
+      client,
+      this.facts(routeTarget.model ?? request.model),
+    )
     if (format === null) return null
     const { dialect, wire } = format
-    const known = this.targets.get(wire)
-    const held = known?.get(of)
-    if (held !== undefined) return held
-    const made = this.makeTarget(of, dialect, wire)
-    if (known === undefined) this.targets.set(wire, new Map([[of, made]]))
-    else known.set(of, made)
-    return made
+    const targets = this.targets.get(wire)
+    const existing = targets?.get(routeTarget)
+    if (existing !== undefined) return existing
+    const target = this.makeTarget(routeTarget, dialect, wire)
+    if (targets === undefined) this.targets.set(wire, new Map([[routeTarget, target]]))
+    else targets.set(routeTarget, target)
+    return target
   }
 
   /** The target of native requests to an upstream; null if there is no such upstream. Its dialect is not used. */
@@ -184,42 +196,43 @@ export class Generation {
     return this.makeTarget({ route: `native:${name}`, upstream }, dialect)
   }
 
-  /** The catalogue's facts of a model, or those of its family. */
+  /** The facts of a model from the catalogue, or those of its family. */
   facts(model: string): ModelFacts {
     return factsFor(this.snapshot.catalogue, model)
   }
 
-  /** The model's name where it is one of ours, else `other`: a client's string is never a label. */
+  /** The id of a model in the catalogue, else `other`: metric labels never contain a client's text. */
   modelLabel(model: string): string {
     return this.snapshot.catalogue.find(model)?.id ?? 'other'
   }
 
-  /** What limits count a model as: one of the catalogue's, else the route that takes it. */
+  /** The name under which limits count a model: its id in the catalogue, else the route. */
   limitedAs(model: string, { route }: Target): string {
     return this.snapshot.catalogue.find(model)?.id ?? route
   }
 
-  /** Whether this is the first time; `note` is from a closed set, never a client's text. */
+  /** Whether `note` is passed for the first time. It must be from a closed set, never a client's text. */
   isFirst(note: string): boolean {
-    if (this.noted.has(note)) return false
-    this.noted.add(note)
+    if (this.loggedNotes.has(note)) return false
+    this.loggedNotes.add(note)
     return true
   }
 
   /**
-   * What sums count a model as: one of the catalogue's, else its own name if the upstream served it, else the route.
+   * The name under which usage sums count a model: its id in the catalogue, else its own name if the upstream
+   * served it, else the route.
    */
   countedAs(model: string, target: Target, isServed: boolean): string {
     const name = this.limitedAs(model, target)
     return name === target.route && isServed && this.unlisted.counts(model) ? model : name
   }
 
-  /** Takes these targets out of use, and no others. */
+  /** Takes exactly these targets out of use. */
   abort(canaries: readonly string[]): void {
     this.aborted = new Set(canaries)
   }
 
-  /** Ends the active health checks; those of the successor take over. */
+  /** Stops the active health checks; the successor has its own. */
   stopProbes(): void {
     for (const probe of this.probes) probe.stop()
   }
@@ -244,7 +257,7 @@ export class Generation {
     await this.upstreams.retire(successor?.upstreams ?? null)
   }
 
-  /** Ends every connection at once; for the end of the process. */
+  /** Closes every connection at once, when the process exits. */
   async destroy(): Promise<void> {
     this.stopProbes()
     await this.media?.destroy()
@@ -258,11 +271,11 @@ export class Generation {
   }
 
   private makeTarget(
-    of: Pick<RouteTarget, 'route' | 'upstream'>,
+    routeTarget: Pick<RouteTarget, 'route' | 'upstream'>,
     dialect: DialectName,
     wire: WireFormat = dialect,
   ): Target {
-    const config = of.upstream
+    const config = routeTarget.upstream
     const upstream = this.upstreams.get(config.name)
     const egress = egressOf(wire)
     if (upstream === undefined || egress === null) {
@@ -271,7 +284,7 @@ export class Generation {
     const keys = config.apiKeys.length === 0 ? [null] : config.apiKeys
     const generation = String(this.snapshot.generation)
     return {
-      route: of.route,
+      route: routeTarget.route,
       upstream,
       dialect,
       wire,
@@ -279,7 +292,7 @@ export class Generation {
       egress,
       headers: keys.map((key) => fixedHeaders(config, egress, key)),
       replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
-      series: this.metrics.target(of.route, config.name),
+      series: this.metrics.target(routeTarget.route, config.name),
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Requests the model lists of upstreams with `discover: true`, for `GET /v1/models`.
- * Clients never wait for it: a failure is one warning, and the last list stays.
+ * Requests the model lists of upstreams with `discover: true`, for `GET /v1/models`. Runs in the background:
+ * a failure is logged once, and the last list stays in use.
  */
 import { numberOf, objectOf, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
@@ -16,9 +16,9 @@ const EVERY_MS = 300_000
 const TIMEOUT_MS = 10_000
 const MAX_BYTES = 1_048_576
 const MAX_MODELS = 1_000
-/** The year 2100: a later release is a mistake. */
+/** The year 2100, in Unix time; a later release date is ignored. */
 const MAX_SECONDS = 4_102_444_800
-/** As the ids of the catalogue. */
+/** The same characters as in ids of the catalogue. */
 const MODEL_ID = /^[!-~]{1,256}$/
 
 /** The models of an upstream, and the base URL that they were requested from. */
@@ -40,7 +40,7 @@ export class Discovery {
     this.timer = setInterval(() => void this.refresh(), EVERY_MS).unref()
   }
 
-  /** Lists the models that are known already for the generation, and requests new lists. */
+  /** Publishes the lists that are cached for the generation's upstreams, and requests new ones. */
   adopt(generation: Generation): void {
     this.generation = generation
     const upstreams = new Map(generation.discovering().map(({ config }) => [config.name, config]))
@@ -52,7 +52,7 @@ export class Discovery {
     void this.refresh()
   }
 
-  /** Stops asking. */
+  /** Stops the timer; results of pending requests are ignored. */
   close(): void {
     clearInterval(this.timer)
     this.generation = null
@@ -62,25 +62,27 @@ export class Discovery {
   private async refresh(): Promise<void> {
     const { generation } = this
     if (generation === null) return
-    const asked = generation.discovering().map((upstream) => this.ask(upstream, generation))
-    await Promise.all(asked)
-    if (this.generation === generation && asked.length > 0) this.publish(generation)
+    const requests = generation
+      .discovering()
+      .map((upstream) => this.requestModels(upstream, generation))
+    await Promise.all(requests)
+    if (this.generation === generation && requests.length > 0) this.publish(generation)
   }
 
-  private async ask(upstream: Upstream, generation: Generation): Promise<void> {
+  private async requestModels(upstream: Upstream, generation: Generation): Promise<void> {
     const { name, baseUrl } = upstream.config
-    const before = this.listings.get(name) ?? { baseUrl, models: [], isFailing: false }
+    const previous = this.listings.get(name) ?? { baseUrl, models: [], isFailing: false }
     try {
       const models = await modelsOf(
         upstream,
         generation.states.of(name).credentials.next(new Set(), null)?.key ?? null,
       )
       this.listings.set(name, { baseUrl, models, isFailing: false })
-      if (before.isFailing) this.log.info('upstream lists its models again', { upstream: name })
+      if (previous.isFailing) this.log.info('upstream lists its models again', { upstream: name })
     } catch (error) {
       if (this.generation === null) return
-      this.listings.set(name, { ...before, isFailing: true })
-      if (before.isFailing) return
+      this.listings.set(name, { ...previous, isFailing: true })
+      if (previous.isFailing) return
       this.log.warn('upstream does not list its models', {
         upstream: name,
         reason: reasonOf(error),
@@ -89,12 +91,12 @@ export class Discovery {
   }
 
   private publish(generation: Generation): void {
-    const found = [...this.listings].map(([name, { models }]) => [name, models] as const)
-    generation.addDiscovered(new Map(found))
+    const discovered = [...this.listings].map(([name, { models }]) => [name, models] as const)
+    generation.addDiscovered(new Map(discovered))
   }
 }
 
-/** The maximum page sizes of Anthropic and Google; the others have no pages. */
+/** The maximum page sizes of Anthropic and Google; the other formats have no pages. */
 const QUERIES: Readonly<Record<string, string>> = {
   anthropic: '?limit=1000',
   gemini: '?pageSize=1000',
@@ -119,7 +121,7 @@ async function modelsOf(
     maxBytes: MAX_BYTES,
     timeoutMs: TIMEOUT_MS,
   })
-  if (status !== 200) throw new Error(`GET /models answered ${status}`)
+  if (status !== 200) throw new Error(`GET /models returned status ${status}`)
   return modelsIn(parsed(body.toString('utf8')), config.name)
 }
 
@@ -127,7 +129,7 @@ function parsed(text: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue
   } catch {
-    throw new Error('GET /models answered no JSON')
+    throw new Error('GET /models returned a body that is not JSON')
   }
 }
 
@@ -135,17 +137,17 @@ function parsed(text: string): JsonValue {
 function modelsIn(reply: JsonValue, upstream: string): ModelFacts[] {
   const { data, models } = objectOf(reply)
   const entries = Array.isArray(data) ? data : models
-  if (!Array.isArray(entries)) throw new Error('GET /models answered no list of models')
-  const found: ModelFacts[] = []
+  if (!Array.isArray(entries)) throw new Error('GET /models returned no list of models')
+  const facts: ModelFacts[] = []
   for (const entry of entries.slice(0, MAX_MODELS)) {
     const { id, name, created } = objectOf(entry)
     const listed = typeof id === 'string' ? id : name
     if (typeof listed !== 'string') continue
     const modelId = listed.replace(/^models\//, '')
     if (!MODEL_ID.test(modelId)) continue
-    found.push({ ...factsOfFamily(modelId, upstream), createdAtSeconds: secondsOf(created) })
+    facts.push({ ...factsOfFamily(modelId, upstream), createdAtSeconds: secondsOf(created) })
   }
-  return found
+  return facts
 }
 
 function secondsOf(created: JsonValue | undefined): number {

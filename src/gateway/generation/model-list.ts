@@ -1,6 +1,7 @@
 /**
- * `GET /v1/models`: the catalogue's models that a route takes and the key may use, as JSON text in the client's
- * format. Each page is rendered once per generation for each set of allowed models, within a bound.
+ * The reply to `GET /v1/models`: the models that a route matches and the key may use, as JSON text in the
+ * client's format. Each page is rendered once per generation and set of allowed models, and cached up to a
+ * maximum size.
  */
 import type { ModelFacts } from '../../chat/model.js'
 import { factsFor } from '../../config/catalogue.js'
@@ -9,10 +10,10 @@ import type { DialectName } from '../../dialects/dialect.js'
 import { modelPagesOf } from '../../dialects/index.js'
 import type { Router } from '../../routing/router.js'
 
-/** Rendered lists of keys with a model list, in UTF-16 units of their text and of what they are for. */
+/** Maximum size of the cached lists with their cache keys, in UTF-16 units. */
 const MAX_CACHED_CHARS = 4 * 1024 * 1024
 
-/** The list and its single entries as JSON text. */
+/** Renders the list and its single entries. */
 export class ModelList {
   private readonly snapshot: Snapshot
   private readonly router: Router
@@ -26,19 +27,19 @@ export class ModelList {
     this.models = snapshot.catalogue.models.filter((model) => router.all(model.id).length > 0)
   }
 
-  /** What the rendered lists of keys hold, in UTF-16 units. */
+  /** Size of the cached lists with their cache keys, in UTF-16 units. */
   get cachedChars(): number {
     return this.chars
   }
 
   /**
-   * The list for a key: `allowed` is its model list as in `ApiKey.models`, null for all; `query` is what follows
-   * the check mark. Throws `GatewayError(malformed_request)` for a page that cannot be given.
+   * The list for a key: `allowed` is its model list as in `ApiKey.models`, null for all; `query` is the text
+   * after the question mark. Throws `GatewayError(malformed_request)` for an invalid page.
    */
   of(allowed: readonly string[] | null, dialect: DialectName, query: string): string {
     const key = JSON.stringify([dialect, query, allowed])
-    const known = this.lists.get(key)
-    if (known !== undefined) return known
+    const cached = this.lists.get(key)
+    if (cached !== undefined) return cached
     const isAllowed = allowed === null ? () => true : allowing(allowed)
     const models = this.models.filter(({ id }) => isAllowed(id))
     const json = modelPagesOf(dialect).list(models, query)
@@ -46,7 +47,7 @@ export class ModelList {
     return json
   }
 
-  /** One model as JSON text: any id that a route takes; null for others. */
+  /** One model as JSON text; null if no route matches the id. */
   one(id: string, dialect: DialectName): string | null {
     if (this.router.all(id).length === 0) return null
     return modelPagesOf(dialect).one({ ...factsFor(this.snapshot.catalogue, id), id })
@@ -64,11 +65,14 @@ export class ModelList {
   }
 }
 
-/** As `namesModel`, for many models: the time for each does not grow with the list. */
+/**
+ * Returns a faster `namesModel` for many models: the time per model does not depend on the number of
+ * patterns.
+ */
 function allowing(patterns: readonly string[]): (id: string) => boolean {
   const exact = new Set(patterns)
   const prefixes = new Set(
-    patterns.filter((each) => each.endsWith('*')).map((each) => each.slice(0, -1)),
+    patterns.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1)),
   )
   return (id) => {
     if (exact.has(id)) return true

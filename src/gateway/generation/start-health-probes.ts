@@ -7,7 +7,7 @@ import { HealthProbe } from '../attempts/health/health-probe.js'
 import type { UpstreamStates } from '../attempts/health/upstream-state.js'
 import { ownHeaders } from './upstream-headers.js'
 
-/** The started probes; the caller stops each. Upstreams without `probe` or without a key have none. */
+/** Starts the probes; the caller must stop each. Upstreams without `probe` or without a key have none. */
 export function startHealthProbes(
   { upstreams }: Pick<Config, 'upstreams'>,
   opened: Upstreams,

@@ -1,14 +1,14 @@
-/** Names of served models that the catalogue does not list, as far as sums tell them apart. */
+/** Names of served models that the catalogue does not list and that usage sums count separately. */
 
-/** For each process and generation: clients choose names. */
+/** Maximum per process and generation, because clients choose the names. */
 const MAX_NAMES = 200
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/
 
-/** The first names that were served. */
+/** The first served names, up to a maximum. */
 export class UnlistedModels {
   private readonly names = new Set<string>()
 
-  /** Whether a model that was served counts by its own name; adds the name if there is room. */
+  /** Whether sums count a served model under its own name. Adds the name if the maximum is not reached. */
   counts(model: string): boolean {
     if (!MODEL_NAME.test(model)) return false
     if (this.names.size < MAX_NAMES) this.names.add(model)

@@ -1,4 +1,4 @@
-/** The headers that every request to an upstream carries. */
+/** Builds the headers that every request to an upstream carries. */
 import type { UpstreamConfig } from '../../config/config.js'
 import type { Egress } from '../../dialects/dialect.js'
 
@@ -20,7 +20,10 @@ function credentialOf(
   return keyHeader === null ? egress.credential(apiKey) : { [keyHeader]: apiKey }
 }
 
-/** Built from constants and the configuration; nothing of the client's gets in here (CVE-2026-1525). */
+/**
+ * Name, value, … of every request. Built only from constants and the configuration: values of clients could
+ * inject headers (CVE-2026-1525).
+ */
 export function fixedHeaders(
   config: UpstreamConfig,
   egress: Egress,

@@ -1,5 +1,5 @@
 /**
- * Builds a generation as a trial, next to the one in force, so that a configuration that cannot be built is refused
+ * Builds a trial generation beside the current one, so that a configuration that cannot be built is refused
  * before any worker uses it. Sends nothing.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http'
@@ -10,7 +10,7 @@ import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { Generation } from './generation.js'
 import { ownHeaders } from './upstream-headers.js'
 
-/** Why the generation cannot be built, or null. What was opened for the trial is closed again. */
+/** The reason why the generation cannot be built, or null. Closes all resources of the trial. */
 export async function generationProblem(
   snapshot: Snapshot,
   metrics: Metrics,

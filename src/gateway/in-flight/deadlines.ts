@@ -28,7 +28,7 @@ export class Deadlines {
     this.inFlight.remove(timed)
   }
 
-  /** Stops the clock; for the end of the process. */
+  /** Stops the timer when the process exits. */
   close(): void {
     if (this.timer !== null) clearInterval(this.timer)
     this.timer = null

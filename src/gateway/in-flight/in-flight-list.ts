@@ -45,8 +45,8 @@ export class InFlightList<T extends InFlightItem> {
   /** Calls `visit` for each item; it may remove and add items. Items that are added meanwhile are not visited. */
   each(visit: (flight: T) => void): void {
     // From the end: an item that moves into a free position has been visited.
-    for (let at = this.list.length - 1; at >= 0; at -= 1) {
-      const flight = this.list[at]
+    for (let index = this.list.length - 1; index >= 0; index -= 1) {
+      const flight = this.list[index]
       if (flight !== undefined) visit(flight)
     }
   }

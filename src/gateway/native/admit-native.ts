@@ -1,5 +1,6 @@
 /**
- * Whether a native request may run: its path, its key's models, and the limits. Sends nothing.
+ * Decides whether a native request may run: checks its path, the models of its key, and the limits. Sends
+ * nothing.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
@@ -14,9 +15,9 @@ import { ownHeaders } from '../generation/upstream-headers.js'
 import { refusedBy, type Admitted, type LimitServices, type Refused } from '../phases/admit.js'
 import { provisionalEntry } from '../reservation/provisional-entry.js'
 import { headersForUpstream } from './filter-headers.js'
-import { isOpen, nativePathOf, nativeUrl } from './native-path.js'
+import { isAllowed, nativePathOf, nativeUrl } from './native-path.js'
 
-/** A native request that its upstream opens to the key. */
+/** A native request that the configuration allows, in the form in which it is sent. */
 export interface NativeCall {
   readonly target: Target
   readonly method: string
@@ -27,15 +28,15 @@ export interface NativeCall {
 }
 
 /**
- * The upstream of a native request. Throws `GatewayError`: `unknown_endpoint` for what no rule opens, `forbidden` for a
- * key whose models do not include `native:UPSTREAM`.
+ * The target of a native request. Throws `GatewayError`: `unknown_endpoint` if no rule allows the path,
+ * `forbidden` if the models of the key do not include `native:UPSTREAM`.
  */
 export function nativeTarget(x: Exchange, { models }: Identity): Target {
   const path = nativePathOf(x.path)
   const target = path === null ? null : x.generation.nativeTarget(path.upstream)
-  if (path === null || target === null) throw notOpen()
+  if (path === null || target === null) throw noNativeRule()
   const { config } = target.upstream
-  if (!isOpen(config.native.rules, x.req.method ?? '', path.segments)) throw notOpen()
+  if (!isAllowed(config.native.rules, x.req.method ?? '', path.segments)) throw noNativeRule()
   if (models !== null && !models.includes(`native:${config.name}`)) {
     throw new GatewayError(
       'forbidden',
@@ -45,7 +46,7 @@ export function nativeTarget(x: Exchange, { models }: Identity): Target {
   return target
 }
 
-/** The request as the upstream gets it. Throws `upstream_unconfigured`. */
+/** The request in the form in which it is sent. Throws `upstream_unconfigured`. */
 export function openNative(x: Exchange, target: Target): NativeCall {
   const { config } = target.upstream
   if (!isConfigured(config)) {
@@ -69,7 +70,7 @@ export function openNative(x: Exchange, target: Target): NativeCall {
   }
 }
 
-function notOpen(): GatewayError {
+function noNativeRule(): GatewayError {
   return new GatewayError(
     'unknown_endpoint',
     'No upstream opens this method and path below /native/; see "native" in its configuration.',
@@ -90,7 +91,7 @@ export interface RoutedNativeRequest {
  */
 export async function admitNative(
   routed: RoutedNativeRequest,
-  to: Pick<LimitServices, 'limiter' | 'metrics'>,
+  services: Pick<LimitServices, 'limiter' | 'metrics'>,
 ): Promise<Refused | Omit<Admitted, 'call' | 'reservation'>> {
   const { x, identity, target } = routed
   const { generation } = x
@@ -107,7 +108,7 @@ export async function admitNative(
   })
   const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
   if (limits === NO_LIMITS) {
-    const limitReservation = to.limiter.note({ ...admissionRequest, demands: [] })
+    const limitReservation = services.limiter.note({ ...admissionRequest, demands: [] })
     return { kind: 'admitted', limitReservation, rateHeaders: [], tookMs: null }
   }
   const { unknownPrice } = generation.snapshot.config.limiting
@@ -120,12 +121,12 @@ export async function admitNative(
   const beganMs = performance.now()
   const limitDemands = limitDemandsOf(limits, { tokens: 0, nanoUsd: nanoUsd ?? 0 })
   const demands = limitDemands.map(({ demand }) => demand)
-  const decision = await to.limiter.admit({ ...admissionRequest, demands })
+  const decision = await services.limiter.admit({ ...admissionRequest, demands })
   const { limitReservation } = decision
   const headers = rateHeaders(limitDemands, decision.limitStates)
   const tookMs = performance.now() - beganMs
   if (limitReservation !== null)
     return { kind: 'admitted', limitReservation, rateHeaders: headers, tookMs }
-  const { error, limit } = refusedBy(limitDemands, decision, to.metrics)
+  const { error, limit } = refusedBy(limitDemands, decision, services.metrics)
   return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
 }

@@ -1,6 +1,6 @@
 /**
- * The bodies of native access on their way through: the request's is limited, the reply's is counted and, if it is
- * short JSON, searched for `usage`. Neither is held back.
+ * Transform streams for the bodies of native requests: limit the request body, count the reply body, and read
+ * `usage` from a short JSON reply. Neither body is buffered before it is passed on.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { JsonValue } from '../../chat/json.js'
@@ -11,7 +11,7 @@ import { parseReply } from '../../wire/json/parse-body.js'
 /** A longer reply is not searched for `usage`. */
 const MAX_SEARCHED_BYTES = 1024 * 1024
 
-/** A request's body. Fails with `GatewayError` at the first byte that is too many. */
+/** Passes a request body. Fails with `GatewayError` at the first byte above the maximum. */
 export class RequestLimit extends Transform {
   private readonly maxBytes: number
   private readonly declaredBytes: number | null
@@ -45,7 +45,10 @@ export class RequestLimit extends Transform {
   }
 }
 
-/** The error of a body above `max_body_bytes`, or of one that the method does not take. */
+/**
+ * The error of a body above `max_body_bytes`; with a maximum of 0, the error of a body without a length on a
+ * method that usually has none.
+ */
 export function tooLarge(maxBytes: number): GatewayError {
   return maxBytes === 0
     ? new GatewayError(
@@ -55,17 +58,17 @@ export function tooLarge(maxBytes: number): GatewayError {
     : new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 
-/** What a `ReplyTap` is given. */
+/** The options of a `ReplyTap`. */
 export interface ReplyTapOptions {
-  /** The body may be searched for `usage`. */
+  /** The body is JSON and may contain `usage`. */
   readonly isJson: boolean
-  /** Called for each chunk before it goes on. */
+  /** Called with the size of each chunk before the chunk is passed on. */
   readonly onBytes: (bytes: number) => void
-  /** Called once the whole body has come; the end of the reply waits for the promise. */
+  /** Called when the whole body has arrived; the end of the reply waits for the promise. */
   readonly ending: (usage: Usage) => Promise<void> | null
 }
 
-/** A reply's body. */
+/** Passes a reply body, and reads its token counts. */
 export class ReplyTap extends Transform {
   private readonly options: ReplyTapOptions
   private chunks: Buffer[] | null
@@ -94,7 +97,10 @@ export class ReplyTap extends Transform {
   }
 }
 
-/** The counts of a JSON object's `usage`, in the words of any provider; empty if there are none. */
+/**
+ * The token counts in the `usage` of a JSON object, by the field names of any provider; empty if there are
+ * none.
+ */
 export function usageIn(text: string): Usage {
   const reply = parseReply(text)
   const counts = reply?.['usage'] ?? reply?.['usageMetadata']
@@ -106,7 +112,7 @@ export function usageIn(text: string): Usage {
   const input = count('prompt_tokens', 'input_tokens', 'promptTokenCount')
   const output = count('completion_tokens', 'output_tokens', 'candidatesTokenCount')
   if (input === undefined) return output === undefined ? {} : { output }
-  // Replies to embeddings count the prompt alone.
+  // Replies to embeddings count only the prompt.
   return { input, output: output ?? 0 }
 }
 

@@ -1,9 +1,7 @@
-/**
- * Which headers of native access cross the gateway, in either direction. Pure.
- */
+/** Filters the headers of native requests and replies. Pure. */
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** Of one connection (RFC 9110, 7.6.1), or replaced by the gateway's own. */
+/** Headers of one connection (RFC 9110, 7.6.1), and headers that the gateway sets itself. */
 const HOP_BY_HOP = new Set([
   'alt-svc',
   'connection',
@@ -33,7 +31,7 @@ const SECRET = new Set([
   'x-goog-api-key',
 ])
 
-/** The client's address, which the upstream does not need. */
+/** Headers with the client's address, which the upstream does not need. */
 const ADDRESSES = new Set([
   'forwarded',
   'via',
@@ -44,25 +42,25 @@ const ADDRESSES = new Set([
   'x-real-ip',
 ])
 
-/** A key that browsers send as a subprotocol of a WebSocket, as they cannot send a header. */
+/** An API key as a subprotocol of a WebSocket: browsers send it that way because they cannot set headers. */
 const KEY_PROTOCOL = /^openai-(?:insecure-api-key|ephemeral-user-token)\./
 
 type Headers = Record<string, string | string[]>
 
 /**
- * The client's headers for the upstream: without credentials, cookies, addresses and what belongs to its
- * connection. `own` are the upstream's credential and configured headers, which replace the client's. Replies
- * are requested uncompressed, so that their `usage` can be read.
+ * The client's headers for the upstream, without credentials, cookies, addresses and hop-by-hop headers.
+ * `own`: the upstream's credential and configured headers, which replace the client's. Replies are requested
+ * uncompressed, so that their `usage` can be read.
  */
 export function headersForUpstream(
   client: IncomingHttpHeaders,
   own: Readonly<Record<string, string>>,
 ): Headers {
-  const headers = kept(client, (name) => !ADDRESSES.has(name) && !name.startsWith(':'))
+  const headers = filteredHeaders(client, (name) => !ADDRESSES.has(name) && !name.startsWith(':'))
   const protocols = headers['sec-websocket-protocol']
   if (typeof protocols === 'string') {
     delete headers['sec-websocket-protocol']
-    const rest = protocols.split(',').filter((each) => !KEY_PROTOCOL.test(each.trim()))
+    const rest = protocols.split(',').filter((protocol) => !KEY_PROTOCOL.test(protocol.trim()))
     if (rest.length > 0) headers['sec-websocket-protocol'] = rest.join(',').trim()
   }
   headers['accept-encoding'] = 'identity'
@@ -71,23 +69,23 @@ export function headersForUpstream(
 }
 
 /**
- * The upstream's headers for the client. The upstream's request id is replaced by the gateway's, and which pages may
- * read the reply is for `server.cors`.
+ * The upstream's headers for the client. The gateway's own request id replaces the upstream's, and
+ * `server.cors` decides which pages may read the reply.
  */
 export function headersForClient(upstream: IncomingHttpHeaders): Headers {
   const isOurs = (name: string): boolean =>
     name === 'x-request-id' || name.startsWith('x-sluice-') || name.startsWith('access-control-')
-  return kept(upstream, (name) => !isOurs(name))
+  return filteredHeaders(upstream, (name) => !isOurs(name))
 }
 
-function kept(headers: IncomingHttpHeaders, isWanted: (name: string) => boolean): Headers {
+function filteredHeaders(headers: IncomingHttpHeaders, isKept: (name: string) => boolean): Headers {
   const named = new Set(
     (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase()),
   )
-  const all: Headers = {}
+  const filtered: Headers = {}
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || HOP_BY_HOP.has(name) || SECRET.has(name)) continue
-    if (!named.has(name) && isWanted(name)) all[name] = value
+    if (!named.has(name) && isKept(name)) filtered[name] = value
   }
-  return all
+  return filtered
 }

@@ -1,5 +1,6 @@
 /**
- * One native request at its upstream: the body up, the reply down, and the timeouts of the upstream.
+ * Sends one native request to its upstream: passes the body up and the reply down, and applies the upstream's
+ * time-outs.
  */
 import type { Agent, IncomingMessage } from 'node:http'
 import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
@@ -27,12 +28,12 @@ import type { NativeRun } from './native-run.js'
 import { ReplyTap, RequestLimit, tooLarge } from './body-streams.js'
 import { nativeReplyResult } from './native-result.js'
 
-/** Methods whose requests have a body only if they say how long it is. */
+/** Methods whose requests have a body only if `content-length` announces one. */
 const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', stream: 'in reply' } as const
 
-/** Why nothing more comes, by the timeout that has passed. */
+/** The error for a time-out that has passed. */
 export function timeoutErrorOf(passedTimeout: PassedTimeout): GatewayError {
   if (passedTimeout === 'stalled') return gatewayError(CLIENT_STALLED)
   if (passedTimeout === 'connect')
@@ -43,7 +44,10 @@ export function timeoutErrorOf(passedTimeout: PassedTimeout): GatewayError {
   )
 }
 
-/** Resolves when the client has the whole reply; rejects with `GatewayError` when that cannot be. */
+/**
+ * One native HTTP request. `send` resolves when the client has the whole reply, and rejects with
+ * `GatewayError` if the reply fails.
+ */
 export class NativeAttempt implements Timed {
   listIndex = NOT_LISTED
   private readonly x: Exchange
@@ -71,7 +75,7 @@ export class NativeAttempt implements Timed {
     })
   }
 
-  carryOut(agent: Agent): Promise<void> {
+  send(agent: Agent): Promise<void> {
     const { x, call } = this
     const body = this.limitedBody()
     this.beganMs = performance.now()
@@ -103,7 +107,7 @@ export class NativeAttempt implements Timed {
     if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes)
     this.limit = new RequestLimit(maxBytes, declared, (bytes) => {
       this.run.intake.bytes += bytes
-      // The time for the first byte begins when the request is sent.
+      // The time-out for the first byte begins when the whole request is sent.
       this.clock.begin(performance.now())
     })
     return this.limit
@@ -138,14 +142,14 @@ export class NativeAttempt implements Timed {
     call.replied(status, reply.headers)
     result.firstByteMs = nowMs - this.beganMs - (result.connectMs ?? 0)
     delivery.headMs = nowMs - x.startedMs
-    const wrong = wrongStatus(status)
-    if (wrong !== null) throw wrong
+    const statusError = statusErrorOf(status)
+    if (statusError !== null) throw statusError
     result.replyResult = nativeReplyResult(status, {})
     const tap = this.tapOf(reply, status)
     beginReply(res, status, headList(x, call, run.rateHeaders, headersForClient(reply.headers)))
     res.once('finish', () => this.finished())
     reply.pipe(tap).pipe(res)
-    // A reply without a body, or a slow one: the client has the head at once.
+    // Sends the head at once, because the body may be empty or slow.
     res.flushHeaders?.()
   }
 
@@ -171,12 +175,12 @@ export class NativeAttempt implements Timed {
 
   private finished(): void {
     if (this.phase === 'over') return
-    this.over(this.run.result.replyResult?.error?.kind ?? 'ok')
+    this.end(this.run.result.replyResult?.error?.kind ?? 'ok')
     this.resolve()
   }
 
   tick(nowMs: number): void {
-    // What waits in the tap waits for the client.
+    // Bytes in the tap's buffer wait for the client.
     if ((this.tap?.readableLength ?? 0) > 0) this.clock.pause(nowMs)
     else this.clock.resume(nowMs)
     const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, this.x.res.headersSent)
@@ -189,9 +193,9 @@ export class NativeAttempt implements Timed {
     }
   }
 
-  private guard(act: () => void): void {
+  private guard(step: () => void): void {
     try {
-      act()
+      step()
     } catch (error) {
       this.fail(error)
     }
@@ -201,11 +205,11 @@ export class NativeAttempt implements Timed {
     if (this.phase === 'over') return
     const error = cause instanceof GatewayError ? cause : gatewayError(UNEXPECTED_FAILURE, cause)
     if (this.x.res.headersSent) this.x.endedWithError = true
-    this.over(error.kind)
+    this.end(error.kind)
     this.reject(error)
   }
 
-  private over(kind: ErrorKind | 'ok'): void {
+  private end(kind: ErrorKind | 'ok'): void {
     const { x, call, limit } = this
     this.phase = 'over'
     this.deadlines.remove(this)
@@ -220,13 +224,19 @@ export class NativeAttempt implements Timed {
   }
 }
 
-/** The gateway's own credential was refused, or the reply is none that can be passed on. */
-export function wrongStatus(status: number): GatewayError | null {
+/**
+ * The error of a status that cannot be passed on: the upstream refused the gateway's credential, or the
+ * status is invalid. Null for every other status.
+ */
+export function statusErrorOf(status: number): GatewayError | null {
   if (status === 401 || status === 407) {
-    return new GatewayError('upstream_denied', 'The upstream refused the gateway’s credential.')
+    return new GatewayError(
+      'upstream_denied',
+      "The upstream refused the gateway's own credentials.",
+    )
   }
   if (status >= 200 && status <= 599) return null
-  return new GatewayError('upstream_malformed', 'The upstream’s reply has no valid status.')
+  return new GatewayError('upstream_malformed', 'The reply of the upstream has no valid status.')
 }
 
 /** The head of the reply to the client: the gateway's own headers first. */
@@ -238,7 +248,7 @@ export function headList(
 ): string[] {
   const list = ['x-request-id', x.id, ...target.replyHeaders, ...rateHeaders]
   for (const [name, value] of Object.entries(headers)) {
-    for (const each of Array.isArray(value) ? value : [value]) list.push(name, each)
+    for (const item of Array.isArray(value) ? value : [value]) list.push(name, item)
   }
   return list
 }

@@ -1,13 +1,16 @@
 /**
- * The paths of native access: normalised, matched against the rules of an upstream, and joined to its base URL.
- * Pure.
+ * Normalises the paths of native requests, matches them against the rules of an upstream, and joins them to
+ * its base URL. Pure.
  */
 import type { NativeRule, UpstreamConfig } from '../../config/config.js'
 
 const PREFIX = '/native/'
 /** A version of an API, as in `/v1` and `/v1beta`. */
 const VERSION = /^v\d[a-z0-9]*$/
-/** In a decoded segment: another level of escapes, a slash, or what some servers read as a parent folder. */
+/**
+ * Unsafe text in a decoded segment: another level of escapes, a slash, or a segment that some servers read as
+ * a parent folder.
+ */
 const UNSAFE = /%(?:2e|2f|5c|25)|[/\\]|^\.{1,2}(?:;|$)/i
 
 /** Credentials that clients put into a query. */
@@ -25,7 +28,10 @@ export function isNativePath(path: string): boolean {
   return path.startsWith(PREFIX)
 }
 
-/** Null if the path has no upstream, an empty segment, or an escape that could name another path. */
+/**
+ * Splits and decodes a path. Null if it has no upstream, an empty segment, or an escape that a server could
+ * read as another path.
+ */
 export function nativePathOf(path: string): NativePath | null {
   if (!isNativePath(path)) return null
   const [upstream = '', ...rest] = path.slice(PREFIX.length).split('/')
@@ -49,15 +55,15 @@ function decoded(raw: string): string | null {
 }
 
 function hasControl(text: string): boolean {
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at)
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index)
     if (code < 32 || code === 127) return true
   }
   return false
 }
 
-/** Whether one of the rules opens the path to the method. */
-export function isOpen(
+/** Whether a rule allows the method and path. */
+export function isAllowed(
   rules: readonly NativeRule[],
   method: string,
   segments: readonly string[],
@@ -65,27 +71,30 @@ export function isOpen(
   return rules.some((rule) => rule.method === method && matches(rule.segments, segments))
 }
 
-/** `*` is one or more segments. Backtracks to the last star only, so the time is bounded by the product. */
+/**
+ * `*` matches one or more segments. Backtracks only to the last star, so the time is at most proportional to
+ * the product of both lengths.
+ */
 function matches(pattern: readonly string[], segments: readonly string[]): boolean {
-  let [at, next, star, taken] = [0, 0, -1, 0]
-  while (at < segments.length) {
-    if (pattern[next] === '*') {
-      star = next
-      taken = at + 1
-      at = taken
-      next += 1
-    } else if (pattern[next] === segments[at] && next < pattern.length) {
-      at += 1
-      next += 1
-    } else if (star !== -1) {
-      taken += 1
-      at = taken
-      next = star + 1
+  let [index, patternIndex, starIndex, segmentAfterStar] = [0, 0, -1, 0]
+  while (index < segments.length) {
+    if (pattern[patternIndex] === '*') {
+      starIndex = patternIndex
+      segmentAfterStar = index + 1
+      index = segmentAfterStar
+      patternIndex += 1
+    } else if (pattern[patternIndex] === segments[index] && patternIndex < pattern.length) {
+      index += 1
+      patternIndex += 1
+    } else if (starIndex !== -1) {
+      segmentAfterStar += 1
+      index = segmentAfterStar
+      patternIndex = starIndex + 1
     } else {
       return false
     }
   }
-  return next === pattern.length
+  return patternIndex === pattern.length
 }
 
 /**
@@ -106,12 +115,12 @@ export function nativeUrl(
   return url
 }
 
-/** Of the characters that a segment may contain unescaped, `:` and `@` occur in paths of providers. */
+/** Keeps `:` and `@` unescaped, which occur in paths of providers. */
 function encoded(segment: string): string {
   return encodeURIComponent(segment).replaceAll('%3A', ':').replaceAll('%40', '@')
 }
 
-/** `query` has no check mark. */
+/** The client's query without credentials and without parameters in `own`. `query` has no question mark. */
 function keptQuery(query: string, own: Readonly<Record<string, string>>): string {
   const isKept = (pair: string): boolean => {
     const [name] = new URLSearchParams(pair).keys()

@@ -1,6 +1,4 @@
-/**
- * What became of a native request, in the words of metrics, log and ledger. Pure.
- */
+/** The result of a native request for the metrics, the log and the ledger. Pure. */
 import { NO_OUTPUT } from '../../chat/reply/output-size.js'
 import type { Usage } from '../../chat/usage.js'
 import type { ErrorKind, WireError } from '../../errors.js'
@@ -22,7 +20,7 @@ export function nativeReplyResult(status: number, usage: Usage): ReplyResult {
 }
 
 function errorOf(status: number): WireError {
-  return { kind: kindOf(status), message: `The upstream answered with the status ${status}.` }
+  return { kind: kindOf(status), message: `The upstream replied with status ${status}.` }
 }
 
 function kindOf(status: number): ErrorKind {

@@ -1,10 +1,10 @@
-/** What is noted of a native request: the values that the phases of other requests return. */
+/** The record of a native request: the values that the phases return for other requests. */
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
 import type { Intake } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
 
-/** What is noted of a native request while it runs. */
+/** The record of a native request while it runs. */
 export interface NativeRun {
   readonly result: AttemptResult
   readonly intake: Intake
@@ -15,7 +15,7 @@ export interface NativeRun {
   readonly ending: () => Promise<void> | null
 }
 
-/** How its reply reaches the client. */
+/** The delivery of its reply to the client. */
 export class NativeDelivery implements Delivery {
   sentBytes = 0
   readonly chunks = 0

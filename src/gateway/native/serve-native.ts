@@ -1,6 +1,6 @@
 /**
- * Native access: requests to an upstream's own endpoints, which pass through untranslated.
- * Called with the request authenticated.
+ * Serves native requests: requests to an upstream's own endpoints, which are passed through without
+ * translation. The request is authenticated already.
  */
 import { GatewayError } from '../../errors.js'
 import type { Limiter } from '../../limits/limiter.js'
@@ -18,7 +18,7 @@ import { admitNative, nativeTarget, openNative, type NativeCall } from './admit-
 import { NativeDelivery } from './native-run.js'
 import { WebSocketAttempt } from './websocket-attempt.js'
 
-/** What native requests are served with. */
+/** The services that native requests use. */
 export interface NativeServices {
   readonly deadlines: Deadlines
   readonly limiter: Limiter
@@ -26,10 +26,10 @@ export interface NativeServices {
   readonly ledgerWriter: { readonly isRefusing: boolean }
 }
 
-/** Native bodies are not held in memory. */
+/** Native bodies are not buffered, so their memory is not limited. */
 const NOT_COUNTED = new BodyBudget(Number.POSITIVE_INFINITY)
 
-/** What is known of a native request, and what is noted of it. */
+/** An authenticated native request, and the record of its results. */
 export interface NativeRequest {
   readonly authenticated: Authenticated
   readonly results: Results
@@ -69,17 +69,18 @@ export async function serveNative(
   const { deadlines } = services
   const run = { result, intake, delivery, rateHeaders, deadlines, ending }
   const sent = traced(x, call, result)
-  if (x.upgrade === null) await new NativeAttempt(x, sent, run).carryOut(agent)
-  else results.error = await new WebSocketAttempt(x, sent, run, x.upgrade).carryOut(agent)
+  if (x.upgrade === null) await new NativeAttempt(x, sent, run).send(agent)
+  else results.error = await new WebSocketAttempt(x, sent, run, x.upgrade).send(agent)
 }
 
-/** The request with the trace that it belongs to, in place of the client's own header. */
+/** The request with the headers of its trace in place of the client's. */
 function traced({ trace }: Exchange, call: NativeCall, result: AttemptResult): NativeCall {
   result.beganAtMs = performance.now()
   if (trace === null) return call
   const headers = { ...call.headers }
   const list = trace.headers(result)
-  for (let at = 0; at < list.length; at += 2) headers[list[at] ?? ''] = list[at + 1] ?? ''
+  for (let index = 0; index < list.length; index += 2)
+    headers[list[index] ?? ''] = list[index + 1] ?? ''
   return { ...call, headers }
 }
 
@@ -92,7 +93,7 @@ function sentNative(result: AttemptResult): SendResult {
     backOffMs: 0,
     translateMs: 0,
     fetchMs: 0,
-    holding: null,
+    pendingWrites: null,
     drained: null,
     failure: null,
   }

@@ -1,5 +1,6 @@
 /**
- * One WebSocket: from its request to the end of both connections. It may be idle for as long as both sides like.
+ * Serves one WebSocket, from its request to the end of both connections. An open WebSocket has no idle
+ * time-out.
  */
 import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -16,17 +17,17 @@ import type { Exchange } from '../exchange.js'
 import { transportError } from '../transport-errors.js'
 import { requestIdIn } from '../attempts/reply/read-head.js'
 import { NOT_LISTED } from '../in-flight/in-flight-list.js'
-import { headList, timeoutErrorOf, wrongStatus } from './native-attempt.js'
+import { headList, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
 import { headersForClient } from './filter-headers.js'
 import type { NativeCall } from './admit-native.js'
 import { isNativePath } from './native-path.js'
 import type { NativeRun } from './native-run.js'
 import { nativeReplyResult } from './native-result.js'
 
-/** How long one side may take to close after the other has. */
+/** Maximum time for one side to close after the other side has closed. */
 const CLOSING_MS = 1000
 
-/** Whether any upstream opens a path to WebSockets. */
+/** Whether the configuration of any upstream allows WebSockets. */
 export function opensWebSockets({ upstreams }: Pick<Config, 'upstreams'>): boolean {
   return Object.values(upstreams).some(({ native }) =>
     native.rules.some(({ method }) => method === 'GET'),
@@ -60,7 +61,7 @@ export class WebSocketAttempt implements Timed {
   private reject: (error: GatewayError) => void = () => undefined
   /** Why the gateway closed it; null if it did not. */
   private reason: GatewayError | null = null
-  private readonly fromBytes: { readonly read: number; readonly written: number }
+  private readonly initialBytes: { readonly read: number; readonly written: number }
 
   constructor(x: Exchange, call: NativeCall, run: NativeRun, client: Upgrade) {
     this.x = x
@@ -72,10 +73,10 @@ export class WebSocketAttempt implements Timed {
     const { startedMs } = x
     this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs, startedMs })
     const { bytesRead: read, bytesWritten: written } = client.socket
-    this.fromBytes = { read: read - client.head.length, written }
+    this.initialBytes = { read: read - client.head.length, written }
   }
 
-  carryOut(agent: Agent): Promise<GatewayError | null> {
+  send(agent: Agent): Promise<GatewayError | null> {
     const { x, call, client } = this
     this.clock.begin(performance.now())
     this.deadlines.add(this)
@@ -131,7 +132,8 @@ export class WebSocketAttempt implements Timed {
     }
     this.phase = 'open'
     this.deadlines.remove(this)
-    // From here on the end of the client's connection is the end of the WebSocket, not a client that left early.
+    // From now on the close of the client's connection ends the WebSocket and does not count as a client that
+    // left early.
     this.x.res.removeAllListeners('close')
     upstream.once('close', () => this.destroySoon())
     this.client.socket.once('end', () => this.destroySoon())
@@ -144,9 +146,9 @@ export class WebSocketAttempt implements Timed {
     reply.once('error', () => this.destroy())
     run.result.status = status
     call.replied(status, reply.headers)
-    const wrong = wrongStatus(status)
-    if (wrong !== null) {
-      this.fail(wrong)
+    const statusError = statusErrorOf(status)
+    if (statusError !== null) {
+      this.fail(statusError)
       return
     }
     run.result.replyResult = nativeReplyResult(status, {})
@@ -181,12 +183,12 @@ export class WebSocketAttempt implements Timed {
       return
     }
     this.reject(reason)
-    this.over()
+    this.end()
   }
 
   private closed(): void {
     this.upstream?.destroy()
-    if (this.phase !== 'over') this.over()
+    if (this.phase !== 'over') this.end()
   }
 
   private destroySoon(): void {
@@ -198,14 +200,14 @@ export class WebSocketAttempt implements Timed {
     this.upstream?.destroy()
   }
 
-  private over(): void {
-    const { x, call, run, client, fromBytes } = this
+  private end(): void {
+    const { x, call, run, client, initialBytes } = this
     this.phase = 'over'
     this.deadlines.remove(this)
     x.cancellation.onCancel(null)
     const { intake, delivery, result } = run
-    intake.bytes = client.socket.bytesRead - fromBytes.read
-    delivery.sentBytes = client.socket.bytesWritten - fromBytes.written
+    intake.bytes = client.socket.bytesRead - initialBytes.read
+    delivery.sentBytes = client.socket.bytesWritten - initialBytes.written
     call.target.series.inflight(-1)
     result.endedAtMs = performance.now()
     result.outcome = this.reason?.kind ?? result.replyResult?.error?.kind ?? 'ok'

@@ -1,4 +1,7 @@
-/** What one attempt used at its upstream, and what that cost: reported counts, or an estimate if the provider bills it. */
+/**
+ * Calculates the usage and cost of one attempt from the reported counts, or estimates them if the provider
+ * bills the attempt without counts.
+ */
 import type { ChatRequest } from '../../chat/request.js'
 import { NO_OUTPUT } from '../../chat/reply/output-size.js'
 import { isImplausible, type Usage } from '../../chat/usage.js'
@@ -8,19 +11,19 @@ import type { UsageSource } from '../../ledger/entry.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'
 
-/** Tokens and their cost. */
+/** Tokens and their cost, in nano-dollars. */
 export interface Used {
   readonly usage: Usage
   readonly source: UsageSource
   /** Null if a price is not known. */
   readonly costNanoUsd: number | null
-  /** What budgets are charged: the cost, or an assumed one; null: what was reserved. */
+  /** The amount that budgets are charged: the cost, or an assumed one; null: the reserved amount. */
   readonly budgetNanoUsd: number | null
-  /** Output tokens that the upstream went on to make after the client had left. */
+  /** Output tokens that the upstream generated after the client had left. */
   readonly tokensAfterDisconnect: number
 }
 
-/** Of an attempt that the provider does not bill. */
+/** The usage of an attempt that the provider does not bill. */
 export const NOTHING_USED: Used = {
   usage: {},
   source: 'none',
@@ -29,7 +32,7 @@ export const NOTHING_USED: Used = {
   tokensAfterDisconnect: 0,
 }
 
-/** Of one attempt; nothing if the provider does not bill it. */
+/** The usage of one attempt; `NOTHING_USED` if the provider does not bill it. */
 export function usageOfAttempt(
   x: RequestContext,
   attempt: AttemptResult,
@@ -41,8 +44,8 @@ export function usageOfAttempt(
   const { outputSize } = replyResult ?? { outputSize: NO_OUTPUT }
   const hasWords = outputSize.bytes + outputSize.calls > 0
   const isComplete = replyResult?.outcome === 'complete'
-  if (!isComplete && !hasWords && !isOurDoing(x, attempt, outcome)) return NOTHING_USED
-  const reported = credible(replyResult?.usage ?? {})
+  if (!isComplete && !hasWords && !wasCancelledByGateway(x, attempt, outcome)) return NOTHING_USED
+  const reported = plausibleCounts(replyResult?.usage ?? {})
   const { input, output = hasWords ? undefined : reported.output } = reported
   if (request.embedding !== undefined && input !== undefined) {
     return used(x, attempt, { ...reported, output: 0 }, isComplete ? 'reported' : 'estimated')
@@ -79,10 +82,10 @@ function used(
 }
 
 /**
- * Whether the gateway broke it off: an upstream that was at work bills what it had read. One that reported a failure,
- * or whose connection was lost, bills nothing.
+ * Whether the gateway cancelled the attempt: the upstream then bills the prompt that it has read. An upstream
+ * that reported a failure, or whose connection was lost, bills nothing.
  */
-function isOurDoing(
+function wasCancelledByGateway(
   x: RequestContext,
   { status, wasSent }: AttemptResult,
   outcome: AttemptResult['outcome'],
@@ -92,13 +95,16 @@ function isOurDoing(
   return outcome === 'upstream_timeout' || outcome === 'client_stalled' || outcome === 'cancelled'
 }
 
-/** The counts that can be true: a prompt has tokens, and no reply has a hundred million. */
-function credible(usage: Usage): Usage {
+/**
+ * The plausible counts: without zeros, because prompts and replies have tokens, and without impossibly large
+ * numbers.
+ */
+function plausibleCounts(usage: Usage): Usage {
   const { input, output } = usage
   if (isImplausible(usage)) return {}
   if (input !== 0 && output !== 0) return usage
-  const kept = { ...usage }
-  if (input === 0) delete kept.input
-  if (output === 0) delete kept.output
-  return kept
+  const plausible = { ...usage }
+  if (input === 0) delete plausible.input
+  if (output === 0) delete plausible.output
+  return plausible
 }

@@ -1,6 +1,6 @@
 /**
- * The ledger entry of an exchange: what it used and what that cost, by the rules of `docs/reference/ledger.md`. Derived from
- * what the phases returned.
+ * Builds the ledger entry of an exchange, with its usage and cost, by the rules of
+ * `docs/reference/ledger.md`.
  */
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'
 import { rowOf } from '../../errors.js'
@@ -9,23 +9,26 @@ import type { Outcome } from '../../observe/metrics/label-types.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'
-import { firstContentMs, waited, type Results } from './results.js'
+import { firstContentMs, totalWaitMs, type Results } from './results.js'
 import type { Used } from './attempt-usage.js'
 import { usageOf } from './request-usage.js'
 
-/** A model's name that a client or an upstream made up may not fill the ledger. */
+/** Maximum length of names that a client or an upstream chose. */
 const MAX_NAME = 256
 const MAX_MESSAGE = 500
 const MAX_QUOTING_MESSAGE = 200
 
-/** How an exchange has ended, as far as is known. */
+/** The outcome of an exchange so far. */
 export function outcomeOf(x: RequestContext, { error, replyResult }: Results): Outcome {
   if (error !== null) return error.kind
   if (x.cancellation.reason !== null) return x.cancellation.reason.kind
   return replyResult?.error?.kind ?? 'ok'
 }
 
-/** The gateway's own share of an exchange's time: all but waiting for the client's body, the upstream, and a reader. */
+/**
+ * The gateway's own share of an exchange's time, in ms: without the waits for the client's body, the
+ * upstream, and a client that reads the reply.
+ */
 export function overheadMs(
   x: RequestContext,
   results: Results,
@@ -34,16 +37,19 @@ export function overheadMs(
 ): number {
   const { intake, sent } = results
   const upstream =
-    (waited(results, 'connectMs') ?? 0) +
-    (waited(results, 'firstByteMs') ?? 0) +
-    (waited(results, 'replyMs') ?? 0)
+    (totalWaitMs(results, 'connectMs') ?? 0) +
+    (totalWaitMs(results, 'firstByteMs') ?? 0) +
+    (totalWaitMs(results, 'replyMs') ?? 0)
   const others =
     (sent?.fetchMs ?? 0) + (sent?.backOffMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
   const total = nowMs - x.startedMs - upstream - others
   return Math.max(0, total) + (relayMs === null ? 0 : (sent?.translateMs ?? 0))
 }
 
-/** StartedAttempt at `nowMs`, before the client has the end of its reply. */
+/**
+ * The entry of an exchange that ends at `nowMs` (monotonic). It is built before the client gets the end of
+ * its reply.
+ */
 export function entryOf(x: RequestContext, results: Results, nowMs: number): LedgerEntry {
   const { generation } = x
   const { authenticated, call, candidate, sent, replyResult } = results
@@ -54,7 +60,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
   return {
     requestId: x.id,
     atMs: Math.round(Date.now() - (nowMs - x.startedMs)),
-    durationMs: micro(nowMs - x.startedMs),
+    durationMs: roundToMicros(nowMs - x.startedMs),
     accountId: authenticated?.identity.accountId ?? '',
     keyId: authenticated?.identity.keyId ?? '',
     modelAsked: nameOf(request?.model ?? null),
@@ -77,23 +83,26 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     losses: lossesOf(sent?.losses ?? [], replyResult?.lost ?? []),
     generation: generation.snapshot.generation,
     hops: hopsOf(x, results, nowMs, outcome),
-    ...explained(x, results, outcome),
+    ...explanationOf(x, results, outcome),
     priceVersion: isPriced(results, used) ? generation.priceVersion : null,
   }
 }
 
-/** Whether the cost comes from a list of prices: native access has a price per request. */
+/** Whether the cost comes from a price list; native requests have a price per request instead. */
 function isPriced({ identified }: Results, { costNanoUsd, source }: Used): boolean {
   return costNanoUsd !== null && source !== 'none' && identified?.operation !== 'native'
 }
 
-/** A name that a client or an upstream chose, as ledger and log keep it: short and without secrets. */
+/**
+ * A name that a client or an upstream chose, in the form for ledger and log: at most 256 characters, without
+ * secrets.
+ */
 export function nameOf(name: string | null): string | null {
   return name === null ? null : hideSecrets(name.slice(0, MAX_NAME))
 }
 
-/** Why it ended so, without any of the client's prompt. */
-function explained(
+/** The fields that explain the outcome, without any text of the client's prompt. */
+function explanationOf(
   x: RequestContext,
   results: Results,
   outcome: Outcome,
@@ -103,11 +112,12 @@ function explained(
   const { errorMessages } = x.generation.snapshot.config.ledger
   const status = attempt?.status ?? null
   // A provider may quote the prompt in its message.
-  const most = status === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
+  const maxLength = status === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
   return {
     ...UNEXPLAINED,
     ingress: identified?.format ?? null,
-    errorMessage: errorMessages && wire !== null ? hideSecrets(wire.message).slice(0, most) : null,
+    errorMessage:
+      errorMessages && wire !== null ? hideSecrets(wire.message).slice(0, maxLength) : null,
     limit: admission?.kind === 'refused' ? admission.limit : null,
     upstreamStatus: status,
     upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
@@ -128,11 +138,11 @@ function attempted({ sent }: Results, outcome: Outcome): string | null {
 function attemptMs({ sent }: Results): readonly number[] | null {
   if (sent === null || sent.attempts.length === 0) return null
   return sent.attempts.map(({ connectMs, firstByteMs, replyMs }) => {
-    return micro((connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0))
+    return roundToMicros((connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0))
   })
 }
 
-/** A closed set, the same that limits count by. */
+/** The model name from a closed set, the same as for limits. */
 function countedAs(
   { generation }: RequestContext,
   { call, candidate }: Results,
@@ -144,7 +154,7 @@ function countedAs(
   return hideSecrets(generation.countedAs(model, candidate.target, outcome === 'ok'))
 }
 
-/** As the client saw it: 200 if it has the beginning of a reply. */
+/** The status that the client received: 200 if it has the beginning of a reply. */
 function statusOf({ identified, attempt, replyResult, error }: Results, outcome: Outcome): number {
   if (outcome === 'client_gone') return 499
   if (identified?.operation === 'native' && replyResult !== null) return attempt?.status ?? 200
@@ -159,31 +169,31 @@ function lossesOf(inRequest: readonly string[], inReply: readonly string[]): rea
 function hopsOf(x: RequestContext, results: Results, nowMs: number, outcome: Outcome): EntryHops {
   const { authenticated, intake, route, admission, sent, delivery } = results
   const hops: { -readonly [Hop in keyof EntryHops]: EntryHops[Hop] } = {}
-  if (authenticated !== null) hops.authenticate = micro(authenticated.tookMs)
+  if (authenticated !== null) hops.authenticate = roundToMicros(authenticated.tookMs)
   const receiveMs = intake?.tookMs ?? null
-  if (receiveMs !== null) hops.receive = micro(receiveMs)
+  if (receiveMs !== null) hops.receive = roundToMicros(receiveMs)
   const routeMs = route?.tookMs ?? null
-  if (routeMs !== null) hops.route = micro(routeMs)
+  if (routeMs !== null) hops.route = roundToMicros(routeMs)
   const admitMs = admission?.tookMs ?? null
-  if (admitMs !== null) hops.admit = micro(admitMs)
-  const connectMs = waited(results, 'connectMs')
-  if (connectMs !== null) hops.connect = micro(connectMs)
-  const firstByteMs = waited(results, 'firstByteMs')
-  if (firstByteMs !== null) hops.firstByte = micro(firstByteMs)
+  if (admitMs !== null) hops.admit = roundToMicros(admitMs)
+  const connectMs = totalWaitMs(results, 'connectMs')
+  if (connectMs !== null) hops.connect = roundToMicros(connectMs)
+  const firstByteMs = totalWaitMs(results, 'firstByteMs')
+  if (firstByteMs !== null) hops.firstByte = roundToMicros(firstByteMs)
   const translateMs = sent?.translateMs ?? 0
-  if (translateMs > 0) hops.translate = micro(translateMs)
-  // A whole reply leaves as soon as its entry is written.
+  if (translateMs > 0) hops.translate = roundToMicros(translateMs)
+  // A whole reply is sent as soon as its entry is written.
   const headMs = delivery?.headMs ?? null
   const isWhole = headMs === null && outcome === 'ok'
   const firstMs = isWhole ? nowMs - x.startedMs : firstContentMs(x, results)
   const relayMs = headMs === null ? null : nowMs - x.startedMs - headMs
-  if (firstMs !== null) hops.firstContent = micro(firstMs)
-  if (relayMs !== null) hops.relay = micro(relayMs)
-  hops.overhead = micro(overheadMs(x, results, nowMs, relayMs))
+  if (firstMs !== null) hops.firstContent = roundToMicros(firstMs)
+  if (relayMs !== null) hops.relay = roundToMicros(relayMs)
+  hops.overhead = roundToMicros(overheadMs(x, results, nowMs, relayMs))
   return hops
 }
 
-/** Ms, to the microsecond: digits are bytes. */
-function micro(ms: number): number {
+/** Rounds milliseconds to microseconds, because each digit is a byte in the ledger. */
+function roundToMicros(ms: number): number {
   return Math.round(ms * 1000) / 1000
 }

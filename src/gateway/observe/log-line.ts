@@ -1,4 +1,4 @@
-/** The log line of an exchange, and how its stream ended. */
+/** Builds the log line of an exchange, and classifies the end of its stream. */
 import type { LogConfig } from '../../config/config.js'
 import type { Cause } from '../../error-cause.js'
 import { rowOf } from '../../errors.js'
@@ -7,12 +7,12 @@ import type { Outcome, StreamEnd } from '../../observe/metrics/label-types.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../exchange.js'
 import { nameOf } from './ledger-entry.js'
-import { firstContentMs, waited, type Results } from './results.js'
+import { firstContentMs, totalWaitMs, type Results } from './results.js'
 
-/** A path with a model's name may be as long as a head. */
+/** Maximum length of a logged path: a path may contain a long model name. */
 const MAX_PATH = 256
 
-/** `complete`: the upstream's reply came to its proper end. */
+/** Classifies the end of a stream. `isComplete`: the upstream's reply reached its terminator. */
 export function streamEndOf(outcome: Outcome, isComplete: boolean): StreamEnd {
   if (outcome === 'client_gone') return 'client_gone'
   if (outcome === 'ok' || isComplete) return 'complete'
@@ -32,7 +32,7 @@ export function streamEndOf(outcome: Outcome, isComplete: boolean): StreamEnd {
   return source === 'client' ? 'key_ended' : 'gateway_error'
 }
 
-/** How an exchange ended. */
+/** The end of an exchange. */
 export interface End {
   readonly status: number
   readonly outcome: Outcome
@@ -43,8 +43,8 @@ export interface End {
 }
 
 /**
- * Whether the line is written: those of failures, slow requests and requests with more than one attempt always are, of
- * the others the share `log.sample_success`.
+ * Whether the line is written: always for failures, slow requests and requests with more than one attempt,
+ * and for the share `log.sample_success` of the others.
  */
 export function isLogged(
   { sampleSuccess, slowMs }: LogConfig,
@@ -128,9 +128,9 @@ function timesOf(x: Exchange, results: Results, { seconds, overheadMs }: End) {
     receive_ms: intake?.tookMs ?? undefined,
     admit_ms: admission?.tookMs ?? undefined,
     back_off_ms: positive(sent?.backOffMs),
-    connect_ms: waited(results, 'connectMs') ?? undefined,
-    first_byte_ms: waited(results, 'firstByteMs') ?? undefined,
-    reply_ms: waited(results, 'replyMs') ?? undefined,
+    connect_ms: totalWaitMs(results, 'connectMs') ?? undefined,
+    first_byte_ms: totalWaitMs(results, 'firstByteMs') ?? undefined,
+    reply_ms: totalWaitMs(results, 'replyMs') ?? undefined,
     translate_ms: positive(sent?.translateMs),
     first_token_ms: firstContentMs(x, results) ?? undefined,
     relay_ms: delivery?.relayMs ?? undefined,
@@ -139,8 +139,8 @@ function timesOf(x: Exchange, results: Results, { seconds, overheadMs }: End) {
 }
 
 /**
- * Fields by which a log may be searched. A path holds names that the client chose (a key of its
- * metadata, one that came twice), and those may be anything, a prompt too.
+ * Field names that the log may contain. A path may also contain names that the client chose, such as a key of
+ * its metadata, and those may be any text, even a prompt.
  */
 const FIELDS = new Set([
   'anthropic-beta',
@@ -193,14 +193,16 @@ const FIELDS = new Set([
   'user',
 ])
 
-/** The field at the start of the path, with its index: `messages[3]`; `other` where it is not ours. */
+/**
+ * The field at the start of the path with its index (`messages[3]`); `other` if the name is not in `FIELDS`.
+ */
 function loggedParam(path: string | undefined): string | undefined {
   if (path === undefined) return undefined
   const [place = '', name = ''] = /^([a-z_-]+)(?:\[\d+\])?/.exec(path) ?? []
   return FIELDS.has(name) ? place : 'other'
 }
 
-/** Undefined for 0, which the line leaves out. */
+/** Undefined for 0, so that the log line omits it. */
 function positive(amount: number | undefined): number | undefined {
   return amount === 0 ? undefined : amount
 }

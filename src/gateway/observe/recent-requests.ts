@@ -1,6 +1,6 @@
 /**
- * The heads of the last requests of this process, for `sluice plan`: who asked for which model, in which format, with
- * what kinds of content and how large, and what it used. No contents.
+ * Keeps the heads of the last requests of this process for `sluice plan`: key, model, format, kinds of
+ * content, sizes and usage, but no contents.
  */
 import type { Labels } from '../../accounts/labels.js'
 import { isImplausible, type Usage } from '../../chat/usage.js'
@@ -12,24 +12,24 @@ import { nameOf, outcomeOf } from './ledger-entry.js'
 import type { Results } from './results.js'
 import { requestShapeOf, type RequestShape } from './request-shape.js'
 
-/** One request without its contents. Survives JSON. */
+/** One request without its contents. Can be serialized as JSON. */
 export interface RequestHead {
   /** When it ended, ms since 1970. */
   readonly atMs: number
-  /** A key's id, or `playground`. */
+  /** The id of the API key, or `playground`. */
   readonly keyId: string
   readonly accountId: string
   readonly labels: Labels
   readonly format: ClientFormat
   readonly dialect: DialectName
   readonly wire: WireFormat
-  /** As the client asked; at most 256 characters. */
+  /** The model that the client requested; at most 256 characters. */
   readonly model: string
   readonly stream: boolean
   readonly bodyBytes: number
-  /** As the upstream counted, else estimated. */
+  /** The upstream's count, else an estimate. */
   readonly promptTokens: number
-  /** As the upstream reported; empty if it did not, or no request was sent. */
+  /** The counts that the upstream reported; empty if it reported none or no request was sent. */
   readonly usage: Usage
   /** The vendor's tier that served it; null if unknown. */
   readonly tier: string | null
@@ -57,13 +57,13 @@ export class RecentHeads {
   }
 }
 
-/** The heads of several processes as one list, oldest first; at most `MAX_HEADS` of the newest. */
+/** Merges the heads of several processes, oldest first; keeps the newest `MAX_HEADS`. */
 export function mergedHeads(lists: readonly (readonly RequestHead[])[]): RequestHead[] {
-  const all = lists.flat().sort((a, b) => a.atMs - b.atMs)
-  return all.slice(-MAX_HEADS)
+  const heads = lists.flat().sort((a, b) => a.atMs - b.atMs)
+  return heads.slice(-MAX_HEADS)
 }
 
-/** The head of an exchange that is over; null if its body was not read or its key was refused. */
+/** The head of an ended exchange; null if its body was not read or its key was refused. */
 export function headOf(x: Exchange, results: Results): RequestHead | null {
   const { authenticated, call, intake, replyResult } = results
   if (authenticated === null || call === null) return null

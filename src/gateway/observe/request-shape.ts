@@ -1,6 +1,6 @@
 /**
- * The shape of a request: its kinds of parts, tools and settings, without any of its text. `sluice plan`
- * builds a request of the same shape from it and translates that one for another upstream. Pure.
+ * Describes the shape of a request: its kinds of parts, tools and settings, without its text. `sluice plan`
+ * builds a request of the same shape and translates it for another upstream. Pure.
  */
 import { isObject, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type {
@@ -13,14 +13,17 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 
-/** A field that only upstreams of the client's own format take. */
+/** A field that only upstreams of the client's own format accept. */
 export interface NativeField {
   readonly path: string
-  /** Other upstreams refuse the request; otherwise the field is lost. */
+  /** The gateway refuses the request for other upstreams; if false, the field is lost. */
   readonly isRefused: boolean
 }
 
-/** The settings of a request that are numbers, flags or words of a closed set. Absent: the client did not set it. */
+/**
+ * The settings of a request that are numbers, flags or words of a closed set. A setting is absent if the
+ * client did not send it.
+ */
 export interface ShapeSettings {
   readonly includeUsage?: boolean
   readonly parallelToolCalls?: boolean
@@ -39,7 +42,7 @@ export interface ShapeSettings {
   readonly serviceTier?: string
   readonly hidesThoughts?: boolean
   readonly includeReasoningState?: boolean
-  /** How many stop sequences. */
+  /** Number of stop sequences. */
   readonly stops?: number
   readonly hasSeed?: boolean
   readonly hasUserId?: boolean
@@ -58,19 +61,19 @@ export interface RequestShape {
   /** Each distinct kind of tool once. */
   readonly tools: readonly string[]
   readonly settings: ShapeSettings
-  /** Fields without a place in the canonical request; texts are replaced unless they are common words. */
+  /** Fields that the canonical request does not have. Texts are replaced unless they are in `WORDS`. */
   readonly rest: JsonObject
   readonly native: readonly NativeField[]
 }
 
-/** Distinct turns, kinds of parts of a turn, tools, and fields that a sketch keeps. */
+/** Maximum number of distinct turns, of kinds of parts in a turn, of tools, and of fields. */
 const MAX_SHAPES = 32
 const MAX_DEPTH = 3
 const MAX_LIST = 4
-/** A name that a log may hold as well; any other is `other`. */
+/** A field path that may be kept; others become `other`. */
 const PLAIN_NAME = /^[\w$.[\]-]{1,80}$/
 const PLAIN_WORD = /^[\w./+:-]{1,40}$/
-/** Values of vendors' settings that decide what a translation does. Any other text becomes `x`. */
+/** Values of vendor settings that affect the translation. Any other text becomes `x`. */
 const WORDS = new Set(
   (
     'adaptive all audio auto concise current_turn default detailed disabled enabled ephemeral fast flex high image ' +
@@ -78,7 +81,7 @@ const WORDS = new Set(
   ).split(' '),
 )
 
-/** The shape of the request. One pass over its parts; reads no text. */
+/** The shape of a request, in one pass over its parts. */
 export function requestShapeOf(request: ChatRequest): RequestShape {
   const { native = [], tools } = request
   return {
@@ -185,8 +188,8 @@ function toolKind({ custom, strict, parameters, cache }: Tool): string {
   )
 }
 
-function words(...given: readonly (string | false)[]): string {
-  return given.filter((word) => word !== false).join(' ')
+function words(...flags: readonly (string | false)[]): string {
+  return flags.filter((word) => word !== false).join(' ')
 }
 
 function plainWord(word: string): string {
@@ -197,7 +200,7 @@ function plainName(name: string): string {
   return PLAIN_NAME.test(name) ? name : 'other'
 }
 
-/** Copied unchanged. */
+/** Settings that are copied unchanged. */
 const SCALARS = [
   'parallelToolCalls',
   'legacyFunctions',
@@ -251,11 +254,13 @@ function fieldsOf(object: JsonObject, depth: number): JsonObject {
   return fields
 }
 
-/** The value with every text replaced that is no common word, cut at a few levels and elements. */
+/** Replaces every text that is not in `WORDS`, and limits depth and number of elements. */
 function valueOf(value: JsonValue, depth: number): JsonValue {
   if (typeof value === 'string') return WORDS.has(value) ? value : 'x'
   if (Array.isArray(value)) {
-    return depth > MAX_DEPTH ? [] : value.slice(0, MAX_LIST).map((each) => valueOf(each, depth + 1))
+    return depth > MAX_DEPTH
+      ? []
+      : value.slice(0, MAX_LIST).map((element) => valueOf(element, depth + 1))
   }
   if (!isObject(value)) return value
   return depth > MAX_DEPTH ? {} : fieldsOf(value, depth)

@@ -1,4 +1,7 @@
-/** What a request used at its upstreams, and what that cost. Attempts that failed are counted if the provider bills them. */
+/**
+ * Calculates the usage and cost of a request at all its upstreams. Failed attempts count if the provider
+ * bills them.
+ */
 import { addUsage, isImplausible } from '../../chat/usage.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
@@ -6,16 +9,16 @@ import type { RequestContext } from '../exchange.js'
 import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
 import type { Results } from './results.js'
 
-/** Of all attempts together. */
+/** The total of all attempts. */
 export function usageOf(x: RequestContext, results: Results, outcome: Outcome): Used {
-  const { identified, sent, call, attempt } = results
-  if (attempt === null) return NOTHING_USED
-  if (identified?.operation === 'native') return usageOfNative(attempt)
+  const { identified, sent, call, attempt: finalAttempt } = results
+  if (finalAttempt === null) return NOTHING_USED
+  if (identified?.operation === 'native') return usageOfNative(finalAttempt)
   if (call === null) return NOTHING_USED
   let total = NOTHING_USED
-  for (const each of sent?.attempts ?? []) {
-    const ended = each === attempt ? outcome : each.outcome
-    const used = usageOfAttempt(x, each, call.request, ended)
+  for (const attempt of sent?.attempts ?? []) {
+    const ended = attempt === finalAttempt ? outcome : attempt.outcome
+    const used = usageOfAttempt(x, attempt, call.request, ended)
     if (used !== NOTHING_USED) total = total === NOTHING_USED ? used : sum(total, used)
   }
   return total
@@ -39,7 +42,7 @@ function sumOfKnown(one: number | null, other: number | null): number | null {
 function usageOfNative({ wasSent, replyResult, status, candidate }: AttemptResult): Used {
   const usage = replyResult === null || isImplausible(replyResult.usage) ? {} : replyResult.usage
   const source = Object.keys(usage).length === 0 ? 'none' : 'reported'
-  // A request that the upstream did not accept costs nothing.
+  // A request that the upstream refused costs nothing.
   const isFree = !wasSent || (status ?? 0) >= 400
   const { nanoUsdPerRequest } = candidate.target.upstream.config.native
   const cost = isFree ? 0 : nanoUsdPerRequest

@@ -1,6 +1,6 @@
 /**
- * What the phases of one request have returned so far. `serve` writes it, a phase never reads it: ledger entry, metrics
- * and log line are derived from it.
+ * The values that the phases of one request have returned so far. `serve` writes them, and phases do not read
+ * them; the ledger entry, the metrics and the log line are derived from them.
  */
 import type { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
@@ -14,7 +14,7 @@ import type { Delivery } from '../phases/relay.js'
 import type { Exchange } from '../exchange.js'
 import type { ReplyResult } from '../streams/translated-stream.js'
 
-/** Null is "not reached". */
+/** A member is null until its phase has returned. */
 export class Results {
   identified: Identified | null = null
   authenticated: Authenticated | null = null
@@ -23,14 +23,14 @@ export class Results {
   route: Pick<Route, 'candidates' | 'tookMs'> | null = null
   admission: Omit<Admitted, 'call' | 'reservation'> | Refused | null = null
   sent: SendResult | null = null
-  /** The copy of the request for comparison; null if there is none. */
+  /** The shadow request; null if there is none. */
   shadow: { originalEnded(entry: LedgerEntry): void } | null = null
   delivery: Delivery | null = null
-  /** Why the client gets no reply, or no complete one. */
+  /** The error because of which the client gets no reply, or an incomplete one. */
   error: GatewayError | null = null
-  /** An exception that is no `GatewayError`, for the log. */
+  /** An exception other than `GatewayError`, for the log. */
   failure: unknown = null
-  /** Time from the making of the ledger entry until the ledger or the spool had it. */
+  /** Time for writing the ledger entry to the ledger or the spool, in ms. */
   entryMs = 0
 
   /** The attempt whose reply the client gets, else the last one; null if there is none. */
@@ -43,21 +43,21 @@ export class Results {
     return this.attempt?.candidate ?? this.route?.candidates[0] ?? null
   }
 
-  /** The model that is requested from the upstream; null for native access. */
+  /** The model that is requested from the upstream; null for native requests. */
   get upstreamModel(): string | null {
     const model = this.candidate?.model ?? ''
     return model === '' ? null : model
   }
 
-  /** What the reply came to. */
+  /** The result of the reply of `attempt`. */
   get replyResult(): ReplyResult | null {
     return this.attempt?.replyResult ?? null
   }
 }
 
 /**
- * From the arrival of the request to the first content of a stream, in ms; null for a whole reply, and if no content
- * came. The head may go out earlier: it is not held for longer than proxies wait.
+ * Time from the arrival of the request to the first content of a stream, in ms; null for a whole reply and
+ * for a stream without content. The head may be sent earlier, because proxies time out without it.
  */
 export function firstContentMs(
   { startedMs }: Pick<Exchange, 'startedMs'>,
@@ -70,8 +70,8 @@ export function firstContentMs(
   return contentAtMs === null ? null : Math.max(headMs, contentAtMs - startedMs)
 }
 
-/** Of all attempts together, in ms; null if none came so far. */
-export function waited(
+/** The total waiting time of all attempts, in ms; null if no attempt has it. */
+export function totalWaitMs(
   { sent }: Results,
   what: 'connectMs' | 'firstByteMs' | 'replyMs',
 ): number | null {

@@ -1,6 +1,7 @@
 /**
- * What spans say, by OpenTelemetry's conventions for HTTP and generative AI (semantic-conventions-genai, read
- * 2026-11-23), and `sluice.*` for the rest. Derived from the results of a request; holds no prompt, key or header.
+ * The attributes of spans, by OpenTelemetry's conventions for HTTP and generative AI
+ * (semantic-conventions-genai, read 2026-11-23), and `sluice.*` for the rest. They contain no prompt, key or
+ * header.
  */
 import type { Attributes } from '@opentelemetry/api'
 import type { ChatRequest } from '../../chat/request.js'
@@ -13,10 +14,10 @@ import { nameOf } from './ledger-entry.js'
 import type { End } from './log-line.js'
 import type { Results } from './results.js'
 
-/** Methods that may stand in a span; others are made up (http.request.method). */
+/** The methods that http.request.method allows. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'PATCH'])
 
-/** The providers that have a name of their own in the conventions, by preset. */
+/** The presets for which the conventions define another provider name. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   azure: 'azure.ai.openai',
   mistral: 'mistral_ai',
@@ -35,7 +36,7 @@ function methodOf({ req }: Exchange): string {
   return METHODS.has(method) ? method : 'HTTP'
 }
 
-/** The path without what the client may choose in it. */
+/** The path without the parts that the client chooses. */
 function httpRoute({ path }: Exchange, { identified, candidate }: Results): string | undefined {
   const operation = identified?.operation ?? null
   if (operation === null) return undefined
@@ -49,7 +50,7 @@ function httpRoute({ path }: Exchange, { identified, candidate }: Results): stri
   return path.replace(/^(\/v1\/responses\/)[^/]+/, '$1{id}')
 }
 
-/** Of the server span. */
+/** The attributes of the server span. */
 export function serverAttributes(x: Exchange, results: Results, end: End): Attributes {
   const { req, generation } = x
   const { identified, authenticated, admission, candidate, call, sent } = results
@@ -91,7 +92,7 @@ export function attemptName({ candidate }: AttemptResult, results: Results): str
   return candidate.model === '' ? operation : `${operation} ${nameOf(candidate.model) ?? ''}`
 }
 
-/** Of the span of an attempt, which ended with `outcome`. */
+/** The attributes of the span of an attempt that ended with `outcome`. */
 export function attemptAttributes(
   attempt: AttemptResult,
   results: Results,
@@ -124,7 +125,7 @@ export function attemptAttributes(
   }
 }
 
-/** The settings of the request. Stop sequences are the client's words and have no attribute. */
+/** The settings of the request. Stop sequences are the client's text and are left out. */
 function requestAttributes(request: ChatRequest): Attributes {
   const { candidates = 1, responseFormat } = request
   const isJson = responseFormat !== undefined && responseFormat.type !== 'text'
@@ -153,7 +154,7 @@ function usageAttributes(usage: Usage): Attributes {
   }
 }
 
-/** As the conventions name it; undefined for what is none of theirs. */
+/** The operation by the name of the conventions; undefined if they do not define it. */
 function operationOf({ identified }: Results): string | undefined {
   switch (identified?.operation) {
     case 'chat':

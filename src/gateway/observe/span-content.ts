@@ -1,6 +1,6 @@
 /**
- * Prompts and replies as attributes of spans, for `telemetry.capture_content` alone: JSON after the conventions for
- * generative AI, cut to a bound. Images, files and audio are named without their data.
+ * Prompts and replies as attributes of spans, if `telemetry.capture_content` is on: JSON by the conventions
+ * for generative AI, up to a maximum size. Images, files and audio appear without their data.
  */
 import type { Attributes } from '@opentelemetry/api'
 import type { ChatEvent, EventSink, FinishReason } from '../../chat/event.js'
@@ -11,9 +11,9 @@ import { SseFramer } from '../../wire/frames/sse.js'
 import { parseReply } from '../../wire/json/parse-body.js'
 import { joinChunks } from '../bodies/join-chunks.js'
 
-/** Characters of text in one attribute. */
+/** Maximum number of text characters in one attribute. */
 const MAX_CHARS = 65_536
-/** Bytes of a reply that are kept to be read; events have more of them than of text. */
+/** Maximum number of reply bytes that are kept; events have more bytes than text. */
 const MAX_BYTES = 524_288
 const MAX_PARTS = 1_000
 
@@ -26,11 +26,11 @@ interface Part {
   readonly result?: string
 }
 
-/** Counts characters down. */
-class Room {
+/** Limits the total number of characters in one attribute. */
+class CharacterBudget {
   private left = MAX_CHARS
 
-  /** As much of the text as there is room for; a cut ends in `…`. */
+  /** The beginning of the text that fits; a truncated text ends with `…`. */
   take(text: string): string {
     const { left } = this
     this.left = Math.max(0, left - text.length)
@@ -42,27 +42,27 @@ class Room {
   }
 }
 
-/** The conversation: the latest messages first as far as there is room, in the order in which they were sent. */
+/** The conversation in its order. If it does not fit, the oldest messages are left out. */
 export function inputAttributes({ messages }: ChatRequest): Attributes {
-  const room = new Room()
+  const budget = new CharacterBudget()
   const system: Part[] = []
-  const kept: object[] = []
+  const history: object[] = []
   for (const message of [...messages].reverse()) {
-    if (room.isSpent || kept.length + system.length >= MAX_PARTS) break
+    if (budget.isSpent || history.length + system.length >= MAX_PARTS) break
     if (message.role === 'system' || message.role === 'developer') {
-      system.unshift(...partsOf(message, room))
-    } else kept.unshift({ role: message.role, parts: partsOf(message, room) })
+      system.unshift(...partsOf(message, budget))
+    } else history.unshift({ role: message.role, parts: partsOf(message, budget) })
   }
   return {
-    'gen_ai.input.messages': JSON.stringify(kept),
+    'gen_ai.input.messages': JSON.stringify(history),
     ...(system.length === 0 ? {} : { 'gen_ai.system_instructions': JSON.stringify(system) }),
   }
 }
 
-function partsOf(message: Message, room: Room): Part[] {
+function partsOf(message: Message, budget: CharacterBudget): Part[] {
   const parts = message.parts.slice(0, MAX_PARTS).map((part): Part => {
-    if (part.type === 'text') return { type: 'text', content: room.take(part.text) }
-    if (part.type === 'thinking') return { type: 'reasoning', content: room.take(part.text) }
+    if (part.type === 'text') return { type: 'text', content: budget.take(part.text) }
+    if (part.type === 'thinking') return { type: 'reasoning', content: budget.take(part.text) }
     return { type: part.type }
   })
   if (message.role === 'tool') {
@@ -71,12 +71,12 @@ function partsOf(message: Message, room: Room): Part[] {
   }
   if (message.role !== 'assistant') return parts
   const calls = message.toolCalls.slice(0, MAX_PARTS).map(({ id, name, arguments: json }) => {
-    return { type: 'tool_call', id, name, arguments: room.take(json) }
+    return { type: 'tool_call', id, name, arguments: budget.take(json) }
   })
   return [...parts, ...calls]
 }
 
-/** The bytes of one reply of an upstream. */
+/** Collects the bytes of one reply of an upstream. */
 export class CapturedReply {
   private chunks: Buffer[] = []
   private bytes = 0
@@ -87,7 +87,7 @@ export class CapturedReply {
     this.chunks.push(chunk)
   }
 
-  /** The part of the model's reply that was received; empty if nothing can be read. */
+  /** The received part of the model's reply as attributes; empty if it has no content that can be decoded. */
   attributes(egress: Egress, request: ChatRequest): Attributes {
     const bytes = joinChunks(this.chunks)
     this.chunks = []
@@ -108,7 +108,7 @@ export class CapturedReply {
 
 /** Collects the text of a reply. */
 class ReplyText implements EventSink {
-  private readonly room = new Room()
+  private readonly budget = new CharacterBudget()
   private readonly parts: Part[] = []
   private reason: FinishReason | null = null
 
@@ -153,8 +153,8 @@ class ReplyText implements EventSink {
 
   private add(member: 'content' | 'arguments', text: string): void {
     const part = this.parts.at(-1)
-    if (part !== undefined && !this.room.isSpent) {
-      part[member] = (part[member] ?? '') + this.room.take(text)
+    if (part !== undefined && !this.budget.isSpent) {
+      part[member] = (part[member] ?? '') + this.budget.take(text)
     }
   }
 }

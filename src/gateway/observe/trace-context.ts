@@ -1,14 +1,14 @@
 /**
- * The trace that a request belongs to (W3C Trace Context). Without tracing the client's headers go on to the upstream
- * unchanged; with tracing `traces.ts` makes spans. Imports no OpenTelemetry package.
+ * The trace that a request belongs to (W3C Trace Context). Without tracing the client's headers are forwarded
+ * to the upstream unchanged; with tracing `traces.ts` creates spans. Imports no OpenTelemetry package.
  */
 import { headerOf, type HttpRequest } from '../../http/message.js'
 
-/** What the trace needs of an attempt. */
+/** The properties of an attempt that the trace uses. */
 export interface TracedAttempt {
   /** Monotonic, in ms; null before it is sent. */
   readonly beganAtMs: number | null
-  /** Takes the bytes of the reply; set if the trace is to hold them. */
+  /** Collects the bytes of the reply; set if the trace records its content. */
   captured: { take(chunk: Buffer): void } | null
 }
 
@@ -17,8 +17,8 @@ export interface RequestTrace {
   /** 32 hexadecimal digits. */
   readonly traceId: string
   /**
-   * Name, value, … for an attempt that begins now, or for another request to an upstream (null). Call once for each
-   * attempt.
+   * Name, value, … of the trace headers for an attempt that begins now, or for another request to an upstream
+   * (null). Call once for each attempt.
    */
   headers(attempt: TracedAttempt | null): readonly string[]
 }
@@ -29,7 +29,7 @@ const TRACEPARENT =
 /** Printable ASCII; the specification requires the propagation of at least 512 characters. */
 const TRACESTATE = /^[ -~]{1,512}$/
 
-/** The trace of a request as its client sent it; null if it sent none. */
+/** The trace in the request's own headers; null if it has none. */
 export function clientTrace(req: HttpRequest): RequestTrace | null {
   const traceparent = headerOf(req, 'traceparent')
   if (traceparent === undefined) return null

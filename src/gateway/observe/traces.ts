@@ -1,6 +1,7 @@
 /**
- * Spans of requests: one server span for each, and one client span for each attempt. Loaded only if traces are
- * exported. A span is started where its context is needed, and described from the request's results when it is over.
+ * Creates the spans of requests: one server span for each request, and one client span for each attempt.
+ * Loaded only if traces are exported. A span starts when its context is needed, and gets its attributes from
+ * the request's results at the end.
  */
 import {
   ROOT_CONTEXT,
@@ -35,7 +36,7 @@ const TO_UPSTREAM: TextMapSetter<string[]> = {
   set: (headers, name, value) => void headers.push(name, value),
 }
 
-/** Makes spans with a tracer. */
+/** Creates spans with a tracer. */
 export class Traces implements Tracing {
   private readonly tracer: Tracer
   readonly close: () => Promise<void>
@@ -54,7 +55,7 @@ export class Traces implements Tracing {
   }
 }
 
-/** One request. */
+/** The spans of one request. */
 class TracedRequest implements RequestTrace {
   readonly traceId: string
   private readonly tracer: Tracer
@@ -62,14 +63,14 @@ class TracedRequest implements RequestTrace {
   private readonly context: Context
   private readonly capturesContent: boolean
   private readonly attempts = new Map<TracedAttempt, Span>()
-  /** What turns monotonic times into times since 1970, in ms. */
+  /** Difference between times since 1970 and monotonic times, in ms. */
   private readonly offsetMs = Date.now() - performance.now()
 
   constructor({ req, startedMs, generation }: Exchange, tracer: Tracer) {
     this.tracer = tracer
     this.capturesContent = generation.snapshot.config.telemetry.captureContent
     const parent = PROPAGATOR.extract(ROOT_CONTEXT, req.headers, FROM_CLIENT)
-    const startTime = this.at(startedMs)
+    const startTime = this.wallMs(startedMs)
     this.span = tracer.startSpan('request', { kind: SpanKind.SERVER, startTime }, parent)
     this.context = trace.setSpan(parent, this.span)
     this.traceId = this.span.spanContext().traceId
@@ -78,7 +79,7 @@ class TracedRequest implements RequestTrace {
   headers(attempt: TracedAttempt | null): readonly string[] {
     let { context } = this
     if (attempt !== null) {
-      const startTime = this.at(attempt.beganAtMs ?? performance.now())
+      const startTime = this.wallMs(attempt.beganAtMs ?? performance.now())
       const options = { kind: SpanKind.CLIENT, startTime }
       const span = this.tracer.startSpan('attempt', options, context)
       this.attempts.set(attempt, span)
@@ -95,11 +96,12 @@ class TracedRequest implements RequestTrace {
     const endMs = x.startedMs + end.seconds * 1000
     if (span.isRecording()) this.describe(x, results, end)
     for (const attempt of results.sent?.attempts ?? []) {
-      const own = this.attempts.get(attempt)
-      if (own?.isRecording() === true) this.describeAttempt(own, attempt, results, end)
-      own?.end(this.at(attempt.endedAtMs ?? endMs))
+      const attemptSpan = this.attempts.get(attempt)
+      if (attemptSpan?.isRecording() === true)
+        this.describeAttempt(attemptSpan, attempt, results, end)
+      attemptSpan?.end(this.wallMs(attempt.endedAtMs ?? endMs))
     }
-    span.end(this.at(endMs))
+    span.end(this.wallMs(endMs))
   }
 
   private describe(x: Exchange, results: Results, end: End): void {
@@ -107,7 +109,7 @@ class TracedRequest implements RequestTrace {
     span.updateName(serverName(x, results))
     span.setAttributes(serverAttributes(x, results, end))
     const { outcome, cause } = end
-    // An error of the client leaves the status unset, as the conventions for HTTP servers say.
+    // An error of the client leaves the status unset, as the conventions for HTTP servers require.
     if (cause === 'gateway' || cause === 'provider') {
       span.setStatus({ code: SpanStatusCode.ERROR, message: outcome })
     }
@@ -124,14 +126,14 @@ class TracedRequest implements RequestTrace {
         ...(before === null ? {} : { 'sluice.upstream.before': before }),
         ...(after === null ? {} : { 'error.type': after }),
       }
-      if (occasion !== 'first') span.addEvent(occasion, attributes, this.at(beganAtMs ?? 0))
+      if (occasion !== 'first') span.addEvent(occasion, attributes, this.wallMs(beganAtMs ?? 0))
       before = name
     }
     const { delivery } = results
     const contentMs = firstContentMs(x, results)
     const headMs = delivery?.headMs ?? delivery?.wholeMs ?? null
-    if (headMs !== null) span.addEvent('commit', {}, this.at(x.startedMs + headMs))
-    if (contentMs !== null) span.addEvent('first_content', {}, this.at(x.startedMs + contentMs))
+    if (headMs !== null) span.addEvent('commit', {}, this.wallMs(x.startedMs + headMs))
+    if (contentMs !== null) span.addEvent('first_content', {}, this.wallMs(x.startedMs + contentMs))
   }
 
   private describeAttempt(span: Span, attempt: AttemptResult, results: Results, end: End): void {
@@ -141,9 +143,9 @@ class TracedRequest implements RequestTrace {
     span.updateName(attemptName(attempt, results))
     span.setAttributes(attemptAttributes(attempt, results, outcome))
     if (attempt.contentAtMs !== null) {
-      span.addEvent('first_content', {}, this.at(attempt.contentAtMs))
+      span.addEvent('first_content', {}, this.wallMs(attempt.contentAtMs))
     }
-    // That another attempt was faster, or that the client left, is no error of the upstream.
+    // A cancelled hedge and a client that left are not errors of the upstream.
     if (outcome !== 'ok' && outcome !== 'cancelled' && outcome !== 'client_gone') {
       span.setStatus({ code: SpanStatusCode.ERROR, message: outcome })
     }
@@ -154,7 +156,7 @@ class TracedRequest implements RequestTrace {
     }
   }
 
-  private at(monotonicMs: number): number {
+  private wallMs(monotonicMs: number): number {
     return monotonicMs + this.offsetMs
   }
 }

@@ -1,15 +1,18 @@
-/** What makes spans of requests; `traces.ts` is loaded only if traces are exported. */
+/**
+ * The interface for creating spans of requests; its implementation, `traces.ts`, is loaded only if traces are
+ * exported.
+ */
 import type { Exchange } from '../exchange.js'
 import type { End } from './log-line.js'
 import type { Results } from './results.js'
 import type { RequestTrace } from './trace-context.js'
 
-/** Makes traces of requests. */
+/** Traces requests. */
 export interface Tracing {
-  /** A request has arrived. */
+  /** Starts the trace of a request that has arrived. */
   begin(x: Exchange): RequestTrace
-  /** It is over. */
+  /** Ends the trace of a request. */
   end(x: Exchange, results: Results, end: End): void
-  /** Exports what waits; resolves within 3 seconds. */
+  /** Exports the remaining spans; resolves within 3 seconds. */
   close(): Promise<void>
 }

@@ -1,35 +1,37 @@
 /**
- * How overloaded a process is, in steps with hysteresis. Pure: readings and the time are arguments.
+ * Calculates the overload level of a process, in steps with hysteresis. Pure: readings and the time are
+ * arguments.
  *
- * 0: not at all. 1: connections close after their reply, and keys of low priority are refused. 2: only keys of high
- * priority are served. 3: no request is served, and keys are not looked up.
+ * Level 0: not overloaded. Level 1: connections close after their reply, and keys of low priority are
+ * refused. Level 2: only keys of high priority are served. Level 3: all requests are refused, and keys are
+ * not looked up.
  */
 import type { OverloadConfig } from '../../config/config.js'
 
-/** The steps. */
+/** The overload level. */
 export type Level = 0 | 1 | 2 | 3
 
-/** What a level is measured by: a closed set, for metrics. */
+/** The resources that are measured: a closed set, for metrics. */
 export const RESOURCES = ['delay', 'heap', 'open_files', 'in_flight'] as const
 /** One of `RESOURCES`. */
 export type Resource = (typeof RESOURCES)[number]
 
-/** What was measured. Null: cannot be measured here. */
+/** One measurement of the process. */
 export interface Readings {
-  /** How late the event loop was; `AverageDelay` of what was measured. */
+  /** Delay of the event loop, averaged by `AverageDelay`. */
   readonly delayMs: number
-  /** Of the heap limit, 0 to 1. */
+  /** Used share of the heap limit, 0 to 1. */
   readonly heapShare: number
-  /** Of the limit of open files, 0 to 1. */
+  /** Used share of the limit of open files, 0 to 1; null if it cannot be measured on this system. */
   readonly openFilesShare: number | null
-  /** Requests under way. */
+  /** Number of requests in flight. */
   readonly inFlight: number
 }
 
-/** Requests under way at each step, as shares of `max_inflight`. */
+/** Requests in flight at each level, as shares of `max_inflight`. */
 const IN_FLIGHT_SHARES = [0.8, 1, 1.1] as const
 
-/** The level that the readings call for, and the resource that is worst. */
+/** The level for the readings, and the resource that causes it. */
 export function levelFor(readings: Readings, config: OverloadConfig): [Level, Resource] {
   const { delayMs, heapShare, openFilesShare, inFlight } = readings
   let worst: [Level, Resource] = [stepOf(delayMs, config.delayMs), 'delay']
@@ -38,11 +40,11 @@ export function levelFor(readings: Readings, config: OverloadConfig): [Level, Re
     [stepOf(openFilesShare ?? 0, config.openFilesShare), 'open_files'],
     [inFlightLevel(inFlight, config.maxInflight), 'in_flight'],
   ]
-  for (const each of others) if (each[0] > worst[0]) worst = each
+  for (const candidate of others) if (candidate[0] > worst[0]) worst = candidate
   return worst
 }
 
-/** The level of this many requests under way: exact, without waiting for the next reading. */
+/** The level for this number of requests in flight. */
 export function inFlightLevel(inFlight: number, maxInflight: number): Level {
   return stepOf(inFlight / maxInflight, IN_FLIGHT_SHARES)
 }
@@ -54,21 +56,21 @@ function stepOf(value: number, steps: readonly number[]): Level {
   return value >= first ? 1 : 0
 }
 
-/** The time over which delays are averaged. */
+/** Time constant of the moving average. */
 const AVERAGE_MS = 500
-/** One reading counts for this long at most, so that one long turn does not outweigh all others. */
+/** Maximum time that one reading counts for, so that one long turn does not outweigh all others. */
 const MAX_WEIGHT_MS = 200
 
 /**
- * The delay of the event loop as a moving average, weighted by time: under load long turns alternate with short ones, and
- * single readings tell little.
+ * The delay of the event loop as a moving average, weighted by time: under load long turns alternate with
+ * short ones, so that single readings vary too much.
  */
 export class AverageDelay {
   private averageMs = 0
   private lastMs: number | null = null
 
-  /** Takes a reading; answers with the average. `nowMs` never goes back. */
-  take(delayMs: number, nowMs: number): number {
+  /** Adds a reading and returns the average. `nowMs` must not decrease. */
+  add(delayMs: number, nowMs: number): number {
     const sinceMs = Math.min(MAX_WEIGHT_MS, nowMs - (this.lastMs ?? nowMs - MAX_WEIGHT_MS))
     this.lastMs = nowMs
     this.averageMs += (delayMs - this.averageMs) * (1 - Math.exp(-sinceMs / AVERAGE_MS))
@@ -76,7 +78,7 @@ export class AverageDelay {
   }
 }
 
-/** Since when readings have called for a step, and when they last did. */
+/** When readings last started to require a step, and when they last required it. */
 interface Step {
   sinceMs: number | null
   lastMs: number
@@ -84,17 +86,17 @@ interface Step {
 }
 
 /**
- * The level in force. It rises to a step that every reading has called for during `riseMs`, so that one long turn of the
- * event loop changes nothing, and falls below a step that no reading has called for during `holdMs`.
+ * The level in force. It rises to a step that every reading has required for `riseMs`, so that one long turn
+ * of the event loop has no effect, and falls below a step that no reading has required for `holdMs`.
  */
 export class Levels {
   private readonly steps: readonly Step[] = [newStep(), newStep(), newStep()]
 
-  /** Takes a reading; answers with the level in force. `nowMs` never goes back. */
-  take(wanted: Level, { riseMs, holdMs }: OverloadConfig, nowMs: number): Level {
+  /** Adds the level of a reading and returns the level in force. `nowMs` must not decrease. */
+  update(required: Level, { riseMs, holdMs }: OverloadConfig, nowMs: number): Level {
     let level = 0
     for (const [index, step] of this.steps.entries()) {
-      if (wanted > index) {
+      if (required > index) {
         step.sinceMs ??= nowMs
         step.lastMs = nowMs
         if (nowMs - step.sinceMs >= riseMs) step.isRaised = true

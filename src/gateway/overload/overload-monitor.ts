@@ -1,11 +1,11 @@
-/** The overload control of a process with its readings and its timer. */
+/** Runs the overload control of a process: takes its readings with a timer. */
 import type { OverloadConfig } from '../../config/config.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { Overload, SAMPLE_MS } from './overload.js'
 import { ProcessReadings } from './process-readings.js'
 
-/** What the control takes from the process. */
+/** The services and settings of the process that the control uses. */
 export interface MonitorOptions {
   readonly settings: () => OverloadConfig
   readonly inFlight: () => number

@@ -1,6 +1,6 @@
 /**
- * Refuses requests while the process is overloaded, the least important first. Health and metrics have a listener of
- * their own and are never refused.
+ * Refuses requests while the process is overloaded, those of low priority first. Health and metrics have
+ * their own listener and are never refused.
  */
 import { PRIORITY, type Labels } from '../../accounts/labels.js'
 import type { OverloadConfig } from '../../config/config.js'
@@ -16,7 +16,7 @@ import {
   type Resource,
 } from './overload-levels.js'
 
-/** What the decisions are made with; tests hand in readings and the time. */
+/** The inputs of the decisions; tests pass their own readings and time. */
 export interface OverloadOptions {
   /** Read on every use, so that a reload takes effect at once. */
   readonly settings: () => OverloadConfig
@@ -30,7 +30,7 @@ export interface OverloadOptions {
   readonly onShed: (resource: Resource) => void
 }
 
-/** How often `sample` is due. */
+/** Interval at which `sample` must be called, in ms. */
 export const SAMPLE_MS = 100
 const MIN_RETRY_SECONDS = 1
 const MAX_RETRY_SECONDS = 5
@@ -39,7 +39,7 @@ const NAMES: Readonly<Record<Resource, string>> = {
   delay: 'event loop delay',
   heap: 'heap',
   open_files: 'open files',
-  in_flight: 'requests under way',
+  in_flight: 'requests in flight',
 }
 
 /** The overload control of one process. */
@@ -48,14 +48,14 @@ export class Overload {
   private readonly levels = new Levels()
   private readonly delay = new AverageDelay()
   private level: Level = 0
-  /** What raised the level. */
+  /** The resource that raised the level. */
   private resource: Resource = 'delay'
 
   constructor(options: OverloadOptions) {
     this.options = options
   }
 
-  /** True while connections are to close after their reply. */
+  /** True while connections must close after their reply. */
   get closesConnections(): boolean {
     return this.level > 0
   }
@@ -65,31 +65,31 @@ export class Overload {
     return this.level === 0 ? 'ok' : `level ${this.level} of 3: ${NAMES[this.resource]}`
   }
 
-  /** Takes a reading; due every `SAMPLE_MS`. */
+  /** Takes a reading. Call every `SAMPLE_MS`. */
   sample(): void {
     const { settings, read, inFlight, now } = this.options
     const config = settings()
     const nowMs = now()
     const measured = read(inFlight())
-    const readings = { ...measured, delayMs: this.delay.take(measured.delayMs, nowMs) }
-    const [wanted, resource] = config.enabled
+    const readings = { ...measured, delayMs: this.delay.add(measured.delayMs, nowMs) }
+    const [required, resource] = config.enabled
       ? levelFor(readings, config)
       : [0 as const, 'delay' as const]
-    const before = this.level
-    this.level = this.levels.take(wanted, config, nowMs)
-    if (wanted > 0 && wanted >= this.level) this.resource = resource
-    if (this.level !== before) this.report(before)
+    const previous = this.level
+    this.level = this.levels.update(required, config, nowMs)
+    if (required > 0 && required >= this.level) this.resource = resource
+    if (this.level !== previous) this.report(previous)
   }
 
-  /** Call before a key is looked up. Throws `overloaded` at level 3. */
+  /** Throws `overloaded` at level 3. Call before the key is looked up. */
   assertOpen(): void {
     const [level, resource] = this.current()
     if (level === 3) throw this.refusal(resource)
   }
 
   /**
-   * With the labels of the key. Throws `overloaded` if it is not served. Such a request leaves no ledger entry: writing
-   * it would add to the load.
+   * Throws `overloaded` if requests of a key with these labels are refused. Such a request gets no ledger
+   * entry, because writing it would add to the load.
    */
   assertServed(labels: Labels): void {
     const [level, resource] = this.current()
@@ -99,13 +99,13 @@ export class Overload {
     if (!isServed) throw this.refusal(resource)
   }
 
-  /** Requests under way are counted at once: many may come between two readings. */
+  /** Includes the current number of requests in flight, because many may arrive between two readings. */
   private current(): [Level, Resource] {
     const { settings, inFlight } = this.options
     const { enabled, maxInflight } = settings()
     if (!enabled) return [0, 'delay']
     const now = inFlightLevel(inFlight() - 1, maxInflight)
-    // The first step has time: it is left to the readings.
+    // Level 1 is not urgent and is left to the readings.
     return now > 1 && now > this.level ? [now, 'in_flight'] : [this.level, this.resource]
   }
 
@@ -119,11 +119,11 @@ export class Overload {
     })
   }
 
-  private report(before: Level): void {
+  private report(previous: Level): void {
     const { log, onLevel } = this.options
     onLevel(this.level)
     const reason = this.level === 0 ? undefined : this.state
-    if (this.level > before) log.warn('overloaded', { reason })
+    if (this.level > previous) log.warn('overloaded', { reason })
     else if (this.level === 0) log.info('no longer overloaded')
     else log.info('less overloaded', { reason })
   }

@@ -39,7 +39,10 @@ export interface LimitServices {
 /** A request that may run. */
 export interface Admitted {
   readonly kind: 'admitted'
-  /** As received; with a maximum of output tokens if it sets none and its budgets do not pay for the longest reply. */
+  /**
+   * The received request. If it sets no maximum of output tokens and its budgets cannot pay for the longest
+   * reply, a maximum is added.
+   */
   readonly call: Call
   readonly limitReservation: LimitReservation
   /** Null if no limit on tokens or money applies. */
@@ -54,7 +57,7 @@ export interface Admitted {
 export interface Refused {
   readonly kind: 'refused'
   readonly error: GatewayError
-  /** The rule that refused it, as the ledger entry names it; null if none did. */
+  /** The rule that refused it, by its name in the ledger entry; null if no rule did. */
   readonly limit: string | null
   readonly rateHeaders: readonly string[]
   readonly tookMs: number
@@ -93,7 +96,9 @@ export function admit(
     }
   }
   const { generation } = x
-  const estimates = candidates.map((each) => estimateCandidateCost(generation, call.request, each))
+  const estimates = candidates.map((candidate) =>
+    estimateCandidateCost(generation, call.request, candidate),
+  )
   const { clientRequestId } = routed
   const check = { x, identity, clientRequestId, call, candidates, modelName, estimates }
   return checkLimits({ ...check, limits: rules }, limits)
@@ -114,7 +119,7 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
       // Only a request whose budget is nearly spent is checked twice.
       const [first] = check.estimates
       if (first !== undefined) admitted = withOutput(call, output, first)
-      const estimates = check.estimates.map((each) => shortened(each, output))
+      const estimates = check.estimates.map((estimate) => shortened(estimate, output))
       decided = { ...check, estimates }
       checked = await decide(decided, limits)
     }
@@ -162,7 +167,7 @@ async function decide(
     demands: limitDemands.map(({ demand }) => demand),
     unsettled: provisionalEntryOf(check, modelName, mostExpensiveOf(estimates)),
   })
-  // A process that decides without the store has the state of its share of a budget, not of the budget.
+  // A process that decides without the store sees only its own share of a budget.
   const { closed, limitReservation, limitStates } = decision
   const isAlone = closed || limitReservation?.taken === 'nothing'
   if (!isAlone) budgets?.decided(limitDemands, decision)

@@ -1,24 +1,28 @@
-/** The client's key → the account that the request runs as, before a byte of the body is read. */
+/** Finds the account of a request by its API key, before any of the body is read. */
 import type { Identity } from '../../accounts/account.js'
 import type { Authenticator } from '../../auth/authenticator.js'
 import { clientKeyOf } from './find-client-key.js'
 import type { Exchange } from '../exchange.js'
 
-/** Who a request runs as. */
+/** The account that a request runs as. */
 export interface Authenticated {
   readonly identity: Identity
   readonly tookMs: number
 }
 
-/** At once if the key is cached, else a promise. Throws, or rejects with, `GatewayError`. */
+/**
+ * Returns the account at once if the key is cached, else a promise. Throws, or rejects with, `GatewayError`.
+ */
 export function authenticate(
   x: Exchange,
   authenticator: Authenticator,
 ): Authenticated | Promise<Authenticated> {
   if (x.runsAs !== null) return accept(x, x.runsAs)
   const { text, keyIn } = clientKeyOf(x.req, x.path)
-  const found = authenticator.identifyBy(text, keyIn, x.clientAddress)
-  return found instanceof Promise ? found.then((identity) => accept(x, identity)) : accept(x, found)
+  const identified = authenticator.identifyBy(text, keyIn, x.clientAddress)
+  return identified instanceof Promise
+    ? identified.then((identity) => accept(x, identity))
+    : accept(x, identified)
 }
 
 function accept(x: Exchange, identity: Identity): Authenticated {

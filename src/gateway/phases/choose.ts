@@ -1,4 +1,7 @@
-/** The model's name → the route, and the upstreams that may serve the request, in order. Sends nothing. */
+/**
+ * Chooses the route for a request by its model, and the order of the upstreams that may serve it. Sends
+ * nothing.
+ */
 import { namesModel, type Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { HedgeConfig, RetryConfig } from '../../config/routes/route.js'
@@ -11,22 +14,22 @@ import type { Call } from './receive.js'
 /** One upstream that may serve a request, and the model that is requested from it. */
 export interface Candidate {
   readonly target: Target
-  /** As the upstream names it. */
+  /** The model's name at the upstream. */
   readonly model: string
   readonly isFallback: boolean
   /** Records the time to the first content, if the route prefers fast targets. */
   readonly latency: PeakEwma | null
-  /** As `RouteTarget.canary`: its attempts are counted under this name. */
+  /** The id under which its attempts are counted, as `RouteTarget.canary`; null if it is not a canary. */
   readonly canary: string | null
 }
 
-/** How the failures of a route are handled, and what the state of it. */
+/** The settings and state for retries, hedges and stable choices of a route. */
 export interface Handling {
   readonly retry: RetryConfig
   readonly hedge: HedgeConfig | null
   /** Null if the route does not hedge. */
   readonly hedges: HedgeBudget | null
-  /** The choice of a target, and of a credential, is stable for it; null: for nothing. */
+  /** Requests with the same key prefer the same target and credential; null: no preference. */
   readonly stickyKey: string | null
 }
 
@@ -35,15 +38,15 @@ export interface Route {
   /** In the order in which they are tried; never empty. */
   readonly candidates: readonly [Candidate, ...Candidate[]]
   readonly handling: Handling
-  /** The target that gets copies of some requests; null if none does. */
+  /** The target that gets copies of a share of the requests; null if there is none. */
   readonly shadow: RouteShadow | null
-  /** Null if the path decided. */
+  /** Null if the path determined the target. */
   readonly tookMs: number | null
 }
 
 /**
- * Throws `unknown_model` if no route takes the model, `forbidden` if the key may not use it, and `untranslatable` if
- * none of its upstreams has the operation.
+ * Chooses the route and its candidates. Throws `unknown_model` if no route matches the model, `forbidden` if
+ * the key is not allowed to use it, and `untranslatable` if none of its upstreams supports the operation.
  */
 export function choose(call: Call, identity: Identity, generation: Generation): Route {
   const beganMs = performance.now()
@@ -55,12 +58,14 @@ export function choose(call: Call, identity: Identity, generation: Generation): 
   const { config } = routed.route
   const isTimed = config.balance === 'least_latency'
   const { states } = generation
-  const [first, ...others] = routed.order.flatMap((each): Candidate[] => {
-    const target = generation.target(each, request, call)
+  const [first, ...others] = routed.order.flatMap((routeTarget): Candidate[] => {
+    const target = generation.target(routeTarget, request, call)
     if (target === null) return []
-    const model = each.model ?? request.model
-    const latency = isTimed ? states.of(each.upstream.name).latency(each) : null
-    return [{ target, model, isFallback: each.isFallback, latency, canary: each.canary }]
+    const model = routeTarget.model ?? request.model
+    const latency = isTimed ? states.of(routeTarget.upstream.name).latency(routeTarget) : null
+    return [
+      { target, model, isFallback: routeTarget.isFallback, latency, canary: routeTarget.canary },
+    ]
   })
   if (first === undefined) {
     const message = `The upstream of the model '${shortened(request.model)}' has no embeddings: use another model.`
@@ -76,7 +81,7 @@ export function choose(call: Call, identity: Identity, generation: Generation): 
   }
 }
 
-/** The error for a model that no route takes. */
+/** The error for a model that no route matches. */
 export function unknownModel(model: string): GatewayError {
   return new GatewayError(
     'unknown_model',
@@ -85,7 +90,7 @@ export function unknownModel(model: string): GatewayError {
   )
 }
 
-/** Throws `forbidden` for a model that the key's list does not name. */
+/** Throws `forbidden` if the key's list of models does not include the model. */
 export function assertAllowed({ models }: Identity, model: string): void {
   if (models === null || namesModel(models, model)) return
   throw new GatewayError(

@@ -1,8 +1,8 @@
 /**
- * Counts the tokens of a prompt without asking a model: by the upstream's own endpoint if it has one, else by the
- * gateway's estimate, which the reply header `x-sluice-estimated` marks.
+ * Counts the tokens of a prompt: with the upstream's own endpoint if it has one, else with the gateway's
+ * estimate, which the reply header `x-sluice-estimated` marks.
  *
- * The request falls under the limits of requests and of concurrency. Its ledger entry has no tokens and costs nothing.
+ * The limits of requests and of concurrency apply. The ledger entry has no tokens and no cost.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { isConfigured } from '../../config/config.js'
@@ -29,15 +29,15 @@ import { replyHeaders } from './reply-headers.js'
 import { joinChunks } from '../bodies/join-chunks.js'
 import { provisionalEntry } from '../reservation/provisional-entry.js'
 
-/** As much of a reply as is read; a count has a few hundred bytes. */
+/** Maximum number of reply bytes that are read; a count has a few hundred bytes. */
 const MAX_REPLY_BYTES = 64 * 1024
-/** A client that waits longer is better served with an estimate. */
+/** After this time the client gets an estimate. */
 const WAIT_MS = 10_000
 
-/** Statuses that are about the request itself, so that an estimate would hide what is wrong with it. */
+/** Statuses of an invalid request: an estimate would hide the error. */
 const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 413, 422])
 
-/** Admits, counts and replies. Rejects with `GatewayError`. */
+/** Admits the request, counts its tokens and sends the reply. Rejects with `GatewayError`. */
 export async function countTokens(
   routed: RoutedRequest,
   results: Results,
@@ -61,13 +61,13 @@ export async function countTokens(
   if (body === undefined) throw new GatewayError('bug', 'The client format has no counts.')
   const headers = ['content-type', 'application/json', ...replyHeaders(x, results, 'whole')]
   if (exact === null) headers.push('x-sluice-estimated', 'input_tokens')
-  const entered = ending()
-  if (entered !== null) await entered
+  const recorded = ending()
+  if (recorded !== null) await recorded
   results.delivery = sent(Buffer.byteLength(body))
   sendReply(x.res, 200, headers, body)
 }
 
-/** No model is called, so there is no attempt to charge. */
+/** Counting calls no model, so there is no attempt to charge. */
 const NOTHING_SENT: SendResult = {
   attempts: [],
   final: null,
@@ -76,7 +76,7 @@ const NOTHING_SENT: SendResult = {
   translateMs: 0,
   fetchMs: 0,
   backOffMs: 0,
-  holding: null,
+  pendingWrites: null,
   drained: null,
   failure: null,
 }
@@ -84,7 +84,7 @@ const NOTHING_SENT: SendResult = {
 /** Checks the limits of requests and of concurrency. */
 async function admitCount(
   { x, identity, clientRequestId, call, candidates }: RoutedRequest,
-  to: LimitServices,
+  services: LimitServices,
 ): Promise<Omit<Admitted, 'call' | 'reservation'> | Refused> {
   const { generation } = x
   const { request } = call
@@ -100,16 +100,16 @@ async function admitCount(
     isPriced: true,
   })
   const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
-  const all = limits === NO_LIMITS ? [] : limitDemandsOf(limits, { tokens: 0, nanoUsd: 0 })
-  const limitDemands = all.filter(
+  const allDemands = limits === NO_LIMITS ? [] : limitDemandsOf(limits, { tokens: 0, nanoUsd: 0 })
+  const limitDemands = allDemands.filter(
     ({ demand: { kind } }) => kind === 'requests' || kind === 'concurrent',
   )
   if (limitDemands.length === 0) {
-    const limitReservation = to.limiter.note({ ...admissionRequest, demands: [] })
+    const limitReservation = services.limiter.note({ ...admissionRequest, demands: [] })
     return { kind: 'admitted', limitReservation, rateHeaders: [], tookMs: null }
   }
   const beganMs = performance.now()
-  const decision = await to.limiter.admit({
+  const decision = await services.limiter.admit({
     ...admissionRequest,
     demands: limitDemands.map(({ demand }) => demand),
   })
@@ -118,29 +118,36 @@ async function admitCount(
   const { limitReservation } = decision
   if (limitReservation !== null)
     return { kind: 'admitted', limitReservation, rateHeaders: headers, tookMs }
-  const { error, limit } = refusedBy(limitDemands, decision, to.metrics)
+  const { error, limit } = refusedBy(limitDemands, decision, services.metrics)
   return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
 }
 
-/** The dialect and endpoint that an upstream counts tokens with. */
+/** The dialect and endpoint with which an upstream counts tokens. */
 interface Counting {
   readonly dialect: Target['dialect']
   readonly egress: Egress
   readonly counter: TokenCounter
 }
 
-/** Null if the upstream has no such endpoint, or a configured path, from which the path for counts cannot be derived. */
+/**
+ * Null if the upstream has no such endpoint, or if its path is configured, because the path for counts cannot
+ * be derived from it.
+ */
 function countingAt({ dialect, egress, upstream }: Target): Counting | null {
   if (upstream.config.path !== null) return null
   if (egress.tokenCounter !== undefined) return { dialect, egress, counter: egress.tokenCounter }
-  // OpenAI itself counts for all of its models in one dialect; others of the format may not.
+  // OpenAI counts tokens of all its models in the Responses dialect; other upstreams of the format may not
+  // support it.
   if (upstream.config.dialect !== 'openai') return null
   const other = egressOf('openai-responses')
   if (other?.tokenCounter === undefined) return null
   return { dialect: 'openai-responses', egress: other, counter: other.tokenCounter }
 }
 
-/** The upstream's count; null if there is none. Rejects with the error of a request that passes unchanged. */
+/**
+ * The upstream's count; null if there is none. Rejects with the upstream's error only if the request was
+ * passed unchanged.
+ */
 async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<number | null> {
   const { x, call, candidates } = routed
   const [{ target }] = candidates
@@ -148,7 +155,7 @@ async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<n
   if (counting === null || !isConfigured(target.upstream.config)) return null
   const outgoing = outgoingOf(routed, counting, losses)
   if (outgoing === null) return null
-  const counted = await ask(x, target, outgoing)
+  const counted = await requestCount(x, target, outgoing)
   if (counted === null) return null
   const { status, headers, text } = counted
   if (status === 200) {
@@ -160,7 +167,10 @@ async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<n
   throw gatewayError(counting.egress.decodeError(status, headers, text))
 }
 
-/** The request; null if this upstream cannot take it, an error that the chat itself reports better. */
+/**
+ * The request for the upstream; null if this upstream cannot represent it, an error that a chat with the same
+ * request reports better.
+ */
 function outgoingOf(
   { x, call, candidates }: RoutedRequest,
   { dialect, egress, counter }: Counting,
@@ -199,8 +209,8 @@ interface Counted {
   readonly text: string
 }
 
-/** Sends the request once; null if no reply came in time. Rejects only if the request is cancelled. */
-function ask(
+/** Sends the request once; null if no reply arrived in time. Rejects only if the exchange is cancelled. */
+function requestCount(
   x: Exchange,
   { upstream, series }: Target,
   outgoing: UpstreamRequest,
@@ -228,7 +238,7 @@ function ask(
   })
 }
 
-/** Collects a small reply and settles once. */
+/** Collects a small reply, and calls `settle` once. */
 class CountHandler implements ReplyHandler {
   private readonly settle: (counted: Counted | null) => void
   private isSettled = false
@@ -248,7 +258,7 @@ class CountHandler implements ReplyHandler {
   }
 
   onRequestStart(): void {
-    // Nothing is timed by phase here.
+    // The start of the request is not measured.
   }
 
   onResponseStart(status: number, headers: IncomingHttpHeaders): void {

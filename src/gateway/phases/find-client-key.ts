@@ -5,13 +5,13 @@
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 
-/** What carries the key, and how the key is found in it. */
+/** The text that contains the key, and the function that extracts the key. */
 export interface ClientKey {
   readonly text: string | undefined
   readonly keyIn: (text: string) => string | null
 }
 
-/** A key is `sk_` and letters and digits; the scheme is case-insensitive and one space follows it. */
+/** A key is `sk_` with letters and digits; the scheme is case-insensitive and followed by one space. */
 const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253})$/
 const SCHEME = /^bearer +/i
 const HEADERS = ['x-api-key', 'x-goog-api-key'] as const
@@ -21,14 +21,14 @@ export function bearerIn(value: string): string | null {
   return BEARER.exec(value)?.[1] ?? null
 }
 
-/** The text unchanged. */
+/** Returns the text unchanged. */
 function plain(text: string): string {
   return text
 }
 
 /**
  * The key of a request. Throws `malformed_request` for two different ones. A header without a key, such as
- * another scheme in `Authorization`, counts only if nothing else has one.
+ * another scheme in `Authorization`, is used only if there is no key elsewhere.
  */
 export function clientKeyOf(req: HttpRequest, path: string): ClientKey {
   const { headers, url = '' } = req
@@ -39,7 +39,7 @@ export function clientKeyOf(req: HttpRequest, path: string): ClientKey {
     url.length === path.length
   if (onlyBearer) return { text: authorization, keyIn: bearerIn }
   let found: { readonly name: string; readonly key: string; readonly sent: ClientKey } | null = null
-  for (const { name, text, key, keyIn } of placesOf(req, path, authorization)) {
+  for (const { name, text, key, keyIn } of keyLocationsOf(req, path, authorization)) {
     if (found !== null && found.key !== key) {
       const message = `The request has two different API keys, in ${found.name} and in ${name}: send one.`
       throw new GatewayError('malformed_request', message, { param: name })
@@ -50,25 +50,29 @@ export function clientKeyOf(req: HttpRequest, path: string): ClientKey {
 }
 
 /** A header or query parameter, and the key in it, which may have any form. */
-interface Place extends ClientKey {
+interface KeyLocation extends ClientKey {
   readonly name: string
   readonly text: string
   readonly key: string
 }
 
-function placesOf(req: HttpRequest, path: string, authorization: string | undefined): Place[] {
-  const places: Place[] = []
+function keyLocationsOf(
+  req: HttpRequest,
+  path: string,
+  authorization: string | undefined,
+): KeyLocation[] {
+  const locations: KeyLocation[] = []
   const text = authorization ?? ''
   const key = SCHEME.test(text) ? text.replace(SCHEME, '') : ''
-  if (key !== '') places.push({ name: 'authorization', text, key, keyIn: bearerIn })
+  if (key !== '') locations.push({ name: 'authorization', text, key, keyIn: bearerIn })
   for (const name of HEADERS) {
     const value = headerOf(req, name) ?? ''
-    if (value !== '') places.push({ name, text: value, key: value, keyIn: plain })
+    if (value !== '') locations.push({ name, text: value, key: value, keyIn: plain })
   }
   for (const value of queryKeysOf(req.url ?? '', path)) {
-    if (value !== '') places.push({ name: '?key=', text: value, key: value, keyIn: plain })
+    if (value !== '') locations.push({ name: '?key=', text: value, key: value, keyIn: plain })
   }
-  return places
+  return locations
 }
 
 /** The values of `key` in the query, on the paths that Google's clients use. */

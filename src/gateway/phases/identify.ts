@@ -1,5 +1,5 @@
 /**
- * Method and path → the operation, and the format of its replies, errors included. Runs before the key is
+ * Finds the operation for a method and path, and the format of its replies and errors. Runs before the key is
  * checked.
  */
 import type { DialectName, Endpoint } from '../../dialects/dialect.js'
@@ -24,12 +24,12 @@ import { isNativePath } from '../native/native-path.js'
 export interface Identified {
   /** Null for native access, and if there is no such endpoint. */
   readonly resolved: ResolvedEndpoint | null
-  /** The format of the reply; null if the path tells none. */
+  /** The format of the reply; null if the path does not determine it. */
   readonly dialect: DialectName | null
   readonly operation: Endpoint['operation'] | 'native' | null
   /** The client's format, for metrics and the ledger; null if the path is unknown. */
   readonly format: ClientFormat | 'native' | null
-  /** The id that the client gave the request, cleaned; null if none. */
+  /** The client's own request id without unsafe characters; null if it sent none. */
   readonly clientRequestId: string | null
   /** `unknown_endpoint` or `method_not_allowed`; null if the endpoint exists. */
   readonly refusal: GatewayError | null
@@ -71,7 +71,7 @@ export function identify(x: Exchange): Identified {
   }
 }
 
-/** An endpoint of the vendor that the gateway does not have, refused in the vendor's format. */
+/** Refuses a vendor's endpoint that the gateway does not serve, in the vendor's format. */
 function notServed(
   { path, dialect, advice }: UnservedRow,
   method: string,
@@ -82,18 +82,18 @@ function notServed(
   return { resolved: null, dialect, operation: null, format: null, clientRequestId, refusal }
 }
 
-/** Characters of a client's own request id that are kept. */
+/** Maximum length of a client's own request id. */
 const CLIENT_ID_CHARS = 128
 
 /**
- * The request id that the client chose, for the log line: printable ASCII without quotes and backslashes,
- * the rest removed, at most 128 characters. Null if nothing is left.
+ * The client's own request id for the log line, reduced to printable ASCII without quotes and backslashes and
+ * to 128 characters. Null if the result is empty.
  */
 function clientRequestIdOf(req: HttpRequest): string | null {
   const sent = headerOf(req, 'x-request-id') ?? headerOf(req, 'x-client-request-id')
   if (sent === undefined) return null
-  const kept = sent.replace(/[^ -~]|["'`\\]/g, '').slice(0, CLIENT_ID_CHARS)
-  return kept === '' ? null : kept
+  const cleaned = sent.replace(/[^ -~]|["'`\\]/g, '').slice(0, CLIENT_ID_CHARS)
+  return cleaned === '' ? null : cleaned
 }
 
 /** Streams of Gemini are JSON arrays unless the query contains `alt=sse`. */
@@ -106,7 +106,7 @@ function isArrayStream(
   return new URLSearchParams((req.url ?? '').slice(path.length + 1)).get('alt') !== 'sse'
 }
 
-/** The format in which a client of `/v1/models` reads lists, by the headers that it sends. */
+/** The list format for a client of `/v1/models`, recognised by its headers and query. */
 function listDialectOf(req: HttpRequest, path: string): DialectName {
   if (headerOf(req, 'anthropic-version') !== undefined) return 'anthropic'
   const query = (req.url ?? '').slice(path.length + 1)
@@ -114,13 +114,13 @@ function listDialectOf(req: HttpRequest, path: string): DialectName {
   return hasKey ? 'gemini' : 'openai-chat'
 }
 
-/** Of an unknown path, so much is repeated. */
+/** Maximum length of an unknown path in an error message. */
 const SHOWN_CHARS = 100
 
 function noEndpoint(method: string, path: string, nearest: string | null): GatewayError {
-  const known = allowedMethods(path)
-  if (known.length > 0) {
-    const message = `This path takes ${known.join(', ')}, not ${method}.`
+  const methods = allowedMethods(path)
+  if (methods.length > 0) {
+    const message = `This path takes ${methods.join(', ')}, not ${method}.`
     return new GatewayError('method_not_allowed', message)
   }
   const hint =

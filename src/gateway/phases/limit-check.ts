@@ -1,4 +1,6 @@
-/** The check of a request against its limits: the amounts that it may use at most with each candidate. */
+/**
+ * Calculates the maximum amounts that a request may use with each candidate, and the demands on its limits.
+ */
 import type { Identity } from '../../accounts/account.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type {
@@ -83,8 +85,8 @@ export function provisionalEntryOf(
 
 /** The estimate with the highest cost; an unknown cost counts as the lowest. */
 export function mostExpensiveOf(estimates: readonly CostEstimate[]): CostEstimate {
-  return estimates.reduce((highest, each) =>
-    (each.nanoUsd ?? -1) > (highest.nanoUsd ?? -1) ? each : highest,
+  return estimates.reduce((highest, estimate) =>
+    (estimate.nanoUsd ?? -1) > (highest.nanoUsd ?? -1) ? estimate : highest,
   )
 }
 
@@ -118,8 +120,13 @@ export function reservationOf(
   const { tokens, money } = needsOf(limits)
   if (!tokens && !money) return null
   const amounts = amountsOf(check)
-  const most = new Map(candidates.map((each, index) => [each, amounts[index] ?? NOTHING]))
-  return new Reservation({ x, request: call.request, limitReservation, limits, most }, limiter)
+  const maxAmounts = new Map(
+    candidates.map((candidate, index) => [candidate, amounts[index] ?? NOTHING]),
+  )
+  return new Reservation(
+    { x, request: call.request, limitReservation, limits, maxAmounts },
+    limiter,
+  )
 }
 
 /** Warns once per generation that a budget applies to a model without a price. */
@@ -128,13 +135,13 @@ export function warnUnpriced(
   log: Pick<Logger, 'warn'>,
 ): void {
   const { generation } = x
-  const at = estimates.findIndex(({ isPriced }) => !isPriced)
-  if (at === -1 || !needsOf(limits).money || !generation.isFirst(`unpriced ${modelName}`)) return
+  const index = estimates.findIndex(({ isPriced }) => !isPriced)
+  if (index === -1 || !needsOf(limits).money || !generation.isFirst(`unpriced ${modelName}`)) return
   const { unknownPrice } = generation.snapshot.config.limiting
   if (unknownPrice === 'refuse') return
   log.warn('a budget applies to a model whose price is not known', {
     model: modelName,
-    upstream: candidates[at]?.target.upstream.config.name,
+    upstream: candidates[index]?.target.upstream.config.name,
     reason: `unknown_price is ${unknownPrice}`,
   })
 }
@@ -147,15 +154,15 @@ export function affordableOutput(
   const { closed, limitStates } = decision
   const estimate = mostExpensiveOf(estimates)
   if (!estimate.isOpen || closed) return null
-  let left = Number.POSITIVE_INFINITY
+  let remaining = Number.POSITIVE_INFINITY
   for (const [index, { demand }] of limitDemands.entries()) {
     const limitState = limitStates[index]
     if (limitState === undefined) return null
     if (demand.kind === 'usd_day' || demand.kind === 'usd_month') {
-      left = Math.min(left, limitState.remaining)
+      remaining = Math.min(remaining, limitState.remaining)
     } else if (limitState.retryAfterMs !== 0) {
       return null
     }
   }
-  return Number.isFinite(left) ? outputFor(estimate, left) : null
+  return Number.isFinite(remaining) ? outputFor(estimate, remaining) : null
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the request's body: limits it, collects it and checks it, from bytes to one `Call`. The whole body is buffered
- * before anything is sent upstream: a framing error at its end is then harmless, and another attempt is possible.
+ * Reads the body of a request and returns one checked `Call`. The whole body is buffered before anything is
+ * sent upstream, so that a framing error at its end has no effect there and another attempt is possible.
  */
 import type { Duplex } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -26,51 +26,58 @@ import {
 } from '../../wire/json/parse-body.js'
 import { TextLimit } from '../../wire/json/scan/text-limit.js'
 import type { Edit } from '../../wire/json/splice.js'
-import type { Holding } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-budget.js'
 import type { Exchange } from '../exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { LARGE_BYTES } from '../bodies/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
-/** Keeps a reply; `upstream` is the one whose own bytes it is, null if the gateway wrote it. Never rejects. */
+/**
+ * Stores a reply. `upstream`: name of the upstream whose own bytes it is; null if the gateway encoded it.
+ * Never rejects.
+ */
 export type KeepReply = (reply: JsonObject, upstream: string | null) => Promise<void>
 
-/** A request, checked. */
+/** A parsed and checked request. */
 export interface Call extends ResolvedEndpoint {
   /** The client's own bytes, for an upstream of the same format. */
   readonly raw: Buffer
   readonly members: ParsedObject['members']
   readonly body: JsonObject
   readonly request: ChatRequest
-  /** What the gateway adds to the client's own bytes, for an upstream of the same format. */
+  /** The edit of the client's own bytes that sets the gateway's maximum of output tokens. */
   readonly added?: (facts: ModelFacts) => Edit
-  /** Bytes of the media that were fetched for it. */
+  /** Total size of the media that were fetched for it. */
   readonly fetchedBytes?: number
-  /** Kept answers that the client named, put before its own part of the conversation. */
+  /** The stored responses that the client referenced, inserted before its own part of the conversation. */
   readonly history?: Pick<ExpandedRequest, 'members' | 'bodyFor'>
-  /** Keeps the reply; absent if it is not to be kept. */
+  /** Stores the reply; absent if it must not be stored. */
   readonly keep?: KeepReply
 }
 
-/** A body while it is read. */
+/** The state of a body while it is read. */
 export class Intake {
-  /** The memory that it takes; the caller ends it. */
-  readonly held: Holding
-  /** What has arrived. */
+  /** The memory of the body; the caller must end it. */
+  readonly held: HeldMemory
+  /** Number of bytes received. */
   bytes = 0
   /** Null until the body is complete or refused. */
   tookMs: number | null = null
 
-  constructor(held: Holding) {
+  constructor(held: HeldMemory) {
     this.held = held
   }
 }
 
-/** Reads, limits and checks the body. Rejects with `GatewayError`. */
-export async function receive(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> {
+/** Reads and checks the body within its limits. Rejects with `GatewayError`. */
+export async function receive(
+  x: Exchange,
+  resolved: ResolvedEndpoint,
+  intake: Intake,
+): Promise<Call> {
   const beganMs = performance.now()
   try {
-    const call = await read(x, at, intake)
+    const call = await read(x, resolved, intake)
     intake.held.endParsing(call.body)
     return call
   } finally {
@@ -78,7 +85,7 @@ export async function receive(x: Exchange, at: ResolvedEndpoint, intake: Intake)
   }
 }
 
-function read(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> {
+function read(x: Exchange, resolved: ResolvedEndpoint, intake: Intake): Promise<Call> {
   const { held } = intake
   const { req, cancellation } = x
   const maxBytes = x.generation.snapshot.config.server.maxBodyBytes
@@ -98,25 +105,25 @@ function read(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> 
         if (refusal !== null) throw gatewayError(refusal)
         held.beginParsing(raw)
         return raw.length > LARGE_BYTES
-          ? callInTurns(raw, at, req.headers)
-          : callFrom(raw, parseObject(raw), at, req.headers)
+          ? callInTurns(raw, resolved, req.headers)
+          : callFrom(raw, parseObject(raw), resolved, req.headers)
       },
     })
     const decoder =
       coding === null
         ? null
         : decoding(req, coding, { maxBytes, held, onError: (error) => transform.destroy(error) })
-    const over = (): void => {
+    const finish = (): void => {
       cancellation.onCancel(null)
       req.unpipe()
       decoder?.destroy()
     }
     transform.once('data', (call: Call | Promise<Call>) => {
-      over()
+      finish()
       resolve(call)
     })
     transform.once('error', (error) => {
-      over()
+      finish()
       reject(error instanceof GatewayError ? error : gatewayError(UNEXPECTED_FAILURE, error))
     })
     cancellation.onCancel((reason) => transform.destroy(reason))
@@ -125,14 +132,14 @@ function read(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> 
   })
 }
 
-/** What decoding a body needs. */
+/** The limits and callbacks for decoding a body. */
 interface Decoding {
   readonly maxBytes: number
-  readonly held: Holding
+  readonly held: HeldMemory
   readonly onError: (error: GatewayError) => void
 }
 
-/** A stream that decodes the body. What it was coded in is limited as well, and counts as held. */
+/** A stream that decodes the body. The encoded bytes count for the size limit and for `held` too. */
 function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
   const { maxBytes, held, onError } = to
   const decoder = decoderFor(coding, maxBytes)
@@ -149,7 +156,7 @@ function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
   req.on('data', count)
   decoder.once('close', () => req.off('data', count))
   decoder.on('error', (cause) => {
-    const message = `The body is not valid ${coding}: it is damaged or cut off.`
+    const message = `The body is not valid ${coding}: it is damaged or incomplete.`
     const isKnown = cause instanceof GatewayError
     const param = 'content-encoding'
     onError(isKnown ? cause : new GatewayError('malformed_request', message, { param, cause }))
@@ -157,8 +164,8 @@ function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
   return decoder
 }
 
-/** Refuses what can be refused before a byte of the body is read; returns how the body is coded. */
-function checkHeaders(req: HttpRequest, maxBytes: number, held: Holding): Coding | null {
+/** Checks the headers before any of the body is read; returns the content coding, null if there is none. */
+function checkHeaders(req: HttpRequest, maxBytes: number, held: HeldMemory): Coding | null {
   const type = headerOf(req, 'content-type')
   if (type === undefined || !isJson(type)) {
     throw new GatewayError(
@@ -179,8 +186,8 @@ function isJson(type: string): boolean {
   if (type === 'application/json') return true
   const [essence = '', ...parameters] = type.toLowerCase().split(';')
   if (essence.trim() !== 'application/json') return false
-  return parameters.every((each) => {
-    const [name = '', value = ''] = each.trim().split('=')
+  return parameters.every((parameter) => {
+    const [name = '', value = ''] = parameter.trim().split('=')
     return name !== 'charset' || /^"?utf-?8"?$/.test(value)
   })
 }
@@ -189,10 +196,10 @@ function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 
-/** The same call, made in several turns of the event loop: other requests are served between them. */
+/** Parses a large body in several turns of the event loop, so that other requests are served between them. */
 async function callInTurns(
   raw: Buffer,
-  at: ResolvedEndpoint,
+  resolved: ResolvedEndpoint,
   headers: IncomingHttpHeaders,
 ): Promise<Call> {
   await turn()
@@ -203,22 +210,25 @@ async function callInTurns(
   const parsed = parseExamined(examined)
   await turn()
   if (parsed === null) return refuseInvalid(examined)
-  const call = callFrom(raw, parsed, at, headers)
+  const call = callFrom(raw, parsed, resolved, headers)
   await turn()
   return call
 }
 
-/** A body with more text is refused before it is read as JSON; this finds text that looked like inline data. */
+/**
+ * Maximum text in UTF-16 units. `TextLimit` refuses most such bodies before parsing; this check finds text
+ * that looked like inline data.
+ */
 const MAX_TEXT_UNITS = 8 * 1024 * 1024
 
-/** The call of a body that has been parsed. Throws `malformed_request` naming what is wrong. */
+/** The call of a parsed body. Throws `malformed_request`, which names the invalid field. */
 export function callFrom(
   raw: Buffer,
   { value, members }: ParsedObject,
-  at: ResolvedEndpoint,
+  resolved: ResolvedEndpoint,
   headers?: IncomingHttpHeaders,
 ): Call {
-  const request = at.ingress.decodeRequest(value, at.endpoint, headers)
+  const request = resolved.ingress.decodeRequest(value, resolved.endpoint, headers)
   if (raw.length > MAX_TEXT_UNITS && textUnits(request) > MAX_TEXT_UNITS) {
     throw new GatewayError(
       'malformed_request',
@@ -226,6 +236,6 @@ export function callFrom(
       { param: 'messages' },
     )
   }
-  const { dialect, wire, ingress, format, endpoint } = at
+  const { dialect, wire, ingress, format, endpoint } = resolved
   return { dialect, wire, ingress, format, endpoint, raw, members, body: value, request }
 }

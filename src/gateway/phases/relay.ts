@@ -1,5 +1,6 @@
 /**
- * The reply on its way to the client: the head first, then a whole body or a stream. From here on no attempt follows.
+ * Sends the reply to the client: the head, then a whole body or a stream. No further attempt is possible from
+ * here on.
  */
 import type { Ingress } from '../../dialects/dialect.js'
 import { GatewayError } from '../../errors.js'
@@ -16,27 +17,27 @@ import { EVENT_STREAM } from '../streams/sse-or-json-array.js'
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
 const HEARTBEAT_MS = 15_000
 
-/** How a reply reaches its client. */
+/** The delivery of a reply to its client. */
 export interface Delivery {
   readonly sentBytes: number
-  /** Of a stream: the number of chunks that were written. */
+  /** Number of written chunks of a stream. */
   readonly chunks: number
-  /** From the arrival of the request to the head of a streamed reply, in ms; null for a whole reply. */
+  /** Time from the arrival of the request to the head of a streamed reply, in ms; null for a whole reply. */
   readonly headMs: number | null
-  /** The same of a whole reply; null for a stream, and if the client gets an error. */
+  /** The same for a whole reply; null for a stream or an error. */
   readonly wholeMs: number | null
-  /** From the head to the end; null until then, and for a whole reply. */
+  /** Time from the head to the end, in ms; null before the end, and for a whole reply. */
   readonly relayMs: number | null
-  /** For how long the stream waited for a client that read slowly. */
+  /** Time for which the stream waited for a slow client, in ms. */
   readonly clientWaitMs: number
-  /** Resolves when the client has the whole reply, or is gone; null if it has it already. */
+  /** Resolves when the client has the whole reply or has left; null if it has the whole reply already. */
   readonly closed: Promise<void> | null
 }
 
-/** What the reply is sent with. */
+/** The format, headers and services for sending a reply. */
 export interface RelayOptions {
   readonly ingress: Ingress
-  /** Name, value, …: every header but those of the body. */
+  /** Name, value, …: all headers except those of the body. */
   readonly headers: readonly string[]
   readonly deadlines: Deadlines
 }
@@ -51,13 +52,13 @@ export function relay(x: Exchange, reply: StartedReply, options: RelayOptions): 
   sendReply(res, 200, headers, reply.body)
   return sent(
     reply.bytes,
-    // The operating system takes most replies at once.
+    // The operating system usually accepts the whole reply at once.
     hasLeft(res) ? null : new Promise((resolve) => res.once('close', resolve)),
     performance.now() - x.startedMs,
   )
 }
 
-/** A reply that was handed over whole. */
+/** The delivery of a whole reply. */
 export function sent(
   sentBytes: number,
   closed: Promise<void> | null = null,
@@ -66,7 +67,10 @@ export function sent(
   return { sentBytes, chunks: 0, headMs: null, wholeMs, relayMs: null, clientWaitMs: 0, closed }
 }
 
-/** Proxies must neither hold nor change a stream. What the dashboard has set for the reply is kept. */
+/**
+ * Headers that stop proxies from buffering or changing a stream. A `cache-control` that the dashboard has set
+ * is kept.
+ */
 function streamHeaders(res: HttpResponse): string[] {
   const set = res.getHeader('cache-control')
   const cacheControl = `no-cache, no-transform${typeof set === 'string' ? `, ${set}` : ''}`
@@ -92,7 +96,7 @@ class StreamRelay implements Timed, Delivery {
   private readonly deadlines: Deadlines
   private readonly beganMs = performance.now()
   private wroteMs = this.beganMs
-  /** Since when the client is behind; null if it is not. */
+  /** When the stream started to wait for the client; null if it does not wait. */
   private stalledMs: number | null = null
   private isEnding = false
   private resolve: () => void = () => undefined
@@ -106,17 +110,17 @@ class StreamRelay implements Timed, Delivery {
     this.deadlines = deadlines
     this.headMs = this.beganMs - x.startedMs
     beginReply(res, 200, ['content-type', stream.form.type, ...headers, ...streamHeaders(res)])
-    // The head goes out with the first chunk; if there is none yet, it must not wait for it.
+    // The head is sent with the first chunk; if there is none yet, the head is sent at once.
     if (stream.readableLength === 0) res.flushHeaders?.()
     this.closed = new Promise<void>((resolve) => {
       this.resolve = resolve
     })
     this.deadlines.add(this)
     stream.pipe(res, { end: false })
-    // After the pipe's own listener: by now the chunk is written.
+    // Runs after the pipe's own listener, which has written the chunk.
     stream.on('data', (chunk: Buffer) => this.wrote(chunk))
     stream.once('end', () => this.finish()).once('failed', () => this.finish())
-    res.on('drain', () => this.noteStall()).once('close', () => this.left())
+    res.on('drain', () => this.noteStall()).once('close', () => this.clientClosed())
     if (stream.hasFailed) this.finish()
   }
 
@@ -142,8 +146,9 @@ class StreamRelay implements Timed, Delivery {
   }
 
   /**
-   * A complete stream ends as HTTP ends. One that failed gets its error event and then a cut connection: without the
-   * last chunk, even a client that only counts bytes sees that it is not complete.
+   * Ends the reply. A complete stream ends with the last HTTP chunk. A failed one gets its error event, and
+   * then its connection is closed without the last chunk, so that every HTTP client detects the incomplete
+   * reply.
    */
   private finish(): void {
     if (this.isEnding) return
@@ -155,7 +160,7 @@ class StreamRelay implements Timed, Delivery {
       res.end()
       return
     }
-    // The client may be behind: what has been translated goes before the error.
+    // The translated output that a slow client has not read yet is sent before the error.
     stream.unpipe(res)
     const rest: unknown = stream.read()
     if (Buffer.isBuffer(rest)) {
@@ -170,7 +175,7 @@ class StreamRelay implements Timed, Delivery {
     breakOff(res, stream.form.events(frame))
   }
 
-  private left(): void {
+  private clientClosed(): void {
     this.deadlines.remove(this)
     this.isEnding = true
     this.noteStall()

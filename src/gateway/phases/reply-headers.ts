@@ -1,21 +1,24 @@
-/** The headers that tell about the gateway: which upstream replied, what was lost, how long it took. */
+/** Builds the gateway's own reply headers: the upstream, lost fields and timing. */
 import { decimal } from '../../wire/json/format-decimal.js'
 import type { StartedReply } from '../attempts/reply/started-reply.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../exchange.js'
-import { waited, type Results } from '../observe/results.js'
+import { totalWaitMs, type Results } from '../observe/results.js'
 
-/** A model's name may be any text of the client's; a header takes this. */
+/** Model names that are valid in a header; a client may send any text. */
 const PLAIN_MODEL = /^[!-~]{1,256}$/
 
-/** Name, value, … of a reply that has begun. Times are in ms; `upstream` is until its first byte. */
+/**
+ * Name, value, … for a reply that has begun. Times in `server-timing` are in ms; `upstream` is the time until
+ * the first byte.
+ */
 export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['kind']): string[] {
   const { authenticated, call, route, admission, candidate, sent, replyResult } = results
   const auth = decimal(authenticated?.tookMs ?? 0)
   const chosen = decimal(route?.tookMs ?? 0)
   const limit = decimal(admission?.tookMs ?? 0)
   const upstream = decimal(
-    (waited(results, 'connectMs') ?? 0) + (waited(results, 'firstByteMs') ?? 0),
+    (totalWaitMs(results, 'connectMs') ?? 0) + (totalWaitMs(results, 'firstByteMs') ?? 0),
   )
   const timing = `auth;dur=${auth}, route;dur=${chosen}, limit;dur=${limit}, upstream;dur=${upstream}`
   const headers = ['x-request-id', x.id, 'server-timing', timing]
@@ -29,7 +32,7 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
     headers.push('x-sluice-attempts', attemptList(sent, 'ok'))
   }
   const inRequest = sent?.losses ?? []
-  // What a stream will lose is not known yet.
+  // The fields that a stream will lose are not known yet.
   const inReply = kind === 'whole' ? (replyResult?.lost ?? []) : []
   if (inRequest.length + inReply.length > 0) {
     headers.push('x-sluice-lost', [...inRequest, ...inReply].join(', '))
@@ -38,7 +41,7 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
   return headers
 }
 
-/** Name, value, … of an error, beside its own. */
+/** Name, value, … for an error, besides those that depend on the error itself. */
 export function errorHeaders(
   x: Exchange,
   { candidate, admission, sent, error }: Results,

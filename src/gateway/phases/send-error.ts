@@ -1,6 +1,4 @@
-/**
- * The reply of an exchange that ends in an error. Every error, expected or not, comes through here once.
- */
+/** Sends the error reply of an exchange. Every error, expected or not, is sent here. */
 import type { DialectName } from '../../dialects/dialect.js'
 import { errorFormatOf, allowedMethods } from '../../dialects/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
@@ -13,19 +11,19 @@ import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 /** `retry-after` for a busy upstream that sent none. */
 const BUSY_SECONDS = 1
 
-/** The error that the client gets for what was thrown. */
+/** Converts a thrown value to the error for the client. */
 export function toGatewayError(thrown: unknown): GatewayError {
   return thrown instanceof GatewayError ? thrown : gatewayError(UNEXPECTED_FAILURE, thrown)
 }
 
-/** What a `bug` leaves for the log; null for every other error. */
+/** The exception behind an error of kind `bug`, for the log; null for every other error. */
 export function unexpectedFailureOf(error: GatewayError): unknown {
   return error.kind === 'bug' ? (error.cause ?? error) : null
 }
 
 /**
- * Replies with the error, in the client's dialect; `headers` are name, value, …. Returns the bytes of the body, 0 if
- * none can be sent. Never throws.
+ * Replies with the error in the client's dialect; `headers` are name, value, …. Returns the size of the body
+ * in bytes, 0 if no reply can be sent. Never throws.
  */
 export function sendErrorReply(
   x: Exchange,
@@ -33,7 +31,7 @@ export function sendErrorReply(
   { dialect, headers }: { dialect: DialectName | null; headers: readonly string[] },
 ): number {
   const { res } = x
-  // If the head has left, only a bug gets here: relay handles its own failures.
+  // If the head was sent, only a bug reaches this line: `relay` handles its own failures.
   if (error.kind === 'client_gone' || isGone(res) || res.headersSent) {
     abandon(res)
     return 0
@@ -41,24 +39,25 @@ export function sendErrorReply(
   const format = errorFormatOf(dialect)
   const { status, body } = format.encodeError(withoutSecrets(error.wire), x.id)
   const { idHeader } = format.envelope
-  const all = ['content-type', 'application/json', ...headers]
-  if (idHeader !== null) all.push(idHeader, x.id)
+  const allHeaders = ['content-type', 'application/json', ...headers]
+  if (idHeader !== null) allHeaders.push(idHeader, x.id)
   const { retryable } = error.wire
   const retryAfterSeconds = error.wire.retryAfterSeconds ?? waitFor(error)
-  if (retryAfterSeconds !== undefined) all.push('retry-after', String(retryAfterSeconds))
-  if (retryable === false) all.push('x-should-retry', 'false')
-  if (error.kind === 'method_not_allowed') all.push('allow', allowedMethods(x.path).join(', '))
+  if (retryAfterSeconds !== undefined) allHeaders.push('retry-after', String(retryAfterSeconds))
+  if (retryable === false) allHeaders.push('x-should-retry', 'false')
+  if (error.kind === 'method_not_allowed')
+    allHeaders.push('allow', allowedMethods(x.path).join(', '))
   if (error.wire.param === 'content-encoding' && error.kind === 'unsupported_media_type') {
-    all.push('accept-encoding', CODINGS.join(', '))
+    allHeaders.push('accept-encoding', CODINGS.join(', '))
   }
-  if (error.kind === 'unauthenticated') all.push('www-authenticate', 'Bearer')
-  // What follows a broken request on its connection cannot be trusted to be one.
-  if (error.kind === 'headers_too_large') all.push('connection', 'close')
-  sendReply(res, status, all, body)
+  if (error.kind === 'unauthenticated') allHeaders.push('www-authenticate', 'Bearer')
+  // The bytes after a request with a broken head may not be a valid request.
+  if (error.kind === 'headers_too_large') allHeaders.push('connection', 'close')
+  sendReply(res, status, allHeaders, body)
   return Buffer.byteLength(body)
 }
 
-/** For a busy upstream that named no time, unless it ruled out another attempt. */
+/** The default `retry-after` of a busy upstream that sent none, unless the upstream forbids retries. */
 function waitFor({ kind, wire }: GatewayError): number | undefined {
   return kind === 'upstream_busy' && wire.retryable !== false ? BUSY_SECONDS : undefined
 }

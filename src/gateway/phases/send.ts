@@ -1,4 +1,4 @@
-/** Sends a request to its upstreams, in order, until one has something to give the client. */
+/** Sends an admitted request to its upstreams, in order, until one begins a reply. */
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Escrow } from '../../reasoning/escrow.js'
 import { Candidates } from '../attempts/candidates.js'
@@ -6,11 +6,11 @@ import { Hedging } from '../attempts/hedge/hedging.js'
 import { Preparation } from '../attempts/request/prepare-request.js'
 import type { SendOptions } from '../attempts/send-options.js'
 import { SendProgress } from '../attempts/send-progress.js'
-import { keptBy } from '../stored-responses/stored-responses.js'
+import { withKeptReply } from '../stored-responses/stored-responses.js'
 import type { Route } from './choose.js'
 import type { Call } from './receive.js'
 
-/** What requests are sent with. */
+/** The services for sending requests. */
 export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainSlots'> {
   readonly escrow: Escrow
 }
@@ -28,11 +28,13 @@ export interface Outbound extends Pick<
 
 /** The settings that the client sends in headers. */
 export interface ClientTerms extends Pick<SendOptions, 'timeoutMs'> {
-  /** Null if it sent none. */
+  /** The value of `idempotency-key`; null if the client sent none. */
   readonly idempotencyKey: string | null
 }
 
-/** Whose reasoning state of earlier turns is used, and whether that of the reply is kept. */
+/**
+ * The account whose reasoning state of earlier turns is used, and whether the state of the reply is stored.
+ */
 export interface ReasoningUse {
   readonly accountId: string
   readonly isKept: boolean
@@ -41,8 +43,8 @@ export interface ReasoningUse {
 const KEY_CHARS = 256
 
 /**
- * Starts the candidate loop. Its `reply` resolves at the first content; the loop stays in charge until the reply ends,
- * and calls `ending` before the client gets the end.
+ * Starts the candidate loop. Its `reply` resolves at the first content. The loop handles the reply until it
+ * ends, and calls `ending` before the client gets the end.
  */
 export function send(
   { exchange, call, route, held, states, reservation, terms, reasoning }: Outbound,
@@ -53,10 +55,10 @@ export function send(
   const { timeoutMs, idempotencyKey } = terms
   const { accountId, isKept } = reasoning
   const hedging = Hedging.of({ request: call.request, candidates, handling }, exchange.generation)
-  const hold = (kept: Promise<void>): void => sent.hold(kept)
+  const hold = (written: Promise<void>): void => sent.hold(written)
   const memory = { escrow, accountId, hold: isKept ? hold : null }
-  const kept = keptBy(call, hold)
-  const preparation = new Preparation({ exchange, call: kept, held, memory, idempotencyKey })
+  const keepingCall = withKeptReply(call, hold)
+  const preparation = new Preparation({ exchange, call: keepingCall, held, memory, idempotencyKey })
   const sent = new SendProgress(preparation, hedging)
   const sending = new Candidates({
     exchange,
@@ -78,14 +80,14 @@ export function send(
   return sending
 }
 
-/** From the headers of the request. */
+/** Reads the client's settings from the headers of the request. */
 export function termsOf(req: HttpRequest): ClientTerms {
   const key = headerOf(req, 'idempotency-key')?.slice(0, KEY_CHARS) ?? ''
   const timeoutMs = timeoutOf(headerOf(req, 'x-request-timeout-ms'))
   return { timeoutMs, idempotencyKey: key === '' ? null : key }
 }
 
-/** The client's deadline in ms; infinite if the header is absent or no positive integer. */
+/** The client's deadline in ms; infinite if the header is absent or not a positive integer. */
 function timeoutOf(header: string | undefined): number {
   const ms = header !== undefined && /^\d{1,9}$/.test(header) ? Number(header) : 0
   return ms > 0 ? ms : Number.POSITIVE_INFINITY

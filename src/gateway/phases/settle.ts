@@ -1,5 +1,6 @@
 /**
- * The end of every exchange: its ledger entry, its metrics and its log line, all derived from what the phases returned.
+ * Ends every exchange: writes its ledger entry, metrics and log line, which are derived from the results of
+ * the phases.
  */
 import { causeOf } from '../../error-cause.js'
 import { isImplausible } from '../../chat/usage.js'
@@ -17,11 +18,11 @@ import type { Exchange } from '../exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../observe/ledger-entry.js'
 import { isLogged, lineOf, streamEndOf } from '../observe/log-line.js'
 import { headOf, type RecentHeads } from '../observe/recent-requests.js'
-import { firstContentMs, waited, type Results } from '../observe/results.js'
+import { firstContentMs, totalWaitMs, type Results } from '../observe/results.js'
 import type { Tracing } from '../observe/tracing.js'
 import type { Identified } from './identify.js'
 
-/** What takes the entry, the metrics and the log line. */
+/** The services that receive the ledger entry, the metrics and the log line. */
 export interface ReportingServices {
   readonly ledgerWriter: LedgerWriter
   readonly limiter: Limiter
@@ -31,12 +32,12 @@ export interface ReportingServices {
   readonly canaries: CanaryCounter
   readonly log: Logger
   readonly recent: RecentHeads
-  /** Null: no spans are made. */
+  /** Null if no traces are exported. */
   readonly tracing: Tracing | null
 }
 
-/** The operations that are entered into the ledger; lists and stored replies cost nothing. */
-const ENTERED: ReadonlySet<Identified['operation']> = new Set<Identified['operation']>([
+/** The operations that get ledger entries; model lists and stored responses cost nothing. */
+const RECORDED_OPERATIONS: ReadonlySet<Identified['operation']> = new Set<Identified['operation']>([
   'chat',
   'completions',
   'count',
@@ -44,95 +45,99 @@ const ENTERED: ReadonlySet<Identified['operation']> = new Set<Identified['operat
   'native',
 ])
 
-/** Observes one exchange. */
+/** Writes the ledger entry, the metrics and the log line of one exchange. */
 export class Observer {
   private readonly x: Exchange
   private readonly results: Results
-  private readonly to: ReportingServices
-  private isEntered = false
-  /** Reasoning state that the end of the reply has waited for, or waits for. */
-  private held: Promise<void> | null = null
+  private readonly services: ReportingServices
+  private isRecorded = false
+  /** The writes that the end of the reply has waited for, or waits for. */
+  private awaitedWrites: Promise<void> | null = null
 
-  constructor(x: Exchange, results: Results, to: ReportingServices) {
+  constructor(x: Exchange, results: Results, services: ReportingServices) {
     this.x = x
     this.results = results
-    this.to = to
+    this.services = services
   }
 
   /**
-   * The client is about to get the end of its reply: the ledger entry is written first, once. Resolves when the client
-   * may have the end; null if at once. Never rejects.
+   * Writes the ledger entry once, before the client gets the end of its reply. Resolves when the end may be
+   * sent; null if it may be sent at once. Never rejects.
    */
   readonly ending = (): Promise<void> | null => {
-    const holding = this.results.sent?.holding ?? null
-    const isNew = holding !== this.held
-    this.held = holding
-    const entered = this.enter()
-    if (!isNew || holding === null) return entered
-    return entered === null ? holding : both(holding, entered)
+    const holding = this.results.sent?.pendingWrites ?? null
+    const isNew = holding !== this.awaitedWrites
+    this.awaitedWrites = holding
+    const recorded = this.recordEntry()
+    if (!isNew || holding === null) return recorded
+    return recorded === null ? holding : both(holding, recorded)
   }
 
-  /** Of authenticated requests only. */
-  private enter(): Promise<void> | null {
+  /** Writes the ledger entry, only for authenticated requests. */
+  private recordEntry(): Promise<void> | null {
     const { results } = this
-    if (this.isEntered || results.authenticated === null) return null
+    if (this.isRecorded || results.authenticated === null) return null
     const operation = results.identified?.operation
-    if (!ENTERED.has(operation ?? null)) return null
-    this.isEntered = true
+    if (!RECORDED_OPERATIONS.has(operation ?? null)) return null
+    this.isRecorded = true
     const beganMs = performance.now()
     const note = (): void => void (results.entryMs = performance.now() - beganMs)
-    const entered = this.write(beganMs)
-    if (entered === null) note()
-    // Beside the promise: a `then` between would cost another one.
-    else void entered.then(note)
-    return entered
+    const recorded = this.write(beganMs)
+    if (recorded === null) note()
+    // Not chained to the returned promise, which would cost another promise per request.
+    else void recorded.then(note)
+    return recorded
   }
 
   private write(nowMs: number): Promise<void> | null {
-    const { x, results, to } = this
+    const { x, results, services } = this
     const entry = entryOf(x, results, nowMs)
     results.shadow?.originalEnded(entry)
     const outcome = outcomeOf(x, results)
-    recordAttempts(results, outcome, to.metrics)
-    countCanaries(x, results, outcome, to.canaries)
+    recordAttempts(results, outcome, services.metrics)
+    countCanaries(x, results, outcome, services.canaries)
     this.warnMisconfigured()
-    const { upstream, costNanoUsd: cost, tokensAfterDisconnect: after } = entry
+    const { upstream, costNanoUsd: cost, tokensAfterDisconnect } = entry
     if (upstream !== null) {
       const model = x.generation.modelLabel(entry.model)
-      if (cost !== null && cost > 0) to.metrics.cost(upstream, model, cost)
-      if (after > 0) to.metrics.tokensAfterDisconnect(upstream, after)
+      if (cost !== null && cost > 0) services.metrics.cost(upstream, model, cost)
+      if (tokensAfterDisconnect > 0)
+        services.metrics.tokensAfterDisconnect(upstream, tokensAfterDisconnect)
     }
     if (isImplausible(results.replyResult?.usage ?? {})) {
-      to.log.warn('upstream reported impossible token counts, estimated instead', {
+      services.log.warn('upstream reported impossible token counts, estimated instead', {
         request_id: x.id,
         upstream: upstream ?? undefined,
       })
     }
-    // Settlement frees the reservation; the limiter keeps count of those that it decided alone.
-    if (x.limitReservation === null) return to.ledgerWriter.settle(entry, undefined, nowMs)
+    // Settlement frees the reservation; the limiter itself counts reservations that it decided without the
+    // store.
+    if (x.limitReservation === null) return services.ledgerWriter.settle(entry, undefined, nowMs)
     const charged = chargedNanoUsd(entry)
-    to.limiter.end(x.limitReservation, charged)
+    services.limiter.end(x.limitReservation, charged)
     if (x.limitReservation.taken !== 'nothing')
-      to.budgets?.settled(x.limitReservation.admissionRequest.demands, charged)
-    return to.ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
+      services.budgets?.settled(x.limitReservation.admissionRequest.demands, charged)
+    return services.ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
   }
 
-  /** Once for each upstream and generation, also if another upstream served the request. */
+  /** Warns once per upstream and generation, also if another upstream served the request. */
   private warnMisconfigured(): void {
     const { generation } = this.x
     for (const { candidate, outcome } of this.results.sent?.attempts ?? []) {
       if (outcome !== 'upstream_misconfigured') continue
       const { name } = candidate.target.upstream.config
       if (!generation.isFirst(`misconfigured ${name}`)) continue
-      this.to.log.warn('upstream has no such endpoint: check its base_url', { upstream: name })
+      this.services.log.warn('upstream has no such endpoint: check its base_url', {
+        upstream: name,
+      })
     }
   }
 
-  /** Counts the exchange and writes its log line. Called once, when it is over. */
+  /** Records the metrics of the exchange and writes its log line. Called once, at its end. */
   report(): void {
     const beganMs = performance.now()
     const { x, results } = this
-    const { metrics, log, recent } = this.to
+    const { metrics, log, recent } = this.services
     const outcome = outcomeOf(x, results)
     const status = outcome === 'client_gone' ? 499 : x.res.statusCode
     const seconds = (beganMs - x.startedMs) / 1000
@@ -155,7 +160,7 @@ export class Observer {
     }
     const head = headOf(x, results)
     if (head !== null) recent.add(head)
-    this.to.tracing?.end(x, results, end)
+    this.services.tracing?.end(x, results, end)
     metrics.hops.settle.observe((results.entryMs + performance.now() - beganMs) / 1000)
     const failure = results.sent?.failure ?? results.failure ?? null
     if (failure !== null) log.error('unforeseen failure', failure, { request_id: x.id })
@@ -176,9 +181,9 @@ function recordHops(results: Results, { hops }: Metrics): void {
   if (routeMs !== null) hops.route.observe(routeMs / 1000)
   const admitMs = admission?.tookMs ?? null
   if (admitMs !== null) hops.admit.observe(admitMs / 1000)
-  const connectMs = waited(results, 'connectMs')
+  const connectMs = totalWaitMs(results, 'connectMs')
   if (connectMs !== null) hops.connect.observe(connectMs / 1000)
-  const firstByteMs = waited(results, 'firstByteMs')
+  const firstByteMs = totalWaitMs(results, 'firstByteMs')
   if (firstByteMs !== null) hops.first_byte.observe(firstByteMs / 1000)
   const translateMs = sent?.translateMs ?? 0
   if (translateMs > 0) hops.translate.observe(translateMs / 1000)
@@ -234,7 +239,7 @@ function recordReply(x: Exchange, results: Results, seconds: number, outcome: Ou
   series.served(model, seconds, firstMs === null ? null : firstMs / 1000, replyResult.usage)
 }
 
-/** In both directions: what the upstream was not sent, and what the client was not. */
+/** Counts the lost fields of the request and of the reply. */
 function recordLosses(
   { identified, sent, replyResult }: Results,
   upstream: DialectName,

@@ -1,6 +1,6 @@
 /**
- * What budgets count with: the price of the model, or `limiting.assumed_price` if that is not known.
- * Ledger entries never hold an assumed cost.
+ * Selects the price that budgets use: the price of the model, or `limiting.assumed_price` if it is unknown.
+ * Ledger entries never contain an assumed cost.
  */
 import type { Usage } from '../../chat/usage.js'
 import type { LimitingConfig } from '../../config/config.js'
@@ -15,15 +15,15 @@ import {
   type Price,
 } from '../../ledger/price.js'
 
-/** What a budget counts with. */
+/** The price that budgets use for one request. */
 export interface BudgetPrice {
   readonly price: Price | null
   readonly isPriced: boolean
-  /** Tokens of one reply whose longest length is not known; null: no bound. */
+  /** Assumed tokens of a reply if the model's maximum is unknown; null: no assumption. */
   readonly unknownLength: number | null
 }
 
-/** The budgetPrices of one generation of the configuration. */
+/** The budget prices of one generation of the configuration. */
 export class BudgetPrices {
   /** Null: `limiting.unknown_price` is not `assume`. */
   private readonly assumed: Price | null
@@ -39,20 +39,23 @@ export class BudgetPrices {
     const { assumed, unknownLength } = this
     const known = usual === null ? null : dearerPrice(usual, tier)
     if (known !== null && isComplete(known)) return { price: known, isPriced: true, unknownLength }
-    const price = assumed === null ? null : presumed(usual, known, assumed)
+    const price = assumed === null ? null : withAssumedPrice(usual, known, assumed)
     return { price, isPriced: false, unknownLength }
   }
 
-  /** What budgets are charged for `usage` if its cost is not known; null: what was reserved. */
+  /**
+   * The amount, in nano-dollars, that budgets are charged for `usage` if its cost is unknown; null: the
+   * reserved amount.
+   */
   charge(usual: Price | null, tier: string | null, usage: Usage): number | null {
     if (this.assumed === null) return null
     const known = usual === null ? null : tierPrice(usual, tier)
-    return costNanoUsd(presumed(usual, known, this.assumed), usage)
+    return costNanoUsd(withAssumedPrice(usual, known, this.assumed), usage)
   }
 }
 
 /** `known` is null if the price of the model's service tier is not known. */
-function presumed(usual: Price | null, known: Price | null, assumed: Price): Price {
+function withAssumedPrice(usual: Price | null, known: Price | null, assumed: Price): Price {
   if (usual !== null && known === null) return dearestPrice(usual, assumed)
   return completedPrice(known, assumed)
 }

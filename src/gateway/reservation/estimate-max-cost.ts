@@ -1,6 +1,6 @@
 /**
- * Estimates the maximum that a request may use, before it is sent: prompt tokens, output tokens and cost.
- * Pure; counts bytes, not tokens.
+ * Estimates the maximum prompt tokens, output tokens and cost of a request before it is sent. Pure. The
+ * estimate is based on bytes, without a tokenizer.
  */
 import { objectOf } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
@@ -10,28 +10,30 @@ import { isOutputFree, maxCostNanoUsd, type Price } from '../../ledger/price.js'
 import type { Call } from '../phases/receive.js'
 import type { BudgetPrice } from './budget-price.js'
 
-/** The bounds of one request. */
+/** The maximum usage of one request. */
 export interface CostEstimate {
-  /** Prompt tokens: more than the vendor will count. */
+  /** Prompt tokens: an upper bound of the vendor's count. */
   readonly input: number
-  /** About as many as it will count. */
+  /** Prompt tokens: the expected count of the vendor. */
   readonly likelyInput: number
-  /** Of all answers: what the client allows, else what the model can; null where neither is known. */
+  /** Output tokens of all choices: the client's maximum, else the model's; null if neither is known. */
   readonly output: number | null
-  /** The client names no maximum. */
+  /** The client sets no maximum of output tokens. */
   readonly isOpen: boolean
   /** Requested number of choices. */
-  readonly answers: number
-  /** What a budget counts with; null: it has no price for the request. */
+  readonly choices: number
+  /** The price that budgets use; null if there is none for the request. */
   readonly price: Price | null
-  /** The price is that of the model, not `limiting.assumed_price`. */
+  /** The price is the model's own, not `limiting.assumed_price`. */
   readonly isPriced: boolean
-  /** Null: the price, or the length of a reply that is not free, is not known. */
+  /**
+   * Maximum cost in nano-dollars; null if the price is unknown, or the length of a reply that is not free.
+   */
   readonly nanoUsd: number | null
 }
 
-/** OpenAI's Responses take no fewer. */
-const LEAST_OUTPUT_TOKENS = 16
+/** OpenAI's Responses API accepts no smaller maximum. */
+const MIN_OUTPUT_TOKENS = 16
 
 /** Estimates a request; `facts` and `budgetPrice` are those of the model that is requested from the upstream. */
 export function estimateCost(
@@ -43,21 +45,21 @@ export function estimateCost(
   const bulk = promptSizeOf(request)
   const { family, contextWindow = Number.POSITIVE_INFINITY } = facts
   const input = Math.min(maxInputTokens(bulk, family), contextWindow)
-  const answers = Math.max(1, request.candidates ?? 1)
-  const each = mostOutput(request) ?? facts.maxOutputTokens
-  const output = each === undefined ? null : each * answers
+  const choices = Math.max(1, request.candidates ?? 1)
+  const perChoice = maxOutputPerChoice(request) ?? facts.maxOutputTokens
+  const output = perChoice === undefined ? null : perChoice * choices
   return {
     input,
     likelyInput: Math.min(inputTokens(bulk, family), input),
     output,
     isOpen: request.maxOutputTokens === undefined,
-    answers,
+    choices,
     price,
     isPriced,
     nanoUsd: maxNanoUsd(
       price,
       input,
-      output ?? (unknownLength === null ? null : unknownLength * answers),
+      output ?? (unknownLength === null ? null : unknownLength * choices),
     ),
   }
 }
@@ -70,64 +72,68 @@ function maxNanoUsd(price: Price | null, input: number, output: number | null): 
 }
 
 /**
- * The client's limit for one answer, as an upstream may count it: OpenAI's Responses raise a smaller one to
- * 16, and some upstreams count a budget for thinking besides it (Alibaba Model Studio, "Deep thinking").
+ * The maximum tokens of one choice that an upstream may bill under the client's limit: OpenAI's Responses API
+ * raises a smaller limit to 16, and some upstreams bill a thinking budget in addition to it (Alibaba Model
+ * Studio, "Deep thinking").
  */
-function mostOutput({ maxOutputTokens, rest, embedding }: ChatRequest): number | undefined {
+function maxOutputPerChoice({ maxOutputTokens, rest, embedding }: ChatRequest): number | undefined {
   if (embedding !== undefined) return 0
   if (maxOutputTokens === undefined) return undefined
-  return Math.max(maxOutputTokens, LEAST_OUTPUT_TOKENS) + thinkingTokens(rest)
+  return Math.max(maxOutputTokens, MIN_OUTPUT_TOKENS) + thinkingTokens(rest)
 }
 
-/** The largest budget for thinking that the request names in the words of any vendor; 0 if none. */
+/** The largest thinking budget in the request, by the field names of any vendor; 0 if there is none. */
 function thinkingTokens(rest: ChatRequest['rest']): number {
   const extra = objectOf(rest['extra_body'])
   const google = [rest['extra_content'], extra].map(
-    (each) => objectOf(objectOf(each)['google'])['thinking_config'],
+    (container) => objectOf(objectOf(container)['google'])['thinking_config'],
   )
-  const budgets = [rest, extra, ...google.map(objectOf)].flatMap((each) => [
-    objectOf(each['thinking'])['budget_tokens'],
-    objectOf(each['reasoning'])['max_tokens'],
-    each['thinking_budget'],
-    each['thinkingBudget'],
+  const budgets = [rest, extra, ...google.map(objectOf)].flatMap((container) => [
+    objectOf(container['thinking'])['budget_tokens'],
+    objectOf(container['reasoning'])['max_tokens'],
+    container['thinking_budget'],
+    container['thinkingBudget'],
   ])
   return budgets.reduce<number>(
-    (most, each) =>
-      typeof each === 'number' && Number.isFinite(each) ? Math.max(most, each) : most,
+    (largest, budget) =>
+      typeof budget === 'number' && Number.isFinite(budget) ? Math.max(largest, budget) : largest,
     0,
   )
 }
 
-/** The longest answer that so much money can pay; null where that is none worth asking for. */
+/**
+ * The longest output, in tokens of all choices, that the remaining amount can pay for; null if it is below
+ * the minimum per choice.
+ */
 export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number | null {
-  const { price, input, answers } = estimate
+  const { price, input, choices } = estimate
   if (price === null) return null
   const base = maxCostNanoUsd(price, { input, output: 0 })
   const million = maxCostNanoUsd(price, { input, output: 1_000_000 })
   if (base === null || million === null || base > leftNanoUsd) return null
   const perToken = (million - base) / 1_000_000
-  // One less, so that no rounding makes it dearer than what is left.
+  // One token less, so that rounding cannot exceed the remaining amount.
   const affordable = perToken <= 0 ? 0 : Math.floor((leftNanoUsd - base) / perToken) - 1
-  const each = Math.floor(affordable / answers)
-  return each < LEAST_OUTPUT_TOKENS ? null : each * answers
+  const perChoice = Math.floor(affordable / choices)
+  return perChoice < MIN_OUTPUT_TOKENS ? null : perChoice * choices
 }
 
-/** The same request with a shorter answer. */
+/** The estimate for a smaller maximum output. */
 export function shortened(estimate: CostEstimate, output: number): CostEstimate {
   const { price, input } = estimate
   const nanoUsd = price === null ? null : maxCostNanoUsd(price, { input, output })
   return { ...estimate, output, nanoUsd }
 }
 
-/** The call with a maximum of its own for the answer. */
-export function withOutput(call: Call, output: number, { answers }: CostEstimate): Call {
-  const each = Math.floor(output / answers)
+/** The call with a maximum of output tokens set by the gateway. */
+export function withOutput(call: Call, output: number, { choices }: CostEstimate): Call {
+  const perChoice = Math.floor(output / choices)
   return {
     ...call,
-    request: { ...call.request, maxOutputTokens: each },
+    request: { ...call.request, maxOutputTokens: perChoice },
     added: ({ family }) => {
       const key = family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
-      return call.ingress.outputEdit?.(call.body, each) ?? { key, json: String(each) }
+      return call.ingress.outputEdit?.(call.body, perChoice) ?? { key, json: String(perChoice) }
     },
   }
 }

@@ -14,16 +14,16 @@ export interface Provisional {
   readonly x: RequestContext
   readonly identity: Identity
   readonly clientRequestId: string | null
-  /** Of the client's request; null for native access. */
+  /** Fields of the client's request; null for native requests. */
   readonly request: { readonly model: string; readonly stream: boolean } | null
   readonly target: Target
-  /** The model that is requested from the upstream; null for native access. */
+  /** The model that is requested from the upstream; null for native requests. */
   readonly model: string | null
-  /** What limits and sums count the model as. */
+  /** The name under which limits and usage sums count the model. */
   readonly modelName: string
 }
 
-/** The entry of a request that used its maximum. */
+/** The entry for a request that has used its maximum. */
 export function provisionalEntry(
   { x, identity, clientRequestId, request, target, model, modelName }: Provisional,
   {

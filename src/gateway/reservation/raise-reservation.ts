@@ -1,6 +1,7 @@
 /**
- * The reservation of a running request on limits of tokens and money. Admission reserves the maximum of one attempt; before
- * an attempt beside another one, or after one that the provider bills, the reservation is raised.
+ * Manages the reservation of a running request on limits of tokens and money. Admission reserves the maximum
+ * of one attempt; before an attempt beside another one, or after one that the provider bills, the reservation
+ * is raised.
  */
 import type { ChatRequest } from '../../chat/request.js'
 import type { LimitReservation } from '../../limits/limit-reservation.js'
@@ -20,7 +21,7 @@ export interface Reserved {
   readonly limitReservation: LimitReservation
   readonly limits: readonly Limit[]
   /** The maximum that one attempt on each candidate may use. */
-  readonly most: ReadonlyMap<Candidate, Amount>
+  readonly maxAmounts: ReadonlyMap<Candidate, Amount>
 }
 
 /** The reservation of one request. */
@@ -34,15 +35,16 @@ export class Reservation {
   constructor(reserved: Reserved, limiter: Pick<Limiter, 'raise'>) {
     this.limiter = limiter
     this.reserved = reserved
-    for (const most of reserved.most.values()) this.covered = larger(this.covered, most)
+    for (const maxAmount of reserved.maxAmounts.values())
+      this.covered = larger(this.covered, maxAmount)
   }
 
   /**
-   * Makes the reservation cover an attempt on `next` after and beside these attempts; true at once if it does, false if
-   * a limit does not allow it.
+   * Raises the reservation until it covers an attempt on `next` in addition to `attempts`. Returns true at
+   * once if it is covered already; resolves to false if a limit does not allow the raise.
    */
   cover(next: Candidate, attempts: readonly AttemptResult[]): true | Promise<boolean> {
-    let needed = this.most(next)
+    let needed = this.maxAmountOf(next)
     for (const attempt of attempts) needed = sum(needed, this.used(attempt))
     if (isWithin(needed, this.covered)) return true
     const raised = this.last.then(() => this.raise(needed))
@@ -62,23 +64,26 @@ export class Reservation {
     return true
   }
 
-  /** What an attempt has used, or may use while it runs. */
+  /** The amount that an attempt has used, or its maximum while it runs. */
   private used(attempt: AttemptResult): Amount {
     const { x, request } = this.reserved
-    if (attempt.outcome === null) return this.most(attempt.candidate)
+    if (attempt.outcome === null) return this.maxAmountOf(attempt.candidate)
     const { usage, budgetNanoUsd } = usageOfAttempt(x, attempt, request, attempt.outcome)
     return {
       tokens: (usage.input ?? 0) + (usage.output ?? 0),
-      nanoUsd: budgetNanoUsd ?? this.most(attempt.candidate).nanoUsd,
+      nanoUsd: budgetNanoUsd ?? this.maxAmountOf(attempt.candidate).nanoUsd,
     }
   }
 
-  private most(candidate: Candidate): Amount {
-    return this.reserved.most.get(candidate) ?? NOTHING
+  private maxAmountOf(candidate: Candidate): Amount {
+    return this.reserved.maxAmounts.get(candidate) ?? NOTHING
   }
 }
 
-/** The demand if more can be taken for it, and is; a request and its place are counted once. */
+/**
+ * The demand as a list if it raises a limit of tokens or money. The request itself, and its slot, are counted
+ * only at admission.
+ */
 function moreOf(demand: Demand): Raise['demands'] {
   switch (demand.kind) {
     case 'requests':

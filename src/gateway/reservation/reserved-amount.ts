@@ -1,4 +1,4 @@
-/** What limits reserve for one attempt: tokens and money, or why that is not known. */
+/** Calculates the tokens and money that limits reserve for one attempt. */
 import type { LimitingConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import type { CostEstimate } from './estimate-max-cost.js'
@@ -9,7 +9,7 @@ export interface Amount {
   readonly nanoUsd: number
 }
 
-/** Of a request that uses nothing. */
+/** The amount of a request that uses nothing. */
 export const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
 
 /** The maximum that one attempt may use; 0 for resources without a limit. Throws as `maxNanoUsd`. */
@@ -25,12 +25,12 @@ export function amountOf(
   }
 }
 
-/** Both together. */
+/** The sum of both amounts. */
 export function sum(one: Amount, other: Amount): Amount {
   return { tokens: one.tokens + other.tokens, nanoUsd: one.nanoUsd + other.nanoUsd }
 }
 
-/** The larger of each. */
+/** The larger of each member. */
 export function larger(one: Amount, other: Amount): Amount {
   return {
     tokens: Math.max(one.tokens, other.tokens),
@@ -38,17 +38,20 @@ export function larger(one: Amount, other: Amount): Amount {
   }
 }
 
-/** Whether neither is more than in `other`. */
+/** Whether no member exceeds that of `other`. */
 export function isWithin(one: Amount, other: Amount): boolean {
   return one.tokens <= other.tokens && one.nanoUsd <= other.nanoUsd
 }
 
-/** An estimate of the prompt, and the longest answer that the client allows. */
+/** The expected prompt tokens and the maximum output tokens. */
 function likelyTokens({ likelyInput, output, isOpen }: CostEstimate, assumed: number): number {
   return likelyInput + (isOpen ? Math.min(assumed, output ?? assumed) : (output ?? assumed))
 }
 
-/** In nano-dollars. Throws `GatewayError` if `limiting` refuses what is not known of the model. */
+/**
+ * The maximum cost in nano-dollars. Throws `GatewayError` if the price or length is unknown and `limiting`
+ * refuses such models.
+ */
 export function maxNanoUsd(
   { nanoUsd, price }: CostEstimate,
   model: string,

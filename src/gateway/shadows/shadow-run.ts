@@ -1,4 +1,7 @@
-/** One copy of a client's request at the shadow target of its route, from its admission to its ledger entry. */
+/**
+ * Runs one shadow request: a copy of a client's request to the shadow target of its route, from its admission
+ * to its ledger entry.
+ */
 import type { Identity } from '../../accounts/account.js'
 import { NO_LABELS } from '../../accounts/labels.js'
 import { isConfigured } from '../../config/config.js'
@@ -10,7 +13,7 @@ import type { RouteShadow } from '../../routing/router.js'
 import type { Demand } from '../../store/ledger.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
 import type { ComparedRequest } from '../../observe/metrics/comparison-metrics.js'
-import type { Holding } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-budget.js'
 import { Cancellation } from '../cancellation.js'
 import type { RequestContext } from '../exchange.js'
 import type { Generation } from '../generation/generation.js'
@@ -28,7 +31,7 @@ import { maxNanoUsd } from '../reservation/reserved-amount.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
 import { provisionalEntry } from '../reservation/provisional-entry.js'
 
-/** The account and the key that shadow requests are entered under: no customer's usage has them. */
+/** The account and the key of shadow requests in the ledger, so that they do not count for any customer. */
 export const SHADOW_ACCOUNT = 'shadow'
 
 const SHADOW: Identity = {
@@ -42,7 +45,7 @@ const SHADOW: Identity = {
   labels: NO_LABELS,
 }
 
-/** One attempt on one target. */
+/** A shadow request makes one attempt on one target. */
 const HANDLING: Handling = {
   retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
   hedge: null,
@@ -50,10 +53,10 @@ const HANDLING: Handling = {
   stickyKey: null,
 }
 
-/** A copy has none of the client's deadlines, and none of its keys for repeating. */
+/** A shadow request has neither the client's deadline nor its idempotency key. */
 const NO_TERMS: ClientTerms = { timeoutMs: Number.POSITIVE_INFINITY, idempotencyKey: null }
 
-/** What has no client is not delivered. */
+/** A shadow request has no client. */
 const NOT_DELIVERED: Delivery = {
   sentBytes: 0,
   chunks: 0,
@@ -64,7 +67,7 @@ const NOT_DELIVERED: Delivery = {
   closed: null,
 }
 
-/** Why a request that was drawn was not copied. */
+/** Reasons for not copying a sampled request. */
 export type DropReason =
   | 'concurrent'
   | 'spend'
@@ -75,7 +78,7 @@ export type DropReason =
   | 'unsupported'
   | 'draining'
 
-/** What a shadow request works with. */
+/** The services that a shadow request uses. */
 export type ShadowServices = SendServices & ReportingServices
 
 /** The client's request that is copied. */
@@ -87,29 +90,29 @@ export interface Original {
   readonly call: Call
 }
 
-/** Runs beside the request that it copies, and shares nothing with it but its parsed body. */
+/** Runs in parallel with its original, and shares only the parsed body with it. */
 export class ShadowRun implements RequestContext {
   readonly id = newRequestId(Date.now())
   readonly generation: Generation
   readonly cancellation = new Cancellation()
-  /** The spans of a client's request are its own. */
+  /** Shadow requests are not traced. */
   readonly trace = null
-  /** When it was sent. */
+  /** When it was sent: monotonic, in ms. */
   startedMs = performance.now()
-  /** Its place and its reserved cost; null before it is admitted. */
+  /** The reservation of its slot and its cost; null before it is admitted. */
   limitReservation: LimitReservation | null = null
   readonly shadow: RouteShadow
   private readonly original: Original
-  private readonly held: Holding
+  private readonly held: HeldMemory
   private readonly services: ShadowServices
   private readonly results = new Results()
   private ownEntry: LedgerEntry | null = null
   private originalEntry: LedgerEntry | null = null
 
-  /** `held` has the memory of the body; the run ends it. */
+  /** `held` counts the memory of the body; the run ends it. */
   constructor(
     original: Original,
-    { shadow, held }: { readonly shadow: RouteShadow; readonly held: Holding },
+    { shadow, held }: { readonly shadow: RouteShadow; readonly held: HeldMemory },
     services: ShadowServices,
   ) {
     this.original = original
@@ -154,7 +157,7 @@ export class ShadowRun implements RequestContext {
     return null
   }
 
-  /** Null if the target cannot be sent such a request. */
+  /** Null if the target does not support the operation or is not configured. */
   private candidate(): Candidate | null {
     const { generation, original, shadow } = this
     const { request } = original.call
@@ -186,9 +189,9 @@ export class ShadowRun implements RequestContext {
     ]
     const modelName = generation.limitedAs(request.model, target)
     const { clientRequestId } = original.identified
-    const about = { identity: SHADOW, clientRequestId, request, target, model, modelName }
+    const parts = { identity: SHADOW, clientRequestId, request, target, model, modelName }
     const unsettled = {
-      ...provisionalEntry({ x: this, ...about }, estimate),
+      ...provisionalEntry({ x: this, ...parts }, estimate),
       shadowOf: original.id,
     }
     const admissionRequest = { requestId: this.id, accountId: SHADOW_ACCOUNT, demands, unsettled }
@@ -231,7 +234,7 @@ export class ShadowRun implements RequestContext {
     }
   }
 
-  /** Writes the ledger entry, which gives the reservation back. */
+  /** Writes the ledger entry, which frees the reservation. */
   private async settle(): Promise<void> {
     const { results, services, limitReservation } = this
     const { ledgerWriter, limiter, log } = services

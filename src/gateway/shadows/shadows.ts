@@ -1,13 +1,13 @@
 /**
- * Copies a share of the clients' requests to the shadow targets of their routes. Nothing here is on the path of a reply:
- * a copy begins when its original is sent, has its own connection, breaker and ledger entry, and is dropped, and counted,
- * rather than take memory or capacity that clients need.
+ * Copies a share of the clients' requests to the shadow targets of their routes. A copy never delays a reply:
+ * it begins after its original was sent and has its own connection, breaker and ledger entry. If memory or
+ * capacity is short, it is dropped and counted.
  */
 import { GatewayError } from '../../errors.js'
 import type { LimitReservation } from '../../limits/limit-reservation.js'
 import type { RouteShadow } from '../../routing/router.js'
 import type { Candidates } from '../attempts/candidates.js'
-import type { BodyBudget, Holding } from '../bodies/body-budget.js'
+import type { BodyBudget, HeldMemory } from '../bodies/body-budget.js'
 import type { Overload } from '../overload/overload.js'
 import type { Call } from '../phases/receive.js'
 import {
@@ -18,10 +18,10 @@ import {
   type ShadowServices,
 } from './shadow-run.js'
 
-/** All copies together may hold this share of the memory for bodies. */
+/** Maximum share of the memory for bodies that all copies together may use. */
 const MEMORY_SHARE = 1 / 8
 
-/** What the copies of a process share. */
+/** The services that the copies of a process share. */
 export interface ShadowsServices extends ShadowServices {
   readonly bodies: BodyBudget
   readonly overload: Pick<Overload, 'closesConnections'>
@@ -30,14 +30,14 @@ export interface ShadowsServices extends ShadowServices {
 /** The target of a copy, and the memory and attempts of its original. */
 export interface Copying {
   readonly shadow: RouteShadow
-  readonly held: Holding
+  readonly held: HeldMemory
   readonly sending: Pick<Candidates, 'sent' | 'reply'>
 }
 
-/** One per process. */
+/** The shadow requests of one process. */
 export class Shadows {
   private readonly services: ShadowsServices
-  /** Each copy, and what resolves at its end. */
+  /** The running copies, each with a promise that resolves at its end. */
   private readonly running = new Map<ShadowRun, Promise<void>>()
   private isClosed = false
 
@@ -45,7 +45,10 @@ export class Shadows {
     this.services = services
   }
 
-  /** Copies the request if it is drawn; null if it is not, or there is no room. Throws nothing and waits for nothing. */
+  /**
+   * Copies the request if it is in the sample; returns null if it is not, or if the copy is dropped. Never
+   * throws or blocks.
+   */
   copy(original: Original, { shadow, held, sending }: Copying): ShadowRun | null {
     const { random } = original.generation.states.clock
     if (random() * 100 >= shadow.config.percent || isStored(original.call)) return null
@@ -56,9 +59,9 @@ export class Shadows {
       services.metrics.comparison.shadowDropped(shadow.target.route, reason)
       return null
     }
-    const own = services.bodies.open(SHADOW_ACCOUNT)
-    own.take(bytes)
-    const run = new ShadowRun(original, { shadow, held: own }, services)
+    const copyMemory = services.bodies.open(SHADOW_ACCOUNT)
+    copyMemory.take(bytes)
+    const run = new ShadowRun(original, { shadow, held: copyMemory }, services)
     this.running.set(run, this.begin(run, sending))
     return run
   }
@@ -69,7 +72,7 @@ export class Shadows {
       if (limitReservation !== null) visit(limitReservation)
   }
 
-  /** Cancels all copies and lets none begin; resolves when the ledger has their entries. */
+  /** Cancels all copies and starts no more; resolves when their ledger entries are written. */
   async close(): Promise<void> {
     this.isClosed = true
     const reason = new GatewayError('draining', 'The gateway is shutting down.')
@@ -78,7 +81,7 @@ export class Shadows {
   }
 
   private async begin(run: ShadowRun, { sent, reply }: Copying['sending']): Promise<void> {
-    // A request that is still being prepared, a large one, is out at the latest when its reply begins.
+    // A large request may still be being prepared; it has been sent when its reply begins.
     const isOut = sent.attempts.length > 0
     const ready = isOut ? new Promise((resolve) => setImmediate(resolve)) : settled(reply)
     await run.run(ready)
@@ -90,14 +93,17 @@ export class Shadows {
     if (this.isClosed) return 'draining'
     if (ledgerWriter.isRefusing) return 'store_unavailable'
     if (overload.closesConnections) return 'overload'
-    let own = 0
-    for (const { shadow } of this.running.keys()) if (shadow.subject === subject) own += 1
-    if (own >= config.concurrent) return 'concurrent'
+    let runningCopies = 0
+    for (const { shadow } of this.running.keys()) if (shadow.subject === subject) runningCopies += 1
+    if (runningCopies >= config.concurrent) return 'concurrent'
     return bodies.hasSpareRoom(SHADOW_ACCOUNT, bytes, MEMORY_SHARE) ? null : 'memory'
   }
 }
 
-/** Whether the reply is kept, by the gateway or the provider: a copy of it must not be. */
+/**
+ * Whether the gateway or the provider stores the reply. Such requests are not copied, because the copy's
+ * reply would be stored too.
+ */
 function isStored({ keep, history, body, ingress }: Call): boolean {
   if (keep !== undefined || history !== undefined || body['store'] === true) return true
   return ingress.storage?.shouldStore(body) === true

@@ -1,16 +1,16 @@
 /**
- * The share of the store's cache that each account uses, as far as this process wrote it. An account that exceeds its share
- * loses its own oldest values.
+ * Tracks the share of the store's cache that each account uses with values of this process. An account that
+ * exceeds its share loses its own oldest values.
  */
 
-/** Values that were put together and expire together. */
+/** Values that were written together and expire together. */
 interface Batch {
   readonly sizes: readonly { readonly name: string; readonly bytes: number }[]
   readonly expiresAtMs: number
 }
 
-/** Most that one account may have. */
-interface Room {
+/** The maximum for one account. */
+interface ShareLimit {
   readonly entries: number
   readonly bytes: number
 }
@@ -22,21 +22,26 @@ interface Share {
   bytes: number
 }
 
-/** Accounts with values; when there are more, the one that has not put anything for longest is not counted any more. */
+/**
+ * Maximum number of tracked accounts. Beyond it, the account whose last write is oldest is no longer tracked.
+ */
 const MAX_ACCOUNTS = 10_000
 
-/** Counts by account. */
+/** Counts the values of each account. */
 export class AccountShares {
   private readonly shares = new Map<string, Share>()
   private readonly remove: (name: string, nowMs: number) => Promise<void>
 
-  /** `remove` takes a value off the shelf. */
+  /** `remove` deletes a value from the cache. */
   constructor(remove: (name: string, nowMs: number) => Promise<void>) {
     this.remove = remove
   }
 
-  /** Counts what was put on the shelf, and removes what there is no room for. Rejects as `remove` does. */
-  async add(accountId: string, batch: Batch, room: Room, nowMs: number): Promise<void> {
+  /**
+   * Counts the values of a batch that was written to the cache, and removes the account's oldest values if it
+   * exceeds its share. Rejects if `remove` does.
+   */
+  async add(accountId: string, batch: Batch, limit: ShareLimit, nowMs: number): Promise<void> {
     const share = this.shares.get(accountId) ?? { batches: [], entries: 0, bytes: 0 }
     this.shares.delete(accountId)
     this.shares.set(accountId, share)
@@ -44,16 +49,16 @@ export class AccountShares {
     count(share, batch, 1)
     const [oldest] = this.shares.keys()
     if (this.shares.size > MAX_ACCOUNTS && oldest !== undefined) this.shares.delete(oldest)
-    const tooMuch: string[] = []
+    const namesToRemove: string[] = []
     for (let [first] = share.batches; first !== undefined; [first] = share.batches) {
-      const isOver = share.entries > room.entries || share.bytes > room.bytes
+      const isOver = share.entries > limit.entries || share.bytes > limit.bytes
       const hasExpired = first.expiresAtMs <= nowMs
       if (!hasExpired && (!isOver || share.batches.length === 1)) break
       share.batches.shift()
       count(share, first, -1)
-      if (!hasExpired) tooMuch.push(...first.sizes.map(({ name }) => name))
+      if (!hasExpired) namesToRemove.push(...first.sizes.map(({ name }) => name))
     }
-    for (const name of tooMuch) await this.remove(name, nowMs)
+    for (const name of namesToRemove) await this.remove(name, nowMs)
   }
 }
 

@@ -1,6 +1,4 @@
-/**
- * Reads and deletes stored responses. Costs nothing and sends nothing to an upstream.
- */
+/** Serves the endpoints that read and delete stored responses. Sends nothing to an upstream. */
 import type { Identity } from '../../accounts/account.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { ResolvedEndpoint } from '../../dialects/index.js'
@@ -11,7 +9,10 @@ import type { Exchange } from '../exchange.js'
 import type { StoredResponses } from './stored-responses.js'
 import { sent, type Delivery } from '../phases/relay.js'
 
-/** Rejects with `GatewayError(unknown_response)` if no such answer is kept for the account. */
+/**
+ * Sends or deletes a stored response. Rejects with `GatewayError(unknown_response)` if the account has no
+ * such response.
+ */
 export async function serveStoredResponse(
   x: Exchange,
   { endpoint, ingress }: ResolvedEndpoint,
@@ -25,15 +26,18 @@ export async function serveStoredResponse(
     if (!(await responses.remove(accountId, id, storage))) throw unknownResponse(id)
     return send(x, storage.deletedReply(id))
   }
-  const kept = await responses.find(accountId, id)
-  if (kept === null) throw unknownResponse(id)
-  return send(x, endpoint.operation === 'stored-input' ? storage.inputPage(id, kept) : kept.reply)
+  const stored = await responses.find(accountId, id)
+  if (stored === null) throw unknownResponse(id)
+  return send(
+    x,
+    endpoint.operation === 'stored-input' ? storage.inputPage(id, stored) : stored.reply,
+  )
 }
 
 function unknownResponse(id: string): GatewayError {
   return new GatewayError(
     'unknown_response',
-    `No response '${id}' is kept for this account: it is unknown, has expired, or was not to be kept.`,
+    `No response '${id}' is stored for this account: it is unknown, has expired, or was created with store: false.`,
     { param: 'response_id' },
   )
 }

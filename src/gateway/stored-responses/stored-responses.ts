@@ -1,7 +1,7 @@
 /**
- * Answers that are kept, so that a client can go on from one by its id, read it and remove it.
- * Each is encrypted with the account and its id, so that no account can read the responses of another one, and the store
- * contains no plain text. The client's format defines what is stored (`Ingress.storage`).
+ * Stores responses, so that clients can continue, read and delete them by their ids. Each is encrypted with
+ * the account and its id, so that no account can read the responses of another one and the store contains no
+ * plain text. The client's format defines the stored values (`Ingress.storage`).
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -14,21 +14,21 @@ import { withinTime } from '../../reasoning/within-time.js'
 import type { SharedCache } from '../../store/store.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import type { SizedText } from '../../wire/frames/sized-text.js'
-import type { Holding } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-budget.js'
 import { AccountShares } from './account-shares.js'
 import type { Call, KeepReply } from '../phases/receive.js'
 import { LARGE_BYTES } from '../bodies/join-chunks.js'
 
-/** The settings in force. */
+/** The current settings. */
 export interface StoredResponsesSettings {
-  /** How long an answer is kept; 0: none is. */
+  /** How long a response is stored; 0: responses are not stored. */
   readonly storeSeconds: number
-  /** Of the store's shelf, which reasoning state is kept on as well. */
+  /** Maximum number of values in the store's cache, which reasoning state uses too. */
   readonly maxEntries: number
   readonly maxBytes: number
 }
 
-/** What the kept answers are made of. */
+/** The cache, settings and secret of the stored responses. */
 export interface StoredResponsesOptions {
   readonly shelf: SharedCache
   readonly settings: () => StoredResponsesSettings
@@ -37,16 +37,16 @@ export interface StoredResponsesOptions {
   readonly now: () => number
 }
 
-/** One answer with its conversation may have so much of the shelf's bytes, and never more than this. */
-const SHARE = 64
+/** One response with its conversation may use 1/64 of the cache's bytes, and at most 4 MiB. */
+const REPLY_SHARE = 64
 const MAX_BYTES = 4 * 1024 * 1024
-/** One account may have so much of the shelf, for each process. */
+/** One account may use 1/16 of the cache, counted in each process. */
 const ACCOUNT_SHARE = 16
-/** Most parts of one answer that can be named. */
-const MAX_NAMED = 256
+/** Maximum number of items of one response that clients can reference. */
+const MAX_ITEMS = 256
 const VERSION = 1
 
-/** One per process. */
+/** The stored responses that one process reads and writes. */
 export class StoredResponses {
   private readonly options: StoredResponsesOptions
   private readonly seal: Seal
@@ -59,34 +59,35 @@ export class StoredResponses {
   }
 
   /**
-   * The call with what it names of kept answers in place of the names, and prepared to keep its own. Throws, or rejects
-   * with, `GatewayError`: `malformed_request` for what is not kept, `store_unavailable` if the store does not answer.
+   * Replaces references to stored responses in the call by their contents, and makes the call store its own
+   * reply. Throws, or rejects with, `GatewayError`: `malformed_request` if a referenced response is not
+   * stored, `store_unavailable` if the store does not reply.
    */
-  resume(call: Call, accountId: string, held: Holding): Call | Promise<Call> {
+  resume(call: Call, accountId: string, held: HeldMemory): Call | Promise<Call> {
     const { storage } = call.ingress
     if (storage === undefined) return call
-    const named = storage.references(call.body)
-    if (named.previous === null && named.items.length === 0) {
+    const references = storage.references(call.body)
+    if (references.previous === null && references.items.length === 0) {
       const conversation = { input: storage.inputOf(call.body), bytes: call.raw.length }
-      return this.keeping(call, accountId, storage, conversation)
+      return this.withStorage(call, accountId, storage, conversation)
     }
-    return this.expanded(call, { accountId, held }, storage, named)
+    return this.expanded(call, { accountId, held }, storage, references)
   }
 
-  /** The answer, or null. Rejects as the store does. */
+  /** The stored response, or null. Rejects if the store fails. */
   async find(accountId: string, id: string): Promise<StoredReply | null> {
     const [text = null] = await this.read([this.nameOf(accountId, 'reply', id)])
     return text === null ? null : recordIn(text)
   }
 
-  /** Removes the answer; false if there is none. Rejects as the store does. */
+  /** Deletes the response with its items; false if there is none. Rejects if the store fails. */
   async remove(accountId: string, id: string, storage: ReplyStorage): Promise<boolean> {
-    const kept = await this.find(accountId, id)
-    if (kept === null) return false
+    const stored = await this.find(accountId, id)
+    if (stored === null) return false
     const nowMs = this.options.now()
-    const items = storage.outputOf(kept).slice(0, MAX_NAMED)
+    const items = storage.outputOf(stored).slice(0, MAX_ITEMS)
     const ids = items.flatMap(({ item }) => storage.idOf(item) ?? [])
-    const names = ids.map((each) => this.nameOf(accountId, 'item', each))
+    const names = ids.map((itemId) => this.nameOf(accountId, 'item', itemId))
     for (const name of [this.nameOf(accountId, 'reply', id), ...names]) {
       await this.put(name, '', nowMs)
     }
@@ -95,7 +96,7 @@ export class StoredResponses {
 
   private async expanded(
     call: Call,
-    { accountId, held }: { readonly accountId: string; readonly held: Holding },
+    { accountId, held }: { readonly accountId: string; readonly held: HeldMemory },
     storage: ReplyStorage,
     { previous, items }: ReturnType<ReplyStorage['references']>,
   ): Promise<Call> {
@@ -106,37 +107,37 @@ export class StoredResponses {
     const bytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), call.raw.length)
     if (bytes > LARGE_BYTES) await turn()
     for (const text of texts) held.take(2 * (text?.length ?? 0))
-    const last = previous === null ? null : this.recordOr(texts.at(-1) ?? null, storage)
-    const found = new Map<string, StoredItem>()
-    for (const [at, id] of distinct.entries()) {
-      const kept = itemIn(texts[at] ?? null)
-      if (kept !== null) found.set(id, kept)
+    const last = previous === null ? null : this.previousReply(texts.at(-1) ?? null, storage)
+    const foundItems = new Map<string, StoredItem>()
+    for (const [index, id] of distinct.entries()) {
+      const item = itemIn(texts[index] ?? null)
+      if (item !== null) foundItems.set(id, item)
     }
-    const before = last === null ? [] : [...last.input, ...storage.outputOf(last)]
-    const { request, input, members, bodyFor } = storage.expand(call.body, before, found)
+    const history = last === null ? [] : [...last.input, ...storage.outputOf(last)]
+    const { request, input, members, bodyFor } = storage.expand(call.body, history, foundItems)
     const resumed = { ...call, request, history: { members, bodyFor } }
-    return this.keeping(resumed, accountId, storage, { input, bytes })
+    return this.withStorage(resumed, accountId, storage, { input, bytes })
   }
 
-  private recordOr(text: string | null, { previousParam }: ReplyStorage): StoredReply {
+  private previousReply(text: string | null, { previousParam }: ReplyStorage): StoredReply {
     const { storeSeconds } = this.options.settings()
     const record = text === null ? null : recordIn(text)
     if (record !== null) return record
     const why =
       storeSeconds === 0
-        ? 'the gateway keeps none (responses.store_seconds is 0)'
+        ? 'the gateway stores none (responses.store_seconds is 0)'
         : text === null
-          ? `it is unknown, expired (answers are kept for ${storeSeconds} seconds), made with store: false or by another account`
-          : 'its conversation was too large to be kept'
+          ? `it is unknown, expired (responses are stored for ${storeSeconds} seconds), created with store: false or by another account`
+          : 'its conversation was too large to be stored'
     throw new GatewayError(
       'malformed_request',
-      `${previousParam} names a response that is not kept here: ${why}. Send the whole conversation as input`,
+      `${previousParam} names a response that is not stored here: ${why}. Send the whole conversation as input`,
       { param: previousParam },
     )
   }
 
-  /** The call, with what keeps its answer if that is wanted. */
-  private keeping(
+  /** The call, with a function that stores its reply if the client requests that. */
+  private withStorage(
     call: Call,
     accountId: string,
     storage: ReplyStorage,
@@ -144,8 +145,8 @@ export class StoredResponses {
   ): Call {
     const { storeSeconds } = this.options.settings()
     if (storeSeconds === 0 || !storage.shouldStore(call.body)) return call
-    // A body that is too large is not even written.
-    const isLarge = bytes > this.mostBytes()
+    // An input that is too large is not serialized.
+    const isLarge = bytes > this.maxReplyBytes()
     const keep: KeepReply = (reply, upstream) =>
       withinTime(this.keep(accountId, storage, { input: isLarge ? null : input, reply, upstream }))
     return { ...call, keep }
@@ -167,30 +168,30 @@ export class StoredResponses {
       input === null
         ? tooLarge
         : stringifyExact({ v: VERSION, upstream, input: input.map(packed), reply })
-    const isTooLarge = input === null || whole.length > this.mostBytes()
+    const isTooLarge = input === null || whole.length > this.maxReplyBytes()
     const text = isTooLarge ? tooLarge : whole
     if (text.length > LARGE_BYTES) await turn()
     const entries = [{ name: this.nameOf(accountId, 'reply', id), text }]
-    for (const kept of isTooLarge ? [] : storage.outputOf(record).slice(0, MAX_NAMED)) {
-      const part = storage.idOf(kept.item)
-      if (part === null) continue
-      const name = this.nameOf(accountId, 'item', part)
-      entries.push({ name, text: stringifyExact(packed(kept)) })
+    for (const outputItem of isTooLarge ? [] : storage.outputOf(record).slice(0, MAX_ITEMS)) {
+      const itemId = storage.idOf(outputItem.item)
+      if (itemId === null) continue
+      const name = this.nameOf(accountId, 'item', itemId)
+      entries.push({ name, text: stringifyExact(packed(outputItem)) })
     }
     const expiresAtMs = nowMs + this.options.settings().storeSeconds * 1000
     const room = { entries: maxEntries / ACCOUNT_SHARE, bytes: maxBytes / ACCOUNT_SHARE }
     try {
       for (const { name, text: value } of entries) await this.put(name, value, expiresAtMs)
-      const sizes = entries.map((each) => ({ name: each.name, bytes: each.text.length }))
+      const sizes = entries.map((entry) => ({ name: entry.name, bytes: entry.text.length }))
       await this.shares.add(accountId, { sizes, expiresAtMs }, room, nowMs)
     } catch {
       // The store counts its failures; a client that references the response gets an error.
     }
   }
 
-  /** Of one answer with its conversation. */
-  private mostBytes(): number {
-    return Math.min(this.options.settings().maxBytes / SHARE, MAX_BYTES)
+  /** Maximum size of one response with its conversation. */
+  private maxReplyBytes(): number {
+    return Math.min(this.options.settings().maxBytes / REPLY_SHARE, MAX_BYTES)
   }
 
   private put(name: string, text: string, expiresAtMs: number): Promise<void> {
@@ -202,8 +203,8 @@ export class StoredResponses {
 
   private async read(names: readonly string[]): Promise<(string | null)[]> {
     const items = await this.options.shelf.get(names, this.options.now())
-    return names.map((name, at) => {
-      const item = items[at] ?? null
+    return names.map((name, index) => {
+      const item = items[index] ?? null
       return item === null ? null : this.seal.open(name, item.value)
     })
   }
@@ -213,7 +214,7 @@ export class StoredResponses {
   }
 }
 
-/** Null for what was too large to be kept, and for what another version wrote. */
+/** Null for a response that was too large to be stored, and for values of another version. */
 function recordIn(text: string): StoredReply | null {
   const value = objectOf(parsed(text))
   const { input, reply, upstream } = value
@@ -238,21 +239,24 @@ function parsed(text: string | null): JsonValue {
   return text === null || text === '' ? null : (JSON.parse(text) as JsonValue)
 }
 
-/** The call whose answer is kept if that is wanted; `hold` gets what the end of the reply is to wait for. */
-export function keptBy(call: Call, hold: (kept: Promise<void>) => void): Call {
+/**
+ * The call, with its reply passed to `keep` if it must be stored. `hold` is called with the promise that the
+ * end of the reply waits for.
+ */
+export function withKeptReply(call: Call, hold: (written: Promise<void>) => void): Call {
   const { keep } = call
   if (keep === undefined) return call
-  const held: KeepReply = (reply, upstream) => {
-    const kept = keep(reply, upstream)
-    hold(kept)
-    return kept
+  const keepAndHold: KeepReply = (reply, upstream) => {
+    const written = keep(reply, upstream)
+    hold(written)
+    return written
   }
-  const ingress = keepingIngress(call.ingress, (reply) => void held(reply, null))
-  return { ...call, keep: held, ingress }
+  const ingress = replyObservingIngress(call.ingress, (reply) => void keepAndHold(reply, null))
+  return { ...call, keep: keepAndHold, ingress }
 }
 
-/** The client's format; `onReply` gets the reply that the client gets, before its last bytes are written. */
-function keepingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void): Ingress {
+/** The client's format; calls `onReply` with the client's reply before the last bytes of it are written. */
+function replyObservingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void): Ingress {
   const report = (body: SizedText): SizedText => {
     onReply(objectOf(JSON.parse(body.text)))
     return body
@@ -261,12 +265,12 @@ function keepingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void):
     ...ingress,
     encodeReply: (...args) => report(ingress.encodeReply(...args)),
     encodeChoices: (...args) => report(ingress.encodeChoices(...args)),
-    newEncoder: (...args) => new KeepingEncoder(ingress.newEncoder(...args), onReply),
+    newEncoder: (...args) => new ReplyObservingEncoder(ingress.newEncoder(...args), onReply),
   }
 }
 
-/** Tells the whole reply when the stream ends well. */
-class KeepingEncoder implements StreamEncoder {
+/** Calls `onReply` with the whole reply when the stream is complete. */
+class ReplyObservingEncoder implements StreamEncoder {
   private readonly encoder: StreamEncoder
   private readonly onReply: (reply: JsonObject) => void
 

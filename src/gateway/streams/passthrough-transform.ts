@@ -1,6 +1,6 @@
 /**
- * Passes a stream if both sides use the same dialect: the upstream's own bytes, which the dialect's tap reads for usage,
- * errors and the end. Only the parts that the tap needs are parsed.
+ * Passes a stream if both sides use the same dialect: the upstream's own bytes, which the dialect's tap reads
+ * for usage, errors and the end. Only the frames that the tap needs are parsed.
  */
 import type { FinishReason } from '../../chat/event.js'
 import type { OutputSize } from '../../chat/reply/output-size.js'
@@ -27,11 +27,11 @@ export class PassthroughStream implements Translation, FrameSink {
   readonly breach = null
   readonly lost = []
   readonly resume = null
-  readonly mishap = null
+  readonly repeatCause = null
   private readonly framer: SseFramer
   private readonly tap: StreamTap
   private ready = ''
-  /** Something was left out or added, so the chunk cannot pass unchanged. */
+  /** A frame was left out or added, so that the chunk cannot pass unchanged. */
   private isChanged = false
 
   constructor(tap: StreamTap) {
@@ -65,12 +65,12 @@ export class PassthroughStream implements Translation, FrameSink {
 
   write(chunk: Buffer): string | Buffer {
     if (this.outcome !== 'open') return ''
-    const whole = this.framer.isBetweenEvents
+    const startsBetweenEvents = this.framer.isBetweenEvents
     this.framer.write(chunk)
     if (this.framer.overflow) this.fail(OVERFLOW)
-    this.takeLoose()
+    this.takeUnframed()
     // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes unchanged.
-    if (whole && !this.isChanged && this.ready.length === chunk.length) {
+    if (startsBetweenEvents && !this.isChanged && this.ready.length === chunk.length) {
       this.ready = ''
       return chunk
     }
@@ -110,8 +110,8 @@ export class PassthroughStream implements Translation, FrameSink {
   }
 
   private pass(raw: string, { excess, missingFrame }: StreamTap): void {
-    const at = excess === '' ? -1 : raw.lastIndexOf(excess)
-    const forwarded = at < 0 ? raw : raw.slice(0, at) + raw.slice(at + excess.length)
+    const index = excess === '' ? -1 : raw.lastIndexOf(excess)
+    const forwarded = index < 0 ? raw : raw.slice(0, index) + raw.slice(index + excess.length)
     if (missingFrame === '') {
       this.ready += forwarded
       return
@@ -123,9 +123,9 @@ export class PassthroughStream implements Translation, FrameSink {
   }
 
   /** Comments are passed too, up to the end of the reply; later bytes are dropped, regardless of chunk boundaries. */
-  private takeLoose(): void {
-    const loose = this.framer.takeUnframed()
-    if (this.outcome === 'open') this.ready += loose
+  private takeUnframed(): void {
+    const unframed = this.framer.takeUnframed()
+    if (this.outcome === 'open') this.ready += unframed
   }
 
   private settle(): void {

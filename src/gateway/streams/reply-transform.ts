@@ -20,7 +20,7 @@ export interface ReplyOwner {
    * Called once, at the end of the reply: writes its ledger entry. Resolves when the client may get the end; null: at once.
    */
   ending(): Promise<void> | null
-  /** A codec threw this. */
+  /** Reports an exception of a codec. */
   threw(cause: unknown): void
   /** Reports the duration of one step of the translation. */
   translated(ms: number): void
@@ -116,10 +116,10 @@ export class ReplyTransform extends Transform {
     }
     this.owner.translated(performance.now() - beganMs)
     const held = this.translation.outcome === 'complete' ? this.hold() : null
-    if (held === null) this.give(ready)
+    if (held === null) this.emitOutput(ready)
     else {
       void held.then(() => {
-        this.give(ready)
+        this.emitOutput(ready)
         done()
       })
     }
@@ -127,7 +127,7 @@ export class ReplyTransform extends Transform {
     if (held === null && !this.destroyed) done()
   }
 
-  private give(ready: string | Buffer): void {
+  private emitOutput(ready: string | Buffer): void {
     if (this.destroyed || this.isDrained) return
     const events = ready.length > 0 ? this.form.events(ready) : ''
     if (events.length > 0) this.push(events)

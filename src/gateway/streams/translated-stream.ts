@@ -40,7 +40,7 @@ export interface Translation extends ReplyResult {
   /** Set if the upstream paused: the state with which the rest is requested. */
   readonly resume: JsonObject | null
   /** The error because of which the same request is sent again; null if the upstream only paused. */
-  readonly mishap: ErrorKind | null
+  readonly repeatCause: ErrorKind | null
   /** Call before the rest of a paused reply, which is a stream of its own. */
   proceed(): void
   /** Takes a chunk; returns the output for the client, empty if there is none. */
@@ -115,7 +115,7 @@ export class TranslatedStream implements Translation, EventSink {
     return this.joined?.resume ?? null
   }
 
-  get mishap(): ErrorKind | null {
+  get repeatCause(): ErrorKind | null {
     return this.joined?.failure ?? null
   }
 

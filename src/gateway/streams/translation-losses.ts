@@ -7,7 +7,7 @@ import { EGRESSES } from '../../dialects/index.js'
 import { ordinaryModel, reportNative } from '../../dialects/other-format.js'
 import { GatewayError } from '../../errors.js'
 
-/** More than the number of fields that some dialect lacks. */
+/** Maximum number of reported paths: more than the number of fields that any dialect lacks. */
 const MAX_LOSSES = 32
 /** A path that may appear in a header and a log: the path of an unknown field is the client's own text. */
 const PLAIN_PATH = /^[\w$.[\]-]{1,80}$/

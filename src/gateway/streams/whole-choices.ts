@@ -1,7 +1,8 @@
 /**
- * Reads several choices of one reply (`n`), whole, before the client gets any of them. Each choice has its own grammar,
- * fold and encoder; they share the token counts. Upstreams return several choices only in whole replies, so nothing pauses.
- * If all choices are empty because of a retryable failure, the same request is sent once again.
+ * Reads a whole reply with several choices (`n`) before the client gets any of them. Each choice has its own
+ * grammar, fold and encoder; they share the token counts. Upstreams return several choices only in whole
+ * replies, so nothing pauses. If all choices are empty because of a retryable failure, the same request is
+ * sent once again.
  */
 import { isContent, type ChatEvent, type EventSink } from '../../chat/event.js'
 import { Fold } from '../../chat/reply/fold.js'
@@ -19,35 +20,37 @@ import { note, OVERFLOW } from './translated-stream.js'
 import { type TranslatedReply, replyResultOf, type WholeReply } from './whole-reply.js'
 
 /** One choice while it is read. */
-class Candidate {
+class PendingChoice {
   readonly fold = new Fold()
   readonly events: ChatEvent[] = []
   readonly grammar: Grammar
   /** The failure because of which the request should be sent again; null if there is none. */
-  mishap: ErrorKind | null = null
+  repeatCause: ErrorKind | null = null
   /** It has content, or finished without an error. */
   content = false
   /** The counts of this attempt. */
   usage: Usage = {}
 
   /** `before`: the counts of the previous attempt, which is billed too. */
-  constructor(before: Usage) {
+  constructor(earlierUsage: Usage) {
     this.grammar = new Grammar({
-      event: (event) => this.take(event.type === 'usage' ? this.counted(event, before) : event),
+      event: (event) =>
+        this.take(event.type === 'usage' ? this.counted(event, earlierUsage) : event),
     })
   }
 
   private take(event: ChatEvent): void {
-    if (event.type === 'error' && event.retrySame === true) this.mishap = event.error.kind
-    else if (event.type === 'finish' && event.retrySame === true) this.mishap = 'upstream_failed'
+    if (event.type === 'error' && event.retrySame === true) this.repeatCause = event.error.kind
+    else if (event.type === 'finish' && event.retrySame === true)
+      this.repeatCause = 'upstream_failed'
     else this.content ||= isContent(event)
     this.fold.event(event)
     this.events.push(event)
   }
 
-  private counted(event: Extract<ChatEvent, { type: 'usage' }>, before: Usage): ChatEvent {
+  private counted(event: Extract<ChatEvent, { type: 'usage' }>, earlierUsage: Usage): ChatEvent {
     this.usage = mergeUsage(this.usage, event.usage)
-    return { type: 'usage', usage: addUsage(before, this.usage) }
+    return { type: 'usage', usage: addUsage(earlierUsage, this.usage) }
   }
 }
 
@@ -55,13 +58,13 @@ type Decoding = (sinks: readonly EventSink[]) => ChoicesDecoder
 
 /** The choices of one reply. */
 export class WholeChoices implements WholeReply {
-  mishap: ErrorKind | null = null
+  repeatCause: ErrorKind | null = null
   private readonly ingress: Ingress
   private readonly request: ChatRequest
   private readonly seed: Seed
   private readonly decoderFor: Decoding
   private readonly losses = new LossList()
-  private candidates: readonly Candidate[] = []
+  private candidates: readonly PendingChoice[] = []
   /** The request has not been sent again, and may be. */
   private mayRepeat: boolean
 
@@ -117,39 +120,42 @@ export class WholeChoices implements WholeReply {
 
   /** The decoder of an attempt. Drops the choices of the previous one and keeps its counts. */
   private next(): ChoicesDecoder {
-    const before = this.candidates[0]?.usage ?? {}
+    const earlierUsage = this.candidates[0]?.usage ?? {}
     const { candidates = 1 } = this.request
-    this.candidates = Array.from({ length: candidates }, () => new Candidate(before))
+    this.candidates = Array.from({ length: candidates }, () => new PendingChoice(earlierUsage))
     return this.decoderFor(this.candidates.map(({ grammar }) => grammar))
   }
 
   /** The state with which the same request is sent again if no choice has content; else null. */
   private repeat(): JsonObject | null {
     const { candidates, mayRepeat } = this
-    const mishap = candidates.find((candidate) => candidate.mishap !== null)?.mishap ?? null
-    const repeats = mayRepeat && mishap !== null && !candidates.some(({ content }) => content)
+    const repeatCause =
+      candidates.find((candidate) => candidate.repeatCause !== null)?.repeatCause ?? null
+    const repeats = mayRepeat && repeatCause !== null && !candidates.some(({ content }) => content)
     this.mayRepeat = false
-    this.mishap = repeats ? mishap : null
+    this.repeatCause = repeats ? repeatCause : null
     return repeats ? {} : null
   }
 
   /** Leaves out choices that failed or are missing, and reports them as lost; if all are, returns the first error. */
   encode(): TranslatedReply {
     const { candidates, ingress, losses, request, seed } = this
-    const came = candidates.flatMap((candidate, index): (Choice & { events: ChatEvent[] })[] => {
-      const reply = candidate.fold.reply()
-      return reply === null ? [] : [{ index, reply, events: candidate.events }]
-    })
-    if (came.length < candidates.length) losses.drop('reply.choices')
-    for (const { events, reply } of came) {
+    const complete = candidates.flatMap(
+      (candidate, index): (Choice & { events: ChatEvent[] })[] => {
+        const reply = candidate.fold.reply()
+        return reply === null ? [] : [{ index, reply, events: candidate.events }]
+      },
+    )
+    if (complete.length < candidates.length) losses.drop('reply.choices')
+    for (const { events, reply } of complete) {
       for (const event of events) note(ingress, event, losses)
       if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
     }
-    const [first] = came
-    const { fold, grammar } = candidates[first?.index ?? 0] ?? new Candidate({})
+    const [first] = complete
+    const { fold, grammar } = candidates[first?.index ?? 0] ?? new PendingChoice({})
     return replyResultOf(fold, grammar.breach, losses, () => {
-      if (request.stream) return sizedText(this.stream(came))
-      const choices = came.map(({ index, reply }) => ({
+      if (request.stream) return sizedText(this.stream(complete))
+      const choices = complete.map(({ index, reply }) => ({
         index,
         reply: withoutCodeFence(reply, request),
       }))
@@ -158,10 +164,10 @@ export class WholeChoices implements WholeReply {
   }
 
   /** The choices in sequence, with the terminator of the stream after the last one. */
-  private stream(came: readonly { index: number; events: readonly ChatEvent[] }[]): string {
-    const streams = came.map(({ index, events }, at) => {
-      const place = { index, isLast: at === came.length - 1 }
-      const encoder = this.ingress.newEncoder(this.request, this.seed, place)
+  private stream(complete: readonly { index: number; events: readonly ChatEvent[] }[]): string {
+    const streams = complete.map(({ index, events }, position) => {
+      const choicePosition = { index, isLast: position === complete.length - 1 }
+      const encoder = this.ingress.newEncoder(this.request, this.seed, choicePosition)
       for (const event of events) encoder.event(event)
       return encoder.take()
     })

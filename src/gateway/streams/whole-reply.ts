@@ -43,7 +43,7 @@ export interface WholeReply {
   /** The same, for the bytes of a complete event stream. */
   readEvents(bytes: Buffer): JsonObject | null
   /** The error because of which the same request is sent again; null if the upstream only paused. */
-  readonly mishap: ErrorKind | null
+  readonly repeatCause: ErrorKind | null
   /** The reply for the client, after the last body was read. */
   encode(): TranslatedReply
 }
@@ -99,7 +99,7 @@ export class SingleWholeReply implements WholeReply, EventSink {
     return this.joined?.resume ?? null
   }
 
-  get mishap(): ErrorKind | null {
+  get repeatCause(): ErrorKind | null {
     return this.joined?.failure ?? null
   }
 

@@ -17,7 +17,7 @@ export interface ConnectionUse {
   /** It served another request before. */
   readonly isReused: boolean
   /** False while a part of the request waits in the socket's buffer. */
-  readonly hasAll: boolean
+  readonly wasFullySent: boolean
 }
 
 const used = new WeakSet<object>()
@@ -41,7 +41,7 @@ subscribe('undici:client:sendHeaders', (message) => {
 })
 
 class Use implements ConnectionUse {
-  hasAll = true
+  wasFullySent = true
   readonly isReused: boolean
 
   constructor(socket: Socket, isReused: boolean) {
@@ -49,8 +49,8 @@ class Use implements ConnectionUse {
     // The request is written when the current call returns.
     queueMicrotask(() => {
       if (socket.writableLength === 0) return
-      this.hasAll = false
-      socket.once('drain', () => (this.hasAll = true))
+      this.wasFullySent = false
+      socket.once('drain', () => (this.wasFullySent = true))
     })
   }
 }

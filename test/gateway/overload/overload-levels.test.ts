@@ -48,7 +48,7 @@ void t.test('G-107: each resource has its steps, and the worst counts', (t) => {
 
 /** The level after each reading, 100 ms apart. */
 function play(levels: Levels, wanted: readonly Level[], startMs = 0): Level[] {
-  return wanted.map((level, at) => levels.take(level, CONFIG, startMs + at * 100))
+  return wanted.map((level, at) => levels.update(level, CONFIG, startMs + at * 100))
 }
 
 const times = (count: number, level: Level): Level[] => Array.from({ length: count }, () => level)
@@ -83,14 +83,14 @@ void t.test(
 
 void t.test('the average of delays: one long turn counts little, alternating turns count', (t) => {
   const one = new AverageDelay()
-  for (let at = 0; at < 20; at += 1) one.take(5, at * 100)
-  const after = one.take(600, 2_600)
+  for (let at = 0; at < 20; at += 1) one.add(5, at * 100)
+  const after = one.add(600, 2_600)
   t.ok(after > 100 && after < 250, `${after} ms after one turn of 600 ms`)
-  for (let at = 1; at <= 5; at += 1) one.take(5, 2_600 + at * 100)
-  t.ok(one.take(5, 3_300) < 100, 'gone in less than rise_ms')
+  for (let at = 1; at <= 5; at += 1) one.add(5, 2_600 + at * 100)
+  t.ok(one.add(5, 3_300) < 100, 'gone in less than rise_ms')
   const many = new AverageDelay()
   let average = 0
-  for (let at = 0; at < 40; at += 1) average = many.take(at % 2 === 0 ? 500 : 20, at * 150)
+  for (let at = 0; at < 40; at += 1) average = many.add(at % 2 === 0 ? 500 : 20, at * 150)
   t.ok(average > 150 && average < 350, `${average} ms of turns of 500 and 20 ms`)
   t.end()
 })

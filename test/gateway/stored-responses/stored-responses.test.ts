@@ -213,7 +213,7 @@ void t.test(
     })
     const error = await failureOf(next)
     t.match(error, { status: 400, param: 'previous_response_id' })
-    t.match(error.message, /too large to be kept/)
+    t.match(error.message, /too large to be stored/)
   },
 )
 
@@ -364,7 +364,7 @@ void t.test('a large picture holds up neither the reply nor the next request', a
     previous_response_id: one.id,
     input: 'And?',
   })
-  t.match((await failureOf(next)).message, /too large to be kept/)
+  t.match((await failureOf(next)).message, /too large to be stored/)
 })
 
 void t.test('a conversation goes on at the fallback when its own upstream is busy', async (t) => {

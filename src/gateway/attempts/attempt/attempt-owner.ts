@@ -1,7 +1,7 @@
 /** The interface between an attempt and the candidate loop that starts it. */
 import type { JsonObject } from '../../../chat/json.js'
 import type { GatewayError } from '../../../errors.js'
-import type { Holding } from '../../bodies/body-budget.js'
+import type { HeldMemory } from '../../bodies/body-budget.js'
 import type { Deadlines } from '../../in-flight/deadlines.js'
 import type { DrainSlots } from '../../in-flight/drain-slots.js'
 import type { RequestContext } from '../../exchange.js'
@@ -15,7 +15,7 @@ import type { AttemptResult } from '../attempt-result.js'
 export interface AttemptOwner {
   readonly exchange: RequestContext
   readonly deadlines: Deadlines
-  readonly held: Holding
+  readonly held: HeldMemory
   readonly drainSlots: DrainSlots
   /** The client's deadline for the whole reply, in ms from its request; infinite if it sent none. */
   readonly timeoutMs: number

@@ -1,6 +1,6 @@
 /**
- * The times of one attempt, and which of its time-outs has passed. Times are monotonic, in ms. Holds no timer:
- * `deadlines.ts` checks every attempt ten times a second.
+ * Tracks the times of one attempt and reports which of its time-outs has passed. Times are monotonic, in ms.
+ * Holds no timer: `deadlines.ts` checks every attempt ten times a second.
  */
 import type { UpstreamConfig } from '../../../config/config.js'
 import type { AttemptOwner } from './attempt-owner.js'

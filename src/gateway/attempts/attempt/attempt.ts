@@ -111,7 +111,7 @@ export class Attempt implements ReplyHandler, Timed {
     if (phase === 'stream') {
       const gapMs = exchange.clock.received(performance.now())
       if (this.isCommitted) this.target.series.chunkGap(gapMs / 1000)
-      this.feed?.take(chunk)
+      this.feed?.add(chunk)
     } else if (phase === 'whole' || phase === 'error') {
       exchange.clock.received(performance.now())
       this.guard(() => this.collect(chunk, phase === 'whole'))
@@ -125,13 +125,13 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   onResponseEnd(): void {
-    this.feed?.pass()
+    this.feed?.flush()
     if (this.exchange.phase === 'whole') this.guard(() => this.finishWhole())
     else this.bodyEnded()
   }
 
   onResponseError(cause: Error): void {
-    this.feed?.pass()
+    this.feed?.flush()
     const { phase } = this.exchange
     if (phase === 'connecting' || phase === 'waiting' || phase === 'whole') {
       this.fail(transportError(cause, PROGRESS[phase]), cause)
@@ -203,8 +203,8 @@ export class Attempt implements ReplyHandler, Timed {
       exchange.linger('ok')
       stream.end()
     } else if (translation.resume !== null) {
-      const { resume, mishap } = translation
-      exchange.linger(mishap ?? 'ok')
+      const { resume, repeatCause } = translation
+      exchange.linger(repeatCause ?? 'ok')
       if (this.drainedReply !== null) return
       translation.proceed()
       // The result of the next attempt includes the usage of all parts.
@@ -251,7 +251,7 @@ export class Attempt implements ReplyHandler, Timed {
     const { owner, result } = this
     this.exchange.finish()
     if (read.kind === 'paused') {
-      result.outcome = read.reply.mishap ?? 'ok'
+      result.outcome = read.reply.repeatCause ?? 'ok'
       owner.paused(this, { stream: null, whole: read.reply, committed: false }, read.resume)
       return
     }

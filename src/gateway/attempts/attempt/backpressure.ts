@@ -16,12 +16,15 @@ export class ChunkFeed {
     stream.onDrain = () => this.resume()
   }
 
-  take(chunk: Buffer): void {
-    if (this.arrived.push(chunk) === 1) process.nextTick(() => this.pass())
+  add(chunk: Buffer): void {
+    if (this.arrived.push(chunk) === 1) process.nextTick(() => this.flush())
   }
 
-  /** Chunks of one read are passed together: a write to the client costs more than the translation of many frames. */
-  pass(): void {
+  /**
+   * Writes the collected chunks to the stream. Chunks of one read are written together, because a write to
+   * the client costs more than the translation of many frames.
+   */
+  flush(): void {
     const { arrived, exchange, stream } = this
     if (arrived.length === 0 || !exchange.isStreaming()) return
     this.arrived = []

@@ -1,6 +1,6 @@
 /**
- * The upstream's side of one attempt: the phase and times of the request, and the connection. Releases all that it takes
- * in `finish`, which every end of the attempt calls.
+ * The upstream's side of one attempt: the phase and times of the request, and the connection. `finish`, which
+ * every end of the attempt calls, releases all resources.
  */
 import type { Outcome } from '../../../observe/metrics/label-types.js'
 import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool/upstream-call.js'
@@ -134,7 +134,7 @@ export class UpstreamExchange {
   noteConnection(): void {
     const { result } = this.options
     const connection = this.upstream?.connection ?? null
-    result.hasAll = connection?.hasAll ?? result.wasSent
+    result.wasFullySent = connection?.wasFullySent ?? result.wasSent
     result.isReused = connection?.isReused ?? false
   }
 

@@ -1,7 +1,7 @@
 /**
  * The circuit breaker of an upstream: opens after failures of the provider, allows one test request at a time
- * when `open_seconds` have passed, and closes with a slow start. It only advises: `CandidateQueue` sends a request
- * to an upstream with an open breaker if there is no other.
+ * when `open_seconds` have passed, and closes with a slow start. The breaker is advisory: `CandidateQueue`
+ * sends a request to an upstream with an open breaker if there is no other upstream.
  */
 import type { BreakerConfig } from '../../../config/config.js'
 import type { Clock } from './clock.js'
@@ -28,7 +28,7 @@ const ATTEMPTS = 0
 const FAILURES = 1
 
 /** The breaker's record of one attempt. Call one of the three once; later calls do nothing. */
-export interface BreakerPass {
+export interface BreakerAttempt {
   /** The first content arrived, or the provider refused the request as the client's fault. */
   succeeded(): void
   /** The provider failed, and not the client or the gateway. */
@@ -50,8 +50,8 @@ export class Breaker {
   /** Null while closed. */
   private openUntilMs: number | null = null
   private closedAtMs = Number.NEGATIVE_INFINITY
-  private test: BreakerPass | null = null
-  /** Grows with each opening and closing: results of earlier attempts are ignored. */
+  private test: BreakerAttempt | null = null
+  /** Incremented at each opening and closing, so that results of earlier attempts are ignored. */
   private era = 0
   private readonly onChange: (state: BreakerState) => void
 
@@ -94,26 +94,26 @@ export class Breaker {
     }
   }
 
-  /** An attempt begins. */
-  begin(): BreakerPass {
+  /** Records the start of an attempt. */
+  begin(): BreakerAttempt {
     const { era } = this
     let isOver = false
-    const over = (then: () => void) => () => {
+    const once = (then: () => void) => () => {
       if (isOver) return
       isOver = true
-      if (this.test === pass) this.test = null
+      if (this.test === attempt) this.test = null
       if (era === this.era) then()
     }
-    const pass: BreakerPass = {
-      succeeded: over(() => this.succeeded()),
-      failed: over(() => this.failed()),
-      abandoned: over(() => undefined),
+    const attempt: BreakerAttempt = {
+      succeeded: once(() => this.succeeded()),
+      failed: once(() => this.failed()),
+      abandoned: once(() => undefined),
     }
     if (this.state === 'half_open' && this.test === null) {
-      this.test = pass
+      this.test = attempt
       this.onChange('half_open')
     }
-    return pass
+    return attempt
   }
 
   /** An active health check succeeded: an open breaker may be tested at once. */

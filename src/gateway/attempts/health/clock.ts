@@ -6,5 +6,5 @@ export interface Clock {
   readonly random: () => number
 }
 
-/** Those of the process. */
+/** The clock and the random numbers of the process. */
 export const SYSTEM_CLOCK: Clock = { now: () => performance.now(), random: () => Math.random() }

@@ -1,6 +1,6 @@
 /**
- * The API keys of an upstream: each request gets the next one that does not rest. A key that the provider refuses or
- * throttles rests for a time; a single key never rests.
+ * Rotates the API keys of an upstream: each request gets the next key that is not resting. A key that the
+ * provider refuses or throttles rests for a time; a single key never rests.
  */
 import { pointOf } from '../../../routing/sticky.js'
 import type { Clock } from './clock.js'
@@ -32,17 +32,18 @@ export class Credentials {
   }
 
   /**
-   * The key for an attempt of a request that has used the keys `tried`; null if no other one may be tried. A first attempt
-   * always gets one: if all rest, the one that is ready soonest. Requests rotate through the keys; a sticky key prefers the
-   * same one, because providers keep prompt caches by account.
+   * The key for an attempt of a request that has used the keys `tried`; null if no other one may be tried. A
+   * first attempt always gets one: if all rest, the one that is ready soonest. Requests rotate through the
+   * keys; requests with the same sticky key prefer the same one, because providers keep prompt caches per
+   * account.
    */
   next(tried: ReadonlySet<number>, stickyKey: string | null): Credential | null {
     const nowMs = this.clock.now()
-    const left = this.all.filter(({ index }) => !tried.has(index))
-    const ready = left.filter(({ index }) => this.restsUntil(index) <= nowMs)
+    const untried = this.all.filter(({ index }) => !tried.has(index))
+    const ready = untried.filter(({ index }) => this.restsUntil(index) <= nowMs)
     if (ready.length > 0) return this.chosen(ready, stickyKey)
     if (tried.size > 0) return null
-    const soonest = left.sort((a, b) => this.restsUntil(a.index) - this.restsUntil(b.index))
+    const soonest = untried.sort((a, b) => this.restsUntil(a.index) - this.restsUntil(b.index))
     return soonest[0] ?? null
   }
 

@@ -11,9 +11,9 @@ import type { Breaker } from './breaker.js'
 export interface ProbeOptions {
   readonly probe: ProbeConfig
   readonly pool: UpstreamPool
-  /** With the path of the base URL and the query of the configuration. */
+  /** Includes the path of the base URL and the configured query. */
   readonly path: string
-  /** Name, value, …: a credential that does not rest, and the configured headers. */
+  /** Returns name, value, …: a credential that is not resting, and the configured headers. */
   readonly headers: () => readonly string[]
   readonly breaker: Breaker
 }
@@ -39,7 +39,7 @@ export class HealthProbe {
   stop(): void {
     clearInterval(this.timer)
     this.running?.abort()
-    this.over()
+    this.clear()
   }
 
   private send(): void {
@@ -47,7 +47,7 @@ export class HealthProbe {
     const { pool, path, headers, probe, breaker } = this.options
     const ended = (isHealthy: boolean): void => {
       if (this.running === null) return
-      this.over()
+      this.clear()
       if (isHealthy) breaker.probeSucceeded()
       else breaker.probeFailed()
     }
@@ -63,7 +63,7 @@ export class HealthProbe {
     this.deadline.unref()
   }
 
-  private over(): void {
+  private clear(): void {
     this.running = null
     if (this.deadline !== null) clearTimeout(this.deadline)
     this.deadline = null
@@ -80,7 +80,7 @@ class ProbeReply implements ReplyHandler {
   }
 
   onRequestStart(): void {
-    // The time of sending is not measured.
+    // The start of the request is not measured.
   }
 
   onResponseStart(status: number): void {

@@ -19,15 +19,16 @@ export class RollingSums {
   /** Adds to one of the sums. */
   add(field: number, amount: number, nowMs: number): void {
     this.advance(nowMs)
-    const at = (this.newest % SLICES) * this.fields + field
-    this.slices[at] = (this.slices[at] ?? 0) + amount
+    const index = (this.newest % SLICES) * this.fields + field
+    this.slices[index] = (this.slices[index] ?? 0) + amount
   }
 
   /** One of the sums over the window that ends now. */
   sum(field: number, nowMs: number): number {
     this.advance(nowMs)
     let total = 0
-    for (let at = field; at < this.slices.length; at += this.fields) total += this.slices[at] ?? 0
+    for (let index = field; index < this.slices.length; index += this.fields)
+      total += this.slices[index] ?? 0
     return total
   }
 
@@ -40,8 +41,8 @@ export class RollingSums {
     const slice = Math.floor(nowMs / this.sliceMs)
     if (slice <= this.newest) return
     const passed = Math.min(SLICES, slice - this.newest)
-    for (let at = slice - passed + 1; at <= slice; at++) {
-      const start = (at % SLICES) * this.fields
+    for (let index = slice - passed + 1; index <= slice; index++) {
+      const start = (index % SLICES) * this.fields
       this.slices.fill(0, start, start + this.fields)
     }
     this.newest = slice

@@ -60,11 +60,11 @@ export class UpstreamState {
   /** The latency of a target's model; targets without a model share one. */
   latency({ model }: Pick<RouteTarget, 'model'>): PeakEwma {
     const name = model ?? ''
-    const known = this.latencies.get(name)
-    if (known !== undefined) return known
-    const made = new PeakEwma()
-    this.latencies.set(name, made)
-    return made
+    const existing = this.latencies.get(name)
+    if (existing !== undefined) return existing
+    const created = new PeakEwma()
+    this.latencies.set(name, created)
+    return created
   }
 }
 
@@ -117,7 +117,7 @@ export class UpstreamStates {
     return this.of(target.upstream.name).latency(target).expectedMs(this.clock.now())
   }
 
-  /** For the metrics. */
+  /** The state of each upstream for the metrics. */
   levels(): UpstreamLevels[] {
     return [...this.byName].map(([name, { breaker, credentials, retries, certificateExpiry }]) => {
       const { resting } = credentials

@@ -26,7 +26,9 @@ export class Hedging {
   private readonly budget: HedgeBudget
   private timer: NodeJS.Timeout | null = null
 
-  /** Null if the route does not hedge. Counts the request in the spending of the route. */
+  /**
+   * Null if the route does not hedge. Counts the cost of the request towards the hedge budget of the route.
+   */
   static of(hedged: Hedged, generation: Generation): Hedging | null {
     const { hedge, hedges } = hedged.handling
     if (hedge === null || hedges === null) return null
@@ -59,9 +61,9 @@ export class Hedging {
   /** The target of a hedge: another target of the route, else the same one; null if it exceeds the hedge budget. */
   target(first: Candidate): Candidate | null {
     const { candidates, request } = this.hedged
-    const other = candidates.find((each) => {
-      if (each === first || each.isFallback) return false
-      return this.generation.states.of(each.target.upstream.config.name).breaker.allows()
+    const other = candidates.find((candidate) => {
+      if (candidate === first || candidate.isFallback) return false
+      return this.generation.states.of(candidate.target.upstream.config.name).breaker.allows()
     })
     const target = other ?? first
     const cost = costOf(target, request, this.generation)
@@ -77,11 +79,15 @@ export class Hedging {
 }
 
 /** An estimate in nano-dollars; 0 if the price is not known. */
-function costOf({ target, model }: Candidate, request: ChatRequest, of: Generation): number {
-  const price = of.prices.find(target.upstream.config.name, model, null)
+function costOf(
+  { target, model }: Candidate,
+  request: ChatRequest,
+  generation: Generation,
+): number {
+  const price = generation.prices.find(target.upstream.config.name, model, null)
   if (price === null) return 0
-  const { assumedOutputTokens } = of.snapshot.config.limiting
-  const input = inputTokens(promptSizeOf(request), of.facts(model).family)
+  const { assumedOutputTokens } = generation.snapshot.config.limiting
+  const input = inputTokens(promptSizeOf(request), generation.facts(model).family)
   const output = Math.min(request.maxOutputTokens ?? assumedOutputTokens, assumedOutputTokens)
   return costNanoUsd(price, { input, output }) ?? 0
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the reply to a request for embeddings. The upstream's own bytes pass if both sides use the same format and its
- * vectors have the form that the client asked for.
+ * Reads the reply to a request for embeddings. The upstream's own bytes pass if both sides use the same
+ * format and its vectors have the form that the client requested.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Vector, Vectors } from '../../../chat/embedding.js'
@@ -15,7 +15,7 @@ import type { Target } from '../../generation/generation.js'
 import type { Call } from '../../phases/receive.js'
 import type { ReplyResult } from '../../streams/translated-stream.js'
 
-/** A reply that was read. */
+/** A reply with vectors, encoded for the client. */
 export interface VectorsReply {
   readonly kind: 'answer'
   readonly body: string | Buffer
@@ -48,14 +48,14 @@ export function readVectors(
   if ('kind' in read) return failed(read)
   const form = request.embedding?.base64 === true ? 'base64' : 'json'
   const isSameForm = read.vectors.every((vector) => vector.form === form)
-  if (isSameForm && target.wire === call.wire) return answered(bytes, bytes.length, read)
+  if (isSameForm && target.wire === call.wire) return passedReply(bytes, bytes.length, read)
   const write = (vectors: readonly Vector[] | null): VectorsReply => {
     const usage = counted(read.usage, call, exchange)
     const body =
       vectors === null
         ? null
         : (ingress.encodeVectors?.({ ...read, vectors, usage }, request, seed) ?? null)
-    return body === null ? failed(MALFORMED) : answered(body, Buffer.byteLength(body), read)
+    return body === null ? failed(MALFORMED) : passedReply(body, Buffer.byteLength(body), read)
   }
   return isSameForm ? write(read.vectors) : inForm(read.vectors, form).then(write)
 }
@@ -65,18 +65,18 @@ async function inForm(
   vectors: readonly Vector[],
   form: Vector['form'],
 ): Promise<readonly Vector[] | null> {
-  const made: Vector[] = []
+  const converted: Vector[] = []
   let chars = 0
   for (const vector of vectors) {
     const json = vectorText(vector, form)
     if (json === null) return null
-    made.push({ form, text: form === 'json' ? json : json.slice(1, -1) })
+    converted.push({ form, text: form === 'json' ? json : json.slice(1, -1) })
     chars += vector.text.length
     if (chars < TURN_CHARS) continue
     chars = 0
     await turn()
   }
-  return made
+  return converted
 }
 
 /** The usage, with an estimate of the prompt if the upstream does not count it. */
@@ -86,7 +86,11 @@ function counted(usage: Usage, { request }: Call, { generation }: RequestContext
   return { ...usage, input: inputTokens(promptSizeOf(request), family) }
 }
 
-function answered(body: string | Buffer, bytes: number, { usage, model }: Vectors): VectorsReply {
+function passedReply(
+  body: string | Buffer,
+  bytes: number,
+  { usage, model }: Vectors,
+): VectorsReply {
   return { kind: 'answer', body, bytes, replyResult: replyResultOf(null, usage, model) }
 }
 

@@ -73,7 +73,7 @@ export type ReadReply =
   | { readonly kind: 'paused'; readonly reply: WholeReply; readonly resume: JsonObject }
 
 /** The properties of a whole reply before it is read. */
-export interface Given {
+export interface ReplyOrigin {
   /** It arrived as a stream: the gateway requested one, or the upstream supports no other form. */
   readonly isEvents: boolean
   /** The earlier parts if the upstream paused; null if there are none. */
@@ -89,7 +89,7 @@ export function readReply(
   { exchange, held }: Pick<AttemptOwner, 'exchange' | 'held'>,
   { call, outgoing }: PreparedRequest,
   target: Target,
-  { isEvents, begun }: Given,
+  { isEvents, begun }: ReplyOrigin,
 ): ReadReply | Promise<ReadReply> {
   const { stream, embedding } = call.request
   const mayPause = outgoing.next !== null
@@ -100,7 +100,7 @@ export function readReply(
   const answer = (): WholeReply =>
     begun ?? newWhole(call, target, seedOf(exchange, call, target), mayPause)
   const isArray = call.endpoint.array === true
-  if (isEvents) return readOn(answer(), isArray, (it) => it.readEvents(bytes))
+  if (isEvents) return readOn(answer(), isArray, (reply) => reply.readEvents(bytes))
   const text = bytes.toString('utf8')
   const body = parseReply(text)
   const parsed = body ?? (stream ? parseArray(text) : null)
@@ -111,7 +111,7 @@ export function readReply(
     if (tap.error === null) keeper(call, target)?.(body)
     return passReply(bytes, tap)
   }
-  return readOn(answer(), isArray, (it) => it.read(parsed))
+  return readOn(answer(), isArray, (reply) => reply.read(parsed))
 }
 
 /** Stores a reply that passes through; the upstream stores it too. */

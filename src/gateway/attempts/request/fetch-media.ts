@@ -7,7 +7,7 @@ import { GatewayError } from '../../../errors.js'
 import { MediaError, type Media, type MediaFetcher } from '../../../upstreams/media-fetcher.js'
 import type { RequestContext } from '../../exchange.js'
 import type { Target } from '../../generation/generation.js'
-import type { Holding } from '../../bodies/body-budget.js'
+import type { HeldMemory } from '../../bodies/body-budget.js'
 import type { Call } from '../../phases/receive.js'
 
 /**
@@ -18,7 +18,7 @@ export function fetchMedia(
   x: RequestContext,
   call: Call,
   target: Target,
-  held: Holding,
+  held: HeldMemory,
 ): Promise<Call> | null {
   const { media } = x.generation
   const { egress } = target
@@ -30,10 +30,10 @@ export function fetchMedia(
       if (!egress.readsUrl(url) && !urls.has(url)) urls.set(url, path)
   }
   if (urls.size === 0) return null
-  return fetchAll(x, media, urls, held).then((found) => {
+  return fetchAll(x, media, urls, held).then((fetched) => {
     let fetchedBytes = 0
-    for (const { bytes } of found.values()) fetchedBytes += bytes.length
-    return { ...call, request: withMedia(call.request, found), fetchedBytes }
+    for (const { bytes } of fetched.values()) fetchedBytes += bytes.length
+    return { ...call, request: withMedia(call.request, fetched), fetchedBytes }
   })
 }
 
@@ -43,9 +43,9 @@ const MEDIA_COPIES = 4
 /** The URLs of a message with the path of each. */
 function urlsOf(message: Message): [path: string, url: string][] {
   if (message.role !== 'user' && message.role !== 'tool') return []
-  return message.parts.flatMap((part, at) => {
+  return message.parts.flatMap((part, index) => {
     const url = urlOf(part)
-    return url === null ? [] : [[`messages[${message.index}].content[${at}]`, url]]
+    return url === null ? [] : [[`messages[${message.index}].content[${index}]`, url]]
   })
 }
 
@@ -58,7 +58,7 @@ async function fetchAll(
   x: RequestContext,
   media: MediaFetcher,
   urls: ReadonlyMap<string, string>,
-  held: Holding,
+  held: HeldMemory,
 ): Promise<Map<string, Media>> {
   const { maxPerRequest } = x.generation.snapshot.config.fetchMedia
   if (urls.size > maxPerRequest) {
@@ -70,13 +70,13 @@ async function fetchAll(
   }
   const aborter = new AbortController()
   x.cancellation.onCancel((reason) => aborter.abort(reason))
-  const found = new Map<string, Media>()
+  const fetched = new Map<string, Media>()
   const failures: Error[] = []
   const fetchOne = async ([url, path]: [string, string]): Promise<void> => {
     try {
-      const one = await media.fetch(url, aborter.signal)
-      held.take(one.bytes.length * MEDIA_COPIES)
-      found.set(url, one)
+      const item = await media.fetch(url, aborter.signal)
+      held.take(item.bytes.length * MEDIA_COPIES)
+      fetched.set(url, item)
     } catch (cause) {
       failures.push(cause instanceof MediaError ? refused(path, cause) : errorOf(cause))
       // One failure fails the request.
@@ -91,7 +91,7 @@ async function fetchAll(
   } finally {
     x.cancellation.onCancel(null)
   }
-  return found
+  return fetched
 }
 
 function errorOf(cause: unknown): Error {
@@ -103,17 +103,17 @@ function refused(path: string, cause: MediaError): GatewayError {
   return new GatewayError('malformed_request', message, { param: path, cause })
 }
 
-function withMedia(request: ChatRequest, found: ReadonlyMap<string, Media>): ChatRequest {
+function withMedia(request: ChatRequest, fetched: ReadonlyMap<string, Media>): ChatRequest {
   const messages = request.messages.map((message): Message => {
     if (message.role !== 'user' && message.role !== 'tool') return message
-    return { ...message, parts: message.parts.map((part) => withBytes(part, found)) }
+    return { ...message, parts: message.parts.map((part) => withBytes(part, fetched)) }
   })
   return { ...request, messages }
 }
 
-function withBytes(part: UserPart, found: ReadonlyMap<string, Media>): UserPart {
-  const one = found.get(urlOf(part) ?? '')
-  if (one === undefined || (part.type !== 'image' && part.type !== 'file')) return part
-  const { mediaType, bytes } = one
+function withBytes(part: UserPart, fetched: ReadonlyMap<string, Media>): UserPart {
+  const item = fetched.get(urlOf(part) ?? '')
+  if (item === undefined || (part.type !== 'image' && part.type !== 'file')) return part
+  const { mediaType, bytes } = item
   return { ...part, source: { kind: 'base64', mediaType, data: bytes.toString('base64') } }
 }

@@ -8,7 +8,7 @@ import { isConfigured, type QuirksConfig } from '../../../config/config.js'
 import type { Egress, WireFormat } from '../../../dialects/dialect.js'
 import { GatewayError, type WireError } from '../../../errors.js'
 import { requestPathAt } from '../../../upstreams/request-path.js'
-import type { Holding } from '../../bodies/body-budget.js'
+import type { HeldMemory } from '../../bodies/body-budget.js'
 import type { RequestContext } from '../../exchange.js'
 import { LossList, lossRefusal } from '../../streams/translation-losses.js'
 import type { Candidate } from '../../phases/choose.js'
@@ -23,7 +23,7 @@ import { withRestoredReasoning, type Memory } from './restore-reasoning.js'
 export interface Request {
   readonly exchange: RequestContext
   readonly call: Call
-  readonly held: Holding
+  readonly held: HeldMemory
   readonly memory: Memory
   /** The client's header, passed on; null if it sent none. */
   readonly idempotencyKey: string | null
@@ -79,10 +79,10 @@ export class Preparation {
       return this.inTurns(candidate, credential, fetching)
     }
     const beganMs = performance.now()
-    const found = withRestoredReasoning(call, candidate, exchange.generation, memory)
-    return found instanceof Promise
-      ? found.then((restored) => this.encode(candidate, credential, restored, beganMs))
-      : this.encode(candidate, credential, found, beganMs)
+    const restoredCall = withRestoredReasoning(call, candidate, exchange.generation, memory)
+    return restoredCall instanceof Promise
+      ? restoredCall.then((restored) => this.encode(candidate, credential, restored, beganMs))
+      : this.encode(candidate, credential, restoredCall, beganMs)
   }
 
   /** Prepares a large body in several turns of the event loop, so that other requests are served between them. */
@@ -104,23 +104,28 @@ export class Preparation {
     const beganMs = performance.now()
     const isLarge = call.raw.length > LARGE_BYTES
     if (isLarge) await turn()
-    const found = await withRestoredReasoning(fetched, candidate, exchange.generation, memory)
+    const restoredCall = await withRestoredReasoning(
+      fetched,
+      candidate,
+      exchange.generation,
+      memory,
+    )
     if (isLarge) await turn()
     exchange.cancellation.check()
-    return this.encode(candidate, credential, found, beganMs)
+    return this.encode(candidate, credential, restoredCall, beganMs)
   }
 
   private known({ target, model }: Candidate): Encoded | undefined {
     const { wire, quirks, upstream } = target
     const { name, allowBetas } = upstream.config
-    const isEach = this.request.call.history === undefined
+    const isAnyUpstream = this.request.call.history === undefined
     return this.encoded.find(
-      (each) =>
-        each.wire === wire &&
-        each.model === model &&
-        each.quirks === quirks &&
-        each.betas === allowBetas &&
-        (isEach || each.name === name),
+      (encoded) =>
+        encoded.wire === wire &&
+        encoded.model === model &&
+        encoded.quirks === quirks &&
+        encoded.betas === allowBetas &&
+        (isAnyUpstream || encoded.name === name),
     )
   }
 

@@ -119,7 +119,7 @@ function historyEdits(body: JsonObject, members: readonly string[]): Edit[] {
   })
 }
 
-/** A body that was encodedBody anew; `sourceBytes` is how large that is from which it was made. */
+/** Serializes an encoded body. `sourceBytes`: size of the request that the body was made from. */
 export function bodyOf(
   encodedBody: JsonObject,
   { write }: Egress,

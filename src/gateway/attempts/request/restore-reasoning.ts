@@ -28,7 +28,7 @@ export interface Memory {
   readonly escrow: Escrow
   readonly accountId: string
   /** Gets the promise of each write; null: the state of the reply is not stored. */
-  readonly hold: ((kept: Promise<void>) => void) | null
+  readonly hold: ((written: Promise<void>) => void) | null
 }
 
 /**
@@ -46,8 +46,8 @@ export function withRestoredReasoning(
   if (generation.facts(model).reasoning === false) return call
   const scope: Scope = { accountId, family: target.dialect, model }
   const keep = (reply: Reply): void => {
-    const kept = escrow.keep(call.request, reply, scope)
-    if (kept !== null) hold?.(kept)
+    const written = escrow.keep(call.request, reply, scope)
+    if (written !== null) hold?.(written)
   }
   const ingress = hold === null ? call.ingress : new ReplyObservingIngress(call.ingress, keep)
   const request = escrow.restore(call.request, scope)

@@ -11,7 +11,7 @@ import type { AttemptResult } from '../attempt-result.js'
 export type Reaction = 'retry' | 'next' | 'if_repeatable' | 'never'
 
 /** The properties of an attempt that ended before its first content. */
-export type Failure = Pick<AttemptResult, 'status' | 'wasSent' | 'hasAll' | 'isStreamed'>
+export type Failure = Pick<AttemptResult, 'status' | 'wasSent' | 'wasFullySent' | 'isStreamed'>
 
 /** Statuses of a provider that fails or throttles. Other 5xx, of proxies before it, count as well. */
 function isTransient(status: number): boolean {
@@ -24,7 +24,10 @@ export function reactionTo(error: WireError, failure: Failure): Reaction {
   return reaction === 'retry' && error.retryable === false ? 'next' : reaction
 }
 
-function reactionOf(error: WireError, { status, wasSent, hasAll, isStreamed }: Failure): Reaction {
+function reactionOf(
+  error: WireError,
+  { status, wasSent, wasFullySent, isStreamed }: Failure,
+): Reaction {
   switch (error.kind) {
     case 'upstream_unreachable':
       return 'retry'
@@ -41,7 +44,7 @@ function reactionOf(error: WireError, { status, wasSent, hasAll, isStreamed }: F
       return 'if_repeatable'
     case 'upstream_failed':
       // Without a status the connection was lost.
-      if (status === null) return wasSent && hasAll ? 'if_repeatable' : 'retry'
+      if (status === null) return wasSent && wasFullySent ? 'if_repeatable' : 'retry'
       return status === 200 || isTransient(status) ? 'retry' : 'next'
     case 'upstream_truncated':
       return isStreamed ? 'retry' : 'if_repeatable'
