@@ -3,7 +3,8 @@
  */
 import { damaged } from '../errors.js'
 import type { Page, PageQuery } from '../store.js'
-import { numberIn, type Row, type Statement, type Value } from './driver.js'
+import { numberIn, type Row, type Value } from './driver.js'
+import type { Engine } from './engine.js'
 
 const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const CURSOR = /^\d{1,15}$/
@@ -25,21 +26,32 @@ export function intact<T>(what: string, read: () => T): T {
   }
 }
 
-/** Statements for the rows after a place, in each order. Their last parameters are the place and the limit. */
-export type PageStatements = Readonly<Record<PageQuery['order'], Statement>>
+/** The number of a query such as `SELECT count(*) AS n …`; 0 without a row. */
+export function numberOf(row: Row | undefined): number {
+  return row === undefined ? 0 : numberIn(row, 'n')
+}
 
-/** A page of a list whose rows have a `place`. `values` are the statement's first parameters. */
+/** The rows of a list: a query that ends with its condition, and the values of its parameters. */
+export interface ListRows {
+  readonly engine: Engine
+  /** Selects `place`, the order of creation. */
+  readonly sql: string
+  readonly values: readonly Value[]
+}
+
+/** A page of a list. */
 export function pageOf<Item>(
-  statements: PageStatements,
-  values: readonly Value[],
+  { engine, sql, values }: ListRows,
   { order, after, limit }: PageQuery,
   itemOf: (row: Row) => Item,
 ): Page<Item> {
   if (after !== null && !CURSOR.test(after)) return { items: [], next: null }
-  const first = order === 'oldest_first' ? 0 : Number.MAX_SAFE_INTEGER
-  const place = after === null ? first : Number(after)
+  const isOldestFirst = order === 'oldest_first'
+  const place = after === null ? (isOldestFirst ? 0 : Number.MAX_SAFE_INTEGER) : Number(after)
+  const inOrder = isOldestFirst ? 'place > ? ORDER BY place' : 'place < ? ORDER BY place DESC'
   // One more row shows whether there is another page.
-  const rows = statements[order].all(...values, place, limit + 1)
+  const statement = engine.prepare(`${sql} AND ${inOrder} LIMIT ?`)
+  const rows = statement.all(...values, place, limit + 1)
   const last = rows.length > limit ? rows[limit - 1] : undefined
   return {
     items: rows.slice(0, limit).map(itemOf),

@@ -2,59 +2,40 @@
  * Accounts in SQLite.
  */
 import type { Account } from '../../../accounts/account.js'
+import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
+import type { AccountTable } from '../../build-store.js'
 import { damaged } from '../../errors.js'
 import { readAccount, writeAccount, type AccountRecord } from '../../records/account-records.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
-import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
-import type { KeyChanges } from './key-changes.js'
-import { textIn, type Row, type Statement } from '../driver.js'
+import { textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { intact, isName, pageOf, type PageStatements } from '../read-records.js'
+import { intact, isName, numberOf, pageOf } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
+import type { KeyChanges } from './key-changes.js'
 
 /** The part of `Store` that is about accounts. */
-export class SqliteAccounts {
+export class SqliteAccounts implements AccountTable {
   private readonly engine: Engine
   private readonly auditTrail: SqliteAuditTrail
   private readonly changes: KeyChanges
-  private readonly byIdRow: Statement
-  private readonly byEmailRow: Statement
-  private readonly insert: Statement
-  private readonly update: Statement
-  private readonly lastPlace: Statement
-  private readonly pages: PageStatements
 
   constructor(engine: Engine, auditTrail: SqliteAuditTrail, changes: KeyChanges) {
     this.engine = engine
     this.auditTrail = auditTrail
     this.changes = changes
-    this.byIdRow = engine.prepare('SELECT record FROM accounts WHERE id = ?')
-    this.byEmailRow = engine.prepare('SELECT id, record FROM accounts WHERE email = ?')
-    this.insert = engine.prepare(
-      'INSERT INTO accounts (place, id, email, record) VALUES (?, ?, ?, ?)',
-    )
-    this.update = engine.prepare('UPDATE accounts SET record = ? WHERE id = ?')
-    this.lastPlace = engine.prepare('SELECT max(place) AS place FROM accounts')
-    this.pages = {
-      oldest_first: engine.prepare(
-        'SELECT place, id, record FROM accounts WHERE place > ? ORDER BY place LIMIT ?',
-      ),
-      newest_first: engine.prepare(
-        'SELECT place, id, record FROM accounts WHERE place < ? ORDER BY place DESC LIMIT ?',
-      ),
-    }
   }
 
   async create(account: Account, auditEntries: readonly AuditEntry[]): Promise<AccountOutcome> {
     const email = account.email.toLowerCase()
     if (!isName(account.id) || !isName(email)) return 'bad_name'
     return this.engine.writeDurably<AccountOutcome>('creating an account', () => {
-      if (this.byEmailRow.get(email) !== undefined) return 'email_taken'
-      if (this.byIdRow.get(account.id) !== undefined) return 'id_taken'
-      const last = this.lastPlace.get()?.['place']
-      const order = typeof last === 'number' ? last + 1 : 1
-      const text = writeAccount({ account, order, liveKeys: 0 })
-      this.insert.run(order, account.id, email, text)
+      if (this.row('email', email) !== undefined) return 'email_taken'
+      if (this.row('id', account.id) !== undefined) return 'id_taken'
+      const last = this.engine.prepare('SELECT coalesce(max(place), 0) AS n FROM accounts')
+      const order = numberOf(last.get()) + 1
+      this.engine
+        .prepare('INSERT INTO accounts (place, id, email, record) VALUES (?, ?, ?, ?)')
+        .run(order, account.id, email, writeAccount({ account, order, liveKeys: 0 }))
       this.auditTrail.addAll(auditEntries)
       return 'created'
     })
@@ -66,15 +47,16 @@ export class SqliteAccounts {
 
   byEmail(email: string): Promise<Account | null> {
     return this.engine.read('reading an account', () => {
-      const name = email.toLowerCase()
-      const row = isName(name) ? this.byEmailRow.get(name) : undefined
-      return row === undefined ? null : recordIn(row, textIn(row, 'id')).account
+      const row = this.row('email', email.toLowerCase())
+      return row === undefined ? null : recordIn(row).account
     })
   }
 
   list(query: PageQuery): Promise<Page<Account>> {
-    return this.engine.read('listing accounts', () =>
-      pageOf(this.pages, [], query, (row) => recordIn(row, textIn(row, 'id')).account),
+    const { engine } = this
+    const rows = { engine, sql: 'SELECT place, id, record FROM accounts WHERE true', values: [] }
+    return engine.read('listing accounts', () =>
+      pageOf(rows, query, (row) => recordIn(row).account),
     )
   }
 
@@ -99,18 +81,26 @@ export class SqliteAccounts {
 
   /** The record, or null if there is none. Throws an Error if it is damaged. */
   record(id: string): AccountRecord | null {
-    const row = isName(id) ? this.byIdRow.get(id) : undefined
-    return row === undefined ? null : recordIn(row, id)
+    const row = this.row('id', id)
+    return row === undefined ? null : recordIn(row)
   }
 
   /** Only inside a transaction. */
   write(record: AccountRecord): void {
-    this.update.run(writeAccount(record), record.account.id)
+    this.engine
+      .prepare('UPDATE accounts SET record = ? WHERE id = ?')
+      .run(writeAccount(record), record.account.id)
+  }
+
+  private row(column: 'id' | 'email', name: string): Row | undefined {
+    const statement = this.engine.prepare(`SELECT id, record FROM accounts WHERE ${column} = ?`)
+    return isName(name) ? statement.get(name) : undefined
   }
 }
 
-/** The account in a row's `record`. Throws an Error if it is damaged, or the record of another account. */
-export function recordIn(row: Row, id: string): AccountRecord {
+/** The account in a row's `id` and `record`. Throws an Error if it is damaged, or the record of another account. */
+export function recordIn(row: Row): AccountRecord {
+  const id = textIn(row, 'id')
   const record = intact(`account '${id}'`, () => readAccount(textIn(row, 'record')))
   if (record.account.id !== id) throw damaged(`account '${id}'`, 'it is another account')
   return record

@@ -4,9 +4,9 @@
 import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
 import type { StoreCapacity } from '../../store.js'
 import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
-import { numberIn, textIn, type Row, type Statement } from '../driver.js'
+import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { intact, isName } from '../read-records.js'
+import { intact, isName, numberOf } from '../read-records.js'
 
 /** Sorts after every id. */
 const LAST = '\uffff'
@@ -15,35 +15,10 @@ const LAST = '\uffff'
 export class SqliteAuditTrail implements AuditTrail {
   private readonly engine: Engine
   private readonly capacity: StoreCapacity
-  private readonly insert: Statement
-  private readonly countOf: Statement
-  private readonly size: Statement
-  private readonly dropOf: Statement
-  private readonly drop: Statement
-  private readonly pageOfAll: Statement
-  private readonly pageOfOne: Statement
 
   constructor(engine: Engine, capacity: StoreCapacity) {
     this.engine = engine
     this.capacity = capacity
-    this.insert = engine.prepare(
-      `INSERT INTO trail (id, account_id, record) VALUES (?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET account_id = excluded.account_id, record = excluded.record`,
-    )
-    this.countOf = engine.prepare('SELECT count(*) AS entries FROM trail WHERE account_id = ?')
-    this.size = engine.prepare("SELECT entries FROM sizes WHERE name = 'trail'")
-    this.dropOf = engine.prepare(
-      'DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE account_id = ? ORDER BY id LIMIT ?)',
-    )
-    this.drop = engine.prepare(
-      'DELETE FROM trail WHERE id IN (SELECT id FROM trail ORDER BY id LIMIT ?)',
-    )
-    this.pageOfAll = engine.prepare(
-      'SELECT record FROM trail WHERE id < ? ORDER BY id DESC LIMIT ?',
-    )
-    this.pageOfOne = engine.prepare(
-      'SELECT record FROM trail WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?',
-    )
   }
 
   async add(entry: AuditEntry): Promise<void> {
@@ -53,32 +28,35 @@ export class SqliteAuditTrail implements AuditTrail {
   /** Adds the entries of a change, in its transaction. */
   addAll(entries: readonly AuditEntry[]): void {
     if (entries.length === 0) return
-    for (const entry of entries) {
-      this.insert.run(entry.id, entry.accountId, writeAuditEntry(entry))
-    }
+    const { engine, capacity } = this
+    const insert = engine.prepare(
+      `INSERT INTO trail (id, account_id, record) VALUES (?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET account_id = excluded.account_id, record = excluded.record`,
+    )
+    for (const entry of entries) insert.run(entry.id, entry.accountId, writeAuditEntry(entry))
+    const countOf = engine.prepare('SELECT count(*) AS n FROM trail WHERE account_id = ?')
+    const drop = `DELETE FROM trail WHERE id IN (SELECT id FROM trail`
     for (const accountId of new Set(entries.map((entry) => entry.accountId))) {
-      const surplus = entriesIn(this.countOf.get(accountId)) - this.capacity.auditEntriesPerAccount
-      if (surplus > 0) this.dropOf.run(accountId, surplus)
+      const surplus = numberOf(countOf.get(accountId)) - capacity.auditEntriesPerAccount
+      const dropOf = engine.prepare(`${drop} WHERE account_id = ? ORDER BY id LIMIT ?)`)
+      if (surplus > 0) dropOf.run(accountId, surplus)
     }
-    const surplus = entriesIn(this.size.get()) - this.capacity.auditEntries
-    if (surplus > 0) this.drop.run(surplus)
+    const size = engine.prepare("SELECT entries AS n FROM sizes WHERE name = 'trail'").get()
+    const surplus = numberOf(size) - capacity.auditEntries
+    if (surplus > 0) engine.prepare(`${drop} ORDER BY id LIMIT ?)`).run(surplus)
   }
 
   page({ accountId, after, limit }: AuditQuery): Promise<AuditEntry[]> {
     return this.engine.read('reading the audit trail', () => {
       const before = after ?? LAST
       if (!isName(before) || (accountId !== null && !isName(accountId))) return []
-      const rows =
-        accountId === null
-          ? this.pageOfAll.all(before, limit)
-          : this.pageOfOne.all(accountId, before, limit)
+      const [owned, owner] = accountId === null ? ['', []] : ['account_id = ? AND ', [accountId]]
+      const rows = this.engine
+        .prepare(`SELECT record FROM trail WHERE ${owned}id < ? ORDER BY id DESC LIMIT ?`)
+        .all(...owner, before, limit)
       return rows.map((row) =>
         intact('an audit entry', () => readAuditEntry(textIn(row, 'record'))),
       )
     })
   }
-}
-
-function entriesIn(row: Row | undefined): number {
-  return row === undefined ? 0 : numberIn(row, 'entries')
 }

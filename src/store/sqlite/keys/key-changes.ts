@@ -3,22 +3,21 @@
  * itself; each process reads new rows five times a second.
  */
 import type { KeyChange } from '../../store.js'
-import { numberIn, textOrNull, type Statement } from '../driver.js'
+import { textOrNull } from '../driver.js'
 import type { Engine } from '../engine.js'
+import { numberOf } from '../read-records.js'
 
 /** Rows kept: 4,096 in 200 ms is 20,000 key changes a second. */
 const MOST_ROWS = 4_096
 /** Less than half of the time that `Store.subscribe` promises, so that one late timer does not exceed it. */
 const POLL_MS = 200
 
+const TRIM = 'DELETE FROM changes WHERE place <= (SELECT max(place) FROM changes) - ?'
+
 /** The changes of one store, written and received by one process. */
 export class KeyChanges {
   private readonly engine: Engine
   private readonly mostRows: number
-  private readonly insert: Statement
-  private readonly trim: Statement
-  private readonly last: Statement
-  private readonly since: Statement
   private readonly listeners = new Set<(change: KeyChange) => void>()
   private timer: NodeJS.Timeout | null = null
   /** The last change that the listeners received. */
@@ -29,18 +28,12 @@ export class KeyChanges {
   constructor(engine: Engine, mostRows = MOST_ROWS) {
     this.engine = engine
     this.mostRows = mostRows
-    this.insert = engine.prepare('INSERT INTO changes (digest) VALUES (?)')
-    this.trim = engine.prepare(
-      'DELETE FROM changes WHERE place <= (SELECT max(place) FROM changes) - ?',
-    )
-    this.last = engine.prepare('SELECT coalesce(max(place), 0) AS place FROM changes')
-    this.since = engine.prepare('SELECT place, digest FROM changes WHERE place > ? ORDER BY place')
   }
 
   /** Writes a change; null means that any key may have changed. Only inside a transaction. */
   note(digest: string | null): void {
-    this.insert.run(digest)
-    this.trim.run(this.mostRows)
+    this.engine.prepare('INSERT INTO changes (digest) VALUES (?)').run(digest)
+    this.engine.prepare(TRIM).run(this.mostRows)
   }
 
   /** Waits for a write, and passes its change to the listeners of this process at once. */
@@ -97,11 +90,12 @@ export class KeyChanges {
     this.received = last
     // The file was replaced if it has fewer changes than before; with too many, the oldest rows are removed already.
     if (last < from || last - from > this.mostRows) return [{ digest: null }]
-    return this.since.all(from).map((row) => ({ digest: textOrNull(row, 'digest') }))
+    const since = this.engine.prepare('SELECT digest FROM changes WHERE place > ? ORDER BY place')
+    return since.all(from).map((row) => ({ digest: textOrNull(row, 'digest') }))
   }
 
   private lastPlace(): number {
-    const row = this.last.get()
-    return row === undefined ? 0 : numberIn(row, 'place')
+    const last = this.engine.prepare('SELECT coalesce(max(place), 0) AS n FROM changes')
+    return numberOf(last.get())
   }
 }

@@ -2,15 +2,16 @@
  * Keys in SQLite. The engine has the digest of a secret, never the secret.
  */
 import type { ApiKey } from '../../../accounts/account.js'
+import type { KeyTable } from '../../build-store.js'
 import { damaged } from '../../errors.js'
 import { editedKey, readKey, writeKey } from '../../records/account-records.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import { recordIn, type SqliteAccounts } from './accounts.js'
 import type { KeyChanges } from './key-changes.js'
-import { numberIn, textIn, type Row, type Statement } from '../driver.js'
+import { textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { intact, isName, pageOf, type PageStatements } from '../read-records.js'
+import { intact, isName, numberOf, pageOf } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
 
 /** Digits of a digest that an error message shows. */
@@ -25,38 +26,15 @@ export interface KeysOptions {
   readonly capacity: StoreCapacity
 }
 
+const LOOKUP = `SELECT keys.record AS key, accounts.id AS id, accounts.record AS record
+  FROM keys JOIN accounts ON accounts.id = keys.account_id WHERE keys.digest = ?`
+
 /** The part of `Store` that is about keys. */
-export class SqliteKeys {
+export class SqliteKeys implements KeyTable {
   private readonly options: KeysOptions
-  private readonly lookup: Statement
-  private readonly byDigest: Statement
-  private readonly byIdRow: Statement
-  private readonly insert: Statement
-  private readonly update: Statement
-  private readonly delete: Statement
-  private readonly countOf: Statement
-  private readonly pages: PageStatements
 
   constructor(options: KeysOptions) {
     this.options = options
-    const { engine } = options
-    this.lookup = engine.prepare(
-      `SELECT keys.record AS key, accounts.id AS id, accounts.record AS record
-       FROM keys JOIN accounts ON accounts.id = keys.account_id WHERE keys.digest = ?`,
-    )
-    this.byDigest = engine.prepare('SELECT 1 FROM keys WHERE digest = ?')
-    this.byIdRow = engine.prepare('SELECT digest, account_id, record FROM keys WHERE id = ?')
-    this.insert = engine.prepare(
-      'INSERT INTO keys (digest, id, account_id, record) VALUES (?, ?, ?, ?)',
-    )
-    this.update = engine.prepare('UPDATE keys SET record = ? WHERE digest = ?')
-    this.delete = engine.prepare('DELETE FROM keys WHERE digest = ?')
-    this.countOf = engine.prepare('SELECT count(*) AS keys FROM keys WHERE account_id = ?')
-    const select = 'SELECT place, digest, record FROM keys WHERE account_id = ?'
-    this.pages = {
-      oldest_first: engine.prepare(`${select} AND place > ? ORDER BY place LIMIT ?`),
-      newest_first: engine.prepare(`${select} AND place < ? ORDER BY place DESC LIMIT ?`),
-    }
   }
 
   async create(
@@ -66,43 +44,50 @@ export class SqliteKeys {
   ): Promise<KeyOutcome> {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     const { engine, accounts, auditTrail, changes, capacity } = this.options
-    return changes.announced(
-      engine.writeDurably<KeyOutcome>('creating a key', () => {
-        const owner = accounts.record(key.accountId)
-        if (owner === null) return 'no_account'
-        if (maxKeys !== null && owner.liveKeys >= maxKeys) return 'plan_limit'
-        if (this.count(key.accountId) >= capacity.keysPerAccount) return 'account_full'
-        // A digest is never used twice: that could make a revoked key valid again.
-        const isTaken = this.byDigest.get(key.digest) ?? this.byIdRow.get(key.id)
-        if (isTaken !== undefined) return 'id_taken'
-        this.insert.run(key.digest, key.id, key.accountId, writeKey(key))
-        const liveKeys = owner.liveKeys + (key.revokedAtMs === undefined ? 1 : 0)
-        accounts.write({ ...owner, liveKeys })
-        auditTrail.addAll(auditEntries)
-        changes.note(key.digest)
-        return 'created'
-      }),
-    )
+    return this.write<KeyOutcome>('creating a key', () => {
+      const owner = accounts.record(key.accountId)
+      if (owner === null) return 'no_account'
+      if (maxKeys !== null && owner.liveKeys >= maxKeys) return 'plan_limit'
+      const all = engine.prepare('SELECT count(*) AS n FROM keys WHERE account_id = ?')
+      if (numberOf(all.get(key.accountId)) >= capacity.keysPerAccount) return 'account_full'
+      // A digest is never used twice: that could make a revoked key valid again.
+      if (this.exists(key.digest) || this.row(key.id) !== undefined) return 'id_taken'
+      engine
+        .prepare('INSERT INTO keys (digest, id, account_id, record) VALUES (?, ?, ?, ?)')
+        .run(key.digest, key.id, key.accountId, writeKey(key))
+      const liveKeys = owner.liveKeys + (key.revokedAtMs === undefined ? 1 : 0)
+      accounts.write({ ...owner, liveKeys })
+      auditTrail.addAll(auditEntries)
+      changes.note(key.digest)
+      return 'created'
+    })
   }
 
   /** By digest, at once. Throws `GatewayError(store_unavailable)`. */
   find(digest: string): KeyLookup | null {
     return this.options.engine.readNow('looking a key up', () => {
       if (!isName(digest)) return null
-      const row = this.lookup.get(digest)
-      if (row === undefined) return this.none(digest)
+      const row = this.options.engine.prepare(LOOKUP).get(digest)
+      if (row === undefined) {
+        if (!this.exists(digest)) return null
+        throw damaged(shown(digest), 'its account is missing')
+      }
       const key = keyIn(textIn(row, 'key'), digest)
-      const owner = recordIn(row, textIn(row, 'id')).account
-      if (owner.id !== key.accountId) {
+      const { account } = recordIn(row)
+      if (account.id !== key.accountId) {
         throw damaged(`key '${key.id}'`, `its account is not '${key.accountId}'`)
       }
-      return { key, account: owner }
+      return { key, account }
     })
   }
 
   list(accountId: string, query: PageQuery): Promise<Page<ApiKey>> {
-    return this.options.engine.read('listing keys', () =>
-      isName(accountId) ? pageOf(this.pages, [accountId], query, keyOf) : { items: [], next: null },
+    const { engine } = this.options
+    const sql = 'SELECT place, digest, record FROM keys WHERE account_id = ?'
+    return engine.read('listing keys', () =>
+      isName(accountId)
+        ? pageOf({ engine, sql, values: [accountId] }, query, keyOf)
+        : { items: [], next: null },
     )
   }
 
@@ -116,93 +101,87 @@ export class SqliteKeys {
     return engine.read('counting keys', () => accounts.record(accountId)?.liveKeys ?? 0)
   }
 
-  async change(
+  change(
     accountId: string,
     keyId: string,
     edit: KeyEdit,
     entriesOf: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
-    const { engine, auditTrail, changes } = this.options
-    return changes.announced(
-      engine.writeDurably('changing a key', () => {
-        const key = this.own(accountId, keyId)
-        if (key === null || key.revokedAtMs !== undefined) return null
-        const edited = editedKey(key, edit)
-        this.update.run(writeKey(edited), key.digest)
-        auditTrail.addAll(entriesOf(key, edited))
-        changes.note(key.digest)
-        return edited
-      }),
-    )
+    return this.write('changing a key', () => {
+      const key = this.own(accountId, keyId)
+      if (key === null || key.revokedAtMs !== undefined) return null
+      const edited = editedKey(key, edit)
+      this.update(edited, entriesOf(key, edited))
+      return edited
+    })
   }
 
-  async revoke(
+  revoke(
     accountId: string,
     keyId: string,
     atMs: number,
     auditEntries: readonly AuditEntry[],
   ): Promise<boolean> {
-    const { engine, auditTrail, changes } = this.options
-    return changes.announced(
-      engine.writeDurably('revoking a key', () => {
-        const key = this.own(accountId, keyId)
-        if (key === null) return false
-        if (key.revokedAtMs !== undefined) return true
-        this.update.run(writeKey({ ...key, revokedAtMs: atMs }), key.digest)
-        this.addLive(accountId, -1)
-        auditTrail.addAll(auditEntries)
-        changes.note(key.digest)
-        return true
-      }),
-    )
+    return this.write('revoking a key', () => {
+      const key = this.own(accountId, keyId)
+      if (key === null) return false
+      if (key.revokedAtMs !== undefined) return true
+      this.update({ ...key, revokedAtMs: atMs }, auditEntries)
+      this.removeLive(accountId, 1)
+      return true
+    })
   }
 
   /** See `Store.removeKeys`. */
-  async remove(
-    accountId: string,
-    keyIds: readonly string[],
-    endedBeforeMs: number,
-  ): Promise<number> {
-    const { engine, changes } = this.options
-    return changes.announced(
-      engine.writeDurably('removing keys', () => {
-        let [removed, live] = [0, 0]
-        for (const keyId of new Set(keyIds)) {
-          const key = this.own(accountId, keyId)
-          if (key === null || !hasEndedBefore(key, endedBeforeMs)) continue
-          this.delete.run(key.digest)
-          changes.note(key.digest)
-          removed += 1
-          if (key.revokedAtMs === undefined) live += 1
-        }
-        if (live > 0) this.addLive(accountId, -live)
-        return removed
-      }),
-    )
+  remove(accountId: string, keyIds: readonly string[], endedBeforeMs: number): Promise<number> {
+    return this.write('removing keys', () => {
+      let [removed, live] = [0, 0]
+      for (const keyId of new Set(keyIds)) {
+        const key = this.own(accountId, keyId)
+        if (key === null || !hasEndedBefore(key, endedBeforeMs)) continue
+        this.options.engine.prepare('DELETE FROM keys WHERE digest = ?').run(key.digest)
+        this.options.changes.note(key.digest)
+        removed += 1
+        if (key.revokedAtMs === undefined) live += 1
+      }
+      if (live > 0) this.removeLive(accountId, live)
+      return removed
+    })
   }
 
-  private addLive(accountId: string, keys: number): void {
+  /** Notifies the listeners of this process after the write. */
+  private write<T>(what: string, job: () => T): Promise<T> {
+    const { engine, changes } = this.options
+    return changes.announced(engine.writeDurably(what, job))
+  }
+
+  private update(key: ApiKey, auditEntries: readonly AuditEntry[]): void {
+    const { engine, auditTrail, changes } = this.options
+    engine.prepare('UPDATE keys SET record = ? WHERE digest = ?').run(writeKey(key), key.digest)
+    auditTrail.addAll(auditEntries)
+    changes.note(key.digest)
+  }
+
+  private removeLive(accountId: string, keys: number): void {
     const { accounts } = this.options
     const owner = accounts.record(accountId)
     if (owner === null) throw damaged(`account '${accountId}'`, 'it is missing, and has a key')
-    accounts.write({ ...owner, liveKeys: Math.max(0, owner.liveKeys + keys) })
+    accounts.write({ ...owner, liveKeys: Math.max(0, owner.liveKeys - keys) })
   }
 
   private own(accountId: string, keyId: string): ApiKey | null {
-    const row = isName(keyId) ? this.byIdRow.get(keyId) : undefined
-    if (row === undefined || textIn(row, 'account_id') !== accountId) return null
-    return keyOf(row)
+    const row = this.row(keyId)
+    return row === undefined || textIn(row, 'account_id') !== accountId ? null : keyOf(row)
   }
 
-  private count(accountId: string): number {
-    const row = this.countOf.get(accountId)
-    return row === undefined ? 0 : numberIn(row, 'keys')
+  private row(keyId: string): Row | undefined {
+    const byId = 'SELECT digest, account_id, record FROM keys WHERE id = ?'
+    return isName(keyId) ? this.options.engine.prepare(byId).get(keyId) : undefined
   }
 
-  /** Null for an unknown digest. A key without its account is damaged, and not unknown. */
-  private none(digest: string): null {
-    if (this.byDigest.get(digest) === undefined) return null
-    throw damaged(shown(digest), 'its account is missing')
+  private exists(digest: string): boolean {
+    const byDigest = this.options.engine.prepare('SELECT 1 FROM keys WHERE digest = ?')
+    return byDigest.get(digest) !== undefined
   }
 }
 
