@@ -6,7 +6,7 @@ import { buildStore } from '../build-store.js'
 import { unavailable } from '../errors.js'
 import { STORE_CAPACITY, type Store, type StoreOptions } from '../store.js'
 import { SqliteAccounts } from './keys/accounts.js'
-import { KeyChanges } from './keys/key-changes.js'
+import { SqliteNotifications } from './keys/notifications.js'
 import { Engine } from './engine.js'
 import { SqliteKeys } from './keys/keys.js'
 import { SqliteLedger } from './ledger/ledger.js'
@@ -25,9 +25,9 @@ export interface SqliteOptions extends StoreOptions {
 export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<Store> {
   const engine = await Engine.open(path, options)
   const capacity = { ...STORE_CAPACITY, ...options.capacity }
-  const changes = new KeyChanges(engine, options.changesKept)
+  const notifications = new SqliteNotifications(engine, options.changesKept)
   const auditTrail = new SqliteAuditTrail(engine, capacity)
-  const accounts = new SqliteAccounts(engine, auditTrail, changes)
+  const accounts = new SqliteAccounts(engine, auditTrail, notifications)
   return buildStore({
     id: engine.id,
     isNew: engine.isNew,
@@ -38,11 +38,11 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     throttle: new SqliteThrottle(engine),
     fleet: null,
     accounts,
-    keys: new SqliteKeys({ engine, accounts, auditTrail, changes, capacity }),
-    subscribe: (listener) => changes.subscribe(listener),
+    keys: new SqliteKeys({ engine, accounts, auditTrail, notifications, capacity }),
+    subscribe: (listener) => notifications.subscribe(listener),
     probe: prober(engine),
     close: async () => {
-      changes.close()
+      notifications.close()
       await engine.close()
     },
   })

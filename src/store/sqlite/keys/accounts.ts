@@ -11,18 +11,18 @@ import { textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { intact, isName, numberOf, pageOf } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
-import type { KeyChanges } from './key-changes.js'
+import type { SqliteNotifications } from './notifications.js'
 
 /** The part of `Store` that is about accounts. */
 export class SqliteAccounts implements AccountTable {
   private readonly engine: Engine
   private readonly auditTrail: SqliteAuditTrail
-  private readonly changes: KeyChanges
+  private readonly notifications: SqliteNotifications
 
-  constructor(engine: Engine, auditTrail: SqliteAuditTrail, changes: KeyChanges) {
+  constructor(engine: Engine, auditTrail: SqliteAuditTrail, notifications: SqliteNotifications) {
     this.engine = engine
     this.auditTrail = auditTrail
-    this.changes = changes
+    this.notifications = notifications
   }
 
   async create(account: Account, auditEntries: readonly AuditEntry[]): Promise<AccountOutcome> {
@@ -65,7 +65,7 @@ export class SqliteAccounts implements AccountTable {
     edit: AccountEdit,
     entriesOf: AuditEntriesOf<Account>,
   ): Promise<Account | null> {
-    return this.changes.announced(
+    return this.notifications.announced(
       this.engine.writeDurably('changing an account', () => {
         const record = this.record(id)
         if (record === null) return null
@@ -73,7 +73,7 @@ export class SqliteAccounts implements AccountTable {
         this.write({ ...record, account })
         this.auditTrail.addAll(entriesOf(record.account, account))
         // A new password changes no key look-up.
-        if (edit.plan !== undefined || edit.disabled !== undefined) this.changes.note(null)
+        if (edit.plan !== undefined || edit.disabled !== undefined) this.notifications.note(null)
         return account
       }),
     )

@@ -8,7 +8,7 @@ import { editedKey, readKey, writeKey } from '../../records/account-records.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import { recordIn, type SqliteAccounts } from './accounts.js'
-import type { KeyChanges } from './key-changes.js'
+import type { SqliteNotifications } from './notifications.js'
 import { textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { intact, isName, numberOf, pageOf } from '../read-records.js'
@@ -22,7 +22,7 @@ export interface KeysOptions {
   readonly engine: Engine
   readonly accounts: SqliteAccounts
   readonly auditTrail: SqliteAuditTrail
-  readonly changes: KeyChanges
+  readonly notifications: SqliteNotifications
   readonly capacity: StoreCapacity
 }
 
@@ -43,7 +43,7 @@ export class SqliteKeys implements KeyTable {
     auditEntries: readonly AuditEntry[],
   ): Promise<KeyOutcome> {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
-    const { engine, accounts, auditTrail, changes, capacity } = this.options
+    const { engine, accounts, auditTrail, notifications, capacity } = this.options
     return this.write<KeyOutcome>('creating a key', () => {
       const owner = accounts.record(key.accountId)
       if (owner === null) return 'no_account'
@@ -58,7 +58,7 @@ export class SqliteKeys implements KeyTable {
       const liveKeys = owner.liveKeys + (key.revokedAtMs === undefined ? 1 : 0)
       accounts.write({ ...owner, liveKeys })
       auditTrail.addAll(auditEntries)
-      changes.note(key.digest)
+      notifications.note(key.digest)
       return 'created'
     })
   }
@@ -140,7 +140,7 @@ export class SqliteKeys implements KeyTable {
         const key = this.own(accountId, keyId)
         if (key === null || !hasEndedBefore(key, endedBeforeMs)) continue
         this.options.engine.prepare('DELETE FROM keys WHERE digest = ?').run(key.digest)
-        this.options.changes.note(key.digest)
+        this.options.notifications.note(key.digest)
         removed += 1
         if (key.revokedAtMs === undefined) live += 1
       }
@@ -151,15 +151,15 @@ export class SqliteKeys implements KeyTable {
 
   /** Notifies the listeners of this process after the write. */
   private write<T>(what: string, job: () => T): Promise<T> {
-    const { engine, changes } = this.options
-    return changes.announced(engine.writeDurably(what, job))
+    const { engine, notifications } = this.options
+    return notifications.announced(engine.writeDurably(what, job))
   }
 
   private update(key: ApiKey, auditEntries: readonly AuditEntry[]): void {
-    const { engine, auditTrail, changes } = this.options
+    const { engine, auditTrail, notifications } = this.options
     engine.prepare('UPDATE keys SET record = ? WHERE digest = ?').run(writeKey(key), key.digest)
     auditTrail.addAll(auditEntries)
-    changes.note(key.digest)
+    notifications.note(key.digest)
   }
 
   private removeLive(accountId: string, keys: number): void {

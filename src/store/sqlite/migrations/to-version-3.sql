@@ -1,4 +1,4 @@
--- KeyChanges a store of version 2 to version 3. Failures that were counted before have no cause.
+-- Changes a store of version 2 to version 3. Failures that were counted before have no cause.
 
 ALTER TABLE ledger_entries ADD COLUMN attempt_ms TEXT;
 ALTER TABLE ledger_entries ADD COLUMN retry_after_seconds INTEGER;

@@ -1,6 +1,6 @@
 /**
- * Changes that make cached key look-ups stale. Each is a row of `changes`, written in the transaction of the change
- * itself; each process reads new rows five times a second.
+ * Notifies every process of changes that make cached key look-ups stale. A change is a row of the table `changes`,
+ * written in the transaction of the change; each process reads new rows five times a second.
  */
 import type { KeyChange } from '../../store.js'
 import { textOrNull } from '../driver.js'
@@ -15,7 +15,7 @@ const POLL_MS = 200
 const TRIM = 'DELETE FROM changes WHERE place <= (SELECT max(place) FROM changes) - ?'
 
 /** The changes of one store, written and received by one process. */
-export class KeyChanges {
+export class SqliteNotifications {
   private readonly engine: Engine
   private readonly mostRows: number
   private readonly listeners = new Set<(change: KeyChange) => void>()
