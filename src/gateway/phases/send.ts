@@ -11,7 +11,7 @@ import type { Route } from './choose.js'
 import type { Call } from './receive.js'
 
 /** What requests are sent with. */
-export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainSlots'> {
+export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainedReplySlots'> {
   readonly escrow: Escrow
 }
 
@@ -47,7 +47,7 @@ const KEY_CHARS = 256
 export function send(
   { exchange, call, route, held, states, reservation, terms, reasoning }: Outbound,
   ending: () => Promise<void> | null,
-  { deadlines, drainSlots, escrow }: SendServices,
+  { deadlines, drainedReplySlots, escrow }: SendServices,
 ): Candidates {
   const { candidates, handling } = route
   const { timeoutMs, idempotencyKey } = terms
@@ -62,7 +62,7 @@ export function send(
     exchange,
     held,
     deadlines,
-    drainSlots,
+    drainedReplySlots,
     candidates,
     handling,
     states,
