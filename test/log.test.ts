@@ -10,7 +10,7 @@ import t from 'tap'
 import { ERRORS, type ErrorKind, GatewayError } from '../src/errors.js'
 import { createLogger, type Logger, type LogLevel } from '../src/observe/log/log.js'
 import type { ExchangeLine } from '../src/observe/log/fields.js'
-import { scrub } from '../src/observe/log/redact.js'
+import { hideSecrets } from '../src/secrets/redact-secrets.js'
 
 const EXCHANGE: ExchangeLine = {
   request_id: 'req_1',
@@ -121,7 +121,7 @@ void t.test('each line has its own values, even if earlier lines share some of t
   }
   for (const line of given) log.exchangeLine(line)
   const safe = (text: string | undefined): string | undefined =>
-    text === undefined ? undefined : scrub(text)
+    text === undefined ? undefined : hideSecrets(text, '***')
   const rounded = (value: number): number => Math.round(value * 1000) / 1000 + 0
   for (const [at, line] of (lines() as Record<string, unknown>[]).entries()) {
     const asked = given[at] ?? EXCHANGE
@@ -179,11 +179,11 @@ void t.test('text that looks like a key is hidden in every field', (t) => {
     log.error('event', new Error(`refused ${form}`, { cause: new TypeError(form) }))
     log.error('event', new GatewayError('bug', form, { cause: new GatewayError('bug', form) }))
     log.warn('event', { reason: `the server replied: ${form}` })
-    t.equal(scrub(`before ${form} after`).includes(secret), false)
+    t.equal(hideSecrets(`before ${form} after`, '***').includes(secret), false)
     t.equal(text().includes(secret), false, `form ${round % forms.length}`)
   }
-  t.equal(scrub('$argon2id$v=19$m=65536$c2FsdA$aGFzaA'), '***')
-  t.equal(scrub('a task-list and a desk'), 'a task-list and a desk')
+  t.equal(hideSecrets('$argon2id$v=19$m=65536$c2FsdA$aGFzaA', '***'), '***')
+  t.equal(hideSecrets('a task-list and a desk', '***'), 'a task-list and a desk')
   t.end()
 })
 

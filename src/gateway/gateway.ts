@@ -14,7 +14,7 @@ import type { CanaryOrder } from './canaries/canary-monitor.js'
 import { CanaryCounter, type CanaryReport } from './canaries/canary-counts.js'
 import { Deadlines } from './in-flight/deadlines.js'
 import { Discovery } from './generation/model-discovery.js'
-import { DrainSlots } from './in-flight/drain-slots.js'
+import { DrainedReplySlots } from './in-flight/drained-reply-slots.js'
 import { Exchange } from './exchange.js'
 import { Generation } from './generation/generation.js'
 import { InFlightList } from './in-flight/in-flight-list.js'
@@ -32,7 +32,14 @@ const BODY_SHARE_OF_HEAP = 0.5
 /** The services that the caller provides; the gateway creates the others. */
 export type GatewayParts = Omit<
   Services,
-  'canaries' | 'deadlines' | 'drainSlots' | 'bodies' | 'overload' | 'recent' | 'shadows' | 'ended'
+  | 'canaries'
+  | 'deadlines'
+  | 'drainedReplySlots'
+  | 'bodies'
+  | 'overload'
+  | 'recent'
+  | 'shadows'
+  | 'ended'
 >
 
 /** Serves requests with the current generation until it is closed. */
@@ -61,7 +68,7 @@ export class Gateway {
       overload: this.monitor.overload,
       recent: new RecentHeads(),
       deadlines: new Deadlines(),
-      drainSlots: new DrainSlots(),
+      drainedReplySlots: new DrainedReplySlots(),
       bodies: new BodyBudget(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
     }
     this.services = { ...shared, shadows: new Shadows(shared), ended: (x) => this.ended(x) }

@@ -13,7 +13,7 @@ import type { Candidates } from './attempts/candidates.js'
 import type { BodyBudget, HeldMemory } from './bodies/body-budget.js'
 import { countTokens } from './phases/count-tokens.js'
 import type { Deadlines } from './in-flight/deadlines.js'
-import type { DrainSlots } from './in-flight/drain-slots.js'
+import type { DrainedReplySlots } from './in-flight/drained-reply-slots.js'
 import type { Exchange } from './exchange.js'
 import { serveNative } from './native/serve-native.js'
 import type { Notify } from '../observe/webhooks/notification.js'
@@ -37,7 +37,7 @@ import type { StoredResponses } from './stored-responses/stored-responses.js'
 export interface Services extends ReportingServices {
   readonly authenticator: Authenticator
   readonly deadlines: Deadlines
-  readonly drainSlots: DrainSlots
+  readonly drainedReplySlots: DrainedReplySlots
   readonly escrow: Escrow
   readonly responses: StoredResponses
   readonly bodies: BodyBudget

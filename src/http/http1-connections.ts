@@ -7,8 +7,8 @@ import type { Duplex } from 'node:stream'
 import type { ErrorKind, WireError } from '../errors.js'
 import { newRequestId } from './request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
-import { allowedForBody, breachOf, interrupt, refuseSocket, TOO_MANY } from './refuse-request.js'
-import { abandon } from './respond.js'
+import { breachOf, interrupt, refuseSocket, TOO_MANY } from './refuse-request.js'
+import { abandonIfStalled, isBodyLate, LATE_BODY } from './slow-clients.js'
 
 /** Time for the rest of an unread body before its connection closes. */
 const DRAIN_BODY_MS = 250
@@ -194,7 +194,7 @@ export class Http1Connections {
     const connection = this.connections.get(socket)
     if (connection === undefined) socket.destroy()
     else if (connection.current !== null) {
-      if (socket.writableLength > 0) abandon(connection.current.res)
+      abandonIfStalled(connection.current.res, socket.writableLength)
     }
     // The first request has `headersTimeoutMs`.
     else if (connection.requests > 0) socket.destroy()
@@ -210,9 +210,11 @@ export class Http1Connections {
   private checkBody(connection: Connection, nowMs: number): void {
     const { current, socket, bodySinceMs, bodyFromBytes, isEnding } = connection
     if (current === null || isEnding || current.req.complete) return
-    const allowedMs = allowedForBody(this.options.bodyGraceMs, socket.bytesRead - bodyFromBytes)
-    if (current.req.readableFlowing !== true || nowMs - bodySinceMs <= allowedMs) return
-    this.broken(connection, breachOf('ERR_HTTP_REQUEST_TIMEOUT'))
+    const body = {
+      ...{ req: current.req, sinceMs: bodySinceMs, graceMs: this.options.bodyGraceMs },
+      bytes: socket.bytesRead - bodyFromBytes,
+    }
+    if (isBodyLate(body, nowMs)) this.broken(connection, LATE_BODY)
   }
 }
 

@@ -14,9 +14,9 @@ import type { ErrorKind } from '../errors.js'
 import type { Exchange } from './http1-connections.js'
 import { newRequestId } from './request-id.js'
 import type { HttpRequest } from './message.js'
-import { allowedForBody, breachOf, interrupt, refuseRequest, TOO_MANY } from './refuse-request.js'
+import { interrupt, refuseRequest, TOO_MANY } from './refuse-request.js'
 import { MAX_HEAD_BYTES } from './request-guard.js'
-import { abandon } from './respond.js'
+import { abandonIfStalled, isBodyLate, LATE_BODY } from './slow-clients.js'
 
 /** What the sessions need from the listener. Times are in milliseconds. */
 export interface Http2SessionsOptions {
@@ -121,11 +121,12 @@ export class Http2Sessions {
         this.bodies.delete(body)
         continue
       }
-      const bytes = bytesRead(req) - body.fromBytes
-      const allowedMs = allowedForBody(this.options.bodyGraceMs, bytes)
-      if (req.readableFlowing !== true || nowMs - body.sinceMs <= allowedMs) continue
+      const { sinceMs, fromBytes } = body
+      const bytes = bytesRead(req) - fromBytes
+      const isLate = isBodyLate({ req, sinceMs, bytes, graceMs: this.options.bodyGraceMs }, nowMs)
+      if (!isLate) continue
       this.bodies.delete(body)
-      interrupt(res, breachOf('ERR_HTTP_REQUEST_TIMEOUT'), this.options.onRefused)
+      interrupt(res, LATE_BODY, this.options.onRefused)
     }
   }
 
@@ -152,9 +153,7 @@ export class Http2Sessions {
       stream.session?.close()
       return
     }
-    res.setTimeout(this.options.clientStallMs, () => {
-      if (res.writableLength > 0) abandon(res)
-    })
+    res.setTimeout(this.options.clientStallMs, () => abandonIfStalled(res, res.writableLength))
     if (!stream.endAfterHeaders) {
       const body = { exchange, sinceMs: performance.now(), fromBytes: bytesRead(req) }
       this.bodies.add(body)

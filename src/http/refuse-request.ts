@@ -11,18 +11,10 @@ import { REFUSED, sendReply } from './respond.js'
 /** Time for the client to read the reply and to stop sending. */
 const LINGER_MS = 250
 
-/** Minimum rate of a body after its grace, bytes per ms. */
-const MIN_BODY_RATE = 1024 / 1000
-
 /** The refusal of a connection beyond the maximum. */
 export const TOO_MANY: WireError = {
   kind: 'overloaded',
   message: 'the gateway has too many connections',
-}
-
-/** Maximum time in ms for a body of which so many bytes have arrived. */
-export function allowedForBody(graceMs: number, bytes: number): number {
-  return graceMs + bytes / MIN_BODY_RATE
 }
 
 /** Ends a request whose rest is invalid or late: its handler sends the error, if it can, otherwise the listener. */

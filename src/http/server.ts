@@ -76,7 +76,7 @@ class Listener implements GatewayServer {
       requireHostHeader: false,
       maxHeaderSize: MAX_HEAD_BYTES,
       headersTimeout: headersTimeoutMs,
-      // A body has a minimum rate instead; see `Http1Connections.checkBodies`.
+      // A body has a minimum rate instead; see `slow-clients.ts`.
       requestTimeout: 0,
       connectionsCheckingInterval: checkingIntervalMs,
       keepAliveTimeout: options.keepAliveTimeoutMs ?? 65_000,

@@ -6,12 +6,12 @@ import { setFlagsFromString } from 'node:v8'
 import type { ConfigSource } from '../config/generations/reload-config.js'
 import { gatewayStatusOf, type GatewayStatus } from '../dashboard/server/gateway-status.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
-import { scrub } from '../observe/log/redact.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { ownDesk } from './ops/generations-page.js'
 import { newSealSecret } from '../reasoning/seal.js'
+import { hideSecrets } from '../secrets/redact-secrets.js'
 import { settleGlobals, settleStrings, printSetUpLink, withReason } from './serve-worker.js'
 import { onSignals } from './signals/signals.js'
 
@@ -46,7 +46,7 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
     .catch(withReason)
     .catch((error: unknown) => {
       log.error('worker cannot start', error)
-      const reason = error instanceof Error ? scrub(error.message) : 'unknown'
+      const reason = error instanceof Error ? hideSecrets(error.message, '***') : 'unknown'
       throw new Error(`the gateway cannot start: ${reason}`)
     })
   onSignals({

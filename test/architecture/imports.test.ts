@@ -12,7 +12,7 @@ import { filesBelow, importsOf, type Import, type Source } from './source-tree.j
 const ROWS: readonly (readonly string[])[] = [
   ['errors', 'secrets'],
   ['chat', 'error-cause'],
-  ['wire', 'files', 'observe/log/redact', 'store/sqlite/driver'],
+  ['wire', 'files', 'store/sqlite/driver'],
   [
     'dialects',
     'emulator',

@@ -1,11 +1,11 @@
 /**
- * Goal: the errors and headers about limits are correct, state what to do, and are never negative.
- * Method: limit states as a ledger returns them, and the messages and headers for them.
+ * Goal: the errors about limits are correct, state what to do, and are never negative.
+ * Method: limit states as a ledger returns them, and the messages for them.
  */
 import t from 'tap'
 import type { Demand, LimitState } from '../../src/store/ledger.js'
 import type { LimitDemand } from '../../src/limits/rules.js'
-import { budgetsUsed, rateHeaders, refusalOf } from '../../src/limits/limit-refusal.js'
+import { budgetsUsed, refusalOf } from '../../src/limits/limit-refusal.js'
 
 const subject = 'key:key_1'
 const shared = false
@@ -101,39 +101,6 @@ void t.test('of several limits the one that takes longest is named', (t) => {
   t.match(refusalOf(limitDemands, [limitState(60, 0, 60_000, 20_000), full, never]), {
     kind: 'usd_day',
   })
-  t.end()
-})
-
-void t.test('headers are of the tightest limit of each kind', (t) => {
-  const limitDemands = [
-    limitDemand(DEMANDS.requests),
-    limitDemand({ ...DEMANDS.requests, perMinute: 10, subject: 'account:a' }),
-    limitDemand(DEMANDS.concurrent),
-    limitDemand(DEMANDS.tokens),
-    limitDemand({ ...DEMANDS.requests, perMinute: 5, subject: 'model:m' }),
-  ]
-  const limitStates = [
-    limitState(60, 4, 56_000),
-    limitState(10, 3, 42_001),
-    limitState(3, 0, 0),
-    limitState(1_000, 0, 60_000),
-    limitState(5, 3, 24_000),
-  ]
-  t.same(rateHeaders(limitDemands, limitStates), [
-    'x-ratelimit-limit-requests',
-    '5',
-    'x-ratelimit-remaining-requests',
-    '3',
-    'x-ratelimit-reset-requests',
-    '24s',
-    'x-ratelimit-limit-tokens',
-    '1000',
-    'x-ratelimit-remaining-tokens',
-    '0',
-    'x-ratelimit-reset-tokens',
-    '60s',
-  ])
-  t.same(rateHeaders([limitDemand(DEMANDS.concurrent), limitDemand(DEMANDS.day)], limitStates), [])
   t.end()
 })
 

@@ -8,7 +8,7 @@ import { encodeError, encodeStreamError, fieldName } from './client/encode-error
 import { encodeReply } from './client/encode-reply.js'
 import { EventEncoder } from './client/encode-stream.js'
 import { lossOf } from './client/reply/reply-losses.js'
-import { storage } from './client/request/stored-responses.js'
+import { storage } from './client/request/expand-references.js'
 import { edits } from './passthrough/edit-request.js'
 import { EventTap, tapReply } from './passthrough/watch-stream.js'
 import { tokenCounter } from './upstream/count-tokens.js'

@@ -9,7 +9,7 @@ import type { HeldMemory } from '../bodies/body-budget.js'
 import type { RequestContext } from '../exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
-import type { DrainSlots } from '../in-flight/drain-slots.js'
+import type { DrainedReplySlots } from '../in-flight/drained-reply-slots.js'
 import { Attempt } from './attempt/attempt.js'
 import type { AttemptOwner, StartedAttempt, PreparedRequest } from './attempt/attempt-owner.js'
 import type { CandidateTurn } from './candidate-turn.js'
@@ -36,7 +36,7 @@ export class Candidates implements AttemptOwner {
   readonly exchange: RequestContext
   readonly held: HeldMemory
   readonly deadlines: Deadlines
-  readonly drainSlots: DrainSlots
+  readonly drainedReplySlots: DrainedReplySlots
   readonly timeoutMs: number
   readonly headHoldMs: number
   /** The attempts so far and their results. */
@@ -59,7 +59,7 @@ export class Candidates implements AttemptOwner {
     this.exchange = exchange
     this.held = sending.held
     this.deadlines = sending.deadlines
-    this.drainSlots = sending.drainSlots
+    this.drainedReplySlots = sending.drainedReplySlots
     this.timeoutMs = sending.timeoutMs
     this.sent = sending.sent
     this.turns = new CandidateTurns(candidates, sending.states, handling.stickyKey)

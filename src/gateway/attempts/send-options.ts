@@ -4,7 +4,7 @@ import type { RequestContext } from '../exchange.js'
 import type { Candidate, Handling } from '../phases/choose.js'
 import type { Reservation } from '../reservation/raise-reservation.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
-import type { DrainSlots } from '../in-flight/drain-slots.js'
+import type { DrainedReplySlots } from '../in-flight/drained-reply-slots.js'
 import type { UpstreamStates } from './health/upstream-state.js'
 import type { Hedging } from './hedge/hedging.js'
 import type { Preparation } from './request/prepare-request.js'
@@ -16,7 +16,7 @@ export interface SendOptions {
   /** Counts the memory of its bodies. */
   readonly held: HeldMemory
   readonly deadlines: Deadlines
-  readonly drainSlots: DrainSlots
+  readonly drainedReplySlots: DrainedReplySlots
   /** In the order in which they are tried. */
   readonly candidates: readonly Candidate[]
   readonly handling: Handling

@@ -24,7 +24,7 @@ import {
   type RouteTarget,
 } from '../../routing/router.js'
 import { stickyKeyOf } from '../../routing/sticky.js'
-import { orderOf } from '../../routing/targets.js'
+import { orderTargets } from '../../routing/order-targets.js'
 import { MediaFetcher } from '../../upstreams/media-fetcher.js'
 import { Upstreams, type Upstream } from '../../upstreams/upstreams.js'
 import { UpstreamStates } from '../attempts/health/upstream-state.js'
@@ -160,7 +160,7 @@ export class Generation {
     const stickyKey = stickyKeyOf(route.config.sticky, request, key.keyId)
     const { random } = this.states.clock
     const latencyMs = (target: RouteTarget): number => this.states.latencyMs(target)
-    const order = orderOf(route, { random, stickyKey, aborted: this.aborted, latencyMs })
+    const order = orderTargets(route, { random, stickyKey, aborted: this.aborted, latencyMs })
     const configured = order.filter(({ upstream }) => isConfigured(upstream))
     return { route, order: configured.length === 0 ? order : configured, stickyKey }
   }

@@ -4,7 +4,8 @@
  */
 import { GatewayError } from '../../errors.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
-import { budgetsUsed, rateHeaders, refusalOf, type LimitKind } from '../../limits/limit-refusal.js'
+import { budgetsUsed, refusalOf, type LimitKind } from '../../limits/limit-refusal.js'
+import { rateHeaders } from '../../limits/rate-headers.js'
 import type { Decision, LimitReservation } from '../../limits/limit-reservation.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { NO_LIMITS, type LimitDemand } from '../../limits/rules.js'

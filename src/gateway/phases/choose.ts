@@ -5,7 +5,7 @@
 import { namesModel, type Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { HedgeConfig, RetryConfig } from '../../config/routes/route.js'
-import type { PeakEwma } from '../../routing/latency.js'
+import type { PeakEwma } from '../../routing/latency-average.js'
 import type { RouteShadow } from '../../routing/router.js'
 import type { HedgeBudget } from '../attempts/hedge/hedge-budget.js'
 import type { Generation, Target } from '../generation/generation.js'

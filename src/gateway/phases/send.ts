@@ -11,7 +11,7 @@ import type { Route } from './choose.js'
 import type { Call } from './receive.js'
 
 /** The services for sending requests. */
-export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainSlots'> {
+export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainedReplySlots'> {
   readonly escrow: Escrow
 }
 
@@ -49,7 +49,7 @@ const KEY_CHARS = 256
 export function send(
   { exchange, call, route, held, states, reservation, terms, reasoning }: Outbound,
   ending: () => Promise<void> | null,
-  { deadlines, drainSlots, escrow }: SendServices,
+  { deadlines, drainedReplySlots, escrow }: SendServices,
 ): Candidates {
   const { candidates, handling } = route
   const { timeoutMs, idempotencyKey } = terms
@@ -64,7 +64,7 @@ export function send(
     exchange,
     held,
     deadlines,
-    drainSlots,
+    drainedReplySlots,
     candidates,
     handling,
     states,

@@ -4,7 +4,9 @@
  */
 import type { Cause } from '../../error-cause.js'
 import type { ErrorKind } from '../../errors.js'
-import { clip } from './redact.js'
+
+/** Clients choose some strings (model, path, request id); the limit keeps lines short. */
+const MAX_STRING = 256
 
 /** The fields of the line that ends each request. A field that is not listed here is never written. */
 export interface ExchangeLine {
@@ -195,6 +197,11 @@ export function eventFields(line: EventFields): object {
     account_id: clipped(line.account_id),
     reason: clipped(line.reason),
   }
+}
+
+/** Cuts to `MAX_STRING` UTF-16 units; a cut text ends in `…`. */
+export function clip(value: string): string {
+  return value.length <= MAX_STRING ? value : `${value.slice(0, MAX_STRING)}…`
 }
 
 function clipped(value: string | undefined): string | undefined {

@@ -3,9 +3,10 @@
  * replaced in each finished line.
  */
 import { pino } from 'pino'
+import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { eventFields, exchangeFields, type EventFields, type ExchangeLine } from './fields.js'
 import { openSink, type LogDestination } from './sink.js'
-import { describe, scrub } from './redact.js'
+import { describeError } from './describe-error.js'
 
 /** The minimum level. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -17,7 +18,7 @@ export interface Logger {
   debug(event: string, fields?: EventFields): void
   info(event: string, fields?: EventFields): void
   warn(event: string, fields?: EventFields): void
-  /** Logs the kind, code and scrubbed message of `error`; its stack at level `debug` only. */
+  /** Logs the kind, code and message of `error`, without secrets; its stack at level `debug` only. */
   error(event: string, error: unknown, fields?: EventFields): void
   /**
    * Resolves when all lines are written, or after `timeoutMs` (1000). A destination that accepted nothing during one
@@ -44,7 +45,7 @@ export function createLogger(options: LoggerOptions): Logger {
       base: { pid: process.pid },
       timestamp,
       formatters: { level: (label) => ({ level: label }) },
-      hooks: { streamWrite: scrub },
+      hooks: { streamWrite: (line) => hideSecrets(line, '***') },
     },
     sink,
   )
@@ -60,7 +61,7 @@ export function createLogger(options: LoggerOptions): Logger {
     info: (event, fields = {}) => out.info(eventFields(fields), event),
     warn: (event, fields = {}) => out.warn(eventFields(fields), event),
     error(event, error, fields = {}) {
-      out.error({ ...eventFields(fields), error: describe(error, withStack) }, event)
+      out.error({ ...eventFields(fields), error: describeError(error, withStack) }, event)
     },
     flush: (timeoutMs) => sink.flush(timeoutMs),
   }

@@ -6,7 +6,7 @@ import type { NotifyConfig } from '../../config/config.js'
 import type { Logger } from '../log/log.js'
 import type { Metrics } from '../metrics/metrics.js'
 import type { Poster } from '../../upstreams/webhook-connection.js'
-import { Endpoint } from './endpoint.js'
+import { Endpoint } from './deliver-webhooks.js'
 import type { Notification } from './notification.js'
 
 /** The dependencies of webhooks. */

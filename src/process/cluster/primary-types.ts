@@ -1,7 +1,8 @@
-/** The options and the interface of a cluster's primary; `cluster.ts` implements it. */
+/** The options and the interface of a cluster's primary; `primary.ts` implements it. */
 import type { Logger } from '../../observe/log/log.js'
 import type { Collected } from '../../observe/metrics/metric.js'
 import type { Readiness } from '../ops/ops-listener.js'
+import type { RespawnLimits } from './respawn-delay.js'
 
 /** Options of the primary. */
 export interface PrimaryOptions<Payload> {
@@ -30,7 +31,7 @@ export interface PrimaryOptions<Payload> {
   /** Runs after the last worker has exited, before the process ends. */
   closed?: () => Promise<void>
   /** The back-off's base and cap; 250 ms and 30 s by default. */
-  respawn?: { baseMs: number; capMs: number }
+  respawn?: RespawnLimits
   /** Time between pings of a worker; 1 s by default. */
   pingMs?: number
   /** Called for each worker that is replaced: it exited, or was killed because it sent nothing. */

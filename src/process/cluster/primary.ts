@@ -12,6 +12,7 @@ import type { Readiness } from '../ops/ops-listener.js'
 import type { ToWorker } from './messages.js'
 import type { Primary, PrimaryOptions, Succession, WorkerStatus } from './primary-types.js'
 import { WorkerProcess } from './worker-process.js'
+import { failuresAfter, respawnDelayMs } from './respawn-delay.js'
 import { RetiredMetrics } from './retired-metrics.js'
 import { newSlot, unreadyReason, type Slot } from './worker-slot.js'
 import { onSignals } from '../signals/signals.js'
@@ -20,8 +21,6 @@ export { runWorker, type WorkerOptions } from './worker.js'
 
 export type { Primary, PrimaryOptions, Succession, WorkerStatus } from './primary-types.js'
 
-/** A worker that ran for this long was healthy: the next back-off starts from the base. */
-const HEALTHY_MS = 30_000
 /** Time after the drain's own deadline until the remaining workers are killed. */
 const KILL_AFTER_MS = 5000
 /** A restart fails if a new worker is not ready within this time. */
@@ -263,22 +262,19 @@ class Fleet<Payload> implements Primary<Payload> {
   }
 
   private refill(slot: Slot, ended: WorkerProcess, reason: string): void {
-    const { baseMs, capMs } = this.options.respawn ?? { baseMs: 250, capMs: 30_000 }
-    const lived = Date.now() - ended.startedAtMs
-    slot.failures = lived >= HEALTHY_MS ? 1 : slot.failures + 1
+    const livedMs = Date.now() - ended.startedAtMs
+    slot.failures = failuresAfter(slot.failures, livedMs)
     slot.lastError = reason
     if (!this.hasStarted && this.options.started !== undefined) {
       this.giveUp(reason)
       return
     }
-    // Full jitter on the upper half, so that workers that crashed together do not restart together.
-    const ceiling = Math.min(capMs, baseMs * 2 ** Math.min(slot.failures - 1, 20))
-    const delayMs = Math.round(ceiling * (0.5 + Math.random() / 2))
+    const delayMs = respawnDelayMs(slot.failures, this.options.respawn)
     this.options.log.warn('worker exited; restarting it', {
       worker: slot.number,
       reason,
       delay_ms: delayMs,
-      elapsed_ms: lived,
+      elapsed_ms: livedMs,
     })
     this.options.onReplaced?.(ended.isSilent ? 'silent' : 'ended')
     slot.retry = setTimeout(() => this.fill(slot), delayMs)

@@ -1,6 +1,6 @@
 /**
  * One worker process from the primary's side: forks it, sends it messages, keeps its last state and metrics, and
- * kills it if it does not respond or outlives its drain. `cluster.ts` decides which processes run.
+ * kills it if it does not respond or outlives its drain. `primary.ts` decides which processes run.
  */
 import cluster, { type Worker } from 'node:cluster'
 import type { Logger } from '../../observe/log/log.js'

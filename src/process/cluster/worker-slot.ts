@@ -4,7 +4,7 @@
  */
 import type { WorkerProcess } from './worker-process.js'
 
-/** A slot; `cluster.ts` changes it. */
+/** A slot; `primary.ts` changes it. */
 export interface Slot {
   readonly number: number
   process: WorkerProcess | null

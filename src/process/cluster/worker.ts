@@ -4,9 +4,9 @@
  */
 import { isToWorker, type ToPrimary, type ToWorker } from './messages.js'
 import type { Logger } from '../../observe/log/log.js'
-import { scrub } from '../../observe/log/redact.js'
 import type { Collected } from '../../observe/metrics/metric.js'
 import type { Readiness } from '../ops/ops-listener.js'
+import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { endWithParent } from '../signals/parent-guard.js'
 import { onSignals } from '../signals/signals.js'
 
@@ -137,7 +137,7 @@ class WorkerRuntime<Payload> {
       } catch (error) {
         this.options.log.error('worker cannot start', error)
         const message = error instanceof Error ? error.message : String(error)
-        await send({ type: 'failed', message: scrub(message) })
+        await send({ type: 'failed', message: hideSecrets(message, '***') })
         await this.end(1)
       }
     }
@@ -165,7 +165,7 @@ class WorkerRuntime<Payload> {
     try {
       return (await this.options.tryOut?.(this.checked(payload))) ?? null
     } catch (error) {
-      return error instanceof Error ? scrub(error.message) : 'unknown'
+      return error instanceof Error ? hideSecrets(error.message, '***') : 'unknown'
     }
   }
 

@@ -7,7 +7,7 @@ import { LongText, longTextOf, longTextPart } from '../../chat/long-text.js'
 import type { AssistantPart, AudioPart, TextPart, UserPart } from '../../chat/request.js'
 import { withCacheMark } from '../cache-mark.js'
 import { array, object, oneOf, refuse, string, text } from '../json/check-fields.js'
-import { standardBase64 } from '../media-source.js'
+import { standardBase64 } from '../standard-base64.js'
 
 /** More than the 1,500 images and pages that any provider takes in one request. */
 const MAX_PARTS = 4_096

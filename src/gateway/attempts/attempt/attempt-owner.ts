@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../chat/json.js'
 import type { GatewayError } from '../../../errors.js'
 import type { HeldMemory } from '../../bodies/body-budget.js'
 import type { Deadlines } from '../../in-flight/deadlines.js'
-import type { DrainSlots } from '../../in-flight/drain-slots.js'
+import type { DrainedReplySlots } from '../../in-flight/drained-reply-slots.js'
 import type { RequestContext } from '../../exchange.js'
 import type { Call } from '../../phases/receive.js'
 import type { Outgoing } from '../request/render-request.js'
@@ -16,7 +16,7 @@ export interface AttemptOwner {
   readonly exchange: RequestContext
   readonly deadlines: Deadlines
   readonly held: HeldMemory
-  readonly drainSlots: DrainSlots
+  readonly drainedReplySlots: DrainedReplySlots
   /** The client's deadline for the whole reply, in ms from its request; infinite if it sent none. */
   readonly timeoutMs: number
   /** How long the head of a stream may be held for its first content, in ms. */

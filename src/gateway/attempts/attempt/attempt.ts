@@ -219,8 +219,8 @@ export class Attempt implements ReplyHandler, Timed {
   /** The exchange was cancelled. If the client left, the rest of the reply may be read for its usage. */
   cancel(reason: GatewayError): void {
     if (reason.kind === 'client_gone' && isDrainable(this.exchange.phase)) {
-      const { exchange, drainSlots } = this.owner
-      this.drainedReply = DrainedReply.of(this.result, exchange.generation, drainSlots)
+      const { exchange, drainedReplySlots } = this.owner
+      this.drainedReply = DrainedReply.of(this.result, exchange.generation, drainedReplySlots)
     }
     const { drainedReply } = this
     if (drainedReply === null) return this.fail(reason.wire)

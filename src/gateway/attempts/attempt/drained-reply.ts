@@ -2,7 +2,7 @@
 import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import type { Usage } from '../../../chat/usage.js'
 import { outputTokens } from '../../../ledger/estimate-tokens.js'
-import type { DrainSlots } from '../../in-flight/drain-slots.js'
+import type { DrainedReplySlots } from '../../in-flight/drained-reply-slots.js'
 import type { Generation } from '../../generation/generation.js'
 import type { ReplyResult } from '../../streams/translated-stream.js'
 import type { AttemptResult } from '../attempt-result.js'
@@ -16,7 +16,7 @@ export function isDrainable(phase: Phase): boolean {
 /** The rest of one reply. The exchange waits for `ended` before its ledger entry is written. */
 export class DrainedReply {
   readonly ended: Promise<void>
-  private readonly drainSlots: DrainSlots
+  private readonly drainedReplySlots: DrainedReplySlots
   private readonly untilUsage: boolean
   private readonly lateMs: number
   /** The counts that had been reported when the client left. */
@@ -27,17 +27,21 @@ export class DrainedReply {
   static of(
     result: AttemptResult,
     generation: Generation,
-    drainSlots: DrainSlots,
+    drainedReplySlots: DrainedReplySlots,
   ): DrainedReply | null {
     const { onDisconnect } = result.candidate.target.upstream.config
     const { maxStreams } = generation.snapshot.config.afterDisconnect
-    if (onDisconnect === 'cancel' || !drainSlots.enter(maxStreams)) return null
-    return new DrainedReply(result, generation, drainSlots)
+    if (onDisconnect === 'cancel' || !drainedReplySlots.enter(maxStreams)) return null
+    return new DrainedReply(result, generation, drainedReplySlots)
   }
 
-  private constructor(result: AttemptResult, generation: Generation, drainSlots: DrainSlots) {
+  private constructor(
+    result: AttemptResult,
+    generation: Generation,
+    drainedReplySlots: DrainedReplySlots,
+  ) {
     const { replyResult, candidate } = result
-    this.drainSlots = drainSlots
+    this.drainedReplySlots = drainedReplySlots
     this.untilUsage = candidate.target.upstream.config.onDisconnect === 'drain_until_usage'
     this.lateMs = performance.now() + generation.snapshot.config.afterDisconnect.maxMs
     this.usage = replyResult?.usage ?? null
@@ -62,7 +66,7 @@ export class DrainedReply {
 
   /** The attempt has ended. Frees the slot. */
   end(): void {
-    this.drainSlots.leave()
+    this.drainedReplySlots.leave()
     this.resolve()
   }
 }

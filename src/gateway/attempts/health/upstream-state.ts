@@ -4,7 +4,7 @@
  */
 import type { Config, UpstreamConfig } from '../../../config/config.js'
 import { expiryOf } from '../../../http/tls-files.js'
-import { PeakEwma } from '../../../routing/latency.js'
+import { PeakEwma } from '../../../routing/latency-average.js'
 import type { RouteConfig } from '../../../config/routes/route.js'
 import type { RouteTarget } from '../../../routing/router.js'
 import type { UpstreamLevels } from '../../../observe/metrics/levels.js'

@@ -15,7 +15,8 @@ import {
   string,
   text,
 } from '../../../../wire/json/check-fields.js'
-import { mediaSource, standardBase64 } from '../../../../wire/media-source.js'
+import { decodeMediaUrl } from '../../../../wire/decode-media-url.js'
+import { standardBase64 } from '../../../../wire/standard-base64.js'
 import { PROVIDER } from '../../shared/names.js'
 import type { NativeFields } from './native-fields.js'
 
@@ -76,7 +77,7 @@ function documentSource(source: JsonObject, path: string): MediaSource {
 }
 
 function reference(source: JsonObject, type: 'url' | 'file', path: string): MediaSource {
-  if (type === 'url') return mediaSource(string(source.url, `${path}.url`), `${path}.url`)
+  if (type === 'url') return decodeMediaUrl(string(source.url, `${path}.url`), `${path}.url`)
   return {
     kind: 'file-id',
     id: text(source.file_id, `${path}.file_id`, MAX_FILE_ID),

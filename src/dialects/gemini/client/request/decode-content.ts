@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import { longTextOf, longTextPart } from '../../../../chat/long-text.js'
 import type { MediaSource, OpaquePart, TextPart, UserPart } from '../../../../chat/request.js'
 import { given, object, refuse, string, text } from '../../../../wire/json/check-fields.js'
-import { standardBase64 } from '../../../../wire/media-source.js'
+import { standardBase64 } from '../../../../wire/standard-base64.js'
 import { PROVIDER } from '../../shared/names.js'
 import { message } from './proto-fields.js'
 

@@ -12,7 +12,7 @@ import type {
 } from '../../../../chat/request.js'
 import { withCacheMark } from '../../../../wire/cache-mark.js'
 import { given, object, oneOf, refuse, string, text } from '../../../../wire/json/check-fields.js'
-import { mediaSource } from '../../../../wire/media-source.js'
+import { decodeMediaUrl } from '../../../../wire/decode-media-url.js'
 import {
   decodeAudioPart,
   decodeParts,
@@ -69,11 +69,11 @@ function image(item: JsonObject, path: string): Extract<UserPart, { type: 'image
   const at = `${path}.image_url`
   const value = item['image_url']
   // Mistral's clients send the URL itself in place of an object (recorded).
-  if (typeof value === 'string') return { type: 'image', source: mediaSource(value, at) }
+  if (typeof value === 'string') return { type: 'image', source: decodeMediaUrl(value, at) }
   const inner = object(value, at)
   const part: Extract<UserPart, { type: 'image' }> = {
     type: 'image',
-    source: mediaSource(string(inner['url'], `${at}.url`), `${at}.url`),
+    source: decodeMediaUrl(string(inner['url'], `${at}.url`), `${at}.url`),
   }
   if (given(inner['detail'])) {
     part.detail = oneOf(inner['detail'], `${at}.detail`, ['auto', 'low', 'high', 'original'])
@@ -94,5 +94,5 @@ function fileSource(inner: JsonObject, path: string): MediaSource {
     return { kind: 'file-id', id: text(inner['file_id'], `${path}.file_id`, 512) }
   }
   if (!given(inner['file_data'])) refuse(path, 'must have file_data or file_id')
-  return mediaSource(string(inner['file_data'], `${path}.file_data`), `${path}.file_data`)
+  return decodeMediaUrl(string(inner['file_data'], `${path}.file_data`), `${path}.file_data`)
 }

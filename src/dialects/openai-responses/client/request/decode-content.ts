@@ -7,7 +7,7 @@ import type { JsonObject } from '../../../../chat/json.js'
 import type { FilePart, ImagePart, TextPart, UserPart } from '../../../../chat/request.js'
 import { withCacheMark } from '../../../../wire/cache-mark.js'
 import { given, oneOf, refuse, string, text } from '../../../../wire/json/check-fields.js'
-import { mediaSource } from '../../../../wire/media-source.js'
+import { decodeMediaUrl } from '../../../../wire/decode-media-url.js'
 import {
   decodeAudioPart,
   decodeParts,
@@ -63,7 +63,7 @@ function imagePart(item: JsonObject, path: string): ImagePart {
   const part: ImagePart = {
     type: 'image',
     source: given(url)
-      ? mediaSource(string(url, `${path}.image_url`), `${path}.image_url`)
+      ? decodeMediaUrl(string(url, `${path}.image_url`), `${path}.image_url`)
       : { kind: 'file-id', id: text(id, `${path}.file_id`, MAX_ID) },
   }
   if (given(detail)) {
@@ -81,7 +81,7 @@ function filePart(item: JsonObject, path: string): FilePart {
 function fileSource(item: JsonObject, path: string): FilePart['source'] {
   const { file_id: id, file_url: url, file_data: data } = item
   if (given(id)) return { kind: 'file-id', id: text(id, `${path}.file_id`, MAX_ID) }
-  if (given(url)) return mediaSource(string(url, `${path}.file_url`), `${path}.file_url`)
+  if (given(url)) return decodeMediaUrl(string(url, `${path}.file_url`), `${path}.file_url`)
   if (!given(data)) refuse(path, 'must have file_data, file_url or file_id')
-  return mediaSource(string(data, `${path}.file_data`), `${path}.file_data`)
+  return decodeMediaUrl(string(data, `${path}.file_data`), `${path}.file_data`)
 }

@@ -12,7 +12,7 @@ import {
 } from '../../../../chat/json.js'
 import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import { stateOf } from '../../shared/reasoning-state.js'
-import type { Blocks, Head } from './decode-blocks.js'
+import type { Blocks, Head } from './emit-blocks.js'
 import { logprobsOf } from './decode-logprobs.js'
 import {
   SectionWriter,

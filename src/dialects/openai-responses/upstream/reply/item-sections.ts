@@ -5,7 +5,7 @@
 import type { JsonValue } from '../../../../chat/json.js'
 import { objectOf } from '../../../../chat/json.js'
 import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
-import type { Block, Blocks } from './decode-blocks.js'
+import type { Block, Blocks } from './emit-blocks.js'
 import { citationOf } from './decode-citations.js'
 
 /** The kind of text that a section holds. */

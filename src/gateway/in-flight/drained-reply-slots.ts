@@ -3,7 +3,7 @@
  */
 
 /** Slots for replies without a client. */
-export class DrainSlots {
+export class DrainedReplySlots {
   private taken = 0
 
   /** Takes a slot; false if `maxSlots` are taken. */

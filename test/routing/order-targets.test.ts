@@ -6,7 +6,7 @@
 import t from 'tap'
 import type { ModelRoute, RouteTarget } from '../../src/routing/router.js'
 import { stickyKeyOf } from '../../src/routing/sticky.js'
-import { orderOf, type Choice } from '../../src/routing/targets.js'
+import { orderTargets, type Choice } from '../../src/routing/order-targets.js'
 import { requestOf, routeWith, message, seeded } from './fixtures.js'
 
 const NAMES = ['a', 'b', 'c', 'd']
@@ -28,7 +28,7 @@ function names(targets: readonly RouteTarget[]): string {
 function counts(route: ModelRoute, choices: readonly Choice[]): Map<string, number> {
   const found = new Map<string, number>()
   for (const each of choices) {
-    const name = orderOf(route, each)[0]?.upstream.name ?? ''
+    const name = orderTargets(route, each)[0]?.upstream.name ?? ''
     found.set(name, (found.get(name) ?? 0) + 1)
   }
   return found
@@ -59,14 +59,14 @@ void t.test('behind it come the other targets by weight, then fallback in order'
     [1, 5, 9, 5],
     ', fallback: [{ upstream: b, model: x }, { upstream: a, model: y }]',
   )
-  t.equal(names(orderOf(route, choice({ random: () => 0 }))), 'a c b d b a')
-  t.equal(names(orderOf(route, choice({ random: () => 0.999_999 }))), 'd c b a b a')
+  t.equal(names(orderTargets(route, choice({ random: () => 0 }))), 'a c b d b a')
+  t.equal(names(orderTargets(route, choice({ random: () => 0.999_999 }))), 'd c b a b a')
   t.same(
-    orderOf(route, choice()).map(({ isFallback }) => isFallback),
+    orderTargets(route, choice()).map(({ isFallback }) => isFallback),
     [false, false, false, false, true, true],
   )
-  t.equal(names(orderOf(weighted([0, 1]), choice())), 'b', 'weight 0 gets nothing')
-  t.equal(names(orderOf(weighted([3]), choice())), 'a')
+  t.equal(names(orderTargets(weighted([0, 1]), choice())), 'b', 'weight 0 gets nothing')
+  t.equal(names(orderTargets(weighted([3]), choice())), 'a')
   t.end()
 })
 
@@ -76,7 +76,7 @@ void t.test('a sticky key keeps its target, in proportion to the weights', (t) =
     throw new Error('a sticky choice is not random')
   }
   const first = (route: ModelRoute, key: string) =>
-    orderOf(route, choice({ random, stickyKey: key }))[0]?.upstream.name
+    orderTargets(route, choice({ random, stickyKey: key }))[0]?.upstream.name
   const route = weighted([9, 1])
   const again = weighted([9, 1])
   for (const key of keys.slice(0, 200)) t.equal(first(route, key), first(again, key), 'any process')
@@ -93,7 +93,7 @@ void t.test('a change of weights or targets moves only the keys that it has to',
   const keys = Array.from({ length: 4_000 }, (_, at) => `key ${at}`)
   const placed = (weights: number[]) => {
     const route = weighted(weights)
-    return keys.map((key) => orderOf(route, choice({ stickyKey: key }))[0]?.upstream.name)
+    return keys.map((key) => orderTargets(route, choice({ stickyKey: key }))[0]?.upstream.name)
   }
   const before = placed([2, 2, 2])
   const heavier = placed([2, 2, 4])
@@ -180,8 +180,8 @@ void t.test('least_latency takes the faster of two targets that are drawn by wei
   )
   const sticky = weighted([1, 1], ', balance: least_latency, sticky: key')
   const slow = ({ upstream }: RouteTarget) => (upstream.name === kept ? 9_000 : 1)
-  const kept = orderOf(sticky, choice({ stickyKey: 'x' }))[0]?.upstream.name
-  const still = orderOf(sticky, choice({ stickyKey: 'x', latencyMs: slow }))[0]
+  const kept = orderTargets(sticky, choice({ stickyKey: 'x' }))[0]?.upstream.name
+  const still = orderTargets(sticky, choice({ stickyKey: 'x', latencyMs: slow }))[0]
   t.equal(still?.upstream.name, kept, 'sticky comes before latency')
   t.end()
 })

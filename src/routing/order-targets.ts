@@ -18,7 +18,7 @@ export interface Choice {
 }
 
 /** The targets of the route in order; never empty. Targets with weight 0, and aborted ones, are left out. */
-export function orderOf(route: ModelRoute, choice: Choice): RouteTarget[] {
+export function orderTargets(route: ModelRoute, choice: Choice): RouteTarget[] {
   const { targets, fallback } = route
   if (targets.length === 1 && fallback.length === 0) return [...targets]
   const active = targets.filter(({ weight, canary }) => {

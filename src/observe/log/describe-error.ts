@@ -1,29 +1,17 @@
 /**
- * Makes texts and errors safe for the log: without texts that look like keys, and without content from clients or
- * upstreams. `wire/redact-upstream-text.ts` is stricter and makes an upstream's message safe for clients.
+ * Describes errors for the log, without secrets and without content from clients or upstreams.
+ * `wire/redact-upstream-text.ts` is stricter and makes an upstream's message safe for clients.
  */
 import { GatewayError, rowOf } from '../../errors.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
-
-/** Clients choose some strings (model, path, request id); the limit keeps lines short. */
-const MAX_STRING = 256
-
-/** Replaces secrets with `***`. */
-export function scrub(text: string): string {
-  return hideSecrets(text, '***')
-}
-
-/** Cuts to `MAX_STRING` UTF-16 units; a cut text ends in `…`. */
-export function clip(value: string): string {
-  return value.length <= MAX_STRING ? value : `${value.slice(0, MAX_STRING)}…`
-}
+import { clip } from './fields.js'
 
 /** An error as it appears in the log. */
-export interface Described {
+export interface ErrorDescription {
   kind: string
   message: string
   code?: string
-  cause?: Described
+  cause?: ErrorDescription
   stack?: string[]
 }
 
@@ -31,12 +19,12 @@ export interface Described {
 const MAX_CAUSES = 3
 
 /** Describes an error without content from a client or an upstream. */
-export function describe(error: unknown, withStack: boolean, depth = 0): Described {
+export function describeError(error: unknown, withStack: boolean, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { kind: typeof error, message: 'not an Error' }
-  const described: Described = { kind: kindOf(error), message: messageOf(error) }
+  const described: ErrorDescription = { kind: kindOf(error), message: messageOf(error) }
   if ('code' in error && typeof error.code === 'string') described.code = clip(error.code)
   if (error.cause !== undefined && depth < MAX_CAUSES) {
-    described.cause = describe(error.cause, withStack, depth + 1)
+    described.cause = describeError(error.cause, withStack, depth + 1)
   }
   if (withStack && error.stack !== undefined) {
     const frames = error.stack.split('\n').filter((line) => /^\s+at /.test(line))
@@ -59,5 +47,5 @@ function messageOf(error: Error): string {
   }
   const message =
     error instanceof SyntaxError ? error.message.replace(/"[^]*"/, '"…"') : error.message
-  return clip(scrub(message.replace(/Received [^]*/, 'Received …')))
+  return clip(hideSecrets(message.replace(/Received [^]*/, 'Received …'), '***'))
 }

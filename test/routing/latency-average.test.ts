@@ -4,7 +4,7 @@
  * Method: a clock that the test sets.
  */
 import t from 'tap'
-import { PeakEwma } from '../../src/routing/latency.js'
+import { PeakEwma } from '../../src/routing/latency-average.js'
 
 function sampled(samples: readonly (readonly [atMs: number, tookMs: number])[]): PeakEwma {
   const latency = new PeakEwma()
