@@ -13,8 +13,9 @@ import type { Store } from '../store/store.js'
 import { accountDisabled, storeUnavailable, type KeyResult } from './authentication-result.js'
 import { AuthCache, type CachedResult } from './cache.js'
 import { RunningRequestChecks, type KeysInUse } from './check-running-requests.js'
-import { KeyLookups, LookupQueueFull } from './key-lookups.js'
+import { KeyLookups } from './key-lookups.js'
 import { KnownHeaders } from './header-digests.js'
+import { OutageFallback, usableInOutage } from './outage-fallback.js'
 import { WrongKeyThrottle } from './wrong-key-throttle.js'
 
 /** How an authentication ended: the label of `sluice_auth_total`. */
@@ -45,10 +46,6 @@ export interface AuthenticatorOptions {
   readonly cache?: AuthCache
 }
 
-/** How long cached results are used without a lookup after the store has failed. */
-const BACK_OFF_MS = 1_000
-/** Maximum random extension of the back-off, so that not all processes retry the store at once. */
-const JITTER = 0.25
 /** After this share of `freshSeconds`, a key in use is looked up again in the background. */
 const REFRESH_AT = 2 / 3
 
@@ -59,14 +56,13 @@ export class Authenticator {
   private readonly settings: () => AuthConfig
   private readonly now: () => number
   private readonly wallClock: () => number
-  private readonly random: () => number
   private readonly onResult: (result: AuthResult) => void
   private readonly cache: AuthCache
   private readonly lookups: KeyLookups
   private readonly knownHeaders = new KnownHeaders()
   private readonly wrongKeyThrottle: WrongKeyThrottle
   private readonly unsubscribe: () => void
-  private backOffUntilMs = Number.NEGATIVE_INFINITY
+  private readonly outage: OutageFallback
   private runningRequests: RunningRequestChecks | null = null
 
   /** Throws `GatewayError(store_unavailable)` if the subscription to the store fails. */
@@ -74,7 +70,7 @@ export class Authenticator {
     this.settings = options.settings
     this.now = options.now
     this.wallClock = options.wallClock ?? Date.now
-    this.random = options.random ?? Math.random
+    this.outage = new OutageFallback(options.now, options.random ?? Math.random)
     this.onResult = options.onResult ?? (() => undefined)
     this.cache = options.cache ?? new AuthCache()
     this.lookups = new KeyLookups(store, this.cache, options.now)
@@ -129,7 +125,7 @@ export class Authenticator {
         return cached?.trusted === true ? cached.result : this.lookups.lookUp(digest)
       },
       hasExpired: (identity) => this.hasExpired(identity),
-      onStoreError: (error) => this.storeFailed(error),
+      onStoreError: (error) => this.outage.storeFailed(error),
       onSweep: () => this.knownHeaders.dropOld(this.now()),
     })
   }
@@ -176,8 +172,8 @@ export class Authenticator {
       if (ageMs >= freshSeconds * 1000 * REFRESH_AT) this.refresh(digest, nowMs)
       return this.conclude(cached.result)
     }
-    const fallback = cached !== null && ageMs <= staleSeconds * 1000 ? cached : null
-    if (fallback !== null && this.isBackingOff(nowMs)) return this.conclude(fallback.result)
+    const fallback = usableInOutage(cached, nowMs, staleSeconds)
+    if (fallback !== null && this.outage.isBackingOff(nowMs)) return this.conclude(fallback.result)
     return this.lookUp(digest, fallback)
   }
 
@@ -197,18 +193,19 @@ export class Authenticator {
 
   /** Looks the key up while the cached result is still fresh, so that later requests do not wait for it. */
   private refresh(digest: string, nowMs: number): void {
-    if (this.isBackingOff(nowMs) || this.lookups.isRunning(digest)) return
+    if (this.outage.isBackingOff(nowMs) || this.lookups.isRunning(digest)) return
     try {
       const result = this.lookups.lookUp(digest)
-      if (result instanceof Promise) result.catch((error: unknown) => this.storeFailed(error))
+      if (result instanceof Promise)
+        result.catch((error: unknown) => this.outage.storeFailed(error))
     } catch (error) {
       // No request waits for this lookup; if the store keeps failing, a later request reports it.
-      this.storeFailed(error)
+      this.outage.storeFailed(error)
     }
   }
 
   private withoutStore(digest: string, fallback: CachedResult | null, error: unknown): Identity {
-    this.storeFailed(error)
+    this.outage.storeFailed(error)
     // The cache is read again: the key may have been revoked during the lookup.
     const cached = fallback === null ? null : this.cache.get(digest, this.now())
     if (cached?.result.good === true) return this.conclude(cached.result)
@@ -216,21 +213,12 @@ export class Authenticator {
     throw storeUnavailable(error)
   }
 
-  private storeFailed(error: unknown): void {
-    if (error instanceof GatewayError && error.cause instanceof LookupQueueFull) return
-    this.backOffUntilMs = this.now() + BACK_OFF_MS * (1 + this.random() * JITTER)
-  }
-
-  private isBackingOff(nowMs: number): boolean {
-    return nowMs < this.backOffUntilMs
-  }
-
   private changed(digest: string | null): void {
     this.cache.change(digest)
     this.knownHeaders.clear()
     this.lookups.discard(digest)
     // Null may mean that the store is reachable again, and that a key was revoked in the meantime.
-    if (digest === null) this.backOffUntilMs = Number.NEGATIVE_INFINITY
+    if (digest === null) this.outage.reset()
     this.runningRequests?.changed(digest)
   }
 
