@@ -8,7 +8,14 @@ import type { ModelFacts } from '../../../chat/model.js'
 import type { Edit } from '../../../wire/json/splice.js'
 import { largeEdit } from '../../../wire/json/write-json.js'
 import type { Losses } from '../../dialect.js'
-import { effortFor, isDefault, SAMPLING, takes, takesStop } from '../shared/model-rules.js'
+import {
+  effortFor,
+  isDefault,
+  refusesMaxTokens,
+  SAMPLING,
+  takes,
+  takesStop,
+} from '../shared/model-rules.js'
 import { withheldEdits } from '../../../wire/withheld-fields.js'
 import { hasReasoning, forwardedMessages, forwardedTools } from './edit-messages.js'
 
@@ -66,8 +73,9 @@ function limitEdit(body: JsonObject, facts: ModelFacts, drop: Drop, put: Put): v
   const limit = body['max_tokens']
   if (typeof limit !== 'number') return
   const isBoth = typeof body['max_completion_tokens'] === 'number'
-  if (facts.endpoints === undefined && facts.reasoning !== true) return sameLimit(body, put)
-  if (!isBoth && facts.reasoning !== true) return
+  const isRefused = refusesMaxTokens(facts)
+  if (facts.endpoints === undefined && !isRefused) return sameLimit(body, put)
+  if (!isBoth && !isRefused) return
   drop('max_tokens')
   if (!isBoth) put('max_completion_tokens', limit)
 }

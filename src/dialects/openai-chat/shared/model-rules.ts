@@ -89,3 +89,13 @@ export function takesStop(stop: unknown, model: ModelFacts): boolean {
     { param: 'stop' },
   )
 }
+
+/** The field for the maximum output of a body that the gateway encodes: other vendors read only the old name. */
+export function outputLimitField({ family }: ModelFacts): 'max_completion_tokens' | 'max_tokens' {
+  return family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
+}
+
+/** Whether the model refuses `max_tokens`, which OpenAI's reasoning models do; their field is `max_completion_tokens`. */
+export function refusesMaxTokens({ reasoning }: ModelFacts): boolean {
+  return reasoning === true
+}

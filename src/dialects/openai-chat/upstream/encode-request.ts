@@ -12,7 +12,7 @@ import { wireName } from '../../../wire/openai/names.js'
 import { encodeChoice } from '../../../wire/openai/tool-fields.js'
 import type { Losses } from '../../dialect.js'
 import { encodeMessages } from './request/encode-messages.js'
-import { effortFor, isDefault, takes, takesStop } from '../shared/model-rules.js'
+import { effortFor, isDefault, outputLimitField, takes, takesStop } from '../shared/model-rules.js'
 import { SERVICE_TIERS } from '../shared/names.js'
 
 /** Fields of this format in `request.rest`. Other fields there belong to other formats. */
@@ -112,9 +112,7 @@ function encodeSampling(
 
 function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject): void {
   const limit = request.maxOutputTokens
-  // Some of OpenAI's models refuse the old name; other vendors accept only the old name.
-  const key = model.family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
-  if (limit !== undefined) body[key] = limit
+  if (limit !== undefined) body[outputLimitField(model)] = limit
   if (takesStop(request.stop, model) && request.stop !== undefined) {
     body['stop'] = stopOf(request.stop, model)
   }
