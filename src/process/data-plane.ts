@@ -25,6 +25,7 @@ import { corsHeaders } from '../http/cors.js'
 import { openServer } from '../http/server.js'
 import type { ServerOptions } from '../http/server-options.js'
 import { expiryOf } from '../http/tls-files.js'
+import { drainRequests } from './drain-requests.js'
 import { FleetWatch } from './fleet-watch.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import type { Notify } from '../observe/webhooks/notification.js'
@@ -84,20 +85,6 @@ export interface DataPlaneOptions {
   readonly notify?: Notify
 }
 
-/**
- * The share of `drain_ms`, and its maximum, in which clients and load balancers notice that the gateway is not ready:
- * until its end connections are accepted and idle ones stay open.
- */
-const LAME_DUCK = { share: 1 / 10, maxMs: 5000 }
-/** For a worker that is replaced: longer, since only idle connections delay its end. */
-const LAME_DUCK_REPLACED = { share: 1 / 3, maxMs: 10_000 }
-
-/** Duration of the lame-duck phase of a drain, in ms. */
-function lameDuckOf(drainMs: number, isReplaced: boolean): number {
-  const { share, maxMs } = isReplaced ? LAME_DUCK_REPLACED : LAME_DUCK
-  return Math.min(maxMs, drainMs * share)
-}
-
 /** Opens the listener. Rejects with `GatewayError` if the store or the port cannot be opened. */
 export async function openDataPlane(
   snapshot: Snapshot,
@@ -151,24 +138,13 @@ export async function openDataPlane(
     openDashboard: () => dashboard.open(),
     async drain({ isReplaced = false } = {}) {
       void gateway.endShadows()
-      await drainServer(server, current.config.server.drainMs, isReplaced, () => gateway.endAll())
+      await drainRequests(server, gateway, { ...current.config.server, isReplaced })
       for (const timer of [probe.timer, removal]) clearInterval(timer)
       await Promise.all([dashboard.close(), fleet.close()])
       await gateway.close()
       await release(parts, store)
     },
   }
-}
-
-/** Ends the listener's requests: the lame-duck phase first, then the rest of the drain. */
-async function drainServer(
-  server: Awaited<ReturnType<typeof openServer>>,
-  drainMs: number,
-  isReplaced: boolean,
-  onDeadline: () => void,
-): Promise<void> {
-  const lameDuckMs = lameDuckOf(drainMs, isReplaced)
-  await server.drain(drainMs - lameDuckMs, { lameDuckMs, isReplaced, onDeadline })
 }
 
 /** The parts of the data plane that decide whether it is ready. */
