@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { hideSecrets } from '../secrets/redact-secrets.js'
-import { nearest } from './suggest.js'
+import { nearest, suggestionText } from './suggest.js'
 
 /** More problems than a person reads at once. */
 export const MAX_PROBLEMS = 100
@@ -40,8 +40,7 @@ export interface Finding {
 export function formatProblem(problem: ConfigProblem): string {
   const place = `${problem.file}:${problem.line}:${problem.column}`
   const path = problem.path === '' ? '' : `${problem.path}: `
-  const hint = problem.suggestion === null ? '' : ` (did you mean "${problem.suggestion}"?)`
-  return `${place}: ${path}${problem.message}${hint}`
+  return `${place}: ${path}${problem.message}${suggestionText(problem.suggestion)}`
 }
 
 /** `['routes', 2, 'hedge']` → `routes[2].hedge`. */

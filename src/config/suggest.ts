@@ -17,7 +17,11 @@ export function nearest(word: string, candidates: Iterable<string>): string | nu
 
 /** ` (did you mean "…"?)` if a candidate is similar to the word, else empty. */
 export function didYouMean(word: string, candidates: Iterable<string>): string {
-  const suggestion = nearest(word, candidates)
+  return suggestionText(nearest(word, candidates))
+}
+
+/** The same text for a known suggestion; empty for null. */
+export function suggestionText(suggestion: string | null): string {
   return suggestion === null ? '' : ` (did you mean "${suggestion}"?)`
 }
 
