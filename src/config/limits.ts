@@ -1,5 +1,5 @@
 /**
- * Resolves limits and checks the rules that the schema cannot express. `limits/rules.ts` matches requests with
+ * Resolves limits and checks the rules that the schema cannot express. `limits/find-limits.ts` matches requests with
  * limits.
  */
 import type { KeyLimits } from '../accounts/account.js'

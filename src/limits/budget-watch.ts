@@ -7,7 +7,7 @@ import type { Notify } from '../observe/webhooks/notification.js'
 import type { ThrottleStore } from '../store/throttle.js'
 import type { BudgetDemand, Demand } from '../store/ledger.js'
 import type { Decision } from './limit-reservation.js'
-import type { LimitDemand } from './rules.js'
+import type { LimitDemand } from './find-limits.js'
 
 /** The services that a watch uses. */
 export interface BudgetWatchOptions {

@@ -1,7 +1,7 @@
 /** The error that a client receives if a limit refuses its request, and how much of each budget is used. */
 import { GatewayError } from '../errors.js'
 import type { LimitState } from '../store/ledger.js'
-import type { LimitDemand } from './rules.js'
+import type { LimitDemand } from './find-limits.js'
 
 /** The kind of a limit; the label of `sluice_limit_rejections_total`. */
 export type LimitKind = LimitDemand['demand']['kind']

@@ -1,6 +1,6 @@
 /** The `x-ratelimit-*` headers, which report the rate limits of a key in every reply. */
 import type { LimitState } from '../store/ledger.js'
-import type { LimitDemand } from './rules.js'
+import type { LimitDemand } from './find-limits.js'
 
 /**
  * Name, value, …: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` of the tightest limit of each,

@@ -37,7 +37,7 @@ import {
   release,
   removingEndedKeys,
 } from './store-services.js'
-import { watchFor } from './watch-budgets.js'
+import { watchFor } from './open-budget-watch.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { readinessOf, type Readiness } from './ops/ops-listener.js'

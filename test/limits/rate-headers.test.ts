@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { Demand, LimitState } from '../../src/store/ledger.js'
-import type { LimitDemand } from '../../src/limits/rules.js'
+import type { LimitDemand } from '../../src/limits/find-limits.js'
 import { rateHeaders } from '../../src/limits/rate-headers.js'
 
 const shared = false

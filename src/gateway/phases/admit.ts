@@ -8,7 +8,7 @@ import { budgetsUsed, refusalOf, type LimitKind } from '../../limits/limit-refus
 import { rateHeaders } from '../../limits/rate-headers.js'
 import type { Decision, LimitReservation } from '../../limits/limit-reservation.js'
 import type { Limiter } from '../../limits/limiter.js'
-import { NO_LIMITS, type LimitDemand } from '../../limits/rules.js'
+import { NO_LIMITS, type LimitDemand } from '../../limits/find-limits.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { estimateCandidateCost } from '../reservation/estimate-candidate-cost.js'

@@ -6,7 +6,7 @@
 import type { ChatRequest } from '../../chat/request.js'
 import type { LimitReservation } from '../../limits/limit-reservation.js'
 import type { Limiter } from '../../limits/limiter.js'
-import { limitDemandsOf, type Limit } from '../../limits/rules.js'
+import { limitDemandsOf, type Limit } from '../../limits/find-limits.js'
 import type { Demand, Raise } from '../../store/ledger.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../exchange.js'

@@ -2,7 +2,7 @@
 import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
 import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
-import { limitDemandsOf, Rules, type LimitDemand } from '../../../limits/rules.js'
+import { limitDemandsOf, Rules, type LimitDemand } from '../../../limits/find-limits.js'
 import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
 import type { LimitState } from '../../../store/ledger.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'

@@ -9,7 +9,7 @@ import type {
   LimitReservation,
 } from '../../limits/limit-reservation.js'
 import type { Limiter } from '../../limits/limiter.js'
-import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/rules.js'
+import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Exchange } from '../exchange.js'
 import { estimateCandidateCost } from '../reservation/estimate-candidate-cost.js'

@@ -11,7 +11,7 @@ import {
   NO_LIMITS,
   Rules,
   type LimitedRequest,
-} from '../../src/limits/rules.js'
+} from '../../src/limits/find-limits.js'
 import { GOOD, loadText } from '../config/sample.js'
 
 function rulesOf(limits: string, plans = '{}'): Rules {
