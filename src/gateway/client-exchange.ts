@@ -1,6 +1,6 @@
 /**
  * One request with its reply: identity, sockets and cancellation. The values that the phases return are in
- * `observe/results.ts`.
+ * `observe/phase-results.ts`.
  */
 import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'

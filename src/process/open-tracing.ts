@@ -20,7 +20,7 @@ export async function openTracing(
   warnProtocol(process.env, log)
   const [{ openTraceExport }, { Traces }] = await Promise.all([
     import('../observe/traces/otlp.js'),
-    import('../gateway/observe/traces.js'),
+    import('../gateway/observe/request-spans.js'),
   ])
   let loggedMs = Number.NEGATIVE_INFINITY
   const opened = await openTraceExport({

@@ -95,9 +95,9 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   // Loaded only if traces are exported.
   '@opentelemetry/api': [
     /^observe\/traces\/otlp\.ts$/,
-    /^gateway\/observe\/(?:traces|span-attributes|span-content)\.ts$/,
+    /^gateway\/observe\/(?:request-spans|span-attributes|span-content)\.ts$/,
   ],
-  '@opentelemetry/core': [/^observe\/traces\/otlp\.ts$/, /^gateway\/observe\/traces\.ts$/],
+  '@opentelemetry/core': [/^observe\/traces\/otlp\.ts$/, /^gateway\/observe\/request-spans\.ts$/],
   '@opentelemetry/exporter-trace-otlp-http': [/^observe\/traces\/otlp\.ts$/],
   '@opentelemetry/exporter-trace-otlp-proto': [/^observe\/traces\/otlp\.ts$/],
   '@opentelemetry/resources': [/^observe\/traces\/otlp\.ts$/],

@@ -1,7 +1,7 @@
 /** The result of one attempt, for the ledger entry, the metrics and the log line. */
 import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
-import type { Candidate } from '../phases/choose.js'
+import type { Candidate } from '../phases/choose-route.js'
 import type { ReplyResult } from '../streams/translated-stream.js'
 
 /** Why an attempt was made. */

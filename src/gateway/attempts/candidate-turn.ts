@@ -4,10 +4,10 @@
  */
 import type { RetryConfig } from '../../config/routes/route.js'
 import { isProvidersFault, type WireError } from '../../errors.js'
-import type { Candidate } from '../phases/choose.js'
+import type { Candidate } from '../phases/choose-route.js'
 import { backOffMs } from './retry/back-off.js'
 import type { BreakerAttempt } from './health/breaker.js'
-import type { Clock } from './health/clock.js'
+import type { Clock } from './clock.js'
 import type { AttemptResult } from './attempt-result.js'
 import type { UpstreamState } from './health/upstream-state.js'
 

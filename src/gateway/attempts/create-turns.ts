@@ -1,5 +1,5 @@
 /** Creates the turns of the candidates of one request, in order. */
-import type { Candidate } from '../phases/choose.js'
+import type { Candidate } from '../phases/choose-route.js'
 import { CandidateQueue } from './candidate-queue.js'
 import type { UpstreamState } from './health/upstream-state.js'
 import type { Hedging } from './hedge/hedging.js'

@@ -1,7 +1,7 @@
 /** The inputs of the candidate loop. */
 import type { HeldMemory } from '../bodies/body-budget.js'
-import type { RequestContext } from '../exchange.js'
-import type { Candidate, Handling } from '../phases/choose.js'
+import type { RequestContext } from '../client-exchange.js'
+import type { Candidate, Handling } from '../phases/choose-route.js'
 import type { Reservation } from '../reservation/raise-reservation.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
 import type { DrainedReplySlots } from '../in-flight/drained-reply-slots.js'

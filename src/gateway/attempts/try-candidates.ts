@@ -6,7 +6,7 @@
 import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import type { HeldMemory } from '../bodies/body-budget.js'
-import type { RequestContext } from '../exchange.js'
+import type { RequestContext } from '../client-exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
 import type { DrainedReplySlots } from '../in-flight/drained-reply-slots.js'

@@ -13,7 +13,7 @@ import {
   type Phase,
 } from '../attempts/attempt/attempt-timeouts.js'
 import type { Deadlines, Timed } from '../in-flight/deadlines.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 import {
   CLIENT_STALLED,
   timeoutError,

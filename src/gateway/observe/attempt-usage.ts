@@ -9,7 +9,7 @@ import { promptSizeOf, inputTokens, outputTokens } from '../../ledger/estimate-t
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import type { UsageSource } from '../../ledger/entry.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
-import type { RequestContext } from '../exchange.js'
+import type { RequestContext } from '../client-exchange.js'
 
 /** Tokens and their cost, in nano-dollars. */
 export interface Used {

@@ -8,8 +8,8 @@ import { UNEXPLAINED, type EntryHops, type LedgerEntry } from '../../ledger/entr
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { attemptList } from '../attempts/attempt-result.js'
-import type { RequestContext } from '../exchange.js'
-import { firstContentMs, totalWaitMs, type Results } from './results.js'
+import type { RequestContext } from '../client-exchange.js'
+import { firstContentMs, totalWaitMs, type Results } from './phase-results.js'
 import type { Used } from './attempt-usage.js'
 import { usageOf } from './request-usage.js'
 

@@ -5,9 +5,9 @@ import { rowOf } from '../../errors.js'
 import type { ExchangeLine } from '../../observe/log/fields.js'
 import type { Outcome, StreamEnd } from '../../observe/metrics/label-types.js'
 import { attemptList } from '../attempts/attempt-result.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 import { nameOf } from './ledger-entry.js'
-import { firstContentMs, totalWaitMs, type Results } from './results.js'
+import { firstContentMs, totalWaitMs, type Results } from './phase-results.js'
 
 /** Maximum length of a logged path: a path may contain a long model name. */
 const MAX_PATH = 256

@@ -7,9 +7,9 @@ import { isImplausible, type Usage } from '../../chat/usage.js'
 import type { DialectName, WireFormat } from '../../dialects/dialect.js'
 import type { ClientFormat } from '../../dialects/endpoints.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 import { nameOf, outcomeOf } from './ledger-entry.js'
-import type { Results } from './results.js'
+import type { Results } from './phase-results.js'
 import { requestShapeOf, type RequestShape } from './request-shape.js'
 
 /** One request without its contents. Can be serialized as JSON. */

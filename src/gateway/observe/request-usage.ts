@@ -5,9 +5,9 @@
 import { addUsage, isImplausible } from '../../chat/usage.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
-import type { RequestContext } from '../exchange.js'
+import type { RequestContext } from '../client-exchange.js'
 import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
-import type { Results } from './results.js'
+import type { Results } from './phase-results.js'
 
 /** The total of all attempts. */
 export function usageOf(x: RequestContext, results: Results, outcome: Outcome): Used {

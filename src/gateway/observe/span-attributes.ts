@@ -8,11 +8,11 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { Usage } from '../../chat/usage.js'
 import type { UpstreamConfig } from '../../config/config.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 import { hostOf } from '../../http/message.js'
 import { nameOf } from './ledger-entry.js'
 import type { End } from './log-line.js'
-import type { Results } from './results.js'
+import type { Results } from './phase-results.js'
 
 /** The methods that http.request.method allows. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'PATCH'])

@@ -1,6 +1,6 @@
 /**
  * The trace that a request belongs to (W3C Trace Context). Without tracing the client's headers are forwarded
- * to the upstream unchanged; with tracing `traces.ts` creates spans. Imports no OpenTelemetry package.
+ * to the upstream unchanged; with tracing `request-spans.ts` creates spans. Imports no OpenTelemetry package.
  */
 import { headerOf, type HttpRequest } from '../../http/message.js'
 

@@ -1,10 +1,10 @@
 /**
- * The interface for creating spans of requests; its implementation, `traces.ts`, is loaded only if traces are
+ * The interface for creating spans of requests; its implementation, `request-spans.ts`, is loaded only if traces are
  * exported.
  */
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 import type { End } from './log-line.js'
-import type { Results } from './results.js'
+import type { Results } from './phase-results.js'
 import type { RequestTrace } from './trace-context.js'
 
 /** Traces requests. */

@@ -25,7 +25,7 @@ import {
   type CheckedLimits,
   type LimitCheck,
   type RoutedRequest,
-} from './limit-check.js'
+} from './calculate-demands.js'
 import type { Call } from './receive.js'
 
 /** The services that admission uses. */

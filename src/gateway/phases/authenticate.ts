@@ -2,7 +2,7 @@
 import type { Identity } from '../../accounts/account.js'
 import type { Authenticator } from '../../auth/authenticator.js'
 import { clientKeyOf } from './find-client-key.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 
 /** The account that a request runs as. */
 export interface Authenticated {

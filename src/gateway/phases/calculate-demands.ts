@@ -11,13 +11,13 @@ import type {
 import type { Limiter } from '../../limits/limiter.js'
 import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
 import type { Logger } from '../../observe/log/log.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 import { estimateCandidateCost } from '../reservation/estimate-candidate-cost.js'
 import { outputFor, type CostEstimate } from '../reservation/estimate-max-cost.js'
 import { provisionalEntry } from '../reservation/provisional-entry.js'
 import { Reservation } from '../reservation/raise-reservation.js'
 import { amountOf, larger, NOTHING, type Amount } from '../reservation/reserved-amount.js'
-import type { Candidate } from './choose.js'
+import type { Candidate } from './choose-route.js'
 import type { Call } from './receive.js'
 
 /** A request with its route. */

@@ -17,7 +17,7 @@ import {
 } from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 import { isNativePath } from '../native/native-path.js'
 
 /** The endpoint of a request. */

@@ -2,8 +2,8 @@
 import { decimal } from '../../wire/json/format-decimal.js'
 import type { StartedReply } from '../attempts/reply/started-reply.js'
 import { attemptList } from '../attempts/attempt-result.js'
-import type { Exchange } from '../exchange.js'
-import { totalWaitMs, type Results } from '../observe/results.js'
+import type { Exchange } from '../client-exchange.js'
+import { totalWaitMs, type Results } from '../observe/phase-results.js'
 
 /** Model names that are valid in a header; a client may send any text. */
 const PLAIN_MODEL = /^[!-~]{1,256}$/

@@ -5,7 +5,7 @@ import { gatewayError, GatewayError } from '../../errors.js'
 import { CODINGS } from '../../http/content-encoding/content-encoding.js'
 import { abandon, isGone, sendReply } from '../../http/respond.js'
 import { withoutSecrets } from '../../wire/openai/error-body.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 
 /** `retry-after` for a busy upstream that sent none. */

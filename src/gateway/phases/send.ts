@@ -1,13 +1,13 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Escrow } from '../../reasoning/escrow.js'
-import { Candidates } from '../attempts/candidates.js'
+import { Candidates } from '../attempts/try-candidates.js'
 import { Hedging } from '../attempts/hedge/hedging.js'
 import { Preparation } from '../attempts/request/prepare-request.js'
 import type { SendOptions } from '../attempts/send-options.js'
 import { SendProgress } from '../attempts/send-progress.js'
 import { withKeptReply } from '../stored-responses/stored-responses.js'
-import type { Route } from './choose.js'
+import type { Route } from './choose-route.js'
 import type { Call } from './receive.js'
 
 /** The services for sending requests. */

@@ -14,13 +14,13 @@ import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
 import type { CanaryCounter } from '../canaries/canary-counts.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../observe/ledger-entry.js'
 import { isLogged, lineOf, streamEndOf } from '../observe/log-line.js'
 import { headOf, type RecentHeads } from '../observe/recent-requests.js'
-import { firstContentMs, totalWaitMs, type Results } from '../observe/results.js'
+import { firstContentMs, totalWaitMs, type Results } from '../observe/phase-results.js'
 import type { Tracing } from '../observe/tracing.js'
-import type { Identified } from './identify.js'
+import type { Identified } from './identify-endpoint.js'
 
 /** The services that receive the ledger entry, the metrics and the log line. */
 export interface ReportingServices {

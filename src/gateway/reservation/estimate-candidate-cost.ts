@@ -1,7 +1,7 @@
 /** Estimates the maximum cost of a request with one candidate, at the price of the candidate's upstream. */
 import type { ChatRequest } from '../../chat/request.js'
 import type { Generation, Target } from '../generation/generation.js'
-import type { Candidate } from '../phases/choose.js'
+import type { Candidate } from '../phases/choose-route.js'
 import { estimateCost, type CostEstimate } from './estimate-max-cost.js'
 
 /** The estimate for the candidate's model, price and service tier. */

@@ -6,7 +6,7 @@ import type { Identity } from '../../accounts/account.js'
 import { labelsText } from '../../accounts/labels.js'
 import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
 import type { CostEstimate } from './estimate-max-cost.js'
-import type { RequestContext } from '../exchange.js'
+import type { RequestContext } from '../client-exchange.js'
 import type { Target } from '../generation/generation.js'
 
 /** A request that is about to run. */

@@ -9,9 +9,9 @@ import type { Limiter } from '../../limits/limiter.js'
 import { limitDemandsOf, type Limit } from '../../limits/find-limits.js'
 import type { Demand, Raise } from '../../store/ledger.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
-import type { RequestContext } from '../exchange.js'
+import type { RequestContext } from '../client-exchange.js'
 import { usageOfAttempt } from '../observe/attempt-usage.js'
-import type { Candidate } from '../phases/choose.js'
+import type { Candidate } from '../phases/choose-route.js'
 import { isWithin, larger, NOTHING, sum, type Amount } from './reserved-amount.js'
 
 /** An admitted request. */

@@ -6,7 +6,7 @@
 import { GatewayError } from '../../errors.js'
 import type { LimitReservation } from '../../limits/limit-reservation.js'
 import type { RouteShadow } from '../../routing/router.js'
-import type { Candidates } from '../attempts/candidates.js'
+import type { Candidates } from '../attempts/try-candidates.js'
 import type { BodyBudget, HeldMemory } from '../bodies/body-budget.js'
 import type { Overload } from '../overload/overload.js'
 import type { Call } from '../phases/receive.js'

@@ -5,7 +5,7 @@ import type { ResolvedEndpoint } from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
 import { sendReply } from '../../http/respond.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange } from '../client-exchange.js'
 import type { StoredResponses } from './stored-responses.js'
 import { sent, type Delivery } from '../phases/relay.js'
 

@@ -4,7 +4,7 @@
 import { connect } from 'node:net'
 import t from 'tap'
 import { ingressOf } from '../../../src/dialects/index.js'
-import { Exchange } from '../../../src/gateway/exchange.js'
+import { Exchange } from '../../../src/gateway/client-exchange.js'
 import { Generation } from '../../../src/gateway/generation/generation.js'
 import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'
 import { Intake, receive } from '../../../src/gateway/phases/receive.js'

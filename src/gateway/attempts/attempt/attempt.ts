@@ -1,6 +1,6 @@
 /**
  * One request to one upstream, to the end of its reply. Handles undici's events directly: a Readable would cost 60 µs more
- * per request. `candidates.ts` decides what follows a failure or a pause.
+ * per request. `try-candidates.ts` decides what follows a failure or a pause.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../../errors.js'

@@ -3,7 +3,7 @@
  * provider refuses or throttles rests for a time; a single key never rests.
  */
 import { pointOf } from '../../../routing/sticky.js'
-import type { Clock } from './clock.js'
+import type { Clock } from '../clock.js'
 
 /** One of the keys; null if the upstream needs none. */
 export interface Credential {

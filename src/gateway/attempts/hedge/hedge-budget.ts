@@ -2,7 +2,7 @@
  * The hedge budget of a route: a share of the estimated cost of all its requests in the last 10 minutes, and at least one
  * hedge a minute.
  */
-import type { Clock } from '../health/clock.js'
+import type { Clock } from '../clock.js'
 import { RollingSums } from '../health/rolling-sums.js'
 
 const WINDOW_MS = 600_000

@@ -6,7 +6,7 @@ import type { HedgeConfig } from '../../../config/routes/route.js'
 import { promptSizeOf, inputTokens } from '../../../ledger/estimate-tokens.js'
 import { costNanoUsd } from '../../../ledger/price.js'
 import type { Generation } from '../../generation/generation.js'
-import type { Candidate, Handling } from '../../phases/choose.js'
+import type { Candidate, Handling } from '../../phases/choose-route.js'
 import type { HedgeBudget } from './hedge-budget.js'
 
 /** The request that may be hedged. */

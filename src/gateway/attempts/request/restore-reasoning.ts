@@ -20,7 +20,7 @@ import type { WireError } from '../../../errors.js'
 import type { Escrow, Scope } from '../../../reasoning/escrow.js'
 import type { SizedText } from '../../../wire/frames/sized-text.js'
 import type { Generation } from '../../generation/generation.js'
-import type { Candidate } from '../../phases/choose.js'
+import type { Candidate } from '../../phases/choose-route.js'
 import type { Call } from '../../phases/receive.js'
 
 /** The account that the reasoning state belongs to, and the store for the state of the reply. */

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { Breaker } from '../../../../src/gateway/attempts/health/breaker.js'
-import { SYSTEM_CLOCK } from '../../../../src/gateway/attempts/health/clock.js'
+import { SYSTEM_CLOCK } from '../../../../src/gateway/attempts/clock.js'
 import { HealthProbe } from '../../../../src/gateway/attempts/health/health-probe.js'
 import { openPool } from '../../../upstreams/fixtures.js'
 
