@@ -1,5 +1,5 @@
 /** The interface of commands, and the parsing of their actions. */
-import { didYouMean } from '../config/suggest.js'
+import { didYouMean } from '../config/suggest-spelling.js'
 
 /**
  * A command of the `sluice` program. A command is thin: it parses its arguments (`node:util` parseArgs), calls the

@@ -3,7 +3,7 @@
  * until then the command must use the gateway's current store.
  */
 import type { Config } from '../config/config.js'
-import { loadConfig } from '../config/load.js'
+import { loadConfig } from '../config/load-config.js'
 import { maskedStore } from '../config/masked-config.js'
 import { problemLines } from './check/check.js'
 import { findGateway, loadGeneration } from './generations/running-gateway.js'

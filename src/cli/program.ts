@@ -5,7 +5,7 @@
 import { basename } from 'node:path'
 import { UsageError } from './command.js'
 import { COMMANDS } from './commands.js'
-import { didYouMean } from '../config/suggest.js'
+import { didYouMean } from '../config/suggest-spelling.js'
 import { packageVersion } from '../files/package-file.js'
 import { hideSecrets } from '../secrets/redact-secrets.js'
 import { usageMessage } from './usage-message.js'

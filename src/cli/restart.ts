@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { loadConfig } from '../config/load.js'
+import { loadConfig } from '../config/load-config.js'
 import { machineName } from '../process/process-identity.js'
 import { problemLines } from './check/check.js'
 import type { Command } from './command.js'

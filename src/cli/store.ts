@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { loadConfig } from '../config/load.js'
+import { loadConfig } from '../config/load-config.js'
 import { passwordsIn } from '../config/secret-settings.js'
 import { protectSecrets } from '../secrets/redact-secrets.js'
 import { acceptStore } from '../store/store-identity.js'

@@ -1,5 +1,5 @@
 /** Messages for wrong usage of a command, with suggestions for misspelt words. */
-import { didYouMean } from '../config/suggest.js'
+import { didYouMean } from '../config/suggest-spelling.js'
 import { UsageError } from './command.js'
 
 /** The message of a `UsageError` or of an error of `parseArgs` for a command with this help; null for other errors. */

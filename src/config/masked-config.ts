@@ -15,7 +15,7 @@ import {
   type UpstreamTlsConfig,
 } from './config.js'
 import { hideSecrets } from '../secrets/redact-secrets.js'
-import { shownAmounts, shownLimit } from './limits.js'
+import { shownAmounts, shownLimit } from './resolve-limits.js'
 import type { AbortConfig, RouteConfig, ShadowConfig } from './routes/route.js'
 
 /**

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { hideSecrets } from '../secrets/redact-secrets.js'
-import { nearest, suggestionText } from './suggest.js'
+import { nearest, suggestionText } from './suggest-spelling.js'
 
 /** More problems than a person reads at once. */
 export const MAX_PROBLEMS = 100

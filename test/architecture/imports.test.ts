@@ -62,11 +62,11 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'the state of a limit is computed by the same arithmetic in Redis and here',
   'ledger/spool-line.ts → store/records/entry-text.ts':
     'an entry has one text form, in the spool and in the store',
-  'config/load.ts → http/tls-files.ts':
+  'config/load-config.ts → http/tls-files.ts':
     'the configuration and the listener check certificate files with one function',
   'config/upstreams/resolve-upstream.ts → upstreams/private-addresses.ts':
     'one list of private networks, for plain HTTP and for resolved addresses',
-  'config/resolve.ts → store/redis/connection/address.ts':
+  'config/resolve-config.ts → store/redis/connection/address.ts':
     'the address of a store is parsed by one function, for checking the file and for opening',
 }
 

@@ -7,7 +7,7 @@ import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { loadConfig } from '../../src/config/load.js'
+import { loadConfig } from '../../src/config/load-config.js'
 import { changed, GOOD, MODELS } from '../config/sample.js'
 
 interface Answer {

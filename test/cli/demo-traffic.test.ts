@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { writeDemoTraffic } from '../../src/cli/demo/demo-traffic.js'
-import { loadConfig } from '../../src/config/load.js'
+import { loadConfig } from '../../src/config/load-config.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
 

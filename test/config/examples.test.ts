@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { loadConfig } from '../../src/config/load.js'
+import { loadConfig } from '../../src/config/load-config.js'
 import { problemsOf } from './sample.js'
 
 void t.test('the contract’s example of upstreams and routes loads', (t) => {

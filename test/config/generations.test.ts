@@ -21,7 +21,7 @@ import { historyFolder } from '../../src/config/generations/find-history.js'
 import { MAX_GENERATIONS, recordsIn } from '../../src/config/generations/history.js'
 import { ConfigRefused, openConfig } from '../../src/config/generations/open-config.js'
 import type { ConfigSource } from '../../src/config/generations/reload-config.js'
-import type { Env } from '../../src/config/load.js'
+import type { Env } from '../../src/config/load-config.js'
 import { changed, GOOD, MODELS } from './sample.js'
 
 const BY = { author: 'ada@example.com', reason: 'errors doubled' }

@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { loadConfig, loadConfigText } from '../../src/config/load.js'
+import { loadConfig, loadConfigText } from '../../src/config/load-config.js'
 import { changed, MODELS } from './sample.js'
 
 void t.test('texts read by one process build the same generation in another', (t) => {

@@ -1,5 +1,5 @@
 /** A minimal valid configuration, and functions that load a changed one. */
-import { loadConfigText, type Env, type LoadResult } from '../../src/config/load.js'
+import { loadConfigText, type Env, type LoadResult } from '../../src/config/load-config.js'
 import { formatProblem } from '../../src/config/problem.js'
 
 /** A minimal valid catalogue. */

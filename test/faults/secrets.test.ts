@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { loadConfig } from '../../src/config/load.js'
+import { loadConfig } from '../../src/config/load-config.js'
 import { passwordsIn, secretsOf } from '../../src/config/secret-settings.js'
 import { createSnapshot } from '../../src/config/create-snapshot.js'
 import { maskedConfig } from '../../src/config/masked-config.js'

@@ -1,7 +1,7 @@
 /**
  * The ledger of a test's gateway, read by another connection to its store.
  */
-import { loadConfig } from '../../src/config/load.js'
+import { loadConfig } from '../../src/config/load-config.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
 

@@ -4,7 +4,7 @@
  * Method: routers of loaded configurations; 10,000 routes checked against a plain search.
  */
 import t from 'tap'
-import { loadConfig } from '../../src/config/load.js'
+import { loadConfig } from '../../src/config/load-config.js'
 import { PLAIN_REQUEST } from '../../src/routing/route-conditions.js'
 import { createRouter, type ModelRoute, type Router } from '../../src/routing/router.js'
 import { loadText } from '../config/sample.js'

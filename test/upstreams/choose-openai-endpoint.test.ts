@@ -7,7 +7,7 @@ import t from 'tap'
 import type { ModelFacts } from '../../src/chat/model.js'
 import type { ReasoningEffort } from '../../src/chat/request.js'
 import { factsFor } from '../../src/config/catalogue.js'
-import { loadConfig } from '../../src/config/load.js'
+import { loadConfig } from '../../src/config/load-config.js'
 import { endpointReason, openAiEndpoint } from '../../src/upstreams/choose-openai-endpoint.js'
 
 const TOOLS = [{ name: 'look' }]

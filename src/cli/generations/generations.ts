@@ -11,9 +11,9 @@ import {
   type GenerationContent,
   type GenerationRecord,
 } from '../../config/generations/history.js'
-import { differencesOf } from '../../config/generations/differences.js'
+import { differencesOf } from '../../config/generations/diff-configs.js'
 import { ownUser } from '../../config/generations/file-author.js'
-import { loadConfig, type LoadResult } from '../../config/load.js'
+import { loadConfig, type LoadResult } from '../../config/load-config.js'
 import { UsageError, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import { processTerminal, table, type Terminal } from '../with-store.js'

@@ -7,7 +7,7 @@ import type { Config } from '../../config/config.js'
 import { historyOf } from '../../config/generations/find-history.js'
 import { contentIn } from '../../config/generations/history.js'
 import { readRunning } from '../../config/generations/running-gateway-file.js'
-import { loadConfig, type Env, type LoadResult } from '../../config/load.js'
+import { loadConfig, type Env, type LoadResult } from '../../config/load-config.js'
 
 const ANSWER_MS = 2_000
 /** Time for loading, testing and publishing a generation. */

@@ -1,7 +1,7 @@
 /** `sluice models diff`: compares an operator's catalogue with the shipped one. No side effects. */
 import { parseArgs } from 'node:util'
 import type { JsonValue } from '../../chat/json.js'
-import { loadConfig, readCatalogue, readText } from '../../config/load.js'
+import { loadConfig, readCatalogue, readText } from '../../config/load-config.js'
 import type { ConfigProblem } from '../../config/problem.js'
 import { packageFile } from '../../files/package-file.js'
 import { priceVersionOf } from '../../ledger/price-version.js'

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import type { Catalogue, Config } from '../../config/config.js'
 import { isConfigured } from '../../config/config.js'
-import { loadConfig } from '../../config/load.js'
+import { loadConfig } from '../../config/load-config.js'
 import type { ConfigProblem } from '../../config/problem.js'
 import { needsRestart } from '../../config/generations/values-in-force.js'
 import { problemLines } from '../check/check.js'

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Config, type UpstreamConfig } from '../../config/config.js'
-import { loadConfig } from '../../config/load.js'
+import { loadConfig } from '../../config/load-config.js'
 import { Prices } from '../../ledger/find-price.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { problemLines } from '../check/check.js'

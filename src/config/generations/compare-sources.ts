@@ -3,7 +3,7 @@
  * generation.
  */
 import { basename } from 'node:path'
-import { readText, type ConfigSources } from '../load.js'
+import { readText, type ConfigSources } from '../load-config.js'
 import { ownerOf } from './file-author.js'
 import type { Author } from './history.js'
 

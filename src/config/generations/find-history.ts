@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { dataFolders } from '../../files/private-files.js'
 import type { Config } from '../config.js'
-import type { Env, LoadResult } from '../load.js'
+import type { Env, LoadResult } from '../load-config.js'
 
 /** The data folder of this machine: that of the embedded store, else the spool. */
 export function dataFolderOf({ store, ledger }: Pick<Config, 'store' | 'ledger'>): string {

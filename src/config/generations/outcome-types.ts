@@ -1,6 +1,6 @@
 /** Outcomes of reloads and rollbacks, and the initial state of a configuration source. */
 import type { Snapshot } from '../config.js'
-import type { ConfigSources, Loaded } from '../load.js'
+import type { ConfigSources, Loaded } from '../load-config.js'
 import type { ConfigProblem } from '../problem.js'
 import type { GenerationRecord, History } from './history.js'
 

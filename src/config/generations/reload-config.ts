@@ -4,12 +4,12 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config, Snapshot } from '../config.js'
-import { hashOf, loadConfig, type ConfigSources, type Env, type Loaded } from '../load.js'
+import { hashOf, loadConfig, type ConfigSources, type Env, type Loaded } from '../load-config.js'
 import type { ConfigProblem } from '../problem.js'
 import { createSnapshot } from '../create-snapshot.js'
 import { shownConfig } from '../masked-config.js'
 import { Debounce } from './debounce.js'
-import { differencesOf } from './differences.js'
+import { differencesOf } from './diff-configs.js'
 import type { Author, GenerationContent, GenerationRecord, History } from './history.js'
 import type {
   InitialState,

@@ -4,7 +4,7 @@
  */
 import { statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { readText } from '../load.js'
+import { readText } from '../load-config.js'
 
 /** A file is read when it has not changed for this time. */
 const QUIET_MS = 50

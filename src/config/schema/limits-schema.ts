@@ -1,4 +1,4 @@
-/** The keys of limits: rules, limits of plans, and settings. `limits.ts` resolves the values. */
+/** The keys of limits: rules, limits of plans, and settings. `resolve-limits.ts` resolves the values. */
 import { z } from 'zod'
 import { LABEL_NAME } from '../../accounts/labels.js'
 

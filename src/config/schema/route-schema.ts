@@ -1,6 +1,6 @@
 /**
  * The keys of a route: its models, its conditions, and the upstreams that may serve them.
- * Part of `schema.ts`; `routes.ts` checks and resolves the values.
+ * Part of `schema.ts`; `resolve-routes.ts` checks and resolves the values.
  */
 import { z } from 'zod'
 import { DAY_MS, modelText, name, share, text, whole } from './value-types.js'
@@ -138,7 +138,7 @@ const shadow = z
 
 /** `routes[]` */
 export const routeSchema = z.strictObject({
-  // The schema accepts an empty prefix; `routes.ts` refuses it with a better message.
+  // The schema accepts an empty prefix; `resolve-routes.ts` refuses it with a better message.
   prefix: z
     .string()
     .regex(/^[!-~]{0,256}$/, {

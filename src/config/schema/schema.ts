@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { dashboardSchema } from './dashboard-schema.js'
-import { GUESSABLE, isGuessable } from './guessable.js'
+import { GUESSABLE, isGuessable } from './guessable-secrets.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
 import { DAY_MS, name, text, whole } from './value-types.js'
@@ -58,7 +58,7 @@ const escrow = z.strictObject({
     .describe('Maximum size of the cache in the memory of each process.'),
 })
 
-/** The whole file. `resolve.ts` turns its values into a `Config`. */
+/** The whole file. `resolve-config.ts` turns its values into a `Config`. */
 export const fileSchema = z.strictObject({
   server: serverSchema.prefault({}).describe('Listeners and processes.'),
   store: text(4_096)

@@ -5,7 +5,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { TlsFiles } from '../../http/tls-files.js'
 import type { ServerConfig } from '../config.js'
-import { GUESSABLE, isGuessable } from './guessable.js'
+import { GUESSABLE, isGuessable } from './guessable-secrets.js'
 import { overloadOf, overloadSchema } from './overload-schema.js'
 import type { ReportFinding } from '../problem.js'
 

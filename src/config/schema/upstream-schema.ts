@@ -1,9 +1,9 @@
 /** The keys of one upstream. Part of `schema.ts`; `upstreams/resolve-upstream.ts` checks and resolves the values. */
 import { z } from 'zod'
-import { http2Schema, proxySchema, upstreamTlsSchema } from '../upstreams/connection.js'
-import { breakerSchema, probeSchema } from '../upstreams/health.js'
+import { http2Schema, proxySchema, upstreamTlsSchema } from '../upstreams/connection-settings.js'
+import { breakerSchema, probeSchema } from '../upstreams/health-settings.js'
 import { modelsSchema } from '../upstreams/listed-models.js'
-import { nativePriceSchema, nativeSchema } from '../upstreams/native.js'
+import { nativePriceSchema, nativeSchema } from '../upstreams/native-settings.js'
 import { PRESET_NAMES } from '../upstreams/presets.js'
 import { priceSchema } from './catalogue-schema.js'
 import { onDisconnectSchema } from './ledger-schema.js'

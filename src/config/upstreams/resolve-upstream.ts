@@ -8,10 +8,10 @@ import type { Path, ReportFinding } from '../problem.js'
 import { priceFacts } from '../schema/catalogue-schema.js'
 import type { FileValues } from '../schema/schema.js'
 import { DIALECTS } from '../schema/upstream-schema.js'
-import { checkConnection, connectionOf } from './connection.js'
-import { breakerOf, probeOf } from './health.js'
+import { checkConnection, connectionOf } from './connection-settings.js'
+import { breakerOf, probeOf } from './health-settings.js'
 import { checkListed, listedFacts, listedPrices } from './listed-models.js'
-import { checkNative, nativeOf } from './native.js'
+import { checkNative, nativeOf } from './native-settings.js'
 import { PLAIN, PRESETS, type Preset } from './presets.js'
 
 /** What the values of an upstream depend on outside its own keys. */

@@ -1,6 +1,6 @@
 /** Reports a name that is not the name of an upstream. */
 import type { Path, ReportFinding } from '../problem.js'
-import { nearest } from '../suggest.js'
+import { nearest } from '../suggest-spelling.js'
 
 /** More names are not listed in a message. */
 const MAX_LISTED = 10

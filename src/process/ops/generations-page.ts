@@ -4,7 +4,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isObject, type JsonObject } from '../../chat/json.js'
-import { differencesOf } from '../../config/generations/differences.js'
+import { differencesOf } from '../../config/generations/diff-configs.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { ConfigSource } from '../../config/generations/reload-config.js'
 import { formatProblem } from '../../config/problem.js'

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { compare } from '../../../src/cli/plan/compare.js'
 import { ComparedConfig } from '../../../src/cli/plan/compared-config.js'
-import { loadConfigText } from '../../../src/config/load.js'
+import { loadConfigText } from '../../../src/config/load-config.js'
 import type { RequestHead } from '../../../src/gateway/observe/recent-requests.js'
 import type { RequestShape } from '../../../src/gateway/observe/request-shape.js'
 

@@ -11,7 +11,7 @@ import { CLIENTS } from '../../../src/documentation/dialect-matrix/messages-clie
 import { COLUMNS } from '../../../src/documentation/dialect-matrix/page.js'
 import { REQUEST_GROUPS } from '../../../src/documentation/dialect-matrix/requests.js'
 import { factsFor } from '../../../src/config/catalogue.js'
-import { loadConfig } from '../../../src/config/load.js'
+import { loadConfig } from '../../../src/config/load-config.js'
 import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../../src/dialects/index.js'
 import { GatewayError } from '../../../src/errors.js'
 import { reportNative } from '../../../src/dialects/other-format.js'

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { isConfigured, type Config } from '../../../src/config/config.js'
-import type { Env } from '../../../src/config/load.js'
+import type { Env } from '../../../src/config/load-config.js'
 import { changed, loadText, problemsOf } from '../sample.js'
 
 const ROUTE = '  - { prefix: gpt-, upstream: openai }'

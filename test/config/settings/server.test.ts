@@ -2,7 +2,7 @@
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { loadConfig } from '../../../src/config/load.js'
+import { loadConfig } from '../../../src/config/load-config.js'
 import { formatProblem } from '../../../src/config/problem.js'
 import { needsRestart } from '../../../src/config/generations/values-in-force.js'
 import { createSnapshot } from '../../../src/config/create-snapshot.js'

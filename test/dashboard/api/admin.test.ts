@@ -14,7 +14,7 @@ import {
   providersReply,
 } from '../../../src/dashboard/server/schema/schema.js'
 import { gatewayStatusOf } from '../../../src/dashboard/server/gateway-status.js'
-import { differencesOf } from '../../../src/config/generations/differences.js'
+import { differencesOf } from '../../../src/config/generations/diff-configs.js'
 import { shownConfig } from '../../../src/config/masked-config.js'
 import { aRow, startStage } from '../fixtures/stage.js'
 

@@ -8,7 +8,7 @@ import { COLUMNS } from '../../../src/documentation/dialect-matrix/page.js'
 import { translateRequestConcept } from '../../../src/documentation/dialect-matrix/translate-concept.js'
 import { resolveEndpoint } from '../../../src/dialects/index.js'
 import { factsFor } from '../../../src/config/catalogue.js'
-import { loadConfig } from '../../../src/config/load.js'
+import { loadConfig } from '../../../src/config/load-config.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})
 if (!loaded.ok) throw new Error('config/gateway.yaml is not good')

@@ -22,7 +22,7 @@ import { REPLY_CONCEPTS } from '../../../src/documentation/dialect-matrix/replie
 import { PLAIN_REPLY } from '../../../src/documentation/dialect-matrix/reply-fragments.js'
 import { REQUEST_GROUPS } from '../../../src/documentation/dialect-matrix/requests.js'
 import { factsFor } from '../../../src/config/catalogue.js'
-import { loadConfig } from '../../../src/config/load.js'
+import { loadConfig } from '../../../src/config/load-config.js'
 import { filesBelow, withoutComments } from '../../architecture/source-tree.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})

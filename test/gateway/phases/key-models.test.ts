@@ -6,7 +6,7 @@ import t from 'tap'
 import { createKey, type NewKey } from '../../../src/accounts/accounts.js'
 import { namesModel } from '../../../src/accounts/account.js'
 import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
-import { loadConfig } from '../../../src/config/load.js'
+import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 

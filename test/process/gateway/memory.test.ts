@@ -9,7 +9,7 @@ import { createServer, request, type Server } from 'node:http'
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { createAccount, createKey } from '../../../src/accounts/accounts.js'
-import { loadConfig } from '../../../src/config/load.js'
+import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startServe, until, type Served } from '../program.js'
 

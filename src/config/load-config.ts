@@ -23,9 +23,9 @@ import {
   type ConfigProblem,
   type Finding,
 } from './problem.js'
-import { resolveConfig } from './resolve.js'
+import { resolveConfig } from './resolve-config.js'
 import { fileSchema } from './schema/schema.js'
-import { checkTranslatable } from './routes/translatable.js'
+import { checkTranslatable } from './routes/check-targets.js'
 import { located, parseYaml } from './yaml.js'
 
 /** Variables by name, as in `process.env`. */

@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { isConfigured, type Config } from '../../src/config/config.js'
-import { loadConfig, type Env } from '../../src/config/load.js'
+import { loadConfig, type Env } from '../../src/config/load-config.js'
 import { PLAIN } from '../../src/config/upstreams/presets.js'
 import { changed, GOOD, loadText, MODELS, problemsOf } from './sample.js'
 

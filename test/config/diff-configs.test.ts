@@ -3,7 +3,7 @@
  * Method: pairs of configurations based on the sample, and the differences between them.
  */
 import t from 'tap'
-import { differencesOf } from '../../src/config/generations/differences.js'
+import { differencesOf } from '../../src/config/generations/diff-configs.js'
 import { shownConfig } from '../../src/config/masked-config.js'
 import { GOOD, loadText } from './sample.js'
 
