@@ -12,7 +12,7 @@ import { Prices } from '../../ledger/find-price.js'
 import type { RouteConfig, TargetName } from '../../config/routes/route.js'
 import { createRouter } from '../../routing/router.js'
 import { dialectsByRequest } from '../../upstreams/explain-dialect.js'
-import { Budgets, hasBudget, termsText } from '../keys/budget-terms.js'
+import { Budgets, hasBudget, termsText } from '../explain/explain-budgets.js'
 import { unreachableNotes } from './check-routes.js'
 import { notCarried } from '../explain/explain-route.js'
 

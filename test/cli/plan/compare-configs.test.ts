@@ -3,7 +3,7 @@
  * Method: two configurations in memory and hand-made request shapes; no process is started.
  */
 import t from 'tap'
-import { compare } from '../../../src/cli/plan/compare.js'
+import { compare } from '../../../src/cli/plan/compare-configs.js'
 import { ComparedConfig } from '../../../src/cli/plan/compared-config.js'
 import { loadConfigText } from '../../../src/config/load-config.js'
 import type { RequestHead } from '../../../src/gateway/observe/recent-requests.js'

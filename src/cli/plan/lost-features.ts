@@ -4,8 +4,8 @@
  */
 import { notCarried } from '../explain/explain-route.js'
 import { dialectsByRequest } from '../../upstreams/explain-dialect.js'
-import type { Move } from './compare.js'
-import type { FlowTarget } from './flows.js'
+import type { Move } from './compare-configs.js'
+import type { FlowTarget } from './moved-shares.js'
 import type { ComparedConfig } from './compared-config.js'
 
 /** Features that a move removes for chat clients, for all models with the same move. */

@@ -1,8 +1,8 @@
 /** Prints a plan as text. */
-import type { Capability } from './capabilities.js'
-import type { Comparison, Move } from './compare.js'
-import type { CostDifference } from './costs.js'
-import type { FlowTarget } from './flows.js'
+import type { Capability } from './lost-features.js'
+import type { Comparison, Move } from './compare-configs.js'
+import type { CostDifference } from './compare-costs.js'
+import type { FlowTarget } from './moved-shares.js'
 import type { NamedKey } from './key-names.js'
 import { SAMPLE_TOKENS } from './sample-heads.js'
 

@@ -3,8 +3,8 @@
  * be translated, and the cost. Names are those of the command's JSON.
  */
 import type { RequestHead } from '../../gateway/observe/recent-requests.js'
-import { Costs, type CostDifference } from './costs.js'
-import { flowsOf, type FlowTarget } from './flows.js'
+import { Costs, type CostDifference } from './compare-costs.js'
+import { flowsOf, type FlowTarget } from './moved-shares.js'
 import type { ComparedConfig } from './compared-config.js'
 import { RowCounts } from './count-rows.js'
 import { translateHead, type Translation } from './translate-head.js'
