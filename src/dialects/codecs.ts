@@ -14,7 +14,7 @@ import { SseFramer } from '../wire/frames/sse.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import type { DialectName, Egress, Seed, StreamDecoder, StreamEncoder } from './dialect.js'
 import { egressOf, ingressOf } from './index.js'
-import { ordinaryModel, reportNative } from './other-format.js'
+import { ordinaryModel, reportNative } from './report-native-fields.js'
 
 export type { ChatEvent, ChatRequest, DialectName, JsonObject, ModelFacts, Reply, Usage, WireError }
 export { GatewayError }

@@ -13,7 +13,7 @@ import type { ReplyStorage } from '../chat/reply/stored-reply.js'
 import type { WireError } from '../errors.js'
 import type { Framing } from '../wire/frames/framer.js'
 import type { SizedText } from '../wire/frames/sized-text.js'
-import type { Outline } from '../wire/vectors.js'
+import type { Outline } from '../wire/embedding-vectors.js'
 import type { Edit } from '../wire/json/splice.js'
 import type {
   ChoicesDecoder,

@@ -21,7 +21,7 @@ import { readsUrl } from './upstream/request/encode-media.js'
 import { decodeReply } from './upstream/decode-reply.js'
 import { encodeRequest, streamsWhole } from './upstream/encode-request.js'
 import { newDecoder } from './upstream/decode-stream.js'
-import { BINDING_BETA, VERSION, VERSION_WITH_SAMPLING } from './shared/names.js'
+import { BINDING_BETA, VERSION, VERSION_WITH_SAMPLING } from './shared/constants.js'
 import { write } from './upstream/request/write-body.js'
 
 const ingress: Ingress = {

@@ -4,7 +4,7 @@
 import type { ChatRequest } from '../../chat/request.js'
 import type { DialectName, Losses } from '../../dialects/dialect.js'
 import { EGRESSES } from '../../dialects/index.js'
-import { ordinaryModel, reportNative } from '../../dialects/other-format.js'
+import { ordinaryModel, reportNative } from '../../dialects/report-native-fields.js'
 import { GatewayError } from '../../errors.js'
 
 /** Maximum number of reported paths: more than the number of fields that any dialect lacks. */

@@ -3,8 +3,17 @@
  */
 import type { JsonValue } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
-import { boolean, finiteObject, given, number, string, text } from '../json/check-fields.js'
-import { metadataPairs, refuseForbidden } from './fields.js'
+import {
+  boolean,
+  finiteObject,
+  given,
+  number,
+  object,
+  refuse,
+  string,
+  text,
+} from '../json/check-fields.js'
+import { refuseForbidden as refuseForbiddenField } from '../request-fields.js'
 
 /** Checks one field and stores it in the request. Throws `malformed_request` naming the field. */
 export type FieldRule = (value: JsonValue, request: ChatRequest) => void
@@ -57,3 +66,21 @@ export const COMMON_RULES: readonly (readonly [string, FieldRule])[] = [
   keepInRest('prompt_cache_options', finiteObject),
   keepInRest('prompt_cache_retention', string),
 ]
+
+/** Throws `malformed_request` for a field that would choose the upstream or the credential. */
+function refuseForbidden(key: string): void {
+  if (key === 'organization') refuse(key, 'is not allowed: the gateway chooses the upstream')
+  refuseForbiddenField(key)
+}
+
+/** Checks `metadata` against OpenAI's limits: 16 pairs, keys of 64 and values of 512 characters. */
+function metadataPairs(value: JsonValue): void {
+  const entries = Object.entries(object(value, 'metadata'))
+  if (entries.length > 16) refuse('metadata', 'must have at most 16 keys')
+  for (const [key, item] of entries) {
+    if (key.length > 64) refuse('metadata', 'must have keys of at most 64 characters')
+    if (typeof item !== 'string' || item.length > 512) {
+      refuse(`metadata.${key}`, 'must be a string of at most 512 characters')
+    }
+  }
+}

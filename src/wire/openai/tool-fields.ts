@@ -5,7 +5,7 @@
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ResponseFormat, Tool, ToolChoice } from '../../chat/request.js'
 import { boolean, finiteObject, given, oneOf, string } from '../json/check-fields.js'
-import { toolName, wireName } from './names.js'
+import { toolName, wireName } from './tool-names.js'
 
 /** OpenAI accepts at most 128; other upstreams of the formats accept more. */
 export const MAX_TOOLS = 1_024

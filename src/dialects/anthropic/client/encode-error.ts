@@ -5,7 +5,7 @@
  */
 import { rowOf, type WireError } from '../../../errors.js'
 import { renameErrorField } from '../../../wire/rename-error-field.js'
-import { PROVIDER } from '../shared/names.js'
+import { PROVIDER } from '../shared/constants.js'
 import { fieldName } from './request/field-name.js'
 
 const TYPES: Readonly<Record<number, string>> = {

@@ -5,7 +5,7 @@ import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '..
 import type { Edit } from '../../../wire/json/splice.js'
 import { largeEdit } from '../../../wire/json/write-json.js'
 import type { Losses } from '../../dialect.js'
-import { wireId } from '../shared/names.js'
+import { wireId } from '../shared/constants.js'
 import { isThinkingToken } from '../client/reply/thinking-token.js'
 
 /** The edits that set the upstream's model name and remove other providers' reasoning from the history. */

@@ -14,7 +14,7 @@ import {
   type JsonValue,
 } from '../../../chat/json.js'
 import type { Continuation } from '../../dialect.js'
-import { parseJson } from '../shared/names.js'
+import { parseJson } from '../shared/constants.js'
 
 /** The continuation of paused turns. */
 export const continuation: Continuation = { mayPause, next }

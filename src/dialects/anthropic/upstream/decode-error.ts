@@ -8,7 +8,7 @@ import type { ErrorKind, WireError } from '../../../errors.js'
 import { retryAfterSeconds } from '../../../wire/retry-after.js'
 import { isMissingEndpoint, MISSING_ENDPOINT } from '../../../wire/missing-endpoint.js'
 import { scrub } from '../../../wire/redact-upstream-text.js'
-import { parseJson, PROVIDER } from '../shared/names.js'
+import { parseJson, PROVIDER } from '../shared/constants.js'
 
 const BY_TYPE: Readonly<Record<string, ErrorKind>> = {
   invalid_request_error: 'upstream_rejected',

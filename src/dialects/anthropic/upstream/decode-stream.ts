@@ -16,7 +16,7 @@ import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { MessageDecoder } from './reply/decode-message.js'
 import { RawContent } from './continue-paused-turn.js'
-import { parseJson } from '../shared/names.js'
+import { parseJson } from '../shared/constants.js'
 
 /** A decoder for one stream. Never throws, except errors of the sink. */
 export function newDecoder(request: ChatRequest, sink: EventSink, mayPause = false): StreamDecoder {

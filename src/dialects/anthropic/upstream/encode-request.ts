@@ -16,7 +16,7 @@ import { strictSchema } from './request/encode-schema.js'
 import { hasObjectRoot } from './request/merge-schemas.js'
 import { samplingFields, thinkingFields } from './request/encode-thinking.js'
 import { toolFields } from './request/encode-tools.js'
-import { isBlank } from '../shared/names.js'
+import { isBlank } from '../shared/constants.js'
 
 /**
  * `max_tokens` if neither the client nor the catalogue states it: all current models accept it (the API

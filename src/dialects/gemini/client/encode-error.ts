@@ -8,7 +8,7 @@ import { rowOf, type WireError } from '../../../errors.js'
 import { withoutSecrets } from '../../../wire/openai/error-body.js'
 import { renameErrorField } from '../../../wire/rename-error-field.js'
 import { STATUS_CODES } from '../upstream/decode-error.js'
-import { PROVIDER } from '../shared/names.js'
+import { PROVIDER } from '../shared/constants.js'
 import { fieldName } from './request/field-name.js'
 
 const TYPE = 'type.googleapis.com/google.rpc.'

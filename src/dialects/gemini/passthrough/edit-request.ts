@@ -7,7 +7,7 @@ import type { Edit } from '../../../wire/json/splice.js'
 import { largeEdit } from '../../../wire/json/write-json.js'
 import type { Losses } from '../../dialect.js'
 import { isEnvelope } from '../client/reply/thinking-token.js'
-import { isThirdGeneration, SKIP_SIGNATURE } from '../shared/names.js'
+import { isThirdGeneration, SKIP_SIGNATURE } from '../shared/constants.js'
 
 const COUNTED = ['generateContentRequest', 'generate_content_request']
 const SIGNATURES = ['thoughtSignature', 'thought_signature'] as const

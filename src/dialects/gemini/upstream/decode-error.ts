@@ -7,7 +7,7 @@ import type { ErrorKind, WireError } from '../../../errors.js'
 import { isMissingEndpoint, MISSING_ENDPOINT } from '../../../wire/missing-endpoint.js'
 import { retryAfterSeconds, wholeSeconds } from '../../../wire/retry-after.js'
 import { scrub } from '../../../wire/redact-upstream-text.js'
-import { PROVIDER } from '../shared/names.js'
+import { PROVIDER } from '../shared/constants.js'
 
 /**
  * The message of a context overflow, whose status and reason are those of any invalid request. The whole

@@ -14,7 +14,7 @@ import { reportUnsupportedFields } from './request/report-unsupported-fields.js'
 import { relaxSchema } from './request/encode-schema.js'
 import { jsonToolName, toolNames } from './request/tool-names.js'
 import { encodeToolChoice, encodeTools, type JsonTool } from './request/encode-tools.js'
-import { type Content, isThirdGeneration, MAX_INLINE_BYTES } from '../shared/names.js'
+import { type Content, isThirdGeneration, MAX_INLINE_BYTES } from '../shared/constants.js'
 
 const SERVICE_TIERS: Readonly<Record<string, string | null>> = {
   auto: null,

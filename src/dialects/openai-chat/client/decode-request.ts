@@ -23,7 +23,7 @@ import {
   decodeToolChoice,
   decodeTools,
 } from './request/decode-tools.js'
-import { SERVICE_TIERS } from '../shared/names.js'
+import { SERVICE_TIERS } from '../shared/constants.js'
 
 const { array, boolean, finiteObject, given, integer, number, object, oneOf, string } = check
 

@@ -5,7 +5,7 @@
  */
 import { rowOf, type WireError } from '../../../errors.js'
 import { errorBody } from '../../../wire/openai/error-body.js'
-import { withErrorName } from '../../../wire/openai/error-names.js'
+import { withErrorName } from '../../../wire/openai/add-error-name.js'
 
 /** HTTP status and JSON body. */
 export function encodeError(error: WireError): { status: number; body: string } {

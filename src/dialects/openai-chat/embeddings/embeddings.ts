@@ -18,7 +18,7 @@ import {
 } from '../../../wire/json/check-fields.js'
 import { modelOf } from '../../../wire/request-fields.js'
 import type { Edit } from '../../../wire/json/splice.js'
-import { vectorAt, vectorText, type Outline } from '../../../wire/vectors.js'
+import { vectorAt, vectorText, type Outline } from '../../../wire/embedding-vectors.js'
 import type { Losses, Seed, VectorReader } from '../../dialect.js'
 import { errorIn } from '../upstream/decode-error.js'
 import { usageOf } from '../upstream/reply/decode-usage.js'

@@ -4,8 +4,8 @@
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'
 import { longTextOf } from '../../../chat/long-text.js'
-import { wireCallId } from '../../../wire/openai/names.js'
-import { MAX_CALL_ID } from '../shared/names.js'
+import { wireCallId } from '../../../wire/openai/tool-names.js'
+import { MAX_CALL_ID } from '../shared/constants.js'
 
 /** Members of messages, parts, calls and tools that other providers accept and OpenAI refuses. */
 const FOREIGN: readonly string[] = [

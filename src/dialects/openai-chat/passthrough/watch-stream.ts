@@ -23,7 +23,7 @@ import { errorIn, GAVE_UP } from '../upstream/decode-error.js'
 import { choiceOf } from '../upstream/decode-stream.js'
 import { usageOf } from '../upstream/reply/decode-usage.js'
 import { finishReason } from '../upstream/reply/map-stop-reason.js'
-import { FRAME_SLOTS } from '../shared/names.js'
+import { FRAME_SLOTS } from '../shared/constants.js'
 import { textBytes, replyTextBytes } from './text-bytes.js'
 
 /** A quote inside a JSON string has a backslash before it, so every match is a member. */

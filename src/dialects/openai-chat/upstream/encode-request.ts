@@ -8,12 +8,12 @@ import type { JsonObject, JsonValue } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
 import type { ChatRequest, ResponseFormat, Tool } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
-import { wireName } from '../../../wire/openai/names.js'
+import { wireName } from '../../../wire/openai/tool-names.js'
 import { encodeChoice } from '../../../wire/openai/tool-fields.js'
 import type { Losses } from '../../dialect.js'
 import { encodeMessages } from './request/encode-messages.js'
 import { effortFor, isDefault, outputLimitField, takes, takesStop } from '../shared/model-rules.js'
-import { SERVICE_TIERS } from '../shared/names.js'
+import { SERVICE_TIERS } from '../shared/constants.js'
 
 /** Fields of this format in `request.rest`. Other fields there belong to other formats. */
 const OWN = new Set([

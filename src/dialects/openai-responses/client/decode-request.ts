@@ -16,7 +16,7 @@ import {
   type FieldRules,
 } from '../../../wire/openai/field-rules.js'
 import { modelOf, streamOf } from '../../../wire/request-fields.js'
-import { SERVICE_TIERS } from '../shared/names.js'
+import { SERVICE_TIERS } from '../shared/constants.js'
 import { decodeInput, type InputOptions } from './request/decode-messages.js'
 import { decodeText, decodeToolChoice, decodeTools, native } from './request/decode-tools.js'
 import { repeatedOf } from './reply/repeated-settings.js'

@@ -5,7 +5,7 @@
  */
 import { rowOf, type WireError } from '../../../errors.js'
 import { errorBody } from '../../../wire/openai/error-body.js'
-import { withErrorName } from '../../../wire/openai/error-names.js'
+import { withErrorName } from '../../../wire/openai/add-error-name.js'
 import { renameErrorField } from '../../../wire/rename-error-field.js'
 
 /** The names of canonical fields in this format. */

@@ -17,7 +17,7 @@ import {
   encodeToolChoice,
   encodeWebSearch,
 } from './request/encode-tools.js'
-import { MIN_OUTPUT_TOKENS, SERVICE_TIERS } from '../shared/names.js'
+import { MIN_OUTPUT_TOKENS, SERVICE_TIERS } from '../shared/constants.js'
 
 /** Fields in `request.rest` that have the same name in this format. */
 const SAME = new Set([

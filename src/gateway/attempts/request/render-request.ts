@@ -13,7 +13,7 @@ import { stringifyExact } from '../../../wire/json/exact-numbers.js'
 import { sizedText } from '../../../wire/frames/sized-text.js'
 import { splice, type Edit } from '../../../wire/json/splice.js'
 import { largeEdit, writeJson } from '../../../wire/json/write-json.js'
-import { reportNative } from '../../../dialects/other-format.js'
+import { reportNative } from '../../../dialects/report-native-fields.js'
 import { LARGE_BYTES } from '../../bodies/join-chunks.js'
 import type { Call } from '../../phases/receive.js'
 

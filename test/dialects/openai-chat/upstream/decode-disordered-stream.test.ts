@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { ReplyBlock } from '../../../../src/chat/reply/fold.js'
 import type { JsonObject } from '../../../../src/chat/json.js'
-import { wireName } from '../../../../src/wire/openai/names.js'
+import { wireName } from '../../../../src/wire/openai/tool-names.js'
 import { chunk, decodeBody, decodeFrames, type Outcome, request, usageChunk } from '../driver.js'
 
 const ROLE = chunk({ role: 'assistant', content: '' })

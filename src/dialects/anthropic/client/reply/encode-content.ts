@@ -3,7 +3,7 @@
  */
 import type { Citation } from '../../../../chat/event.js'
 import type { JsonObject } from '../../../../chat/json.js'
-import { PROVIDER } from '../../shared/names.js'
+import { PROVIDER } from '../../shared/constants.js'
 import { sealThinking } from './thinking-token.js'
 
 /** The signature of a thinking block: Anthropic's own, or the gateway's token for other upstreams. */

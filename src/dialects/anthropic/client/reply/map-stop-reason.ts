@@ -4,7 +4,7 @@
  * Source: Claude API reference, "Handling stop reasons", read 2026-11-22.
  */
 import type { FinishReason } from '../../../../chat/event.js'
-import { PROVIDER } from '../../shared/names.js'
+import { PROVIDER } from '../../shared/constants.js'
 
 /** How a reply ended. */
 export interface Ending {

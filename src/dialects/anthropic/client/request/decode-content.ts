@@ -24,7 +24,7 @@ import {
   string,
   text,
 } from '../../../../wire/json/check-fields.js'
-import { PROVIDER } from '../../shared/names.js'
+import { PROVIDER } from '../../shared/constants.js'
 import { decodeDocument, decodeImage, noteExtras } from './decode-media.js'
 import { toolName } from './decode-tools.js'
 import type { NativeFields } from './native-fields.js'

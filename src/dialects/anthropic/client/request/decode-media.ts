@@ -17,7 +17,7 @@ import {
 } from '../../../../wire/json/check-fields.js'
 import { decodeMediaUrl } from '../../../../wire/decode-media-url.js'
 import { standardBase64 } from '../../../../wire/standard-base64.js'
-import { PROVIDER } from '../../shared/names.js'
+import { PROVIDER } from '../../shared/constants.js'
 import type { NativeFields } from './native-fields.js'
 
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] as const

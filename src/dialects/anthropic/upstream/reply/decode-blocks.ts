@@ -7,7 +7,7 @@
 import type { EventSink } from '../../../../chat/event.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../../chat/json.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
-import { CUSTOM_INPUT, parseJson, PROVIDER } from '../../shared/names.js'
+import { CUSTOM_INPUT, parseJson, PROVIDER } from '../../shared/constants.js'
 import { citationOf } from './decode-citations.js'
 import { newBlock, OpenBlocks, type Block, type Kind } from './open-blocks.js'
 

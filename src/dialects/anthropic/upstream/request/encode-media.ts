@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../../chat/json.js'
 import type { AudioPart, FilePart, ImagePart } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
 import { sniffBase64 } from '../../../../wire/sniff-media-type.js'
-import { cacheControl, isBlank } from '../../shared/names.js'
+import { cacheControl, isBlank } from '../../shared/constants.js'
 
 const IMAGES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 

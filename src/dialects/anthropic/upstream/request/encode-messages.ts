@@ -25,7 +25,7 @@ import {
   PROVIDER,
   wireId,
   type WireMessage,
-} from '../../shared/names.js'
+} from '../../shared/constants.js'
 
 type Of<Role extends Message['role']> = Extract<Message, { role: Role }>
 

@@ -6,7 +6,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json
 import type { ModelFacts } from '../../../../chat/model.js'
 import type { ChatRequest, ReasoningEffort } from '../../../../chat/request.js'
 import type { Losses } from '../../../dialect.js'
-import type { WireMessage } from '../../shared/names.js'
+import type { WireMessage } from '../../shared/constants.js'
 
 /** Sampling members of the body; never both `temperature` and `top_p`. */
 export interface SamplingFields {

@@ -9,7 +9,7 @@ import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
 import type { Losses } from '../../../dialect.js'
 import { strictSchema } from './encode-schema.js'
 import { rootObject } from './merge-schemas.js'
-import { cacheControl, CUSTOM_INPUT } from '../../shared/names.js'
+import { cacheControl, CUSTOM_INPUT } from '../../shared/constants.js'
 
 /** Tool members of the body. */
 export interface ToolFields {

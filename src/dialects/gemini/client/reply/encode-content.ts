@@ -5,7 +5,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import { parseExact, stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import { quote } from '../../../../wire/json/quote.js'
-import { PROVIDER } from '../../shared/names.js'
+import { PROVIDER } from '../../shared/constants.js'
 import { sealEnvelope, type Thought } from './thinking-token.js'
 
 /** A complete call. */

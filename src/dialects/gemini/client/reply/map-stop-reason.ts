@@ -4,7 +4,7 @@
  * Source: ai.google.dev/api/generate-content, "FinishReason" and "BlockReason", read 2026-11-20.
  */
 import type { FinishReason } from '../../../../chat/event.js'
-import { PROVIDER } from '../../shared/names.js'
+import { PROVIDER } from '../../shared/constants.js'
 
 /** Finish reasons of Gemini upstreams, which are passed unchanged. */
 const REASONS: ReadonlySet<string> = new Set([

@@ -3,7 +3,7 @@
  */
 import type { ChatEvent } from '../../../../chat/event.js'
 import { stringOf } from '../../../../chat/json.js'
-import { PROVIDER } from '../../shared/names.js'
+import { PROVIDER } from '../../shared/constants.js'
 
 /** The path of the field that is lost from an event; null if nothing is lost. */
 export function lossOf(event: ChatEvent): string | null {

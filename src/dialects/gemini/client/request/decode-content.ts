@@ -6,7 +6,7 @@ import { longTextOf, longTextPart } from '../../../../chat/long-text.js'
 import type { MediaSource, OpaquePart, TextPart, UserPart } from '../../../../chat/request.js'
 import { given, object, refuse, string, text } from '../../../../wire/json/check-fields.js'
 import { standardBase64 } from '../../../../wire/standard-base64.js'
-import { PROVIDER } from '../../shared/names.js'
+import { PROVIDER } from '../../shared/constants.js'
 import { message } from './proto-fields.js'
 
 const MAX_URI = 8_192

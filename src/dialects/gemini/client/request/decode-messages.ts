@@ -14,7 +14,7 @@ import type {
 import { given, refuse, text } from '../../../../wire/json/check-fields.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import { NestedJson } from '../../../../wire/json/nested-json.js'
-import { PROVIDER } from '../../shared/names.js'
+import { PROVIDER } from '../../shared/constants.js'
 import {
   argumentsOf,
   mediaPart,

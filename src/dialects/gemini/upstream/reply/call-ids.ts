@@ -6,7 +6,7 @@ import { isObject, type JsonValue } from '../../../../chat/json.js'
 import type { ChatRequest } from '../../../../chat/request.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import { jsonToolName, toolNames, type ToolNames } from '../request/tool-names.js'
-import { CUSTOM_INPUT } from '../../shared/names.js'
+import { CUSTOM_INPUT } from '../../shared/constants.js'
 
 /** OpenAI rejects longer call ids in a history. */
 const MAX_ID_CHARS = 40

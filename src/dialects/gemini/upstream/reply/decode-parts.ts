@@ -7,7 +7,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json
 import type { ChatRequest } from '../../../../chat/request.js'
 import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
-import { PROVIDER } from '../../shared/names.js'
+import { PROVIDER } from '../../shared/constants.js'
 import { Calls, type ClientCall } from './call-ids.js'
 import { CitationBudget, citationsOf, recitationsOf } from './decode-citations.js'
 

@@ -8,7 +8,7 @@ import type { ModelFacts } from '../../../../chat/model.js'
 import type { ChatRequest } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
 import type { Losses } from '../../../dialect.js'
-import { MAX_STOP_SEQUENCES } from '../../shared/names.js'
+import { MAX_STOP_SEQUENCES } from '../../shared/constants.js'
 import { encodeThinking } from './encode-thinking.js'
 
 /**

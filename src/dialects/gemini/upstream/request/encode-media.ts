@@ -11,7 +11,7 @@ import type {
 } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
 import { sniffBase64 } from '../../../../wire/sniff-media-type.js'
-import type { Part } from '../../shared/names.js'
+import type { Part } from '../../shared/constants.js'
 
 const AUDIO_TYPES: Readonly<Record<string, string>> = { wav: 'audio/wav', mp3: 'audio/mp3' }
 

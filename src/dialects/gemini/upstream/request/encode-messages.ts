@@ -15,7 +15,7 @@ import {
   SKIP_SIGNATURE,
   type Content,
   type Part,
-} from '../../shared/names.js'
+} from '../../shared/constants.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 type AssistantMessage = Extract<Message, { role: 'assistant' }>

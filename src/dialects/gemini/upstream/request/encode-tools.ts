@@ -8,7 +8,7 @@ import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
 import { GatewayError } from '../../../../errors.js'
 import { relaxSchema } from './encode-schema.js'
 import type { ToolNames } from './tool-names.js'
-import { CUSTOM_INPUT } from '../../shared/names.js'
+import { CUSTOM_INPUT } from '../../shared/constants.js'
 
 /** The synthetic tool whose arguments are the JSON reply. */
 export interface JsonTool {

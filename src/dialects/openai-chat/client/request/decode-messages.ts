@@ -14,7 +14,7 @@ import {
   string,
   text,
 } from '../../../../wire/json/check-fields.js'
-import { toolName } from '../../../../wire/openai/names.js'
+import { toolName } from '../../../../wire/openai/tool-names.js'
 import { contentOf } from '../../../../wire/openai/content-parts.js'
 import { assistantParts, textParts, userParts } from './decode-content.js'
 import { decodeReasoning, sign, thoughtSignature } from '../../shared/reasoning.js'

@@ -3,7 +3,7 @@ import { type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import type { ResponseFormat, Tool, ToolChoice } from '../../../../chat/request.js'
 import { cacheMark } from '../../../../wire/cache-mark.js'
 import { array, given, object, oneOf, refuse } from '../../../../wire/json/check-fields.js'
-import { toolName } from '../../../../wire/openai/names.js'
+import { toolName } from '../../../../wire/openai/tool-names.js'
 import {
   decodeFormat,
   decodeFunctionTool,

@@ -8,7 +8,7 @@
  */
 import type { Citation, EventSink } from '../../../../chat/event.js'
 import { JsonCompletion } from '../../../../wire/json/scan/json-completion.js'
-import { CallIds } from '../../../../wire/openai/names.js'
+import { CallIds } from '../../../../wire/openai/tool-names.js'
 
 type TextKind = 'text' | 'refusal' | 'thinking'
 

@@ -11,10 +11,10 @@ import type {
   UserPart,
 } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
-import { wireCallId, wireName } from '../../../../wire/openai/names.js'
+import { wireCallId, wireName } from '../../../../wire/openai/tool-names.js'
 import type { Losses } from '../../../dialect.js'
 import { signatureOut } from '../../shared/reasoning.js'
-import { MAX_CALL_ID } from '../../shared/names.js'
+import { MAX_CALL_ID } from '../../shared/constants.js'
 
 /** All turns. Images and files of tool results follow the results of the turn as a user message. */
 export function encodeMessages(

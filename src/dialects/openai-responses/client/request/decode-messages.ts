@@ -16,7 +16,7 @@ import {
   string,
   text,
 } from '../../../../wire/json/check-fields.js'
-import { toolName } from '../../../../wire/openai/names.js'
+import { toolName } from '../../../../wire/openai/tool-names.js'
 import { readReasoningToken } from '../../../../wire/reasoning-token.js'
 import { contentOf } from '../../../../wire/openai/content-parts.js'
 import { ORIGIN, stateOf } from '../../shared/reasoning-state.js'

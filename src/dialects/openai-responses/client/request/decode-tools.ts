@@ -21,7 +21,7 @@ import {
   oneOf,
   refuse,
 } from '../../../../wire/json/check-fields.js'
-import { toolName } from '../../../../wire/openai/names.js'
+import { toolName } from '../../../../wire/openai/tool-names.js'
 import {
   decodeFormat,
   decodeFunctionTool,

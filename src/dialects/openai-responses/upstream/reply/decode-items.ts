@@ -19,7 +19,7 @@ import {
   type Section,
   type SectionKind,
   type SectionOwner,
-} from './item-sections.js'
+} from './decode-sections.js'
 
 interface Item extends SectionOwner {
   readonly id: string

@@ -5,7 +5,7 @@
 import type { Citation, EventSink } from '../../../../chat/event.js'
 import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import type { JsonObject } from '../../../../chat/json.js'
-import { CallIds } from '../../../../wire/openai/names.js'
+import { CallIds } from '../../../../wire/openai/tool-names.js'
 
 /** The start of a block. */
 export type Head =

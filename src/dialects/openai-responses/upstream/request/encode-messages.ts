@@ -7,11 +7,11 @@
 import { type JsonObject, stringOf } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
 import type { Message, OpaquePart, TextPart, ToolCall, UserPart } from '../../../../chat/request.js'
-import { wireCallId, wireName } from '../../../../wire/openai/names.js'
+import { wireCallId, wireName } from '../../../../wire/openai/tool-names.js'
 import type { Losses } from '../../../dialect.js'
 import { encodePart } from './encode-media.js'
 import { ORIGIN, reasoningItem } from '../../shared/reasoning-state.js'
-import { MAX_CALL_ID } from '../../shared/names.js'
+import { MAX_CALL_ID } from '../../shared/constants.js'
 
 /** All turns, in order. */
 export function encodeInput(

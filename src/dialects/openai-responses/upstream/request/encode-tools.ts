@@ -6,7 +6,7 @@
  */
 import { type JsonObject, objectOf } from '../../../../chat/json.js'
 import type { ResponseFormat, Tool, ToolChoice } from '../../../../chat/request.js'
-import { wireName } from '../../../../wire/openai/names.js'
+import { wireName } from '../../../../wire/openai/tool-names.js'
 import { encodeChoice } from '../../../../wire/openai/tool-fields.js'
 
 const NO_PARAMETERS: JsonObject = { type: 'object', properties: {} }
