@@ -4,7 +4,7 @@
  */
 import type { KeyLookup, Store } from '../store/store.js'
 import { resultOfLookup, storeUnavailable, type KeyResult } from './authentication-result.js'
-import type { AuthCache } from './cache.js'
+import type { AuthCache } from './key-cache.js'
 
 /** Allows 64,000 lookups a second at 0.5 ms each. */
 const MAX_LOOKUPS = 32

@@ -2,7 +2,7 @@
  * Decides while the store fails which cached results authenticate without a lookup, and when lookups start again.
  */
 import { GatewayError } from '../errors.js'
-import type { CachedResult } from './cache.js'
+import type { CachedResult } from './key-cache.js'
 import { LookupQueueFull } from './key-lookups.js'
 
 /** How long cached results are used without a lookup after the store has failed. */

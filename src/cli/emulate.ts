@@ -1,7 +1,7 @@
 /** `sluice emulate`: the three providers' wire formats on a local port, with faults on request. */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
-import { FAULTS } from '../emulator/faults/fault.js'
+import { FAULTS } from '../emulator/faults/fault-table.js'
 import { startEmulator } from '../emulator/server.js'
 import { UsageError, type Command } from './command.js'
 import type { Emulator } from '../emulator/server.js'

@@ -3,8 +3,8 @@
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
-import { tokensOf } from './exchange.js'
-import type { ParsedRequest, Reply } from './exchange.js'
+import { tokensOf } from './emulated-exchange.js'
+import type { ParsedRequest, Reply } from './emulated-exchange.js'
 import { checkGeminiKey } from './gemini/decode-request.js'
 import { refuseGemini, WHOLE as GEMINI } from './gemini/errors.js'
 import { checkOpenAiKey } from './openai/decode-chat-request.js'

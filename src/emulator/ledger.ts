@@ -3,7 +3,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
-import type { Provider } from './exchange.js'
+import type { Provider } from './emulated-exchange.js'
 
 /** One request and its reply. */
 export interface LedgerEntry {

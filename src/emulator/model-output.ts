@@ -1,11 +1,11 @@
 /**
  * Generates the output of the emulated model. The same input and seed give the same output.
  */
-import { tokensOf } from './exchange.js'
-import { directionsOf } from './faults/fault.js'
-import { sampleObject, sampleOf } from './sample.js'
+import { tokensOf } from './emulated-exchange.js'
+import { directionsOf } from './faults/fault-table.js'
+import { sampleObject, sampleOf } from './sample-json.js'
 import { seededRandom } from './seeded-random.js'
-import type { ModelOutput, ModelInput, Tool, ToolCall } from './exchange.js'
+import type { ModelOutput, ModelInput, Tool, ToolCall } from './emulated-exchange.js'
 import type { RandomSource } from './seeded-random.js'
 
 /** The output for an input; `seed` determines all random values. */

@@ -7,7 +7,7 @@ import { checkGeminiKey } from './gemini/decode-request.js'
 import { checkOpenAiKey } from './openai/decode-chat-request.js'
 import { anthropicFrames } from './anthropic/errors.js'
 import { openAiFrames } from './openai/errors.js'
-import type { ParsedRequest, Reply } from './exchange.js'
+import type { ParsedRequest, Reply } from './emulated-exchange.js'
 import type { JsonValue } from '../chat/json.js'
 
 const OPENAI = ['gpt-4o', 'gpt-4o-mini', 'gpt-4.1', 'gpt-5', 'gpt-5-mini', 'gpt-5.4', 'o4-mini']

@@ -12,8 +12,8 @@ import { modelsReply } from './models.js'
 import { openAiReply } from './openai/chat-completions.js'
 import { openAiFrames } from './openai/errors.js'
 import { responsesCount, responsesReply, responsesFrames } from './openai/responses.js'
-import { Refusal } from './exchange.js'
-import type { ParsedRequest, Provider, Reply, FrameWriter } from './exchange.js'
+import { Refusal } from './emulated-exchange.js'
+import type { ParsedRequest, Provider, Reply, FrameWriter } from './emulated-exchange.js'
 
 /** A provider and the path below its base. */
 export interface Endpoint {

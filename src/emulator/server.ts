@@ -4,12 +4,12 @@
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { Handler } from './handler.js'
+import { Handler } from './handle-request.js'
 import { Ledger } from './ledger.js'
-import { Script } from './faults/script.js'
-import type { EmulatorOptions } from './handler.js'
+import { Script } from './faults/fault-script.js'
+import type { EmulatorOptions } from './handle-request.js'
 import type { LedgerEntry } from './ledger.js'
-import type { Recording, ScriptEntry } from './faults/script.js'
+import type { Recording, ScriptEntry } from './faults/fault-script.js'
 import type { Chunking } from './faults/timing-faults.js'
 
 /** Options of a replay. */

@@ -77,7 +77,7 @@ export class Gateway {
       reportBreaker(upstream, state, parts)
     }
     parts.metrics.configLoaded(snapshot.generation)
-    parts.metrics.beforeCollect(() => parts.metrics.levels.upstreams(this.current.states.levels()))
+    parts.metrics.beforeCollect(() => parts.metrics.gauges.upstreams(this.current.states.gauges()))
     this.discovery = new Discovery(parts.log)
     this.discovery.adopt(this.current)
     parts.authenticator.watch({

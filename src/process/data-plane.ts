@@ -229,7 +229,7 @@ function listenerOf(
 ): Omit<ServerOptions, 'handler'> {
   return {
     takesUpgrade: isWebSocket,
-    onCertificate: (pem) => metrics.levels.listenerCertificate(expiryOf(pem)),
+    onCertificate: (pem) => metrics.gauges.listenerCertificate(expiryOf(pem)),
     onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
     host: server.host,
     port: server.port,

@@ -5,7 +5,7 @@
 import { createLogger } from '../observe/log/log.js'
 import type { ModelFacts } from '../chat/model.js'
 import { runWorker } from './cluster/worker.js'
-import type { Notice } from './notifier.js'
+import type { Notice } from './open-webhooks.js'
 import { isCanaryOrder } from '../gateway/canaries/canary-monitor.js'
 import { createCatalogue } from '../config/catalogue.js'
 import { remoteConfigControl, type ControlRequest } from '../dashboard/server/config-control.js'

@@ -10,8 +10,8 @@ import type { SharedCache, CachedValue } from '../store/store.js'
 import { StateCache, type CachedState } from './state-cache.js'
 import { Seal } from './seal.js'
 import { hasState, readState, restored, writeState } from './state.js'
-import { turnOf, turnOfReply, TurnNames } from './turn.js'
-import { withinTime } from './within-time.js'
+import { turnOf, turnOfReply, TurnNames } from './name-turns.js'
+import { withinTime } from './limit-store-wait.js'
 
 /** The owner of a state. It is never used for another account, format or model. */
 export interface Scope {

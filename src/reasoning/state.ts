@@ -2,7 +2,7 @@
 import type { ReplyBlock } from '../chat/reply/fold.js'
 import type { AssistantPart, Message, ToolCall } from '../chat/request.js'
 import { isObject, type JsonValue } from '../chat/json.js'
-import { textOf } from './turn.js'
+import { textOf } from './name-turns.js'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 

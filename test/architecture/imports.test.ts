@@ -16,7 +16,7 @@ const ROWS: readonly (readonly string[])[] = [
   [
     'dialects',
     'emulator',
-    'observe/log/fields',
+    'observe/log/log-fields',
     'observe/log/sink',
     'observe/webhooks/notification',
     'observe/webhooks/sign',

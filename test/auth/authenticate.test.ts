@@ -6,7 +6,7 @@
 import t from 'tap'
 import { digestOf, newSecret } from '../../src/accounts/key-secret.js'
 import { Authenticator } from '../../src/auth/authenticator.js'
-import { AuthCache } from '../../src/auth/cache.js'
+import { AuthCache } from '../../src/auth/key-cache.js'
 import { GatewayError } from '../../src/errors.js'
 import { kind, newBench, outcome } from './bench.js'
 

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { newSecret } from '../../src/accounts/key-secret.js'
-import { KnownHeaders } from '../../src/auth/header-digests.js'
+import { KnownHeaders } from '../../src/auth/known-headers.js'
 import { GatewayError } from '../../src/errors.js'
 import { newBench } from './bench.js'
 

@@ -2,7 +2,7 @@
  * Shared parts of the tests of the vendors' clients: prompts, and checks of the upstream's side.
  */
 import type { Test } from 'tap'
-import type { Fault } from '../../src/emulator/faults/fault.js'
+import type { Fault } from '../../src/emulator/faults/fault-table.js'
 import type { Emulator } from '../../src/emulator/server.js'
 import { until } from '../helpers/upstream.js'
 

@@ -5,10 +5,15 @@
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { FAULTS, directionsOf, faultFromWords, faultOf } from '../../src/emulator/faults/fault.js'
+import {
+  FAULTS,
+  directionsOf,
+  faultFromWords,
+  faultOf,
+} from '../../src/emulator/faults/fault-table.js'
 import { chunksOf, eventsOf, rawPost } from '../helpers/collect.js'
 import { startUpstream, until } from '../helpers/upstream.js'
-import type { Fault } from '../../src/emulator/faults/fault.js'
+import type { Fault } from '../../src/emulator/faults/fault-table.js'
 import type { Emulator } from '../../src/emulator/server.js'
 import type { RawReply } from '../helpers/collect.js'
 

@@ -5,7 +5,7 @@
  * breaks some requests in a random way, from a seed. `SLUICE_FAULTS=10000` runs as many requests (short by default).
  */
 import t from 'tap'
-import type { Fault } from '../../src/emulator/faults/fault.js'
+import type { Fault } from '../../src/emulator/faults/fault-table.js'
 import { startWith } from '../gateway/attempts/fixtures.js'
 import { dice } from '../helpers/seeded-random.js'
 import { ask, eventually, isComplete, question, series, watchProcess } from './scene.js'

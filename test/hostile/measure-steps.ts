@@ -12,7 +12,7 @@ import { LossList } from '../../src/gateway/streams/translation-losses.js'
 import { bodyOf, render, type Rendered } from '../../src/gateway/attempts/request/render-request.js'
 import { joinChunks } from '../../src/gateway/bodies/join-chunks.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
-import { turnOf, TurnNames } from '../../src/reasoning/turn.js'
+import { turnOf, TurnNames } from '../../src/reasoning/name-turns.js'
 import {
   examine,
   MAX_TEXT_BYTES,

@@ -66,7 +66,7 @@ void t.test('every method counts in its metric', async (t) => {
   metrics.retry('anthropic', 'upstream_busy')
   metrics.fallback('anthropic', 'openai')
   metrics.hedge('openai', 'won')
-  metrics.levels.upstreams([
+  metrics.gauges.upstreams([
     {
       name: 'gone',
       breaker: 2,
@@ -77,7 +77,7 @@ void t.test('every method counts in its metric', async (t) => {
     },
   ])
   metrics.beforeCollect(() => {
-    metrics.levels.upstreams([
+    metrics.gauges.upstreams([
       {
         name: 'anthropic',
         breaker: 1,
@@ -88,10 +88,10 @@ void t.test('every method counts in its metric', async (t) => {
       },
     ])
   })
-  metrics.levels.budgetUsed('key', 'usd_day', 0.5)
-  metrics.levels.budgetUsed('key', 'usd_day', 0.85)
-  metrics.levels.budgetUsed('key', 'usd_day', 0.2)
-  metrics.levels.listenerCertificate(1_900_000_000)
+  metrics.gauges.budgetUsed('key', 'usd_day', 0.5)
+  metrics.gauges.budgetUsed('key', 'usd_day', 0.85)
+  metrics.gauges.budgetUsed('key', 'usd_day', 0.2)
+  metrics.gauges.listenerCertificate(1_900_000_000)
   const text = await metrics.text()
   for (const hop of HOPS) t.match(text, `sluice_hop_duration_seconds_count{hop="${hop}"} 1`)
   for (const result of RESULTS) t.match(text, `sluice_auth_total{result="${result}"} 1`)

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { newSecret } from '../../src/accounts/key-secret.js'
-import type { Fault } from '../../src/emulator/faults/fault.js'
+import type { Fault } from '../../src/emulator/faults/fault-table.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, body, FAMILIES, post } from './exchange.js'
 

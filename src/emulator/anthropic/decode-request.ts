@@ -6,7 +6,7 @@ import { refuseAnthropic } from './errors.js'
 import { textOf } from '../openai/decode-chat-request.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { ModelInput, ParsedRequest, ToolResult } from '../exchange.js'
+import type { ModelInput, ParsedRequest, ToolResult } from '../emulated-exchange.js'
 
 /** A valid messages request. */
 export interface AnthropicRequest {

@@ -1,8 +1,8 @@
 /**
  * Headers, errors and special events of Anthropic's format.
  */
-import { Refusal } from '../exchange.js'
-import type { FrameWriter } from '../exchange.js'
+import { Refusal } from '../emulated-exchange.js'
+import type { FrameWriter } from '../emulated-exchange.js'
 
 const COMMON = {
   'anthropic-organization-id': '00000000-0000-4000-8000-000000000000',

@@ -6,7 +6,7 @@ import { readAnthropic } from './decode-request.js'
 import { thinkingSignature } from './check-thinking.js'
 import { PING, STREAM, WHOLE } from './errors.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'
-import type { ModelOutput, ParsedRequest, Reply } from '../exchange.js'
+import type { ModelOutput, ParsedRequest, Reply } from '../emulated-exchange.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
 

@@ -1,12 +1,12 @@
 /**
- * Applies the faults that change the content of a reply. Faults of timing and of the connection are in `send-plan.ts`.
+ * Applies the faults that change the content of a reply. Faults of timing and of the connection are in `timing-faults.ts`.
  */
 import { gzipSync } from 'node:zlib'
-import { modeOf } from './fault.js'
+import { modeOf } from './fault-table.js'
 import { isObject, objectOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { Provider, Reply, FrameWriter } from '../exchange.js'
-import type { Fault } from './fault.js'
+import type { Provider, Reply, FrameWriter } from '../emulated-exchange.js'
+import type { Fault } from './fault-table.js'
 
 /** A reply ready to be sent. `units` may contain bytes that are not text. */
 export interface Plan {

@@ -3,8 +3,8 @@
  */
 import type { ServerResponse } from 'node:http'
 import type { Plan } from './content-faults.js'
-import type { Fault } from './fault.js'
-import { modeOf } from './fault.js'
+import type { Fault } from './fault-table.js'
+import { modeOf } from './fault-table.js'
 
 /** How a body is cut into chunks: per unit, in one, per byte, every N bytes, or at these offsets. */
 export type Chunking = 'events' | 'whole' | 'bytes' | number | readonly number[]

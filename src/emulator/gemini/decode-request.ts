@@ -7,7 +7,7 @@ import { checkSignatures } from './check-thinking.js'
 import { refuseGemini } from './errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { ModelInput, ParsedRequest, Tool, ToolResult } from '../exchange.js'
+import type { ModelInput, ParsedRequest, Tool, ToolResult } from '../emulated-exchange.js'
 
 /** A valid generateContent request. */
 export interface GeminiRequest {

@@ -1,8 +1,8 @@
 /**
  * Headers, errors and special events of Gemini's format.
  */
-import { Refusal } from '../exchange.js'
-import type { FrameWriter } from '../exchange.js'
+import { Refusal } from '../emulated-exchange.js'
+import type { FrameWriter } from '../emulated-exchange.js'
 import type { JsonObject } from '../../chat/json.js'
 
 const COMMON = { 'server-timing': 'gfet4t7; dur=1', vary: 'Origin' }

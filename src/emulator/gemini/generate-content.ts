@@ -7,7 +7,7 @@ import { readGemini } from './decode-request.js'
 import { STREAM, WHOLE, frame } from './errors.js'
 import { thoughtSignature } from './check-thinking.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'
-import type { ModelOutput, ParsedRequest, Reply } from '../exchange.js'
+import type { ModelOutput, ParsedRequest, Reply } from '../emulated-exchange.js'
 import type { JsonObject } from '../../chat/json.js'
 
 /** The reply to `POST /models/{model}:generateContent` and `:streamGenerateContent`. */

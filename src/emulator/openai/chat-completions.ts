@@ -5,7 +5,7 @@ import { generateOutput } from '../model-output.js'
 import { readOpenAi } from './decode-chat-request.js'
 import { STREAM, WHOLE } from './errors.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'
-import type { ModelOutput, ParsedRequest, Reply } from '../exchange.js'
+import type { ModelOutput, ParsedRequest, Reply } from '../emulated-exchange.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
 

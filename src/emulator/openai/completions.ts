@@ -3,7 +3,7 @@
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import { generateOutput } from '../model-output.js'
-import type { ModelOutput, ModelInput, ParsedRequest, Reply } from '../exchange.js'
+import type { ModelOutput, ModelInput, ParsedRequest, Reply } from '../emulated-exchange.js'
 import { checkOpenAiKey } from './decode-chat-request.js'
 import { refuseOpenAi, STREAM, WHOLE } from './errors.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'

@@ -5,7 +5,7 @@ import { checkEndpoint, checkSettings, reasons } from './check-settings.js'
 import { refuseOpenAi } from './errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { ModelInput, ParsedRequest, Tool, ToolResult } from '../exchange.js'
+import type { ModelInput, ParsedRequest, Tool, ToolResult } from '../emulated-exchange.js'
 
 /** A valid chat completions request. */
 export interface OpenAiRequest {

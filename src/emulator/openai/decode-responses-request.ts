@@ -7,7 +7,7 @@ import { checkOpenAiKey, isOpenAiModel, mediaTypeOf, textOf } from './decode-cha
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { checked } from '../signature.js'
-import type { ModelInput, ParsedRequest, ToolResult } from '../exchange.js'
+import type { ModelInput, ParsedRequest, ToolResult } from '../emulated-exchange.js'
 
 /** A valid Responses request. */
 export interface ResponsesRequest {

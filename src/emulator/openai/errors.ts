@@ -1,8 +1,8 @@
 /**
  * Headers, errors and special events of OpenAI's formats.
  */
-import { Refusal } from '../exchange.js'
-import type { FrameWriter } from '../exchange.js'
+import { Refusal } from '../emulated-exchange.js'
+import type { FrameWriter } from '../emulated-exchange.js'
 
 const COMMON = {
   'openai-version': '2020-10-01',

@@ -1,6 +1,6 @@
 /** Ids and the constant members of a response. */
 import { datedModel } from './chat-completions.js'
-import type { ParsedRequest } from '../exchange.js'
+import type { ParsedRequest } from '../emulated-exchange.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
 import type { ResponsesRequest } from './decode-responses-request.js'

@@ -2,7 +2,7 @@
 import type { LogConfig } from '../../config/config.js'
 import type { Cause } from '../../error-cause.js'
 import { rowOf } from '../../errors.js'
-import type { ExchangeLine } from '../../observe/log/fields.js'
+import type { ExchangeLine } from '../../observe/log/log-fields.js'
 import type { Outcome, StreamEnd } from '../../observe/metrics/label-types.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'

@@ -175,7 +175,7 @@ async function decide(
   for (const { scope, kind, ratio } of isAlone
     ? []
     : budgetsUsed(limitDemands, limitStates, limitReservation !== null)) {
-    metrics.levels.budgetUsed(scope, kind, ratio)
+    metrics.gauges.budgetUsed(scope, kind, ratio)
   }
   return { limitDemands, decision }
 }

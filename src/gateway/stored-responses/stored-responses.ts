@@ -10,7 +10,7 @@ import type { StoredItem, StoredReply, ReplyStorage } from '../../chat/reply/sto
 import type { Ingress, StreamEncoder } from '../../dialects/dialect.js'
 import { GatewayError, type WireError } from '../../errors.js'
 import { Seal } from '../../reasoning/seal.js'
-import { withinTime } from '../../reasoning/within-time.js'
+import { withinTime } from '../../reasoning/limit-store-wait.js'
 import type { SharedCache } from '../../store/store.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import type { SizedText } from '../../wire/frames/sized-text.js'

@@ -4,7 +4,7 @@
  */
 import { GatewayError, rowOf } from '../../errors.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
-import { clip } from './fields.js'
+import { clip } from './log-fields.js'
 
 /** An error as it appears in the log. */
 export interface ErrorDescription {

@@ -4,7 +4,7 @@
  */
 import { pino } from 'pino'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
-import { eventFields, exchangeFields, type EventFields, type ExchangeLine } from './fields.js'
+import { eventFields, exchangeFields, type EventFields, type ExchangeLine } from './log-fields.js'
 import { openSink, type LogDestination } from './sink.js'
 import { describeError } from './describe-error.js'
 

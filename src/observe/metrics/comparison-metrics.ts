@@ -1,6 +1,6 @@
 /** Metrics that compare upstreams: canaries and shadow requests. */
 import type { Usage } from '../../chat/usage.js'
-import type { Families } from './families.js'
+import type { Families } from './metric-families.js'
 import type { Level } from './capped-registry.js'
 
 /** One side of a comparison of two upstreams with the same request. */

@@ -4,7 +4,7 @@
  */
 import type { ErrorKind } from '../../errors.js'
 import { ComparisonMetrics } from './comparison-metrics.js'
-import { kept, register, type Families } from './families.js'
+import { kept, register, type Families } from './metric-families.js'
 import { fieldLabel } from './lost-field-label.js'
 import type { Distribution } from './histogram.js'
 import type {
@@ -16,7 +16,7 @@ import type {
   Outcome,
 } from './label-types.js'
 import type { Collected } from './metric.js'
-import { Levels } from './levels.js'
+import { Gauges } from './gauges.js'
 import { type Count, MAX_LINES, MetricSet } from './capped-registry.js'
 import { TargetSeriesMap, type TargetSeries } from './target-series.js'
 /** All metrics of a process. */
@@ -38,7 +38,7 @@ export class Metrics {
   private readonly fallbackSeries: (from: string) => (to: string) => Count
   private readonly hedgeSeries: (upstream: string) => (result: string) => Count
   /** Gauges. */
-  readonly levels: Levels
+  readonly gauges: Gauges
   private refresh: () => void = () => undefined
   private readonly targets: TargetSeriesMap
 
@@ -46,7 +46,7 @@ export class Metrics {
   constructor(options: { processMetrics?: boolean; maxLines?: number } = {}) {
     this.set = new MetricSet(options.maxLines ?? MAX_LINES)
     this.families = register(this.set)
-    this.levels = new Levels(this.families)
+    this.gauges = new Gauges(this.families)
     this.targets = new TargetSeriesMap(this.families)
     this.comparison = new ComparisonMetrics(this.families)
     const hop = (name: Hop): Distribution => this.families.hops.child(name)
@@ -99,7 +99,7 @@ export class Metrics {
 
   private refreshLevels(): void {
     this.refresh()
-    this.levels.refresh()
+    this.gauges.refresh()
   }
 
   /** A retry on the same target; `reason` is the error kind of the previous attempt. */

@@ -1,7 +1,7 @@
 /** The series of requests to an upstream, resolved once per target of the configuration. */
 import type { Usage } from '../../chat/usage.js'
 import { MAX_MODEL_PAIRS } from './definitions.js'
-import { kept, type Families } from './families.js'
+import { kept, type Families } from './metric-families.js'
 import type { Distribution } from './histogram.js'
 import type { IngressLabel, Outcome, Side, StreamEnd } from './label-types.js'
 

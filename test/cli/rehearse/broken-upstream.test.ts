@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
 import { CHECKS } from '../../../src/cli/rehearse/checks.js'
-import type { Fault } from '../../../src/emulator/faults/fault.js'
+import type { Fault } from '../../../src/emulator/faults/fault-table.js'
 import { openRehearsal } from './scene.js'
 
 const { emulator, report } = await openRehearsal(t)

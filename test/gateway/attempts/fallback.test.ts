@@ -4,7 +4,7 @@
  * Method: a route over three providers, each fault at the first of them; the emulator's ledger shows which provider got a request.
  */
 import t from 'tap'
-import type { Fault } from '../../../src/emulator/faults/fault.js'
+import type { Fault } from '../../../src/emulator/faults/fault-table.js'
 import { ask, checkFailed, isComplete, question, series, watchProcess } from '../../faults/scene.js'
 import { breakProvider, CHAIN, counts, entryOf, startWith } from './fixtures.js'
 

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Test } from 'tap'
-import type { Fault } from '../../../src/emulator/faults/fault.js'
+import type { Fault } from '../../../src/emulator/faults/fault-table.js'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'

@@ -7,7 +7,7 @@
 import t from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../cluster/fork.js'
-import type { Fault } from '../../../src/emulator/faults/fault.js'
+import type { Fault } from '../../../src/emulator/faults/fault-table.js'
 
 const WAIT_MS = 600
 const HANG: Fault = { kind: 'hang' }

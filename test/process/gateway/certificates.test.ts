@@ -30,7 +30,7 @@ void t.test('the certificate of the listener, before and after a renewal', async
     port: 0,
     handler: (_, res) => res.end(),
     tls: { cert, key, clientCa: null },
-    onCertificate: (pem) => metrics.levels.listenerCertificate(expiryOfPem(pem)),
+    onCertificate: (pem) => metrics.gauges.listenerCertificate(expiryOfPem(pem)),
   })
   t.teardown(() => server.drain(0))
   t.equal(await shown(metrics, 'none'), String(expiryOf(cert)))
@@ -49,9 +49,9 @@ void t.test('client certificates for upstreams come and go with the configuratio
   const metrics = new Metrics({ processMetrics: false })
   const state = { breaker: 0, breakerChangedAtMs: 0, resting: 0, retriesDenied: 0 }
   const open = { name: 'open', ...state, certificateExpiry: null }
-  metrics.levels.upstreams([{ name: 'corp', ...state, certificateExpiry: 1_900_000_000 }, open])
+  metrics.gauges.upstreams([{ name: 'corp', ...state, certificateExpiry: 1_900_000_000 }, open])
   t.equal(await shown(metrics, 'corp'), '1900000000')
   t.equal(await shown(metrics, 'open'), undefined)
-  metrics.levels.upstreams([open])
+  metrics.gauges.upstreams([open])
   t.equal(await shown(metrics, 'corp'), 'Nan', 'no number, so that no alert is raised')
 })

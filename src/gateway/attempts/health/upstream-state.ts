@@ -7,7 +7,7 @@ import { expiryOf } from '../../../http/tls-files.js'
 import { PeakEwma } from '../../../routing/latency-average.js'
 import type { RouteConfig } from '../../../config/routes/route.js'
 import type { RouteTarget } from '../../../routing/router.js'
-import type { UpstreamLevels } from '../../../observe/metrics/levels.js'
+import type { UpstreamGauges } from '../../../observe/metrics/gauges.js'
 import { Breaker, BREAKER_LEVELS, type BreakerState } from './breaker.js'
 import { SYSTEM_CLOCK, type Clock } from '../clock.js'
 import { Credentials } from './credentials.js'
@@ -118,7 +118,7 @@ export class UpstreamStates {
   }
 
   /** The state of each upstream for the metrics. */
-  levels(): UpstreamLevels[] {
+  gauges(): UpstreamGauges[] {
     return [...this.byName].map(([name, { breaker, credentials, retries, certificateExpiry }]) => {
       const { resting } = credentials
       const level = BREAKER_LEVELS[breaker.state]

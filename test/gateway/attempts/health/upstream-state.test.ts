@@ -69,10 +69,10 @@ void t.test('breakers and resting keys are shown for metrics and /readyz', (t) =
   t.equal(states.text(), 'ok')
   states.of('a').credentials.refused(0, 429, null)
   for (let at = 0; at < 5; at++) states.of('b').breaker.begin().failed()
-  const levels = states.levels()
+  const gauges = states.gauges()
   const now = Date.now()
-  t.ok(Math.abs((levels[1]?.breakerChangedAtMs ?? 0) - now) < 60_000, 'opened just now')
-  t.match(levels, [
+  t.ok(Math.abs((gauges[1]?.breakerChangedAtMs ?? 0) - now) < 60_000, 'opened just now')
+  t.match(gauges, [
     {
       name: 'a',
       breaker: 0,

@@ -3,10 +3,10 @@
  * with the configuration.
  */
 import { BudgetShares } from './budget-shares.js'
-import type { Families } from './families.js'
+import type { Families } from './metric-families.js'
 
 /** The state of an upstream. */
-export interface UpstreamLevels {
+export interface UpstreamGauges {
   readonly name: string
   /** 0 closed, 1 half-open, 2 open. */
   readonly breaker: number
@@ -24,7 +24,7 @@ export interface UpstreamLevels {
 const DATA_PORT = 'none'
 
 /** Sets the gauges. Names are from the configuration. */
-export class Levels {
+export class Gauges {
   private readonly families: Families
   private readonly upstreamNames = new Set<string>()
   private readonly retriesDenied = new Map<string, number>()
@@ -36,7 +36,7 @@ export class Levels {
   }
 
   /** Sets the gauges of all upstreams; omitted upstreams are set to 0. */
-  upstreams(states: readonly UpstreamLevels[]): void {
+  upstreams(states: readonly UpstreamGauges[]): void {
     const { breakerState, breakerChanged, credentialsResting, retriesDenied } = this.families
     const gone = new Set(this.upstreamNames)
     for (const state of states) {

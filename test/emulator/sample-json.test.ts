@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { arrayOf, isObject, objectOf, stringOf } from '../../src/chat/json.js'
-import { sampleOf } from '../../src/emulator/sample.js'
+import { sampleOf } from '../../src/emulator/sample-json.js'
 import { seededRandom } from '../../src/emulator/seeded-random.js'
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
 

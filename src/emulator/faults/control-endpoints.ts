@@ -3,11 +3,11 @@
  */
 import type { ServerResponse } from 'node:http'
 import { GatewayError } from '../../errors.js'
-import { FAULTS } from './fault.js'
-import { scriptEntryOf } from './script.js'
+import { FAULTS } from './fault-table.js'
+import { scriptEntryOf } from './fault-script.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { Ledger } from '../ledger.js'
-import type { Script } from './script.js'
+import type { Script } from './fault-script.js'
 
 /** The state that the endpoints change. */
 export interface Controlled {

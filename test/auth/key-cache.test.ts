@@ -4,9 +4,9 @@
  * Method: each cache with such keys gets more and longer entries than its limit.
  */
 import t from 'tap'
-import { AuthCache } from '../../src/auth/cache.js'
+import { AuthCache } from '../../src/auth/key-cache.js'
 import { Lru } from '../../src/auth/lru.js'
-import { KnownHeaders } from '../../src/auth/header-digests.js'
+import { KnownHeaders } from '../../src/auth/known-headers.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import { createSnapshot } from '../../src/config/create-snapshot.js'
 import { ModelList } from '../../src/gateway/generation/model-list.js'

@@ -3,10 +3,10 @@
  */
 import { GatewayError } from '../../errors.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
-import { faultOf } from './fault.js'
+import { faultOf } from './fault-table.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { ParsedRequest } from '../exchange.js'
-import type { Fault } from './fault.js'
+import type { ParsedRequest } from '../emulated-exchange.js'
+import type { Fault } from './fault-table.js'
 import type { Chunking } from './timing-faults.js'
 
 /** A recorded reply to send instead of an emulated one. */
