@@ -4,7 +4,7 @@
  */
 import type { ModelFacts } from '../chat/model.js'
 import type { KeyLimits, PlanName } from '../accounts/account.js'
-import type { TlsFiles } from '../http/tls-files.js'
+import type { TlsFiles } from '../http/tls/read-tls-files.js'
 import type { LogLevel } from '../observe/log/log.js'
 import type { NotifyGroup } from '../observe/webhooks/notification.js'
 import type { RouteConfig } from './routes/route.js'

@@ -13,7 +13,7 @@ import { packageFile } from '../files/package-file.js'
 import { catalogueSchema, duplicateIds, factsOfCatalogue } from './schema/catalogue-schema.js'
 import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
-import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/tls-files.js'
+import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/tls/read-tls-files.js'
 import { fillPlaceholders, type Surroundings } from './fill-placeholders.js'
 import {
   findingsOf,

@@ -1,7 +1,7 @@
 /** The options and the interface of the data plane's listener (`server.ts`). All times are in milliseconds. */
 import type { ErrorKind } from '../errors.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
-import type { TlsFiles } from './tls-files.js'
+import type { TlsFiles } from './tls/read-tls-files.js'
 
 /** Options of `openServer`. */
 export interface ServerOptions {

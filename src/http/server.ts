@@ -13,7 +13,7 @@ import { refuseRequest } from './refuse-request.js'
 import { setHeaders } from './respond.js'
 import { guardRequest, MAX_HEAD_BYTES } from './request-guard.js'
 import type { DrainOptions, GatewayServer, ServerOptions } from './server-options.js'
-import type { createTlsServer, TlsServer } from './tls-server.js'
+import type { createTlsServer, TlsServer } from './tls/tls-server.js'
 
 const SWEEP_MS = 250
 /** Limits of the time for the last errors after the drain's deadline; the default is the duration of the drain. */
@@ -29,7 +29,7 @@ const NO_UPGRADE: WireError = {
 /** Listens. Rejects with a `GatewayError` that contains the cause if the address cannot be used. */
 export async function openServer(options: ServerOptions): Promise<GatewayServer> {
   // HTTP/2 is loaded only if it is used.
-  const tls = (options.tls ?? null) === null ? null : await import('./tls-server.js')
+  const tls = (options.tls ?? null) === null ? null : await import('./tls/tls-server.js')
   const listener = new Listener(options, tls?.createTlsServer ?? null)
   await listener.listen()
   return listener

@@ -62,7 +62,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'the state of a limit is computed by the same arithmetic in Redis and here',
   'ledger/spool-line.ts → store/records/entry-text.ts':
     'an entry has one text form, in the spool and in the store',
-  'config/load-config.ts → http/tls-files.ts':
+  'config/load-config.ts → http/tls/read-tls-files.ts':
     'the configuration and the listener check certificate files with one function',
   'config/upstreams/resolve-upstream.ts → upstreams/private-addresses.ts':
     'one list of private networks, for plain HTTP and for resolved addresses',

@@ -5,7 +5,7 @@
 import { copyFileSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { X509Certificate } from 'node:crypto'
-import { expiryOf as expiryOfPem } from '../../../src/http/tls-files.js'
+import { expiryOf as expiryOfPem } from '../../../src/http/tls/read-tls-files.js'
 import { openServer } from '../../../src/http/server.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
 import { newAuthority, newPair } from '../../helpers/certificates.js'

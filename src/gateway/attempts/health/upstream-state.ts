@@ -3,7 +3,7 @@
  * the spending on hedges. Each part survives a reload if the settings that it depends on did not change.
  */
 import type { Config, UpstreamConfig } from '../../../config/config.js'
-import { expiryOf } from '../../../http/tls-files.js'
+import { expiryOf } from '../../../http/tls/read-tls-files.js'
 import { PeakEwma } from '../../../routing/latency-average.js'
 import type { RouteConfig } from '../../../config/routes/route.js'
 import type { RouteTarget } from '../../../routing/router.js'

@@ -2,20 +2,15 @@
  * HTTPS for the listener: HTTP/1.1 and HTTP/2 on one port, chosen by ALPN. `node:https` serves HTTP/1.1 with the
  * limits of the plain listener; a `node:http2` server serves connections that chose `h2` (decision 0050).
  */
-import { unwatchFile, watchFile } from 'node:fs'
 import type { ServerOptions as HttpOptions } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { TLSSocket } from 'node:tls'
-import { Http2Sessions, type Http2SessionsOptions } from './http2-sessions.js'
-import { readTlsFiles, type TlsFiles } from './tls-files.js'
+import { Http2Sessions, type Http2SessionsOptions } from '../http2-sessions.js'
+import { readTlsFiles, type TlsFiles } from './read-tls-files.js'
+import { MIN_VERSION, reloadTlsFiles, type ReloadOptions } from './reload-tls-files.js'
 
 /** What the TLS server needs from the listener. */
-export interface TlsServerOptions extends Omit<Http2SessionsOptions, 'keepAliveMs'> {
-  /** Called with the error of changed certificate files; the previous certificate stays in use. */
-  readonly onProblem: (problem: string) => void
-  /** Called with the certificate in use, in PEM: at the start and after each change of the files. */
-  readonly onCertificate: (pem: string) => void
-}
+export type TlsServerOptions = Omit<Http2SessionsOptions, 'keepAliveMs'> & ReloadOptions
 
 /** The listening server for TLS, and its HTTP/2 sessions. */
 export interface TlsServer {
@@ -24,10 +19,6 @@ export interface TlsServer {
   /** Stops watching the files, and sends GOAWAY to every session. */
   close(): void
 }
-
-const MIN_VERSION = 'TLSv1.2'
-/** Interval of checks of the certificate files. */
-const WATCH_MS = 1000
 
 /** Throws a `TlsFileError` if the files cannot be used. */
 export function createTlsServer(
@@ -48,7 +39,7 @@ export function createTlsServer(
   const keepAliveMs = settings.keepAliveTimeout ?? 65_000
   const sessions = new Http2Sessions({ ...options, keepAliveMs })
   splitByProtocol(server, sessions)
-  const stopWatching = watchTlsFiles(files, server, options)
+  const stopWatching = reloadTlsFiles(files, server, options)
   options.onCertificate(contents.cert)
   return {
     server,
@@ -72,27 +63,4 @@ function splitByProtocol(server: Server, sessions: Http2Sessions): void {
     server.emit('http1Connection', socket)
     serveHttp1?.call(server, socket)
   })
-}
-
-/** Applies changed files; reports files that cannot be used and keeps the previous ones. */
-function watchTlsFiles(
-  files: TlsFiles,
-  server: Server,
-  { onProblem, onCertificate }: Pick<TlsServerOptions, 'onProblem' | 'onCertificate'>,
-): () => void {
-  const { cert, key, clientCa } = files
-  const paths = clientCa === null ? [cert, key] : [cert, key, clientCa]
-  const changed = (): void => {
-    try {
-      const contents = readTlsFiles(files)
-      server.setSecureContext({ ...contents, minVersion: MIN_VERSION })
-      onCertificate(contents.cert)
-    } catch (error) {
-      onProblem(error instanceof Error ? error.message : String(error))
-    }
-  }
-  for (const path of paths) watchFile(path, { interval: WATCH_MS, persistent: false }, changed)
-  return () => {
-    for (const path of paths) unwatchFile(path, changed)
-  }
 }

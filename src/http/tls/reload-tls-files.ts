@@ -1,0 +1,43 @@
+/** Replaces the certificate of a running server when its files change. */
+import { unwatchFile, watchFile } from 'node:fs'
+import type { Server } from 'node:https'
+import { readTlsFiles, type TlsFiles } from './read-tls-files.js'
+
+/** The oldest accepted version of TLS. */
+export const MIN_VERSION = 'TLSv1.2'
+/** Interval of checks of the certificate files. */
+const WATCH_MS = 1000
+
+/** The reports about certificates. */
+export interface ReloadOptions {
+  /** Called with the error of changed certificate files; the previous certificate stays in use. */
+  readonly onProblem: (problem: string) => void
+  /** Called with the certificate in use, in PEM: at the start and after each change of the files. */
+  readonly onCertificate: (pem: string) => void
+}
+
+/**
+ * Checks the files every second until the returned function is called. Reports changed files that cannot be used, and
+ * keeps the previous ones.
+ */
+export function reloadTlsFiles(
+  files: TlsFiles,
+  server: Server,
+  { onProblem, onCertificate }: ReloadOptions,
+): () => void {
+  const { cert, key, clientCa } = files
+  const paths = clientCa === null ? [cert, key] : [cert, key, clientCa]
+  const changed = (): void => {
+    try {
+      const contents = readTlsFiles(files)
+      server.setSecureContext({ ...contents, minVersion: MIN_VERSION })
+      onCertificate(contents.cert)
+    } catch (error) {
+      onProblem(error instanceof Error ? error.message : String(error))
+    }
+  }
+  for (const path of paths) watchFile(path, { interval: WATCH_MS, persistent: false }, changed)
+  return () => {
+    for (const path of paths) unwatchFile(path, changed)
+  }
+}
