@@ -13,7 +13,8 @@ import type { ConfigSource } from '../config/generations/reload-config.js'
 import { createLogger, type Logger } from '../observe/log/log.js'
 import { Metrics } from '../observe/metrics/metrics.js'
 import { configPage, followConfig, lastRefusal, readyPage } from './ops/configuration-page.js'
-import { hasAdminToken, answerTo, ownDesk } from './ops/generations-page.js'
+import { hasAdminToken } from './ops/admin-token.js'
+import { answerControlRequest, localConfigControl } from './ops/answer-control-requests.js'
 import { answerGenerations } from './ops/generations-endpoints.js'
 import { Notifier } from './open-webhooks.js'
 import { openOps, type Ops, type OpsOptions, type Readiness } from './ops/ops-listener.js'
@@ -207,7 +208,7 @@ async function replyToWorker(
     if (order !== null) fleet.order(order)
     return null
   }
-  const reply = await answerTo(ownDesk(source), request)
+  const reply = await answerControlRequest(localConfigControl(source), request)
   if (reply !== undefined) return reply
   return gatewayStatusOf(await fleet.metrics(), refused(), canaries.states())
 }

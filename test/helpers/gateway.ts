@@ -13,7 +13,7 @@ import { loadConfig } from '../../src/config/load-config.js'
 import { formatProblem } from '../../src/config/problem.js'
 import { createSnapshot } from '../../src/config/create-snapshot.js'
 import type { ConfigControl } from '../../src/dashboard/server/config-control.js'
-import { ownDesk } from '../../src/process/ops/generations-page.js'
+import { localConfigControl } from '../../src/process/ops/answer-control-requests.js'
 import { openDataPlane, type DataPlane } from '../../src/process/data-plane.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { createLogger } from '../../src/observe/log/log.js'
@@ -155,17 +155,17 @@ ${more}
 /** Opened at first use, because it watches files and few tests need it. */
 function lazyDesk(t: Test, file: string): ConfigControl {
   let opening: Promise<ConfigControl> | null = null
-  const desk = (): Promise<ConfigControl> => {
+  const control = (): Promise<ConfigControl> => {
     opening ??= openConfig(file, process.env).then((source) => {
       t.teardown(() => source.close())
-      return ownDesk(source)
+      return localConfigControl(source)
     })
     return opening
   }
   return {
-    list: async () => (await desk()).list(),
-    show: async (generation, from) => (await desk()).show(generation, from),
-    rollBack: async (wish) => (await desk()).rollBack(wish),
+    list: async () => (await control()).list(),
+    show: async (generation, from) => (await control()).show(generation, from),
+    rollBack: async (wish) => (await control()).rollBack(wish),
   }
 }
 

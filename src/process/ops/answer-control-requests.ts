@@ -1,0 +1,107 @@
+/**
+ * The part of `ConfigControl` in the process that reads the configuration: lists generations and rolls back, for this
+ * process and for requests of workers.
+ */
+import { isObject } from '../../chat/json.js'
+import { differencesOf } from '../../config/generations/diff-configs.js'
+import type { ConfigSource } from '../../config/generations/reload-config.js'
+import { formatProblem } from '../../config/problem.js'
+import type {
+  ConfigControl,
+  GenerationList,
+  ControlRequest,
+  RollbackResult,
+} from '../../dashboard/server/config-control.js'
+
+/** Serves generations from this process, which reads the configuration. */
+export function localConfigControl(source: ConfigSource): ConfigControl {
+  return {
+    list: () => Promise.resolve(generationList(source)),
+    async show(generation, from) {
+      const record = source.history.find(generation)
+      const content = await source.history.content(generation)
+      if (record === null || content === null) return null
+      const comparedWith = from ?? previous(source, generation)
+      const former = comparedWith === null ? null : await source.history.content(comparedWith)
+      const changes = former === null ? [] : differencesOf(former.shown, content.shown)
+      return { record, comparedWith: former === null ? null : comparedWith, changes }
+    },
+    async rollBack({ generation, author, reason }) {
+      return resultOf(generation, await source.rollBack(generation, { author, reason }))
+    },
+  }
+}
+
+/** The reply to a worker's request about generations; undefined for other requests. */
+export async function answerControlRequest(
+  control: ConfigControl,
+  request: unknown,
+): Promise<unknown> {
+  if (!isControlRequest(request)) return undefined
+  switch (request.type) {
+    case 'generations':
+      return control.list()
+    case 'generation':
+      return control.show(request.generation, request.from)
+    case 'rollback':
+      return control.rollBack(request)
+    case 'gatewayStatus':
+      return undefined
+    default:
+      return request satisfies never
+  }
+}
+
+/** A check of the type is enough, since the other process is the same program. */
+function isControlRequest(value: unknown): value is ControlRequest {
+  return isObject(value) && typeof value['type'] === 'string'
+}
+
+/** The stored generations, and the one in force. */
+export function generationList(source: ConfigSource): GenerationList {
+  const { held, lastError, history } = source
+  const { generation, waitingForRestart } = source.current()
+  return {
+    inForce: generation,
+    held,
+    problems: lastError === null ? null : lastError.map(formatProblem),
+    waitingForRestart,
+    generations: history.list(),
+  }
+}
+
+/** The generation that was in force before it, if it is stored. */
+function previous({ history }: ConfigSource, generation: number): number | null {
+  return history.list().find((each) => each.generation < generation)?.generation ?? null
+}
+
+function resultOf(
+  generation: number,
+  outcome: Awaited<ReturnType<ConfigSource['rollBack']>>,
+): RollbackResult {
+  switch (outcome.result) {
+    case 'applied':
+      return { result: 'applied', generation: outcome.snapshot.generation }
+    case 'unknown':
+      return {
+        result: 'unknown',
+        message: `There is no generation ${generation}: GET /generations lists the stored ones.`,
+      }
+    case 'current':
+      return { result: 'refused', message: `Generation ${generation} is in force already.` }
+    case 'unreadable':
+      return {
+        result: 'refused',
+        message: `The files of generation ${generation} cannot be read: choose another one.`,
+      }
+    case 'refused': {
+      const problems = outcome.errors.map(formatProblem).join('; ')
+      return {
+        result: 'refused',
+        message: `Generation ${generation} cannot be put in force now: ${problems}`,
+      }
+    }
+    default:
+      return outcome satisfies never
+  }
+}
