@@ -1,6 +1,6 @@
 /** The configuration, for administrators: generations, their changes, rollbacks, and the fleet. */
 import { z } from 'zod'
-import { count, numberText, timeMs } from './basics.js'
+import { count, numberText, timeMs } from './shared-types.js'
 
 /** A stored generation. */
 export const generationRecord = z.strictObject({

@@ -11,7 +11,7 @@ import {
   scope,
   search,
   timeMs,
-} from './basics.js'
+} from './shared-types.js'
 
 /** One to a hundred characters; the server checks further rules. */
 const name = z.string().max(1_000)

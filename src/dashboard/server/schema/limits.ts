@@ -1,6 +1,6 @@
 /** The current state of limits and budgets. */
 import { z } from 'zod'
-import { count, scope, timeMs } from './basics.js'
+import { count, scope, timeMs } from './shared-types.js'
 
 /** One limit and its usage. Amounts are requests, tokens, concurrent requests or nano-dollars. */
 export const standing = z.strictObject({

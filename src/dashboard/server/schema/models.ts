@@ -1,6 +1,6 @@
 /** Models, their routes, and the playground. */
 import { z } from 'zod'
-import { count, modelId, timeMs } from './basics.js'
+import { count, modelId, timeMs } from './shared-types.js'
 
 /** US dollars per million tokens; an omitted member is unknown. */
 export const price = z.strictObject({

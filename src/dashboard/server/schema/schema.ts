@@ -28,13 +28,15 @@
  *
  * Reads with `account`: an administrator may name another account, or `all`; other users may name only their own.
  */
-export * from './account.js'
-export * from './admin.js'
-export * from './basics.js'
+export * from './accounts.js'
+export * from './audit-log.js'
 export * from './configuration.js'
 export * from './keys.js'
 export * from './limits.js'
 export * from './models.js'
+export * from './operations.js'
+export * from './own-account.js'
 export * from './providers.js'
-export * from './session.js'
+export * from './shared-types.js'
+export * from './sign-in.js'
 export * from './usage.js'

@@ -10,7 +10,7 @@ import {
   scope,
   timeMs,
   timeText,
-} from './basics.js'
+} from './shared-types.js'
 
 const ms = z.number().min(0)
 

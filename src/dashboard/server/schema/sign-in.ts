@@ -5,8 +5,8 @@
  * after `#`. The page must remove it from the address bar after reading it.
  */
 import { z } from 'zod'
-import { account } from './account.js'
-import { timeMs } from './basics.js'
+import { account } from './own-account.js'
+import { timeMs } from './shared-types.js'
 
 const email = z.string().max(254)
 /** The server accepts 8 characters to 1,024 bytes and refuses common passwords. */

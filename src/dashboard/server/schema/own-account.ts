@@ -1,6 +1,6 @@
 /** The signed-in account and its plan. */
 import { z } from 'zod'
-import { count, id, keyLimits, timeMs } from './basics.js'
+import { count, id, keyLimits, timeMs } from './shared-types.js'
 
 /** A plan's name. */
 export const planName = z.enum(['starter', 'pro', 'max'])

@@ -1,0 +1,73 @@
+/** Accounts, for administrators (403 for owners). */
+import { z } from 'zod'
+import { planName, role } from './own-account.js'
+import { count, cursor, id, nanoUsd, numberText, search, timeMs } from './shared-types.js'
+
+/** An account in the administrator's list. */
+export const accountRow = z.strictObject({
+  id,
+  email: z.string(),
+  role,
+  plan: planName,
+  disabled: z.boolean(),
+  createdAtMs: timeMs,
+  liveKeys: count,
+  /** Of the last 30 days. */
+  requests: count,
+  spendNanoUsd: nanoUsd,
+  unpricedRequests: count,
+})
+
+/** `GET /accounts`: newest first. */
+export const accountsQuery = z.strictObject({
+  search: search.optional(),
+  after: cursor.optional(),
+  /** 1 to 200; default 50. */
+  limit: numberText(1, 200).optional(),
+})
+/** A page of accounts. As with keys, a page may be short or empty without being the last. */
+export const accountsReply = z.strictObject({
+  accounts: z.array(accountRow),
+  next: z.string().nullable(),
+})
+
+/** `POST /accounts` → 201 `createdAccountReply`. The account holder sets the password with the link. */
+export const createAccountBody = z.strictObject({
+  email: z.string().max(254),
+  plan: planName,
+  role: role.optional(),
+})
+/** A one-time link to set a password, shown once. */
+export const link = z.strictObject({ url: z.string(), expiresAtMs: timeMs })
+/** A created account. */
+export const createdAccountReply = z.strictObject({ account: accountRow, link })
+
+/** `PATCH /accounts/{id}` → `accountReply`. Disabling ends sessions, and keys fail within a second. */
+export const changeAccountBody = z.strictObject({
+  plan: planName.optional(),
+  disabled: z.boolean().optional(),
+})
+/** One account. */
+export const accountReply = z.strictObject({ account: accountRow })
+
+/** `POST /accounts/{id}/reset` with `{}` → 201: a link for a new password; older ones stop working. */
+export const resetLinkBody = z.strictObject({})
+/** The link. */
+export const resetLinkReply = z.strictObject({ link })
+
+/** An account in the list. */
+export type AccountRow = z.output<typeof accountRow>
+/** The query for accounts. */
+export type AccountsQuery = z.input<typeof accountsQuery>
+/** A page of accounts. */
+export type AccountsReply = z.output<typeof accountsReply>
+/** The body that creates an account. */
+export type CreateAccountBody = z.input<typeof createAccountBody>
+/** A created account. */
+export type CreatedAccountReply = z.output<typeof createdAccountReply>
+/** The body that changes an account. */
+export type ChangeAccountBody = z.input<typeof changeAccountBody>
+/** One account. */
+export type AccountReply = z.output<typeof accountReply>
+/** A link for a new password. */
+export type ResetLinkReply = z.output<typeof resetLinkReply>
