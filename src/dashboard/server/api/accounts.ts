@@ -1,4 +1,4 @@
-/** Accounts for administrators, and the audit log of each account. */
+/** Accounts for administrators. */
 import type { Account } from '../../../accounts/account.js'
 import { createAccount } from '../../../accounts/accounts.js'
 import type { UsageSum } from '../../../store/ledger.js'
@@ -9,7 +9,7 @@ import { signedRoute, type Reply, type Route, type SignedInRequest } from '../ro
 import { notFound } from '../routing/api-router.js'
 import { GatewayError } from '../../../errors.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
+import { entryOf, RECENT_MS, type Services } from '../services.js'
 
 /** Lifetime of a password link. */
 const LINK_MS = 86_400_000
@@ -36,11 +36,6 @@ export function accountRoutes(services: Services): Route[] {
       body: schema.resetLinkBody,
       reply: schema.resetLinkReply,
       handle: (request) => resetLink(services, request),
-    }),
-    signedRoute('session', 'GET', '/audit', {
-      query: schema.auditQuery,
-      reply: schema.auditReply,
-      handle: (request) => audit(services, request),
     }),
   ]
 }
@@ -155,25 +150,6 @@ async function accountRow(
 
 function totalOf(sums: readonly UsageSum[], of: (sum: UsageSum) => number): number {
   return sums.reduce((total, sum) => total + of(sum), 0)
-}
-
-async function audit(
-  services: Services,
-  { session, query }: SignedInRequest<ReturnType<typeof schema.auditQuery.parse>, undefined>,
-): Promise<Reply> {
-  const accountId = await scopeOf(services, session, query.account)
-  const limit = query.limit ?? 50
-  const found = await services.store.auditTrail.page({
-    accountId,
-    after: query.after ?? null,
-    limit: limit + 1,
-  })
-  const entries = found.slice(0, limit)
-  const json: schema.AuditReply = {
-    entries,
-    next: found.length > limit ? (entries.at(-1)?.id ?? null) : null,
-  }
-  return { status: 200, json }
 }
 
 /** Ids made in the same millisecond are not ordered, so they are sorted and reassigned in order. */

@@ -1,5 +1,6 @@
 /** The route table of the dashboard's API: every path, its method and its access policy. */
 import { accountRoutes } from '../api/accounts.js'
+import { auditRoutes } from '../api/audit-log.js'
 import { configurationRoutes } from '../api/configuration.js'
 import { keyRoutes } from '../api/keys.js'
 import { limitRoutes } from '../api/limits.js'
@@ -27,5 +28,6 @@ export function dashboardRoutes(services: Services): Route[] {
     ...providerRoutes(services),
     ...configurationRoutes(services),
     ...accountRoutes(services),
+    ...auditRoutes(services),
   ]
 }
