@@ -8,7 +8,7 @@ import { digestOf, newSecret } from '../../src/accounts/key-secret.js'
 import { Authenticator } from '../../src/auth/authenticator.js'
 import { AuthCache } from '../../src/auth/key-cache.js'
 import { GatewayError } from '../../src/errors.js'
-import { kind, newBench, outcome } from './bench.js'
+import { kind, newBench, outcome } from './authenticator-setup.js'
 
 void t.test('a valid key is looked up once, then cached', (t) => {
   const bench = newBench()

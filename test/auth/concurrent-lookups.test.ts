@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { digestOf } from '../../src/accounts/key-secret.js'
-import { kind, newBench } from './bench.js'
+import { kind, newBench } from './authenticator-setup.js'
 
 void t.test('cached keys are accepted while too many look-ups run', async (t) => {
   const bench = newBench()

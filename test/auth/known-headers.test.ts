@@ -6,7 +6,7 @@ import t from 'tap'
 import { newSecret } from '../../src/accounts/key-secret.js'
 import { KnownHeaders } from '../../src/auth/known-headers.js'
 import { GatewayError } from '../../src/errors.js'
-import { newBench } from './bench.js'
+import { newBench } from './authenticator-setup.js'
 
 void t.test('a cached header is not parsed again and gets the same result', (t) => {
   const bench = newBench()

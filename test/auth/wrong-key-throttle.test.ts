@@ -15,7 +15,7 @@ import {
 } from '../../src/auth/wrong-key-throttle.js'
 import { GatewayError } from '../../src/errors.js'
 import { startGateway } from '../helpers/gateway.js'
-import { newBench, type Bench } from './bench.js'
+import { newBench, type Bench } from './authenticator-setup.js'
 
 const HERE = '192.0.2.1'
 

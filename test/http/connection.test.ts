@@ -10,7 +10,7 @@ import type { HttpRequest, HttpResponse } from '../../src/http/message.js'
 import { abandon, beginReply, breakOff, hasLeft, sendReply } from '../../src/http/respond.js'
 import type { ServerOptions } from '../../src/http/server-options.js'
 import { openServer } from '../../src/http/server.js'
-import { send } from '../faults/front-door/raw-client.js'
+import { send } from '../faults/listener/raw-client.js'
 import { bodyOf } from '../helpers/requests.js'
 
 type Handler = (req: HttpRequest, res: HttpResponse) => void

@@ -3,7 +3,7 @@
  * Method: successes, streams, refusals and failures of a running gateway over all three families.
  */
 import t from 'tap'
-import { send } from '../faults/front-door/raw-client.js'
+import { send } from '../faults/listener/raw-client.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, body, FAMILIES, get } from './exchange.js'
 

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { launch, open, overflow, SKIP, violations, type Watched } from './browser.js'
 import { emptyReplyTo, replyTo, SIGNED_OUT } from '../fixtures/replies.js'
-import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/stand-in.js'
+import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
 
 t.setTimeout(420_000)
 

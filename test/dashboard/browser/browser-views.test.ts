@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'
 import { launch, open, SKIP, violations } from './browser.js'
 import { replyTo } from '../fixtures/replies.js'
-import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/stand-in.js'
+import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
 
 t.setTimeout(300_000)
 

@@ -4,7 +4,7 @@
 //   connections, drop requests, or answer before they have read them.
 import { createServer } from 'node:net'
 import t from 'tap'
-import { startGateway } from '../../helpers/gateway.js'
+import { startGateway } from '../helpers/gateway.js'
 import {
   ask,
   checkAfter,
@@ -14,7 +14,7 @@ import {
   startRawUpstream,
   UPSTREAMS,
   watchProcess,
-} from '../scene.js'
+} from './scene.js'
 
 const REPLY =
   '{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
