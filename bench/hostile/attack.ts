@@ -2,8 +2,8 @@
  * The process of the hostile clients: `node attack.js '{"port":…}'`. Each connection runs the classes in sequence; the
  * results of each class are sent to the parent process.
  */
-import { CLASSES } from './classes.js'
-import type { Target } from './wire.js'
+import { CLASSES } from './hostile-requests.js'
+import type { Target } from './hostile-connection.js'
 
 /** The settings of the process. */
 export interface AttackSettings extends Target {

@@ -4,7 +4,7 @@
  */
 import { Children } from '../processes/children.js'
 import { figure, shown, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
-import { CLASSES } from '../hostile/classes.js'
+import { CLASSES } from '../hostile/hostile-requests.js'
 import { runPlan, type HostilePhase, type HostileResult, type Phase } from '../hostile/run.js'
 import { thisTree, treeOf } from '../processes/builds.js'
 

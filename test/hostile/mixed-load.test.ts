@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { Children } from '../../bench/processes/children.js'
-import { CLASSES } from '../../bench/hostile/classes.js'
+import { CLASSES } from '../../bench/hostile/hostile-requests.js'
 import { runPlan } from '../../bench/hostile/run.js'
 import { thisTree } from '../../bench/processes/builds.js'
 

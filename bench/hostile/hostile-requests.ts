@@ -3,8 +3,8 @@
  * `closed`, `no answer`. A result that starts with `!` is a vulnerability.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { BODIES, type Bodies } from './bodies.js'
-import { connect, drip, post, send, type Target } from './wire.js'
+import { BODIES, type Bodies } from './hostile-bodies.js'
+import { connect, drip, post, send, type Target } from './hostile-connection.js'
 
 /** One run; `turn` counts the runs of the class. */
 export type Shot = (target: Target, turn: number) => Promise<string>
