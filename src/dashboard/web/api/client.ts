@@ -1,7 +1,7 @@
 /**
  * Calls of the dashboard's API. The session's CSRF token is kept in memory only.
  */
-import { noteFailure, noteReply } from './connection.js'
+import { noteFailure, noteReply } from './connection-state.js'
 
 const BASE = '/dashboard/api'
 const TOKEN_HEADER = 'x-sluice-csrf'

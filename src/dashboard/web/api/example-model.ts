@@ -1,6 +1,6 @@
 /** The model of code examples: one that the gateway serves and that the key may use. */
 import type { Model } from '../../server/schema/schema.js'
-import { useResource } from './resource.js'
+import { useResource } from './load-resource.js'
 
 /** A cheap model that most gateways serve. */
 const USUAL = 'gpt-5-mini'

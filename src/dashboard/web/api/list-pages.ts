@@ -4,7 +4,7 @@
 import { useEffect, useRef, useState } from 'react'
 import { read, type Reads } from './endpoints.js'
 import { problemOf, urlOf, type Problem, type Query } from './client.js'
-import { useResource } from './resource.js'
+import { useResource } from './load-resource.js'
 
 /** A reply with a cursor for the next page. */
 interface Paged {

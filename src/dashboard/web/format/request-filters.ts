@@ -1,6 +1,6 @@
 /** Filters of the page of requests: from the address to a query of the API, and applied to single rows. Pure. */
 import type { Cause, RequestRow } from '../../server/schema/schema.js'
-import { CAUSES } from './causes.js'
+import { CAUSES } from './failure-texts.js'
 
 /** The filters of the address; empty: not set. */
 export interface RequestFilters {

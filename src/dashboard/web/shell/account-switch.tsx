@@ -1,7 +1,7 @@
 /** The selection of the account whose data an administrator sees. */
-import { useResource } from '../api/resource.js'
+import { useResource } from '../api/load-resource.js'
 import { setQuery } from '../routing/location.js'
-import { useScope } from './scope.js'
+import { useScope } from './shown-account.js'
 import { useAccount } from './session.js'
 
 const SHOWN = 200

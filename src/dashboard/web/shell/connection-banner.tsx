@@ -1,7 +1,7 @@
 /** Shows that the connection is lost and the age of the figures, and polls until it is restored. */
 import { useEffect } from 'react'
 import { read } from '../api/endpoints.js'
-import { clearFailures, useConnection } from '../api/connection.js'
+import { clearFailures, useConnection } from '../api/connection-state.js'
 import { clockTime } from '../format/time.js'
 import { useLocation } from '../routing/location.js'
 

@@ -2,7 +2,7 @@
  * A chart, its table of the same values, and a CSV file of them. The drawing code is loaded with the first chart.
  */
 import { lazy, Suspense, useState, type ReactNode } from 'react'
-import type { Buckets } from '../../format/buckets.js'
+import type { Buckets } from '../../format/time-buckets.js'
 import { csvOf, saveFile } from '../../format/csv.js'
 import { bucketName } from '../../format/time.js'
 import { Link } from '../../routing/link.js'

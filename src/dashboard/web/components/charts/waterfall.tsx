@@ -1,6 +1,6 @@
 /** The phases of one request as bars, and the gateway's own share. */
 import type { Hops } from '../../../server/schema/schema.js'
-import type { AttemptRow } from '../../format/causes.js'
+import type { AttemptRow } from '../../format/failure-texts.js'
 import { duration } from '../../format/number.js'
 
 interface Bar {

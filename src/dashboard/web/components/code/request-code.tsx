@@ -9,7 +9,7 @@ import {
   type Target,
 } from '../../format/request-formats.js'
 import { LANGUAGES, snippet } from '../../format/snippets.js'
-import { CodeBlock } from '../actions/copy.js'
+import { CodeBlock } from '../actions/copy-button.js'
 import { SelectField } from '../forms/field.js'
 import { Tabs } from './tabs.js'
 

@@ -1,6 +1,6 @@
 /** Limits and budgets of an account: used and remaining amounts, and the time of the next reset. */
 import type { LimitLevel } from '../../../server/schema/schema.js'
-import { useResource } from '../../api/resource.js'
+import { useResource } from '../../api/load-resource.js'
 import { LIMIT_NAMES } from '../../format/limits.js'
 import { count, dollars, exactCount, exactDollars, percent } from '../../format/number.js'
 import { fullTime, until } from '../../format/time.js'

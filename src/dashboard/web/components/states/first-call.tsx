@@ -4,7 +4,7 @@ import { baseOf, HELLO, inFormat, KEY_PLACE } from '../../format/request-formats
 import { snippet } from '../../format/snippets.js'
 import { Link } from '../../routing/link.js'
 import { useSession } from '../../shell/session.js'
-import { CodeBlock } from '../actions/copy.js'
+import { CodeBlock } from '../actions/copy-button.js'
 import { Empty } from './states.js'
 
 /** The empty state; `what` describes the future content. */

@@ -3,7 +3,7 @@ import { useEffect, useState, type ReactNode } from 'react'
 import type { Problem } from '../../api/client.js'
 import { Button } from '../actions/button.js'
 import { Icon } from '../actions/icon.js'
-import { CopyButton } from '../actions/copy.js'
+import { CopyButton } from '../actions/copy-button.js'
 
 const SKELETON_AFTER_MS = 150
 

@@ -5,7 +5,7 @@ import type {
   FleetMember,
   GenerationRecord,
 } from '../../../server/schema/schema.js'
-import { useResource } from '../../api/resource.js'
+import { useResource } from '../../api/load-resource.js'
 import { Button } from '../../components/actions/button.js'
 import { report } from '../../components/states/notices.js'
 import { BlockSkeleton, Failed } from '../../components/states/states.js'

@@ -1,6 +1,6 @@
 /** The changes of a generation, compared with the previous one or another one. */
 import type { GenerationRecord } from '../../../server/schema/schema.js'
-import { useResource } from '../../api/resource.js'
+import { useResource } from '../../api/load-resource.js'
 import { Dialog } from '../../components/dialogs/dialog.js'
 import { SelectField } from '../../components/forms/field.js'
 import { BlockSkeleton, ProblemLine } from '../../components/states/states.js'

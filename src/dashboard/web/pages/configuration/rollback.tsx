@@ -6,7 +6,7 @@ import { Button } from '../../components/actions/button.js'
 import { Dialog } from '../../components/dialogs/dialog.js'
 import { TextField } from '../../components/forms/field.js'
 import { ProblemLine } from '../../components/states/states.js'
-import { useSubmit } from '../../components/forms/submit.js'
+import { useSubmit } from '../../components/forms/submit-form.js'
 
 interface RollbackProps {
   readonly target: GenerationRecord

@@ -1,6 +1,6 @@
 /** The edited settings of a key, and the request bodies made from them. Pure; the clock is an argument. */
 import type { ChangeKeyBody, CreateKeyBody, Key, KeyLimits } from '../../../server/schema/schema.js'
-import { DAY_MS } from '../../format/buckets.js'
+import { DAY_MS } from '../../format/time-buckets.js'
 
 const NANO = 1e9
 

@@ -1,5 +1,5 @@
 /** The row of filters of the page of keys. */
-import { Search } from '../../components/forms/search.js'
+import { Search } from '../../components/forms/search-field.js'
 import { setQuery } from '../../routing/location.js'
 import { useAccount } from '../../shell/session.js'
 

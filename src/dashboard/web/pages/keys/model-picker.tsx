@@ -1,7 +1,7 @@
 /** Selects the models of a key: served models, their families, and other ids. */
 import { useId, useState } from 'react'
 import type { ModelsReply } from '../../../server/schema/schema.js'
-import { useResource } from '../../api/resource.js'
+import { useResource } from '../../api/load-resource.js'
 import { plural } from '../../format/number.js'
 import { Button } from '../../components/actions/button.js'
 import { modelFault } from './check-draft.js'

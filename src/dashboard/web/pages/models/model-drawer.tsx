@@ -1,11 +1,11 @@
 /** A model: its catalogue entry, its current route and the reason for it. */
 import type { ExplainReply, Model, Price, RouteTarget } from '../../../server/schema/schema.js'
-import { useResource } from '../../api/resource.js'
+import { useResource } from '../../api/load-resource.js'
 import { exactCount, percent, price as dollars } from '../../format/number.js'
 import { date } from '../../format/time.js'
 import { baseOf, KEY_PLACE } from '../../format/request-formats.js'
 import { Button } from '../../components/actions/button.js'
-import { CopyButton } from '../../components/actions/copy.js'
+import { CopyButton } from '../../components/actions/copy-button.js'
 import { Dialog } from '../../components/dialogs/dialog.js'
 import { RequestCode } from '../../components/code/request-code.js'
 import { BlockSkeleton, Failed } from '../../components/states/states.js'

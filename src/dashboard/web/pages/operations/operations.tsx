@@ -1,10 +1,10 @@
 /** Health of upstreams and recent failures, for administrators: whether failures come from a provider or the gateway. */
 import type { Cause, ConfigState, UpstreamState } from '../../../server/schema/schema.js'
-import { useResource } from '../../api/resource.js'
-import { CAUSE_NAMES, kindText } from '../../format/causes.js'
+import { useResource } from '../../api/load-resource.js'
+import { CAUSE_NAMES, kindText } from '../../format/failure-texts.js'
 import { clockTime } from '../../format/time.js'
 import { Absent, Ago, Took } from '../../components/tables/figure.js'
-import { Pulse } from '../../components/states/pulse.js'
+import { Pulse } from '../../components/states/live-indicator.js'
 import { BlockSkeleton, Failed } from '../../components/states/states.js'
 import { Table, type Column } from '../../components/tables/table.js'
 import { Link } from '../../routing/link.js'

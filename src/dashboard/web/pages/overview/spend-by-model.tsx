@@ -1,7 +1,7 @@
 /** The chart of the last month's spend by model. */
 import type { UsageReply } from '../../../server/schema/schema.js'
-import type { Resource } from '../../api/resource.js'
-import { bucketsOf, perText, sumsOf } from '../../format/buckets.js'
+import type { Resource } from '../../api/load-resource.js'
+import { bucketsOf, perText, sumsOf } from '../../format/time-buckets.js'
 import { dollars } from '../../format/number.js'
 import { coloursOf } from '../../components/charts/colours.js'
 import { Chart } from '../../components/charts/chart.js'

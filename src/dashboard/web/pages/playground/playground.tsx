@@ -1,7 +1,7 @@
 /** The playground: sends a message, streams the reply, and shows cost and timing. */
 import { useState } from 'react'
 import type { ModelsReply } from '../../../server/schema/schema.js'
-import { useResource } from '../../api/resource.js'
+import { useResource } from '../../api/load-resource.js'
 import { exampleOf } from '../../api/example-model.js'
 import {
   baseOf,
@@ -15,7 +15,7 @@ import { Button } from '../../components/actions/button.js'
 import { RequestCode } from '../../components/code/request-code.js'
 import { Dialog } from '../../components/dialogs/dialog.js'
 import { useLocation } from '../../routing/location.js'
-import { useNarrow } from '../../shell/narrow.js'
+import { useNarrow } from '../../shell/narrow-screen.js'
 import { Page } from '../../shell/page.js'
 import { useSession } from '../../shell/session.js'
 import {

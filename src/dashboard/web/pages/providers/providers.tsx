@@ -1,6 +1,6 @@
 /** Comparison of upstreams, canaries and shadows, for administrators. */
 import type { CanaryView, ProviderSide } from '../../../server/schema/schema.js'
-import { useResource } from '../../api/resource.js'
+import { useResource } from '../../api/load-resource.js'
 import { percent } from '../../format/number.js'
 import { BlockSkeleton, Failed } from '../../components/states/states.js'
 import { Absent, Ago, Count, Money, Took } from '../../components/tables/figure.js'

@@ -1,6 +1,6 @@
 /** The attempts of a request: upstream, outcome and duration. */
 import type { RequestRow } from '../../../server/schema/schema.js'
-import { attemptsOf, kindText } from '../../format/causes.js'
+import { attemptsOf, kindText } from '../../format/failure-texts.js'
 import { Took } from '../../components/tables/figure.js'
 
 /** The attempts in order; renders nothing without attempts. */

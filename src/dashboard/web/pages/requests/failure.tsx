@@ -1,6 +1,6 @@
 /** Why a request failed: the client's error message, the cause, and the limit that refused it. */
 import type { RequestRow } from '../../../server/schema/schema.js'
-import { adviceFor, CAUSE_NAMES, causeText } from '../../format/causes.js'
+import { adviceFor, CAUSE_NAMES, causeText } from '../../format/failure-texts.js'
 import { limitText, resetsAtMs } from '../../format/limits.js'
 import { clockTime, fullTime } from '../../format/time.js'
 

@@ -1,15 +1,15 @@
 /** The filters of the page of requests. They are kept in the address. */
-import { useResource } from '../../api/resource.js'
-import { CAUSE_NAMES, CAUSES, KINDS } from '../../format/causes.js'
+import { useResource } from '../../api/load-resource.js'
+import { CAUSE_NAMES, CAUSES, KINDS } from '../../format/failure-texts.js'
 import { FORMAT_NAMES } from '../../format/client-formats.js'
 import { FILTER_NAMES, isFiltered, type RequestFilters } from '../../format/request-filters.js'
 import { inputTime } from '../../format/time.js'
 import { Button } from '../../components/actions/button.js'
 import { Filter, type Option } from '../../components/forms/field.js'
-import { Search } from '../../components/forms/search.js'
-import { Pulse } from '../../components/states/pulse.js'
+import { Search } from '../../components/forms/search-field.js'
+import { Pulse } from '../../components/states/live-indicator.js'
 import { setQuery, useLocation } from '../../routing/location.js'
-import { useScope } from '../../shell/scope.js'
+import { useScope } from '../../shell/shown-account.js'
 
 const STATUSES = [200, 400, 401, 403, 404, 408, 413, 415, 429, 499, 500, 502, 503, 504]
 

@@ -6,7 +6,7 @@ import { Button } from '../../components/actions/button.js'
 import { ProblemLine } from '../../components/states/states.js'
 import { go } from '../../routing/location.js'
 import { useSession } from '../../shell/session.js'
-import { useSubmit } from '../../components/forms/submit.js'
+import { useSubmit } from '../../components/forms/submit-form.js'
 import { SignInFrame, Email, Password } from './sign-in-form.js'
 
 /** Removes the token after `#` from the address bar and the history, and returns it. */

@@ -1,7 +1,7 @@
 /** The frame and the fields of the sign-in pages. */
 import { useEffect, type ReactNode } from 'react'
 import { TextField } from '../../components/forms/field.js'
-import { Mark } from '../../shell/rail.js'
+import { Mark } from '../../shell/navigation-rail.js'
 
 interface DoorProps {
   readonly title: string

@@ -6,7 +6,7 @@ import { ProblemLine } from '../../components/states/states.js'
 import { Link } from '../../routing/link.js'
 import { go, useLocation } from '../../routing/location.js'
 import { useSession } from '../../shell/session.js'
-import { useSubmit } from '../../components/forms/submit.js'
+import { useSubmit } from '../../components/forms/submit-form.js'
 import { SignInFrame, Email, Password } from './sign-in-form.js'
 import { OidcReturn, LinkPage } from './link-pages.js'
 

@@ -1,13 +1,13 @@
 /** Failed requests by cause. A click opens these requests. */
 import type { UsageReply } from '../../../server/schema/schema.js'
 import { urlOf } from '../../api/client.js'
-import { barsOf, perText, sumsOf } from '../../format/buckets.js'
-import { CAUSE_NAMES, CAUSES } from '../../format/causes.js'
+import { barsOf, perText, sumsOf } from '../../format/time-buckets.js'
+import { CAUSE_NAMES, CAUSES } from '../../format/failure-texts.js'
 import { count, exactCount, percent } from '../../format/number.js'
 import { Chart, type Series } from '../../components/charts/chart.js'
 import type { Colour } from '../../components/charts/colours.js'
 import { go, useLocation } from '../../routing/location.js'
-import { useScope } from '../../shell/scope.js'
+import { useScope } from '../../shell/shown-account.js'
 
 const COLOURS: Readonly<Record<(typeof CAUSES)[number], Colour>> = {
   client: '--series-7',

@@ -1,12 +1,19 @@
 /** The five charts of usage. Groups have the same colour in all of them. */
 import type { UsagePoint, UsageReply } from '../../../server/schema/schema.js'
 import { urlOf } from '../../api/client.js'
-import { barsOf, bucketsOf, perText, sumsOf, valuesOf, type Buckets } from '../../format/buckets.js'
+import {
+  barsOf,
+  bucketsOf,
+  perText,
+  sumsOf,
+  valuesOf,
+  type Buckets,
+} from '../../format/time-buckets.js'
 import { count, dollars, duration } from '../../format/number.js'
 import { Chart, type Pick, type Series } from '../../components/charts/chart.js'
 import type { Colour } from '../../components/charts/colours.js'
 import { go, useLocation } from '../../routing/location.js'
-import { useScope } from '../../shell/scope.js'
+import { useScope } from '../../shell/shown-account.js'
 import { ErrorsChart } from './errors-chart.js'
 
 interface ChartsProps {

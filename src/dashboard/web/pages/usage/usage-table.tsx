@@ -8,7 +8,7 @@ import { Table, type Column } from '../../components/tables/table.js'
 import { go, setQuery } from '../../routing/location.js'
 import { IconButton } from '../../components/actions/button.js'
 import { Block } from '../../shell/page.js'
-import { useScope, withScope } from '../../shell/scope.js'
+import { useScope, withScope } from '../../shell/shown-account.js'
 
 interface UsageTableProps {
   readonly usage: UsageReply

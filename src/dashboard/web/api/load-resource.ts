@@ -4,7 +4,7 @@
  */
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { read, type Reads } from './endpoints.js'
-import { useConnection } from './connection.js'
+import { useConnection } from './connection-state.js'
 import { problemOf, urlOf, type Problem, type Query } from './client.js'
 
 /** The last reply, and the last problem. */

@@ -1,7 +1,7 @@
 /** Polls the latest requests each second while the page is visible. */
 import { useEffect, useRef } from 'react'
 import type { LiveReply } from '../../server/schema/schema.js'
-import { useResource } from './resource.js'
+import { useResource } from './load-resource.js'
 
 const EVERY_MS = 1_000
 /** Minimum interval between reloads of sums, which cost the server more than the latest requests. */

@@ -1,5 +1,5 @@
 /** Shows whether the view is updated live. */
-import { useConnection } from '../../api/connection.js'
+import { useConnection } from '../../api/connection-state.js'
 
 /** A dot and a word: `live`, `paused` while the connection is lost, or `fixed range` for a past range. */
 export function Pulse({ on }: { readonly on: boolean }) {

@@ -1,6 +1,6 @@
 /** The time range of a view. It is kept in the address. */
 import { useMemo } from 'react'
-import { DAY_MS, HOUR_MS } from '../../format/buckets.js'
+import { DAY_MS, HOUR_MS } from '../../format/time-buckets.js'
 import { setQuery, useLocation } from '../../routing/location.js'
 import { useNow } from '../../shell/clock.js'
 
