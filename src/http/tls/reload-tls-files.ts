@@ -1,10 +1,7 @@
 /** Replaces the certificate of a running server when its files change. */
 import { unwatchFile, watchFile } from 'node:fs'
-import type { Server } from 'node:https'
-import { readTlsFiles, type TlsFiles } from './read-tls-files.js'
+import { readTlsFiles, type TlsContents, type TlsFiles } from './read-tls-files.js'
 
-/** The oldest accepted version of TLS. */
-export const MIN_VERSION = 'TLSv1.2'
 /** Interval of checks of the certificate files. */
 const WATCH_MS = 1000
 
@@ -17,12 +14,12 @@ export interface ReloadOptions {
 }
 
 /**
- * Checks the files every second until the returned function is called. Reports changed files that cannot be used, and
- * keeps the previous ones.
+ * Checks the files every second until the returned function is called, and passes changed contents to `use`. Reports
+ * files that cannot be used; the previous certificate then stays in use.
  */
 export function reloadTlsFiles(
   files: TlsFiles,
-  server: Server,
+  use: (contents: TlsContents) => void,
   { onProblem, onCertificate }: ReloadOptions,
 ): () => void {
   const { cert, key, clientCa } = files
@@ -30,7 +27,7 @@ export function reloadTlsFiles(
   const changed = (): void => {
     try {
       const contents = readTlsFiles(files)
-      server.setSecureContext({ ...contents, minVersion: MIN_VERSION })
+      use(contents)
       onCertificate(contents.cert)
     } catch (error) {
       onProblem(error instanceof Error ? error.message : String(error))

@@ -7,7 +7,7 @@ import { createServer, type Server } from 'node:https'
 import type { TLSSocket } from 'node:tls'
 import { Http2Sessions, type Http2SessionsOptions } from '../http2-sessions.js'
 import { readTlsFiles, type TlsFiles } from './read-tls-files.js'
-import { MIN_VERSION, reloadTlsFiles, type ReloadOptions } from './reload-tls-files.js'
+import { reloadTlsFiles, type ReloadOptions } from './reload-tls-files.js'
 
 /** What the TLS server needs from the listener. */
 export type TlsServerOptions = Omit<Http2SessionsOptions, 'keepAliveMs'> & ReloadOptions
@@ -19,6 +19,9 @@ export interface TlsServer {
   /** Stops watching the files, and sends GOAWAY to every session. */
   close(): void
 }
+
+/** The oldest accepted version of TLS. */
+const MIN_VERSION = 'TLSv1.2'
 
 /** Throws a `TlsFileError` if the files cannot be used. */
 export function createTlsServer(
@@ -39,7 +42,11 @@ export function createTlsServer(
   const keepAliveMs = settings.keepAliveTimeout ?? 65_000
   const sessions = new Http2Sessions({ ...options, keepAliveMs })
   splitByProtocol(server, sessions)
-  const stopWatching = reloadTlsFiles(files, server, options)
+  const stopWatching = reloadTlsFiles(
+    files,
+    (changed) => server.setSecureContext({ ...changed, minVersion: MIN_VERSION }),
+    options,
+  )
   options.onCertificate(contents.cert)
   return {
     server,
