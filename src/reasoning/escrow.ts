@@ -9,7 +9,7 @@ import type { EscrowConfig } from '../config/config.js'
 import type { SharedCache, CachedValue } from '../store/store.js'
 import { StateCache, type CachedState } from './state-cache.js'
 import { Seal } from './seal.js'
-import { hasState, readState, restored, writeState } from './state.js'
+import { hasState, readState, restored, writeState } from './serialize-state.js'
 import { turnOf, turnOfReply, TurnNames } from './name-turns.js'
 import { withinTime } from './limit-store-wait.js'
 

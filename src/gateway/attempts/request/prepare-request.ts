@@ -15,7 +15,7 @@ import type { Candidate } from '../../phases/choose-route.js'
 import type { Call } from '../../phases/receive.js'
 import { LARGE_BYTES } from '../../bodies/join-chunks.js'
 import type { PreparedRequest } from '../attempt/attempt-owner.js'
-import { fetchMedia } from './fetch-media.js'
+import { fetchMedia } from './inline-media.js'
 import { bodyOf, render, type Outgoing, type Rendered } from './render-request.js'
 import { withRestoredReasoning, type Memory } from './restore-reasoning.js'
 
