@@ -24,10 +24,11 @@ export const command: Command = {
 Usage: sluice plan NEW [--config FILE] [--offline | --live] [--json]
        sluice plan OLD NEW [--json]
 
-Compares the configuration file NEW with the current one on the last 1,000 requests of the running gateway:
-requests that move to another upstream or model, keys that lose a model that they used, features that the
-new upstream does not support, and the difference in cost at catalogue prices. For each request the gateway
-keeps the model, key id, client format, sizes and kinds of content, but no contents. No side effects.
+Compares the configuration file NEW with the current one on the last 1,000 requests of the running gateway
+(of more than 100 a second, a sample): requests that move to another upstream or model, keys that lose a
+model that they used, features that the new upstream does not support, and the difference in cost at
+catalogue prices. For each request the gateway keeps the model, key id, client format, sizes and kinds of
+content, but no contents. No side effects.
 
 If no gateway runs, or with --offline or two files, the comparison uses one sample request for each routed
 model, and lists the features that the new upstreams' dialects lack.

@@ -58,27 +58,31 @@ export function choose(call: Call, identity: Identity, generation: Generation): 
   const { config } = routed.route
   const isTimed = config.balance === 'least_latency'
   const { states } = generation
-  const [first, ...others] = routed.order.flatMap((routeTarget): Candidate[] => {
+  const candidates: Candidate[] = []
+  for (const routeTarget of routed.order) {
     const target = generation.target(routeTarget, request, call)
-    if (target === null) return []
+    if (target === null) continue
     const model = routeTarget.model ?? request.model
+    const { isFallback, canary } = routeTarget
     const latency = isTimed ? states.of(routeTarget.upstream.name).latency(routeTarget) : null
-    return [
-      { target, model, isFallback: routeTarget.isFallback, latency, canary: routeTarget.canary },
-    ]
-  })
-  if (first === undefined) {
+    candidates.push({ target, model, isFallback, latency, canary })
+  }
+  if (!isNonEmpty(candidates)) {
     const message = `The upstream of the model '${shortened(request.model)}' has no embeddings: use another model.`
     throw new GatewayError('untranslatable', message, { param: 'model' })
   }
   const { retry, hedge } = config
   const hedges = hedge === null ? null : states.hedgesOf(config)
   return {
-    candidates: [first, ...others],
+    candidates,
     handling: { retry, hedge, hedges, stickyKey: routed.stickyKey },
     shadow: routed.route.shadow,
     tookMs: performance.now() - beganMs,
   }
+}
+
+function isNonEmpty(candidates: Candidate[]): candidates is [Candidate, ...Candidate[]] {
+  return candidates.length > 0
 }
 
 /** The error for a model that no route matches. */

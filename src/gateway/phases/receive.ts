@@ -115,7 +115,7 @@ function read(x: Exchange, resolved: ResolvedEndpoint, intake: Intake): Promise<
         : decoding(req, coding, { maxBytes, held, onError: (error) => transform.destroy(error) })
     const finish = (): void => {
       cancellation.onCancel(null)
-      req.unpipe()
+      if (!req.readableEnded) req.unpipe()
       decoder?.destroy()
     }
     transform.once('data', (call: Call | Promise<Call>) => {

@@ -158,7 +158,7 @@ export class Observer {
     if (isLogged(x.generation.snapshot.config.log, x, results, end)) {
       log.exchangeLine(lineOf(x, results, end))
     }
-    const head = headOf(x, results)
+    const head = recent.takes(beganMs) ? headOf(x, results) : null
     if (head !== null) recent.add(head)
     this.services.tracing?.end(x, results, end)
     metrics.hops.settle.observe((results.entryMs + performance.now() - beganMs) / 1000)
