@@ -139,8 +139,8 @@ async function migrate(
   terminal: Terminal,
   json: boolean,
 ): Promise<number> {
-  const begin = await copyStore(source, target, progressOf(terminal, 'copied'))
-  const parts = await compareStores(source, target, begin, progressOf(terminal, 'read back'))
+  await copyStore(source, target, progressOf(terminal, 'copied'))
+  const parts = await compareStores(source, target, progressOf(terminal, 'read back'))
   const isSame = parts.every((part) => part.isSame)
   terminal.out(json ? jsonOf(parts, isSame) : tableOf(parts))
   if (isSame) return 0
