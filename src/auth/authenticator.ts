@@ -52,7 +52,8 @@ const JITTER = 0.25
 /** After this share of `freshSeconds`, a key in use is looked up again in the background. */
 const REFRESH_AT = 2 / 3
 
-const NO_VALID_KEY = 'No valid API key was given: send it as `Authorization: Bearer sk_…`.'
+// `Bearer sk_…` would be redacted as a key.
+const NO_VALID_KEY = 'No valid API key was given: send it as `Authorization: Bearer <key>`.'
 
 /** Authenticates requests. Holds a subscription to the store until `close`. */
 export class Authenticator {
