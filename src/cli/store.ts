@@ -194,8 +194,9 @@ function addressOf(
     throw new UsageError(`${option}: the environment variable ${name ?? ''} is not set`)
   }
   if (isRedisUrl(url) || /^sqlite:./.test(url)) return url
+  const former = url.startsWith('lmdb:') ? 'lmdb: is no longer supported: ' : ''
   throw new UsageError(
-    `${option} takes sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…`,
+    `${former}${option} takes sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…`,
   )
 }
 
