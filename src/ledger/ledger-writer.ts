@@ -56,9 +56,7 @@ const BATCH = 64
 const MAINTENANCE_CALL_MS = 5_000
 /** Minimum interval between two log lines about dropped entries. */
 const ALARM_MS = 10_000
-/**
- * Entries of requests that were running when the disk became full, about 1 KB each. New requests are refused meanwhile.
- */
+/** Entries held in memory while the disk is full, about 1 KB each. New requests are refused meanwhile. */
 const MAX_HELD = 20_000
 /** Entries of refused requests among them, so that these never displace an entry with a cost. */
 const MAX_HELD_REFUSALS = 10_000

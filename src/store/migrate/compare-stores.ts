@@ -79,7 +79,7 @@ export async function refuseForeign(from: Store, to: Store): Promise<void> {
       rows.map(({ accountId, requestId }) => from.ledger.entry(accountId, requestId)),
     )
     const at = own.indexOf(null)
-    if (at >= 0) throw foreign(`the usage row of request '${rows[at]?.requestId ?? ''}'`)
+    if (at >= 0) throw foreign(`the ledger entry of request '${rows[at]?.requestId ?? ''}'`)
   }
 }
 
