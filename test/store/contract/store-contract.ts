@@ -59,11 +59,7 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.createAccount(ada), 'created')
   t.equal(await store.createAccount(bob), 'created')
   t.same(await store.accountById(ada.id), ada, 'by id')
-  t.same(
-    await store.accountByEmail('aDA@example.COM'),
-    ada,
-    'the case of an e-mail is ignored',
-  )
+  t.same(await store.accountByEmail('aDA@example.COM'), ada, 'the case of an e-mail is ignored')
   t.same(await allAccounts(store), [ada, bob], 'lists accounts in order of creation, not by date')
 
   const again = anAccount({ email: 'ADA@EXAMPLE.COM' })
