@@ -2,7 +2,7 @@
 import type { PlanConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
-import type { AuditEntry } from '../store/audit-trail.js'
+import type { AuditEntriesOf, AuditEntry } from '../store/audit-trail.js'
 import type { Account, ApiKey, KeyLimits, PlanName } from './account.js'
 import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
 import { hashPassword, newPassword } from './password.js'
@@ -106,11 +106,16 @@ export async function findAccount(store: Store, idOrEmail: string): Promise<Acco
 }
 
 /**
- * Changes the plan. Keys above the new plan's limit stay valid; only new ones are refused. Throws `malformed_request`
- * for an unknown account, `store_unavailable`.
+ * Changes the plan, and adds the entries of `audit` to the audit trail. Keys above the new plan's limit stay valid; only
+ * new ones are refused. Throws `malformed_request` for an unknown account, `store_unavailable`.
  */
-export async function setPlan(store: Store, accountId: string, plan: PlanName): Promise<void> {
-  if ((await store.changeAccount(accountId, { plan })) === null) throw noAccount()
+export async function setPlan(
+  store: Store,
+  accountId: string,
+  plan: PlanName,
+  audit: AuditEntriesOf<Account> = () => [],
+): Promise<void> {
+  if ((await store.changeAccount(accountId, { plan }, audit)) === null) throw noAccount()
 }
 
 /**

@@ -49,7 +49,8 @@ export interface AuthenticatorOptions {
 /** After this share of `freshSeconds`, a key in use is looked up again in the background. */
 const REFRESH_AT = 2 / 3
 
-const NO_VALID_KEY = 'No valid API key was given: send it as `Authorization: Bearer sk_…`.'
+// `Bearer sk_…` would be redacted as a key.
+const NO_VALID_KEY = 'No valid API key was given: send it as `Authorization: Bearer <key>`.'
 
 /** Authenticates requests. Holds a subscription to the store until `close`. */
 export class Authenticator {

@@ -139,8 +139,8 @@ async function migrate(
   terminal: Terminal,
   json: boolean,
 ): Promise<number> {
-  const begin = await copyStore(source, target, progressOf(terminal, 'copied'))
-  const parts = await compareStores(source, target, begin, progressOf(terminal, 'read back'))
+  await copyStore(source, target, progressOf(terminal, 'copied'))
+  const parts = await compareStores(source, target, progressOf(terminal, 'read back'))
   const isSame = parts.every((part) => part.isSame)
   terminal.out(json ? jsonOf(parts, isSame) : tableOf(parts))
   if (isSame) return 0
@@ -194,8 +194,9 @@ function addressOf(
     throw new UsageError(`${option}: the environment variable ${name ?? ''} is not set`)
   }
   if (isRedisUrl(url) || /^sqlite:./.test(url)) return url
+  const former = url.startsWith('lmdb:') ? 'lmdb: is no longer supported: ' : ''
   throw new UsageError(
-    `${option} takes sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…`,
+    `${former}${option} takes sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…`,
   )
 }
 

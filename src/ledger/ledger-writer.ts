@@ -56,10 +56,10 @@ const BATCH = 64
 const MAINTENANCE_CALL_MS = 5_000
 /** Minimum interval between two log lines about dropped entries. */
 const ALARM_MS = 10_000
-/**
- * Entries of requests that were running when the disk became full, about 1 KB each. New requests are refused meanwhile.
- */
+/** Entries held in memory while the disk is full, about 1 KB each. New requests are refused meanwhile. */
 const MAX_HELD = 20_000
+/** Entries of refused requests among them, so that these never displace an entry with a cost. */
+const MAX_HELD_REFUSALS = 10_000
 const DAY_MS = 86_400_000
 
 /** The ledger writer of one process. Holds timers until `close`. */
@@ -154,7 +154,7 @@ export class LedgerWriter {
       onRow('spooled', 1)
       return
     }
-    const isHeld = this.canHold
+    const isHeld = this.canHold(row)
     if (isHeld) this.held.push({ row, reservation })
     else this.droppedRows += 1
     onRow(isHeld ? 'spooled' : 'dropped', 1)
@@ -169,9 +169,9 @@ export class LedgerWriter {
     })
   }
 
-  private get canHold(): boolean {
-    const isRefused = this.options.settings().whenFull === 'refuse'
-    return isRefused && !this.isClosed && this.held.length < MAX_HELD
+  private canHold({ source }: LedgerEntry): boolean {
+    if (this.options.settings().whenFull !== 'refuse' || this.isClosed) return false
+    return this.held.length < (source === 'none' ? MAX_HELD_REFUSALS : MAX_HELD)
   }
 
   /** Settles the entries held in memory, oldest first. Rejects if the ledger is unavailable. */

@@ -203,8 +203,8 @@ export class Spool {
   }
 
   private seal(): void {
-    const { fd } = this
-    if (fd === null) return
+    const { fd, current, currentBytes } = this
+    if (fd === null || current === null) return
     this.fd = null
     this.current = null
     this.currentBytes = 0
@@ -215,6 +215,8 @@ export class Spool {
     }
     this.isDirty = false
     closeSync(fd)
+    // A full disk would otherwise get an empty file for each line that it refuses.
+    if (currentBytes === 0) rmSync(current, { force: true })
   }
 }
 

@@ -15,11 +15,18 @@ export class DamagedRecord extends Error {}
 /** The store failed while it did `what`. The message does not contain the cause. */
 export function unavailable(what: string, cause: unknown): GatewayError {
   const reason = cause instanceof Error ? cause.message : String(cause)
+  const advice = NOT_WRITABLE.test(reason) ? `; ${WRITABLE}` : ''
   return new GatewayError('store_unavailable', messageFor(cause), {
     retryAfterSeconds: 1,
-    cause: new Error(`${what}: ${reason}`, { cause }),
+    cause: new Error(`${what}: ${reason}${advice}`, { cause }),
   })
 }
+
+/** SQLite's and the system's reasons for a file, or a folder, that this user cannot write. */
+const NOT_WRITABLE = /readonly database|unable to open database|EACCES|EROFS/
+const WRITABLE = 'set "store" to a file in a folder that the gateway\'s user can write to'
+/** Their reasons for a disk that is full or broken, or a file that has reached the limit of the process. */
+const DISK_FAILS = /disk is full|disk I\/O error|ENOSPC|EFBIG|EIO/
 
 function messageFor(cause: unknown): string {
   if (cause instanceof LostStore) {
@@ -29,6 +36,9 @@ function messageFor(cause: unknown): string {
   if (cause instanceof DamagedRecord) {
     return 'A record of the key store is damaged; an administrator has to restore it.'
   }
+  const reason = cause instanceof Error ? cause.message : ''
+  if (DISK_FAILS.test(reason)) return 'The disk of the key store is full or has failed.'
+  if (NOT_WRITABLE.test(reason)) return 'The key store cannot be written: it is read-only.'
   return 'The key store does not answer; try again.'
 }
 

@@ -65,9 +65,8 @@ export interface Admission {
 }
 
 /**
- * How a request without a reservation in the engine is counted there. `reserved`: it has a reservation, which is
- * corrected. `slice`: a slice counted its demands; the unused part is returned. `nothing`: it was admitted while the
- * engine was unavailable; budgets are charged with its cost.
+ * How the demands of a request were counted. `reserved`: by its reservation, which is corrected. `slice`: by a slice;
+ * the unused part is returned. `nothing`: the engine was unavailable; budgets are charged with its cost.
  */
 export type TakenFrom = 'reserved' | 'slice' | 'nothing'
 
@@ -156,8 +155,8 @@ export interface SumQuery {
   /** Only this model, as in `LedgerEntry.model`. */
   readonly model?: string
   /**
-   * `key` (the default): a sum for each key and model. `model`: a sum for each model, of all keys of the account
-   * or of all accounts; `keyId` of the sums is empty then, and for all accounts `accountId`, too. Not with `keyId`.
+   * `key` (the default): a sum for each key and model. `model`: one for each model; `keyId` of the sums is empty then,
+   * and for all accounts `accountId`, too. Not with `keyId`.
    */
   readonly per?: 'key' | 'model'
 }
@@ -202,10 +201,7 @@ export interface EntryQuery extends Omit<EntryFilter, 'accountId' | 'requestId'>
 /** A page of entries. */
 export interface EntryPage {
   readonly entries: readonly LedgerEntry[]
-  /**
-   * The cursor of the next page; null on the last. A page may be short, or empty, and not the last: an engine scans
-   * a limited number of entries for one page.
-   */
+  /** The cursor of the next page; null on the last. A page may be short, or empty, and not the last. */
   readonly next: string | null
 }
 

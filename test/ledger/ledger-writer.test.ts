@@ -214,6 +214,21 @@ void t.test('no room: served and counted, or refused, as configured', async (t) 
   }
 })
 
+void t.test('entries of refused requests leave room in memory for those with a cost', async (t) => {
+  const { ledgerWriter, ledger, kinds } = stage(t, { bytes: 0, whenFull: 'refuse' })
+  ledger.mode = 'refuses'
+  await ledgerWriter.settle(aRow('first'), HELD)
+  for (let n = 0; n < 10_500; n += 1) {
+    await ledgerWriter.settle({ ...aRow(`refused-${n}`), source: 'none' })
+  }
+  t.equal(kinds.get('spooled'), 10_000, 'one with a cost and 9,999 without')
+  await ledgerWriter.settle(aRow('last'), HELD)
+  t.equal(kinds.get('dropped'), 501)
+  ledger.mode = 'answers'
+  await until(() => ledgerWriter.state === 'ok')
+  t.ok(ledger.rows.has('first') && ledger.rows.has('last'))
+})
+
 void t.test('what is on its way at the end arrives, or is kept for the next process', async (t) => {
   const { ledgerWriter, ledger, spool } = stage(t)
   ledger.mode = 'freezes'

@@ -97,6 +97,26 @@ void t.test('a disk that takes nothing is an answer, not an exception', (t) => {
   t.end()
 })
 
+void t.test('a full disk gets no empty file for each line that it refuses', (t) => {
+  const folder = join(t.testdir(), 'spool')
+  const module = new URL('../../src/ledger/spool.js', import.meta.url).href
+  const program = `
+    import { readdirSync } from 'node:fs'
+    import { Spool } from '${module}'
+    const spool = new Spool(process.argv[1], ${ROOM})
+    for (let index = 0; index < 5; index += 1) process.stdout.write(spool.append('row') + ' ')
+    process.stdout.write(readdirSync(process.argv[1]).filter((name) => name.endsWith('.spool')).length + ' files')
+  `
+  const limited = ['-c', 'ulimit -f 0; exec "$0" "$@"', process.execPath]
+  const { stdout, stderr } = spawnSync(
+    'sh',
+    [...limited, '--input-type=module', '-e', program, folder],
+    { encoding: 'utf8' },
+  )
+  t.equal(stdout, 'full full full full full 0 files', stderr)
+  t.end()
+})
+
 /** A process that has kept 100 lines and stays; `isolated`: in a PID namespace of its own. */
 async function startOwner(t: Test, folder: string, isolated: boolean): Promise<ChildProcess> {
   const module = new URL('../../src/ledger/spool.js', import.meta.url).href

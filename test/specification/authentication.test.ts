@@ -57,6 +57,7 @@ void t.test('S6: every invalid key gets the same reply', async (t) => {
     bodies.add(answer.text)
   }
   t.equal(bodies.size, 1, 'the same words for all')
+  t.match([...bodies][0], 'Authorization: Bearer <key>', 'the advice is not redacted')
   t.equal(gateway.emulator.ledger.length, 0)
   const log = JSON.stringify(gateway.lines)
   t.notOk(log.includes(secret) || log.includes(secret.slice(3, 20)), 'no key in the log')

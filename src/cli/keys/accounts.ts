@@ -4,6 +4,8 @@
  */
 import { parseArgs } from 'node:util'
 import type { PlanName } from '../../accounts/account.js'
+import type { AuditEntry } from '../../store/audit-trail.js'
+import { commandEntry } from './audit-entry.js'
 import { createAccount, isPlanName, setPlan } from '../../accounts/accounts.js'
 import { actionOf, UsageError, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
@@ -119,7 +121,9 @@ async function create({ store, terminal }: StoreSession, values: AccountsValues)
     values['password-stdin'] === true ? (await terminal.input()).replace(/\r?\n$/, '') : null
   const role = values.admin === true ? 'admin' : 'owner'
   const wanted = { email, plan, role, password } as const
-  const { account, generatedPassword } = await createAccount(store, wanted)
+  const { account, generatedPassword } = await createAccount(store, wanted, {}, ({ id }) => [
+    accountEntry(id, 'account.create', `${role}, plan ${plan}`),
+  ])
   if (values.json === true) {
     const made = generatedPassword === null ? {} : { password: generatedPassword }
     terminal.out(JSON.stringify({ id: account.id, email: account.email, plan, role, ...made }))
@@ -135,6 +139,10 @@ async function create({ store, terminal }: StoreSession, values: AccountsValues)
   return 0
 }
 
+function accountEntry(id: string, action: string, detail: string): AuditEntry {
+  return commandEntry({ accountId: id, action, target: id, detail })
+}
+
 async function changePlan(session: StoreSession, values: AccountsValues): Promise<number> {
   const { store, plans, terminal } = session
   const wanted = values.account ?? values.email
@@ -145,7 +153,11 @@ async function changePlan(session: StoreSession, values: AccountsValues): Promis
   const plan = planOf(values, 'sluice accounts set-plan')
   const account = await namedAccount(session, name)
   if (account === null) return 1
-  await setPlan(store, account.id, plan)
+  await setPlan(store, account.id, plan, (before, after) =>
+    before.plan === after.plan
+      ? []
+      : [accountEntry(account.id, 'account.plan', `${before.plan} → ${after.plan}`)],
+  )
   const limit = plans[plan].maxKeys
   const keys = limit === null ? 'any number of keys' : `at most ${limit} keys`
   terminal.out(`${account.id} (${account.email}): plan ${plan}, ${keys}`)

@@ -5,6 +5,8 @@
 import { parseArgs } from 'node:util'
 import type { ApiKey } from '../../accounts/account.js'
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'
+import type { AuditEntry } from '../../store/audit-trail.js'
+import { commandEntry } from './audit-entry.js'
 import { createKey, revokeKey } from '../../accounts/accounts.js'
 import type { JsonObject } from '../../chat/json.js'
 import { shownAmounts } from '../../config/resolve-limits.js'
@@ -124,7 +126,9 @@ async function create(session: StoreSession, values: KeysValues): Promise<number
   const account = await namedAccount(session, accountOf(values, 'create'))
   if (account === null) return 1
   try {
-    const { key, secret } = await createKey(store, plans, account, name, options)
+    const { key, secret } = await createKey(store, plans, account, name, options, (made) => [
+      keyEntry(made, 'key.create'),
+    ])
     terminal.out(secret)
     terminal.err(
       `Created key ${key.id} "${key.name}" of ${account.email}. Its secret is shown only now.`,
@@ -187,9 +191,15 @@ async function revoke(session: StoreSession, values: KeysValues): Promise<number
   const keyId = required(values.key, 'sluice keys revoke', '--key ID')
   const account = await namedAccount(session, accountOf(values, 'revoke'))
   if (account === null) return 1
-  await revokeKey(store, account.id, keyId)
+  const key = await store.keyById(account.id, keyId)
+  const entries = key === null ? [] : [keyEntry(key, 'key.revoke')]
+  await revokeKey(store, account.id, keyId, {}, entries)
   terminal.out(`${keyId}: revoked`)
   return 0
+}
+
+function keyEntry({ id, accountId, name, prefix, lastFour }: ApiKey, action: string): AuditEntry {
+  return commandEntry({ accountId, action, target: id, detail: `${name} (${prefix}…${lastFour})` })
 }
 
 function accountOf(values: KeysValues, action: KeysAction): string {

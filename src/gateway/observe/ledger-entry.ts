@@ -3,10 +3,14 @@
  * `docs/reference/ledger.md`.
  */
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'
-import { rowOf } from '../../errors.js'
+import { isObject, objectOf, stringOf } from '../../chat/json.js'
+import type { DialectName } from '../../dialects/dialect.js'
+import { errorFormatOf } from '../../dialects/index.js'
+import { rowOf, type WireError } from '../../errors.js'
 import { UNEXPLAINED, type EntryHops, type LedgerEntry } from '../../ledger/entry.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
+import { withoutSecrets } from '../../wire/openai/error-body.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'
 import { firstContentMs, totalWaitMs, type Results } from './phase-results.js'
@@ -109,6 +113,7 @@ function explanationOf(
 ): Pick<LedgerEntry, keyof typeof UNEXPLAINED> {
   const { identified, admission, attempt, replyResult, error } = results
   const wire = error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? null
+  const dialect = identified?.dialect ?? null
   const { errorMessages } = x.generation.snapshot.config.ledger
   const status = attempt?.status ?? null
   // A provider may quote the prompt in its message.
@@ -117,7 +122,7 @@ function explanationOf(
     ...UNEXPLAINED,
     ingress: identified?.format ?? null,
     errorMessage:
-      errorMessages && wire !== null ? hideSecrets(wire.message).slice(0, maxLength) : null,
+      errorMessages && wire !== null ? messageIn(wire, dialect).slice(0, maxLength) : null,
     limit: admission?.kind === 'refused' ? admission.limit : null,
     upstreamStatus: status,
     upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
@@ -127,6 +132,14 @@ function explanationOf(
     clientRequestId: identified?.clientRequestId ?? null,
     labels: labelsText(results.authenticated?.identity.labels ?? NO_LABELS),
   }
+}
+
+/** The message in the client's format, which may begin with the error's name or have other names of fields. */
+function messageIn(error: WireError, dialect: DialectName | null): string {
+  const { body } = errorFormatOf(dialect).encodeError(withoutSecrets(error))
+  const value: unknown = JSON.parse(body)
+  const shown = isObject(value) ? objectOf(value['error']) : {}
+  return stringOf(shown['message']) ?? hideSecrets(error.message)
 }
 
 /** Each attempt in order, `upstream:outcome`; null if there is none. */

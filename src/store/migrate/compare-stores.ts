@@ -2,19 +2,11 @@
  * Checks that a migration overwrites nothing, and afterwards that the copy is complete. Writes nothing.
  */
 import type { ApiKey } from '../../accounts/account.js'
-import {
-  budgetBatches,
-  PARTS,
-  sumsSince,
-  auditPages,
-  type PartStarts,
-  type Part,
-  type Progress,
-} from './read-parts.js'
-import { isRemovable } from '../remove-ended-keys.js'
 import { everyAccount, everyKey } from '../list-all.js'
+import { isRemovable } from '../remove-ended-keys.js'
 import { STORE_CAPACITY, type Store } from '../store.js'
 import { Checksum } from './checksum.js'
+import { auditPages, PARTS, recordsOf, type Part, type Progress } from './read-parts.js'
 
 /** The target has a record that the source does not have, or cannot store one; the message names it. */
 export class MigrationRefused extends Error {
@@ -32,28 +24,44 @@ export interface Compared {
   readonly isSame: boolean
 }
 
-/** Reads both stores, from the source's oldest records on, and compares checksums. */
+/** Reads both stores and compares checksums. Older records than the source's oldest are ignored: it has pruned them. */
 export async function compareStores(
   from: Store,
   to: Store,
-  begin: PartStarts,
-  tell: Progress,
+  progress: Progress,
 ): Promise<Compared[]> {
   const nowMs = Date.now()
-  const sources = await talliesOf(from, begin, nowMs, tell)
-  const targets = await talliesOf(to, begin, nowMs, tell)
-  return PARTS.map((part) => {
-    const [source, target] = [sources[part], targets[part]]
+  const compared: Compared[] = []
+  for (const part of PARTS) {
+    const source = new Checksum()
+    const target = new Checksum()
+    // A source without sums may have pruned them all.
+    const isPruned = part === 'hours' || part === 'days'
+    let oldest: string | number | undefined
+    for await (const batch of recordsOf(from, part, nowMs)) {
+      for (const { age, record } of batch) {
+        source.add(record)
+        if (oldest === undefined || age < oldest) oldest = age
+      }
+      progress(part, source.count)
+    }
+    for await (const batch of recordsOf(to, part, nowMs)) {
+      for (const { age, record } of batch) {
+        if (oldest === undefined ? !isPruned : age >= oldest) target.add(record)
+      }
+      progress(part, target.count)
+    }
     const isSame = source.count === target.count && source.digest === target.digest
-    return { part, source, target, isSame }
-  })
+    compared.push({ part, source, target, isSame })
+  }
+  return compared
 }
 
 /**
  * Rejects with `MigrationRefused` if the target has records that the source does not have: the target is in use, or
  * the newer of the two. Entries older than the source's oldest are ignored: the source has pruned them.
  */
-export async function refuseForeign(from: Store, to: Store, rowsBeginMs: number): Promise<void> {
+export async function refuseForeign(from: Store, to: Store): Promise<void> {
   const nowMs = Date.now()
   for await (const account of everyAccount(to)) {
     const { id, email, role, createdAtMs } = account
@@ -66,13 +74,18 @@ export async function refuseForeign(from: Store, to: Store, rowsBeginMs: number)
     }
   }
   await refuseForeignTrail(from, to)
-  for await (const rows of to.ledger.export(rowsBeginMs)) {
+  for await (const rows of to.ledger.export(await oldestRowMs(from))) {
     const own = await Promise.all(
       rows.map(({ accountId, requestId }) => from.ledger.entry(accountId, requestId)),
     )
     const at = own.indexOf(null)
-    if (at >= 0) throw foreign(`the usage row of request '${rows[at]?.requestId ?? ''}'`)
+    if (at >= 0) throw foreign(`the ledger entry of request '${rows[at]?.requestId ?? ''}'`)
   }
+}
+
+async function oldestRowMs(store: Store): Promise<number> {
+  for await (const [first] of store.ledger.export(0)) if (first !== undefined) return first.atMs
+  return 0
 }
 
 /** False if only the target has revoked the key: the copy would make it valid again. */
@@ -95,44 +108,6 @@ async function refuseForeignTrail(from: Store, to: Store): Promise<void> {
 
 function foreign(what: string): MigrationRefused {
   return new MigrationRefused(
-    `the target has ${what}, which the source has not, or not so; nothing was written: name an empty target`,
+    `the target has ${what}, which the source does not have, or has with other values; nothing was written: name an empty target`,
   )
-}
-
-async function talliesOf(
-  store: Store,
-  begin: PartStarts,
-  nowMs: number,
-  tell: Progress,
-): Promise<Record<Part, Checksum>> {
-  const tallies: Record<Part, Checksum> = {
-    accounts: new Checksum(),
-    keys: new Checksum(),
-    trail: new Checksum(),
-    rows: new Checksum(),
-    hours: new Checksum(),
-    days: new Checksum(),
-    budgets: new Checksum(),
-  }
-  let place = 0
-  for await (const account of everyAccount(store)) {
-    const { id } = account
-    tallies.accounts.add([place, account])
-    let at = 0
-    for await (const key of everyKey(store, id)) tallies.keys.add([at++, key])
-    for (const sum of await sumsSince(store, id, 'hour', begin.hours)) tallies.hours.add(sum)
-    for (const sum of await sumsSince(store, id, 'day', begin.days)) tallies.days.add(sum)
-    tell('accounts', (place += 1))
-  }
-  for await (const page of auditPages(store)) {
-    for (const entry of page) if (entry.id >= begin.trail) tallies.trail.add(entry)
-  }
-  for await (const rows of store.ledger.export(begin.rows)) {
-    for (const row of rows) tallies.rows.add(row)
-    tell('rows', tallies.rows.count)
-  }
-  for await (const batch of budgetBatches(store, nowMs)) {
-    for (const budget of batch) tallies.budgets.add(budget)
-  }
-  return tallies
 }

@@ -6,73 +6,60 @@
  * was interrupted. A target with records that the source does not have is refused before anything is written.
  */
 import type { Account, ApiKey } from '../../accounts/account.js'
-import type { LedgerEntry } from '../../ledger/entry.js'
-import type { UsageSum } from '../ledger.js'
-import { MigrationRefused, refuseForeign } from './compare-stores.js'
-import {
-  budgetBatches,
-  sumsSince,
-  auditPages,
-  type PartStarts,
-  type Progress,
-} from './read-parts.js'
-import { removeEndedKeys } from '../remove-ended-keys.js'
 import { accountPages, everyAccount, everyKey } from '../list-all.js'
+import { removeEndedKeys } from '../remove-ended-keys.js'
 import type { KeyEdit, Store } from '../store.js'
 import { canonical } from './checksum.js'
+import { MigrationRefused, refuseForeign } from './compare-stores.js'
+import { auditPages, budgetBatches, sumsOf, type Part, type Progress } from './read-parts.js'
 
 /** Concurrent writes. */
 const AT_ONCE = 64
-const SUMS = [
-  ['hours', 'hour'],
-  ['days', 'day'],
-] as const
 
 /**
  * Copies everything but the shared cache, sign-in tokens and throttle counters. Rejects with `MigrationRefused` if the
- * target has other records, and as the stores do. Resolves with the arguments of `compareStores`.
+ * target has other records, and as the stores do.
  */
-export async function copyStore(from: Store, to: Store, tell: Progress): Promise<PartStarts> {
-  await refuseForeign(from, to, await rowsBegin(from))
+export async function copyStore(from: Store, to: Store, progress: Progress): Promise<void> {
+  await refuseForeign(from, to)
   await from.ledger.expire()
-  const nowMs = Date.now()
-  for (const store of [from, to]) await removeEndedKeys(store, nowMs, 0)
-  let accounts = 0
+  for (const store of [from, to]) await removeEndedKeys(store, Date.now(), 0)
+  const counts: Partial<Record<Part, number>> = {}
+  const copied = (part: Part, more: number) => {
+    progress(part, (counts[part] = (counts[part] ?? 0) + more))
+  }
   for await (const account of everyAccount(from)) {
     await copyAccount(to, account)
-    tell('accounts', (accounts += 1))
+    copied('accounts', 1)
   }
-  let keys = 0
   for await (const page of accountPages(from)) {
     await inBatches(page, async ({ id }) => {
       for await (const key of everyKey(from, id)) {
         await copyKey(to, key)
-        tell('keys', (keys += 1))
+        copied('keys', 1)
       }
     })
   }
-  const trail = await copyTrail(from, to, tell)
-  const rows = await copyRows(from, to, tell)
-  const begin = { hours: Number.MAX_SAFE_INTEGER, days: Number.MAX_SAFE_INTEGER }
-  for (const [part, by] of SUMS) {
-    let done = 0
+  const there = new Set<string>()
+  for await (const page of auditPages(to)) for (const { id } of page) there.add(id)
+  for await (const page of auditPages(from)) {
+    const missing = page.filter(({ id }) => !there.has(id))
+    await inBatches(missing, (entry) => to.auditTrail.add(entry))
+    copied('trail', page.length)
+  }
+  for await (const rows of from.ledger.export(0)) {
+    await inBatches(rows, (row) => to.ledger.settle(row))
+    copied('rows', rows.length)
+  }
+  for (const by of ['hour', 'day'] as const) {
     for await (const { id } of everyAccount(from)) {
-      const sums = await copySums(from, to, id, by)
-      begin[part] = Math.min(begin[part], sums[0]?.startMs ?? begin[part])
-      tell(part, (done += sums.length))
+      copied(by === 'hour' ? 'hours' : 'days', await copySums(from, to, id, by))
     }
   }
-  let budgets = 0
   for await (const batch of budgetBatches(from, Date.now())) {
     await to.ledger.putBudgets(batch)
-    tell('budgets', (budgets += batch.length))
+    copied('budgets', batch.length)
   }
-  return { trail, rows, ...begin }
-}
-
-async function rowsBegin(store: Store): Promise<number> {
-  for await (const [first] of store.ledger.export(0)) if (first !== undefined) return first.atMs
-  return 0
 }
 
 async function copyAccount(to: Store, account: Account): Promise<void> {
@@ -115,47 +102,20 @@ function editOf({ name, expiresAtMs, models, limits, replacedBy }: ApiKey): KeyE
   }
 }
 
-/** Returns the id of the source's oldest entry. */
-async function copyTrail(from: Store, to: Store, tell: Progress): Promise<string> {
-  const there = new Set<string>()
-  for await (const page of auditPages(to)) for (const { id } of page) there.add(id)
-  let oldest = ''
-  let done = 0
-  for await (const page of auditPages(from)) {
-    oldest = page.at(-1)?.id ?? oldest
-    const missing = page.filter(({ id }) => !there.has(id))
-    await inBatches(missing, (entry) => to.auditTrail.add(entry))
-    tell('trail', (done += page.length))
-  }
-  return oldest
-}
-
-/** Returns the time of the source's oldest entry. */
-async function copyRows(from: Store, to: Store, tell: Progress): Promise<number> {
-  let oldest: LedgerEntry | undefined
-  let done = 0
-  for await (const rows of from.ledger.export(0)) {
-    oldest ??= rows[0]
-    await inBatches(rows, (row) => to.ledger.settle(row))
-    tell('rows', (done += rows.length))
-  }
-  return oldest?.atMs ?? 0
-}
-
-/** Copies the sums that settling the entries did not produce, because entries were pruned. Returns all sums. */
+/** Copies the sums that settling the entries did not produce, because entries were pruned. Returns the number of sums. */
 async function copySums(
   from: Store,
   to: Store,
   accountId: string,
   by: 'hour' | 'day',
-): Promise<readonly UsageSum[]> {
-  const sums = await sumsSince(from, accountId, by, 0)
-  const there = new Set((await sumsSince(to, accountId, by, 0)).map(canonical))
+): Promise<number> {
+  const sums = await sumsOf(from, accountId, by)
+  const there = new Set((await sumsOf(to, accountId, by)).map(canonical))
   const missing = sums.filter((sum) => !there.has(canonical(sum)))
   if (missing.length > 0) {
     await to.ledger.putSums(by, missing, await from.ledger.lastUse(accountId))
   }
-  return sums
+  return sums.length
 }
 
 async function inBatches<T>(

@@ -1,12 +1,14 @@
 /**
- * The parts of a store that a migration copies, and how to read them in pages.
+ * The parts of a store that a migration copies, and how to read them in batches.
  */
+import type { ApiKey } from '../../accounts/account.js'
 import { dayOf, monthOf } from '../../limits/limit-arithmetic.js'
-import type { BudgetSpent, UsageSum } from '../ledger.js'
-import type { Store } from '../store.js'
 import type { AuditEntry } from '../audit-trail.js'
+import type { BudgetSpent, UsageSum } from '../ledger.js'
+import { accountPages, everyAccount, keyPages } from '../list-all.js'
+import type { Store } from '../store.js'
 
-const TRAIL_PAGE = 1_000
+const AUDIT_PAGE = 1_000
 
 /** The parts, in the order in which they are copied. */
 export const PARTS = ['accounts', 'keys', 'trail', 'rows', 'hours', 'days', 'budgets'] as const
@@ -16,28 +18,58 @@ export type Part = (typeof PARTS)[number]
 /** Called with the number of records of a part that are done. */
 export type Progress = (part: Part, done: number) => void
 
-/** The oldest records of the source; the target may have older ones, which the source has pruned. */
-export interface PartStarts {
-  /** The first entry's id. */
-  readonly trail: string
-  /** The first row's time. */
-  readonly rows: number
-  /** The first bucket's start. */
-  readonly hours: number
-  readonly days: number
+/** A record with its place in the order of its list, if the part is a list. */
+interface PartRecord {
+  /** Sorts by time. A store prunes the oldest records of a part; 0 for a part that it does not prune. */
+  readonly age: string | number
+  readonly record: unknown
+}
+
+/** Every record of a part, in batches. */
+export function recordsOf(store: Store, part: Part, nowMs: number): AsyncIterable<PartRecord[]> {
+  switch (part) {
+    case 'accounts':
+      return placed(accountPages(store))
+    case 'keys':
+      return placed(everyKeyPage(store))
+    case 'trail':
+      return aged(auditPages(store), ({ id }) => id)
+    case 'rows':
+      return aged(store.ledger.export(0), ({ atMs }) => atMs)
+    case 'hours':
+      return aged(everySum(store, 'hour'), ({ startMs }) => startMs)
+    case 'days':
+      return aged(everySum(store, 'day'), ({ startMs }) => startMs)
+    case 'budgets':
+      return aged(budgetBatches(store, nowMs), () => 0)
+    default:
+      return part satisfies never
+  }
+}
+
+/** Every engine lists these in the order of creation, which is compared, too. */
+async function* placed<T>(batches: AsyncIterable<readonly T[]>): AsyncGenerator<PartRecord[]> {
+  let place = 0
+  for await (const batch of batches) {
+    yield batch.map((record) => ({ age: 0, record: [(place += 1), record] }))
+  }
+}
+
+async function* aged<T>(
+  batches: AsyncIterable<readonly T[]>,
+  ageOf: (record: T) => string | number,
+): AsyncGenerator<PartRecord[]> {
+  for await (const batch of batches) yield batch.map((record) => ({ age: ageOf(record), record }))
 }
 
 /** Every entry, newest first, page by page. */
 export async function* auditPages(store: Store): AsyncGenerator<readonly AuditEntry[]> {
   for (let after: string | null = null; ;) {
-    const page: readonly AuditEntry[] = await store.auditTrail.page({
-      accountId: null,
-      after,
-      limit: TRAIL_PAGE,
-    })
-    if (page.length > 0) yield page
+    const query = { accountId: null, after, limit: AUDIT_PAGE }
+    const page: readonly AuditEntry[] = await store.auditTrail.page(query)
+    yield page
     const last = page.at(-1)
-    if (last === undefined || page.length < TRAIL_PAGE) return
+    if (last === undefined || page.length < AUDIT_PAGE) return
     after = last.id
   }
 }
@@ -54,12 +86,17 @@ export async function* budgetBatches(
   }
 }
 
-/** All sums of an account from a time on. */
-export function sumsSince(
-  store: Store,
-  accountId: string,
-  by: 'hour' | 'day',
-  fromMs: number,
-): Promise<UsageSum[]> {
-  return store.ledger.sums({ accountId, by, fromMs, toMs: Number.MAX_SAFE_INTEGER })
+async function* everyKeyPage(store: Store): AsyncGenerator<readonly ApiKey[]> {
+  for await (const { id } of everyAccount(store)) {
+    for await (const page of keyPages(store, id)) yield page
+  }
+}
+
+async function* everySum(store: Store, by: 'hour' | 'day'): AsyncGenerator<readonly UsageSum[]> {
+  for await (const { id } of everyAccount(store)) yield await sumsOf(store, id, by)
+}
+
+/** All sums of an account. */
+export function sumsOf(store: Store, accountId: string, by: 'hour' | 'day'): Promise<UsageSum[]> {
+  return store.ledger.sums({ accountId, by, fromMs: 0, toMs: Number.MAX_SAFE_INTEGER })
 }

@@ -5,25 +5,16 @@ import { CAUSES, causeOf } from '../../error-cause.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../ledger.js'
 
-/** The index of each counter; the histogram of first content and the causes of failures follow the last. */
-const REQUESTS = 0
-const ERRORS = 1
-const INPUT = 2
-const OUTPUT = 3
-const CACHE_READ = 4
-const CACHE_WRITE = 5
-const REASONING = 6
-const COST = 7
-const UNPRICED = 8
-const ESTIMATED = 9
-/** Index 10 is no longer used; sums in Redis have the indices as field names. */
+/**
+ * The counters of one sum, changed in place. Sums in Redis have the indices as field names: first those of `UsageSum`
+ * from `requests` to `estimated`, then one that is no longer used, the histogram of first content, and failures by
+ * cause, in the order of `CAUSES`, which sums of earlier versions lack.
+ */
+export type SumCounters = number[]
+
 const HISTOGRAM = 11
-/** Failures by cause, in the order of `CAUSES`; sums of earlier versions have none. */
 const BY_CAUSE = HISTOGRAM + FIRST_CONTENT_BOUNDS_MS.length + 1
 const COUNTERS = BY_CAUSE + CAUSES.length
-
-/** The counters of one sum; changed in place. */
-export type SumCounters = number[]
 
 // Fractions and large numbers from the start. A typed array of this size has memory of its own, which costs more.
 const ZEROES = new Array<number>(COUNTERS).fill(0.5).fill(0)
@@ -35,21 +26,15 @@ export function newSum(): SumCounters {
 
 /** Adds an entry. */
 export function addToSum(sum: SumCounters, entry: LedgerEntry): void {
-  const { usage, costNanoUsd, hops } = entry
-  add(sum, REQUESTS, 1)
+  const { usage, costNanoUsd, hops, source } = entry
   const cause = causeOf(entry.outcome)
-  if (cause !== null) {
-    add(sum, ERRORS, 1)
-    add(sum, BY_CAUSE + CAUSES.indexOf(cause), 1)
-  }
-  add(sum, INPUT, usage.input)
-  add(sum, OUTPUT, usage.output)
-  add(sum, CACHE_READ, usage.cacheRead)
-  add(sum, CACHE_WRITE, usage.cacheWrite)
-  add(sum, REASONING, usage.reasoning)
-  add(sum, COST, costNanoUsd ?? 0)
-  add(sum, UNPRICED, unpricedOf(entry))
-  if (entry.source === 'estimated') add(sum, ESTIMATED, 1)
+  const isUnpriced = costNanoUsd === null && source !== 'none'
+  const { input, output, cacheRead, cacheWrite, reasoning } = usage
+  const failures = cause === null ? 0 : 1
+  const tokens = [input, output, cacheRead, cacheWrite, reasoning]
+  const marks = [isUnpriced ? 1 : 0, source === 'estimated' ? 1 : 0]
+  addCounters(sum, [1, failures, ...tokens, costNanoUsd ?? 0, ...marks])
+  if (cause !== null) add(sum, BY_CAUSE + CAUSES.indexOf(cause), 1)
   if (hops.firstContent !== undefined) add(sum, HISTOGRAM + bucketOf(hops.firstContent), 1)
 }
 
@@ -65,26 +50,14 @@ export function chargedNanoUsd({ costNanoUsd, budgetNanoUsd }: LedgerEntry): num
   return costNanoUsd ?? budgetNanoUsd ?? null
 }
 
-/** 1 if the entry used tokens whose price is unknown. */
-function unpricedOf({ costNanoUsd, source }: LedgerEntry): 0 | 1 {
-  return costNanoUsd === null && source !== 'none' ? 1 : 0
-}
-
-/**
- * What an entry adds to each counter: index and count by turns, requests first.
- */
+/** What an entry adds to each counter: index and count by turns, requests first. */
 export function countersOf(entry: LedgerEntry): number[] {
-  OF_ROW.fill(0)
-  addToSum(OF_ROW, entry)
+  const sum = newSum()
+  addToSum(sum, entry)
   const counters: number[] = []
-  for (let index = 0; index < COUNTERS; index += 1) {
-    const count = OF_ROW[index] ?? 0
-    if (count !== 0) counters.push(index, count)
-  }
+  for (const [index, count] of sum.entries()) if (count !== 0) counters.push(index, count)
   return counters
 }
-
-const OF_ROW = newSum()
 
 /** Sets one counter, as `countersOf` numbers them. */
 export function setCounter(sum: SumCounters, index: number, count: number): void {
@@ -94,62 +67,39 @@ export function setCounter(sum: SumCounters, index: number, count: number): void
 /** The sum in the form of the `Ledger` interface. */
 export function sumFromCounters(
   sum: SumCounters,
-  at: Pick<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'>,
+  { startMs, accountId, keyId, model }: Pick<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'>,
 ): UsageSum {
-  const count = (index: number) => sum[index] ?? 0
+  const [requests = 0, errors = 0, inputTokens = 0, outputTokens = 0, cacheReadTokens = 0] = sum
+  const [cacheWriteTokens = 0, reasoningTokens = 0, costNanoUsd = 0] = sum.slice(5)
+  const [unpriced = 0, estimated = 0] = sum.slice(8)
+  const [client = 0, limits = 0, gateway = 0, provider = 0] = sum.slice(BY_CAUSE)
   return {
-    startMs: at.startMs,
-    accountId: at.accountId,
-    keyId: at.keyId,
-    model: at.model,
-    requests: count(REQUESTS),
-    errors: count(ERRORS),
-    inputTokens: count(INPUT),
-    outputTokens: count(OUTPUT),
-    cacheReadTokens: count(CACHE_READ),
-    cacheWriteTokens: count(CACHE_WRITE),
-    reasoningTokens: count(REASONING),
-    costNanoUsd: count(COST),
-    unpriced: count(UNPRICED),
-    estimated: count(ESTIMATED),
+    ...{ startMs, accountId, keyId, model, requests, errors, inputTokens, outputTokens },
+    ...{ cacheReadTokens, cacheWriteTokens, reasoningTokens, costNanoUsd, unpriced, estimated },
     firstContent: sum.slice(HISTOGRAM, BY_CAUSE),
-    byCause: {
-      client: count(BY_CAUSE),
-      limits: count(BY_CAUSE + 1),
-      gateway: count(BY_CAUSE + 2),
-      provider: count(BY_CAUSE + 3),
-    },
+    byCause: { client, limits, gateway, provider },
   }
-}
-
-/** Adds the counters of one sum to another's. */
-export function addSum(to: SumCounters, sum: SumCounters): void {
-  for (const [at, count] of sum.entries()) add(to, at, count)
 }
 
 /** The counters of a sum. */
 export function countersFromSum(sum: UsageSum): SumCounters {
-  const counters = newSum()
-  counters[REQUESTS] = sum.requests
-  counters[ERRORS] = sum.errors
-  counters[INPUT] = sum.inputTokens
-  counters[OUTPUT] = sum.outputTokens
-  counters[CACHE_READ] = sum.cacheReadTokens
-  counters[CACHE_WRITE] = sum.cacheWriteTokens
-  counters[REASONING] = sum.reasoningTokens
-  counters[COST] = sum.costNanoUsd
-  counters[UNPRICED] = sum.unpriced
-  counters[ESTIMATED] = sum.estimated
-  sum.firstContent.slice(0, BY_CAUSE - HISTOGRAM).forEach((count, at) => {
-    counters[HISTOGRAM + at] = count
-  })
-  CAUSES.forEach((cause, at) => (counters[BY_CAUSE + at] = sum.byCause[cause]))
-  return counters
+  return [
+    ...[sum.requests, sum.errors, sum.inputTokens, sum.outputTokens, sum.cacheReadTokens],
+    ...[sum.cacheWriteTokens, sum.reasoningTokens, sum.costNanoUsd, sum.unpriced, sum.estimated],
+    0,
+    ...Array.from({ length: BY_CAUSE - HISTOGRAM }, (_, at) => sum.firstContent[at] ?? 0),
+    ...CAUSES.map((cause) => sum.byCause[cause]),
+  ]
 }
 
 /** Every counter of a sum with its index. */
 export function numberedCounters(sum: UsageSum): [index: number, count: number][] {
   return [...countersFromSum(sum).entries()]
+}
+
+/** Adds counters to those of a sum; unknown ones add nothing. */
+export function addCounters(sum: SumCounters, counters: readonly (number | undefined)[]): void {
+  counters.forEach((count, index) => add(sum, index, count))
 }
 
 /** Counters stay below 2^53: larger numbers are not exact. */

@@ -129,11 +129,14 @@ export function writeEntry(entry: LedgerEntry): string {
 export function readEntry(text: string): LedgerEntry {
   const list = parseJson(text)
   if (!Array.isArray(list)) throw new Error('not a JSON array')
-  const [version, ...values]: unknown[] = list
-  if (version !== VERSION && version !== WITHOUT_EXPLANATION) {
+  const values: readonly unknown[] = list
+  if (values[0] !== VERSION && values[0] !== WITHOUT_EXPLANATION) {
     throw new Error(`field 'v' is not ${VERSION}`)
   }
-  return checkFields(entrySchema, Object.fromEntries(FIELDS.map((name, at) => [name, values[at]])))
+  return checkFields(
+    entrySchema,
+    Object.fromEntries(FIELDS.map((name, at) => [name, values[at + 1]])),
+  )
 }
 
 /** Whether it is the name of an upstream's format. */

@@ -3,7 +3,7 @@
  */
 import type { KeyUse, SumQuery, UsageSum } from '../ledger.js'
 import {
-  addSum,
+  addCounters,
   newSum,
   countersFromSum,
   sumFromCounters,
@@ -26,7 +26,7 @@ export function selectSums(
     const name = `${sum.startMs} ${sum.model}`
     const at = { ...sum, accountId: accountId ?? '', keyId: '' }
     const group = groups.get(name) ?? { at, counters: newSum() }
-    addSum(group.counters, countersFromSum(sum))
+    addCounters(group.counters, countersFromSum(sum))
     groups.set(name, group)
   }
   return Array.from(groups.values(), ({ at, counters }) => sumFromCounters(counters, at))

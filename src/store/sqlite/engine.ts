@@ -180,13 +180,7 @@ function assertSize(path: string): void {
 
 /** Creates an empty file that only its owner may read, for password hashes. SQLite gives the log the same mode. */
 async function createFile(path: string): Promise<void> {
-  try {
-    createFolder(dirname(path))
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    const advice = 'set "store" to a file in a folder that the gateway\'s user can write to'
-    throw new Error(`${reason}: ${advice}`, { cause: error })
-  }
+  createFolder(dirname(path))
   try {
     await (await openFile(path, 'wx', 0o600)).close()
   } catch (error) {

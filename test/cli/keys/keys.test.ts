@@ -209,3 +209,19 @@ void t.test('labels are set with --label, printed by list, and refused if invali
     await t.rejects(run(session, line), UsageError, bad)
   }
 })
+
+void t.test('each change has an entry in the audit trail', async (t) => {
+  const session = await withAda(t)
+  t.equal(await run(session, 'create --account ada@x.org --name ci'), 0)
+  const [ada] = await allAccounts(session.store)
+  const [key] = await allKeys(session.store, ada?.id ?? '')
+  const revoke = `revoke --account ada@x.org --key ${key?.id ?? ''}`
+  for (const line of [revoke, revoke]) t.equal(await run(session, line), 0)
+  const entries = await session.store.auditTrail.page({ accountId: null, after: null, limit: 9 })
+  const expected = { accountId: ada?.id, actor: 'command line', target: key?.id, address: null }
+  t.match(entries, [
+    { ...expected, action: 'key.revoke', detail: /^ci \(sk_/ },
+    { ...expected, action: 'key.create', detail: /^ci \(sk_/ },
+  ])
+  t.equal(entries.length, 2, 'a second revocation has none')
+})

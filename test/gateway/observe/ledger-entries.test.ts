@@ -206,10 +206,12 @@ void t.test('what never reached an upstream has a row of nothing', async (t) => 
     ['a field out of bounds', question('gpt-4o', true, 'x', { n: 0 }), 'malformed_request', 400],
   ]
   for (const [name, body, outcome, status] of cases) {
-    const row = await rowAfter(t, gateway, () => ask(gateway, body))
+    let reply = ''
+    const row = await rowAfter(t, gateway, async () => (reply = (await ask(gateway, body)).body))
     t.match(row, { outcome, status, source: 'none', usage: {}, costNanoUsd: 0, attempts: 0 }, name)
     t.match(row, { upstreamStatus: null, attempted: null, limit: null })
-    t.ok((row.errorMessage ?? '') !== '', 'it has a message')
+    const message = row.errorMessage ?? ''
+    t.match(JSON.parse(reply), { error: { message, kind: outcome } }, 'the message of the reply')
     t.equal(row.modelAnswered, null)
   }
   const before = (await rowsOf(gateway)).length

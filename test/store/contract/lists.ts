@@ -1,6 +1,5 @@
 /**
- * The part of every engine's suite that is about lists: pages, the removal of ended keys, bounds, and the
- * id by which an emptied store is recognised.
+ * The tests of every engine for lists: pages, the removal of ended keys, capacity, and the id of the store.
  */
 import type { Test } from 'tap'
 import { GatewayError } from '../../../src/errors.js'
@@ -33,7 +32,7 @@ async function walked<Item>(
   const items: Item[] = []
   for (let after: string | null = null, pages = 1; ; pages += 1) {
     const page: Page<Item> = await read({ order, after, limit })
-    if (page.items.length > limit) throw new Error('the page is longer than asked for')
+    if (page.items.length > limit) throw new Error('the page is longer than its limit')
     items.push(...page.items)
     if (page.next === null) return { items, pages }
     if (!/^[A-Za-z0-9_-]{1,100}$/.test(page.next)) throw new Error('the cursor has another form')
@@ -64,14 +63,15 @@ export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
     const up = await walked(read, 'oldest_first', limit)
     t.same(up, { items: keys, pages }, `keys, ${limit} at a time, in order of creation`)
     const down = await walked(read, 'newest_first', limit)
-    t.same(down, { items: [...keys].reverse(), pages }, 'and the other way')
+    t.same(down, { items: [...keys].reverse(), pages }, 'newest first')
     t.same(await walked(readAccounts, 'oldest_first', limit), { items: accounts, pages })
     const newest = { items: [...accounts].reverse(), pages }
     t.same(await walked(readAccounts, 'newest_first', limit), newest)
   }
   const none = { items: [], next: null }
   const first = { order: 'oldest_first', after: null, limit: 5 } as const
-  for (const odd of ['acc_unknown', '', '\0', '*']) t.same(await store.listKeys(odd, first), none)
+  for (const badName of ['acc_unknown', '', '\0', '*'])
+    t.same(await store.listKeys(badName, first), none)
   for (const after of [
     '',
     'x',
@@ -97,12 +97,16 @@ export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
     made += 1
     return made > 2 ? Promise.resolve() : store.createKey(aKey(ada.id), null)
   })
-  t.equal(new Set(grown.items.map(({ id }) => id)).size, 9, 'keys made meanwhile come at the end')
+  t.equal(
+    new Set(grown.items.map(({ id }) => id)).size,
+    9,
+    'keys that were created meanwhile are at the end',
+  )
   const down = await walked(read, 'newest_first', 3, () => store.createKey(aKey(ada.id), null))
-  t.equal(down.items.length, 9, 'or not at all: nothing is shifted, or comes twice')
+  t.equal(down.items.length, 9, 'newest first, they are absent: no key is skipped or repeated')
 }
 
-/** Keys that ended are removed, and no others. */
+/** Removes ended keys and no others. */
 export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const ada = anAccount()
@@ -135,31 +139,31 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   const ids = [...all.map(({ id }) => id), revoked.id, 'key_none', '\0', '']
   t.equal(await store.removeKeys('acc_unknown', ids, 1_000), 0)
   t.equal(await store.removeKeys(ada.id, [], 1_000), 0)
-  t.equal(await store.removeKeys(ada.id, ids, 1_000), 3, 'those that ended before then')
+  t.equal(await store.removeKeys(ada.id, ids, 1_000), 3, 'removes keys that ended before the time')
   t.equal(await store.removeKeys(ada.id, ids, 1_000), 0, 'once')
   const left = (await allKeys(store, ada.id)).map(({ id }) => id)
   t.same(
     left,
     [live, lately, later].map(({ id }) => id),
-    'the others keep their order',
+    'other keys keep their order',
   )
   for (const { digest, id } of [revoked, expired, both]) {
     t.equal(await store.findKey(digest), null, 'its digest is unknown')
     t.equal(await store.keyById(ada.id, id), null)
     t.equal(await store.revokeKey(ada.id, id, 1), false)
-    t.equal(await store.changeKey(ada.id, id, { expiresAtMs: 9_999 }), null, 'and stays removed')
+    t.equal(
+      await store.changeKey(ada.id, id, { expiresAtMs: 9_999 }),
+      null,
+      'a removed key cannot change',
+    )
   }
-  t.equal(
-    (await store.findKey(his.digest))?.key.revokedAtMs,
-    1,
-    'the other account’s is left alone',
-  )
+  t.equal((await store.findKey(his.digest))?.key.revokedAtMs, 1, 'the key of another account stays')
   t.equal((await store.findKey(live.digest))?.key.id, live.id)
-  t.equal(await store.countKeys(ada.id), 2, 'one that had expired no longer counts')
+  t.equal(await store.countKeys(ada.id), 2, 'a removed expired key does not count')
   t.equal(await store.createKey(aKey(ada.id), 2), 'plan_limit')
   t.equal(await store.createKey(aKey(ada.id), 3), 'created')
   const page = await store.auditTrail.page({ accountId: ada.id, after: null, limit: 100 })
-  t.equal(page.length, 6, 'the audit trail keeps its entries')
+  t.equal(page.length, 6, 'the audit entries of the keys stay')
   for (let tries = 0; tries < 50 && !changed.includes(revoked.digest); tries += 1) {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
@@ -167,7 +171,7 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   stop()
 }
 
-/** What removes keys by itself: all of a store's, in one process, 30 days after they ended. */
+/** The periodic removal: one process removes all keys that ended 30 days ago. */
 export async function retention(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const nowMs = Date.now()
@@ -182,12 +186,12 @@ export async function retention(t: Test, newUrl: NewUrl): Promise<void> {
   }
   const turns = [0, 1].map(() => removeEndedKeysInTurn(store, nowMs))
   const removed = await Promise.all(turns)
-  t.same(removed.sort(), [3, null].sort(), 'one of two processes removes them')
+  t.same(removed.sort(), [3, null].sort(), 'one of two processes removes the keys')
   for (const { id } of owners) t.equal((await allKeys(store, id)).length, 2)
-  t.equal(await removeEndedKeys(store, nowMs, 0), 0, 'nothing is left to remove')
+  t.equal(await removeEndedKeys(store, nowMs, 0), 0, 'a second run removes nothing')
 }
 
-/** No account has more keys or audit entries than the bounds allow, and none pushes out another's. */
+/** The capacity of an account does not affect other accounts. */
 export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
   const small = { keysPerAccount: 5, auditEntriesPerAccount: 4, auditEntries: 10 }
   const store = await opened(t, await newUrl(t), { capacity: small })
@@ -203,7 +207,7 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.createKey(aKey(ada.id), 3), 'account_full')
   t.equal(await store.createKey(aKey(bob.id), 3), 'created', 'another account has room')
   t.equal(await store.removeKeys(ada.id, [keys[0]?.id ?? ''], 11), 1)
-  t.equal(await store.createKey(aKey(ada.id), null), 'created', 'removal makes room')
+  t.equal(await store.createKey(aKey(ada.id), null), 'created', 'a removed key frees its place')
   t.equal(await store.createKey(aKey(ada.id), null), 'account_full')
 
   const own = async (accountId: string | null): Promise<string[]> => {
@@ -217,24 +221,24 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(
     await own(ada.id),
     hers.slice(-4).map(({ id }) => id),
-    'an account keeps its newest',
+    'keeps the newest entries of an account',
   )
   t.same(
     await own(bob.id),
     his.map(({ id }) => id),
-    'and does not displace those of other accounts',
+    'keeps the entries of other accounts',
   )
   t.same(
     await own(null),
     [...his, ...hers.slice(-4)].map(({ id }) => id),
-    'nor from the view of all',
+    'keeps them in the list of all accounts',
   )
   const more = Array.from({ length: 3 }, () => anEntry(ada.id, 'account.plan', ada.id))
   await store.changeAccount(ada.id, { plan: 'max' }, () => more)
   t.same(
     await own(ada.id),
     [...hers.slice(-1), ...more].map(({ id }) => id),
-    'with a change, too',
+    'the same for the entries of changes',
   )
 
   const others = Array.from({ length: 12 }, (_, at) => anEntry(`acc_${at}`, 'session.sign-in', 'x'))
@@ -242,13 +246,13 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(
     await own(null),
     others.slice(-10).map(({ id }) => id),
-    'the oldest of all go in the end',
+    'removes the oldest of all accounts beyond the total',
   )
   t.same(await own(ada.id), [])
   t.same(await own('acc_1'), [])
 }
 
-/** A store that was emptied, or replaced, is not the one that was opened before. */
+/** Refuses a store that was emptied or replaced. */
 export async function identity(t: Test, newUrl: NewUrl): Promise<void> {
   const url = await newUrl(t)
   const other = await newUrl(t)
@@ -262,7 +266,7 @@ export async function identity(t: Test, newUrl: NewUrl): Promise<void> {
     const error: unknown = await openStore(other, { expectedId: again.id }).catch((e: unknown) => e)
     t.ok(error instanceof GatewayError && error.kind === 'store_unavailable')
     const { cause } = error as GatewayError
-    t.match(cause, { message: /the store is empty.*sluice store accept/ }, 'and none was made')
+    t.match(cause, { message: /the store is empty.*sluice store accept/ }, 'no store is created')
   }
   const made = await opened(t, other)
   t.equal(made.isNew, true)

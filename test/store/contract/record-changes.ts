@@ -1,6 +1,5 @@
 /**
- * What every engine must do for those who hold something: accounts and keys that change, tokens, and the
- * trail of what was done.
+ * The tests of every engine for records that change: accounts and keys, sign-in tokens, the audit trail, and throttles.
  */
 import type { Test } from 'tap'
 import { digestOf } from '../../../src/accounts/key-secret.js'
@@ -18,7 +17,7 @@ async function opened(t: Test, url: string): Promise<Store> {
   return store
 }
 
-/** Accounts and keys that change. */
+/** Changes of accounts and keys. */
 export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const ada = anAccount()
@@ -28,27 +27,31 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
 
   const off = { ...ada, disabled: true, passwordHash: '' }
   t.same(await store.changeAccount(ada.id, { disabled: true, passwordHash: '' }), off)
-  t.same(await store.accountById(ada.id), off, 'what was not named stays')
+  t.same(await store.accountById(ada.id), off, 'absent members stay')
   t.same(await store.changeAccount(ada.id, {}), off)
-  t.same(await store.accountById(bob.id), bob, 'no other account changes')
+  t.same(await store.accountById(bob.id), bob, 'other accounts do not change')
 
   const limits = { requestsPerMinute: 60, nanoUsdPerDay: 5_000_000_000 }
   const key = aKey(ada.id, { expiresAtMs: 1_900_000_000_000, models: ['gpt-5', 'o*'], limits })
   const plain = aKey(ada.id, { replaces: key.id })
   await store.createKey(key, 5)
   await store.createKey(plain, 5)
-  t.same((await store.findKey(key.digest))?.key, key, 'every field comes back')
+  t.same((await store.findKey(key.digest))?.key, key, 'returns every field')
   t.same(await store.keyById(ada.id, plain.id), plain)
-  t.equal(await store.keyById(bob.id, key.id), null, 'not to another account')
-  for (const odd of ['key_none', '', '\0', '*', 'x'.repeat(5_000)]) {
-    t.equal(await store.keyById(ada.id, odd), null)
-    t.equal(await store.changeKey(ada.id, odd, { name: 'x' }), null)
-    t.equal(await store.countKeys(odd), 0)
+  t.equal(await store.keyById(bob.id, key.id), null, 'another account cannot read it')
+  for (const badName of ['key_none', '', '\0', '*', 'x'.repeat(5_000)]) {
+    t.equal(await store.keyById(ada.id, badName), null)
+    t.equal(await store.changeKey(ada.id, badName, { name: 'x' }), null)
+    t.equal(await store.countKeys(badName), 0)
   }
   t.equal(await store.countKeys(ada.id), 2)
   t.equal(await store.countKeys(bob.id), 0)
 
-  t.equal(await store.changeKey(bob.id, key.id, { name: 'mine' }), null, 'not by another account')
+  t.equal(
+    await store.changeKey(bob.id, key.id, { name: 'mine' }),
+    null,
+    'another account cannot change it',
+  )
   const renamed = { ...key, name: 'new', replacedBy: plain.id }
   t.same(await store.changeKey(ada.id, key.id, { name: 'new', replacedBy: plain.id }), renamed)
   const { id, accountId, digest, prefix, lastFour, createdAtMs } = key
@@ -56,7 +59,7 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(
     await store.changeKey(ada.id, key.id, { expiresAtMs: null, models: null, limits: null }),
     { ...freed, name: 'new', replacedBy: plain.id },
-    'null takes away',
+    'null removes the value',
   )
   t.same(await store.changeKey(ada.id, key.id, { limits }), {
     ...freed,
@@ -65,9 +68,13 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
     limits,
   })
   await store.revokeKey(ada.id, key.id, 9)
-  t.equal(await store.changeKey(ada.id, key.id, { name: 'late' }), null, 'a revoked key is over')
+  t.equal(
+    await store.changeKey(ada.id, key.id, { name: 'late' }),
+    null,
+    'a revoked key cannot change',
+  )
   const after = await store.keyById(ada.id, key.id)
-  t.match(after, { name: 'new', revokedAtMs: 9, limits }, 'and stays unchanged')
+  t.match(after, { name: 'new', revokedAtMs: 9, limits }, 'the revoked key is unchanged')
   t.equal(await store.countKeys(ada.id), 1)
 }
 
@@ -79,28 +86,32 @@ function aToken(over: Partial<SignInToken> = {}): SignInToken {
   return { id, kind: 'session', accountId: 'acc_1', expiresAtMs: 1_000, text: '{"a":"ü"}', ...over }
 }
 
-/** Passes, here and in another process. */
+/** Sign-in tokens, used by two processes. */
 export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   const url = await newUrl(t)
   const store = await opened(t, url)
   const other = await otherProcess(t, url)
   const { signInTokens: tokens } = store
   const one = aToken()
-  t.equal(await tokens.find('session', one.id, 0), null, 'nothing is there yet')
+  t.equal(await tokens.find('session', one.id, 0), null, 'a new store has no token')
   t.equal(await tokens.add(one), true)
-  t.equal(await tokens.add({ ...one, accountId: 'acc_2' }), false, 'an id is used once')
+  t.equal(await tokens.add({ ...one, accountId: 'acc_2' }), false, 'an id cannot be used twice')
   t.same(await tokens.find('session', one.id, 999), one)
-  t.equal(await tokens.find('session', one.id, 1_000), null, 'gone at its time')
-  t.equal(await tokens.find('reset', one.id, 0), null, 'and good for one thing only')
-  for (const odd of ['', '\0', '*', one.id.slice(1), 'x'.repeat(5_000)]) {
-    t.equal(await tokens.find('session', odd, 0), null)
-    t.equal(await tokens.take('session', odd, 0), null)
-    t.equal(await tokens.prolong('session', odd, 9_999, 0), false)
+  t.equal(await tokens.find('session', one.id, 1_000), null, 'an expired token is not found')
+  t.equal(await tokens.find('reset', one.id, 0), null, 'a token of another kind is not found')
+  for (const badName of ['', '\0', '*', one.id.slice(1), 'x'.repeat(5_000)]) {
+    t.equal(await tokens.find('session', badName, 0), null)
+    t.equal(await tokens.take('session', badName, 0), null)
+    t.equal(await tokens.prolong('session', badName, 9_999, 0), false)
   }
 
   t.equal(await tokens.prolong('session', one.id, 2_000, 999), true)
   t.same(await tokens.find('session', one.id, 1_999), { ...one, expiresAtMs: 2_000 })
-  t.equal(await tokens.prolong('session', one.id, 3_000, 2_000), false, 'not after its end')
+  t.equal(
+    await tokens.prolong('session', one.id, 3_000, 2_000),
+    false,
+    'an expired token cannot be prolonged',
+  )
 
   const link = aToken({ kind: 'set-up', accountId: '' })
   await tokens.add(link)
@@ -114,7 +125,7 @@ export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(
     took.filter((token) => token !== null),
     [link],
-    'one of twenty gets it',
+    'one of twenty concurrent calls gets the token',
   )
   t.equal(await tokens.find('set-up', link.id, 0), null)
 
@@ -124,7 +135,11 @@ export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   const reset = aToken({ kind: 'reset', expiresAtMs: 9_000 })
   const unowned = aToken({ kind: 'set-up', accountId: '', expiresAtMs: 9_000 })
   for (const token of [kept, ...gone, near, reset, unowned]) await tokens.add(token)
-  t.equal(await tokens.end('session', 'acc_1', kept.id), 3, 'all but one of this account and kind')
+  t.equal(
+    await tokens.end('session', 'acc_1', kept.id),
+    3,
+    'ends all tokens of the account and kind but one',
+  )
   for (const { id } of [one, ...gone]) t.equal(await tokens.find('session', id, 0), null)
   t.same(await tokens.find('session', kept.id, 0), kept)
   t.same(await tokens.find('session', near.id, 0), near)
@@ -140,19 +155,19 @@ export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   for (const token of [beside, ...many]) t.equal(await tokens.add(token), true)
   const held = await Promise.all(many.map(({ id }) => tokens.find('device', id, 0)))
   const count = held.filter((token) => token !== null).length
-  t.equal(count, 100, 'of one account and kind a hundred are kept')
-  t.not(held.at(-1), null, 'the newest among them')
-  t.same(await tokens.find('device', beside.id, 0), beside, 'and those of others')
-  t.equal(await tokens.end('device', 'acc_many', null), 100, 'the indexes have no more')
+  t.equal(count, 100, 'keeps 100 tokens of an account and kind')
+  t.not(held.at(-1), null, 'keeps the newest token')
+  t.same(await tokens.find('device', beside.id, 0), beside, 'keeps tokens of other accounts')
+  t.equal(await tokens.end('device', 'acc_many', null), 100, 'the index has no more tokens')
   await tokens.end('device', 'acc_few', null)
 
   t.ok((await tokens.sweep(8_999)) >= 0)
-  t.same(await tokens.find('session', kept.id, 0), kept, 'a sweep takes only what has expired')
+  t.same(await tokens.find('session', kept.id, 0), kept, 'a sweep removes only expired tokens')
   await tokens.sweep(9_000)
-  t.equal(await tokens.end('session', 'acc_1', null), 0, 'and leaves nothing in any index')
+  t.equal(await tokens.end('session', 'acc_1', null), 0, 'a sweep leaves nothing in an index')
 }
 
-/** The trail, page by page. */
+/** Pages of the audit trail. */
 export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
   const { auditTrail: trail } = await opened(t, await newUrl(t))
   t.same(await trail.page({ accountId: null, after: null, limit: 10 }), [])
@@ -169,20 +184,20 @@ export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
   t.match(all[0], { accountId: 'c', address: null }, 'newest first')
   t.same(all.slice(1), newest.slice(0, 4))
   const next = await trail.page({ accountId: null, after: all[4]?.id ?? '', limit: 100 })
-  t.same(next, newest.slice(4), 'a page goes on after the one before')
+  t.same(next, newest.slice(4), 'a page continues after the previous one')
 
   const own = newest.filter(({ accountId }) => accountId === 'a')
   const first = await trail.page({ accountId: 'a', after: null, limit: 3 })
-  t.same(first, own.slice(0, 3), 'only those of the account')
+  t.same(first, own.slice(0, 3), 'returns only entries of the account')
   const rest = await trail.page({ accountId: 'a', after: first[2]?.id ?? '', limit: 3 })
   t.same(rest, own.slice(3))
-  for (const odd of ['', 'unowned', '\0', '*', 'x'.repeat(5_000)]) {
-    t.same(await trail.page({ accountId: odd, after: null, limit: 3 }), [])
+  for (const badName of ['', 'unowned', '\0', '*', 'x'.repeat(5_000)]) {
+    t.same(await trail.page({ accountId: badName, after: null, limit: 3 }), [])
   }
   t.same(await trail.page({ accountId: 'a', after: '\0', limit: 3 }), [])
 }
 
-/** What a change leaves in the trail: with it, or not at all. */
+/** The audit entries of a change are written with it, or neither is. */
 export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const actions = async (accountId: string): Promise<string[]> => {
@@ -232,7 +247,7 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
     `key.revoke ${key.id}`,
     'account.plan starter → max',
   ]
-  t.same(await actions(ada.id), all, 'what was made and nothing else, once, in order')
+  t.same(await actions(ada.id), all, 'one entry for each change that was made, in order')
   t.same(await actions(double.id), [])
 
   const racers = await Promise.all(
@@ -248,10 +263,10 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   const left = new Set(steps.map(([before]) => before))
   const last = steps.filter(([, after]) => !left.has(after))
   t.match(await store.accountById(ada.id), { passwordHash: last[0]?.[1] })
-  t.equal(last.length, 1, 'each entry goes on where another ended')
+  t.equal(last.length, 1, 'each entry continues where another ended')
 }
 
-/** Counts of attempts, which all processes share. */
+/** Throttled attempts, which all processes count together. */
 export async function attempts(t: Test, newUrl: NewUrl): Promise<void> {
   const url = await newUrl(t)
   const [one, two] = [await opened(t, url), await opened(t, url)]
@@ -265,27 +280,31 @@ export async function attempts(t: Test, newUrl: NewUrl): Promise<void> {
     ),
   )
   const counted = waits.filter((each) => each.every((wait) => wait === 0))
-  t.equal(counted.length, 5, 'five of twenty at once, by two handles')
+  t.equal(counted.length, 5, 'two handles allow five of twenty concurrent attempts')
   t.same(
     waits.find(([wait = 0]) => wait > 0),
     [10_000, 0],
-    'and the time until there is room',
+    'returns the time until the next attempt is allowed',
   )
   t.same(await two.throttle.take([ada], nowMs + 9_999), [1])
   t.same(await two.throttle.take([ada], nowMs + 10_000), [0])
   const bob = { ...ada, name: name('bob') }
   for (let at = 0; at < 3; at += 1) t.same(await one.throttle.take([bob, all], nowMs), [0, 0])
-  t.same(await one.throttle.take([bob, all], nowMs), [0, 1_000], 'what was refused took no place')
+  t.same(await one.throttle.take([bob, all], nowMs), [0, 1_000], 'a refused attempt is not counted')
   await two.throttle.forget(ada.name)
-  t.same(await one.throttle.take([{ ...ada, burst: 1 }], nowMs + 10_000), [0], 'as if it never was')
+  t.same(
+    await one.throttle.take([{ ...ada, burst: 1 }], nowMs + 10_000),
+    [0],
+    'a reset counter allows attempts',
+  )
   await one.throttle.forget(name('unused'))
   t.same(await one.throttle.take([], nowMs), [])
   await one.throttle.sweep(nowMs)
   t.same(
     await one.throttle.take([{ ...ada, burst: 1 }], nowMs + 10_000),
     [10_000],
-    'what counts stays',
+    'a sweep keeps a counter that still limits',
   )
   await one.throttle.sweep(nowMs + 3_600_000)
-  t.equal(await one.throttle.sweep(nowMs + 3_600_000), 0, 'and goes when it no longer does')
+  t.equal(await one.throttle.sweep(nowMs + 3_600_000), 0, 'a sweep removes a full bucket')
 }

@@ -1,5 +1,5 @@
 /**
- * What every engine's shelf must do: the part of the suite that is about values which need not last.
+ * The tests of every engine for the shared cache.
  */
 import type { Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
@@ -8,71 +8,86 @@ import { otherProcess } from '../processes/start-processes.js'
 
 type NewUrl = (t: Test) => string | Promise<string>
 
-/** Room enough. */
-export const ROOM = { entries: 1_000, bytes: 1_000_000 }
+/** A capacity that no test reaches. */
+export const CAPACITY = { entries: 1_000, bytes: 1_000_000 }
 
-/** A value that is a text. */
-export function shelved(text: string, expiresAtMs: number): CachedValue {
+/** A value with this text. */
+export function aValue(text: string, expiresAtMs: number): CachedValue {
   return { value: Buffer.from(text), expiresAtMs }
 }
 
-/** Putting, getting, replacing, expiring, and all that between processes. */
-export async function shelf(t: Test, newUrl: NewUrl): Promise<void> {
+/** Values are stored, replaced and expire, in two processes. */
+export async function sharedCache(t: Test, newUrl: NewUrl): Promise<void> {
   const url = await newUrl(t)
-  const shelf = await openedShelf(t, url)
+  const cache = await openedCache(t, url)
   const other = await otherProcess(t, url)
   const texts = async (names: string[], nowMs = 0): Promise<(string | null)[]> => {
-    const found = await shelf.get(names, nowMs)
+    const found = await cache.get(names, nowMs)
     return found.map((item) => (item === null ? null : Buffer.from(item.value).toString()))
   }
 
-  t.same(await texts(['a', 'b']), [null, null], 'nothing is there yet')
-  await shelf.put('a', shelved('one', 100), ROOM, 0)
-  await shelf.put('b', shelved('two', 200), ROOM, 0)
-  t.same(await texts(['b', 'x', 'a', 'b']), ['two', null, 'one', 'two'], 'in the order asked')
-  t.same(await shelf.get([], 0), [])
-  t.equal((await shelf.get(['b'], 0))[0]?.expiresAtMs, 200)
+  t.same(await texts(['a', 'b']), [null, null], 'a new store has no value')
+  await cache.put('a', aValue('one', 100), CAPACITY, 0)
+  await cache.put('b', aValue('two', 200), CAPACITY, 0)
+  t.same(
+    await texts(['b', 'x', 'a', 'b']),
+    ['two', null, 'one', 'two'],
+    'in the order of the names',
+  )
+  t.same(await cache.get([], 0), [])
+  t.equal((await cache.get(['b'], 0))[0]?.expiresAtMs, 200)
   t.same(await texts(['a', 'b'], 99), ['one', 'two'])
-  t.same(await texts(['a', 'b'], 100), [null, 'two'], 'gone at its time, swept or not')
+  t.same(
+    await texts(['a', 'b'], 100),
+    [null, 'two'],
+    'an expired value is not returned before a sweep',
+  )
 
-  await shelf.put('b', shelved('three', 50), ROOM, 0)
-  t.same(await texts(['b'], 49), ['three'], 'the later value and time replace the earlier')
+  await cache.put('b', aValue('three', 50), CAPACITY, 0)
+  t.same(await texts(['b'], 49), ['three'], 'a later value replaces value and time')
   t.same(await texts(['b'], 50), [null])
-  t.equal(await shelf.sweep(ROOM, 60), 1, 'one has expired')
-  t.equal(await shelf.sweep(ROOM, 60), 0)
+  t.equal(await cache.sweep(CAPACITY, 60), 1, 'removes the expired value')
+  t.equal(await cache.sweep(CAPACITY, 60), 0)
   t.same(await texts(['a', 'b'], 0), ['one', null])
 
   const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, at) => at & 0xff))
-  await shelf.put('bytes', { value: bytes, expiresAtMs: 2_000_000_000_000.5 }, ROOM, 0)
-  await shelf.put('empty', shelved('', 200), ROOM, 0)
-  const [big, empty] = await shelf.get(['bytes', 'empty'], 100)
-  t.ok(bytes.equals(big?.value ?? Buffer.alloc(0)), 'any bytes, beyond a page')
+  await cache.put('bytes', { value: bytes, expiresAtMs: 2_000_000_000_000.5 }, CAPACITY, 0)
+  await cache.put('empty', aValue('', 200), CAPACITY, 0)
+  const [big, empty] = await cache.get(['bytes', 'empty'], 100)
+  t.ok(
+    bytes.equals(big?.value ?? Buffer.alloc(0)),
+    'returns any bytes, more than a page of the file',
+  )
   t.equal(big?.expiresAtMs, 2_000_000_000_000.5)
   t.equal(empty?.value.length, 0)
 
-  await shelf.put('mine', shelved('m', 300), ROOM, 0)
+  await cache.put('mine', aValue('m', 300), CAPACITY, 0)
   t.same(await other.tell({ op: 'get', names: ['mine', 'none'] }), ['m', null], 'there as here')
   await other.tell({ op: 'put', name: 'theirs', text: 't', expiresAtMs: 300 })
-  t.same(await texts(['theirs', 'mine']), ['t', 'm'], 'and the other way round')
+  t.same(await texts(['theirs', 'mine']), ['t', 'm'], 'each process reads values of the other')
 
   const many = Array.from({ length: 100 }, (_, at) => `many-${at}`)
   await Promise.all(
     many.map((name, at) =>
       at % 2 === 0
-        ? shelf.put(name, shelved(name, 400), ROOM, 0)
+        ? cache.put(name, aValue(name, 400), CAPACITY, 0)
         : other.tell({ op: 'put', name, text: name, expiresAtMs: 400 }),
     ),
   )
-  t.same(await texts(many), many, 'a hundred at once from two processes')
-  t.ok((await shelf.sweep(ROOM, 400)) >= 100)
-  t.same(await texts(['bytes', 'mine'], 0), [bytes.toString(), null], 'a sweep takes what is over')
+  t.same(await texts(many), many, '100 concurrent values of two processes')
+  t.ok((await cache.sweep(CAPACITY, 400)) >= 100)
+  t.same(
+    await texts(['bytes', 'mine'], 0),
+    [bytes.toString(), null],
+    'a sweep removes expired values',
+  )
 }
 
-/** Who has to go where the room is short. */
-export async function shelfRoom(t: Test, newUrl: NewUrl): Promise<void> {
-  const shelf = await openedShelf(t, await newUrl(t))
+/** The values that are removed beyond the capacity. */
+export async function sharedCacheCapacity(t: Test, newUrl: NewUrl): Promise<void> {
+  const cache = await openedCache(t, await newUrl(t))
   const there = async (...names: string[]): Promise<string> => {
-    const found = await shelf.get(names, 0)
+    const found = await cache.get(names, 0)
     return names.filter((_, at) => found[at] !== null).join('')
   }
   const three = { entries: 3, bytes: 1_000 }
@@ -81,32 +96,36 @@ export async function shelfRoom(t: Test, newUrl: NewUrl): Promise<void> {
     ['b', 100],
     ['c', 200],
   ] as const) {
-    await shelf.put(name, shelved('x', expiresAtMs), three, 0)
+    await cache.put(name, aValue('x', expiresAtMs), three, 0)
   }
   t.equal(await there('a', 'b', 'c'), 'abc', 'n')
-  await shelf.put('d', shelved('x', 400), three, 0)
-  t.equal(await there('a', 'b', 'c', 'd'), 'acd', 'n + 1: what would expire first went')
-  await shelf.put('a', shelved('y', 500), three, 0)
-  t.equal(await there('a', 'c', 'd'), 'acd', 'one replaced is not one more')
-  await shelf.put('e', shelved('x', 1_000), three, 350)
-  t.equal(await there('a', 'c', 'd', 'e'), 'ade', 'what has expired goes before the rest')
+  await cache.put('d', aValue('x', 400), three, 0)
+  t.equal(await there('a', 'b', 'c', 'd'), 'acd', 'removes the value that expires first')
+  await cache.put('a', aValue('y', 500), three, 0)
+  t.equal(await there('a', 'c', 'd'), 'acd', 'a replaced value counts once')
+  await cache.put('e', aValue('x', 1_000), three, 350)
+  t.equal(await there('a', 'c', 'd', 'e'), 'ade', 'removes expired values first')
 
-  await shelf.put('f', shelved('x'.repeat(95), 2_000), { entries: 9, bytes: 101 }, 0)
-  t.equal(await there('a', 'd', 'e', 'f'), 'aef', 'three times two bytes and 96 are one too many')
-  t.equal(await shelf.sweep({ entries: 1, bytes: 1_000 }, 0), 2, 'a smaller room is swept')
+  await cache.put('f', aValue('x'.repeat(95), 2_000), { entries: 9, bytes: 101 }, 0)
+  t.equal(await there('a', 'd', 'e', 'f'), 'aef', 'counts the bytes of names and values')
+  t.equal(
+    await cache.sweep({ entries: 1, bytes: 1_000 }, 0),
+    2,
+    'a sweep removes values beyond a smaller capacity',
+  )
   t.equal(await there('a', 'e', 'f'), 'f')
-  await shelf.put('g', shelved('x'.repeat(100), 3_000), { entries: 9, bytes: 50 }, 0)
-  t.equal(await there('f', 'g'), '', 'what has no room at all does not stay')
-  t.equal(await shelf.sweep({ entries: 0, bytes: 0 }, 0), 0)
+  await cache.put('g', aValue('x'.repeat(100), 3_000), { entries: 9, bytes: 50 }, 0)
+  t.equal(await there('f', 'g'), '', 'does not keep a value larger than the capacity')
+  t.equal(await cache.sweep({ entries: 0, bytes: 0 }, 0), 0)
 
   const crowd = { entries: 10_000, bytes: 1_000_000 }
   await Promise.all(
-    Array.from({ length: 600 }, (_, at) => shelf.put(`n${at}`, shelved('x', 100), crowd, 0)),
+    Array.from({ length: 600 }, (_, at) => cache.put(`n${at}`, aValue('x', 100), crowd, 0)),
   )
-  t.equal(await shelf.sweep(crowd, 100), 600, 'one sweep takes them all, however many')
+  t.equal(await cache.sweep(crowd, 100), 600, 'one sweep removes all 600')
 }
 
-async function openedShelf(t: Test, url: string): Promise<SharedCache> {
+async function openedCache(t: Test, url: string): Promise<SharedCache> {
   const store = await openStore(url)
   t.teardown(() => store.close())
   return store.cache

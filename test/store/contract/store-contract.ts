@@ -1,6 +1,5 @@
 /**
- * What every engine must do, asked from outside: the one suite that all of them pass. An engine is
- * given as a function from a test to the URL of a new, empty store.
+ * The test suite of the `Store` interface, which every engine passes. `newUrl` returns the URL of a new, empty store.
  */
 import t, { type Test } from 'tap'
 import type { KeyChange, Store } from '../../../src/store/store.js'
@@ -10,7 +9,7 @@ import { attempts, auditEntries, changes, tokens, trail } from './record-changes
 import { bounds, identity, lists, removal, retention } from './lists.js'
 import { killedWriter, otherProcess } from '../processes/start-processes.js'
 import { aKey, anAccount } from './sample-records.js'
-import { ROOM, shelf, shelved, shelfRoom } from './shared-cache.js'
+import { CAPACITY, sharedCache, aValue, sharedCacheCapacity } from './shared-cache.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
 
 export type NewUrl = (t: Test) => string | Promise<string>
@@ -22,21 +21,21 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('keys', (t) => keys(t, newUrl))
     void t.test('revocation', (t) => revocation(t, newUrl))
     void t.test('pages', (t) => lists(t, newUrl))
-    void t.test('the removal of keys', (t) => removal(t, newUrl))
-    void t.test('the retention of keys', (t) => retention(t, newUrl))
-    void t.test('bounds', (t) => bounds(t, newUrl))
+    void t.test('removal of ended keys', (t) => removal(t, newUrl))
+    void t.test('retention of ended keys', (t) => retention(t, newUrl))
+    void t.test('capacity', (t) => bounds(t, newUrl))
     void t.test('identity', (t) => identity(t, newUrl))
-    void t.test('the limit of keys', (t) => keyLimit(t, newUrl))
-    void t.test('news of changes', (t) => news(t, newUrl))
-    void t.test('lasting', (t) => lasting(t, newUrl))
-    void t.test('what changes', (t) => changes(t, newUrl))
-    void t.test('tokens', (t) => tokens(t, newUrl))
-    void t.test('attempts', (t) => attempts(t, newUrl))
-    void t.test('the trail', (t) => trail(t, newUrl))
-    void t.test('a change and its audit entries', (t) => auditEntries(t, newUrl))
-    void t.test('the shelf', (t) => shelf(t, newUrl))
-    void t.test('the room of the shelf', (t) => shelfRoom(t, newUrl))
-    void t.test('a killed writer', (t) => killed(t, newUrl))
+    void t.test('limit of active keys', (t) => keyLimit(t, newUrl))
+    void t.test('notification of changes', (t) => notifications(t, newUrl))
+    void t.test('durability', (t) => durability(t, newUrl))
+    void t.test('changes of accounts and keys', (t) => changes(t, newUrl))
+    void t.test('sign-in tokens', (t) => tokens(t, newUrl))
+    void t.test('throttled attempts', (t) => attempts(t, newUrl))
+    void t.test('audit trail', (t) => trail(t, newUrl))
+    void t.test('audit entries of changes', (t) => auditEntries(t, newUrl))
+    void t.test('shared cache', (t) => sharedCache(t, newUrl))
+    void t.test('capacity of the shared cache', (t) => sharedCacheCapacity(t, newUrl))
+    void t.test('killed writer', (t) => killed(t, newUrl))
     void t.test('closing', (t) => closing(t, newUrl))
     t.end()
   })
@@ -53,35 +52,43 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
   const ada = anAccount({ email: 'Ada@Example.com' })
   const bob = anAccount({ createdAtMs: 5 })
 
-  t.equal(await store.accountById(ada.id), null, 'there is no account yet')
+  t.equal(await store.accountById(ada.id), null, 'a new store has no account')
   t.equal(await store.accountByEmail(ada.email), null)
   t.same(await allAccounts(store), [])
 
   t.equal(await store.createAccount(ada), 'created')
   t.equal(await store.createAccount(bob), 'created')
   t.same(await store.accountById(ada.id), ada, 'by id')
-  t.same(await store.accountByEmail('aDA@example.COM'), ada, 'by e-mail, in any case')
-  t.same(await allAccounts(store), [ada, bob], 'in order of creation, not of date')
+  t.same(await store.accountByEmail('aDA@example.COM'), ada, 'the case of an e-mail is ignored')
+  t.same(await allAccounts(store), [ada, bob], 'lists accounts in order of creation, not by date')
 
   const again = anAccount({ email: 'ADA@EXAMPLE.COM' })
   t.equal(await store.createAccount(again), 'email_taken')
   t.equal(await store.createAccount(anAccount({ id: bob.id })), 'id_taken')
-  t.equal(await store.accountById(again.id), null, 'the refused one is not there')
+  t.equal(await store.accountById(again.id), null, 'a refused account is not stored')
 
   t.same(await store.changeAccount(bob.id, { plan: 'max' }), { ...bob, plan: 'max' })
   t.same(await store.accountById(bob.id), { ...bob, plan: 'max' })
   t.equal(await store.changeAccount('acc_unknown', { plan: 'max' }), null)
 
-  for (const odd of ['', ' ', 'a b', '\0', `${ada.id}\0`, 'x'.repeat(5_000), 'ü'.repeat(2_000)]) {
+  for (const badName of [
+    '',
+    ' ',
+    'a b',
+    '\0',
+    `${ada.id}\0`,
+    'x'.repeat(5_000),
+    'ü'.repeat(2_000),
+  ]) {
     t.equal(
-      await store.accountById(odd),
+      await store.accountById(badName),
       null,
-      `no account has the id ${JSON.stringify(odd.slice(0, 12))}`,
+      `no account has the id ${JSON.stringify(badName.slice(0, 12))}`,
     )
-    t.equal(await store.accountByEmail(odd), null)
-    t.equal(await store.changeAccount(odd, { plan: 'pro' }), null)
-    t.equal(await store.createAccount(anAccount({ id: odd })), 'bad_name')
-    t.equal(await store.createAccount(anAccount({ email: odd })), 'bad_name')
+    t.equal(await store.accountByEmail(badName), null)
+    t.equal(await store.changeAccount(badName, { plan: 'pro' }), null)
+    t.equal(await store.createAccount(anAccount({ id: badName })), 'bad_name')
+    t.equal(await store.createAccount(anAccount({ email: badName })), 'bad_name')
   }
   await store.probe()
 
@@ -89,7 +96,11 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
   const raced = await Promise.all(
     Array.from({ length: 50 }, () => store.createAccount(anAccount({ email }))),
   )
-  t.equal(raced.filter((outcome) => outcome === 'created').length, 1, 'one of fifty wins')
+  t.equal(
+    raced.filter((outcome) => outcome === 'created').length,
+    1,
+    'one of fifty concurrent accounts with one e-mail is created',
+  )
 }
 
 async function keys(t: Test, newUrl: NewUrl): Promise<void> {
@@ -103,11 +114,15 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
   const other = aKey(bob.id)
   for (const key of [first, second, other]) t.equal(await store.createKey(key, 5), 'created')
 
-  t.same(await store.findKey(first.digest), { key: first, account: ada }, 'key and account at once')
+  t.same(
+    await store.findKey(first.digest),
+    { key: first, account: ada },
+    'returns the key and its account',
+  )
   t.same(
     await allKeys(store, ada.id),
     [first, second],
-    'in order of creation, and only of the account',
+    'lists the keys of the account in order of creation',
   )
   t.same(await allKeys(store, bob.id), [other])
   t.same(await allKeys(store, 'acc_unknown'), [])
@@ -116,7 +131,11 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.createKey(aKey(ada.id, { digest: other.digest }), 5), 'id_taken')
   t.equal(await store.createKey(aKey(ada.id, { id: other.id }), 5), 'id_taken')
   t.equal(await store.createKey(aKey(ada.id, { digest: '' }), 5), 'bad_name')
-  t.same(await store.findKey(other.digest), { key: other, account: bob }, 'theirs is untouched')
+  t.same(
+    await store.findKey(other.digest),
+    { key: other, account: bob },
+    'keys of other accounts are unchanged',
+  )
 
   const { digest } = first
   const near = [
@@ -134,7 +153,7 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
   }
 
   await store.changeAccount(ada.id, { plan: 'pro' })
-  t.equal((await store.findKey(digest))?.account.plan, 'pro', 'a look-up sees the plan of now')
+  t.equal((await store.findKey(digest))?.account.plan, 'pro', 'a look-up returns the current plan')
 }
 
 async function revocation(t: Test, newUrl: NewUrl): Promise<void> {
@@ -146,16 +165,16 @@ async function revocation(t: Test, newUrl: NewUrl): Promise<void> {
   const key = aKey(ada.id)
   await store.createKey(key, 5)
 
-  t.equal(await store.revokeKey(bob.id, key.id, 7), false, 'not by another account')
+  t.equal(await store.revokeKey(bob.id, key.id, 7), false, 'another account cannot revoke it')
   t.equal(await store.revokeKey(ada.id, 'key_none', 7), false)
   t.equal(await store.revokeKey(ada.id, '\0', 7), false)
-  t.same((await store.findKey(key.digest))?.key, key, 'and it still works')
+  t.same((await store.findKey(key.digest))?.key, key, 'the key is still valid')
 
   t.equal(await store.revokeKey(ada.id, key.id, 7), true)
   const revoked = { ...key, revokedAtMs: 7 }
-  t.same((await store.findKey(key.digest))?.key, revoked, 'it stays, as revoked')
-  t.equal(await store.revokeKey(ada.id, key.id, 9), true, 'again is no error')
-  t.same(await allKeys(store, ada.id), [revoked], 'and keeps the first time')
+  t.same((await store.findKey(key.digest))?.key, revoked, 'a revoked key stays in the store')
+  t.equal(await store.revokeKey(ada.id, key.id, 9), true, 'revoking twice is no error')
+  t.same(await allKeys(store, ada.id), [revoked], 'the first time of revocation stays')
 
   t.equal(await store.createKey(key, 5), 'id_taken', 'its digest stays in use')
   t.equal(await store.createKey(aKey(bob.id, { digest: key.digest }), 5), 'id_taken')
@@ -171,18 +190,22 @@ async function keyLimit(t: Test, newUrl: NewUrl): Promise<void> {
   await store.createAccount(ada)
   const made = Array.from({ length: 5 }, () => aKey(ada.id))
   for (const key of made) t.equal(await store.createKey(key, 5), 'created')
-  t.equal(await store.createKey(aKey(ada.id), 5), 'plan_limit', 'the sixth of five')
+  t.equal(await store.createKey(aKey(ada.id), 5), 'plan_limit', 'refuses the sixth key of five')
   for (const { id } of made.slice(0, 2)) await store.revokeKey(ada.id, id, 1)
   for (const { id } of made.slice(0, 1)) await store.revokeKey(ada.id, id, 2)
   t.equal(await store.createKey(aKey(ada.id), 5), 'created', 'a revoked key does not count')
   t.equal(await store.createKey(aKey(ada.id), 5), 'created')
-  t.equal(await store.createKey(aKey(ada.id), 5), 'plan_limit', 'and counts once, revoked twice')
+  t.equal(
+    await store.createKey(aKey(ada.id), 5),
+    'plan_limit',
+    'a key that is revoked twice counts once',
+  )
   t.equal(
     await store.createKey(aKey(ada.id), 3),
     'plan_limit',
-    'a smaller plan keeps what is there',
+    'existing keys stay when the plan becomes smaller',
   )
-  t.equal(await store.createKey(aKey(ada.id), null), 'created', 'null is no limit')
+  t.equal(await store.createKey(aKey(ada.id), null), 'created', 'null means no limit')
 
   for (const limit of [5, 5, 20, 1, 0]) {
     const owner = anAccount()
@@ -200,7 +223,7 @@ async function keyLimit(t: Test, newUrl: NewUrl): Promise<void> {
   }
 }
 
-async function news(t: Test, newUrl: NewUrl): Promise<void> {
+async function notifications(t: Test, newUrl: NewUrl): Promise<void> {
   const url = await newUrl(t)
   const store = await opened(t, url)
   const other = await otherProcess(t, url)
@@ -211,16 +234,23 @@ async function news(t: Test, newUrl: NewUrl): Promise<void> {
 
   const key = aKey(ada.id)
   await other.tell({ op: 'createKey', key, maxKeys: 5 })
-  t.ok((await changes.of(key.digest)) <= 500, 'a key made elsewhere')
+  t.ok((await changes.of(key.digest)) <= 500, 'a key that another process creates')
   await other.tell({ op: 'revokeKey', accountId: ada.id, keyId: key.id })
-  t.ok((await changes.of(key.digest)) <= 500, 'a key revoked elsewhere')
-  t.equal((await store.findKey(key.digest))?.key.revokedAtMs, 1, 'and a look-up sees it')
+  t.ok((await changes.of(key.digest)) <= 500, 'a key that another process revokes')
+  t.equal(
+    (await store.findKey(key.digest))?.key.revokedAtMs,
+    1,
+    'a look-up returns the revoked key',
+  )
   await other.tell({ op: 'changeAccount', accountId: ada.id, edit: { plan: 'pro' } })
-  t.ok((await changes.of(null)) <= 500, 'a plan changed elsewhere: any key may have changed')
+  t.ok(
+    (await changes.of(null)) <= 500,
+    'a plan that another process changes: any key may have changed',
+  )
 
   const mine = aKey(ada.id)
   await store.createKey(mine, 5)
-  t.ok((await changes.of(mine.digest)) <= 500, 'our own changes too')
+  t.ok((await changes.of(mine.digest)) <= 500, 'changes of the same process')
 
   stop()
   const silent = aKey(ada.id)
@@ -256,7 +286,7 @@ class ChangeLog {
   }
 }
 
-async function lasting(t: Test, newUrl: NewUrl): Promise<void> {
+async function durability(t: Test, newUrl: NewUrl): Promise<void> {
   const url = await newUrl(t)
   const ada = anAccount()
   const key = aKey(ada.id)
@@ -278,7 +308,7 @@ async function lasting(t: Test, newUrl: NewUrl): Promise<void> {
 
 async function killed(t: Test, newUrl: NewUrl): Promise<void> {
   const url = await newUrl(t)
-  // Open all the time, as a worker of the gateway is when another one is killed.
+  // Stays open, as a worker does when another worker is killed.
   const store = await opened(t, url)
   const ada = anAccount()
   await store.createAccount(ada)
@@ -302,8 +332,8 @@ async function killed(t: Test, newUrl: NewUrl): Promise<void> {
 
   const all = await allKeys(store, ada.id)
   const live = all.filter(({ revokedAtMs }) => revokedAtMs === undefined).length
-  t.equal(await store.createKey(aKey(ada.id), live), 'plan_limit', 'the count is that of the keys')
-  t.equal(await store.createKey(aKey(ada.id), live + 1), 'created', 'and a writer can write')
+  t.equal(await store.createKey(aKey(ada.id), live), 'plan_limit', 'the count matches the keys')
+  t.equal(await store.createKey(aKey(ada.id), live + 1), 'created', 'a new writer can write')
 }
 
 /** Each key and each revocation has one audit entry, and nothing else has. */
@@ -326,7 +356,7 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await openStore(await newUrl(t))
   const ada = anAccount()
   await store.createAccount(ada)
-  store.subscribe(() => t.fail('a closed store has no news'))
+  store.subscribe(() => t.fail('a closed store notifies no one'))
   await store.close()
   await store.close()
 
@@ -350,9 +380,9 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
     () => store.signInTokens.end('session', ada.id, null),
     () => store.auditTrail.page({ accountId: null, after: null, limit: 1 }),
     () => store.probe(),
-    () => store.cache.put('a', shelved('x', 1), ROOM, 0),
+    () => store.cache.put('a', aValue('x', 1), CAPACITY, 0),
     () => store.cache.get(['a'], 0),
-    () => store.cache.sweep(ROOM, 0),
+    () => store.cache.sweep(CAPACITY, 0),
   ]
   for (const ask of asked) {
     const error = await Promise.resolve()
@@ -361,6 +391,6 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
         () => null,
         (cause: unknown) => cause,
       )
-    t.ok(failed(error), 'every question to a closed store fails as an engine does')
+    t.ok(failed(error), 'every method of a closed store fails with store_unavailable')
   }
 }

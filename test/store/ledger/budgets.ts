@@ -1,4 +1,4 @@
-/** What every engine's ledger must do with money: reserving, correcting, and the edges of the calendar. */
+/** The tests of every ledger for budgets: reservations, corrections, days and months. */
 import type { Test } from 'tap'
 import {
   anAdmission,
@@ -14,7 +14,7 @@ import {
   type LedgerUnderTest,
 } from './sample-entries.js'
 
-/** What requests that run have reserved may be there again as soon as one has ended. */
+/** The wait for amounts that running requests have reserved: one of them may end soon. */
 const SOON = 1_000
 const NOON_TO_MIDNIGHT = 12 * HOUR
 /** From noon of 20 November to 1 December. */
@@ -30,12 +30,12 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   t.same(
     await ledger.admit(first),
     yes(standing(100, 40, NOON_TO_MIDNIGHT), standing(250, 190, NOON_TO_MONTH)),
-    'the maximum cost is taken beforehand',
+    'reserves the maximum cost',
   )
   t.same(
     await ledger.admit(anAdmission(spent(41))),
     no(standing(100, 40, NOON_TO_MIDNIGHT, SOON), standing(250, 190, NOON_TO_MONTH)),
-    'what is reserved is not there for others until it is settled',
+    'other requests cannot use a reserved amount',
   )
   t.ok((await ledger.admit(anAdmission([budget('usd_day', 100, 40)]))).admitted, 'n')
   t.notOk((await ledger.admit(anAdmission([budget('usd_day', 100, 1)]))).admitted, 'n + 1')
@@ -44,7 +44,7 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   t.same(
     (await ledger.limitStates('acc_ada', spent(1))).map(({ remaining }) => remaining),
     [50, 240],
-    'what it did not cost is there again',
+    'returns the part that was not used',
   )
   const unpriced = anAdmission(spent(30))
   await ledger.admit(unpriced)
@@ -52,7 +52,7 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   t.equal(
     (await ledger.limitStates('acc_ada', spent(1)))[0]?.remaining,
     20,
-    'no price: charged as reserved',
+    'without a price, charges the reserved amount',
   )
   const dear = anAdmission(spent(5))
   await ledger.admit(dear)
@@ -60,14 +60,14 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   t.same(
     (await ledger.limitStates('acc_ada', spent(1))).map(({ remaining }) => remaining),
     [0, 0],
-    'what it cost more is charged, and what is left is never below zero',
+    'charges a higher cost, and reports no negative amount',
   )
   const free = await ledger.admit(anAdmission([budget('usd_day', 100, 0)]))
-  t.notOk(free.admitted, 'an overspent budget has no room for a request without a price either')
+  t.notOk(free.admitted, 'an overspent budget refuses a request without a price')
   t.equal(
     (await ledger.limitStates('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
     420,
-    'edited',
+    'uses a changed limit',
   )
 
   await ledger.settle(aRow({ costNanoUsd: 70 }))
@@ -78,7 +78,7 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   )
 }
 
-/** When a budget that cannot take a request may: when another has ended, or with its next day or month. */
+/** The wait of a refused request: until another request ends, or until the next day or month. */
 export async function waits(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const demands = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 200, cost)]
   const wait = async (cost: number) => {
@@ -94,17 +94,17 @@ export async function waits(t: Test, { ledger, clock }: LedgerUnderTest): Promis
   const settled = (requestId: string, costNanoUsd: number | null) =>
     ledger.settle(aRow({ requestId, costNanoUsd }))
   const [first, second] = [await admitted(60), await admitted(30)]
-  t.same(await wait(100), [SOON, 0], 'two that run may use nothing')
+  t.same(await wait(100), [SOON, 0], 'two running requests may use nothing')
   await settled(first, 20)
   t.same(await wait(80), [SOON, 0], '20 spent, 30 reserved')
-  t.same(await wait(81), [NOON_TO_MIDNIGHT, 0], 'more than is left when all have ended')
+  t.same(await wait(81), [NOON_TO_MIDNIGHT, 0], 'more than remains when all have ended')
   await settled(second, null)
-  t.same(await wait(51), [NOON_TO_MIDNIGHT, 0], 'of no price: what was reserved is spent')
+  t.same(await wait(51), [NOON_TO_MIDNIGHT, 0], 'without a price, the reserved amount is spent')
   await settled(await admitted(50), 0)
   const last = await admitted(50)
   await settled(last, 50)
   await settled(last, 50)
-  t.same(await wait(1), [NOON_TO_MIDNIGHT, 0], 'nothing runs')
+  t.same(await wait(1), [NOON_TO_MIDNIGHT, 0], 'no request is running')
 
   clock.atMs += NOON_TO_MIDNIGHT
   const next = await admitted(90)
@@ -112,7 +112,7 @@ export async function waits(t: Test, { ledger, clock }: LedgerUnderTest): Promis
   clock.atMs += DAY
   t.ok((await ledger.admit(anAdmission([budget('usd_day', 100, 100)]))).admitted)
   await settled(next, 10)
-  t.same(await wait(1), [SOON, 0], 'what ends of the day before was reserved of that')
+  t.same(await wait(1), [SOON, 0], 'a reservation of the previous day')
 }
 
 export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
@@ -123,9 +123,9 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
   const late = anAdmission(demands(80))
   t.same(await ledger.admit(late), yes(standing(100, 20, 1), standing(150, 70, DAY + 1)))
   clock.atMs += 1
-  t.same(await left(), [100, 70], 'at midnight UTC, to the ms, a new day; the same month')
+  t.same(await left(), [100, 70], 'a new day begins at midnight UTC, in the same month')
   await ledger.settle(aRow({ requestId: late.requestId, costNanoUsd: 30 }))
-  t.same(await left(), [100, 120], "yesterday's request gives the new day nothing")
+  t.same(await left(), [100, 120], 'a request of the previous day does not change the new day')
 
   t.ok((await ledger.admit(anAdmission(demands(100)))).admitted)
   const refused = await ledger.admit(anAdmission(demands(20)))
@@ -133,12 +133,12 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
   clock.atMs = Date.UTC(2026, 11, 1) - 1
   t.same(await left(), [0, 20])
   clock.atMs += 1
-  t.same(await left(), [100, 150], 'a new month, and day')
+  t.same(await left(), [100, 150], 'a new month and day')
   clock.atMs = Date.UTC(2026, 11, 31, 23, 59, 59)
   t.same(
     await ledger.admit(anAdmission(demands(10))),
     yes(standing(100, 90, 1_000), standing(150, 140, 1_000)),
-    'December ends with the year',
+    'December ends at the end of the year',
   )
   clock.atMs = Date.UTC(2027, 0, 1)
   t.same(await left(), [100, 150])
@@ -155,12 +155,8 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
   const raced = await Promise.all(
     Array.from({ length: 20 }, () => ledger.admit(anAdmission(demands(7)))),
   )
-  t.equal(
-    raced.filter(({ admitted }) => admitted).length,
-    11,
-    'twenty at midnight: the month of 80',
-  )
-  t.same(await left(), [23, 3], 'no reset is lost, and none happens twice')
+  t.equal(raced.filter(({ admitted }) => admitted).length, 11, '20 concurrent requests at midnight')
+  t.same(await left(), [23, 3], 'each budget is reset exactly once')
 }
 
 /** A request admitted while the store was unavailable is charged when its entry is written. */
@@ -177,12 +173,20 @@ export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise
   const claim = { demands, takenFrom: 'nothing' } as const
   const first = aRow({ costNanoUsd: 25 })
   t.equal(await ledger.settle(first, claim), 'settled')
-  t.same(await left(), [975, 4_975, 4_975, 1_000, 3], 'budgets are charged, and nothing else')
+  t.same(await left(), [975, 4_975, 4_975, 1_000, 3], 'charges only the budgets')
   t.equal(await ledger.settle(first, claim), 'already')
   await ledger.settle(aRow({ costNanoUsd: null }), claim)
-  t.same((await left()).slice(0, 3), [915, 4_915, 4_915], 'no price: the maximum cost')
+  t.same(
+    (await left()).slice(0, 3),
+    [915, 4_915, 4_915],
+    'without a price, charges the maximum cost',
+  )
   await ledger.settle(aRow({ costNanoUsd: 5_000, atMs: clock.atMs - DAY }), claim)
-  t.same((await left()).slice(0, 3), [915, 0, 0], 'of yesterday: only the month is charged')
+  t.same(
+    (await left()).slice(0, 3),
+    [915, 0, 0],
+    'a request of the previous day charges only the month',
+  )
 
   const own = [budget('usd_day', 1_000, 60, 'key:own')]
   const admitted = anAdmission(own)
@@ -192,12 +196,12 @@ export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise
   t.equal(
     (await ledger.limitStates('acc_ada', own))[0]?.remaining,
     990,
-    'a reservation, where there is one, is what counts',
+    'a reservation in the engine takes precedence',
   )
   await ledger.settle(aRow(), { demands: own, takenFrom: 'reserved' })
   t.equal(
     (await ledger.limitStates('acc_ada', own))[0]?.remaining,
     990,
-    'one that is gone owes nothing',
+    'a reservation that no longer exists charges nothing',
   )
 }

@@ -1,4 +1,4 @@
-/** What every engine's ledger must tell of what was settled: rows, pages, sums, export and pruning. */
+/** The tests of every ledger for settled requests: entries, sums, export and pruning. */
 import type { Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Ledger, UsageSum } from '../../../src/store/ledger.js'
@@ -62,21 +62,21 @@ export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   const zero = aRow({ usage: { input: 0, output: 0 }, costNanoUsd: 0 })
   const large = aRow({ costNanoUsd: Number.MAX_SAFE_INTEGER, usage: { input: 2 ** 40 } })
   for (const row of [full, bare, zero, large]) {
-    t.equal(await ledger.settle(row), 'settled', 'without a reservation too')
-    t.same(await ledger.entry('acc_ada', row.requestId), row, 'to the last field')
-    t.same(await ledger.entry(null, row.requestId), row, "as any account's")
+    t.equal(await ledger.settle(row), 'settled', 'settles without a reservation')
+    t.same(await ledger.entry('acc_ada', row.requestId), row, 'returns every field')
+    t.same(await ledger.entry(null, row.requestId), row, 'finds the entry without an account')
     t.equal(await ledger.entry('acc_bob', row.requestId), null, "not as another account's")
     t.equal(await ledger.settle(row), 'already')
   }
   for (const id of ['', 'req_none', '*', full.requestId.slice(0, -1), `${full.requestId}0`]) {
-    t.equal(await ledger.entry(null, id), null, `there is no row '${id}'`)
+    t.equal(await ledger.entry(null, id), null, `there is no entry '${id}'`)
   }
   const { entries: rows } = await ledger.entries({ accountId: null, after: null, limit: 10 })
-  t.equal(rows.length, 4, 'each once')
+  t.equal(rows.length, 4, 'each entry once')
 
   const twins = [aRow(), aRow()].map((row) => ({ ...row, requestId: 'req_twin' }))
   const outcomes = await Promise.all(twins.map((row) => ledger.settle(row)))
-  t.same(outcomes.sort(), ['already', 'settled'], 'of two at once one wins')
+  t.same(outcomes.sort(), ['already', 'settled'], 'one of two concurrent settlements succeeds')
 
   t.same(await ledger.lastUse('acc_none'), new Map())
   await ledger.settle(aRow({ keyId: 'key_used', accountId: 'acc_use', atMs: NOON + 5 }))
@@ -95,17 +95,25 @@ export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<voi
       ['key_older', NOON - 300 * DAY],
       ['key_used', NOON + 5],
     ],
-    'of some of them, however long ago',
+    'returns the last use of the given keys',
   )
   t.same(await ledger.lastUse('acc_use', []), new Map())
-  t.same(await ledger.lastUse('acc_ada', ['key_used']), new Map(), 'not of another account’s')
+  t.same(
+    await ledger.lastUse('acc_ada', ['key_used']),
+    new Map(),
+    'returns no key of another account',
+  )
 }
 
 export async function appended(t: Test, { ledger, url, clock }: LedgerUnderTest): Promise<void> {
   const rows = Array.from({ length: 300 }, (_, at) => aRow({ atMs: NOON + at, costNanoUsd: 2 }))
   await Promise.all(rows.map((row) => ledger.append(row)))
   const [first = aRow(), second = aRow()] = rows
-  t.same(await ledger.entry('acc_ada', first.requestId), first, 'at once, to the last field')
+  t.same(
+    await ledger.entry('acc_ada', first.requestId),
+    first,
+    'finds the entry at once, with every field',
+  )
   const query = { accountId: 'acc_ada', by: 'day', fromMs: NOON, toMs: NOON } as const
   const sums = async (): Promise<[number, number]> => {
     const found = await ledger.sums(query)
@@ -121,21 +129,21 @@ export async function appended(t: Test, { ledger, url, clock }: LedgerUnderTest)
     ledger.append(aRow({ requestId: 'req_two' })),
     ledger.append(aRow({ requestId: 'req_two' })),
   ])
-  t.same((await sums())[0], 301, 'each request once, however often it is brought')
-  t.same(await ledger.entry('acc_ada', second.requestId), second, 'and the first entry stays')
+  t.same((await sums())[0], 301, 'counts a repeated request once')
+  t.same(await ledger.entry('acc_ada', second.requestId), second, 'keeps the first entry')
 
   const other = await openStore(url, { nowMs: clock.now })
   t.teardown(() => other.close())
   const late = aRow()
   await ledger.append(late)
-  t.same(await other.ledger.entry('acc_ada', late.requestId), late, 'others find it too')
+  t.same(await other.ledger.entry('acc_ada', late.requestId), late, 'another process finds it')
 
   const held = anAdmission([places(1)])
   t.ok((await ledger.admit(held)).admitted)
   await ledger.append(aRow({ requestId: held.requestId }))
   await ledger.entry('acc_ada', held.requestId)
-  t.ok((await ledger.admit(anAdmission([places(1)]))).admitted, 'what it held is free by then')
-  t.ok((await ledger.admit(held)).admitted, 'and its id takes nothing again')
+  t.ok((await ledger.admit(anAdmission([places(1)]))).admitted, 'its slot is free')
+  t.ok((await ledger.admit(held)).admitted, 'the same request id takes no slot again')
 }
 
 export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
@@ -183,20 +191,28 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
     firstContent,
     byCause: { client: 0, limits: 0, gateway: 0, provider: 1 },
   }
-  t.same(hours[0], expected, 'each count is that of its rows; one without tokens is not unpriced')
+  t.same(hours[0], expected, 'counts match the entries; an entry without tokens is not unpriced')
 
   const days = await sumsOf(ledger, 'acc_ada', 'day', NOON, NOON)
   t.equal(days.find(({ model, keyId }) => model !== 'other' && keyId === 'key_one')?.requests, 6)
   t.equal(days[0]?.startMs, NOON - 12 * HOUR, 'a day begins at midnight UTC')
-  t.equal((await sumsOf(ledger, null, 'hour', NOON + 59, NOON + 60)).length, 4, "all accounts'")
+  t.equal(
+    (await sumsOf(ledger, null, 'hour', NOON + 59, NOON + 60)).length,
+    4,
+    'sums of all accounts',
+  )
   t.equal((await sumsOf(ledger, 'acc_bob', 'hour', 0, NOON + DAY)).length, 1)
   t.equal((await sumsOf(ledger, 'acc_ada', 'hour', NOON + 2 * HOUR, NOON + 5 * HOUR)).length, 0)
   t.equal(
     (await sumsOf(ledger, 'acc_ada', 'hour', NOON + HOUR, NOON)).length,
     0,
-    'backwards is empty',
+    'an end before the start selects nothing',
   )
-  t.same(await sumsOf(ledger, 'acc_', 'day', 0, NOON + DAY), [], 'a beginning is not a name')
+  t.same(
+    await sumsOf(ledger, 'acc_', 'day', 0, NOON + DAY),
+    [],
+    'a prefix of an account id selects nothing',
+  )
   for (const by of ['hour', 'day'] as const) {
     const all = await sumsOf(ledger, null, by, 0, NOON + 2 * DAY)
     t.equal(
@@ -221,12 +237,8 @@ export async function exported(t: Test, { ledger }: LedgerUnderTest): Promise<vo
   }
   await Promise.all(writes)
   const wanted = idsOf(rows.slice(100))
-  t.same(
-    ids.slice(0, wanted.length),
-    wanted,
-    'all that there was, oldest first, while others write',
-  )
-  t.equal(new Set(ids).size, ids.length, 'each once')
+  t.same(ids.slice(0, wanted.length), wanted, 'exports every entry, oldest first, during writes')
+  t.equal(new Set(ids).size, ids.length, 'each entry once')
   const none: unknown[] = []
   for await (const batch of ledger.export(NOON + DAY)) none.push(...batch)
   t.same(none, [])
@@ -247,19 +259,19 @@ export async function pruned(t: Test, { ledger }: LedgerUnderTest): Promise<void
   t.equal(await ledger.prune({ ...nothing, entriesBeforeMs: NOON + 30_000 }), 302)
   t.equal(await ledger.prune({ ...nothing, entriesBeforeMs: NOON + 30_000 }), 0)
   const left = await allPages(t, ledger, { accountId: null, limit: 1_000 })
-  t.same(idsOf(left).reverse(), idsOf(rows.slice(300)), 'what is younger stays')
+  t.same(idsOf(left).reverse(), idsOf(rows.slice(300)), 'keeps newer entries')
   t.equal((await allPages(t, ledger, { accountId: 'acc_ada', limit: 1_000 })).length, 200)
   t.equal(await ledger.entry(null, rows[0]?.requestId ?? ''), null)
   t.notSame(await ledger.entry(null, rows[300]?.requestId ?? ''), null)
-  t.equal(await count(ledger, 'hour'), 702, 'sums have times of their own')
+  t.equal(await count(ledger, 'hour'), 702, 'keeps sums longer than entries')
   await ledger.prune({ ...nothing, hoursBeforeMs: NOON - DAY })
   t.equal(await count(ledger, 'hour'), 700)
-  t.equal(await count(ledger, 'hour', 'model'), 700, 'those of all keys together, too')
+  t.equal(await count(ledger, 'hour', 'model'), 700, 'the same for sums by model')
   t.equal(await count(ledger, 'day'), 702)
   await ledger.prune({ ...nothing, daysBeforeMs: NOON - 39 * DAY })
   t.equal(await count(ledger, 'day'), 701)
   await ledger.prune({ ...nothing, daysBeforeMs: NOON })
-  t.equal(await count(ledger, 'day'), 700, 'a day goes when all of it is older')
+  t.equal(await count(ledger, 'day'), 700, 'removes a day when all of it is older')
   t.equal(await count(ledger, 'day', 'model'), 700)
 }
 
@@ -272,7 +284,7 @@ async function count(
   return sums.reduce((sum, { requests }) => sum + requests, 0)
 }
 
-/** In one order, since engines may have any within a bucket. */
+/** Sorted, because engines return the sums of an hour in any order. */
 async function sumsOf(
   ledger: Ledger,
   accountId: string | null,

@@ -1,4 +1,4 @@
-/** What every engine's ledger must tell of use: sums of one key or model, of all together, and of each key. */
+/** The tests of every ledger for usage: sums of one key or model, of all keys, and of each key. */
 import type { Test } from 'tap'
 import type { KeyUseQuery, Ledger, SumQuery } from '../../../src/store/ledger.js'
 import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
@@ -21,7 +21,7 @@ export async function narrowed(t: Test, { ledger }: LedgerUnderTest): Promise<vo
   const ada = 'acc_ada'
   t.same(await shown({ accountId: ada, keyId: 'key_one' }), ['acc_ada key_one gpt-5.4-mini 1'])
   t.same(await shown({ accountId: null, keyId: 'key_bob' }), ['acc_bob key_bob an other 1'])
-  t.same(await shown({ accountId: ada, keyId: 'key_' }), [], 'a beginning is not a name')
+  t.same(await shown({ accountId: ada, keyId: 'key_' }), [], 'a prefix of a key id selects nothing')
   t.same(await shown({ accountId: ada, keyId: 'key_two', model: 'other' }), [
     'acc_ada key_two other 1',
   ])
@@ -40,7 +40,7 @@ export async function narrowed(t: Test, { ledger }: LedgerUnderTest): Promise<vo
   const parts = await ledger.sums({ ...day, accountId: ada, model: 'gpt-5.4-mini' })
   for (const name of ['inputTokens', 'costNanoUsd', 'unpriced', 'errors'] as const) {
     const sum = parts.reduce((total, part) => total + part[name], 0)
-    t.equal(whole?.[name], sum, `${name} of all keys together`)
+    t.equal(whole?.[name], sum, `${name} of all keys`)
   }
   t.equal(
     whole?.firstContent.reduce((sum, count) => sum + count, 0),
@@ -63,7 +63,7 @@ export async function narrowed(t: Test, { ledger }: LedgerUnderTest): Promise<vo
   await used(t, ledger)
 }
 
-/** What the keys of `narrowed` used. */
+/** The usage of the keys in `narrowed`. */
 async function used(t: Test, ledger: Ledger): Promise<void> {
   const shown = async (query: Omit<KeyUseQuery, 'fromMs' | 'toMs'>, days = 0) =>
     (await ledger.keyUse({ fromMs: NOON - days * DAY, toMs: NOON + days * DAY, ...query }))
@@ -71,13 +71,17 @@ async function used(t: Test, ledger: Ledger): Promise<void> {
       .sort()
   t.same(await shown({ accountId: 'acc_ada' }), ['key_one 1 1000 0', 'key_two 2 1000 1'])
   t.same(await shown({ accountId: 'acc_ada' }, 1), ['key_one 2 2000 0', 'key_two 2 1000 1'])
-  t.same(await shown({ accountId: 'acc_ada', most: 1 }), ['key_two 2 1000 1'], 'the largest')
+  t.same(
+    await shown({ accountId: 'acc_ada', most: 1 }),
+    ['key_two 2 1000 1'],
+    'the key with the highest cost',
+  )
   t.same(await shown({ accountId: null }), [
     'key_bob 1 7 0',
     'key_one 1 1000 0',
     'key_two 2 1000 1',
   ])
-  t.same(await shown({ accountId: 'acc_bob' }, 100), ['key_bob 2 1007 0'], 'over many days')
+  t.same(await shown({ accountId: 'acc_bob' }, 100), ['key_bob 2 1007 0'], 'the sum of many days')
   t.same(await shown({ accountId: 'acc_ada', model: 'other' }), ['key_two 1 1000 0'])
   t.same(await shown({ accountId: 'acc_ada', keyIds: ['key_one', 'key_none', 'key_bob', ''] }), [
     'key_one 1 1000 0',

@@ -1,6 +1,6 @@
 /**
- * That every engine's ledger survives its writers: two processes at a time are killed with SIGKILL
- * amidst their work. `SLUICE_KILLS` is the number of kills (12).
+ * Every ledger keeps acknowledged writes when processes are killed: two at a time, with SIGKILL, during their writes.
+ * `SLUICE_KILLS` is the number of kills (12).
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ import {
 export const LEDGER_WRITER = fileURLToPath(
   new URL('../processes/writer-process.js', import.meta.url),
 )
-/** What each of its requests costs in the end. */
+/** The cost of each of its requests. */
 export const WRITER_COST = 7
 const RESERVED = 100
 const PLACES = 1_000
@@ -29,11 +29,11 @@ const BUDGET = 1e12
 const KILLS = Number(process.env['SLUICE_KILLS'] ?? '12')
 const AT_ONCE = 2
 
-/** What the writers acknowledged. */
+/** The requests that the writers acknowledged. */
 interface Acknowledged {
   readonly admitted: Set<string>
   readonly settled: Set<string>
-  /** Rows of nothing that was admitted, without a cost. */
+  /** Entries without an admission and without a cost. */
   readonly appended: Set<string>
 }
 
@@ -68,7 +68,7 @@ export async function killedWriters(t: Test, under: LedgerUnderTest): Promise<vo
       else t.fail(`unexpected output of a writer: ${line}`)
     }
     const [taken] = await ledger.limitStates('acc_ada', writerDemands())
-    // A whole lease later, what the killed processes had taken is settled, once, and no slot is in use.
+    // A lease later, the reservations of the killed processes are settled once, and no slot is in use.
     clock.atMs = NOON + MINUTE
     const ended = await ledger.expire()
     clock.atMs = NOON
@@ -77,12 +77,12 @@ export async function killedWriters(t: Test, under: LedgerUnderTest): Promise<vo
   }
   t.ok(
     acknowledged.settled.size > KILLS,
-    `${acknowledged.settled.size} requests were settled by ${KILLS} killed`,
+    `${KILLS} killed writers settled ${acknowledged.settled.size} requests`,
   )
   await agreed(t, ledger, acknowledged, unsettled)
 }
 
-/** What was acknowledged is there, once, and limits, budgets and sums are those of the rows. */
+/** Each acknowledged request has one entry, and limits, budgets and sums match the entries. */
 async function agreed(
   t: Test,
   ledger: Ledger,
@@ -105,34 +105,34 @@ async function agreed(
   }
   const all = [...ids.values()]
   const lost = all.filter((outcome) => outcome === 'lost').length
-  t.equal(twice, 0, 'no request is there twice')
+  t.equal(twice, 0, 'no request has two entries')
   t.same(
     [...acknowledged.settled, ...acknowledged.appended].filter((id) => ids.get(id) !== 'ok'),
     [],
-    'every settled and every appended row is there',
+    'every settled or appended request has an entry',
   )
   t.same(
     [...acknowledged.admitted].filter((id) => !ids.has(id)),
     [],
-    'every admitted request is there',
+    'every admitted request has an entry',
   )
-  t.equal(lost, unsettled, 'what was under way is there as lost')
+  t.equal(lost, unsettled, 'running requests have entries with the outcome lost')
   const most = acknowledged.admitted.size + acknowledged.appended.size + KILLS * 8
-  t.ok(all.length <= most, 'and at most the running requests beyond the acknowledged ones')
+  t.ok(all.length <= most, 'other entries are at most those of running requests')
   t.equal(cost, (all.length - lost - free) * WRITER_COST + lost * RESERVED)
   const [place, , day, month] = await ledger.limitStates('acc_ada', writerDemands())
-  t.equal(place?.remaining, PLACES, 'no place is held')
-  t.equal(day?.remaining, BUDGET - cost, 'the budget of the day is that of the rows')
-  t.equal(month?.remaining, BUDGET - cost, 'and that of the month')
+  t.equal(place?.remaining, PLACES, 'no slot is in use')
+  t.equal(day?.remaining, BUDGET - cost, 'the budget of the day matches the entries')
+  t.equal(month?.remaining, BUDGET - cost, 'the budget of the month matches the entries')
   const sums = await ledger.sums({ accountId: null, by: 'hour', fromMs: 0, toMs: NOON + DAY })
   t.equal(
     sums.reduce((sum, each) => sum + each.requests, 0),
     all.length,
-    'so are the sums',
+    'the sums match the entries',
   )
 }
 
-/** Writes until it has acknowledged a number of requests, and is then killed; returns what it acknowledged. */
+/** Runs a writer until it has acknowledged a number of requests, kills it, and returns its acknowledgements. */
 async function killed(url: string, lines: number): Promise<string[]> {
   const child = spawn(process.execPath, [LEDGER_WRITER, url], {
     stdio: ['ignore', 'pipe', 'inherit'],

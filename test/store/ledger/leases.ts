@@ -1,4 +1,4 @@
-/** What every engine's ledger must do with expired reservations. */
+/** The tests of every ledger for expired reservations. */
 import type { Test } from 'tap'
 import { obedientProcess } from '../processes/start-processes.js'
 import { LEDGER_CHILD } from './races.js'
@@ -21,22 +21,33 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   const demands = [places(1), tokens(5_000, 3_000), budget('usd_day', 100, 60)]
   const lost = anAdmission(demands, { row: { costNanoUsd: 55 } })
   t.ok((await ledger.admit(lost)).admitted)
-  t.equal(await ledger.expire(), 0, 'nothing has run out yet')
+  t.equal(await ledger.expire(), 0, 'no reservation has expired')
   t.notOk((await ledger.admit(anAdmission([places(1)]))).admitted)
   clock.atMs += MINUTE - 1
   t.equal(await ledger.expire(), 0)
   clock.atMs += 1
-  t.equal(await ledger.expire(1), 0, 'what ran out just now may be spared')
+  t.equal(await ledger.expire(1), 0, 'spares a reservation that has just expired')
   const next = anAdmission([places(1)])
-  t.ok((await ledger.admit(next)).admitted, 'an expired slot is free, swept or not')
+  t.ok(
+    (await ledger.admit(next)).admitted,
+    'the slot of an expired reservation is free before it is settled',
+  )
   await ledger.expire()
-  t.same(await ledger.entry('acc_ada', lost.requestId), lost.unsettled, 'its row is the lost one')
-  t.equal(await ledger.expire(), 0, 'once')
-  t.equal(await ledger.settle(aRow({ requestId: lost.requestId })), 'already', 'too late')
+  t.same(
+    await ledger.entry('acc_ada', lost.requestId),
+    lost.unsettled,
+    'settles the reservation with its unsettled entry',
+  )
+  t.equal(await ledger.expire(), 0, 'settles it once')
+  t.equal(
+    await ledger.settle(aRow({ requestId: lost.requestId })),
+    'already',
+    'a later settlement changes nothing',
+  )
   t.same(await ledger.entry('acc_ada', lost.requestId), lost.unsettled)
   const [place, , day] = await ledger.limitStates('acc_ada', demands)
-  t.equal(place?.remaining, 0, 'who has the place now keeps it')
-  t.equal(day?.remaining, 45, 'it is charged by its entry, not returned')
+  t.equal(place?.remaining, 0, 'the next request keeps the slot')
+  t.equal(day?.remaining, 45, 'the reserved cost is charged')
   const [sum] = await ledger.sums({ accountId: null, by: 'day', fromMs: NOON, toMs: NOON })
   t.match(sum, { requests: 1, errors: 1, estimated: 1, costNanoUsd: 55 })
 
@@ -54,7 +65,7 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   ])
   const settled = Array.isArray(outcomes) ? outcomes.filter((each) => each === 'settled').length : 0
   const rest = await ledger.expire()
-  t.equal(mine + Number(theirs) + settled + rest, 301, 'each ends once, in any process')
+  t.equal(mine + Number(theirs) + settled + rest, 301, 'each reservation ends once, in any process')
   const [free, spent] = await ledger.limitStates('acc_ada', many[0]?.demands ?? [])
   t.equal(free?.remaining, 1_000)
   t.equal(spent?.remaining, 1_000_000 - 3_000)
@@ -68,25 +79,25 @@ export async function renewal(t: Test, { ledger, clock }: LedgerUnderTest): Prom
   clock.atMs += MINUTE - 1
   await ledger.renew([first, { requestId: 'req_none', accountId: 'acc_ada' }], MINUTE)
   clock.atMs += 1
-  t.equal(await ledger.expire(), 1, 'who did not renew')
+  t.equal(await ledger.expire(), 1, 'settles the request that was not renewed')
   t.equal(await ledger.entry('acc_ada', first.requestId), null)
   t.notSame(await ledger.entry('acc_ada', second.requestId), null)
   t.equal(
     (await ledger.limitStates('acc_ada', [places(2)]))[0]?.remaining,
     1,
-    'who did keeps the place',
+    'a renewed request keeps its slot',
   )
   await ledger.renew([second], MINUTE)
   t.equal(
     (await ledger.limitStates('acc_ada', [places(2)]))[0]?.remaining,
     1,
-    'what has ended stays so',
+    'renewing a settled request changes nothing',
   )
   clock.atMs += MINUTE - 2
-  t.equal(await ledger.expire(), 0, 'a whole lease from the renewal')
+  t.equal(await ledger.expire(), 0, 'the lease begins again at the renewal')
   clock.atMs += 1
   await ledger.renew([first], MINUTE)
-  t.equal(await ledger.expire(), 1, 'what has run out is not brought back')
+  t.equal(await ledger.expire(), 1, 'renewing an expired reservation does not restore it')
   t.equal((await ledger.limitStates('acc_ada', [places(2)]))[0]?.remaining, 2)
   await ledger.renew([], MINUTE)
 }

@@ -1,6 +1,6 @@
 /**
- * What every engine's ledger must do, asked from outside: the one suite that all of them pass. An
- * engine is given as a function from a test to the URL of a new, empty store; its clock is the test's.
+ * The test suite of the `Ledger` interface, which every engine passes. `newUrl` returns the URL of a new, empty store;
+ * the test sets the clock of the ledger.
  */
 import t, { type Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
@@ -36,29 +36,29 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
   const tests: Readonly<Record<string, (t: Test, under: LedgerUnderTest) => Promise<void>>> = {
     'rates of requests': requestRates,
     'rates of tokens': tokenRates,
-    places: concurrency,
+    'concurrent requests': concurrency,
     budgets,
-    calendar,
-    'when a budget can take what it refused': waits,
-    'what budgets are owed': owed,
-    'a reservation that is raised': raised,
-    'several limits of which more is taken': raisedTogether,
-    'a raise over midnight': raisedOverMidnight,
+    'days and months': calendar,
+    'wait of a request that a budget refuses': waits,
+    'charges of requests without a reservation': owed,
+    'raised reservation': raised,
+    'raise of several limits': raisedTogether,
+    'raise over midnight': raisedOverMidnight,
     'all or nothing': allOrNothing,
-    'the same request again': repeated,
-    'numbers and names at the edge': edges,
-    leases: expiry,
-    renewal,
-    'what a settled request leaves': settled,
-    'appended rows': appended,
+    'repeated request': repeated,
+    'extreme numbers and names': edges,
+    'expired leases': expiry,
+    'renewed leases': renewal,
+    'entries of settled requests': settled,
+    'appended entries': appended,
     sums: summed,
-    uses: narrowed,
+    'sums of keys and models': narrowed,
     pages,
     'pages with filters': bounded,
     export: exported,
     pruning: pruned,
-    crowds,
-    exactness,
+    'concurrent admissions': crowds,
+    'exact settlements': exactness,
     'killed writers': killedWriters,
   }
   void t.test(`ledger: ${engine}`, (t) => {
@@ -79,34 +79,54 @@ async function openedLedger(t: Test, url: string): Promise<LedgerUnderTest> {
 
 async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const three = [requests(3)]
-  t.same(await ledger.limitStates('acc_ada', three), [standing(3, 3, 0)], 'nothing is taken yet')
+  t.same(await ledger.limitStates('acc_ada', three), [standing(3, 3, 0)], 'a new limit is unused')
   t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 2, 20_000)))
   t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 1, 40_000)))
   t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 0, 60_000)))
-  t.same(await ledger.admit(anAdmission(three)), no(standing(3, 0, 60_000, 20_000)), 'n + 1')
+  t.same(
+    await ledger.admit(anAdmission(three)),
+    no(standing(3, 0, 60_000, 20_000)),
+    'refuses request n + 1',
+  )
   clock.atMs += 19_999
-  t.same(await ledger.admit(anAdmission(three)), no(standing(3, 0, 40_001, 1)), 'one ms too early')
+  t.same(
+    await ledger.admit(anAdmission(three)),
+    no(standing(3, 0, 40_001, 1)),
+    'refuses a request 1 ms too early',
+  )
   t.same(
     await ledger.limitStates('acc_ada', three),
     [standing(3, 0, 40_001, 1)],
     'limitStates returns the same',
   )
   clock.atMs += 1
-  t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 0, 60_000)), 'not one ms too late')
+  t.same(
+    await ledger.admit(anAdmission(three)),
+    yes(standing(3, 0, 60_000)),
+    'admits a request when its time has come',
+  )
   t.same(
     (await ledger.limitStates('acc_ada', [requests(5)]))[0]?.remaining,
     2,
-    'the limit may change',
+    'uses a changed limit',
   )
   t.same((await ledger.limitStates('acc_ada', [requests(2)]))[0]?.remaining, 0)
   clock.atMs += MINUTE
-  t.same(await ledger.limitStates('acc_ada', three), [standing(3, 3, 0)], 'whole after a minute')
+  t.same(
+    await ledger.limitStates('acc_ada', three),
+    [standing(3, 3, 0)],
+    'is unused again after a minute',
+  )
 
   const other = requests(3, { subject: 'key:two' })
-  t.same(await ledger.limitStates('acc_ada', [other]), [standing(3, 3, 0)], 'of no other account')
+  t.same(
+    await ledger.limitStates('acc_ada', [other]),
+    [standing(3, 3, 0)],
+    'limits of accounts are separate',
+  )
   for (let at = 0; at < 7; at += 1) {
     const { admitted } = await ledger.admit(anAdmission([requests(7, { subject: 'key:seven' })]))
-    t.ok(admitted, 'a minute that seven do not divide evenly has room for seven')
+    t.ok(admitted, 'admits seven requests a minute')
   }
   const shared = requests(2, { subject: 'model:m', shared: true })
   t.ok((await ledger.admit(anAdmission([shared], { accountId: 'acc_ada' }))).admitted)
@@ -120,8 +140,8 @@ async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<
   const refused = await ledger.admit(anAdmission([tokens(1_000, 600)]))
   t.same(refused, no(standing(1_000, 400, 36_000, 12_000)))
   const never = await ledger.admit(anAdmission([tokens(1_000, 1_001)]))
-  t.same(never, no(standing(1_000, 400, 36_000, -1)), 'more than there ever is')
-  t.ok((await ledger.admit(anAdmission([tokens(1_000, 0)]))).admitted, 'nothing is always there')
+  t.same(never, no(standing(1_000, 400, 36_000, -1)), 'refuses more than the whole limit')
+  t.ok((await ledger.admit(anAdmission([tokens(1_000, 0)]))).admitted, 'admits a demand of 0')
 
   await ledger.settle(aRow({ requestId: first.requestId, usage: { input: 90, output: 10 } }))
   t.same(await ledger.limitStates('acc_ada', [tokens(1_000, 1)]), [standing(1_000, 900, 6_000)])
@@ -131,7 +151,7 @@ async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<
   t.same(
     await ledger.limitStates('acc_ada', [tokens(1_000, 1)]),
     [standing(1_000, 0, 90_000, 30_060)],
-    'it took more than reserved: the rest is waited for, and never shown below zero',
+    'usage above the reservation is charged, and the remaining amount is never negative',
   )
   clock.atMs += 90_000
   const unused = anAdmission([tokens(1_000, 700)])
@@ -140,7 +160,7 @@ async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<
   t.same(
     await ledger.limitStates('acc_ada', [tokens(1_000, 1)]),
     [standing(1_000, 1_000, 0)],
-    'all back',
+    'returns all tokens',
   )
   const unknown = anAdmission([tokens(1_000, 700)])
   await ledger.admit(unknown)
@@ -148,7 +168,7 @@ async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<
   t.same(
     (await ledger.limitStates('acc_ada', [tokens(1_000, 1)]))[0]?.remaining,
     300,
-    'unknown: stays charged',
+    'unknown usage stays charged as reserved',
   )
 }
 
@@ -160,14 +180,18 @@ async function concurrency(t: Test, { ledger }: LedgerUnderTest): Promise<void> 
   const refused = await ledger.admit(anAdmission(two))
   t.equal(refused.admitted, false)
   t.equal(refused.limitStates[0]?.remaining, 0)
-  t.ok((refused.limitStates[0]?.retryAfterMs ?? 0) > 0, 'soon')
+  t.ok((refused.limitStates[0]?.retryAfterMs ?? 0) > 0, 'the wait is above 0')
   t.same((await ledger.limitStates('acc_ada', [places(5)]))[0], standing(5, 3, 0))
   await ledger.settle(aRow({ requestId: first.requestId }))
   await ledger.settle(aRow({ requestId: first.requestId }))
-  t.same(await ledger.admit(anAdmission(two)), yes(standing(2, 0, 0)), 'one place was free')
-  t.notOk((await ledger.admit(anAdmission(two))).admitted, 'and only one')
+  t.same(
+    await ledger.admit(anAdmission(two)),
+    yes(standing(2, 0, 0)),
+    'admits a request for the free slot',
+  )
+  t.notOk((await ledger.admit(anAdmission(two))).admitted, 'refuses the next request')
   const none = await ledger.admit(anAdmission([places(0, 'key:none')]))
-  t.same(none, no(standing(0, 0, 0, -1)), 'no place ever')
+  t.same(none, no(standing(0, 0, 0, -1)), 'a limit of 0 never admits')
 }
 
 async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
@@ -181,7 +205,7 @@ async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void>
   ]
   const before = await ledger.limitStates('acc_ada', demands(0))
   const { admitted, limitStates } = await ledger.admit(anAdmission(demands(600)))
-  t.equal(admitted, false, 'one of six was not met')
+  t.equal(admitted, false, 'refuses if one of six limits is exceeded')
   t.same(
     limitStates.map(({ remaining }) => remaining),
     [10, 1_000, 4, 500, 900, 10],
@@ -190,20 +214,24 @@ async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void>
   t.same(
     limitStates.map(({ retryAfterMs }) => retryAfterMs),
     [0, 0, 0, -1, 0, 0],
-    'only that one has to wait',
+    'only the exceeded limit reports a wait',
   )
-  t.same(await ledger.limitStates('acc_ada', demands(0)), before, 'and nothing at all was taken')
+  t.same(
+    await ledger.limitStates('acc_ada', demands(0)),
+    before,
+    'a refusal takes nothing of any limit',
+  )
   const fine = await ledger.admit(anAdmission(demands(400)))
   t.equal(fine.admitted, true)
   t.same(
     fine.limitStates.map(({ remaining }) => remaining),
     [9, 900, 3, 100, 500, 9],
   )
-  t.same((await ledger.admit(anAdmission([]))).admitted, true, 'no demands are admitted')
+  t.same((await ledger.admit(anAdmission([]))).admitted, true, 'admits a request without demands')
 
   const twice = [places(3, 'key:twice'), places(3, 'key:twice')]
   t.ok((await ledger.admit(anAdmission(twice))).admitted)
-  t.notOk((await ledger.admit(anAdmission(twice))).admitted, 'two rules of one subject both count')
+  t.notOk((await ledger.admit(anAdmission(twice))).admitted, 'counts two demands of one subject')
   t.equal((await ledger.limitStates('acc_ada', twice))[0]?.remaining, 1)
 }
 
@@ -215,19 +243,19 @@ async function repeated(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   t.ok((await ledger.admit(asked)).admitted)
   const after = await remaining()
   t.same(after, [9, 900, 3, 450])
-  t.ok((await ledger.admit(asked)).admitted, 'again: as the first time')
+  t.ok((await ledger.admit(asked)).admitted, 'a repeated admission has the same result')
   const [first, second] = await Promise.all([ledger.admit(asked), ledger.admit(asked)])
   t.ok(first.admitted && second.admitted)
-  t.same(await remaining(), after, 'and nothing more is taken')
+  t.same(await remaining(), after, 'a repeated admission takes nothing')
 
   const row = aRow({ requestId: asked.requestId, costNanoUsd: 20 })
   t.equal(await ledger.settle(row), 'settled')
   const settledOnce = await remaining()
   t.same(settledOnce, [9, 880, 4, 480])
   t.equal(await ledger.settle({ ...row, costNanoUsd: 400 }), 'already')
-  t.same(await remaining(), settledOnce, 'a second settle changes nothing')
+  t.same(await remaining(), settledOnce, 'a second settlement changes nothing')
   t.equal((await ledger.entry('acc_ada', row.requestId))?.costNanoUsd, 20)
-  t.ok((await ledger.admit(asked)).admitted, 'an id that was settled takes nothing either')
+  t.ok((await ledger.admit(asked)).admitted, 'admitting a settled request takes nothing')
   t.same(await remaining(), settledOnce)
   const refused = anAdmission([requests(0, { subject: 'key:no' })])
   t.notOk((await ledger.admit(refused)).admitted)
@@ -245,7 +273,7 @@ async function edges(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   for (const kind of kinds) {
     const whole = kind(most, most)
     const [before] = await ledger.limitStates('acc_ada', [whole])
-    t.same(before?.remaining, most, 'all of the largest number')
+    t.same(before?.remaining, most, 'the largest limit is exact')
     t.ok((await ledger.admit(anAdmission([whole]))).admitted)
     const { admitted, limitStates } = await ledger.admit(anAdmission([whole]))
     t.equal(admitted, false)
@@ -254,7 +282,10 @@ async function edges(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
     const over = await ledger.admit(anAdmission([kind(most - 1, most)]))
     t.equal(over.limitStates[0]?.retryAfterMs, -1)
     const nothing = kind(0, 0)
-    t.ok((await ledger.admit(anAdmission([nothing]))).admitted, 'nothing of nothing')
+    t.ok(
+      (await ledger.admit(anAdmission([nothing]))).admitted,
+      'admits a demand of 0 of a limit of 0',
+    )
     const some = await ledger.admit(anAdmission([kind(0, 1)]))
     t.equal(some.admitted, false)
     t.ok(some.limitStates.every(sane))
@@ -289,7 +320,7 @@ async function edges(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
     for (const shared of [false, true]) {
       const demand = requests(1, { subject, shared })
       const { admitted } = await ledger.admit(anAdmission([demand]))
-      t.ok(admitted, `${subject.slice(0, 8)} is counted apart from the others`)
+      t.ok(admitted, `${subject.slice(0, 8)} has a counter of its own`)
       t.equal((await ledger.limitStates('acc_ada', [demand]))[0]?.remaining, 0)
     }
   }

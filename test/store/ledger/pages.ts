@@ -1,4 +1,4 @@
-/** Part of the suite of every ledger: pages of entries, and their filters. */
+/** The tests of every ledger for pages of entries and their filters. */
 import type { Test } from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import type { Ledger, EntryQuery } from '../../../src/store/ledger.js'
@@ -13,7 +13,7 @@ export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void>
     const own = rows.filter((row) => accountId === null || row.accountId === accountId)
     for (const limit of [1, 7, 30, 1_000]) {
       const found = await allPages(t, ledger, { accountId, limit })
-      t.same(idsOf(found).sort(), idsOf(own).sort(), `all by ${limit}, each once`)
+      t.same(idsOf(found).sort(), idsOf(own).sort(), `pages of ${limit} have each entry once`)
       const times = found.map(({ atMs }) => atMs)
       t.same(
         times,
@@ -26,7 +26,7 @@ export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void>
   t.same(
     await allPages(t, ledger, { accountId: 'acc_', limit: 5 }),
     [],
-    'a beginning is no account',
+    'a prefix of an account id selects nothing',
   )
 
   const first = await ledger.entries({ accountId: 'acc_ada', after: null, limit: 10 })
@@ -35,7 +35,7 @@ export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void>
   t.same(
     idsOf([...first.entries, ...second.entries]).filter((id, at, all) => all.indexOf(id) !== at),
     [],
-    'what arrives in between repeats nothing',
+    'entries that arrive between two pages repeat none',
   )
   const theirs = await ledger.entries({ accountId: 'acc_bob', after: first.next, limit: 1_000 })
   t.ok(
@@ -46,7 +46,7 @@ export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void>
     const page = await ledger.entries({ accountId: 'acc_bob', after, limit: 1_000 })
     t.ok(
       page.entries.every(({ accountId }) => accountId === 'acc_bob'),
-      'nor does one that was made up',
+      'an invalid cursor selects nothing',
     )
   }
 }
@@ -108,7 +108,7 @@ export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   }
 }
 
-/** Page after page; some may be short, but not one too long, and they end. */
+/** Reads all pages. Some may be short, none exceeds the limit. */
 export async function allPages(
   t: Test,
   ledger: Ledger,
@@ -158,7 +158,7 @@ export function idsOf(rows: readonly LedgerEntry[]): string[] {
   return rows.map(({ requestId }) => requestId)
 }
 
-/** The same every time: a step that shares no factor with the length goes through all. */
+/** A fixed order: a step that shares no factor with the length visits every item. */
 export function shuffled<T>(items: readonly T[]): T[] {
   const step = 89
   return items.flatMap((_, at) => {

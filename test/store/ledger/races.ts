@@ -1,6 +1,6 @@
 /**
- * That every engine's limits are exact: two hundred requests at once, in one process and in four,
- * for each kind of demand. `SLUICE_LEDGER_ROUNDS` is the number of rounds (2).
+ * The limits of every ledger are exact: 200 concurrent requests, in one process and in four, for each kind of demand.
+ * `SLUICE_LEDGER_ROUNDS` is the number of rounds (2).
  */
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
@@ -30,7 +30,7 @@ const ROUNDS = Number(process.env['SLUICE_LEDGER_ROUNDS'] ?? '2')
 const AT_ONCE = 200
 const FIT = 60
 
-/** Of each kind: a demand of which exactly `FIT` requests' fit. */
+/** Demands by kind, each of which admits exactly `FIT` requests. */
 const KINDS: Readonly<Record<string, (subject: string) => Demand>> = {
   requests: (subject) => requests(FIT, { subject }),
   'shared requests': (subject) => requests(FIT, { subject, shared: true }),
@@ -65,11 +65,15 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
         const demand = demandOf(aName('key'))
         const admissions = Array.from({ length: AT_ONCE }, () => anAdmission([demand]))
         const admitted = (await admit(admissions)).filter(Boolean).length
-        t.equal(admitted, FIT, `${AT_ONCE} at once in ${where}: exactly ${FIT} by ${kind}`)
+        t.equal(
+          admitted,
+          FIT,
+          `${kind} admits ${FIT} of ${AT_ONCE} concurrent requests in ${where}`,
+        )
         const [left] = await ledger.limitStates('acc_ada', [demand])
         t.ok(
           (left?.remaining ?? -1) >= 0 && (left?.remaining ?? 0) < 1_000,
-          'and next to nothing left',
+          'almost nothing remains',
         )
       }
     }
@@ -83,7 +87,7 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
   t.same(
     rest.map(({ remaining }) => remaining),
     [0, 0, 249, 0, 999, 0],
-    'and counted once',
+    'each request is counted once',
   )
 
   const rows = twice.map(({ requestId }) => aRow({ requestId, keyId: 'key_race', costNanoUsd: 0 }))
@@ -94,13 +98,17 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
     ])
   ).flat()
   t.equal(outcomes.length, 4 * FIT)
-  t.equal(outcomes.filter((outcome) => outcome === 'settled').length, FIT, 'and settled once')
+  t.equal(
+    outcomes.filter((outcome) => outcome === 'settled').length,
+    FIT,
+    'each request is settled once',
+  )
   const sums = await ledger.sums({ accountId: 'acc_ada', by: 'hour', fromMs: NOON, toMs: NOON })
   t.equal(sums.find(({ keyId }) => keyId === 'key_race')?.requests, FIT)
   t.same(
     (await ledger.limitStates('acc_ada', all)).map(({ remaining }) => remaining),
     [0, 0, FIT * 250 + 249 - FIT * 120, FIT, FIT * 1_000 + 999, FIT * 1_000],
-    'what was not needed is back, once',
+    'unused amounts are returned once',
   )
 }
 
@@ -114,9 +122,17 @@ export async function crowds(t: Test, { ledger }: LedgerUnderTest): Promise<void
     return outcomes.filter((outcome) => outcome === 'settled').length
   }
   const early = rowsOf(0, 20)
-  t.equal(await settleAll([...early.slice(5), ...early.slice(10)]), 15, 'once each, in one turn')
-  t.equal(await settleAll([...rowsOf(20, 30), ...early]), 15, 'older ones among them too')
-  t.equal(await settleAll([...rowsOf(10, 40)]), 10, 'and again those that are there')
+  t.equal(
+    await settleAll([...early.slice(5), ...early.slice(10)]),
+    15,
+    'settles each request of one turn once',
+  )
+  t.equal(
+    await settleAll([...rowsOf(20, 30), ...early]),
+    15,
+    'settles older requests among newer ones',
+  )
+  t.equal(await settleAll([...rowsOf(10, 40)]), 10, 'settles only requests without an entry')
   const demands = [places(100)]
   const admissions = ids.slice(30).map((requestId) => anAdmission(demands, { requestId }))
   const results = await Promise.all([...admissions, ...admissions].map((one) => ledger.admit(one)))
@@ -125,7 +141,7 @@ export async function crowds(t: Test, { ledger }: LedgerUnderTest): Promise<void
     const [standing] = await ledger.limitStates('acc_ada', demands)
     return standing?.remaining ?? Number.NaN
   }
-  t.equal(await left(), 80, 'a place for each that was not settled before')
+  t.equal(await left(), 80, 'frees one slot for each settled request')
   t.equal(await settleAll([...rowsOf(30, 60), ...rowsOf(30, 60)]), 20)
   t.equal(await left(), 100)
   const { entries: rows } = await ledger.entries({ accountId: 'acc_ada', after: null, limit: 100 })

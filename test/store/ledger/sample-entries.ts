@@ -1,4 +1,4 @@
-/** Rows, demands and admissions for the tests of ledgers, and a clock that the test sets. */
+/** Entries, demands and admissions for the tests of ledgers, and a clock that the test sets. */
 import type {
   Admission,
   BudgetDemand,
@@ -11,7 +11,7 @@ import type {
 } from '../../../src/store/ledger.js'
 import { UNEXPLAINED, type LedgerEntry } from '../../../src/ledger/entry.js'
 
-/** Friday noon, far from every edge of the calendar. */
+/** Friday noon, far from midnight and the end of the month. */
 export const NOON = Date.UTC(2026, 10, 20, 12)
 export const MINUTE = 60_000
 export const HOUR = 3_600_000
@@ -24,7 +24,7 @@ export interface LedgerUnderTest {
   readonly clock: TestClock
 }
 
-/** A number of a process may come back; with the time of its start it does not. */
+/** Process ids repeat; with the time of the start they are unique. */
 const ORIGIN = `${process.pid}_${Math.floor(performance.timeOrigin).toString(36)}`
 let made = 0
 
@@ -118,7 +118,7 @@ export function anAdmission(
   }
 }
 
-/** What a demand's standing is expected to be. */
+/** The expected state of a limit. */
 export function standing(
   limit: number,
   remaining: number,

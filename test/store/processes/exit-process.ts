@@ -1,4 +1,4 @@
-/** A process that writes to a ledger and exits in between: by `exit`, or by an uncaught error. */
+/** Writes to a ledger and exits during the writes: by `exit`, or by an uncaught error. */
 import { openStore } from '../../../src/store/open-store.js'
 import { aRow } from '../ledger/sample-entries.js'
 

@@ -1,4 +1,4 @@
-/** Another process at the same ledger, for the tests: it runs the orders that it receives over IPC concurrently. */
+/** Another process of the same ledger, which runs the orders that it receives over IPC concurrently. */
 import { openStore } from '../../../src/store/open-store.js'
 import type { Admission, Demand } from '../../../src/store/ledger.js'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'

@@ -1,21 +1,21 @@
 /**
- * A process that spends a limit as fast as it can, admission and settlement, for the tests of slices: it
- * runs the orders that it receives over IPC.
+ * Admits and settles requests of one limit as fast as it can, for the tests of slices, on orders that it receives over
+ * IPC.
  */
 import { openStore } from '../../../src/store/open-store.js'
 import type { Demand, TakenFrom } from '../../../src/store/ledger.js'
 import { anAdmission, aRow, NOON } from '../ledger/sample-entries.js'
 
 export interface SliceOrder {
-  /** Spend until the limit is refused, or so many are through. */
+  /** Admits requests until one is refused, or up to this number. */
   readonly demands: readonly Demand[]
   readonly most: number
   readonly atOnce: number
-  /** Retries of a refusal, half a second later: a slice may have been returned. */
+  /** Retries after a refusal, each half a second later: a slice may have been returned. */
   readonly retries: number
-  /** Return all slices afterwards. */
+  /** Returns all slices afterwards. */
   readonly close: boolean
-  /** What is admitted runs on, until the next order. */
+  /** Admitted requests run until the next order. */
   readonly keep?: boolean
 }
 
@@ -37,7 +37,7 @@ process.on('message', ({ id, order }: { id: number; order: SliceOrder }) => {
 })
 process.send?.({ ready: true })
 
-/** Ends what runs on. */
+/** Ends the running requests. */
 const kept: (() => Promise<void>)[] = []
 
 async function spend(order: SliceOrder): Promise<Spent> {

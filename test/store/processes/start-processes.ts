@@ -1,4 +1,4 @@
-/** Starts the other processes of the store's tests and sees to it that none is left. */
+/** Starts the other processes of the tests of stores, and ends them with the test. */
 import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
@@ -9,16 +9,16 @@ import type { Order } from './store-process.js'
 const CHILD = fileURLToPath(new URL('./store-process.js', import.meta.url))
 
 export interface OtherProcess<T> {
-  /** Resolves to what the store of the other process answered. */
+  /** Resolves with the result of the store of the other process. */
   tell(order: T): Promise<unknown>
 }
 
-/** Another process with the store open, waiting for orders; closed at the test's end. */
+/** Another process that opens the store and runs orders until the end of the test. */
 export function otherProcess(t: Test, url: string): Promise<OtherProcess<Order>> {
   return obedientProcess<Order>(t, CHILD, url)
 }
 
-/** The same of any program that answers orders as `child.ts` does. */
+/** The same for any program that takes orders as store-process.ts does. */
 export function obedientProcess<T extends object>(
   t: Test,
   program: string,
@@ -27,7 +27,7 @@ export function obedientProcess<T extends object>(
   return killableProcess(t, program, url)
 }
 
-/** The same, and it can be killed with SIGKILL before the test ends. */
+/** The same, for a process that a test may kill. */
 export async function killableProcess<T extends object>(
   t: Test,
   program: string,
@@ -57,7 +57,7 @@ export async function killableProcess<T extends object>(
   }
 }
 
-/** Writes to the store until it has acknowledged `lines` things, is then killed; what it reported. */
+/** Runs a writer until it has reported `lines` lines, kills it, and returns the lines. */
 export async function killedWriter(
   url: string,
   accountId: string,
@@ -82,15 +82,15 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** Writes to the store until its file may not grow any more; what it reported, and how it ended. */
+/** Runs a writer until its file may not grow; returns its lines, exit status and errors. */
 export function fullDisk(url: string, accountId: string): Promise<Ended> {
   return onFullDisk([CHILD, url, accountId, 'full'])
 }
 
-/** Runs a program that may not let a file grow beyond two megabytes. */
+/** Runs a program whose files may not exceed two megabytes. */
 export async function onFullDisk(program: readonly string[]): Promise<Ended> {
-  // The limit simulates a full disk: without the signal, a write beyond it is an error. What the test
-  // runner adds to every process of Node's would end it on that signal.
+  // The limit simulates a full disk: a write beyond it fails if the signal is ignored. The options that the test
+  // runner adds to each Node process would end it on that signal.
   const script = 'unset NODE_OPTIONS; trap \'\' XFSZ; ulimit -f 4096; exec "$@"'
   const args = ['-c', script, 'sh', process.execPath, ...program]
   const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] })

@@ -1,7 +1,7 @@
 /**
- * Another process at the same store, for the tests: it runs the orders that it receives over IPC, or, with an
- * account's id as second argument, makes and revokes keys as fast as it can and reports each one
- * that was acknowledged, until it is killed; or, with `full` as third, until the disk is.
+ * Another process of the same store. It runs the orders that it receives over IPC. With the id of an account as second
+ * argument it creates and revokes keys, and reports each acknowledgement, until it is killed; with `full` as third,
+ * until the disk is full.
  */
 import { writeSync } from 'node:fs'
 import { openStore } from '../../../src/store/open-store.js'
@@ -65,7 +65,7 @@ async function obey(order: Order): Promise<unknown> {
   }
 }
 
-/** A line is written, past every buffer of ours, only once the store has acknowledged. */
+/** Writes a line, unbuffered, when the store has acknowledged. */
 async function writeUntilKilled(owner: string): Promise<never> {
   for (let round = 0; ; round += 1) {
     const key = aKey(owner, { id: `key_${process.pid}_${round}` })
@@ -79,7 +79,7 @@ async function writeUntilKilled(owner: string): Promise<never> {
   }
 }
 
-/** Three failed writes in a row; then the store has to be as good as before them. */
+/** Continues until three writes in a row fail, and lists the keys. */
 async function writeUntilFull(owner: string): Promise<void> {
   for (let failures = 0; failures < 3;) {
     const key = aKey(owner)

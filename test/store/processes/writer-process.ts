@@ -1,7 +1,6 @@
 /**
- * A process that admits and settles requests, and appends rows, as fast as it can, eight at a time, and
- * reports unbuffered what was acknowledged, until it is killed; or, with `full`, until the
- * disk is.
+ * Admits and settles requests and appends entries, eight concurrently, and reports each acknowledgement, unbuffered,
+ * until it is killed; with `full`, until the disk is full.
  */
 import { writeSync } from 'node:fs'
 import { openStore } from '../../../src/store/open-store.js'

@@ -1,6 +1,6 @@
 /**
  * Goal: reading an entry returns what was written, and damage is an error that names the field.
- * Method: each field at its edges there and back; then each place of the text replaced and cut.
+ * Method: writes and reads extreme values of each field; then replaces each value of the text and truncates it.
  */
 import t from 'tap'
 import { ERRORS } from '../../../src/errors.js'
@@ -22,23 +22,23 @@ void t.test('reading an entry returns what was written', (t) => {
   for (const row of rows) {
     const text = writeEntry(row)
     t.strictSame(readEntry(text), row)
-    t.notMatch(text, '\n', 'on one line')
+    t.notMatch(text, '\n', 'the text is one line')
   }
   const former = JSON.stringify([1, ...(JSON.parse(writeEntry(aRow())) as unknown[]).slice(1, 23)])
   t.match(
     readEntry(former),
     { clientRequestId: null, upstreamStatus: null, attempts: 1 },
-    'version 1',
+    'reads version 1',
   )
-  t.ok(writeEntry(aRow()).length < 380, 'a third of what the names would add')
+  t.ok(writeEntry(aRow()).length < 380, 'the text is a third of JSON with names')
   const odd = readEntry(
     writeEntry(aRow({ durationMs: Number.NaN, atMs: Number.POSITIVE_INFINITY })),
   )
-  t.match(odd, { durationMs: 0, atMs: 0 }, 'a number that is none leaves a row that can be read')
+  t.match(odd, { durationMs: 0, atMs: 0 }, 'a number that is not finite is read as 0')
   t.end()
 })
 
-void t.test('rows that ask for one model say who answered each', (t) => {
+void t.test('entries with different models and upstreams are read as written', (t) => {
   const row = aRow()
   const others = [
     row,
@@ -61,7 +61,7 @@ void t.test('rows that ask for one model say who answered each', (t) => {
   t.end()
 })
 
-void t.test('each damaged place is named, and no value repeated', (t) => {
+void t.test('an error names the damaged field and contains no value', (t) => {
   const row = aRow()
   const values = JSON.parse(writeEntry(row)) as unknown[]
   const secret = 'a-value-that-must-not-show'

@@ -1,6 +1,6 @@
 /**
- * Goal: a store of each earlier version opens in this one with its limits, entries, sums and reservations.
- * Method: a store of this version is turned back into one of the earlier version, and opened again.
+ * Goal: opening a store of an earlier version keeps its limits, entries, sums and reservations.
+ * Method: converts a store of this version to the earlier version and opens it again.
  */
 import { join } from 'node:path'
 import t from 'tap'
@@ -18,7 +18,7 @@ import {
   tokens,
 } from '../ledger/sample-entries.js'
 
-void t.test('a store of version 1 is brought to this version with all that it has', async (t) => {
+void t.test('migrates a store of version 1 with all its data', async (t) => {
   const path = join(t.testdir(), 'store')
   const clock = new TestClock()
   const first = await opened(path, clock)
@@ -47,39 +47,32 @@ void t.test('a store of version 1 is brought to this version with all that it ha
     const span = { by, fromMs: NOON, toMs: NOON, per: 'model' } as const
     t.match(await ledger.sums({ ...span, accountId: 'acc_ada' }), [{ requests: 3 }])
   }
-  t.equal(
-    (await ledger.limitStates('acc_ada', demands))[0]?.remaining,
-    2,
-    'limits are what they were',
-  )
+  t.equal((await ledger.limitStates('acc_ada', demands))[0]?.remaining, 2, 'limits are unchanged')
   t.ok((await ledger.admit(anAdmission(demands))).admitted)
   t.equal((await ledger.limitStates('acc_ada', demands))[0]?.remaining, 1)
 })
 
-void t.test(
-  'a store of version 2 keeps what it has, and counts failures by cause from now on',
-  async (t) => {
-    const path = join(t.testdir(), 'store')
-    const clock = new TestClock()
-    const span = { accountId: 'acc_ada', fromMs: NOON, toMs: NOON } as const
-    const busy = { outcome: 'upstream_busy', status: 429 } as const
-    const first = await opened(path, clock)
-    const old = aRow(busy)
-    await first.ledger.append(old)
-    await first.ledger.sums({ ...span, by: 'hour' })
-    await first.close()
-    toVersion2(path)
+void t.test('migrates a store of version 2, which then counts failures by cause', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const span = { accountId: 'acc_ada', fromMs: NOON, toMs: NOON } as const
+  const busy = { outcome: 'upstream_busy', status: 429 } as const
+  const first = await opened(path, clock)
+  const old = aRow(busy)
+  await first.ledger.append(old)
+  await first.ledger.sums({ ...span, by: 'hour' })
+  await first.close()
+  toVersion2(path)
 
-    const { ledger, close } = await opened(path, clock)
-    t.teardown(close)
-    t.same(await ledger.entry('acc_ada', old.requestId), old)
-    await ledger.append(aRow({ ...busy, attemptMs: [12.5, 40], retryAfterSeconds: 7 }))
-    for (const by of ['hour', 'day'] as const) {
-      const [sum] = await ledger.sums({ ...span, by })
-      t.match(sum, { requests: 2, errors: 2, byCause: { provider: 1, client: 0 } }, by)
-    }
-  },
-)
+  const { ledger, close } = await opened(path, clock)
+  t.teardown(close)
+  t.same(await ledger.entry('acc_ada', old.requestId), old)
+  await ledger.append(aRow({ ...busy, attemptMs: [12.5, 40], retryAfterSeconds: 7 }))
+  for (const by of ['hour', 'day'] as const) {
+    const [sum] = await ledger.sums({ ...span, by })
+    t.match(sum, { requests: 2, errors: 2, byCause: { provider: 1, client: 0 } }, by)
+  }
+})
 
 void t.test('a store of version 4 keeps the amounts that running requests hold', async (t) => {
   const path = join(t.testdir(), 'store')
@@ -110,7 +103,7 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
       ['usd_day', 'acc_ada', 'key:held', 60, Math.floor(NOON / 86_400_000)],
       ['usd_month', 'acc_ada', 'acc', 60, 56 * 12 + 10],
     ]),
-    'the holds have the text of version 4',
+    'converts the holds of version 4',
   )
   db.exec('PRAGMA user_version = 4')
   db.close()
@@ -133,7 +126,7 @@ async function opened(path: string, clock: TestClock) {
   return { ledger: store.ledger, close: () => store.close() }
 }
 
-/** Turns a store of this version into one of version 1. */
+/** Converts a store of this version to version 1. */
 function toVersion1(path: string): void {
   const db = connect(path)
   db.exec(`
@@ -158,7 +151,7 @@ function toVersion1(path: string): void {
   db.close()
 }
 
-/** Turns a store of this version into one of version 2. */
+/** Converts a store of this version to version 2. */
 function toVersion2(path: string): void {
   const db = connect(path)
   withOldReservations(db)
@@ -187,7 +180,7 @@ function withoutCauses(db: ReturnType<typeof connect>): void {
   db.exec(pending)
 }
 
-/** Gives reservations the table and the holds of version 4. */
+/** Restores the table of reservations and the holds of version 4. */
 function withOldReservations(db: ReturnType<typeof connect>): void {
   db.exec(`
     ALTER TABLE reservations RENAME TO reservations_5;

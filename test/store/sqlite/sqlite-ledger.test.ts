@@ -1,8 +1,7 @@
 /**
- * Goal: the embedded engine's ledger keeps the contract of every ledger, and its own promises on damage, on a
- * full disk and on another process's lock.
- * Method: the black-box suite; then the same file changed behind its back, and a process whose files may not
- * grow.
+ * Goal: the SQLite ledger passes the suite of every ledger, and handles damage, a full disk and locks of other
+ * processes.
+ * Method: the suite; then another connection changes the file, and a process runs with a limit of the size of files.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -54,20 +53,20 @@ void t.test('sums of a day are the same before and after its hours are added to 
       aRow({ requestId: `req_${keyId}`, keyId, accountId: 'acc_ada', atMs: NOON }),
     )
   }
-  t.strictSame(await requests(), [2, 2, 2], 'the hour is not over')
+  t.strictSame(await requests(), [2, 2, 2], 'the current hour is not added to its day')
   t.equal(db.prepare('SELECT count(*) AS days FROM usage_days').get()?.['days'], 0)
 
   clock.atMs = NOON + 180 * MINUTE
   await ledger.append(
     aRow({ requestId: 'req_new', keyId: 'key_c', accountId: 'acc_ada', atMs: clock.atMs }),
   )
-  t.ok(await isAdded(), 'the hour that is over is added to its day')
+  t.ok(await isAdded(), 'adds a past hour to its day')
   t.strictSame(await requests(), [3, 3, 3])
   for (const keyId of ['key_a', 'key_z']) {
     const late = { requestId: `req_late_${keyId}`, keyId, accountId: 'acc_ada', atMs: NOON + 1 }
     await ledger.append(aRow(late))
   }
-  t.strictSame(await requests(), [5, 5, 5], 'entries of an hour that was added before')
+  t.strictSame(await requests(), [5, 5, 5], 'counts late entries of an hour that was added')
   const lastUse = [...(await ledger.lastUse('acc_ada'))].sort()
   t.strictSame(lastUse, [
     ['key_a', NOON + 1],
@@ -77,46 +76,43 @@ void t.test('sums of a day are the same before and after its hours are added to 
   ])
   await ledger.prune({ entriesBeforeMs: 0, hoursBeforeMs: NOON + 240 * MINUTE, daysBeforeMs: 0 })
   t.equal(db.prepare('SELECT count(*) AS hours FROM usage_hours').get()?.['hours'], 0)
-  t.strictSame(await requests(), [5, 5, 5], 'days outlive their hours')
+  t.strictSame(await requests(), [5, 5, 5], 'keeps days longer than hours')
 
   const later = NOON + 2 * 1_440 * MINUTE
   await ledger.append(aRow({ requestId: 'req_later', accountId: 'acc_ada', atMs: later }))
   await ledger.prune({ entriesBeforeMs: 0, hoursBeforeMs: later + 60 * MINUTE, daysBeforeMs: 0 })
-  t.strictSame(await requests(), [5, 5, 5], 'of a day that is over, from memory the next time')
+  t.strictSame(await requests(), [5, 5, 5], 'the usage of a past day is cached')
   t.strictSame(await requests(), [5, 5, 5])
   await ledger.append(aRow({ requestId: 'req_late', accountId: 'acc_ada', atMs: NOON + 2 }))
-  t.strictSame(await requests(), [6, 6, 6], 'an entry that arrives late counts there, too')
+  t.strictSame(await requests(), [6, 6, 6], 'a late entry changes the cached usage')
 })
 
-void t.test(
-  'a full disk fails what it cannot keep, and neither the process nor the rest',
-  async (t) => {
-    const path = join(t.testdir(), 'store')
-    const { lines, status, stderr } = await onFullDisk([LEDGER_WRITER, `sqlite:${path}`, 'full'])
-    t.equal(status, 0, 'the process lives, with no promise unhandled')
-    t.notMatch(stderr, /UnhandledPromise|triggerUncaught/)
-    t.equal(lines.at(-1), 'read 1', 'and still reads')
-    const settled = lines.filter((line) => line.startsWith('settled '))
-    const failed = lines.filter((line) => line.startsWith('failed '))
-    t.ok(settled.length > 10, `${settled.length} requests fitted`)
-    t.ok(failed.length >= 3)
-    for (const line of failed) t.match(line, /store does not answer.* failed: /)
+void t.test('a full disk fails only writes that do not fit', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const { lines, status, stderr } = await onFullDisk([LEDGER_WRITER, `sqlite:${path}`, 'full'])
+  t.equal(status, 0, 'the process continues without unhandled rejections')
+  t.notMatch(stderr, /UnhandledPromise|triggerUncaught/)
+  t.equal(lines.at(-1), 'read 1', 'the process can still read')
+  const settled = lines.filter((line) => line.startsWith('settled '))
+  const failed = lines.filter((line) => line.startsWith('failed '))
+  t.ok(settled.length > 10, `${settled.length} requests fit on the disk`)
+  t.ok(failed.length >= 3)
+  for (const line of failed) t.match(line, /disk of the key store is full or has failed.* failed: /)
 
-    const clock = new TestClock()
-    const again = await openSqlite(path, { nowMs: clock.now })
-    t.teardown(() => again.close())
-    for (const line of settled) {
-      const row = await again.ledger.entry('acc_ada', line.slice('settled '.length))
-      if (row?.outcome !== 'ok') t.fail(`${line}: it is gone`)
-    }
-    clock.atMs = NOON + MINUTE
-    await again.ledger.expire()
-    const [free] = await again.ledger.limitStates('acc_ada', [places(1_000, 'key:writer')])
-    t.equal(free?.remaining, 1_000, 'with room again, all places are free')
-  },
-)
+  const clock = new TestClock()
+  const again = await openSqlite(path, { nowMs: clock.now })
+  t.teardown(() => again.close())
+  for (const line of settled) {
+    const row = await again.ledger.entry('acc_ada', line.slice('settled '.length))
+    if (row?.outcome !== 'ok') t.fail(`${line}: its entry is missing`)
+  }
+  clock.atMs = NOON + MINUTE
+  await again.ledger.expire()
+  const [free] = await again.ledger.limitStates('acc_ada', [places(1_000, 'key:writer')])
+  t.equal(free?.remaining, 1_000, 'all slots are free when the disk has space')
+})
 
-void t.test('a damaged record fails what it concerns, by name, and nothing else', async (t) => {
+void t.test('a damaged record fails only its own reads, with its name', async (t) => {
   const path = join(t.testdir(), 'store')
   const clock = new TestClock()
   const { ledger, close } = await opened(path, clock)
@@ -157,7 +153,7 @@ void t.test('a damaged record fails what it concerns, by name, and nothing else'
     "UPDATE reservations SET holds = '[0]', entry = '[1]' WHERE request_id = ?",
     held.requestId,
   )
-  // This process has in memory what its own requests hold; another one reads it.
+  // This process caches the holds of its own requests; another process reads them.
   const another = await opened(path, clock)
   t.teardown(another.close)
   const [damaged, good] = await Promise.allSettled([
@@ -165,16 +161,20 @@ void t.test('a damaged record fails what it concerns, by name, and nothing else'
     another.ledger.settle(aRow({ requestId: other.requestId })),
   ])
   t.equal(damaged.status, 'rejected')
-  t.equal(good.status, 'fulfilled', 'of one transaction only the one fails')
+  t.equal(good.status, 'fulfilled', 'only the damaged one of a transaction fails')
   const third = anAdmission([places(3)])
   await ledger.admit(third)
   clock.atMs += MINUTE
   t.ok((await ledger.admit(anAdmission([places(3)]))).admitted)
   await t.rejects(ledger.expire(), { cause: { message: new RegExp(held.requestId) } })
-  t.match(await ledger.entry(null, third.requestId), { outcome: 'lost' }, 'the others are settled')
+  t.match(
+    await ledger.entry(null, third.requestId),
+    { outcome: 'lost' },
+    'other reservations are settled',
+  )
 })
 
-void t.test("another process's lock is waited for, and not by the event loop", async (t) => {
+void t.test('waits for the lock of another process without blocking the event loop', async (t) => {
   const path = join(t.testdir(), 'store')
   const { ledger, close } = await opened(path, new TestClock())
   t.teardown(close)
@@ -197,27 +197,24 @@ void t.test("another process's lock is waited for, and not by the event loop", a
   await Promise.all([settled, gone])
   const [tookMs = 0] = took
   t.ok(tookMs > heldMs / 2, `the write waited for ${Math.round(tookMs)} ms`)
-  t.ok(turns > 20, `and the loop turned ${turns} times meanwhile, and read`)
+  t.ok(turns > 20, `the event loop ran ${turns} turns and read meanwhile`)
 })
 
-void t.test(
-  'a process that exits with writes under way exits, and blocks no other process',
-  async (t) => {
-    const path = join(t.testdir(), 'store')
-    for (let round = 0; round < 4; round += 1) {
-      const how = round % 2 === 0 ? 'exit' : 'throw'
-      const quitter = spawn(process.execPath, [QUITTER, `sqlite:${path}`, how], { stdio: 'ignore' })
-      // Had it hung, it would hold the writers' lock.
-      const timeLimit = setTimeout(() => quitter.kill('SIGTERM'), 60_000)
-      await once(quitter, 'exit')
-      clearTimeout(timeLimit)
-      t.not(quitter.signalCode, 'SIGTERM', 'it has ended by itself')
-    }
-    const { ledger, close } = await opened(path, new TestClock())
-    t.teardown(close)
-    await ledger.settle(aRow())
-  },
-)
+void t.test('a process that exits during writes blocks no other process', async (t) => {
+  const path = join(t.testdir(), 'store')
+  for (let round = 0; round < 4; round += 1) {
+    const how = round % 2 === 0 ? 'exit' : 'throw'
+    const quitter = spawn(process.execPath, [QUITTER, `sqlite:${path}`, how], { stdio: 'ignore' })
+    // A process that hangs would keep the lock of writers.
+    const timeLimit = setTimeout(() => quitter.kill('SIGTERM'), 60_000)
+    await once(quitter, 'exit')
+    clearTimeout(timeLimit)
+    t.not(quitter.signalCode, 'SIGTERM', 'the process exits by itself')
+  }
+  const { ledger, close } = await opened(path, new TestClock())
+  t.teardown(close)
+  await ledger.settle(aRow())
+})
 
 void t.test('entries are counted once, by any process', async (t) => {
   const path = join(t.testdir(), 'store')
@@ -240,13 +237,17 @@ void t.test('entries are counted once, by any process', async (t) => {
   }
   const of = (upTo: number) => [upTo, (upTo * (upTo - 1)) / 2]
   await settled(one, 0, 200)
-  t.same(await counted(other), of(200), 'by another')
+  t.same(await counted(other), of(200), 'added by another process')
   await settled(one, 200, 400)
-  t.same(await counted(other), of(400), 'by another again')
-  t.same(await counted(one), of(400), 'and not by its own then')
+  t.same(await counted(other), of(400), 'added by the other process again')
+  t.same(await counted(one), of(400), 'nothing is left to add for this process')
   await Promise.all([settled(one, 400, 500), settled(other, 500, ROWS)])
-  t.same(await Promise.all([counted(one), counted(other)]), [of(ROWS), of(ROWS)], 'by both at once')
-  t.same(await counted(one, 'model'), of(ROWS), 'and so are those of all keys together')
+  t.same(
+    await Promise.all([counted(one), counted(other)]),
+    [of(ROWS), of(ROWS)],
+    'added by both processes at once',
+  )
+  t.same(await counted(one, 'model'), of(ROWS), 'sums by model are complete')
 })
 
 void t.test('the view `entries` has the columns of the export', async (t) => {

@@ -1,6 +1,6 @@
 /**
- * Goal: the embedded engine keeps the contract of every store, and its own promises on damage.
- * Method: the black-box suite; then the same file changed behind its back.
+ * Goal: the SQLite store passes the suite of every store, and handles damage and a full disk.
+ * Method: the suite; then another connection changes the file.
  */
 import {
   existsSync,
@@ -23,7 +23,7 @@ import { aKey, anAccount } from '../contract/sample-records.js'
 import { allKeys } from '../../helpers/lists.js'
 
 storeContract('sqlite', (t) => {
-  // tap empties a test's folder at each call.
+  // `testdir` empties the folder at each call.
   if (!existsSync(t.testdirName)) t.testdir()
   return `sqlite:${join(mkdtempSync(join(t.testdirName, 'store-')), 'data')}`
 })
@@ -49,11 +49,11 @@ void t.test('a damaged record is a failure of the engine, not an unknown key', a
     behind(path, 'keys', digest, text)
     const error = failureOf(() => store.store.findKey(digest))
     t.match(error.cause, { message: why }, 'the cause names the problem')
-    t.notMatch(error.message, why, 'the message, which goes to a client, does not')
+    t.notMatch(error.message, why, 'the message for clients does not name it')
     t.equal(error.wire.retryAfterSeconds, 1)
   }
   behind(path, 'keys', digest, JSON.stringify({ v: 1, ...store.key }))
-  t.same((await store.store.findKey(digest))?.key, store.key, 'repaired, it works again')
+  t.same((await store.store.findKey(digest))?.key, store.key, 'a repaired record is read')
 })
 
 void t.test("a damaged account fails the account's keys only", async (t) => {
@@ -70,7 +70,7 @@ void t.test("a damaged account fails the account's keys only", async (t) => {
     behind(path, 'accounts', key.accountId, text)
     const error = failureOf(() => store.findKey(key.digest))
     t.match(error.cause, { message: /'plan'/ })
-    t.notMatch(String(error.cause), hash, 'no value of the record is repeated')
+    t.notMatch(String(error.cause), hash, 'the error contains no value of the record')
   }
   t.same((await store.findKey(fine.digest))?.key, fine)
   await t.rejects(store.createKey(aKey(key.accountId), 5), { name: 'GatewayError' })
@@ -87,37 +87,38 @@ void t.test(
     await writer.createAccount(ada)
 
     const few = await changesDuring(reader, () => create(writer, ada.id, 8))
-    t.equal(few.length, 8, 'as many as the log holds come one by one')
+    t.equal(few.length, 8, 'reports up to eight changes one by one')
     t.notOk(few.some(({ digest }) => digest === null))
     const many = await changesDuring(reader, () => create(writer, ada.id, 9))
-    t.same(many, [{ digest: null }], 'one more change exceeds the log, and every key is reported')
+    t.same(many, [{ digest: null }], 'reports a change of every key for more changes')
   },
 )
 
-void t.test(
-  'a full disk fails the write, and neither the process nor what was there',
-  async (t) => {
-    const path = join(t.testdir(), 'store')
-    const { store, key } = await filled(t, path)
-    await store.close()
-    const { lines, status, stderr } = await fullDisk(`sqlite:${path}`, key.accountId)
-    t.equal(status, 0, 'the process lives, with no promise unhandled')
-    t.notMatch(stderr, /UnhandledPromise|triggerUncaught/)
-    const created = lines.filter((line) => line.startsWith('created '))
-    const failed = lines.filter((line) => line.startsWith('failed '))
-    t.ok(created.length > 10, `${created.length} keys fitted`)
-    t.equal(failed.length, 3)
-    for (const line of failed) t.match(line, /key store.*creating a key failed: (?!Commit)/)
-    t.equal(lines.at(-1), `listed ${created.length + 1}`)
+void t.test('a full disk fails only the write', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const { store, key } = await filled(t, path)
+  await store.close()
+  const { lines, status, stderr } = await fullDisk(`sqlite:${path}`, key.accountId)
+  t.equal(status, 0, 'the process continues without unhandled rejections')
+  t.notMatch(stderr, /UnhandledPromise|triggerUncaught/)
+  const created = lines.filter((line) => line.startsWith('created '))
+  const failed = lines.filter((line) => line.startsWith('failed '))
+  t.ok(created.length > 10, `${created.length} keys fit on the disk`)
+  t.equal(failed.length, 3)
+  for (const line of failed) t.match(line, /key store.*creating a key failed: (?!Commit)/)
+  t.equal(lines.at(-1), `listed ${created.length + 1}`)
 
-    const again = await openSqlite(path)
-    t.teardown(() => again.close())
-    const digests = (await allKeys(again, key.accountId)).map(({ digest }) => digest)
-    t.same(digests, [key.digest, ...created.map((line) => line.slice(8))], 'all acknowledged, only')
-  },
-)
+  const again = await openSqlite(path)
+  t.teardown(() => again.close())
+  const digests = (await allKeys(again, key.accountId)).map(({ digest }) => digest)
+  t.same(
+    digests,
+    [key.digest, ...created.map((line) => line.slice(8))],
+    'the store has exactly the acknowledged keys',
+  )
+})
 
-void t.test('folder and files are for their owner alone: they hold password hashes', async (t) => {
+void t.test('only the owner may read the folder and files', async (t) => {
   const folder = join(t.testdir(), 'deep')
   const path = join(folder, 'store')
   const { store } = await filled(t, path)
@@ -128,10 +129,10 @@ void t.test('folder and files are for their owner alone: they hold password hash
   }
   await store.close()
   const log = join(folder, 'store-wal')
-  t.ok(!existsSync(log) || statSync(log).size === 0, 'a store that is closed is whole in one file')
+  t.ok(!existsSync(log) || statSync(log).size === 0, 'a closed store is one file')
 })
 
-void t.test('what is no store is refused at once, with its path', async (t) => {
+void t.test('refuses a file that is no store, with its path', async (t) => {
   const path = t.testdir({ folder: {}, 'a-file': 'x', empty: '' })
   const { store } = await filled(t, join(path, 'good'))
   await store.close()
@@ -162,11 +163,11 @@ void t.test('what is no store is refused at once, with its path', async (t) => {
   })
 })
 
-void t.test('an unknown scheme is an error that lists the known ones', async (t) => {
+void t.test('refuses an unknown scheme and lists the supported ones', async (t) => {
   for (const url of ['redis+x://u:hunter2@h', 'mysql://u:hunter2@h', 'lmdb:x', 'sqlite:', '']) {
     const error: unknown = await openStore(url).catch((cause: unknown) => cause)
     t.match(error, { kind: 'store_unavailable', message: /sqlite:\.\/data\/sluice\.db/ })
-    t.notMatch(String(error), 'hunter2', 'and repeats no password')
+    t.notMatch(String(error), 'hunter2', 'the error contains no password')
   }
   await t.rejects(openStore('lmdb:./data'), { message: /'lmdb:' is no longer supported/ })
 })
@@ -181,7 +182,7 @@ async function filled(t: Test, path: string) {
   return { store, key }
 }
 
-/** Writes a text where the store keeps its own; `name` is a digest or an account's id. */
+/** Replaces the text of a record; `name` is the digest of a key or the id of an account. */
 function behind(path: string, table: 'keys' | 'accounts', name: string, text: string): void {
   const db = connect(path)
   try {
@@ -209,7 +210,7 @@ async function create(store: Store, accountId: string, count: number): Promise<v
 /** The changes that a new subscriber receives at its next poll; the work is one transaction. */
 async function changesDuring(store: Store, work: () => Promise<void>): Promise<KeyChange[]> {
   const changes: KeyChange[] = []
-  // Keeps the process running, which the store's own timer does not.
+  // The timer of the store does not keep the process running.
   const awake = setInterval(() => undefined, 1_000)
   const first = new Promise<void>((resolve) => {
     const stop = store.subscribe((change) => {

@@ -1,52 +1,66 @@
 /**
- * The tasks of the background thread: the roll-up of new entries, queries for usage, and checkpoints. Each runs in
- * transactions of its own.
+ * The tasks of the background thread: the roll-up of new entries, queries for usage, copies and checkpoints. Each runs
+ * in transactions of its own.
  */
 import type { EntryQuery, KeyUseQuery, SumQuery } from '../../ledger.js'
-import type { Connection } from '../driver.js'
+import { numberIn, type Connection } from '../driver.js'
 import { KeyUses, lastUseOf } from '../ledger/key-use.js'
 import { pruneUsage, type Pruned } from '../ledger/prune-usage.js'
 import { putSums, type SumsToPut } from '../ledger/put-sums.js'
 import { budgetsOf, exported, isByOwner, pageOf, type ExportPlace } from '../ledger/read-entries.js'
 import { sumsOf } from '../ledger/read-sums.js'
 import { RollUp } from '../ledger/roll-up.js'
-import { checkpoint } from './checkpoint.js'
+
+/** Frames of the log (4 KiB each) from which on a checkpoint makes writers wait: 64 MiB. */
+const LONG_LOG = 16_384
 
 /** The tasks by name. Arguments and results are copied between the threads. */
 export type Tasks = ReturnType<typeof tasksOf>
 
 /** The tasks over a connection. Each throws the error of SQLite. */
 export function tasksOf(db: Connection) {
-  const rollUp = new RollUp(db)
-  const keyUses = new KeyUses(db)
+  let made: { readonly rollUp: RollUp; readonly keyUses: KeyUses } | null = null
+  // Not at the start: a backup also copies a store of an earlier version, which lacks tables of these statements.
+  const usage = () => (made ??= { rollUp: new RollUp(db), keyUses: new KeyUses(db) })
+  const caughtUp = () => {
+    usage().rollUp.catchUp()
+    return usage()
+  }
   return {
     checkpoint: () => checkpoint(db),
-    rollUp: (daysBeforeMs: number) => {
-      rollUp.catchUp()
-      rollUp.addToDays(daysBeforeMs)
-    },
-    putSums: (sums: SumsToPut) => putSums(rollUp, sums),
-    prune: (what: Pruned, beforeMs: number) => pruneUsage(rollUp, what, beforeMs),
+    /** Copies one snapshot to a file and does not block writers. */
+    copyTo: (file: string) => void db.prepare('VACUUM INTO ?').run(file),
+    rollUp: (daysBeforeMs: number) => caughtUp().rollUp.addToDays(daysBeforeMs),
+    putSums: (sums: SumsToPut) => putSums(usage().rollUp, sums),
+    prune: (what: Pruned, beforeMs: number) => pruneUsage(usage().rollUp, what, beforeMs),
     entries: (query: EntryQuery) => {
-      if (isByOwner(query)) catchUpIfPossible(rollUp)
+      if (isByOwner(query)) catchUpIfPossible(usage().rollUp)
       return pageOf(db, query)
     },
     sums: (query: SumQuery) => {
-      rollUp.catchUp()
+      caughtUp()
       return sumsOf(db, query)
     },
-    keyUse: (query: KeyUseQuery) => {
-      rollUp.catchUp()
-      return keyUses.of(query)
-    },
+    keyUse: (query: KeyUseQuery) => caughtUp().keyUses.of(query),
     lastUse: (accountId: string, keyIds: readonly string[] | null) => {
-      rollUp.catchUp()
+      caughtUp()
       return lastUseOf(db, accountId, keyIds)
     },
     exported: (after: ExportPlace) => exported(db, after),
     budgets: (after: readonly [accountId: string, subject: string]) => budgetsOf(db, after),
     close: () => db.close(),
   }
+}
+
+/**
+ * Copies the write-ahead log into the database file, which waits for the disk. Beside running writers a passive
+ * checkpoint never reaches the end of the log, which would grow without limit: once the log is long, writers wait while
+ * its last pages are copied, so that it starts again.
+ */
+function checkpoint(db: Connection): void {
+  const row = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
+  if (row === undefined || numberIn(row, 'log') < LONG_LOG) return
+  db.prepare('PRAGMA wal_checkpoint(RESTART)').get()
 }
 
 /** Adds new entries to the index. On a full disk that fails, and the page lacks the entries that are not added yet. */
