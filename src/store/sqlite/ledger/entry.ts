@@ -34,9 +34,11 @@ const COLUMNS = [
   ...['client_request_id', 'attempt_ms', 'retry_after_seconds', 'price_version'],
 ]
 
-/** Adds an entry unless its request has one; the parameters are `valuesOf`. */
+/**
+ * Adds an entry; the parameters are `valuesOf`. Violates a constraint if the request has an entry already.
+ */
 export const INSERT_ENTRY = `INSERT INTO ledger_entries (${COLUMNS.join(', ')})
-  VALUES (${COLUMNS.map(() => '?').join(', ')}) ON CONFLICT (request_id) DO NOTHING`
+  VALUES (${COLUMNS.map(() => '?').join(', ')})`
 
 /** The values of `INSERT_ENTRY`, in the order of `COLUMNS`. */
 export function valuesOf(row: LedgerEntry): Value[] {

@@ -24,7 +24,7 @@ import type {
 } from '../../ledger.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
 import { writeEntry } from '../../records/entry-text.js'
-import type { Statement } from '../driver.js'
+import { isConstraint, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { holdsOf } from '../limits/holds.js'
 import { Limits } from '../limits/limits.js'
@@ -253,7 +253,7 @@ export class SqliteLedger implements Ledger {
 
   private settleNow(entry: LedgerEntry, reservation?: Reservation): SettleOutcome {
     const { requestId } = entry
-    if (Number(this.insertEntry.run(...valuesOf(entry)).changes) === 0) {
+    if (!this.addEntry(entry)) {
       this.reservations.forget(requestId)
       return 'already'
     }
@@ -268,6 +268,18 @@ export class SqliteLedger implements Ledger {
     return 'settled'
   }
 
+  /** False if the request has an entry already. */
+  private addEntry(entry: LedgerEntry): boolean {
+    try {
+      // `get` makes no object with the number of changes.
+      this.insertEntry.get(...valuesOf(entry))
+      return true
+    } catch (error) {
+      if (isConstraint(error) && this.selectEntry.get(entry.requestId) !== undefined) return false
+      throw error
+    }
+  }
+
   /** Settles a reservation by its own entry; false if none has expired. */
   private expireNow(requestId: string, latestMs: number): boolean {
     const entry = this.reservations.expired(requestId, latestMs)
@@ -277,7 +289,7 @@ export class SqliteLedger implements Ledger {
   /** Settles the first expired reservations; their number. */
   private freeSlots(nowMs: number): number {
     let freed = 0
-    for (const requestId of this.reservations.due(nowMs, BATCH)) {
+    for (const requestId of this.reservations.dueSoon(nowMs, BATCH)) {
       // The next `expire` reports a damaged one; it must not fail another request.
       if (!this.reservations.isIntact(requestId, nowMs)) continue
       if (this.expireNow(requestId, nowMs)) freed += 1

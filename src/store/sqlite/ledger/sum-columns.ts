@@ -47,7 +47,10 @@ function tokens(column: string): string {
 function causes(): [string, string][] {
   return CAUSES.map((cause) => {
     const outcomes = outcomesOf(cause).map((outcome) => `'${outcome}'`)
-    return [`errors_${cause}`, `count(*) FILTER (WHERE outcome <> 'ok' AND outcome IN (${outcomes.join(', ')}))`]
+    return [
+      `errors_${cause}`,
+      `count(*) FILTER (WHERE outcome <> 'ok' AND outcome IN (${outcomes.join(', ')}))`,
+    ]
   })
 }
 
