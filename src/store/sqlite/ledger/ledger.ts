@@ -33,7 +33,7 @@ import { isName } from '../read-records.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
 import type { ExportPlace } from './read-entries.js'
 import type { Pruned } from './prune-usage.js'
-import { BUCKET_MS } from './sum-columns.js'
+import { BUCKET_MS, readSum } from './sum-columns.js'
 
 /** Reservations settled or prolonged in one transaction; other writes run in between. */
 const BATCH = 64
@@ -141,8 +141,9 @@ export class SqliteLedger implements Ledger {
     )
   }
 
-  sums(query: SumQuery): Promise<UsageSum[]> {
-    return this.engine.background.run('reading sums', 'sums', query)
+  async sums(query: SumQuery): Promise<UsageSum[]> {
+    const sums = await this.engine.background.run('reading sums', 'sums', query)
+    return this.engine.readNow('reading sums', () => sums.map(readSum))
   }
 
   entries(query: EntryQuery): Promise<EntryPage> {

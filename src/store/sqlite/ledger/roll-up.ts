@@ -21,8 +21,8 @@ import {
   BUCKET_MS,
   COUNTER_COLUMNS,
   COUNTERS,
-  MAX_COUNTER,
   TABLE_OF,
+  totalOf,
   type Bucket,
 } from './sum-columns.js'
 
@@ -43,9 +43,7 @@ export const SUM_COLUMNS = `${SUM_KEY}, last_at_ms, ${COUNTER_COLUMNS.join(', ')
 /** The last row of hours that days include. */
 export const DAYS_MARK = `(SELECT ${SUM_KEY} FROM days_mark)`
 /** The counters of several rows, added up. */
-export const TOTALS = COUNTER_COLUMNS.map(
-  (column) => `CAST(min(${MAX_COUNTER}, total(${column})) AS INTEGER)`,
-).join(', ')
+export const TOTALS = COUNTER_COLUMNS.map(totalOf).join(', ')
 
 const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded.last_at_ms), ${COUNTER_COLUMNS.map(
   (column) => `${column} = ${column} + excluded.${column}`,
