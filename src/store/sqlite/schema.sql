@@ -111,8 +111,9 @@ CREATE TABLE limits (
   UNIQUE (account_id, subject)
 );
 
--- Requests that run. `holds` has the amounts that each holds of limits (src/store/sqlite/limits/holds.ts); `entry` is
--- the ledger entry that is written if no process settles it (src/store/records/entry-text.ts).
+-- Requests that run; they are few, so that no index has their end. `holds` has the amounts that each holds of limits
+-- (src/store/sqlite/limits/holds.ts); `entry` is the ledger entry that is written if no process settles it
+-- (src/store/records/entry-text.ts).
 CREATE TABLE reservations (
   id INTEGER PRIMARY KEY,
   request_id TEXT NOT NULL UNIQUE,

@@ -290,7 +290,7 @@ export class SqliteLedger implements Ledger {
   /** Settles the first expired reservations; their number. */
   private freeSlots(nowMs: number): number {
     let freed = 0
-    for (const requestId of this.reservations.dueSoon(nowMs, BATCH)) {
+    for (const requestId of this.reservations.dueNow(nowMs, BATCH)) {
       // The next `expire` reports a damaged one; it must not fail another request.
       if (!this.reservations.isIntact(requestId, nowMs)) continue
       if (this.expireNow(requestId, nowMs)) freed += 1

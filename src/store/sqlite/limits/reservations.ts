@@ -9,6 +9,9 @@ import type { Engine } from '../engine.js'
 import { intact } from '../read-records.js'
 import { readHolds, writeHolds, type Hold } from './holds.js'
 
+/** Maximum time between two reads of all reservations while admissions are refused. */
+const READ_INTERVAL_MS = 1_000
+
 /** The reservations of a store. Its methods are for the inside of a transaction. */
 export class Reservations {
   /** Reservations that this process made and has not settled, so that their rows need not be read. */
@@ -21,8 +24,7 @@ export class Reservations {
   private readonly selectDue: Statement
   private readonly selectEarliest: Statement
   private readonly selectExpired: Statement
-  /** No reservation ends before, except one that another process has made since. */
-  private earliestMs = 0
+  private nextReadMs = 0
 
   constructor(engine: Engine) {
     // The end of a settled request is null, which the column does not allow.
@@ -58,7 +60,7 @@ export class Reservations {
       throw error
     }
     this.held.set(requestId, holds)
-    this.earliestMs = Math.min(this.earliestMs, untilMs)
+    this.nextReadMs = Math.min(this.nextReadMs, untilMs)
     return true
   }
 
@@ -94,12 +96,13 @@ export class Reservations {
     return this.selectDue.all(latestMs, limit).map((row) => textIn(row, 'request_id'))
   }
 
-  /** The same without reading them until the first of those that were read has ended. */
-  dueSoon(latestMs: number, limit: number): string[] {
-    if (latestMs < this.earliestMs) return []
-    const due = this.due(latestMs, limit)
+  /** The same for each admission that is refused: reads them once a second, and when the first of them has ended. */
+  dueNow(nowMs: number, limit: number): string[] {
+    if (nowMs < this.nextReadMs) return []
+    const due = this.due(nowMs, limit)
     const { earliest } = this.selectEarliest.get() ?? {}
-    this.earliestMs = typeof earliest === 'number' ? earliest : Infinity
+    const againMs = nowMs + READ_INTERVAL_MS
+    this.nextReadMs = typeof earliest === 'number' ? Math.min(earliest, againMs) : againMs
     return due
   }
 
