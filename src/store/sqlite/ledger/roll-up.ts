@@ -26,10 +26,10 @@ import {
   type Bucket,
 } from './sum-columns.js'
 
-/** Entries added up at once, at first; the number adapts to the rows of sums that they make. */
-const FIRST_BATCH = 5_000
+/** Entries added up at once; the number adapts to the rows of sums that they make, at most about two for each. */
+const LEAST_IN_BATCH = 10_000
 const MOST_IN_BATCH = 50_000
-/** Rows of sums of a batch, about: adding them holds the write lock for 40 ms. */
+/** Rows of sums that one batch may make: adding them holds the write lock for about 40 ms. */
 const MOST_SUMS = 20_000
 /** Rows of the index added in one transaction. */
 const MOST_PLACES = 10_000
@@ -68,8 +68,8 @@ const INDEX_BATCH = `INSERT INTO batch_places SELECT owner, at_ms, seq FROM (
     SELECT account_id AS owner, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
     UNION ALL SELECT key_id, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
   ) ORDER BY owner, at_ms, seq`
-const ADD_PLACES = `INSERT OR IGNORE INTO entry_places SELECT owner, at_ms, seq FROM batch_places
-  WHERE rowid > ?1 AND rowid <= ?1 + ${MOST_PLACES}`
+const ADD_PLACES = `INSERT OR IGNORE INTO entry_places SELECT owner, at_ms, seq FROM batch_places WHERE
+  rowid > ?1 AND rowid <= ?1 + ${MOST_PLACES}`
 const ADD_HOURS = `INSERT INTO usage_hours (${SUM_COLUMNS}) SELECT ${SUM_COLUMNS} FROM batch WHERE true ${UPDATES}`
 /** Adds entries of hours that their day includes already. */
 const ADD_LATE_HOURS = `INSERT INTO usage_days (${SUM_COLUMNS})
@@ -129,7 +129,7 @@ export class RollUp {
   private readonly nextHour: Statement
   private readonly moveHours: Statement
   private readonly setDaysMark: Statement
-  private batchSize = FIRST_BATCH
+  private batchSize = LEAST_IN_BATCH
 
   constructor(db: Connection) {
     this.db = db
@@ -201,9 +201,9 @@ export class RollUp {
     this.sumKeys.run(from, to)
     this.sumAccounts.run()
     const rows = Number(this.sumAll.run().lastInsertRowid)
-    // Many entries of the same keys make few rows; of different keys, so many that fewer are added up next time.
-    if (rows > MOST_SUMS) this.batchSize = Math.max(FIRST_BATCH, this.batchSize / 2)
-    else this.batchSize = Math.min(MOST_IN_BATCH, this.batchSize * 2)
+    const isFull = to - from === this.batchSize
+    if (rows > MOST_SUMS) this.batchSize = Math.max(LEAST_IN_BATCH, this.batchSize / 2)
+    else if (isFull) this.batchSize = Math.min(MOST_IN_BATCH, this.batchSize * 2)
     const places = Number(this.indexBatch.run(from, to).changes)
     for (let at = 0; at < places; at += MOST_PLACES) {
       // A process that was killed before it counted the entries has left rows.
