@@ -34,6 +34,7 @@ interface Driver {
 }
 
 const BUSY = 5
+const CONSTRAINT = 19
 const require = createRequire(import.meta.url)
 let loaded: Driver | null = null
 
@@ -91,8 +92,18 @@ function isDriver(module: unknown): module is Driver {
 
 /** Whether another connection holds the lock that this one needed. */
 export function isBusy(error: unknown): boolean {
-  if (!(error instanceof Error) || !('errcode' in error)) return false
-  return typeof error.errcode === 'number' && (error.errcode & 0xff) === BUSY
+  return codeOf(error) === BUSY
+}
+
+/** Whether a constraint of a table refused the row, such as a second row with the same key. */
+export function isConstraint(error: unknown): boolean {
+  return codeOf(error) === CONSTRAINT
+}
+
+/** The primary result code of SQLite. */
+function codeOf(error: unknown): number | null {
+  if (!(error instanceof Error) || !('errcode' in error)) return null
+  return typeof error.errcode === 'number' ? error.errcode & 0xff : null
 }
 
 /** The text in a column. Throws an Error if the value has another type. */

@@ -1,4 +1,4 @@
--- The tables of the embedded store, version 5 (PRAGMA user_version); each to-version-N.sql changes the tables of
+-- The tables of the embedded store, version 6 (PRAGMA user_version); each to-version-N.sql changes the tables of
 -- version N - 1.
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
 -- `record` columns hold the JSON texts of src/store/records/account-records.ts, which all engines share.
@@ -111,8 +111,9 @@ CREATE TABLE limits (
   UNIQUE (account_id, subject)
 );
 
--- Requests that run. `holds` has the amounts that each holds of limits (src/store/sqlite/limits/holds.ts); `entry` is
--- the ledger entry that is written if no process settles it (src/store/records/entry-text.ts).
+-- Requests that run; they are few, so that no index has their end. `holds` has the amounts that each holds of limits
+-- (src/store/sqlite/limits/holds.ts); `entry` is the ledger entry that is written if no process settles it
+-- (src/store/records/entry-text.ts).
 CREATE TABLE reservations (
   id INTEGER PRIMARY KEY,
   request_id TEXT NOT NULL UNIQUE,
@@ -120,7 +121,6 @@ CREATE TABLE reservations (
   holds TEXT NOT NULL,
   entry TEXT NOT NULL
 );
-CREATE INDEX reservations_by_end ON reservations (until_ms);
 
 -- One row for each request. Read it through the view `entries`, whose columns are documented and do not change.
 CREATE TABLE ledger_entries (

@@ -119,6 +119,11 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
   t.equal(await ledger.expire(), 1, 'an unsettled reservation expires')
   t.match(await ledger.entry(null, lost.requestId), { outcome: 'lost' })
   t.equal(remaining(await ledger.limitStates('acc_ada', demands))[0], 3)
+  const migrated = connect(path)
+  t.teardown(() => migrated.close())
+  const indexes =
+    "SELECT name FROM sqlite_schema WHERE type = 'index' AND name LIKE 'reservations%'"
+  t.same(migrated.prepare(indexes).all(), [], 'version 6 has no index of reservations by their end')
 })
 
 async function opened(path: string, clock: TestClock) {

@@ -8,82 +8,58 @@ import { isOutcome } from '../../../error-cause.js'
 import { HOPS, isDialect, isSource } from '../../records/entry-text.js'
 import { numberIn, numberOrNull, textIn, textOrNull, type Row, type Value } from '../driver.js'
 
-const COLUMNS = [
-  ...[
-    'request_id',
-    'at_ms',
-    'duration_ms',
-    'account_id',
-    'key_id',
-    'model_asked',
-    'model_answered',
-  ],
-  ...['model', 'upstream', 'dialect', 'attempts', 'stream', 'status', 'outcome', 'finish_reason'],
-  ...['source', 'input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens'],
-  ...['cache_write_1h_tokens', 'reasoning_tokens', 'cost_nano_usd', 'tokens_after_disconnect'],
-  ...[
-    'losses',
-    'generation',
-    'first_content_ms',
-    'overhead_ms',
-    'hops',
-    'ingress',
-    'error_message',
-  ],
-  ...['"limit"', 'upstream_status', 'upstream_request_id', 'attempted', 'shadow_of', 'labels'],
-  ...['client_request_id', 'attempt_ms', 'retry_after_seconds', 'price_version'],
+/** The columns in order, and the value of each. */
+const COLUMNS: readonly (readonly [name: string, valueOf: (entry: LedgerEntry) => Value])[] = [
+  ['request_id', (entry) => entry.requestId],
+  ['at_ms', (entry) => finite(entry.atMs)],
+  ['duration_ms', (entry) => finite(entry.durationMs)],
+  ['account_id', (entry) => entry.accountId],
+  ['key_id', (entry) => entry.keyId],
+  ['model_asked', (entry) => entry.modelAsked],
+  ['model_answered', (entry) => entry.modelAnswered],
+  ['model', (entry) => entry.model],
+  ['upstream', (entry) => entry.upstream],
+  ['dialect', (entry) => entry.dialect],
+  ['attempts', (entry) => entry.attempts],
+  ['stream', (entry) => (entry.stream ? 1 : 0)],
+  ['status', (entry) => entry.status],
+  ['outcome', (entry) => entry.outcome],
+  ['finish_reason', (entry) => entry.finish],
+  ['source', (entry) => entry.source],
+  ['input_tokens', ({ usage }) => usage.input ?? null],
+  ['output_tokens', ({ usage }) => usage.output ?? null],
+  ['cache_read_tokens', ({ usage }) => usage.cacheRead ?? null],
+  ['cache_write_tokens', ({ usage }) => usage.cacheWrite ?? null],
+  ['cache_write_1h_tokens', ({ usage }) => usage.cacheWrite1h ?? null],
+  ['reasoning_tokens', ({ usage }) => usage.reasoning ?? null],
+  ['cost_nano_usd', (entry) => entry.costNanoUsd],
+  ['tokens_after_disconnect', (entry) => entry.tokensAfterDisconnect],
+  ['losses', ({ losses }) => (losses.length === 0 ? '[]' : JSON.stringify(losses))],
+  ['generation', (entry) => entry.generation],
+  ['first_content_ms', ({ hops }) => hops.firstContent ?? null],
+  ['overhead_ms', ({ hops }) => hops.overhead ?? null],
+  ['hops', ({ hops }) => hopsText(hops)],
+  ['ingress', (entry) => entry.ingress],
+  ['error_message', (entry) => entry.errorMessage],
+  ['"limit"', (entry) => entry.limit],
+  ['upstream_status', (entry) => entry.upstreamStatus],
+  ['upstream_request_id', (entry) => entry.upstreamRequestId],
+  ['attempted', (entry) => entry.attempted],
+  ['shadow_of', (entry) => entry.shadowOf],
+  ['labels', (entry) => entry.labels],
+  ['client_request_id', (entry) => entry.clientRequestId],
+  ['attempt_ms', ({ attemptMs }) => (attemptMs === null ? null : JSON.stringify(attemptMs))],
+  ['retry_after_seconds', (entry) => entry.retryAfterSeconds],
+  ['price_version', (entry) => entry.priceVersion],
 ]
 
-/** Adds an entry unless its request has one; the parameters are `valuesOf`. */
-export const INSERT_ENTRY = `INSERT INTO ledger_entries (${COLUMNS.join(', ')})
-  VALUES (${COLUMNS.map(() => '?').join(', ')}) ON CONFLICT (request_id) DO NOTHING`
+/** Adds an entry; the parameters are `valuesOf`. Violates a constraint if the request has an entry already. */
+export const INSERT_ENTRY = `INSERT INTO ledger_entries (${COLUMNS.map(([name]) => name).join(', ')})
+  VALUES (${COLUMNS.map(() => '?').join(', ')})`
 
-/** The values of `INSERT_ENTRY`, in the order of `COLUMNS`. */
-export function valuesOf(row: LedgerEntry): Value[] {
-  const { usage, losses, hops, attemptMs } = row
-  return [
-    row.requestId,
-    finite(row.atMs),
-    finite(row.durationMs),
-    row.accountId,
-    row.keyId,
-    row.modelAsked,
-    row.modelAnswered,
-    row.model,
-    row.upstream,
-    row.dialect,
-    row.attempts,
-    row.stream ? 1 : 0,
-    row.status,
-    row.outcome,
-    row.finish,
-    row.source,
-    usage.input ?? null,
-    usage.output ?? null,
-    usage.cacheRead ?? null,
-    usage.cacheWrite ?? null,
-    usage.cacheWrite1h ?? null,
-    usage.reasoning ?? null,
-    row.costNanoUsd,
-    row.tokensAfterDisconnect,
-    losses.length === 0 ? '[]' : JSON.stringify(losses),
-    row.generation,
-    hops.firstContent ?? null,
-    hops.overhead ?? null,
-    hopsText(hops),
-    row.ingress,
-    row.errorMessage,
-    row.limit,
-    row.upstreamStatus,
-    row.upstreamRequestId,
-    row.attempted,
-    row.shadowOf,
-    row.labels,
-    row.clientRequestId,
-    attemptMs === null ? null : JSON.stringify(attemptMs),
-    row.retryAfterSeconds,
-    row.priceVersion,
-  ]
+/** The values of `INSERT_ENTRY`. */
+export function valuesOf(entry: LedgerEntry): Value[] {
+  return COLUMNS.map(([, valueOf]) => valueOf(entry))
 }
 
 /** SQLite stores NaN as NULL, which these columns do not allow. */

@@ -24,7 +24,7 @@ import type {
 } from '../../ledger.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
 import { writeEntry } from '../../records/entry-text.js'
-import type { Statement } from '../driver.js'
+import { isConstraint, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { holdsOf } from '../limits/holds.js'
 import { Limits } from '../limits/limits.js'
@@ -33,7 +33,7 @@ import { isName } from '../read-records.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
 import type { ExportPlace } from './read-entries.js'
 import type { Pruned } from './prune-usage.js'
-import { BUCKET_MS } from './sum-columns.js'
+import { BUCKET_MS, readSum } from './sum-columns.js'
 
 /** Reservations settled or prolonged in one transaction; other writes run in between. */
 const BATCH = 64
@@ -141,8 +141,9 @@ export class SqliteLedger implements Ledger {
     )
   }
 
-  sums(query: SumQuery): Promise<UsageSum[]> {
-    return this.engine.background.run('reading sums', 'sums', query)
+  async sums(query: SumQuery): Promise<UsageSum[]> {
+    const sums = await this.engine.background.run('reading sums', 'sums', query)
+    return this.engine.readNow('reading sums', () => sums.map(readSum))
   }
 
   entries(query: EntryQuery): Promise<EntryPage> {
@@ -253,7 +254,7 @@ export class SqliteLedger implements Ledger {
 
   private settleNow(entry: LedgerEntry, reservation?: Reservation): SettleOutcome {
     const { requestId } = entry
-    if (Number(this.insertEntry.run(...valuesOf(entry)).changes) === 0) {
+    if (!this.addEntry(entry)) {
       this.reservations.forget(requestId)
       return 'already'
     }
@@ -268,6 +269,18 @@ export class SqliteLedger implements Ledger {
     return 'settled'
   }
 
+  /** False if the request has an entry already. */
+  private addEntry(entry: LedgerEntry): boolean {
+    try {
+      // `get` makes no object with the number of changes.
+      this.insertEntry.get(...valuesOf(entry))
+      return true
+    } catch (error) {
+      if (isConstraint(error) && this.selectEntry.get(entry.requestId) !== undefined) return false
+      throw error
+    }
+  }
+
   /** Settles a reservation by its own entry; false if none has expired. */
   private expireNow(requestId: string, latestMs: number): boolean {
     const entry = this.reservations.expired(requestId, latestMs)
@@ -277,7 +290,7 @@ export class SqliteLedger implements Ledger {
   /** Settles the first expired reservations; their number. */
   private freeSlots(nowMs: number): number {
     let freed = 0
-    for (const requestId of this.reservations.due(nowMs, BATCH)) {
+    for (const requestId of this.reservations.dueNow(nowMs, BATCH)) {
       // The next `expire` reports a damaged one; it must not fail another request.
       if (!this.reservations.isIntact(requestId, nowMs)) continue
       if (this.expireNow(requestId, nowMs)) freed += 1

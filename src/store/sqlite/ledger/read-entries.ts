@@ -9,7 +9,7 @@ import { numberIn, textIn, type Connection, type Row, type Value } from '../driv
 import { entryIn } from './entry.js'
 
 /** Maximum number of entries read for one page: if few of them match, the page is short, and its cursor continues. */
-const MAX_SCANNED = 10_000
+const MAX_SCANNED = 5_000
 /** Entries of one batch of the export. */
 const EXPORT_BATCH = 500
 /** Limits of one batch of budgets. */
@@ -54,14 +54,25 @@ export function pageOf(db: Connection, query: EntryQuery): EntryPage {
   const cursorValues =
     cursor === null ? [] : [Number(cursor[1]), Number(cursor[1]), cursor[2] ?? '']
   const matches = filter.map(([sql]) => sql).join(' AND ') || '1'
+  const scanned = (columns: string) =>
+    `SELECT ${at} AS at_ms, entry.request_id, ${columns} FROM ${from} WHERE
+     ${[condition, ...range.map(([sql]) => sql)].join(' AND ')} ${isAfter}
+     ORDER BY ${at} DESC, entry.request_id DESC LIMIT ${MAX_SCANNED}`
+  const scannedValues = [...owner, ...values(range), ...cursorValues]
+  // One more row shows whether there is another page. SQLite stops the scan when it has found these rows.
   const found = db
     .prepare(
-      `SELECT ${at} AS at_ms, entry.seq, entry.request_id, ${matches} AS is_match FROM ${from} WHERE
-       ${[condition, ...range.map(([sql]) => sql)].join(' AND ')} ${isAfter}
-       ORDER BY ${at} DESC, entry.request_id DESC LIMIT ${MAX_SCANNED}`,
+      `SELECT at_ms, request_id, seq FROM (${scanned(`entry.seq, ${matches} AS is_match`)})
+       WHERE is_match LIMIT ${query.limit + 1}`,
     )
-    .iterate(...values(filter), ...owner, ...values(range), ...cursorValues)
-  return pageIn(db, found, query.limit)
+    .all(...values(filter), ...scannedValues)
+  if (found.length > query.limit) {
+    return { entries: entriesOf(db, found.slice(0, -1)), next: cursorOf(found.at(-2)) }
+  }
+  const last = db
+    .prepare(`SELECT * FROM (${scanned('1')}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`)
+    .get(...scannedValues)
+  return { entries: entriesOf(db, found), next: cursorOf(last) }
 }
 
 /** The tables and the index that a page is read from: the index with the fewest entries that do not match. */
@@ -89,30 +100,17 @@ function sourceOf(query: EntryQuery): Source {
   return { from, at: 'entry.at_ms', condition, owner: [] }
 }
 
-/** Reads rows until the page is full. One more row shows whether there is another page. */
-function pageIn(db: Connection, found: Iterable<Row>, limit: number): EntryPage {
+function entriesOf(db: Connection, rows: readonly Row[]): LedgerEntry[] {
   const entry = db.prepare('SELECT * FROM ledger_entries WHERE seq = ?')
-  const matching: number[] = []
-  let scanned = 0
-  let last = ''
-  for (const row of found) {
-    const seq = numberIn(row, 'seq')
-    scanned += 1
-    if (row['is_match'] === 1) {
-      if (matching.length === limit) return { entries: entriesOf(matching), next: last }
-      matching.push(seq)
-    }
-    last = `${numberIn(row, 'at_ms')}_${textIn(row, 'request_id')}`
-  }
-  return { entries: entriesOf(matching), next: scanned < MAX_SCANNED ? null : last }
+  return rows.flatMap((row) => {
+    // The entry may have been pruned since.
+    const whole = entry.get(numberIn(row, 'seq'))
+    return whole === undefined ? [] : [entryIn(whole)]
+  })
+}
 
-  function entriesOf(seqs: readonly number[]): LedgerEntry[] {
-    return seqs.flatMap((seq) => {
-      // The entry may have been pruned since.
-      const whole = entry.get(seq)
-      return whole === undefined ? [] : [entryIn(whole)]
-    })
-  }
+function cursorOf(row: Row | undefined): string | null {
+  return row === undefined ? null : `${numberIn(row, 'at_ms')}_${textIn(row, 'request_id')}`
 }
 
 function filterOf(query: EntryQuery): Condition[] {

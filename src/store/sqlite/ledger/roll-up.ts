@@ -21,17 +21,18 @@ import {
   BUCKET_MS,
   COUNTER_COLUMNS,
   COUNTERS,
-  MAX_COUNTER,
   TABLE_OF,
+  totalOf,
   type Bucket,
 } from './sum-columns.js'
 
-/**
- * Entries counted in one transaction: a quarter of those that wait, within these limits. The largest batch holds the
- * write lock for about 40 ms.
- */
-const LEAST_COUNTED = 100
-const MOST_COUNTED = 5_000
+/** Entries added up at once; the number adapts to the rows of sums that they make, at most about two for each. */
+const LEAST_IN_BATCH = 10_000
+const MOST_IN_BATCH = 50_000
+/** Rows of sums that one batch may make: adding them holds the write lock for about 40 ms. */
+const MOST_SUMS = 20_000
+/** Rows of the index added in one transaction. */
+const MOST_PLACES = 10_000
 /** Rows of hours added to their days in one transaction. */
 const MOST_MOVED = 200
 
@@ -42,19 +43,18 @@ export const SUM_COLUMNS = `${SUM_KEY}, last_at_ms, ${COUNTER_COLUMNS.join(', ')
 /** The last row of hours that days include. */
 export const DAYS_MARK = `(SELECT ${SUM_KEY} FROM days_mark)`
 /** The counters of several rows, added up. */
-export const TOTALS = COUNTER_COLUMNS.map(
-  (column) => `CAST(min(${MAX_COUNTER}, total(${column})) AS INTEGER)`,
-).join(', ')
+export const TOTALS = COUNTER_COLUMNS.map(totalOf).join(', ')
 
 const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded.last_at_ms), ${COUNTER_COLUMNS.map(
   (column) => `${column} = ${column} + excluded.${column}`,
 ).join(', ')}`
 
 /**
- * Sums of one batch by hour, model and owner: a key, then all keys of an account, then all accounts. They are in
- * memory: the write lock is not held while they are computed.
+ * Sums of one batch by hour, model and owner: a key, then all keys of an account, then all accounts; and its index by
+ * owner, in order. They are in memory: the write lock is not held while they are computed.
  */
-const BATCH_TABLE = `CREATE TEMP TABLE batch (${SUM_COLUMNS})`
+const BATCH_TABLES = `CREATE TEMP TABLE batch (${SUM_COLUMNS});
+  CREATE TEMP TABLE batch_places (owner, at_ms, seq)`
 const SUM_BATCH = [
   `INSERT INTO batch SELECT at_ms / ${BUCKET_MS.hour} * ${BUCKET_MS.hour}, account_id, key_id, model,
     max(at_ms), ${COUNTERS.map(([, expression]) => expression).join(', ')}
@@ -64,10 +64,12 @@ const SUM_BATCH = [
   `INSERT INTO batch SELECT start_ms, '', '', model, max(last_at_ms), ${TOTALS}
   FROM batch WHERE key_id = '${ALL_KEYS}' GROUP BY 1, 4`,
 ] as const
-const INDEX_BATCH = `INSERT OR IGNORE INTO entry_places SELECT owner, at_ms, seq FROM (
+const INDEX_BATCH = `INSERT INTO batch_places SELECT owner, at_ms, seq FROM (
     SELECT account_id AS owner, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
     UNION ALL SELECT key_id, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
   ) ORDER BY owner, at_ms, seq`
+const ADD_PLACES = `INSERT OR IGNORE INTO entry_places SELECT owner, at_ms, seq FROM batch_places WHERE
+  rowid > ?1 AND rowid <= ?1 + ${MOST_PLACES}`
 const ADD_HOURS = `INSERT INTO usage_hours (${SUM_COLUMNS}) SELECT ${SUM_COLUMNS} FROM batch WHERE true ${UPDATES}`
 /** Adds entries of hours that their day includes already. */
 const ADD_LATE_HOURS = `INSERT INTO usage_days (${SUM_COLUMNS})
@@ -114,11 +116,11 @@ export class RollUp {
   private readonly mark: Statement
   private readonly end: Statement
   private readonly setMark: Statement
-  private readonly emptyBatch: Statement
   private readonly sumKeys: Statement
   private readonly sumAccounts: Statement
   private readonly sumAll: Statement
   private readonly indexBatch: Statement
+  private readonly addPlaces: Statement
   private readonly addHours: Statement
   private readonly isLate: Statement
   private readonly addLateHours: Statement
@@ -127,21 +129,22 @@ export class RollUp {
   private readonly nextHour: Statement
   private readonly moveHours: Statement
   private readonly setDaysMark: Statement
+  private batchSize = LEAST_IN_BATCH
 
   constructor(db: Connection) {
     this.db = db
-    db.exec(BATCH_TABLE)
+    db.exec(BATCH_TABLES)
     this.begin = db.prepare('BEGIN IMMEDIATE')
     this.mark = db.prepare(
       "SELECT CAST(value AS INTEGER) AS seq FROM meta WHERE name = 'counted_seq'",
     )
     this.end = db.prepare('SELECT max(seq) AS seq FROM ledger_entries WHERE seq > ?')
     this.setMark = db.prepare("UPDATE meta SET value = ? WHERE name = 'counted_seq'")
-    this.emptyBatch = db.prepare('DELETE FROM batch')
     this.sumKeys = db.prepare(SUM_BATCH[0])
     this.sumAccounts = db.prepare(SUM_BATCH[1])
     this.sumAll = db.prepare(SUM_BATCH[2])
     this.indexBatch = db.prepare(INDEX_BATCH)
+    this.addPlaces = db.prepare(ADD_PLACES)
     this.addHours = db.prepare(ADD_HOURS)
     this.isLate = db.prepare(
       'SELECT 1 FROM batch WHERE start_ms <= (SELECT start_ms FROM days_mark)',
@@ -164,11 +167,8 @@ export class RollUp {
     // Entries written from now on are left for the next call: under load there are always more.
     const last = this.end.get(from)?.['seq']
     if (typeof last !== 'number') return
-    while (from < last) {
-      const share = Math.floor((last - from) / 4)
-      const size = Math.max(LEAST_COUNTED, Math.min(MOST_COUNTED, share))
-      this.count(from, Math.min(last, from + size))
-      from = this.counted()
+    for (; from < last; from = this.counted()) {
+      this.count(from, Math.min(last, from + this.batchSize))
     }
   }
 
@@ -197,20 +197,32 @@ export class RollUp {
   }
 
   private count(from: number, to: number): void {
-    this.emptyBatch.run()
+    this.db.exec('DELETE FROM batch; DELETE FROM batch_places')
     this.sumKeys.run(from, to)
     this.sumAccounts.run()
-    this.sumAll.run()
-    this.write(() => {
-      // Another process may have counted meanwhile.
-      if (this.counted() !== from) return
+    const rows = Number(this.sumAll.run().lastInsertRowid)
+    const isFull = to - from === this.batchSize
+    if (rows > MOST_SUMS) this.batchSize = Math.max(LEAST_IN_BATCH, this.batchSize / 2)
+    else if (isFull) this.batchSize = Math.min(MOST_IN_BATCH, this.batchSize * 2)
+    const places = Number(this.indexBatch.run(from, to).changes)
+    for (let at = 0; at < places; at += MOST_PLACES) {
+      // A process that was killed before it counted the entries has left rows.
+      this.writeUnlessCounted(from, () => this.addPlaces.run(at))
+    }
+    this.writeUnlessCounted(from, () => {
       this.addHours.run()
       if (this.isLate.get() !== undefined) {
         this.addLateHours.run()
         this.daysChanged()
       }
-      this.indexBatch.run(from, to)
       this.setMark.run(String(to))
+    })
+  }
+
+  /** Runs the job in a transaction, unless another process has counted the entries after `from` meanwhile. */
+  private writeUnlessCounted(from: number, job: () => void): void {
+    this.write(() => {
+      if (this.counted() === from) job()
     })
   }
 

@@ -3,7 +3,6 @@
  */
 import { CAUSES, outcomesOf } from '../../../error-cause.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../ledger.js'
-import { numberIn, textIn, type Row } from '../driver.js'
 
 const DAY_MS = 86_400_000
 /** The length of each kind of bucket, in ms. */
@@ -36,8 +35,16 @@ export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
 export const FIRST_CONTENT_COLUMNS = COUNTER_COLUMNS.filter((column) =>
   column.startsWith('first_content'),
 )
+/** The places of the histogram and of the causes in `COUNTERS`. */
+const HISTOGRAM = COUNTER_COLUMNS.indexOf('first_content_0')
+const CAUSES_AT = HISTOGRAM + FIRST_CONTENT_COLUMNS.length
 /** The largest value of a counter. */
 export const MAX_COUNTER = Number.MAX_SAFE_INTEGER
+
+/** The total of a counter; an integer, because the JSON text of a real number has only 15 digits. */
+export function totalOf(column: string): string {
+  return `CAST(min(${MAX_COUNTER}, total(${column})) AS INTEGER)`
+}
 
 function tokens(column: string): string {
   return `coalesce(sum(CAST(${column} AS INTEGER)), 0)`
@@ -47,7 +54,10 @@ function tokens(column: string): string {
 function causes(): [string, string][] {
   return CAUSES.map((cause) => {
     const outcomes = outcomesOf(cause).map((outcome) => `'${outcome}'`)
-    return [`errors_${cause}`, `count(*) FILTER (WHERE outcome IN (${outcomes.join(', ')}))`]
+    return [
+      `errors_${cause}`,
+      `count(*) FILTER (WHERE outcome <> 'ok' AND outcome IN (${outcomes.join(', ')}))`,
+    ]
   })
 }
 
@@ -63,29 +73,51 @@ function histogram(): [string, string][] {
   })
 }
 
-/** The sum in a row with all columns. */
-export function sumIn(row: Row): UsageSum {
+/** The columns of a sum as the text of a JSON array, which takes a third of the time of 33 columns. */
+export function sumText(counters: readonly string[]): string {
+  return `json_array(start_ms, account_id, key_id, model, ${counters.join(', ')})`
+}
+
+/** The sum in a text of `sumText`. Throws an Error if a column has a value of another type. */
+export function readSum(text: string): UsageSum {
+  const values = listOf(JSON.parse(text))
+  const string = (at: number): string => {
+    const value = values[at]
+    if (typeof value !== 'string') throw new Error('a name in the sums of usage is not a text')
+    return value
+  }
+  const number = (at: number): number => {
+    const value = values[at]
+    if (typeof value !== 'number') throw new Error('a counter in the sums of usage is not a number')
+    return value
+  }
+  const count = (at: number): number => number(at + 4)
   return {
-    startMs: numberIn(row, 'start_ms'),
-    accountId: textIn(row, 'account_id'),
-    keyId: textIn(row, 'key_id'),
-    model: textIn(row, 'model'),
-    requests: numberIn(row, 'requests'),
-    errors: numberIn(row, 'errors'),
-    inputTokens: numberIn(row, 'input_tokens'),
-    outputTokens: numberIn(row, 'output_tokens'),
-    cacheReadTokens: numberIn(row, 'cache_read_tokens'),
-    cacheWriteTokens: numberIn(row, 'cache_write_tokens'),
-    reasoningTokens: numberIn(row, 'reasoning_tokens'),
-    costNanoUsd: numberIn(row, 'cost_nano_usd'),
-    unpriced: numberIn(row, 'unpriced'),
-    estimated: numberIn(row, 'estimated'),
-    firstContent: FIRST_CONTENT_COLUMNS.map((column) => numberIn(row, column)),
+    startMs: number(0),
+    accountId: string(1),
+    keyId: string(2),
+    model: string(3),
+    requests: count(0),
+    errors: count(1),
+    inputTokens: count(2),
+    outputTokens: count(3),
+    cacheReadTokens: count(4),
+    cacheWriteTokens: count(5),
+    reasoningTokens: count(6),
+    costNanoUsd: count(7),
+    unpriced: count(8),
+    estimated: count(9),
+    firstContent: FIRST_CONTENT_COLUMNS.map((_, at) => count(HISTOGRAM + at)),
     byCause: {
-      client: numberIn(row, 'errors_client'),
-      limits: numberIn(row, 'errors_limits'),
-      gateway: numberIn(row, 'errors_gateway'),
-      provider: numberIn(row, 'errors_provider'),
+      client: count(CAUSES_AT),
+      limits: count(CAUSES_AT + 1),
+      gateway: count(CAUSES_AT + 2),
+      provider: count(CAUSES_AT + 3),
     },
   }
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw new Error('a sum is not a list')
+  return value
 }

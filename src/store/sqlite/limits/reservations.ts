@@ -4,47 +4,47 @@
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { readEntry } from '../../records/entry-text.js'
-import { numberIn, textIn, type Statement } from '../driver.js'
+import { isConstraint, textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { intact } from '../read-records.js'
 import { readHolds, writeHolds, type Hold } from './holds.js'
 
-/** A reservation of this process. */
-interface Held {
-  readonly id: number
-  readonly holds: readonly Hold[]
-}
+/** Maximum time between two reads of all reservations while admissions are refused. */
+const READ_INTERVAL_MS = 1_000
 
 /** The reservations of a store. Its methods are for the inside of a transaction. */
 export class Reservations {
   /** Reservations that this process made and has not settled, so that their rows need not be read. */
-  private readonly held = new Map<string, Held>()
+  private readonly held = new Map<string, readonly Hold[]>()
   private readonly insert: Statement
   private readonly exists: Statement
   private readonly select: Statement
   private readonly delete: Statement
   private readonly prolong: Statement
   private readonly selectDue: Statement
+  private readonly selectEarliest: Statement
   private readonly selectExpired: Statement
+  private nextReadMs = 0
 
   constructor(engine: Engine) {
+    // The end of a settled request is null, which the column does not allow.
     this.insert = engine.prepare(
-      `INSERT INTO reservations (request_id, until_ms, holds, entry) SELECT ?1, ?2, ?3, ?4 WHERE
-       NOT EXISTS (SELECT 1 FROM ledger_entries WHERE request_id = ?1)
-       ON CONFLICT (request_id) DO NOTHING`,
+      `INSERT INTO reservations (request_id, until_ms, holds, entry) VALUES
+       (?1, iif(EXISTS (SELECT 1 FROM ledger_entries WHERE request_id = ?1), NULL, ?2), ?3, ?4)`,
     )
     this.exists = engine.prepare(
       `SELECT 1 FROM reservations WHERE request_id = ?1
        UNION ALL SELECT 1 FROM ledger_entries WHERE request_id = ?1 LIMIT 1`,
     )
-    this.select = engine.prepare('SELECT id, holds FROM reservations WHERE request_id = ?')
-    this.delete = engine.prepare('DELETE FROM reservations WHERE id = ?')
+    this.select = engine.prepare('SELECT holds FROM reservations WHERE request_id = ?')
+    this.delete = engine.prepare('DELETE FROM reservations WHERE request_id = ?')
     this.prolong = engine.prepare(
       'UPDATE reservations SET until_ms = ? WHERE request_id = ? AND until_ms > ?',
     )
     this.selectDue = engine.prepare(
-      'SELECT request_id FROM reservations WHERE until_ms <= ? ORDER BY until_ms LIMIT ?',
+      'SELECT request_id FROM reservations WHERE until_ms <= ? LIMIT ?',
     )
+    this.selectEarliest = engine.prepare('SELECT min(until_ms) AS earliest FROM reservations')
     this.selectExpired = engine.prepare(
       'SELECT holds, entry FROM reservations WHERE request_id = ? AND until_ms <= ?',
     )
@@ -52,9 +52,15 @@ export class Reservations {
 
   /** False if the request has a reservation or a ledger entry already; nothing is changed then. */
   add(requestId: string, untilMs: number, holds: readonly Hold[], entry: string): boolean {
-    const added = this.insert.run(requestId, untilMs, writeHolds(holds), entry)
-    if (Number(added.changes) === 0) return false
-    this.held.set(requestId, { id: Number(added.lastInsertRowid), holds })
+    try {
+      // `get` makes no object with the number of changes.
+      this.insert.get(requestId, untilMs, writeHolds(holds), entry)
+    } catch (error) {
+      if (isConstraint(error) && this.isKnown(requestId)) return false
+      throw error
+    }
+    this.held.set(requestId, holds)
+    this.nextReadMs = Math.min(this.nextReadMs, untilMs)
     return true
   }
 
@@ -73,10 +79,10 @@ export class Reservations {
    * entry: a reservation in memory is then still in the file.
    */
   remove(requestId: string): readonly Hold[] | null {
-    const { id, holds } = this.held.get(requestId) ?? this.read(requestId) ?? { id: 0, holds: null }
+    const holds = this.held.get(requestId) ?? this.read(requestId)
     if (holds === null) return null
     this.held.delete(requestId)
-    this.delete.get(id)
+    this.delete.get(requestId)
     return holds
   }
 
@@ -85,9 +91,19 @@ export class Reservations {
     this.prolong.run(untilMs, requestId, nowMs)
   }
 
-  /** The ids of the first requests whose reservations end by a time. */
+  /** The ids of requests whose reservations end by a time; at most `limit`. Reads all reservations. */
   due(latestMs: number, limit: number): string[] {
     return this.selectDue.all(latestMs, limit).map((row) => textIn(row, 'request_id'))
+  }
+
+  /** The same for each admission that is refused: reads them once a second, and when the first of them has ended. */
+  dueNow(nowMs: number, limit: number): string[] {
+    if (nowMs < this.nextReadMs) return []
+    const due = this.due(nowMs, limit)
+    const { earliest } = this.selectEarliest.get() ?? {}
+    const againMs = nowMs + READ_INTERVAL_MS
+    this.nextReadMs = typeof earliest === 'number' ? Math.min(earliest, againMs) : againMs
+    return due
   }
 
   /** The ledger entry of an expired reservation, or null if there is none. Throws an Error if it is damaged. */
@@ -111,9 +127,8 @@ export class Reservations {
   }
 
   /** A reservation of another process, or of this one before it was restarted. */
-  private read(requestId: string): Held | null {
+  private read(requestId: string): readonly Hold[] | null {
     const row = this.select.get(requestId)
-    if (row === undefined) return null
-    return { id: numberIn(row, 'id'), holds: readHolds(requestId, textIn(row, 'holds')) }
+    return row === undefined ? null : readHolds(requestId, textIn(row, 'holds'))
   }
 }
