@@ -58,8 +58,10 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'store/sqlite/limits/counters.ts → limits/limit-arithmetic.ts': 'the same, for one row of limits',
   'store/migrate/read-parts.ts → limits/limit-arithmetic.ts':
     'the current day or month is computed by one function, for counting and for migration',
-  'store/redis/limits/counter-slices.ts → limits/limit-arithmetic.ts':
+  'store/redis/limits/counter-slice.ts → limits/limit-arithmetic.ts':
     'the state of a limit is computed by the same arithmetic in Redis and here',
+  'store/redis/ledger/settlement.ts → limits/limit-arithmetic.ts':
+    'the day and month of an entry are computed by one function',
   'ledger/spool-line.ts → store/records/entry-text.ts':
     'an entry has one text form, in the spool and in the store',
   'config/load.ts → http/tls-files.ts':
