@@ -68,7 +68,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'the configuration and the listener check certificate files with one function',
   'config/upstreams/resolve-upstream.ts → upstreams/private-addresses.ts':
     'one list of private networks, for plain HTTP and for resolved addresses',
-  'config/resolve.ts → store/redis/connection/address.ts':
+  'config/resolve.ts → store/redis/connection/parse-address.ts':
     'the address of a store is parsed by one function, for checking the file and for opening',
 }
 

@@ -1,7 +1,7 @@
 /** The gateways of a fleet in Redis: a record of each, which expires unless it is renewed. */
 import { isObject, numberOf, stringOf } from '../../chat/json.js'
 import { MAX_MEMBERS, type Fleet, type FleetMember } from '../fleet.js'
-import type { RedisEngine } from './connection/connections.js'
+import type { RedisEngine } from './connection/engine.js'
 import { loadScript } from './connection/script.js'
 import { listOf } from './keys/read-records.js'
 

@@ -3,7 +3,7 @@
  * expiry.
  */
 import { unavailable } from '../errors.js'
-import type { RedisEngine } from './connection/connections.js'
+import type { RedisEngine } from './connection/engine.js'
 import { loadScript } from './connection/script.js'
 import type { RedisLink } from './connection/link.js'
 import type { SharedCache, CachedValue, CacheCapacity } from '../store.js'

@@ -7,7 +7,7 @@ import {
   isRedisUrl,
   parseRedisUrl,
   type RedisAddress,
-} from '../../../src/store/redis/connection/address.js'
+} from '../../../src/store/redis/connection/parse-address.js'
 
 const GOOD: readonly [string, Partial<RedisAddress>][] = [
   ['redis://h', { kind: 'single', hosts: [{ host: 'h', port: 6379 }], tls: false, db: 0 }],

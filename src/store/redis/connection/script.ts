@@ -4,7 +4,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Cluster, Redis } from 'ioredis'
-import { messageOf } from './replies.js'
 
 /** A Lua script. All gateways send the same text, so a Redis server finds it by its hash (`EVALSHA`). */
 export interface Script {
@@ -20,7 +19,7 @@ const FOLDER = new URL('../scripts/', import.meta.url)
 
 /**
  * Joins files to a script: the last file uses functions of those before it.
- * `names` are paths below `scripts` without `.lua`. Throws where a file does not exist.
+ * `names` are paths below `scripts` without `.lua`. Throws if a file does not exist.
  */
 export function loadScript(...names: readonly string[]): Script {
   const lua = names.map((name) => readFileSync(new URL(`${name}.lua`, FOLDER), 'utf8')).join('\n')
@@ -39,4 +38,9 @@ export async function evaluate(
     if (!messageOf(error).startsWith('NOSCRIPT')) throw error
     return client.call('eval', [lua, ...parameters])
   })
+}
+
+/** The message of an error. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -5,7 +5,7 @@
 import type { Account } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
 import { writeAccount } from '../../records/account-records.js'
-import { isAccountId, isName, type RedisEngine } from '../connection/connections.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
 import { MISMATCH, EMPTY_PAGE, parseAccount, isCursor, listOf } from './read-records.js'
 import type { RedisAuditTrail } from './audit-trail.js'

@@ -7,7 +7,7 @@
  */
 import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
 import { damaged, unavailable } from '../../errors.js'
-import { isName, type RedisEngine } from '../connection/connections.js'
+import { isName, type RedisEngine } from '../connection/engine.js'
 import { accountKey, emailKey, pendingAuditKey } from './key-names.js'
 import { loadScript } from '../connection/script.js'
 import { parseAccount, MISMATCH, parseRecord, listOf } from './read-records.js'

@@ -5,7 +5,7 @@
 import type { ApiKey } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
 import { editedKey, writeKey } from '../../records/account-records.js'
-import { isAccountId, isName, type RedisEngine } from '../connection/connections.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
 import {
   MISMATCH,

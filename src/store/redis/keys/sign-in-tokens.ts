@@ -10,7 +10,7 @@ import {
   type SignInTokenKind,
 } from '../../sign-in-tokens.js'
 import { readSignInToken, writeSignInToken } from '../../records/account-records.js'
-import type { RedisEngine } from '../connection/connections.js'
+import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
 import { parseRecord, listOf } from './read-records.js'
 

@@ -6,7 +6,7 @@ import { CannotOpen, LostStore, storeReplaced, unavailable } from '../../errors.
 import { checkServer } from './server-check.js'
 import { CLAIM, notificationChannel, PROBE_KEY, STORE_KEY } from '../keys/key-names.js'
 import { OTHER_STORE, RedisLink } from './link.js'
-import type { RedisAddress } from './address.js'
+import type { RedisAddress } from './parse-address.js'
 import type { StoreOptions } from '../../store.js'
 
 /** Time limit of commands of the dashboard and the CLI. */
