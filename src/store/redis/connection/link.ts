@@ -98,10 +98,10 @@ export class RedisLink {
     return this.exchange(what, () => this.client.callBuffer(command, [...args]))
   }
 
-  /** Runs a script: one atomic step. `keys` are all of one slot. */
+  /** Runs a script, or a command that changes `keys`: one atomic step. `keys` are all of one slot. */
   run(
     what: string,
-    script: Script,
+    script: Script | string,
     keys: readonly string[],
     args: readonly Argument[],
   ): Promise<unknown> {

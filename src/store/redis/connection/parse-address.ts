@@ -54,9 +54,9 @@ const OPTIONS: Readonly<Record<string, readonly [RegExp, string]>> = {
   tls_key: [/./, 'has a bad value for tls_key'],
 }
 const DEFAULT_TIMEOUT_MS = 100
-/** TLS, kind, credentials up to the last `@`, hosts, path, query. */
-const ADDRESS =
-  /^redis(s?)(?:\+(sentinel|cluster))?:\/\/(?:(.*)@)?([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s
+const SCHEME = /^redis(s?)(?:\+(sentinel|cluster))?:\/\//
+/** Hosts, path, query. */
+const LOCATION = /^([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?$/i
 const DEFAULT_PORTS = { single: 6379, sentinel: 26_379, cluster: 6379 } as const
 const EXAMPLES = {
@@ -84,13 +84,17 @@ export function parseRedisUrl(url: string): RedisAddress | BadRedisUrl {
 }
 
 function parse(url: string): RedisAddress {
-  const parts = ADDRESS.exec(url)
-  if (parts === null) {
+  const scheme = SCHEME.exec(url)
+  if (scheme === null) {
     throw new Malformed(
       "must begin with 'redis://', 'redis+sentinel://' or 'redis+cluster://' (TLS: rediss)",
     )
   }
-  const [, secure, fleet, credentials = '', authority = '', path = '', query = ''] = parts
+  const [start, secure, fleet] = scheme
+  const rest = url.slice(start.length)
+  const at = rest.lastIndexOf('@')
+  const credentials = at < 0 ? '' : rest.slice(0, at)
+  const [, authority = '', path = '', query = ''] = LOCATION.exec(rest.slice(at + 1)) ?? []
   const kind = fleet === 'sentinel' || fleet === 'cluster' ? fleet : 'single'
   const tls = secure === 's'
   const [user, ...secret] = credentials.split(':').map(decodeCredential)

@@ -26,13 +26,18 @@ export function loadScript(...names: readonly string[]): Script {
   return { lua, sha: createHash('sha1').update(lua).digest('hex') }
 }
 
-/** Runs a script by its hash, and by its text if the server does not have it. Rejects with ioredis's error. */
+/**
+ * Runs a script by its hash, and by its text if the server does not have it; or a command by its name. Rejects with
+ * ioredis's error.
+ */
 export async function evaluate(
   client: Redis | Cluster,
-  { lua, sha }: Script,
+  script: Script | string,
   keys: readonly string[],
   args: readonly Argument[],
 ): Promise<unknown> {
+  if (typeof script === 'string') return client.call(script, [...keys, ...args])
+  const { lua, sha } = script
   const parameters = [keys.length, ...keys, ...args]
   return client.call('evalsha', [sha, ...parameters]).catch((error: unknown) => {
     if (!messageOf(error).startsWith('NOSCRIPT')) throw error

@@ -21,7 +21,6 @@ const OWNERS = 'sluice:{trail}:owners'
 const KEYS = [TEXTS, IDS, OWNERS]
 /** Account and id of announced entries, by time. */
 const ANNOUNCED = 'sluice:{trail}:announced'
-const ANNOUNCE = loadScript('records/announce-audit-entry')
 /** A change takes a few commands of a second each; after this time an announced change was never made. */
 const ABANDONED_AFTER_MS = 600_000
 /** Announcements that one reader handles. */
@@ -59,7 +58,7 @@ export class RedisAuditTrail implements AuditTrail {
     const ids = auditEntries.map(({ id }) => id)
     const announced = ids.flatMap((id) => [Date.now(), announcement(accountId, id)])
     const what = 'announcing a change'
-    await this.engine.changes.prepareDurably(what, ANNOUNCE, [ANNOUNCED], announced)
+    await this.engine.changes.prepareDurably(what, 'zadd', [ANNOUNCED], announced)
     const answer = await change(auditEntries.flatMap((entry) => [entry.id, writeAuditEntry(entry)]))
     // If this fails, the next reader moves the entries.
     await this.collect(accountId, ids).catch(() => undefined)

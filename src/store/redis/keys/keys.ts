@@ -7,15 +7,8 @@ import { damaged, unavailable } from '../../errors.js'
 import { editedKey, writeKey } from '../../records/account-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
-import {
-  MISMATCH,
-  EMPTY_PAGE,
-  parseAccount,
-  isCursor,
-  nameOfKey,
-  parseKey,
-  listOf,
-} from './read-records.js'
+import { EMPTY_PAGE, isCursor, listOf, MISMATCH } from './read-records.js'
+import { nameOfKey, parseAccount, parseKey } from './read-records.js'
 import type { RedisAuditTrail } from './audit-trail.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
@@ -57,25 +50,39 @@ export class RedisKeys {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     if (!isAccountId(key.accountId)) return 'no_account'
     const what = 'creating a key'
-    const { changes, channel } = this.engine
+    const { changes } = this.engine
     await this.engine.assertSameStore(what)
-    const mine = `${key.accountId} ${key.id} ${key.digest}`
     const made: string[] = []
-    for (const claim of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
-      const answer = await changes.prepareDurably(what, layout.CLAIM, [claim], [mine])
+    let outcome: KeyOutcome = 'created'
+    for (const pointer of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
+      const answer = await changes.prepareDurably(what, layout.CLAIM, [pointer], [ownerOf(key)])
       const [claimed, owner] = listOf(answer)
-      if (claimed === 1) made.push(claim)
-      else if (owner !== mine) return this.undo(what, made, mine, 'id_taken')
+      if (claimed === 1) made.push(pointer)
+      else if (owner !== ownerOf(key)) {
+        outcome = 'id_taken'
+        break
+      }
     }
-    const { accountId } = key
-    const own = [...orderKeys(accountId), layout.pendingAuditKey(accountId)]
-    const revoked = key.revokedAtMs ?? ''
-    const limits = [maxKeys ?? '', revoked, channel, this.maxKeysPerAccount]
-    const args = [key.digest, key.id, writeKey(key), ...limits]
-    const outcome = await this.trail.withAuditEntries(accountId, auditEntries, async (texts) =>
-      outcomeOf(await changes.runDurably(what, layout.PUT_KEY, own, [...args, ...texts])),
+    if (outcome === 'created') outcome = await this.put(key, maxKeys, auditEntries)
+    if (outcome !== 'created') await this.release(what, made, ownerOf(key))
+    return outcome
+  }
+
+  private async put(
+    key: ApiKey,
+    maxKeys: number | null,
+    auditEntries: readonly AuditEntry[],
+  ): Promise<KeyOutcome> {
+    const { accountId, id, digest, revokedAtMs } = key
+    const { changes, channel } = this.engine
+    const keys = [...orderKeys(accountId), layout.pendingAuditKey(accountId)]
+    const limits = [maxKeys ?? '', revokedAtMs ?? '', channel, this.maxKeysPerAccount]
+    const args = [digest, id, writeKey(key), ...limits]
+    return this.trail.withAuditEntries(accountId, auditEntries, async (texts) =>
+      outcomeOf(
+        await changes.runDurably('creating a key', layout.PUT_KEY, keys, [...args, ...texts]),
+      ),
     )
-    return outcome === 'created' ? outcome : this.undo(what, made, mine, outcome)
   }
 
   async list(accountId: string, { order, after, limit }: PageQuery): Promise<Page<ApiKey>> {
@@ -150,7 +157,7 @@ export class RedisKeys {
       this.engine.changes.runDurably(what, layout.REVOKE_KEY, keys, [...args, ...texts]),
     )
     if (typeof digest === 'string') {
-      addToCache(this.revocations, digest, atMs)
+      putIntoCache(this.revocations, digest, atMs)
       return true
     }
     await this.engine.assertSameStore(what)
@@ -169,7 +176,7 @@ export class RedisKeys {
     const ids = keyIds.filter(isName)
     if (!isAccountId(accountId) || ids.length === 0) return this.engine.answerIfOpen(0)
     const what = 'removing keys'
-    const { admin, changes, channel } = this.engine
+    const { changes, channel } = this.engine
     const own = [layout.accountKey(accountId)]
     const ended = listOf(
       await changes.prepareDurably(what, layout.END_KEYS, own, [endedBeforeMs, ...ids]),
@@ -177,10 +184,8 @@ export class RedisKeys {
     if (ended.length === 0) return 0
     for (let at = 0; at < ended.length; at += 2) {
       const [id = '', digest = ''] = ended.slice(at, at + 2)
-      const mine = `${accountId} ${id} ${digest}`
-      for (const claim of [layout.digestKey(digest), layout.idKey(id)]) {
-        await admin.run(what, layout.RELEASE, [claim], [mine])
-      }
+      const pointers = [layout.digestKey(digest), layout.idKey(id)]
+      await this.release(what, pointers, ownerOf({ accountId, id, digest }))
       this.owners.delete(digest)
     }
     const args = [channel, ...ended]
@@ -208,10 +213,8 @@ export class RedisKeys {
       this.assertRemoved(what, digest, known, Number(removedBefore ?? 0))
       return null
     }
-    const isValid = key.revokedAtMs === undefined
-    const owned = { accountId: owner, validAtMs: isValid ? Date.now() : 0 }
-    if (known === undefined) addToCache(this.owners, digest, owned)
-    else this.owners.set(digest, owned)
+    const validAtMs = key.revokedAtMs === undefined ? Date.now() : 0
+    putIntoCache(this.owners, digest, { accountId: owner, validAtMs })
     return { key, account: parseAccount(what, owner, account) }
   }
 
@@ -222,17 +225,12 @@ export class RedisKeys {
     known: CachedOwner | undefined,
     removedBeforeMs: number,
   ): void {
-    if (
-      known !== undefined &&
-      (known.validAtMs < removedBeforeMs || this.revocations.has(digest))
-    ) {
-      this.owners.delete(digest)
-      return
+    const isRemoved = known !== undefined && known.validAtMs < removedBeforeMs
+    if (!isRemoved && !(known !== undefined && this.revocations.has(digest))) {
+      const reason = damaged(nameOfKey(digest), 'it is gone and was not revoked')
+      throw unavailable(`${what} failed`, reason)
     }
-    throw unavailable(
-      `${what} failed`,
-      damaged(nameOfKey(digest), 'it is gone and was not revoked'),
-    )
+    this.owners.delete(digest)
   }
 
   private async ownerOf(what: string, digest: string): Promise<string | null> {
@@ -263,14 +261,11 @@ export class RedisKeys {
     return { key, text }
   }
 
-  private async undo(
-    what: string,
-    claims: readonly string[],
-    mine: string,
-    outcome: KeyOutcome,
-  ): Promise<KeyOutcome> {
-    for (const claim of claims) await this.engine.admin.run(what, layout.RELEASE, [claim], [mine])
-    return outcome
+  /** Deletes pointers of this owner. */
+  private async release(what: string, pointers: readonly string[], owner: string): Promise<void> {
+    for (const pointer of pointers) {
+      await this.engine.admin.run(what, layout.RELEASE, [pointer], [owner])
+    }
   }
 
   private keyOf(what: string, digest: string, text: unknown, revoked: unknown): ApiKey | null {
@@ -278,9 +273,14 @@ export class RedisKeys {
     if (key === null) return null
     const revokedAtMs = key.revokedAtMs ?? this.revocations.get(digest)
     if (revokedAtMs === undefined) return key
-    addToCache(this.revocations, digest, revokedAtMs)
+    putIntoCache(this.revocations, digest, revokedAtMs)
     return { ...key, revokedAtMs }
   }
+}
+
+/** The value of a key's pointers. */
+function ownerOf({ accountId, id, digest }: Pick<ApiKey, 'accountId' | 'id' | 'digest'>): string {
+  return `${accountId} ${id} ${digest}`
 }
 
 const OUTCOMES = ['created', 'plan_limit', 'account_full', 'no_account', 'id_taken'] as const
@@ -295,11 +295,9 @@ function orderKeys(accountId: string): string[] {
   return [layout.accountKey, layout.orderKey, layout.formerOrderKey].map((name) => name(accountId))
 }
 
-/** Adds an item to a cache and removes the oldest one. */
-function addToCache<T>(map: Map<string, T>, key: string, value: T): void {
-  if (map.has(key)) return
+/** Sets an item of a cache, and removes the oldest item of a full one. */
+function putIntoCache<T>(map: Map<string, T>, key: string, value: T): void {
   map.set(key, value)
-  if (map.size <= MAX_CACHED) return
-  const [oldest] = map.keys()
+  const [oldest] = map.size > MAX_CACHED ? map.keys() : []
   if (oldest !== undefined) map.delete(oldest)
 }

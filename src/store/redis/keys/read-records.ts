@@ -59,7 +59,7 @@ export function listOf(answer: unknown): unknown[] {
 export interface BatchReply {
   readonly numbers: readonly number[]
   /** The additional value of the request at this position: its error, or what its script returned. */
-  valueAt(position: number): string | null
+  readonly valueAt: (position: number) => string | null
 }
 
 /** Parses the reply; throws a SyntaxError if it is not JSON. */
