@@ -11,7 +11,7 @@ import { seededRandom } from '../../../src/emulator/seeded-random.js'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { parseNumbers } from '../../../src/store/redis/keys/read-records.js'
-import { REPORT_SLICES } from '../../../src/store/redis/ledger/scripts.js'
+import { LEDGER_SCRIPTS } from '../../../src/store/redis/ledger/scripts.js'
 import { Slices } from '../../../src/store/redis/limits/slices.js'
 import type { SliceReport } from '../../../src/store/redis/limits/encode-demands.js'
 import { freshDatabases, redisMissing, startRedis, until } from '../../helpers/redis.js'
@@ -63,7 +63,7 @@ void t.test('words that are lost, late and out of order: never too many', option
     const [word] = model.sent.splice(below(model.sent.length), 1)
     if (word === undefined) return
     const args = [String(NOON), `p${at}`, JSON.stringify(word.reports)]
-    const answer = await client.eval(REPORT_SLICES.lua, 1, name, ...args)
+    const answer = await client.eval(LEDGER_SCRIPTS.reportSlices.lua, 1, name, ...args)
     if (below(5) > 0) model.answered.push({ ...word, numbers: parseNumbers(answer) })
   }
   const step = async (at: number, model: Model): Promise<void> => {

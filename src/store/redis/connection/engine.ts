@@ -4,7 +4,8 @@
 import { randomBytes } from 'node:crypto'
 import { CannotOpen, LostStore, storeReplaced, unavailable } from '../../errors.js'
 import { checkServer } from './server-check.js'
-import { CLAIM, notificationChannel, PROBE_KEY, STORE_KEY } from '../keys/key-names.js'
+import { notificationChannel, PROBE_KEY, STORE_KEY } from '../keys/key-names.js'
+import { KEY_SCRIPTS } from '../keys/scripts.js'
 import { OTHER_STORE, RedisLink } from './link.js'
 import type { RedisAddress } from './parse-address.js'
 import type { StoreOptions } from '../../store.js'
@@ -149,7 +150,7 @@ export class RedisEngine {
   /** Reads the id of the store, or creates it. */
   private async identify(): Promise<void> {
     const made = randomBytes(9).toString('base64url')
-    const claim = this.changes.runDurably('opening', CLAIM, [STORE_KEY], [made])
+    const claim = this.changes.runDurably('opening', KEY_SCRIPTS.createPointer, [STORE_KEY], [made])
     // Missing replicas caused a warning already; they get the id when they connect.
     await claim.catch(() => undefined)
     const id = await this.admin.send('opening', 'get', [STORE_KEY])

@@ -9,8 +9,8 @@ import { readAuditEntry, writeAuditEntry } from '../../records/account-records.j
 import { damaged, unavailable } from '../../errors.js'
 import { isName, type RedisEngine } from '../connection/engine.js'
 import { accountKey, emailKey, pendingAuditKey } from './key-names.js'
-import { loadScript } from '../connection/script.js'
-import { parseAccount, MISMATCH, parseRecord, listOf } from './read-records.js'
+import { loadScript, type Argument, type Script } from '../connection/script.js'
+import { parseAccount, MISMATCH, parseRecord, listOf, stringsOf } from './read-records.js'
 import type { StoreCapacity } from '../../store.js'
 import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
 
@@ -28,6 +28,14 @@ const MAX_COLLECTED = 1_000
 
 const ADD = loadScript('records/add-audit-entry')
 
+/** A change of an account: the keys and arguments of its script, without those of the audit entries. */
+export interface AuditedChange {
+  readonly accountId: string
+  readonly keys: readonly string[]
+  readonly args: readonly Argument[]
+  readonly auditEntries: readonly AuditEntry[]
+}
+
 /** The trail of a store. */
 export class RedisAuditTrail implements AuditTrail {
   private readonly engine: RedisEngine
@@ -43,6 +51,15 @@ export class RedisAuditTrail implements AuditTrail {
     const { auditEntriesPerAccount, auditEntries } = this.capacity
     const args = [id, writeAuditEntry(entry), accountId, auditEntriesPerAccount, auditEntries]
     await this.engine.changes.runDurably('adding to the audit trail', ADD, KEYS, args)
+  }
+
+  /** Runs the script of a change, which leaves the audit entries beside the account. */
+  runDurably(what: string, script: Script, change: AuditedChange): Promise<unknown> {
+    const { accountId, args, auditEntries } = change
+    const keys = [...change.keys, pendingAuditKey(accountId)]
+    return this.withAuditEntries(accountId, auditEntries, (texts) =>
+      this.engine.changes.runDurably(what, script, keys, [...args, ...texts]),
+    )
   }
 
   /**
@@ -74,7 +91,7 @@ export class RedisAuditTrail implements AuditTrail {
     const first = after === null ? `[${start}\uffff` : `(${start}${after}`
     const index = accountId === null ? IDS : OWNERS
     const range = [index, first, `[${start}`, 'LIMIT', 0, limit]
-    const members = listOf(await this.engine.admin.send(what, 'zrevrangebylex', range)).map(String)
+    const members = stringsOf(await this.engine.admin.send(what, 'zrevrangebylex', range))
     if (members.length === 0) return []
     const ids = members.map((member) => member.slice(start.length))
     const texts = listOf(await this.engine.admin.send(what, 'hmget', [TEXTS, ...ids]))
@@ -107,7 +124,7 @@ export class RedisAuditTrail implements AuditTrail {
 
   private async collectAll(what: string): Promise<void> {
     const range = [ANNOUNCED, 0, MAX_COLLECTED - 1, 'WITHSCORES']
-    const found = listOf(await this.engine.admin.send(what, 'zrange', range)).map(String)
+    const found = stringsOf(await this.engine.admin.send(what, 'zrange', range))
     for (let at = 0; at < found.length; at += 2) {
       const [accountId = '', id = ''] = found[at]?.split('\0') ?? []
       const left = await this.engine.admin.send(what, 'hget', [pendingAuditKey(accountId), id])

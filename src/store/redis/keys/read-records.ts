@@ -55,6 +55,11 @@ export function listOf(answer: unknown): unknown[] {
   return Array.isArray(answer) ? answer : []
 }
 
+/** The items of a reply that is a list of strings or numbers. */
+export function stringsOf(answer: unknown): string[] {
+  return listOf(answer).map(String)
+}
+
 /** The reply of a script that decides several requests (scripts/limits/each-request.lua). */
 export interface BatchReply {
   readonly numbers: readonly number[]

@@ -16,7 +16,7 @@ import { Slices } from '../limits/slices.js'
 import type { LedgerContext } from './context.js'
 import { ACCOUNTS, leaseMember, LedgerKeys } from './key-names.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
-import { LIST_EXPIRED, RENEW, RENEW_SHARED } from './scripts.js'
+import { LEDGER_SCRIPTS } from './scripts.js'
 import { Settlement, type SettledEntry } from './settlement.js'
 import { RedisUsage } from './usage.js'
 
@@ -114,11 +114,15 @@ export class RedisLedger implements Ledger {
       for (let from = 0; from < own.length; from += MAX_RENEWED) {
         const ids = own.slice(from, from + MAX_RENEWED).map(({ requestId }) => requestId)
         const members = ids.flatMap((id) => [id, leaseMember(accountId, id)])
-        const answer = await link.run(what, RENEW, keys, [clock(), leaseMs, ...members])
+        const answer = await link.run(what, LEDGER_SCRIPTS.renew, keys, [
+          clock(),
+          leaseMs,
+          ...members,
+        ])
         const shared = listOf(answer).flatMap(parseSharedHolds)
         for (const [kind, key, , , member] of shared.flatMap(([, , holds]) => holds)) {
           if (kind !== 'concurrent') continue
-          await link.run(what, RENEW_SHARED, [key], [clock(), leaseMs, member])
+          await link.run(what, LEDGER_SCRIPTS.renewShared, [key], [clock(), leaseMs, member])
         }
       }
     }
@@ -131,7 +135,9 @@ export class RedisLedger implements Ledger {
     for (const account of names.isCluster ? await this.usage.accounts() : ['']) {
       for (;;) {
         const args = [clock(), MAX_EXPIRED, overdueMs]
-        const due = listOf(await link.run(what, LIST_EXPIRED, [names.ends(account)], args))
+        const due = listOf(
+          await link.run(what, LEDGER_SCRIPTS.listExpired, [names.ends(account)], args),
+        )
         const done = await Promise.all(due.map((member) => this.settleDue(what, String(member))))
         count += done.filter(Boolean).length
         // Reservations that could not be settled are still expired: trying again at once would not end.

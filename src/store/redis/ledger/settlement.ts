@@ -15,7 +15,7 @@ import { releaseHolds } from '../limits/release-holds.js'
 import { NUMBERS_PER_SLICE } from '../limits/slices.js'
 import type { LedgerContext } from './context.js'
 import { BUCKET_MS, slotPrefix, timePrefix, type LedgerKeys } from './key-names.js'
-import { SETTLE } from './scripts.js'
+import { LEDGER_SCRIPTS } from './scripts.js'
 
 /**
  * Entries of one command, which blocks the server for about two milliseconds. With fewer, slices would be reported
@@ -74,7 +74,9 @@ export class Settlement {
     const fixed = [names.ids(accountId), names.ends(accountId), names.allOrder ?? '']
     const args: Argument[] = [clock(), processName, JSON.stringify(reports), ...fixed]
     for (const each of entries) args.push(encodeSettlement(each, names.isCluster))
-    const { numbers, valueAt } = parseBatchReply(await link.run(WHAT, SETTLE, keys, args))
+    const { numbers, valueAt } = parseBatchReply(
+      await link.run(WHAT, LEDGER_SCRIPTS.settle, keys, args),
+    )
     slices.applyReplies(reports, numbers, reportedAtMs, performance.now())
     return entries.map((_, at) => {
       const code = numbers[NUMBERS_PER_SLICE * reports.length + at]
@@ -125,7 +127,7 @@ function keysOf(names: LedgerKeys, entries: readonly SettledEntry[]): string[] {
   return Array.from(keys)
 }
 
-/** An entry as `SETTLE` parses it. */
+/** An entry as `settle.lua` parses it. */
 function encodeSettlement(
   { entry, record, isDue, reservation }: SettledEntry,
   isCluster: boolean,

@@ -6,7 +6,7 @@ import type { Admission, Demand, LimitState } from '../../ledger.js'
 import { Batches } from '../connection/batches.js'
 import type { LedgerContext } from '../ledger/context.js'
 import { limitKey } from '../ledger/key-names.js'
-import { ADMIT } from '../ledger/scripts.js'
+import { LEDGER_SCRIPTS } from '../ledger/scripts.js'
 import { parseBatchReply } from '../keys/read-records.js'
 import { writeEntry } from '../../records/entry-text.js'
 import { amountsOf, holdsOf, type SharedHolds } from './encode-demands.js'
@@ -67,7 +67,9 @@ export class AdmissionBatches {
     const accountId = requests[0]?.accountId ?? ''
     const args = [clock(), names.ids(accountId), names.ends(accountId)]
     for (const request of requests) args.push(encodeRequest(request))
-    const reply = parseBatchReply(await link.run(WHAT, ADMIT, this.keysOf(requests), args))
+    const reply = parseBatchReply(
+      await link.run(WHAT, LEDGER_SCRIPTS.admit, this.keysOf(requests), args),
+    )
     const [day = 0, month = 0, ...numbers] = reply.numbers
     let from = 0
     return requests.map(({ what, demands }, at) => {
@@ -103,7 +105,7 @@ export class AdmissionBatches {
   }
 }
 
-/** A request as `ADMIT` parses it; from the holds on it is the text of the reservation. */
+/** A request as `admit.lua` parses it; from the holds on it is the text of the reservation. */
 function encodeRequest(request: SlotRequest): string {
   const { what, accountId, leaseMs, demands, member, reservation } = request
   const { requestId, unsettled } = reservation?.admission ?? { requestId: '', unsettled: null }

@@ -18,7 +18,7 @@ export class ConcurrencySlice {
   readonly kind: ConcurrencyDemand['kind'] = 'concurrent'
   reportedAtMs = Number.NEGATIVE_INFINITY
   private readonly name: string
-  private readonly window: UsageWindow
+  readonly window: UsageWindow
   private readonly nextReport: () => number
   private limit = 0
   /** Slots that this process may use, and those in use. */
@@ -45,10 +45,6 @@ export class ConcurrencySlice {
     return this.held === 0
   }
 
-  get isBusy(): boolean {
-    return this.window.isBusy
-  }
-
   /** Whether the slice has to return its idle slots at once. */
   get isSurplus(): boolean {
     return this.last.isLow && this.held > this.inUse
@@ -56,10 +52,6 @@ export class ConcurrencySlice {
 
   roll(nowMs: number): void {
     this.window.roll(nowMs, this.inUse)
-  }
-
-  isIdle(nowMs: number): boolean {
-    return this.window.isIdle(nowMs)
   }
 
   /** Counts a request, whether or not the slice admits it. */

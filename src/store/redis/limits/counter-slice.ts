@@ -15,7 +15,7 @@ export class CounterSlice {
   readonly kind: Exclude<Demand['kind'], 'concurrent'>
   reportedAtMs = Number.NEGATIVE_INFINITY
   private readonly name: string
-  private readonly window: UsageWindow
+  readonly window: UsageWindow
   private limit = 0
   /** Totals since this process started; `granted - taken - returned` is left. */
   private granted = 0
@@ -38,10 +38,6 @@ export class CounterSlice {
     return this.remaining === 0 && this.taken <= this.reportedTaken
   }
 
-  get isBusy(): boolean {
-    return this.window.isBusy
-  }
-
   /** Whether the slice has to return its rest at once. */
   get isSurplus(): boolean {
     return this.last.isLow && this.remaining > 0
@@ -60,10 +56,6 @@ export class CounterSlice {
 
   roll(nowMs: number): void {
     this.window.roll(nowMs, 0)
-  }
-
-  isIdle(nowMs: number): boolean {
-    return this.window.isIdle(nowMs)
   }
 
   /** Counts a request, whether or not the slice admits it. */

@@ -2,7 +2,7 @@
  * Returns what requests hold of limits outside the slot of their account, or without a reservation.
  */
 import type { LedgerContext } from '../ledger/context.js'
-import { RELEASE_SHARED } from '../ledger/scripts.js'
+import { LEDGER_SCRIPTS } from '../ledger/scripts.js'
 import type { SharedHolds } from './encode-demands.js'
 
 /** The usage that replaces the amounts of the holds. */
@@ -21,5 +21,5 @@ export async function releaseHolds(
   { tokens, cost }: ReleasedUsage,
 ): Promise<void> {
   const args = [clock(), JSON.stringify(holds), ...period, tokens, cost]
-  await link.run(what, RELEASE_SHARED, [`${slot}:none`], args)
+  await link.run(what, LEDGER_SCRIPTS.releaseShared, [`${slot}:none`], args)
 }

@@ -3,7 +3,7 @@
  */
 import type { LedgerContext } from '../ledger/context.js'
 import { parseNumbers } from '../keys/read-records.js'
-import { REPORT_SLICES } from '../ledger/scripts.js'
+import { LEDGER_SCRIPTS } from '../ledger/scripts.js'
 import { groupBy } from '../group-by.js'
 import type { SliceReport } from './encode-demands.js'
 
@@ -44,7 +44,7 @@ export class SliceReporter {
       const args = [clock(), processName, JSON.stringify(group)]
       try {
         const keys = group.map(([key]) => key)
-        const answer = await link.run('keeping slices', REPORT_SLICES, keys, args)
+        const answer = await link.run('keeping slices', LEDGER_SCRIPTS.reportSlices, keys, args)
         slices.applyReplies(group, parseNumbers(answer), reportedAtMs, performance.now())
       } catch {
         // Redis is unavailable: slices end by themselves.

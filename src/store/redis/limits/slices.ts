@@ -93,7 +93,7 @@ export class Slices {
     const reports: SliceReport[] = []
     for (const slice of slices) {
       slice.roll(nowMs)
-      const isReported = !slice.isEmpty || slice.isBusy
+      const isReported = !slice.isEmpty || slice.window.isBusy
       if (isReported && slice.isDue(nowMs)) reports.push(slice.report(nowMs))
     }
     return reports
@@ -105,7 +105,7 @@ export class Slices {
     for (const [name, slice] of this.slices) {
       slice.roll(nowMs)
       if (slice.isEmpty) {
-        if (slice.isIdle(nowMs)) this.slices.delete(name)
+        if (slice.window.isIdle(nowMs)) this.slices.delete(name)
       } else if (nowMs - slice.reportedAtMs >= WINDOW_MS || slice.isSurplus) {
         reports.push(slice.report(nowMs))
       }
