@@ -77,7 +77,7 @@ export class RedisAccounts {
   }
 
   async list({ order, after, limit }: PageQuery): Promise<Page<Account>> {
-    if (!isCursor(after)) return this.engine.answerIfOpen(EMPTY_PAGE)
+    if (!isCursor(after)) return EMPTY_PAGE
     const what = 'listing accounts'
     const start = after === null ? null : `(${after}`
     const [from, to] = order === 'newest_first' ? ['+inf', '-inf'] : ['-inf', '+inf']

@@ -83,8 +83,8 @@ export class RedisAuditTrail implements AuditTrail {
   }
 
   async page({ accountId, after, limit }: AuditQuery): Promise<AuditEntry[]> {
-    if (after !== null && !isName(after)) return this.engine.answerIfOpen([])
-    if (accountId !== null && !isName(accountId)) return this.engine.answerIfOpen([])
+    if (after !== null && !isName(after)) return []
+    if (accountId !== null && !isName(accountId)) return []
     const what = 'reading the audit trail'
     await this.collectAll(what)
     const start = accountId === null ? '' : `${accountId}\0`

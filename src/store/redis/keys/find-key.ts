@@ -32,7 +32,7 @@ export class KeyLookups {
 
   /** See `Store.findKey`. */
   async find(digest: string): Promise<KeyLookup | null> {
-    if (!isName(digest)) return this.engine.answerIfOpen(null)
+    if (!isName(digest)) return null
     const what = 'looking a key up'
     const known = this.owners.get(digest)
     const owner = known?.accountId ?? (await this.ownerOf(what, digest))

@@ -83,7 +83,7 @@ export class RedisKeys {
   }
 
   async list(accountId: string, { order, after, limit }: PageQuery): Promise<Page<ApiKey>> {
-    if (!isCursor(after)) return this.engine.answerIfOpen(EMPTY_PAGE)
+    if (!isCursor(after)) return EMPTY_PAGE
     const what = 'listing keys'
     // One more item shows whether there is another page.
     const args = [after ?? '', limit + 1, order]
@@ -164,7 +164,7 @@ export class RedisKeys {
     keyIds: readonly string[],
     endedBeforeMs: number,
   ): Promise<number> {
-    if (keyIds.length === 0) return this.engine.answerIfOpen(0)
+    if (keyIds.length === 0) return 0
     const what = 'removing keys'
     const { changes, channel } = this.engine
     const own = [layout.accountKey(accountId)]
