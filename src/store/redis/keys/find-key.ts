@@ -1,5 +1,5 @@
 /**
- * Finds keys by their digest. A process remembers the account of each digest, and the revocations that it has seen: a
+ * Finds keys by their digest. A process caches the account of each digest, and the revocations that it has seen: a
  * key that disappears without a revocation is a failure of the store, and a revocation stays in force if the store
  * loses it.
  */
