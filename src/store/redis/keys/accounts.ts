@@ -27,21 +27,21 @@ export class RedisAccounts {
     const email = account.email.toLowerCase()
     if (!isAccountId(account.id) || !isName(email)) return 'bad_name'
     await this.engine.assertSameStore('creating an account')
-    return this.trail.withAuditEntries(account.id, auditEntries, (texts) =>
-      this.put(account, email, texts),
+    return this.trail.withAuditEntries(account.id, auditEntries, (entryArgs) =>
+      this.put(account, email, entryArgs),
     )
   }
 
   private async put(
     account: Account,
     email: string,
-    auditEntries: readonly string[],
+    entryArgs: readonly string[],
   ): Promise<AccountOutcome> {
     const what = 'creating an account'
     const { admin, changes } = this.engine
     const own = [layout.accountKey(account.id)]
     const keys = [...own, layout.pendingAuditKey(account.id)]
-    const args = [textOf(account), ...auditEntries]
+    const args = [textOf(account), ...entryArgs]
     const put = await changes.prepareDurably(what, KEY_SCRIPTS.putAccount, keys, args)
     const claim = [layout.emailKey(email)]
     if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'

@@ -41,9 +41,9 @@ export class RedisAuditTrail implements AuditTrail {
   private readonly engine: RedisEngine
   private readonly capacity: StoreCapacity
 
-  constructor(engine: RedisEngine, bounds: StoreCapacity) {
+  constructor(engine: RedisEngine, capacity: StoreCapacity) {
     this.engine = engine
-    this.capacity = bounds
+    this.capacity = capacity
   }
 
   async add(entry: AuditEntry): Promise<void> {
@@ -57,8 +57,8 @@ export class RedisAuditTrail implements AuditTrail {
   runDurably(what: string, script: Script, change: AuditedChange): Promise<unknown> {
     const { accountId, args, auditEntries } = change
     const keys = [...change.keys, pendingAuditKey(accountId)]
-    return this.withAuditEntries(accountId, auditEntries, (texts) =>
-      this.engine.changes.runDurably(what, script, keys, [...args, ...texts]),
+    return this.withAuditEntries(accountId, auditEntries, (entryArgs) =>
+      this.engine.changes.runDurably(what, script, keys, [...args, ...entryArgs]),
     )
   }
 
@@ -69,7 +69,7 @@ export class RedisAuditTrail implements AuditTrail {
   async withAuditEntries<T>(
     accountId: string,
     auditEntries: readonly AuditEntry[],
-    change: (texts: readonly string[]) => Promise<T>,
+    change: (entryArgs: readonly string[]) => Promise<T>,
   ): Promise<T> {
     if (auditEntries.length === 0) return change([])
     const ids = auditEntries.map(({ id }) => id)

@@ -116,8 +116,8 @@ function keysOf(names: LedgerKeys, entries: readonly SettledEntry[]): string[] {
       const name = names.slice(accountId, demand)
       if (name !== null) keys.add(name)
     }
-    for (const of of ['reservations', 'ids', 'ends', 'entries', 'order', 'lastUse'] as const) {
-      keys.add(names[of](accountId))
+    for (const name of ['reservations', 'ids', 'ends', 'entries', 'order', 'lastUse'] as const) {
+      keys.add(names[name](accountId))
     }
     for (const by of ['hour', 'day'] as const) {
       const startMs = Math.floor(atMs / BUCKET_MS[by]) * BUCKET_MS[by]
@@ -147,11 +147,11 @@ function encodeSettlement(
 function unreservedHolds(accountId: string, reservation: Reservation | undefined): Hold[] {
   if (reservation === undefined || reservation.takenFrom === 'reserved') return []
   const { demands, takenFrom } = reservation
-  const owed = demands.flatMap((demand): Demand[] => {
+  const unreserved = demands.flatMap((demand): Demand[] => {
     if (isBudget(demand)) return takenFrom === 'slice' ? [demand] : [{ ...demand, costNanoUsd: 0 }]
     return takenFrom === 'slice' && demand.kind === 'tokens' ? [demand] : []
   })
-  return holdsOf(accountId, owed, '')
+  return holdsOf(accountId, unreserved, '')
 }
 
 /** The cost to charge without a reservation; if it is unknown, the amount that a reservation would have held. */

@@ -46,9 +46,8 @@ export class RedisUsage {
 
   async entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null> {
     const what = 'reading an entry'
-    const everyone = this.names.isCluster ? await this.accounts() : ['']
-    const asked = this.names.isCluster && accountId !== null ? [accountId] : everyone
-    for (const account of asked) {
+    const all = async () => (this.names.isCluster ? await this.accounts() : [''])
+    for (const account of accountId === null ? await all() : [accountId]) {
       const location = await this.link.send(what, 'hget', [this.names.ids(account), requestId])
       if (typeof location !== 'string') continue
       const owner = location.slice(location.indexOf(' ') + 1)
@@ -65,7 +64,7 @@ export class RedisUsage {
     const oldest = `[${timePrefix(fromMs)}`
     const entries: LedgerEntry[] = []
     let from = after === null || after >= newest ? newest : after
-    for (let lookedAt = 0; lookedAt < MAX_SCANNED;) {
+    for (let scanned = 0; scanned < MAX_SCANNED;) {
       const names = await this.order(accountId, `(${from}`, oldest, true)
       const found = await this.readAll('reading entries', names)
       for (const [at, entry] of found.entries()) {
@@ -74,7 +73,7 @@ export class RedisUsage {
         if (entry !== null && matchesEntry(entry, filter)) entries.push(entry)
       }
       if (names.length < BATCH) return { entries, next: null }
-      lookedAt += names.length
+      scanned += names.length
     }
     return { entries, next: from }
   }

@@ -97,7 +97,8 @@ export class AdmissionBatches {
     for (const { slot, accountId, reservation, demands } of requests) {
       keys.add(`${slot}:none`)
       if (reservation !== null) {
-        for (const of of ['reservations', 'ids', 'ends'] as const) keys.add(names[of](accountId))
+        for (const name of ['reservations', 'ids', 'ends'] as const)
+          keys.add(names[name](accountId))
       }
       for (const { kind, subject } of demands) keys.add(limitKey(slot, kind, subject))
     }
