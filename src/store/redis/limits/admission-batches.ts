@@ -80,7 +80,8 @@ export class AdmissionBatches {
         return unavailable(`${WHAT} failed`, new Error(why))
       }
       const limitStates = (what === 'note' ? [] : demands).map((demand, each) => {
-        const [remaining = 0, resetMs = 0, retryAfterMs = 0] = numbers.slice(from + NUMBERS * each)
+        const start = from + NUMBERS * each
+        const [remaining = 0, resetMs = 0, retryAfterMs = 0] = numbers.slice(start, start + NUMBERS)
         return { limit: amountsOf(demand).limit, remaining, resetMs, retryAfterMs }
       })
       from += NUMBERS * limitStates.length
