@@ -3,7 +3,7 @@
  * that depend on other keys.
  */
 import { resolve } from 'node:path'
-import { isRedisUrl, parseRedisUrl } from '../store/redis/connection/address.js'
+import { isRedisUrl, parseRedisUrl } from '../store/redis/connection/parse-address.js'
 import type { Config, PlanConfig } from './config.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './resolve-limits.js'
 import type { Finding, Path, ReportFinding } from './problem.js'

@@ -2,7 +2,7 @@
  * Opens the store of the `store` setting. Only the code of its engine is loaded.
  */
 import { GatewayError } from '../errors.js'
-import { isRedisUrl, parseRedisUrl } from './redis/connection/address.js'
+import { isRedisUrl, parseRedisUrl } from './redis/connection/parse-address.js'
 import type { Store, StoreOptions } from './store.js'
 
 const SUPPORTED =

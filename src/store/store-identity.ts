@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { isObject, stringOf } from '../chat/json.js'
 import { createFolder } from '../files/create-folder.js'
 import { openStore } from './open-store.js'
-import { isRedisUrl } from './redis/connection/address.js'
+import { isRedisUrl } from './redis/connection/parse-address.js'
 import type { Store, StoreOptions } from './store.js'
 
 /** The address of a store and the folder with the file of its id. */

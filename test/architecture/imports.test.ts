@@ -58,15 +58,17 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'store/sqlite/limits/counters.ts → limits/limit-arithmetic.ts': 'the same, for one row of limits',
   'store/migrate/read-parts.ts → limits/limit-arithmetic.ts':
     'the current day or month is computed by one function, for counting and for migration',
-  'store/redis/limits/counter-slices.ts → limits/limit-arithmetic.ts':
+  'store/redis/limits/counter-slice.ts → limits/limit-arithmetic.ts':
     'the state of a limit is computed by the same arithmetic in Redis and here',
+  'store/redis/ledger/settlement.ts → limits/limit-arithmetic.ts':
+    'the day and month of an entry are computed by one function',
   'ledger/spool-line.ts → store/records/entry-text.ts':
     'an entry has one text form, in the spool and in the store',
   'config/load-config.ts → http/tls/read-tls-files.ts':
     'the configuration and the listener check certificate files with one function',
   'config/upstreams/resolve-upstream.ts → upstreams/private-addresses.ts':
     'one list of private networks, for plain HTTP and for resolved addresses',
-  'config/resolve-config.ts → store/redis/connection/address.ts':
+  'config/resolve-config.ts → store/redis/connection/parse-address.ts':
     'the address of a store is parsed by one function, for checking the file and for opening',
 }
 

@@ -14,8 +14,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
-import { ADMIT } from '../../src/store/redis/ledger/scripts.js'
-import { SETTLE } from '../../src/store/redis/ledger/scripts.js'
+import { LEDGER_SCRIPTS } from '../../src/store/redis/ledger/scripts.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { makeKey, prepare, run, until, type Program } from '../process/program.js'
 import { startHoldingProxy, type HoldingProxy } from './holding-proxy.js'
@@ -191,13 +190,28 @@ function atCommand(script: { sha: string }, what: 'command' | 'answer'): Point['
 }
 
 const POINTS: readonly Point[] = [
-  { name: 'before it reserves', reach: atCommand(ADMIT, 'command'), asked: 0, row: 'none' },
-  { name: 'after it has reserved', reach: atCommand(ADMIT, 'answer'), asked: 0, row: 'lost' },
+  {
+    name: 'before it reserves',
+    reach: atCommand(LEDGER_SCRIPTS.admit, 'command'),
+    asked: 0,
+    row: 'none',
+  },
+  {
+    name: 'after it has reserved',
+    reach: atCommand(LEDGER_SCRIPTS.admit, 'answer'),
+    asked: 0,
+    row: 'lost',
+  },
   HELD_UPSTREAM,
-  { name: 'before it settles', reach: atCommand(SETTLE, 'command'), asked: 1, row: 'lost' },
+  {
+    name: 'before it settles',
+    reach: atCommand(LEDGER_SCRIPTS.settle, 'command'),
+    asked: 1,
+    row: 'lost',
+  },
   {
     name: 'after it has settled, before it answers',
-    reach: atCommand(SETTLE, 'answer'),
+    reach: atCommand(LEDGER_SCRIPTS.settle, 'answer'),
     asked: 1,
     row: 'ok',
   },

@@ -2,7 +2,7 @@
 import type { Config } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { openStore } from '../../store/open-store.js'
-import { isRedisUrl } from '../../store/redis/connection/address.js'
+import { isRedisUrl } from '../../store/redis/connection/parse-address.js'
 import type { LosingKey } from './compare-configs.js'
 
 /** A key with its name; null if it has none, was removed, or the store cannot be opened. */

@@ -1,9 +1,9 @@
 /** The gateways of a fleet in Redis: a record of each, which expires unless it is renewed. */
 import { isObject, numberOf, stringOf } from '../../chat/json.js'
 import { MAX_MEMBERS, type Fleet, type FleetMember } from '../fleet.js'
-import type { RedisEngine } from './connection/connections.js'
+import type { RedisEngine } from './connection/engine.js'
 import { loadScript } from './connection/script.js'
-import { listOf } from './keys/read-records.js'
+import { stringsOf } from './keys/read-records.js'
 
 const PUBLISH = loadScript('records/publish-gateway')
 
@@ -20,13 +20,9 @@ export class RedisFleet implements Fleet {
 
   async publish(member: FleetMember, ttlMs: number): Promise<FleetMember[]> {
     const args = [member.id, JSON.stringify(member), Math.ceil(ttlMs), MAX_MEMBERS]
-    const answer = await this.engine.admin.run(
-      'publishing the generation',
-      PUBLISH,
-      [ENDS, RECORDS],
-      args,
-    )
-    const members = listOf(answer).flatMap((text) => memberOf(String(text)))
+    const what = 'publishing the generation'
+    const answer = await this.engine.admin.run(what, PUBLISH, [ENDS, RECORDS], args)
+    const members = stringsOf(answer).flatMap(memberOf)
     return members.sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 

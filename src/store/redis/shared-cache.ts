@@ -1,9 +1,9 @@
 /**
- * The shared cache in Redis: a connection of its own, and one slot, so that one script changes values, sizes and order of
- * expiry.
+ * The shared cache in Redis. It has a connection of its own, and all its keys are in one slot, so that one script changes
+ * values, sizes and order of expiry.
  */
 import { unavailable } from '../errors.js'
-import type { RedisEngine } from './connection/connections.js'
+import type { RedisEngine } from './connection/engine.js'
 import { loadScript } from './connection/script.js'
 import type { RedisLink } from './connection/link.js'
 import type { SharedCache, CachedValue, CacheCapacity } from '../store.js'
@@ -26,15 +26,20 @@ const PUT_AND_TRIM = loadScript('records/shared-cache')
 export class RedisSharedCache implements SharedCache {
   private readonly link: RedisLink
 
-  constructor({ cache: shelf }: RedisEngine) {
-    this.link = shelf
+  constructor({ cache }: RedisEngine) {
+    this.link = cache
   }
 
-  async put(name: string, item: CachedValue, room: CacheCapacity, nowMs: number): Promise<void> {
+  async put(
+    name: string,
+    item: CachedValue,
+    capacity: CacheCapacity,
+    nowMs: number,
+  ): Promise<void> {
     const head = Buffer.alloc(HEAD_BYTES)
     head.writeDoubleBE(item.expiresAtMs)
     const value = Buffer.concat([head, item.value])
-    const args = [nowMs, room.entries, room.bytes, name, item.expiresAtMs, value]
+    const args = [nowMs, capacity.entries, capacity.bytes, name, item.expiresAtMs, value]
     await this.link.run('caching a value', PUT_AND_TRIM, KEYS, args)
   }
 
@@ -48,16 +53,16 @@ export class RedisSharedCache implements SharedCache {
     })
   }
 
-  async sweep(room: CacheCapacity, nowMs: number): Promise<number> {
+  async sweep(capacity: CacheCapacity, nowMs: number): Promise<number> {
     for (let count = 0; ;) {
-      const gone = await this.link.run('sweeping', PUT_AND_TRIM, KEYS, [
+      const deleted = await this.link.run('sweeping', PUT_AND_TRIM, KEYS, [
         nowMs,
-        room.entries,
-        room.bytes,
+        capacity.entries,
+        capacity.bytes,
       ])
-      if (typeof gone !== 'number') throw unavailable('sweeping failed', new Error('no count'))
-      count += gone
-      if (gone < BATCH) return count
+      if (typeof deleted !== 'number') throw unavailable('sweeping failed', new Error('no count'))
+      count += deleted
+      if (deleted < BATCH) return count
     }
   }
 

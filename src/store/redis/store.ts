@@ -4,8 +4,8 @@
 import { buildStore } from '../build-store.js'
 import { unavailable } from '../errors.js'
 import { STORE_CAPACITY, type KeyChange, type Store, type StoreOptions } from '../store.js'
-import type { RedisAddress } from './connection/address.js'
-import { RedisEngine } from './connection/connections.js'
+import type { RedisAddress } from './connection/parse-address.js'
+import { RedisEngine } from './connection/engine.js'
 import { RedisNotifications } from './connection/notifications.js'
 import { RedisFleet } from './fleet.js'
 import { RedisAccounts } from './keys/accounts.js'
@@ -39,7 +39,7 @@ function assemble(
   engine: RedisEngine,
   options: StoreOptions,
 ): { store: Store; opened: () => Promise<unknown> } {
-  const bounds = { ...STORE_CAPACITY, ...options.capacity }
+  const capacity = { ...STORE_CAPACITY, ...options.capacity }
   const listeners = new Set<(change: KeyChange) => void>()
   const notify = (change: KeyChange): void => {
     for (const listener of listeners) listener(change)
@@ -48,20 +48,20 @@ function assemble(
   engine.lookups.onReconnect = () => notify({ digest: null })
   const notifications = new RedisNotifications(engine.address, engine.channel, notify, engine.warn)
   const ledger = new RedisLedger(engine, options.nowMs)
-  const shelf = new RedisSharedCache(engine)
-  const trail = new RedisAuditTrail(engine, bounds)
+  const cache = new RedisSharedCache(engine)
+  const auditTrail = new RedisAuditTrail(engine, capacity)
   let isClosed = false
   const store = buildStore({
     id: engine.id,
     isNew: engine.isNew,
-    cache: shelf,
+    cache,
     ledger,
     signInTokens: new RedisSignInTokens(engine),
-    auditTrail: trail,
+    auditTrail,
     throttle: new RedisThrottle(engine),
     fleet: new RedisFleet(engine),
-    accounts: new RedisAccounts(engine, trail),
-    keys: new RedisKeys(engine, trail, bounds.keysPerAccount),
+    accounts: new RedisAccounts(engine, auditTrail),
+    keys: new RedisKeys(engine, auditTrail, capacity.keysPerAccount),
     subscribe(listener) {
       const own = (change: KeyChange) => listener(change)
       if (!isClosed) listeners.add(own)
@@ -76,6 +76,6 @@ function assemble(
       engine.close()
     },
   })
-  const opened = () => Promise.all([notifications.opened(), ledger.opened(), shelf.opened()])
+  const opened = () => Promise.all([notifications.opened(), ledger.opened(), cache.opened()])
   return { store, opened }
 }

@@ -1,6 +1,6 @@
 /**
- * Goal: a Redis with a password or an ACL user is used like one without; wrong credentials are refused with the
- * reason, and no message holds them.
+ * Goal: the store works with a password or an ACL user. Wrong credentials are refused with the reason, which does not
+ * contain them.
  * Method: a real redis-server with `requirepass` and an ACL user that only reaches the keys and channels of the store.
  */
 import t from 'tap'

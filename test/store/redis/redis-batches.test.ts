@@ -1,7 +1,7 @@
 /**
- * Goal: requests that come in one turn of the event loop go to Redis together, and each is decided for itself: to the
- * last one that a limit has room for, once by its id, and independent of errors of others.
- * Method: many requests in one turn at a real server, some of them damaged there beforehand; its own counts of
+ * Goal: requests of one turn of the event loop go to Redis in a few commands. Each is decided separately: limits are
+ * exact, a request id counts once, and an error of one request does not affect the others.
+ * Method: many requests in one turn at a real server, some of whose records are damaged; the server's counts of
  * commands.
  */
 import { Redis } from 'ioredis'
@@ -21,7 +21,7 @@ import {
 } from '../ledger/sample-entries.js'
 
 const MANY = 100
-/** Room for so many; too few, as in the other limits, for a slice of it. */
+/** Limits too small for slices. */
 const ROOM = 15
 const missing = redisMissing()
 const options = missing === false ? {} : { skip: missing }
@@ -40,7 +40,7 @@ async function scene(t: Test): Promise<Scene> {
   const client = new Redis(url.replace(/\?.*/, ''), { lazyConnect: true })
   t.teardown(() => client.disconnect())
   await client.connect()
-  // Its account is put on the list.
+  // Adds the account to the accounts of the ledger.
   await store.ledger.settle(aRow({ requestId: aName('req') }))
   return { ledger: store.ledger, client }
 }
@@ -54,7 +54,7 @@ async function remaining(ledger: Ledger, demands: readonly Demand[]): Promise<nu
   return (await ledger.limitStates('acc_ada', demands)).map((each) => each.remaining)
 }
 
-void t.test('a turn’s requests are few commands, and exact', options, async (t) => {
+void t.test('requests of one turn take few commands, and limits are exact', options, async (t) => {
   const { ledger, client } = await scene(t)
   const subject = aName('key')
   const demands = [
@@ -80,10 +80,10 @@ void t.test('a turn’s requests are few commands, and exact', options, async (t
   const commands = (await evaluations(client)) - before
   t.ok(commands <= 10, `${MANY} admissions and ${ROOM} settlements: ${commands} commands`)
   const left = [150 - ROOM, 19_000 - ROOM * 120, ROOM, 1_000 - ROOM * 3]
-  t.same(await remaining(ledger, demands), left, 'those that were refused took nothing')
+  t.same(await remaining(ledger, demands), left, 'refused requests took nothing')
 })
 
-void t.test('the same request twice in a turn counts once', options, async (t) => {
+void t.test('a request id that is admitted twice in a turn counts once', options, async (t) => {
   const { ledger } = await scene(t)
   const demands = [requests(10, { subject: aName('key') }), places(2, aName('key'))]
   const admission = anAdmission(demands)
@@ -100,19 +100,19 @@ void t.test('the same request twice in a turn counts once', options, async (t) =
   t.same(await remaining(ledger, demands), [9, 2])
 })
 
-void t.test('one that fails fails alone', options, async (t) => {
+void t.test('an error affects only its own request', options, async (t) => {
   const { ledger, client } = await scene(t)
   const [subject, damaged] = [aName('key'), aName('key')]
   const good = [requests(100, { subject }), budget('usd_day', 1e6, 10, subject)]
   await client.set(`sluice:{acc_ada}:usd_day:${damaged}`, 'not a hash')
-  // Its first demand is the same as that of the others.
+  // The first demand is the same as that of the others.
   const bad = [...good, budget('usd_day', 1e6, 10, damaged)]
   const admissions = [good, bad, good, bad, good].map((demands) => anAdmission(demands))
   const admitting = await Promise.allSettled(admissions.map((each) => ledger.admit(each)))
   const rejected = { status: 'rejected', reason: { kind: 'store_unavailable' } }
   const admitted = { status: 'fulfilled', value: { admitted: true } }
   t.match(admitting, [admitted, rejected, admitted, rejected, admitted])
-  t.same(await remaining(ledger, good), [97, 1e6 - 30], 'what failed took nothing')
+  t.same(await remaining(ledger, good), [97, 1e6 - 30], 'failed requests took nothing')
   await client.set('sluice:{acc_bad}:rows', 'not a stream')
   const ids = admissions.map(({ requestId }) => requestId)
   const [first = '', , third = ''] = ids

@@ -1,8 +1,8 @@
 /**
- * Goal: places that processes hold of a hot limit are never more than the limit, in use never more than held,
- * even if reports and replies are lost or delayed; and idle slots are returned.
- * Method: the slices of four processes in a model of a network that loses, delays and reorders, over the real
- * scripts; then four real processes that take all slots that they get, and keep them until the test ends.
+ * Goal: the slots that processes hold of a busy limit never exceed the limit, and the slots in use never exceed those
+ * held, even if reports and replies are lost or delayed. Idle slots are returned.
+ * Method: the slices of four processes in a model of a network that loses, delays and reorders messages, with the real
+ * scripts; then four real processes that take and keep all slots they get.
  */
 import { Redis } from 'ioredis'
 import t from 'tap'
@@ -11,7 +11,7 @@ import { seededRandom } from '../../../src/emulator/seeded-random.js'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { parseNumbers } from '../../../src/store/redis/keys/read-records.js'
-import { REPORT_SLICES } from '../../../src/store/redis/ledger/scripts.js'
+import { LEDGER_SCRIPTS } from '../../../src/store/redis/ledger/scripts.js'
 import { Slices } from '../../../src/store/redis/limits/slices.js'
 import type { SliceReport } from '../../../src/store/redis/limits/encode-demands.js'
 import { freshDatabases, redisMissing, startRedis, until } from '../../helpers/redis.js'
@@ -28,11 +28,11 @@ const missing = redisMissing()
 const options = missing === false ? { timeout: 60_000 + STEPS * 10 } : { skip: missing }
 t.setTimeout(120_000 + STEPS * 10)
 
-/** Of the one limit that there is. */
+/** The key of the only limit. */
 const nameOf = (accountId: string, { kind, subject }: Demand): string =>
   `sluice:{${accountId}}:${kind}:${subject}`
 
-/** One process as the model has it: its slices, its requests, and what is on its way from it and to it. */
+/** A process in the model: its slices, its requests, and the messages under way from it and to it. */
 class Model {
   readonly slices = new Slices(nameOf)
   readonly running: string[] = []
@@ -44,7 +44,7 @@ class Model {
   }[] = []
 }
 
-void t.test('words that are lost, late and out of order: never too many', options, async (t) => {
+void t.test('lost, late and reordered messages never exceed the limit', options, async (t) => {
   const server = await startRedis(t)
   const store = await openStore(`${server.url(1)}?timeout_ms=9000`, { nowMs: () => NOON })
   t.teardown(() => store.close())
@@ -63,7 +63,7 @@ void t.test('words that are lost, late and out of order: never too many', option
     const [word] = model.sent.splice(below(model.sent.length), 1)
     if (word === undefined) return
     const args = [String(NOON), `p${at}`, JSON.stringify(word.reports)]
-    const answer = await client.eval(REPORT_SLICES.lua, 1, name, ...args)
+    const answer = await client.eval(LEDGER_SCRIPTS.reportSlices.lua, 1, name, ...args)
     if (below(5) > 0) model.answered.push({ ...word, numbers: parseNumbers(answer) })
   }
   const step = async (at: number, model: Model): Promise<void> => {
@@ -109,14 +109,14 @@ void t.test('words that are lost, late and out of order: never too many', option
   )
 })
 
-/** Slots that were requested one by one. */
+/** Releases slots that were requested one by one. */
 async function free(client: Redis, name: string, ids: readonly string[]): Promise<void> {
   for (const member of await client.zrange(name, '0', '-1')) {
     if (ids.some((id) => member.startsWith(id))) await client.zrem(name, member)
   }
 }
 
-void t.test('four processes that take all places they get', options, async (t) => {
+void t.test('four processes take exactly the slots of the limit', options, async (t) => {
   const server = await startRedis(t)
   const url = freshDatabases(server)()
   const store = await openStore(url, { nowMs: () => NOON })
@@ -139,13 +139,13 @@ void t.test('four processes that take all places they get', options, async (t) =
   t.ok(first.admitted <= 100, `overshoot 0: ${first.admitted}`)
   t.ok(first.admitted >= 90, `at most a tenth is idle in other processes: ${first.admitted}`)
   const rest = await all({ keep: true, atOnce: 1, retries: 3 })
-  t.equal(first.admitted + rest.admitted, 100, 'and comes back within half a second')
+  t.equal(first.admitted + rest.admitted, 100, 'the idle slots are returned within half a second')
   t.equal(await remaining(store.ledger, demand), 0)
   await all({ most: 0 })
-  await until(async () => (await remaining(store.ledger, demand)) === 100, 'all of them back')
+  await until(async () => (await remaining(store.ledger, demand)) === 100, 'all slots are returned')
 })
 
-void t.test('a process that is killed has its places for a minute', options, async (t) => {
+void t.test('the slots of a killed process are free after a minute', options, async (t) => {
   const server = await startRedis(t)
   const url = freshDatabases(server)()
   const clock = { atMs: NOON }
@@ -158,7 +158,7 @@ void t.test('a process that is killed has its places for a minute', options, asy
   const kept = (await child.tell({ ...order, most: 30, keep: true })) as Spent
   t.ok(kept.bySlice > 0, `${kept.bySlice} of 30 by a slice`)
   await child.kill()
-  t.ok((await remaining(store.ledger, demand)) <= 70, 'they may still run')
+  t.ok((await remaining(store.ledger, demand)) <= 70, 'its requests may still run')
   clock.atMs += 59_999
   t.ok((await remaining(store.ledger, demand)) <= 70)
   clock.atMs += 2

@@ -1,9 +1,9 @@
 /**
- * Goal: during any fault of Redis, a cached key is accepted, an unknown one is 503 and never 401, no request waits
- * long, and all is well within two seconds of its return.
- * Method: a real server behind a proxy that delays, swallows, cuts, talks garbage or answers errors;
- * and the server itself frozen, killed and emptied. They
- * stand beside each other; `SLUICE_FAULT_SECONDS` makes each last longer.
+ * Goal: during any fault of Redis, cached keys are accepted, unknown keys get 503 and never 401, and no request waits
+ * long. Within two seconds of its end, everything works again.
+ * Method: a real server behind a proxy that delays, drops, cuts or garbles replies, or answers with errors; and a
+ * server that is suspended, killed or emptied. The tests run in parallel; `SLUICE_FAULT_SECONDS` sets the length of a
+ * fault.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -18,16 +18,16 @@ import { anAdmission, aRow, requests } from '../ledger/sample-entries.js'
 import { aKey, anAccount } from '../contract/sample-records.js'
 
 const FAULT_MS = Number(process.env['SLUICE_FAULT_SECONDS'] ?? '0.6') * 1_000
-/** Of the machine, not of the gateway: other tests run beside this one. */
+/** Tolerance for the machine: other tests run in parallel. */
 const SLACK_MS = 150
 const missing = redisMissing()
 const options = missing === false ? { buffered: true } : { skip: missing }
-// Waiting is most of what these tests do. (The runner keeps what it is given: each test gets a copy.)
+// The tests mostly wait. Each gets a copy of the options, because tap changes them.
 t.jobs = 6
 const server: RedisServer | null = missing === false ? await startRedis(t) : null
 let lastDb = 0
 
-/** A store with an account, a key that the authenticator has cached, and one that it has not. */
+/** A store with an account, a key that the authenticator has cached, and a key that it has not. */
 async function scene(t: Test, port: number) {
   lastDb += 1
   const url = `redis://127.0.0.1:${port}/${lastDb}`
@@ -49,7 +49,7 @@ async function scene(t: Test, port: number) {
   return bench
 }
 
-/** Why the store did not do it, kind and cause; `done` where it did. */
+/** Kind and cause of the failure of the store; `done` if it succeeded. */
 async function failure(work: Promise<unknown>): Promise<string> {
   try {
     await work
@@ -60,7 +60,7 @@ async function failure(work: Promise<unknown>): Promise<string> {
   }
 }
 
-/** How an authentication ended, whether it waited for the store at all, and how long that took. */
+/** The result of an authentication, whether it waited for the store, and for how long. */
 async function ask({ auth }: { auth: Authenticator }, secret: string) {
   const watch = stopwatch()
   let kind = 'ok'
@@ -77,7 +77,7 @@ async function ask({ auth }: { auth: Authenticator }, secret: string) {
 
 type Scene = Awaited<ReturnType<typeof scene>>
 
-/** While the fault lasts: what is promised of known keys, unknown keys and writes. */
+/** Checks known keys, unknown keys and writes during a fault. */
 async function suffers(t: Test, bench: Scene, late = false): Promise<void> {
   const beganMs = performance.now()
   const times: number[] = []
@@ -96,11 +96,11 @@ async function suffers(t: Test, bench: Scene, late = false): Promise<void> {
     if (other.ms > 200 + SLACK_MS) kinds.set(`unknown after ${other.ms.toFixed()} ms`, 1)
     await delay(5)
   }
-  t.same(Object.fromEntries(kinds), { ok: times.length }, 'known keys pass, others are 503')
+  t.same(Object.fromEntries(kinds), { ok: times.length }, 'known keys are accepted, others get 503')
   const lasted = (performance.now() - beganMs) / 1_000
   t.ok(Math.max(...times) <= 100 + SLACK_MS, `slowest ${Math.max(...times).toFixed()} ms`)
   t.ok(slow <= 2 + lasted, `${slow} of ${times.length} waited at all`)
-  // Who waits for a person waits longer: what is only late is done, late.
+  // Commands of the dashboard have a longer time limit: a slow server still executes them.
   if (late) return
   const key = aKey(bench.account.id)
   t.match(
@@ -110,7 +110,7 @@ async function suffers(t: Test, bench: Scene, late = false): Promise<void> {
   )
 }
 
-/** Resolves when unknown keys are answered 401 again, and writes are accepted. */
+/** Resolves when unknown keys get 401 again and writes are accepted. */
 async function recovers(t: Test, bench: Scene): Promise<void> {
   const watch = stopwatch()
   await until(async () => (await ask(bench, bench.fresh)).kind === 'ok', 'look-ups')
@@ -152,7 +152,7 @@ for (const [name, fault] of FAULTS) {
   })
 }
 
-void t.test('frozen, then thawed', { ...options }, async (t) => {
+void t.test('recovers after the server was suspended', { ...options }, async (t) => {
   const own = await startRedis(t)
   const bench = await scene(t, own.port)
   own.freeze()
@@ -161,7 +161,7 @@ void t.test('frozen, then thawed', { ...options }, async (t) => {
   await recovers(t, bench)
 })
 
-void t.test('killed, and started again over its files', { ...options }, async (t) => {
+void t.test('recovers after a kill and a restart', { ...options }, async (t) => {
   const own = await startRedis(t)
   const bench = await scene(t, own.port)
   await own.kill()
@@ -170,7 +170,7 @@ void t.test('killed, and started again over its files', { ...options }, async (t
   await recovers(t, bench)
 })
 
-void t.test('read-only, as a primary that was replaced', { ...options }, async (t) => {
+void t.test('treats a server that became a replica as unavailable', { ...options }, async (t) => {
   const own = await startRedis(t)
   const bench = await scene(t, own.port)
   await own.ask('replicaof', '127.0.0.1', 1)
@@ -179,66 +179,71 @@ void t.test('read-only, as a primary that was replaced', { ...options }, async (
   await recovers(t, bench)
 })
 
-void t.test('a primary that lost its replicas: what it has it has', { ...options }, async (t) => {
+void t.test('reads go on while writes are refused', { ...options }, async (t) => {
   const own = await startRedis(t)
   const bench = await scene(t, own.port)
   const others = await Promise.all(Array.from({ length: 5 }, () => bench.make()))
   await own.ask('config', 'set', 'min-replicas-to-write', 1)
   for (const other of others) {
-    t.equal((await ask(bench, newSecret())).kind, 'store_unavailable', 'a new one may know it')
+    t.equal(
+      (await ask(bench, newSecret())).kind,
+      'store_unavailable',
+      'a newer primary may have the key',
+    )
     t.equal((await ask(bench, other)).kind, 'ok')
   }
   await own.ask('config', 'set', 'min-replicas-to-write', 0)
   await recovers(t, bench)
 })
 
-void t.test('started again empty: no good key is called unknown', { ...options }, async (t) => {
-  const own = await startRedis(t)
-  const bench = await scene(t, own.port)
-  await own.ask('flushall')
-  await delay(60)
-  t.equal((await ask(bench, newSecret())).kind, 'store_unavailable')
-  t.equal((await ask(bench, bench.fresh)).kind, 'store_unavailable')
-  t.equal((await ask(bench, bench.known)).kind, 'ok', 'what is known goes on')
-  t.match(await failure(bench.store.probe()), /^store_unavailable.*emptied/)
-  t.match(await failure(bench.make()), /^store_unavailable/)
-  const other = await openStore(bench.url)
-  t.teardown(() => other.close())
-  t.match(await failure(bench.store.probe()), /emptied/, 'nor is a new store ours')
-  await other.probe()
-})
-
 void t.test(
-  'back without its data: no entry is written to the empty store',
+  'no valid key gets 401 after the server was started again empty',
   { ...options },
   async (t) => {
     const own = await startRedis(t)
     const bench = await scene(t, own.port)
-    const [before, meanwhile] = [aRow(), aRow()]
-    await bench.store.ledger.settle(before)
-    await own.kill()
-    const putBack = own.forget()
-    await own.start()
-    const refused = async (): Promise<boolean> =>
-      /emptied/.test(await failure(bench.store.ledger.settle(meanwhile)))
-    await until(refused, 'the ledger to notice')
-    t.equal(await own.ask('dbsize'), 0, 'nothing was written')
-    await own.kill()
-    putBack()
-    await own.start()
-    await until(
-      async () => (await failure(bench.store.ledger.settle(meanwhile))) === 'done',
-      'rows',
+    await own.ask('flushall')
+    await delay(60)
+    t.equal((await ask(bench, newSecret())).kind, 'store_unavailable')
+    t.equal((await ask(bench, bench.fresh)).kind, 'store_unavailable')
+    t.equal((await ask(bench, bench.known)).kind, 'ok', 'known keys are accepted')
+    t.match(await failure(bench.store.probe()), /^store_unavailable.*emptied/)
+    t.match(await failure(bench.make()), /^store_unavailable/)
+    const other = await openStore(bench.url)
+    t.teardown(() => other.close())
+    t.match(
+      await failure(bench.store.probe()),
+      /emptied/,
+      'a new store is not the one that was opened',
     )
-    // Rows are read on another connection, which comes back at a moment of its own.
-    const reading = () => bench.store.ledger.entry(null, before.requestId)
-    await until(async () => (await failure(reading())) === 'done', 'reading')
-    t.same(await reading(), before)
-    t.same(await bench.store.ledger.entry(null, meanwhile.requestId), meanwhile)
+    await other.probe()
   },
 )
 
-void t.test('a request waits for one timeout, on any connection', { ...options }, async (t) => {
+void t.test('no entry is written to a server that has lost its data', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  const [before, meanwhile] = [aRow(), aRow()]
+  await bench.store.ledger.settle(before)
+  await own.kill()
+  const putBack = own.forget()
+  await own.start()
+  const refused = async (): Promise<boolean> =>
+    /emptied/.test(await failure(bench.store.ledger.settle(meanwhile)))
+  await until(refused, 'the ledger to notice')
+  t.equal(await own.ask('dbsize'), 0, 'nothing was written')
+  await own.kill()
+  putBack()
+  await own.start()
+  await until(async () => (await failure(bench.store.ledger.settle(meanwhile))) === 'done', 'rows')
+  // Entries are read on another connection, which may reconnect later.
+  const reading = () => bench.store.ledger.entry(null, before.requestId)
+  await until(async () => (await failure(reading())) === 'done', 'reading')
+  t.same(await reading(), before)
+  t.same(await bench.store.ledger.entry(null, meanwhile.requestId), meanwhile)
+})
+
+void t.test('a request waits for one timeout only', { ...options }, async (t) => {
   const proxy = await startFaultProxy(t, server?.port ?? 0)
   const { store, known } = await scene(t, proxy.port)
   proxy.set({ kind: 'hole' })
@@ -276,7 +281,7 @@ void t.test(
   },
 )
 
-void t.test('with no stale time nothing passes', { ...options }, async (t) => {
+void t.test('a stale time of 0 accepts no key while Redis is down', { ...options }, async (t) => {
   const own = await startRedis(t)
   const bench = await scene(t, own.port)
   bench.settings.staleSeconds = 0
@@ -291,7 +296,7 @@ void t.test('scripts that the server has lost are sent again', { ...options }, a
   t.ok(await bench.make())
 })
 
-void t.test('a link that was cut while a key was revoked', { ...options }, async (t) => {
+void t.test('a revocation during a cut is noticed later', { ...options }, async (t) => {
   const proxy = await startFaultProxy(t, server?.port ?? 0)
   const bench = await scene(t, proxy.port)
   bench.settings.freshSeconds = 30
@@ -301,7 +306,11 @@ void t.test('a link that was cut while a key was revoked', { ...options }, async
   const found = await direct.findKey(digestOf(bench.known))
   await direct.revokeKey(bench.account.id, found?.key.id ?? '', 1)
   await delay(300)
-  t.equal((await ask(bench, bench.known)).kind, 'ok', 'the revocation cannot be noticed yet')
+  t.equal(
+    (await ask(bench, bench.known)).kind,
+    'ok',
+    'the process cannot know of the revocation yet',
+  )
   proxy.set({ kind: 'pass' })
   const watch = stopwatch()
   await until(async () => (await ask(bench, bench.known)).kind === 'unauthenticated', 'revocation')
@@ -312,7 +321,7 @@ void t.test('a link that was cut while a key was revoked', { ...options }, async
   )
 })
 
-void t.test('junk among the news changes nothing', { ...options }, async (t) => {
+void t.test('ignores invalid notifications', { ...options }, async (t) => {
   const bench = await scene(t, server?.port ?? 0)
   bench.settings.freshSeconds = 30
   const received: (string | null)[] = []
@@ -332,10 +341,10 @@ void t.test('junk among the news changes nothing', { ...options }, async (t) => 
   }
   await until(() => Promise.resolve(received.length >= 2), 'the notifications')
   t.same(received, [digest, digest], 'only digests, each time that they are published')
-  t.equal((await ask(bench, bench.known)).kind, 'ok', 'and it only makes us look again')
+  t.equal((await ask(bench, bench.known)).kind, 'ok', 'a notification only repeats the look-up')
 })
 
-void t.test('a server where keys would not be safe', { ...options }, async (t) => {
+void t.test('refuses a server that would lose keys', { ...options }, async (t) => {
   const evicting = await startRedis(t, [
     '--maxmemory',
     '100mb',

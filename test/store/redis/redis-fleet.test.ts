@@ -1,5 +1,5 @@
 /**
- * Goal: what is acknowledged survives kill -9 of the server, a failover and a move of slots.
+ * Goal: acknowledged changes survive kill -9 of the server, a failover and a move of slots.
  * Method: a server killed under writes (`SLUICE_KILLS` times, 3), a primary killed under three sentinels,
  * and a Cluster of three primaries with a replica each, of which a slot is moved and the primary of one killed.
  */
@@ -42,7 +42,7 @@ async function opened(t: Test, url: string): Promise<Store> {
   return store
 }
 
-/** Makes and revokes keys, and settles rows, until `stop` or the end of the test; failures are not acknowledged. */
+/** Creates and revokes keys and settles entries until `stop` or the end of the test. Failed changes are not counted. */
 function writer(t: Test, store: Store, accountId: string) {
   const done: Acknowledged & { rows: string[] } = { keys: [], revoked: [], rows: [], failures: 0 }
   let stopped = false
@@ -76,7 +76,7 @@ function writer(t: Test, store: Store, accountId: string) {
   }
 }
 
-/** The numbers that `nothingLost` requires. */
+/** The counts that `nothingLost` compares. */
 function enough({ done }: ReturnType<typeof writer>): Promise<void> {
   const { keys, revoked } = done
   return until(() => Promise.resolve(keys.length > 10 && revoked.length > 5), 'writes')
@@ -97,7 +97,7 @@ async function nothingLost(t: Test, url: string, done: ReturnType<typeof writer>
   t.same({ lost, valid, unaccounted }, { lost: 0, valid: 0, unaccounted: 0 })
 }
 
-void t.test('kill -9 of the server under writes', { ...options }, async (t) => {
+void t.test('kill -9 of the server loses no acknowledged write', { ...options }, async (t) => {
   const server = await startRedis(t)
   const store = await opened(t, server.url() + PATIENT)
   const account = anAccount()
@@ -114,7 +114,7 @@ void t.test('kill -9 of the server under writes', { ...options }, async (t) => {
   await nothingLost(t, server.url() + PATIENT, writing.done)
 })
 
-void t.test('failover under Sentinel', { ...options, timeout: 120_000 }, async (t) => {
+void t.test('a failover by Sentinel loses nothing', { ...options, timeout: 120_000 }, async (t) => {
   const { url, primary, giveUp } = await startSentinels(t)
   const store = await opened(t, url + PATIENT)
   const account = anAccount()
@@ -129,13 +129,13 @@ void t.test('failover under Sentinel', { ...options, timeout: 120_000 }, async (
   t.ok(before > 0, `back after ${Math.round(performance.now() - killedMs)} ms`)
   await delay(300)
   await writing.stop()
-  // The replica that is primary now has none; without waiting for one, it takes what it is given.
+  // The new primary has no replica: only a store that waits for none can write.
   const bare = `${url + PATIENT}&wait_replicas=0`
   const rows = { ...writing.done, rows: [] }
   await nothingLost(t, bare, rows)
 })
 
-void t.test('a Cluster', { ...options, timeout: 120_000 }, async (t) => {
+void t.test('a Cluster moves slots and fails over', { ...options, timeout: 120_000 }, async (t) => {
   const { url, servers } = await startRedisCluster(t)
   const patient = url + PATIENT
   const store = await opened(t, patient)
@@ -196,7 +196,7 @@ void t.test('a Cluster', { ...options, timeout: 120_000 }, async (t) => {
   await nothingLost(t, patient, { ...after.done, rows: [] })
 })
 
-/** Own and shared limits of requests at once, and rows of several accounts. */
+/** Checks own and shared limits of concurrent requests, and the entries of several accounts. */
 async function ledgerOf(t: Test, { ledger }: Store, accountIds: readonly string[]): Promise<void> {
   const own: Demand[] = [requests(30), tokens(10_000, 100)]
   const demands = [
@@ -217,17 +217,17 @@ async function ledgerOf(t: Test, { ledger }: Store, accountIds: readonly string[
   const rows = admitted.map(({ requestId, accountId }) => aRow({ requestId, accountId }))
   for (const row of rows) t.equal(await ledger.settle(row), 'settled')
   const [, used, , , free] = await ledger.limitStates(accountIds[0] ?? '', demands)
-  t.equal(free?.remaining, 20, 'shared places are free again')
-  t.ok((used?.remaining ?? 0) < 10_000, 'and tokens are what was used')
+  t.equal(free?.remaining, 20, 'shared slots are free again')
+  t.ok((used?.remaining ?? 0) < 10_000, 'the tokens used are charged')
   const more = [tokens(10_000, 100), { ...tokens(500, 300, 'model:m'), shared: true }]
   const left = async (): Promise<number[]> =>
     (await ledger.limitStates(accountIds[1] ?? '', more)).map(({ remaining }) => remaining)
   const [before = 0] = await left()
   const raise = await ledger.raise(accountIds[0] ?? '', more)
   t.equal(await ledger.raise(accountIds[1] ?? '', more), null, 'the other slot has no room')
-  t.ok(((await left())[0] ?? 0) >= before, 'so nothing is taken of its own')
+  t.ok(((await left())[0] ?? 0) >= before, 'nothing is taken in its own slot')
   if (raise !== null) await ledger.lower(accountIds[0] ?? '', raise)
-  t.equal((await left())[1], 500, 'what was taken comes back, in each slot')
+  t.equal((await left())[1], 500, 'the amount is returned in each slot')
   const { entries: found } = await ledger.entries({ accountId: null, after: null, limit: 100 })
   t.same(found.map(({ requestId }) => requestId).sort(), rows.map((row) => row.requestId).sort())
   let exported = 0
@@ -248,15 +248,15 @@ async function hotAccount(t: Test, url: string, accountIds: readonly string[]): 
   const results = await Promise.all(admissions.map((each) => store.ledger.admit(each)))
   const admitted = admissions.filter((_, at) => results[at]?.admitted)
   const ofHot = admitted.filter(({ accountId }) => accountId === hot).length
-  t.equal(ofHot, 100, 'of 320 at once')
-  t.equal(admitted.length - ofHot, 80, 'and all of the others')
+  t.equal(ofHot, 100, '100 of 320 concurrent requests')
+  t.equal(admitted.length - ofHot, 80, 'all requests of the other accounts')
   const settled = await Promise.all(
     admitted.map(({ requestId, accountId }) => store.ledger.settle(aRow({ requestId, accountId }))),
   )
   t.same(new Set(settled), new Set(['settled']))
 }
 
-/** All that is kept of an account is on one node and in one slot. */
+/** Checks that all keys of an account are in one slot. */
 async function oneSlot(t: Test, servers: readonly RedisServer[], accountId: string): Promise<void> {
   const places = new Set<string>()
   let count = 0

@@ -1,5 +1,5 @@
 /**
- * Goal: the ledger of the engine for a fleet keeps the contract of every ledger.
+ * Goal: the ledger in Redis passes the suite of every ledger.
  * Method: the black-box suite, each test in a database of its own.
  */
 import t from 'tap'

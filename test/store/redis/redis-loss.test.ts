@@ -1,7 +1,7 @@
 /**
  * Goal: a store that lost data reports it, and refuses no valid key with 401; the error of a change that no replica
  * confirmed states whether it took effect; a store of an earlier version can be read.
- * Method: a real redis-server whose data is taken away behind the engine's back.
+ * Method: a real redis-server whose data the test deletes.
  */
 import {
   existsSync,
@@ -51,7 +51,7 @@ async function failure(work: () => unknown): Promise<string> {
   }
 }
 
-void t.test('keys that vanish are lost, not unknown', { ...options }, async (t) => {
+void t.test('a key that disappears is a failure, not unknown', { ...options }, async (t) => {
   const { redis, store, account, known, other, hash } = await scene(t)
   t.equal(await store.findKey('0'.repeat(64)), null, 'a key that never was is unknown')
   const lost =
@@ -77,7 +77,7 @@ void t.test('keys that vanish are lost, not unknown', { ...options }, async (t) 
   t.match(damaged, new RegExp(`account '${account.id}' is damaged: it is gone`))
 })
 
-void t.test('keys that were removed are unknown in every process', { ...options }, async (t) => {
+void t.test('removed keys are unknown in every process', { ...options }, async (t) => {
   const { url, store, account, known, other } = await scene(t)
   const beside = await openStore(url)
   t.teardown(() => beside.close())
@@ -110,7 +110,7 @@ void t.test(
   },
 )
 
-void t.test('the list of an earlier version becomes an order', { ...options }, async (t) => {
+void t.test('the list of an earlier version is moved', { ...options }, async (t) => {
   const { redis, store, account, known, other } = await scene(t)
   const [list, order] = [`sluice:{${account.id}}:keys`, `sluice:{${account.id}}:key-order`]
   await redis.ask('del', order)
@@ -126,7 +126,7 @@ void t.test('the list of an earlier version becomes an order', { ...options }, a
   t.same(await ids(), [other.id, made.id, known.id])
 })
 
-void t.test('an emptied store is not taken for a new one', { ...options }, async (t) => {
+void t.test('an emptied store is not used as a new one', { ...options }, async (t) => {
   const { redis, url, store, known } = await scene(t)
   const folder = join(t.testdir(), 'spool')
   const warned: string[] = []

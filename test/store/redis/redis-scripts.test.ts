@@ -1,7 +1,7 @@
 /**
- * Goal: every Lua file of the Redis store is part of a script, and every script compiles on a real server, which
- * names it by the hash that we ask for it by.
- * Method: the `loadScript` calls of the source are read, made, and each result is given to `SCRIPT LOAD`.
+ * Goal: every Lua file of the Redis store is part of a script. Every script compiles on a real server, which computes
+ * the same hash.
+ * Method: each `loadScript` call in the source is repeated, and its result is given to `SCRIPT LOAD`.
  */
 import { readdirSync } from 'node:fs'
 import { Redis } from 'ioredis'

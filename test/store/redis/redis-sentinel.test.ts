@@ -1,6 +1,6 @@
 /**
- * Goal: a failover that is announced while connections are being made stops none of them from reconnecting.
- * Method: a real server behind a stand-in for a sentinel, which answers late and announces meanwhile.
+ * Goal: connections still reconnect if a failover is announced while they look up the primary.
+ * Method: a real server and a simulated sentinel, which replies late and announces a failover meanwhile.
  */
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
@@ -69,7 +69,7 @@ function texts(...words: string[]): string {
   return `*${words.length}\r\n${each.join('')}`
 }
 
-/** The words of each command, in small letters; a command is never cut in two on the loopback. */
+/** The arguments of each command in lower case; the loopback delivers a command in one chunk. */
 function commandsIn(text: string): string[][] {
   const commands = text.split(/^\*\d+\r\n/m).slice(1)
   return commands.map((command) =>
@@ -80,7 +80,7 @@ function commandsIn(text: string): string[][] {
   )
 }
 
-void t.test('announced while connections are being made', { ...options }, async (t) => {
+void t.test('reconnects after an early announcement', { ...options }, async (t) => {
   const server = await startRedis(t)
   const sentinel = await startSentinelLike(t, server.port)
   const url = `redis+sentinel://127.0.0.1:${sentinel.port}/mymaster?wait_replicas=0&timeout_ms=2000`
@@ -92,7 +92,7 @@ void t.test('announced while connections are being made', { ...options }, async 
   await store.createKey(key, null)
   const admit = () => store.ledger.admit(anAdmission([requests(1_000)], { accountId: account.id }))
   await admit()
-  // Of what people ask, what they change, what is looked up, and the ledger.
+  // The connections for reads, changes, look-ups and the ledger.
   const links = 4
   await until(() => Promise.resolve(sentinel.listening() >= links), 'all listen for failovers')
   sentinel.hold()

@@ -1,8 +1,8 @@
 /**
- * Goal: a hot limit costs one round trip for each request and is still never passed; what a process holds of
- * it is returned when it is idle, and counts as used when the process is killed.
- * Method: real processes spend limits of a real Redis as fast as they can; its clock is set by the test and is fixed
- * still, so that nothing flows back and every unit is accounted for.
+ * Goal: a request of a busy limit needs one command, and the limit is never exceeded. A process returns its slice when it
+ * is idle; the slice of a killed process counts as used.
+ * Method: real processes use limits of a real Redis as fast as they can. The test sets the clock, which does not advance, so
+ * that rates do not refill and every unit is counted.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -33,7 +33,7 @@ import type { SliceOrder, Spent } from '../processes/slice-process.js'
 const CHILD = fileURLToPath(new URL('../processes/slice-process.js', import.meta.url))
 const missing = redisMissing()
 const options = missing === false ? { buffered: true } : { skip: missing }
-// Waiting is most of what these tests do. (The runner keeps what it is given: each test gets a copy.)
+// The tests mostly wait. Each gets a copy of the options, because tap changes them.
 t.jobs = 4
 const server: RedisServer | null = missing === false ? await startRedis(t) : null
 const newUrl = server === null ? () => '' : freshDatabases(server)
@@ -42,7 +42,7 @@ const SPEND = { most: 1e9, atOnce: 4, retries: 0, close: false }
 interface Scene {
   readonly url: string
   readonly ledger: Ledger
-  /** The server's clock; slices last ten seconds of it. */
+  /** The clock of the ledger; slices last ten seconds of it. */
   atMs: number
   readonly left: (demand: Demand | undefined) => Promise<number>
 }
@@ -79,7 +79,7 @@ async function spend(ledger: Ledger, demands: readonly Demand[], count: number):
   return bySlice
 }
 
-void t.test('one command for each request of a hot limit', { ...options }, async (t) => {
+void t.test('a request of a busy limit takes one command', { ...options }, async (t) => {
   const own = await startRedis(t)
   const { ledger, left } = await scene(t, `${own.url()}?timeout_ms=2000`)
   const subject = aName('key')
@@ -92,12 +92,15 @@ void t.test('one command for each request of a hot limit', { ...options }, async
   ]
   await spend(ledger, demands, 50)
   const before = await evaluations(own)
-  t.ok((await spend(ledger, demands, 200)) >= 198, 'a slice lets it in')
+  t.ok((await spend(ledger, demands, 200)) >= 198, 'a slice admits the requests')
   const commands = (await evaluations(own)) - before
   t.ok(commands <= 210, `200 requests took ${commands} commands`)
-  await until(async () => (await left(demands[0])) === 100_000 - 250, 'what was left')
-  await until(async () => (await left(demands[1])) === 50_000_000 - 250 * 120, 'to the token')
-  await until(async () => (await left(demands[2])) === 1e9 - 250 * 10, 'to the nano-dollar')
+  await until(async () => (await left(demands[0])) === 100_000 - 250, 'the requests used')
+  await until(
+    async () => (await left(demands[1])) === 50_000_000 - 250 * 120,
+    'the exact number of tokens',
+  )
+  await until(async () => (await left(demands[2])) === 1e9 - 250 * 10, 'the exact cost')
   await until(async () => (await left(demands[4])) === 100, 'idle slots')
   const exact = await evaluations(own)
   await spend(ledger, [places(19, aName('key'))], 20)
@@ -138,26 +141,22 @@ for (const [kind, demandOf] of Object.entries({
     const rest = await Promise.all(
       spenders.map((each) => each({ demands: [demand], atOnce: 1, retries: 3 })),
     )
-    t.equal(first + sum('admitted', rest), 3_000, 'what was left in slices comes back')
+    t.equal(first + sum('admitted', rest), 3_000, 'the rest of the slices is returned')
     t.equal(await left(demand), 0)
   })
 }
 
-void t.test(
-  'nothing is set aside of what is small, or nearly used up',
-  { ...options },
-  async (t) => {
-    const { ledger } = await scene(t)
-    const small = [requests(199, { subject: aName('key') })]
-    t.equal(await spend(ledger, small, 100), 0, 'a limit of 199 has no slices')
-    const large = [requests(10_000, { subject: aName('key') })]
-    await ledger.admit(anAdmission(large.map((each) => ({ ...each, cost: 9_001 }))))
-    t.equal(await spend(ledger, large, 100), 0, 'less than a tenth is left')
-  },
-)
+void t.test('small or nearly used limits have no slices', { ...options }, async (t) => {
+  const { ledger } = await scene(t)
+  const small = [requests(199, { subject: aName('key') })]
+  t.equal(await spend(ledger, small, 100), 0, 'a limit of 199 has no slices')
+  const large = [requests(10_000, { subject: aName('key') })]
+  await ledger.admit(anAdmission(large.map((each) => ({ ...each, cost: 9_001 }))))
+  t.equal(await spend(ledger, large, 100), 0, 'less than a tenth is left')
+})
 
 void t.test(
-  'a process that ends gives back, one that is killed has used it',
+  'a process that ends returns its slice; that of a killed one counts as used',
   options,
   async (t) => {
     const under = await scene(t)
@@ -167,7 +166,7 @@ void t.test(
     const first = await ended({ ...order, close: true })
     t.equal(first.admitted, 400)
     t.ok(first.bySlice > 100)
-    t.equal(await under.left(demand), 1_000_000 - 4_000, 'what it spent, and no more')
+    t.equal(await under.left(demand), 1_000_000 - 4_000, 'only the amount that it used is charged')
 
     const killed = await killableProcess<SliceOrder>(t, CHILD, under.url)
     await killed.tell(order)
@@ -177,21 +176,25 @@ void t.test(
     under.atMs += 9_000
     t.equal(await under.left(demand), 1_000_000 - 8_000 - held)
     under.atMs += 1_100
-    t.equal(await under.left(demand), 1_000_000 - 8_000 - held, 'charged: it may have been spent')
+    t.equal(
+      await under.left(demand),
+      1_000_000 - 8_000 - held,
+      'the slice is charged: it may have been used',
+    )
     const keys = await fields(under.url)
-    t.notMatch(keys, '@', 'and no slice is left')
+    t.notMatch(keys, '@', 'no slice remains')
   },
 )
 
-void t.test('a slice that is not wanted any more goes back', { ...options }, async (t) => {
+void t.test('an idle slice is returned', { ...options }, async (t) => {
   const { ledger, left, url } = await scene(t)
   const demand = requests(10_000, { subject: aName('key') })
   t.ok((await spend(ledger, [demand], 100)) > 50)
-  await until(async () => (await left(demand)) === 9_900, 'all of it back')
+  await until(async () => (await left(demand)) === 9_900, 'all of it is returned')
   t.notMatch(await fields(url), '@')
 })
 
-void t.test('a long request gets its reservation', { ...options }, async (t) => {
+void t.test('a long request gets a reservation', { ...options }, async (t) => {
   const under = await scene(t)
   const { ledger } = under
   const demands = [budget('usd_day', 1_000_000, 100, aName('key'))]
@@ -210,10 +213,10 @@ void t.test('a long request gets its reservation', { ...options }, async (t) => 
   under.atMs += 60_000
   t.equal(await ledger.expire(), 1, 'its process was killed')
   t.same(await ledger.entry('acc_ada', long.requestId), long.unsettled)
-  t.equal(await under.left(demands[0]), 1_000_000 - 610, 'it costs what it might have')
+  t.equal(await under.left(demands[0]), 1_000_000 - 610, 'the maximum cost is charged')
 })
 
-void t.test('Redis away: what is set aside lasts, and not for long', { ...options }, async (t) => {
+void t.test('slices last while Redis is down', { ...options }, async (t) => {
   const proxy = await startFaultProxy(t, server?.port ?? 0)
   const url = newUrl()
     .replace(`:${server?.port ?? 0}/`, `:${proxy.port}/`)
@@ -233,7 +236,7 @@ void t.test('Redis away: what is set aside lasts, and not for long', { ...option
     return isSlice === true
   }
   for (let at = 0; at < 50; at += 1) if (await admit()) kept += 1
-  t.equal(kept, 50, 'fifty more by the slice')
+  t.equal(kept, 50, 'the slice admits fifty more')
   t.ok(slowest < 100, `the slowest after ${slowest.toFixed(1)} ms`)
   await delay(5_000)
   await t.rejects(ledger.admit(anAdmission(demands)), {

@@ -30,7 +30,7 @@ function openssl(...args: readonly string[]): void {
 
 const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
 
-/** An authority that signs itself. */
+/** A self-signed certificate authority. */
 function newAuthority(folder: string, name: string): Pair {
   const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
   const files = ['-keyout', pair.key, '-out', pair.cert]
@@ -47,7 +47,7 @@ function newPair(folder: string, name: string, authority: Pair, address: string)
   return pair
 }
 
-/** Its address, without options. */
+/** The address of the server, without options. */
 async function startWithTls(t: Test, authority: Pair, pair: Pair, needsClient: 'yes' | 'no') {
   const port = await freePort()
   const args = ['--tls-port', String(port), '--tls-auth-clients', needsClient]
@@ -57,7 +57,7 @@ async function startWithTls(t: Test, authority: Pair, pair: Pair, needsClient: '
   return `rediss://127.0.0.1:${port}`
 }
 
-/** Why it could not be opened. */
+/** The reason why the store cannot be opened. */
 async function refusal(url: string): Promise<string> {
   try {
     await (await openStore(url)).close()
@@ -69,7 +69,7 @@ async function refusal(url: string): Promise<string> {
   }
 }
 
-void t.test('a store over TLS', options, async (t) => {
+void t.test('connects over TLS and refuses unsigned certificates', options, async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
   const otherAuthority = newAuthority(folder, 'other')
@@ -109,7 +109,7 @@ void t.test('a store over TLS', options, async (t) => {
   t.match(await refusal(url.replace('rediss', 'redis')), /^store_unavailable: /, 'without TLS')
 })
 
-void t.test('a server that requires a client certificate', options, async (t) => {
+void t.test('sends the client certificate that a server requires', options, async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
   const url = await startWithTls(
@@ -129,7 +129,7 @@ void t.test('a server that requires a client certificate', options, async (t) =>
   )
 })
 
-void t.test('a certificate for another address', options, async (t) => {
+void t.test('refuses a certificate for another address', options, async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
   const elsewhere = newPair(folder, 'server', authority, '127.0.0.2')

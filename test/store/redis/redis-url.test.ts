@@ -1,13 +1,13 @@
 /**
- * Goal: every address of the grammar is read as written, and a bad one is refused without its secrets.
- * Method: addresses and what they say, as data.
+ * Goal: every valid address is parsed; the error of an invalid one does not contain its secrets.
+ * Method: a table of addresses with their parsed form or error.
  */
 import t from 'tap'
 import {
   isRedisUrl,
   parseRedisUrl,
   type RedisAddress,
-} from '../../../src/store/redis/connection/address.js'
+} from '../../../src/store/redis/connection/parse-address.js'
 
 const GOOD: readonly [string, Partial<RedisAddress>][] = [
   ['redis://h', { kind: 'single', hosts: [{ host: 'h', port: 6379 }], tls: false, db: 0 }],
@@ -70,7 +70,7 @@ const BAD: readonly [string, RegExp][] = [
   ['redis+cluster://h/1', /no databases/],
 ]
 
-void t.test('addresses', (t) => {
+void t.test('valid addresses are parsed', (t) => {
   for (const [url, expected] of GOOD) {
     t.ok(isRedisUrl(url))
     t.match(parseRedisUrl(url), expected, url)

@@ -1,5 +1,5 @@
 /**
- * Goal: the engine for a fleet keeps the contract of every store on one real server.
+ * Goal: the Redis store passes the suite of every store.
  * Method: the black-box suite, each test in a database of its own.
  */
 import t from 'tap'

@@ -1,5 +1,5 @@
 /** The time limit of a command: the store stops waiting for a reply that takes longer than `timeout_ms`. */
-import { messageOf } from './replies.js'
+import { messageOf } from './script.js'
 
 /** No reply within the time limit. */
 export class ReplyTimeout extends Error {}

@@ -10,37 +10,31 @@ const MAX_WAITING = 10_000
 /** The commands of one connection. */
 export class Queue {
   private readonly isEnded: () => boolean
-  private underWay = 0
   private readonly waiting: (() => void)[] = []
+  private underWay = 0
 
   /** While `isEnded` returns true, no command waits. */
   constructor(isEnded: () => boolean) {
     this.isEnded = isEnded
   }
 
-  /** True if a command has to wait for its turn. */
-  get isFull(): boolean {
-    return this.underWay >= MAX_UNDER_WAY
-  }
-
-  /** Resolves when there is room. Rejects with `GatewayError(store_unavailable)` if too many wait. */
-  async waitForRoom(what: string): Promise<void> {
+  /**
+   * Resolves when the command may be sent; call `leave` when it has its reply. Rejects with
+   * `GatewayError(store_unavailable)` if too many wait.
+   */
+  async enter(what: string): Promise<void> {
     if (this.waiting.length >= MAX_WAITING) {
       throw unavailable(`${what} failed`, new Error(`${MAX_WAITING} commands wait already`))
     }
-    while (this.isFull && !this.isEnded()) {
+    while (this.underWay >= MAX_UNDER_WAY && !this.isEnded()) {
       await new Promise<void>((resolve) => this.waiting.push(resolve))
     }
-  }
-
-  /** A command is sent; call `leave` when it has its reply. */
-  enter(): void {
     this.underWay += 1
   }
 
   leave(): void {
     this.underWay -= 1
-    if (this.isEnded()) for (const go of this.waiting.splice(0)) go()
-    else this.waiting.shift()?.()
+    const count = this.isEnded() ? this.waiting.length : 1
+    for (const go of this.waiting.splice(0, count)) go()
   }
 }

@@ -4,22 +4,22 @@
  */
 import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../../../errors.js'
-import { Breaker } from './breaker.js'
 import { LostStore, notApplied, unavailable } from '../../errors.js'
 import { ReplyTimeout, withTimeout } from './command-timeout.js'
-import { isReadOnly, messageOf, parsePrimaryValue, type PrimaryValue } from './replies.js'
-import { clientOptions, clusterOptions, firstReady, retryDelayMs } from './options.js'
 import { Queue } from './limit-concurrency.js'
+import { firstReady, newClient, retryDelayMs } from './open-client.js'
+import type { RedisAddress } from './parse-address.js'
 import { Replicas } from './replicas.js'
-import { evaluate, loadScript, type Argument, type Script } from './script.js'
-import type { RedisAddress } from './address.js'
+import { evaluate, loadScript, messageOf, type Argument, type Script } from './script.js'
 
-/** A key and the value that it must have: the id of the store. */
-export interface ExpectedValue {
-  readonly key: string
-  readonly value: string
+/** The value of a key of the primary; `writeError` is why it accepts no writes, or null. */
+export interface PrimaryValue {
+  readonly value: unknown
+  readonly writeError: string | null
 }
 
+/** Consecutive error replies that open the circuit breaker. A timeout opens it at once. */
+const MAX_FAILURES = 5
 /** Interval of probes while the breaker is open. */
 const PROBE_MS = 1_000
 /** Keys that the server scans for one reply. */
@@ -37,15 +37,17 @@ export class RedisLink {
   onReconnect: () => void = () => undefined
   /** Called with the reason when a timeout or a reply of a replica opens the breaker. */
   onUnavailable: (reason: Error) => void = () => undefined
-  /** The value that closes an open breaker; null accepts any reply. */
-  expected: ExpectedValue | null = null
+  /** A key and the value that closes an open breaker; null accepts any reply. */
+  expected: { readonly key: string; readonly value: string } | null = null
   private readonly client: Redis | Cluster
-  private readonly breaker = new Breaker()
   private readonly timeoutMs: number
-  private readonly queue = new Queue(() => this.closed || this.breaker.open)
+  private readonly queue = new Queue(() => this.closed || this.isBreakerOpen)
   private readonly replicas: Replicas
   private opening: Promise<void> | null = null
   private probing: NodeJS.Timeout | null = null
+  /** While the circuit breaker is open, commands fail at once, and a probe each second closes it. */
+  private isBreakerOpen = false
+  private failuresInARow = 0
   /** Connected once; from then on the client reconnects by itself. */
   private connected = false
   /** Reconnected, and `onReconnect` not called yet. */
@@ -58,10 +60,7 @@ export class RedisLink {
   /** Connects on first use; `timeoutMs` is for each command. */
   constructor(address: RedisAddress, name: string, timeoutMs: number) {
     this.timeoutMs = timeoutMs
-    this.client =
-      address.kind === 'cluster'
-        ? new Cluster([...address.hosts], clusterOptions(address, name, timeoutMs))
-        : new Redis(clientOptions(address, name, timeoutMs))
+    this.client = newClient(address, name, timeoutMs)
     this.replicas = new Replicas({
       client: this.client,
       replicas: address.waitReplicas,
@@ -76,7 +75,7 @@ export class RedisLink {
       this.select(address.db)
       if (!this.connected) return
       this.isReconnected = true
-      this.breaker.trip()
+      this.tripBreaker()
       this.probe()
     })
   }
@@ -90,38 +89,28 @@ export class RedisLink {
   }
 
   /** Sends one command. */
-  async send(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
-    await this.enterQueue(what)
-    return this.awaitReply(what, this.client.call(command, [...args])).finally(() =>
-      this.queue.leave(),
-    )
+  send(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
+    return this.exchange(what, () => this.client.call(command, [...args]))
   }
 
   /** Sends one command with a binary reply. */
-  async sendForBytes(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
-    await this.enterQueue(what)
-    return this.awaitReply(what, this.client.callBuffer(command, [...args])).finally(() =>
-      this.queue.leave(),
-    )
+  sendForBytes(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
+    return this.exchange(what, () => this.client.callBuffer(command, [...args]))
   }
 
-  /** Runs a script: one atomic step. `keys` are all of one slot. */
-  async run(
+  /** Runs a script, or a command that changes `keys`: one atomic step. `keys` are all of one slot. */
+  run(
     what: string,
-    text: Script,
+    script: Script | string,
     keys: readonly string[],
     args: readonly Argument[],
   ): Promise<unknown> {
-    await this.enterQueue(what)
-    const answer = evaluate(this.client, text, keys, args)
-    return this.awaitReply(what, answer).finally(() => this.queue.leave())
+    return this.exchange(what, () => evaluate(this.client, script, keys, args))
   }
 
   /** Reads a key; rejects if the server is a replica. */
-  async readFromPrimary(what: string, key: string): Promise<PrimaryValue> {
-    await this.enterQueue(what)
-    const reply = evaluate(this.client, READ_FROM_PRIMARY, [key], []).then(parsePrimaryValue)
-    return this.awaitReply(what, reply).finally(() => this.queue.leave())
+  readFromPrimary(what: string, key: string): Promise<PrimaryValue> {
+    return this.exchange(what, () => this.primaryValue(key))
   }
 
   /** The keys that match a pattern, of every node, in batches; a key that moves between nodes may occur twice. */
@@ -131,10 +120,7 @@ export class RedisLink {
     for (const node of nodes) {
       for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
         const args = [cursor, 'MATCH', pattern, 'COUNT', SCANNED_AT_ONCE]
-        await this.enterQueue(what)
-        const answer = await this.awaitReply(what, node.call('scan', args)).finally(() =>
-          this.queue.leave(),
-        )
+        const answer = await this.exchange(what, () => node.call('scan', args))
         const [next, names] = Array.isArray(answer) ? (answer as unknown[]) : []
         cursor = String(next)
         if (Array.isArray(names) && names.length > 0) yield names.map(String)
@@ -146,27 +132,18 @@ export class RedisLink {
    * Runs a script and waits until the replicas have its effect. Rejects with `store_unconfirmed` if it took effect and
    * too few replicas have it.
    */
-  async runDurably(
-    what: string,
-    text: Script,
-    keys: readonly string[],
-    args: readonly Argument[],
-  ): Promise<unknown> {
+  async runDurably(...args: Parameters<RedisLink['run']>): Promise<unknown> {
+    const [what, , [key = '']] = args
     await this.replicas.idle()
-    const answer = await this.run(what, text, keys, args)
-    await this.replicas.confirm(what, keys[0] ?? '')
+    const answer = await this.run(...args)
+    await this.replicas.confirm(what, key)
     return answer
   }
 
   /** The same for a step that prepares a change: if it rejects, the change was not made. */
-  async prepareDurably(
-    what: string,
-    text: Script,
-    keys: readonly string[],
-    args: readonly Argument[],
-  ): Promise<unknown> {
+  async prepareDurably(...args: Parameters<RedisLink['run']>): Promise<unknown> {
     try {
-      return await this.runDurably(what, text, keys, args)
+      return await this.runDurably(...args)
     } catch (error) {
       throw notApplied(error)
     }
@@ -174,7 +151,7 @@ export class RedisLink {
 
   /** Opens the breaker and probes at once: another connection to the same server had a timeout. */
   markUnavailable(reason: Error): void {
-    if (!this.breaker.trip()) return
+    if (!this.tripBreaker()) return
     this.lastError = reason
     this.probe()
   }
@@ -186,13 +163,17 @@ export class RedisLink {
     this.client.disconnect()
   }
 
-  /** Resolves when the command may be sent; the caller calls `queue.leave` after the reply. */
-  private async enterQueue(what: string): Promise<void> {
+  /** Sends a command when it is its turn, and waits for the reply. */
+  private async exchange<T>(what: string, send: () => Promise<T>): Promise<T> {
     if (!this.connected) await this.opened()
-    if (this.queue.isFull) await this.queue.waitForRoom(what)
-    if (this.closed) throw unavailable(`${what} failed`, new Error('the store has been closed'))
-    if (this.breaker.open) throw this.refusal(what)
-    this.queue.enter()
+    await this.queue.enter(what)
+    try {
+      if (this.closed) throw unavailable(`${what} failed`, new Error('the store has been closed'))
+      if (this.isBreakerOpen) throw this.refusal(what)
+      return await this.awaitReply(what, send())
+    } finally {
+      this.queue.leave()
+    }
   }
 
   private refusal(what: string): GatewayError {
@@ -224,23 +205,31 @@ export class RedisLink {
   private async awaitReply<T>(what: string, reply: Promise<T>): Promise<T> {
     try {
       const value = await withTimeout(reply, this.timeoutMs)
-      this.breaker.succeeded(performance.now())
+      this.failuresInARow = 0
       return value
     } catch (error) {
       // A new error: ioredis's own contains the arguments of the command, perhaps a password.
       const reason = new Error(messageOf(error))
       this.lastError = reason
-      const opened = this.breaker.failed(performance.now())
-      // The next command would fail in the same way: only one request waits.
-      const isAway = error instanceof ReplyTimeout || isReadOnly(reason.message)
-      if (isAway && (this.breaker.trip() || opened)) {
-        this.probe()
-        this.onUnavailable(reason)
-      } else if (opened) {
+      this.failuresInARow += 1
+      if (error instanceof ReplyTimeout || isReadOnly(reason.message)) {
+        // The next command would fail in the same way: only one request waits.
+        if (this.tripBreaker()) {
+          this.probe()
+          this.onUnavailable(reason)
+        }
+      } else if (this.failuresInARow >= MAX_FAILURES && this.tripBreaker()) {
         this.probeLater()
       }
       throw unavailable(`${what} failed`, reason)
     }
+  }
+
+  /** Opens the breaker; true if it was closed. */
+  private tripBreaker(): boolean {
+    const wasClosed = !this.isBreakerOpen
+    this.isBreakerOpen = true
+    return wasClosed
   }
 
   /** ioredis continues in database 0 if its own `SELECT` fails; this one reconnects instead. */
@@ -263,10 +252,11 @@ export class RedisLink {
   }
 
   private probe(): void {
-    if (!this.breaker.open || this.closed) return
+    if (!this.isBreakerOpen || this.closed) return
     this.checkServer().then(
       () => {
-        this.breaker.close()
+        this.isBreakerOpen = false
+        this.failuresInARow = 0
         if (this.isReconnected) this.onReconnect()
         this.isReconnected = false
       },
@@ -280,13 +270,26 @@ export class RedisLink {
 
   /** Probes the server, with the time limit of commands. */
   private async checkServer(): Promise<void> {
-    const { expected: proof, client } = this
-    if (proof === null) {
-      await withTimeout(client.call('ping'), this.timeoutMs)
+    const { expected, client, timeoutMs } = this
+    if (expected === null) {
+      await withTimeout(client.call('ping'), timeoutMs)
       return
     }
-    const reply = evaluate(client, READ_FROM_PRIMARY, [proof.key], []).then(parsePrimaryValue)
-    if ((await withTimeout(reply, this.timeoutMs)).value !== proof.value)
-      throw new LostStore(OTHER_STORE)
+    const { value } = await withTimeout(this.primaryValue(expected.key), timeoutMs)
+    if (value !== expected.value) throw new LostStore(OTHER_STORE)
   }
+
+  /** Rejects if the server is a replica. */
+  private async primaryValue(key: string): Promise<PrimaryValue> {
+    const reply = await evaluate(this.client, READ_FROM_PRIMARY, [key], [])
+    const [value, refusal] = Array.isArray(reply) ? (reply as unknown[]) : []
+    const why = typeof refusal === 'string' ? refusal : ''
+    if (isReadOnly(why)) throw new Error(why)
+    return { value, writeError: why === '' ? null : why }
+  }
+}
+
+/** Whether a replica refused a write; older servers begin the message with the line of the script. */
+function isReadOnly(message: string): boolean {
+  return message.includes('READONLY ')
 }

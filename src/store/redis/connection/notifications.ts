@@ -4,8 +4,8 @@
  * key, and again after reconnecting: cached keys are then valid for one second.
  */
 import { Redis } from 'ioredis'
-import { clientOptions, retryDelayMs } from './options.js'
-import type { RedisAddress } from './address.js'
+import { clientOptions, retryDelayMs } from './open-client.js'
+import type { RedisAddress } from './parse-address.js'
 import type { KeyChange } from '../../store.js'
 
 /** The message for a change of every key, in place of a digest. */

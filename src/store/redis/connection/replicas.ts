@@ -53,7 +53,7 @@ export class Replicas {
   }
 
   private waitAt(what: string, node: Redis): Promise<unknown> {
-    const { awaitReply: awaitReply, replicas } = this.options
+    const { awaitReply, replicas } = this.options
     const reply = node.call('wait', [replicas, this.waitMs])
     const wait = awaitReply(what, reply).finally(() => this.waits.delete(node))
     this.waits.set(node, wait)
@@ -61,7 +61,7 @@ export class Replicas {
   }
 
   private async nodeOf(what: string, key: string): Promise<Redis> {
-    const { client, awaitReply: awaitReply } = this.options
+    const { client, awaitReply } = this.options
     if (client instanceof Redis) return client
     const slot = await awaitReply(what, client.call('cluster', ['keyslot', key]))
     const name = typeof slot === 'number' ? client.slots[slot]?.[0] : undefined

@@ -4,7 +4,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Cluster, Redis } from 'ioredis'
-import { messageOf } from './replies.js'
 
 /** A Lua script. All gateways send the same text, so a Redis server finds it by its hash (`EVALSHA`). */
 export interface Script {
@@ -20,23 +19,33 @@ const FOLDER = new URL('../scripts/', import.meta.url)
 
 /**
  * Joins files to a script: the last file uses functions of those before it.
- * `names` are paths below `scripts` without `.lua`. Throws where a file does not exist.
+ * `names` are paths below `scripts` without `.lua`. Throws if a file does not exist.
  */
 export function loadScript(...names: readonly string[]): Script {
   const lua = names.map((name) => readFileSync(new URL(`${name}.lua`, FOLDER), 'utf8')).join('\n')
   return { lua, sha: createHash('sha1').update(lua).digest('hex') }
 }
 
-/** Runs a script by its hash, and by its text if the server does not have it. Rejects with ioredis's error. */
+/**
+ * Runs a script by its hash, and by its text if the server does not have it; or a command by its name. Rejects with
+ * ioredis's error.
+ */
 export async function evaluate(
   client: Redis | Cluster,
-  { lua, sha }: Script,
+  script: Script | string,
   keys: readonly string[],
   args: readonly Argument[],
 ): Promise<unknown> {
+  if (typeof script === 'string') return client.call(script, [...keys, ...args])
+  const { lua, sha } = script
   const parameters = [keys.length, ...keys, ...args]
   return client.call('evalsha', [sha, ...parameters]).catch((error: unknown) => {
     if (!messageOf(error).startsWith('NOSCRIPT')) throw error
     return client.call('eval', [lua, ...parameters])
   })
+}
+
+/** The message of an error. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

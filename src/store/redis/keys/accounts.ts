@@ -5,9 +5,10 @@
 import type { Account } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
 import { writeAccount } from '../../records/account-records.js'
-import { isAccountId, isName, type RedisEngine } from '../connection/connections.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
-import { MISMATCH, EMPTY_PAGE, parseAccount, isCursor, listOf } from './read-records.js'
+import { KEY_SCRIPTS } from './scripts.js'
+import { MISMATCH, EMPTY_PAGE, parseAccount, isCursor, listOf, stringsOf } from './read-records.js'
 import type { RedisAuditTrail } from './audit-trail.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
@@ -26,27 +27,27 @@ export class RedisAccounts {
     const email = account.email.toLowerCase()
     if (!isAccountId(account.id) || !isName(email)) return 'bad_name'
     await this.engine.assertSameStore('creating an account')
-    return this.trail.withAuditEntries(account.id, auditEntries, (texts) =>
-      this.put(account, email, texts),
+    return this.trail.withAuditEntries(account.id, auditEntries, (entryArgs) =>
+      this.put(account, email, entryArgs),
     )
   }
 
   private async put(
     account: Account,
     email: string,
-    auditEntries: readonly string[],
+    entryArgs: readonly string[],
   ): Promise<AccountOutcome> {
     const what = 'creating an account'
     const { admin, changes } = this.engine
     const own = [layout.accountKey(account.id)]
     const keys = [...own, layout.pendingAuditKey(account.id)]
-    const args = [textOf(account), ...auditEntries]
-    const put = await changes.prepareDurably(what, layout.PUT_ACCOUNT, keys, args)
+    const args = [textOf(account), ...entryArgs]
+    const put = await changes.prepareDurably(what, KEY_SCRIPTS.putAccount, keys, args)
     const claim = [layout.emailKey(email)]
     if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'
-    await changes.prepareDurably(what, layout.PUT_IN_ORDER, layout.ORDER_KEYS, [account.id])
+    await changes.prepareDurably(what, KEY_SCRIPTS.listAccount, layout.ORDER_KEYS, [account.id])
     const [claimed, owner] = listOf(
-      await changes.runDurably(what, layout.CLAIM, claim, [account.id]),
+      await changes.runDurably(what, KEY_SCRIPTS.createPointer, claim, [account.id]),
     )
     if (claimed === 1) return 'created'
     // Another process has finished the same account.
@@ -57,7 +58,6 @@ export class RedisAccounts {
   }
 
   async byId(id: string): Promise<Account | null> {
-    if (!isAccountId(id)) return this.engine.answerIfOpen(null)
     const what = 'reading an account'
     const text = await this.textOf(what, id)
     return text === null ? null : parseAccount(what, id, text)
@@ -65,7 +65,6 @@ export class RedisAccounts {
 
   async byEmail(email: string): Promise<Account | null> {
     const name = email.toLowerCase()
-    if (!isName(name)) return this.engine.answerIfOpen(null)
     const what = 'reading an account by its e-mail'
     const id = await this.engine.admin.send(what, 'get', [layout.emailKey(name)])
     if (id === null) {
@@ -78,14 +77,16 @@ export class RedisAccounts {
   }
 
   async list({ order, after, limit }: PageQuery): Promise<Page<Account>> {
-    if (!isCursor(after)) return this.engine.answerIfOpen(EMPTY_PAGE)
+    if (!isCursor(after)) return EMPTY_PAGE
     const what = 'listing accounts'
     const start = after === null ? null : `(${after}`
-    const range = order === 'newest_first' ? [start ?? '+inf', '-inf'] : [start ?? '-inf', '+inf']
+    const [from, to] = order === 'newest_first' ? ['+inf', '-inf'] : ['-inf', '+inf']
     const command = order === 'newest_first' ? 'zrevrangebyscore' : 'zrangebyscore'
     // One more item shows whether there is another page.
-    const args = [layout.ORDER_KEYS[0], ...range, 'WITHSCORES', 'LIMIT', 0, limit + 1]
-    const found = listOf(await this.engine.admin.send(what, command, args)).map(String)
+    const page = [start ?? from, to, 'WITHSCORES', 'LIMIT', 0, limit + 1]
+    const found = stringsOf(
+      await this.engine.admin.send(what, command, [layout.ORDER_KEYS[0], ...page]),
+    )
     if (found.length === 0) await this.engine.assertSameStore(what)
     const ids = found.filter((_, at) => at % 2 === 0).slice(0, limit)
     const listed = await Promise.all(ids.map((id) => this.listed(id)))
@@ -98,9 +99,8 @@ export class RedisAccounts {
     edit: AccountEdit,
     auditEntries: AuditEntriesOf<Account>,
   ): Promise<Account | null> {
-    if (!isAccountId(accountId)) return this.engine.answerIfOpen(null)
     const what = 'changing an account'
-    const keys = [layout.accountKey(accountId), layout.pendingAuditKey(accountId)]
+    const keys = [layout.accountKey(accountId)]
     // A new password does not change the keys.
     const isPublished = edit.plan !== undefined || edit.disabled !== undefined
     const channel = isPublished ? this.engine.channel : ''
@@ -111,12 +111,8 @@ export class RedisAccounts {
       const account = { ...before, ...edit }
       const args = [old, textOf(account), channel]
       // If another change came in between, it is read again.
-      const done = await this.trail.withAuditEntries(
-        accountId,
-        auditEntries(before, account),
-        (texts) =>
-          this.engine.changes.runDurably(what, layout.REPLACE_ACCOUNT, keys, [...args, ...texts]),
-      )
+      const change = { accountId, keys, args, auditEntries: auditEntries(before, account) }
+      const done = await this.trail.runDurably(what, KEY_SCRIPTS.replaceAccount, change)
       if (done === 1) return account
     }
   }

@@ -7,10 +7,10 @@
  */
 import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
 import { damaged, unavailable } from '../../errors.js'
-import { isName, type RedisEngine } from '../connection/connections.js'
+import { isName, type RedisEngine } from '../connection/engine.js'
 import { accountKey, emailKey, pendingAuditKey } from './key-names.js'
-import { loadScript } from '../connection/script.js'
-import { parseAccount, MISMATCH, parseRecord, listOf } from './read-records.js'
+import { loadScript, type Argument, type Script } from '../connection/script.js'
+import { parseAccount, MISMATCH, parseRecord, listOf, stringsOf } from './read-records.js'
 import type { StoreCapacity } from '../../store.js'
 import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
 
@@ -21,7 +21,6 @@ const OWNERS = 'sluice:{trail}:owners'
 const KEYS = [TEXTS, IDS, OWNERS]
 /** Account and id of announced entries, by time. */
 const ANNOUNCED = 'sluice:{trail}:announced'
-const ANNOUNCE = loadScript('records/announce-audit-entry')
 /** A change takes a few commands of a second each; after this time an announced change was never made. */
 const ABANDONED_AFTER_MS = 600_000
 /** Announcements that one reader handles. */
@@ -29,14 +28,22 @@ const MAX_COLLECTED = 1_000
 
 const ADD = loadScript('records/add-audit-entry')
 
+/** A change of an account: the keys and arguments of its script, without those of the audit entries. */
+export interface AuditedChange {
+  readonly accountId: string
+  readonly keys: readonly string[]
+  readonly args: readonly Argument[]
+  readonly auditEntries: readonly AuditEntry[]
+}
+
 /** The trail of a store. */
 export class RedisAuditTrail implements AuditTrail {
   private readonly engine: RedisEngine
   private readonly capacity: StoreCapacity
 
-  constructor(engine: RedisEngine, bounds: StoreCapacity) {
+  constructor(engine: RedisEngine, capacity: StoreCapacity) {
     this.engine = engine
-    this.capacity = bounds
+    this.capacity = capacity
   }
 
   async add(entry: AuditEntry): Promise<void> {
@@ -46,6 +53,15 @@ export class RedisAuditTrail implements AuditTrail {
     await this.engine.changes.runDurably('adding to the audit trail', ADD, KEYS, args)
   }
 
+  /** Runs the script of a change, which leaves the audit entries beside the account. */
+  runDurably(what: string, script: Script, change: AuditedChange): Promise<unknown> {
+    const { accountId, args, auditEntries } = change
+    const keys = [...change.keys, pendingAuditKey(accountId)]
+    return this.withAuditEntries(accountId, auditEntries, (entryArgs) =>
+      this.engine.changes.runDurably(what, script, keys, [...args, ...entryArgs]),
+    )
+  }
+
   /**
    * Makes a change of an account with its audit entries: `change` gets the ids and records for its script. If it
    * rejects, the next reader finds out whether the change was made.
@@ -53,13 +69,13 @@ export class RedisAuditTrail implements AuditTrail {
   async withAuditEntries<T>(
     accountId: string,
     auditEntries: readonly AuditEntry[],
-    change: (texts: readonly string[]) => Promise<T>,
+    change: (entryArgs: readonly string[]) => Promise<T>,
   ): Promise<T> {
     if (auditEntries.length === 0) return change([])
     const ids = auditEntries.map(({ id }) => id)
     const announced = ids.flatMap((id) => [Date.now(), announcement(accountId, id)])
     const what = 'announcing a change'
-    await this.engine.changes.prepareDurably(what, ANNOUNCE, [ANNOUNCED], announced)
+    await this.engine.changes.prepareDurably(what, 'zadd', [ANNOUNCED], announced)
     const answer = await change(auditEntries.flatMap((entry) => [entry.id, writeAuditEntry(entry)]))
     // If this fails, the next reader moves the entries.
     await this.collect(accountId, ids).catch(() => undefined)
@@ -67,15 +83,15 @@ export class RedisAuditTrail implements AuditTrail {
   }
 
   async page({ accountId, after, limit }: AuditQuery): Promise<AuditEntry[]> {
-    if (after !== null && !isName(after)) return this.engine.answerIfOpen([])
-    if (accountId !== null && !isName(accountId)) return this.engine.answerIfOpen([])
+    if (after !== null && !isName(after)) return []
+    if (accountId !== null && !isName(accountId)) return []
     const what = 'reading the audit trail'
     await this.collectAll(what)
     const start = accountId === null ? '' : `${accountId}\0`
     const first = after === null ? `[${start}\uffff` : `(${start}${after}`
     const index = accountId === null ? IDS : OWNERS
     const range = [index, first, `[${start}`, 'LIMIT', 0, limit]
-    const members = listOf(await this.engine.admin.send(what, 'zrevrangebylex', range)).map(String)
+    const members = stringsOf(await this.engine.admin.send(what, 'zrevrangebylex', range))
     if (members.length === 0) return []
     const ids = members.map((member) => member.slice(start.length))
     const texts = listOf(await this.engine.admin.send(what, 'hmget', [TEXTS, ...ids]))
@@ -108,7 +124,7 @@ export class RedisAuditTrail implements AuditTrail {
 
   private async collectAll(what: string): Promise<void> {
     const range = [ANNOUNCED, 0, MAX_COLLECTED - 1, 'WITHSCORES']
-    const found = listOf(await this.engine.admin.send(what, 'zrange', range)).map(String)
+    const found = stringsOf(await this.engine.admin.send(what, 'zrange', range))
     for (let at = 0; at < found.length; at += 2) {
       const [accountId = '', id = ''] = found[at]?.split('\0') ?? []
       const left = await this.engine.admin.send(what, 'hget', [pendingAuditKey(accountId), id])

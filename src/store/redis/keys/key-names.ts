@@ -1,6 +1,5 @@
 /**
- * The names of the Redis keys of accounts and API keys, and the scripts that change them. Layout:
- * docs/explanation/redis-store.md.
+ * The names of the Redis keys of accounts and API keys. Layout: docs/explanation/redis-store.md.
  *
  * All of an account is in one slot of a Cluster (`{acc_…}`), so that one script can change it. In the
  * account's hash: `account` (its record), `live` (keys that are not revoked), `gen` (changes so far),
@@ -8,8 +7,6 @@
  * (when), `place` (the last position in the order of keys) and `removed-before` (keys that ended before that time may
  * have been removed). The pointers `key:DIGEST` and `key-id:ID` name the account; they exist as long as the key.
  */
-import { loadScript } from '../connection/script.js'
-
 const PREFIX = 'sluice:'
 
 /** The id of the store: an emptied store gets another one. */
@@ -58,36 +55,3 @@ export function emailKey(email: string): string {
 export function notificationChannel(storeId: string): string {
   return `${PREFIX}news:${storeId}`
 }
-
-/** Creates a pointer (digest, key id, e-mail) if there is none. */
-export const CLAIM = loadScript('keys/create-pointer')
-
-/** Deletes a pointer of the same owner. */
-export const RELEASE = loadScript('keys/delete-pointer')
-
-/** Makes an account. */
-export const PUT_ACCOUNT = loadScript('keys/leave-audit-entries', 'keys/put-account')
-
-/** Puts an account into the order of accounts. */
-export const PUT_IN_ORDER = loadScript('keys/list-account')
-
-/** Changes an account unless another process changed it meanwhile. */
-export const REPLACE_ACCOUNT = loadScript('keys/leave-audit-entries', 'keys/replace-account')
-
-/** Makes a key, within the limits of its account. */
-export const PUT_KEY = loadScript('keys/leave-audit-entries', 'keys/key-order', 'keys/put-key')
-
-/** A page of the keys of an account. */
-export const LIST_KEYS = loadScript('keys/key-order', 'keys/list-keys')
-
-/** Marks ended keys as revoked before they are removed. */
-export const END_KEYS = loadScript('keys/end-keys')
-
-/** Removes keys that END_KEYS has marked. */
-export const REMOVE_KEYS = loadScript('keys/key-order', 'keys/remove-keys')
-
-/** Changes a key unless another process changed it meanwhile. */
-export const REPLACE_KEY = loadScript('keys/leave-audit-entries', 'keys/replace-key')
-
-/** Revokes a key. */
-export const REVOKE_KEY = loadScript('keys/leave-audit-entries', 'keys/revoke-key')

@@ -5,29 +5,15 @@
 import type { ApiKey } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
 import { editedKey, writeKey } from '../../records/account-records.js'
-import { isAccountId, isName, type RedisEngine } from '../connection/connections.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
-import {
-  MISMATCH,
-  EMPTY_PAGE,
-  parseAccount,
-  isCursor,
-  nameOfKey,
-  parseKey,
-  listOf,
-} from './read-records.js'
+import { KEY_SCRIPTS } from './scripts.js'
+import { EMPTY_PAGE, isCursor, listOf, stringsOf, MISMATCH } from './read-records.js'
+import { nameOfKey } from './read-records.js'
+import { KeyLookups } from './find-key.js'
 import type { RedisAuditTrail } from './audit-trail.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
-
-/** Maximum number of digests in each of the two caches. */
-const MAX_CACHED = 100_000
-
-/** The account of a digest, and when its key was last found valid. */
-interface CachedOwner {
-  readonly accountId: string
-  readonly validAtMs: number
-}
 
 /** Values for each key in the reply of `LIST_KEYS`. */
 const PARTS = 4
@@ -37,17 +23,17 @@ export class RedisKeys {
   private readonly engine: RedisEngine
   private readonly trail: RedisAuditTrail
   private readonly maxKeysPerAccount: number
-  /** The account of a digest never changes. */
-  private readonly owners = new Map<string, CachedOwner>()
-  /** Revocations that this process has seen. They stay in force if the store loses them. */
-  private readonly revocations = new Map<string, number>()
+  private readonly lookups: KeyLookups
 
   /** `maxKeysPerAccount`: as `StoreCapacity.keysPerAccount`. */
-  constructor(engine: RedisEngine, trail: RedisAuditTrail, mostKeys: number) {
+  constructor(engine: RedisEngine, trail: RedisAuditTrail, maxKeysPerAccount: number) {
     this.engine = engine
     this.trail = trail
-    this.maxKeysPerAccount = mostKeys
+    this.maxKeysPerAccount = maxKeysPerAccount
+    this.lookups = new KeyLookups(engine)
   }
+
+  readonly find = (digest: string): Promise<KeyLookup | null> => this.lookups.find(digest)
 
   async create(
     key: ApiKey,
@@ -57,39 +43,57 @@ export class RedisKeys {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     if (!isAccountId(key.accountId)) return 'no_account'
     const what = 'creating a key'
-    const { changes, channel } = this.engine
+    const { changes } = this.engine
     await this.engine.assertSameStore(what)
-    const mine = `${key.accountId} ${key.id} ${key.digest}`
     const made: string[] = []
-    for (const claim of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
-      const answer = await changes.prepareDurably(what, layout.CLAIM, [claim], [mine])
+    let outcome: KeyOutcome = 'created'
+    for (const pointer of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
+      const answer = await changes.prepareDurably(
+        what,
+        KEY_SCRIPTS.createPointer,
+        [pointer],
+        [ownerOf(key)],
+      )
       const [claimed, owner] = listOf(answer)
-      if (claimed === 1) made.push(claim)
-      else if (owner !== mine) return this.undo(what, made, mine, 'id_taken')
+      if (claimed === 1) made.push(pointer)
+      else if (owner !== ownerOf(key)) {
+        outcome = 'id_taken'
+        break
+      }
     }
-    const { accountId } = key
-    const own = [...orderKeys(accountId), layout.pendingAuditKey(accountId)]
-    const revoked = key.revokedAtMs ?? ''
-    const limits = [maxKeys ?? '', revoked, channel, this.maxKeysPerAccount]
-    const args = [key.digest, key.id, writeKey(key), ...limits]
-    const outcome = await this.trail.withAuditEntries(accountId, auditEntries, async (texts) =>
-      outcomeOf(await changes.runDurably(what, layout.PUT_KEY, own, [...args, ...texts])),
-    )
-    return outcome === 'created' ? outcome : this.undo(what, made, mine, outcome)
+    if (outcome === 'created') outcome = await this.put(key, maxKeys, auditEntries)
+    if (outcome !== 'created') await this.release(what, made, ownerOf(key))
+    return outcome
+  }
+
+  private async put(
+    key: ApiKey,
+    maxKeys: number | null,
+    auditEntries: readonly AuditEntry[],
+  ): Promise<KeyOutcome> {
+    const { accountId, id, digest, revokedAtMs } = key
+    const { maxKeysPerAccount: maxAll, engine } = this
+    const limits = [maxKeys ?? '', revokedAtMs ?? '', engine.channel, maxAll]
+    const args = [digest, id, writeKey(key), ...limits]
+    const change = { accountId, keys: orderKeys(accountId), args, auditEntries }
+    const outcome = await this.trail.runDurably('creating a key', KEY_SCRIPTS.putKey, change)
+    const known = OUTCOMES.find((each) => each === outcome)
+    if (known !== undefined) return known
+    throw unavailable('creating a key failed', new Error('unexpected reply of the script'))
   }
 
   async list(accountId: string, { order, after, limit }: PageQuery): Promise<Page<ApiKey>> {
-    if (!isAccountId(accountId) || !isCursor(after)) return this.engine.answerIfOpen(EMPTY_PAGE)
+    if (!isCursor(after)) return EMPTY_PAGE
     const what = 'listing keys'
     // One more item shows whether there is another page.
     const args = [after ?? '', limit + 1, order]
     const own = orderKeys(accountId)
-    const parts = listOf(await this.engine.admin.run(what, layout.LIST_KEYS, own, args))
+    const parts = listOf(await this.engine.admin.run(what, KEY_SCRIPTS.listKeys, own, args))
     if (parts.length === 0) await this.engine.assertSameStore(what)
     const items: ApiKey[] = []
     for (let at = 0; at < Math.min(parts.length, PARTS * limit); at += PARTS) {
       const digest = String(parts[at])
-      const key = this.keyOf(what, digest, parts[at + 2], parts[at + 3])
+      const key = this.lookups.parse(what, digest, parts[at + 2], parts[at + 3])
       if (key === null)
         throw unavailable(`${what} failed`, damaged(nameOfKey(digest), 'it is gone'))
       items.push(key)
@@ -99,12 +103,10 @@ export class RedisKeys {
   }
 
   async byId(accountId: string, keyId: string): Promise<ApiKey | null> {
-    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.answerIfOpen(null)
     return (await this.record('reading a key', accountId, keyId))?.key ?? null
   }
 
   async countLive(accountId: string): Promise<number> {
-    if (!isAccountId(accountId)) return this.engine.answerIfOpen(0)
     const what = 'counting keys'
     const live = await this.engine.admin.send(what, 'hget', [layout.accountKey(accountId), 'live'])
     if (live === null) await this.engine.assertSameStore(what)
@@ -117,21 +119,20 @@ export class RedisKeys {
     edit: KeyEdit,
     auditEntries: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
-    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.answerIfOpen(null)
     const what = 'changing a key'
     for (;;) {
       const found = await this.record(what, accountId, keyId)
       if (found === null || found.key.revokedAtMs !== undefined) return null
       const key = editedKey(found.key, edit)
-      const keys = [layout.accountKey(accountId), layout.pendingAuditKey(accountId)]
       const args = [key.digest, found.text, writeKey(key), this.engine.channel]
-      // If another change or a revocation came in between, it is read again.
-      const done = await this.trail.withAuditEntries(
+      const change = {
         accountId,
-        auditEntries(found.key, key),
-        (texts) =>
-          this.engine.changes.runDurably(what, layout.REPLACE_KEY, keys, [...args, ...texts]),
-      )
+        keys: [layout.accountKey(accountId)],
+        args,
+        auditEntries: auditEntries(found.key, key),
+      }
+      // If another change or a revocation came in between, it is read again.
+      const done = await this.trail.runDurably(what, KEY_SCRIPTS.replaceKey, change)
       if (done === 1) return key
     }
   }
@@ -142,15 +143,12 @@ export class RedisKeys {
     atMs: number,
     auditEntries: readonly AuditEntry[],
   ): Promise<boolean> {
-    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.answerIfOpen(false)
     const what = 'revoking a key'
-    const keys = [layout.accountKey(accountId), layout.pendingAuditKey(accountId)]
-    const args = [keyId, atMs, this.engine.channel]
-    const digest = await this.trail.withAuditEntries(accountId, auditEntries, (texts) =>
-      this.engine.changes.runDurably(what, layout.REVOKE_KEY, keys, [...args, ...texts]),
-    )
+    const keys = [layout.accountKey(accountId)]
+    const change = { accountId, keys, args: [keyId, atMs, this.engine.channel], auditEntries }
+    const digest = await this.trail.runDurably(what, KEY_SCRIPTS.revokeKey, change)
     if (typeof digest === 'string') {
-      addToCache(this.revocations, digest, atMs)
+      this.lookups.noteRevocation(digest, atMs)
       return true
     }
     await this.engine.assertSameStore(what)
@@ -166,84 +164,23 @@ export class RedisKeys {
     keyIds: readonly string[],
     endedBeforeMs: number,
   ): Promise<number> {
-    const ids = keyIds.filter(isName)
-    if (!isAccountId(accountId) || ids.length === 0) return this.engine.answerIfOpen(0)
+    if (keyIds.length === 0) return 0
     const what = 'removing keys'
-    const { admin, changes, channel } = this.engine
+    const { changes, channel } = this.engine
     const own = [layout.accountKey(accountId)]
-    const ended = listOf(
-      await changes.prepareDurably(what, layout.END_KEYS, own, [endedBeforeMs, ...ids]),
-    ).map(String)
+    const ended = stringsOf(
+      await changes.prepareDurably(what, KEY_SCRIPTS.endKeys, own, [endedBeforeMs, ...keyIds]),
+    )
     if (ended.length === 0) return 0
     for (let at = 0; at < ended.length; at += 2) {
       const [id = '', digest = ''] = ended.slice(at, at + 2)
-      const mine = `${accountId} ${id} ${digest}`
-      for (const claim of [layout.digestKey(digest), layout.idKey(id)]) {
-        await admin.run(what, layout.RELEASE, [claim], [mine])
-      }
-      this.owners.delete(digest)
+      const pointers = [layout.digestKey(digest), layout.idKey(id)]
+      await this.release(what, pointers, ownerOf({ accountId, id, digest }))
+      this.lookups.forget(digest)
     }
     const args = [channel, ...ended]
     const keys = orderKeys(accountId)
-    return Number(await changes.runDurably(what, layout.REMOVE_KEYS, keys, args))
-  }
-
-  async find(digest: string): Promise<KeyLookup | null> {
-    if (!isName(digest)) return this.engine.answerIfOpen(null)
-    const what = 'looking a key up'
-    const known = this.owners.get(digest)
-    const owner = known?.accountId ?? (await this.ownerOf(what, digest))
-    if (owner === null) return null
-    const fields = ['account', `key:${digest}`, `revoked:${digest}`, 'removed-before']
-    const args = [layout.accountKey(owner), ...fields]
-    const [account, text, revoked, removedBefore] = listOf(
-      await this.engine.lookups.send(what, 'hmget', args),
-    )
-    // A pointer without its account: a part of the store was lost, so 401 would be wrong.
-    if (typeof account !== 'string') {
-      throw unavailable(`${what} failed`, damaged(`account '${owner}'`, 'it is gone'))
-    }
-    const key = this.keyOf(what, digest, text, revoked)
-    if (key === null) {
-      this.assertRemoved(what, digest, known, Number(removedBefore ?? 0))
-      return null
-    }
-    const isValid = key.revokedAtMs === undefined
-    const owned = { accountId: owner, validAtMs: isValid ? Date.now() : 0 }
-    if (known === undefined) addToCache(this.owners, digest, owned)
-    else this.owners.set(digest, owned)
-    return { key, account: parseAccount(what, owner, account) }
-  }
-
-  /** Throws for a key that was valid after the last removal: it was not removed, but lost. */
-  private assertRemoved(
-    what: string,
-    digest: string,
-    known: CachedOwner | undefined,
-    removedBeforeMs: number,
-  ): void {
-    if (
-      known !== undefined &&
-      (known.validAtMs < removedBeforeMs || this.revocations.has(digest))
-    ) {
-      this.owners.delete(digest)
-      return
-    }
-    throw unavailable(
-      `${what} failed`,
-      damaged(nameOfKey(digest), 'it is gone and was not revoked'),
-    )
-  }
-
-  private async ownerOf(what: string, digest: string): Promise<string | null> {
-    const { lookups } = this.engine
-    const [pointer, refusal] = await Promise.all([
-      lookups.send(what, 'get', [layout.digestKey(digest)]),
-      this.engine.assertStoreId(what, lookups),
-    ])
-    if (typeof pointer === 'string') return pointer.slice(0, pointer.indexOf(' '))
-    this.engine.assertWritable(what, refusal)
-    return null
+    return Number(await changes.runDurably(what, KEY_SCRIPTS.removeKeys, keys, args))
   }
 
   private async record(what: string, accountId: string, keyId: string) {
@@ -256,50 +193,29 @@ export class RedisKeys {
     }
     const args = [own, `key:${digest}`, `revoked:${digest}`]
     const [text, revoked] = listOf(await admin.send(what, 'hmget', args))
-    const key = this.keyOf(what, digest, text, revoked)
+    const key = this.lookups.parse(what, digest, text, revoked)
     if (key === null || typeof text !== 'string') {
       throw unavailable(`${what} failed`, damaged(`key '${keyId}'`, MISMATCH))
     }
     return { key, text }
   }
 
-  private async undo(
-    what: string,
-    claims: readonly string[],
-    mine: string,
-    outcome: KeyOutcome,
-  ): Promise<KeyOutcome> {
-    for (const claim of claims) await this.engine.admin.run(what, layout.RELEASE, [claim], [mine])
-    return outcome
+  /** Deletes pointers of this owner. */
+  private async release(what: string, pointers: readonly string[], owner: string): Promise<void> {
+    for (const pointer of pointers) {
+      await this.engine.admin.run(what, KEY_SCRIPTS.deletePointer, [pointer], [owner])
+    }
   }
+}
 
-  private keyOf(what: string, digest: string, text: unknown, revoked: unknown): ApiKey | null {
-    const key = parseKey(what, digest, text, revoked)
-    if (key === null) return null
-    const revokedAtMs = key.revokedAtMs ?? this.revocations.get(digest)
-    if (revokedAtMs === undefined) return key
-    addToCache(this.revocations, digest, revokedAtMs)
-    return { ...key, revokedAtMs }
-  }
+/** The value of a key's pointers. */
+function ownerOf({ accountId, id, digest }: Pick<ApiKey, 'accountId' | 'id' | 'digest'>): string {
+  return `${accountId} ${id} ${digest}`
 }
 
 const OUTCOMES = ['created', 'plan_limit', 'account_full', 'no_account', 'id_taken'] as const
 
-function outcomeOf(answer: unknown): KeyOutcome {
-  for (const outcome of OUTCOMES) if (answer === outcome) return outcome
-  throw unavailable('creating a key failed', new Error('unexpected reply of the script'))
-}
-
 /** The Redis keys of an account's order of keys; all in one slot. */
 function orderKeys(accountId: string): string[] {
   return [layout.accountKey, layout.orderKey, layout.formerOrderKey].map((name) => name(accountId))
-}
-
-/** Adds an item to a cache and removes the oldest one. */
-function addToCache<T>(map: Map<string, T>, key: string, value: T): void {
-  if (map.has(key)) return
-  map.set(key, value)
-  if (map.size <= MAX_CACHED) return
-  const [oldest] = map.keys()
-  if (oldest !== undefined) map.delete(oldest)
 }

@@ -55,15 +55,33 @@ export function listOf(answer: unknown): unknown[] {
   return Array.isArray(answer) ? answer : []
 }
 
-/** The numbers of a reply that is a JSON list of numbers; else none. */
-export function parseNumbers(answer: unknown): readonly number[] {
-  if (typeof answer !== 'string') return []
-  const value: unknown = JSON.parse(answer)
-  return isNumbers(value) ? value : []
+/** The items of a reply that is a list of strings or numbers. */
+export function stringsOf(answer: unknown): string[] {
+  return listOf(answer).map(String)
 }
 
-function isNumbers(value: unknown): value is readonly number[] {
-  return Array.isArray(value) && value.every((each) => typeof each === 'number')
+/** The reply of a script that decides several requests (scripts/limits/each-request.lua). */
+export interface BatchReply {
+  readonly numbers: readonly number[]
+  /** The additional value of the request at this position: its error, or what its script returned. */
+  readonly valueAt: (position: number) => string | null
+}
+
+/** Parses the reply; throws a SyntaxError if it is not JSON. */
+export function parseBatchReply(answer: unknown): BatchReply {
+  const [text, ...pairs] = listOf(answer)
+  const valueAt = (position: number): string | null => {
+    const at = pairs.indexOf(position + 1)
+    const value = at < 0 ? null : pairs[at + 1]
+    return typeof value === 'string' ? value : null
+  }
+  return { numbers: parseNumbers(text), valueAt }
+}
+
+/** The numbers of a reply that is a JSON list of numbers; else none. */
+export function parseNumbers(answer: unknown): readonly number[] {
+  const value: unknown = typeof answer === 'string' ? JSON.parse(answer) : []
+  return listOf(value).filter((each) => typeof each === 'number')
 }
 
 /** Reads a record; an error of `read` becomes a failure of the store. */

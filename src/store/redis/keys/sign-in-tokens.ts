@@ -10,9 +10,9 @@ import {
   type SignInTokenKind,
 } from '../../sign-in-tokens.js'
 import { readSignInToken, writeSignInToken } from '../../records/account-records.js'
-import type { RedisEngine } from '../connection/connections.js'
+import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
-import { parseRecord, listOf } from './read-records.js'
+import { parseRecord, listOf, stringsOf } from './read-records.js'
 
 /** Tokens that one script deletes. */
 const BATCH = 256
@@ -98,7 +98,7 @@ export class RedisSignInTokens implements SignInTokens {
     const what = 'removing expired tokens'
     for (let count = 0; ;) {
       const range = [ENDS, '-inf', nowMs, 'LIMIT', 0, BATCH]
-      const ids = listOf(await this.engine.admin.send(what, 'zrangebyscore', range)).map(String)
+      const ids = stringsOf(await this.engine.admin.send(what, 'zrangebyscore', range))
       const found = await this.read(what, ids)
       count += await this.drop(
         what,
@@ -111,7 +111,7 @@ export class RedisSignInTokens implements SignInTokens {
   private async idsOf(what: string, kind: SignInTokenKind, accountId: string): Promise<string[]> {
     const start = `${accountId}\0${kind}\0`
     const range = [OWNERS, `[${start}`, `[${start}\uffff`]
-    const owners = listOf(await this.engine.admin.send(what, 'zrangebylex', range)).map(String)
+    const owners = stringsOf(await this.engine.admin.send(what, 'zrangebylex', range))
     return owners.map((owner) => owner.slice(start.length))
   }
 

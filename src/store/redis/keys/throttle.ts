@@ -2,7 +2,7 @@
  * Counts of attempts in Redis: when each subject's bucket is full again, gone by itself once it is.
  */
 import type { ThrottleStore, ThrottledSubject } from '../../throttle.js'
-import type { RedisEngine } from '../connection/connections.js'
+import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
 import { listOf } from './read-records.js'
 

@@ -3,41 +3,22 @@
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { unavailable } from '../../errors.js'
-import type {
-  Admission,
-  BudgetSpent,
-  Reservation,
-  Demand,
-  KeyUse,
-  KeyUseQuery,
-  Ledger,
-  Raise,
-  Retention,
-  EntryPage,
-  EntryQuery,
-  SettleOutcome,
-  LimitState,
-  SumQuery,
-  UsageSum,
-  AdmissionResult,
-} from '../../ledger.js'
-import { budgets, putBudgets } from './budgets.js'
-import { AdmissionBatches, slotRequestOf } from '../limits/admission-batches.js'
-import { ACCOUNTS, leaseMember, LedgerKeys } from './key-names.js'
-import { parseSharedHolds } from '../limits/encode-demands.js'
-import * as scripts from './scripts.js'
-import type { RedisEngine } from '../connection/connections.js'
-import type { RedisLink } from '../connection/link.js'
-import type { Argument } from '../connection/script.js'
+import type { Admission, AdmissionResult, Ledger } from '../../ledger.js'
+import type { Reservation, SettleOutcome } from '../../ledger.js'
+import { readEntry, writeEntry } from '../../records/entry-text.js'
+import type { RedisEngine } from '../connection/engine.js'
 import { groupBy } from '../group-by.js'
 import { listOf } from '../keys/read-records.js'
-import { Settlement } from './settlement.js'
+import { Admissions } from '../limits/admissions.js'
+import { parseSharedHolds } from '../limits/encode-demands.js'
 import { SliceReporter } from '../limits/slice-reporter.js'
 import { Slices } from '../limits/slices.js'
-import { SlotAdmissions } from '../limits/slot-admissions.js'
-import { putSums } from './put-sums.js'
+import type { LedgerContext } from './context.js'
+import { ACCOUNTS, leaseMember, LedgerKeys } from './key-names.js'
+import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
+import { LEDGER_SCRIPTS } from './scripts.js'
+import { Settlement, type SettledEntry } from './settlement.js'
 import { RedisUsage } from './usage.js'
-import { readEntry, writeEntry } from '../../records/entry-text.js'
 
 /** Expired reservations that are read and settled together. */
 const MAX_EXPIRED = 64
@@ -48,58 +29,62 @@ const MAX_NAME_LENGTH = 400
 
 /** The ledger of a store, on connections of the engine. */
 export class RedisLedger implements Ledger {
-  private readonly link: RedisLink
-  private readonly names: LedgerKeys
+  private readonly context: LedgerContext
   private readonly usage: RedisUsage
-  private readonly reports: RedisLink
-  /** For tests; empty for the server's clock. */
-  private readonly clock: () => Argument
-  private readonly listed = new Set<string>()
-  private readonly slices: Slices
-  private readonly admissions: AdmissionBatches
-  private readonly slotAdmissions: SlotAdmissions
+  private readonly admissions: Admissions
   private readonly settlement: Settlement
-  /** The name of this process in slices and slots. */
-  private readonly processName = `${process.pid}.${Math.floor(Math.random() * 2 ** 40).toString(36)}`
   private readonly sliceReporter: SliceReporter
+  /** Accounts that this process has added to those that queries over all accounts read. */
+  private readonly listed = new Set<string>()
   private attempts = 0
 
   /** `nowMs` replaces the server's clock. */
   constructor({ address, ledger, admin }: RedisEngine, nowMs: (() => number) | undefined) {
-    this.link = ledger
-    this.names = new LedgerKeys(address.kind === 'cluster')
-    this.clock = nowMs ?? (() => '')
+    const names = new LedgerKeys(address.kind === 'cluster')
+    const slices = new Slices((accountId, demand) => names.slice(accountId, demand))
+    const processName = `${process.pid}.${Math.floor(Math.random() * 2 ** 40).toString(36)}`
+    this.context = { link: ledger, names, clock: nowMs ?? (() => ''), slices, processName }
     // Queries may take longer.
-    this.reports = admin
-    this.usage = new RedisUsage(admin, this.names)
-    this.slices = new Slices((accountId, demand) => this.names.slice(accountId, demand))
-    const { link, names, clock, slices, processName: member } = this
-    this.admissions = new AdmissionBatches(link, names, clock)
-    this.slotAdmissions = new SlotAdmissions(link, names, clock, this.admissions)
-    this.settlement = new Settlement({ link, names, clock, slices, processName: member })
-    this.sliceReporter = new SliceReporter({ link, names, clock, slices, processName: member })
+    this.usage = new RedisUsage(admin, names)
+    this.admissions = new Admissions(this.context)
+    this.settlement = new Settlement(this.context)
+    this.sliceReporter = new SliceReporter(this.context)
+    this.budgets = () => budgets(admin)
   }
+
+  readonly sums: Ledger['sums'] = (query) => this.usage.sums(query)
+  readonly entries: Ledger['entries'] = (query) => this.usage.page(query)
+  readonly entry: Ledger['entry'] = (accountId, id) => this.usage.entry(accountId, id)
+  readonly export: Ledger['export'] = (sinceMs) => this.usage.export(sinceMs)
+  readonly keyUse: Ledger['keyUse'] = (query) => this.usage.keyUse(query)
+  readonly lastUse: Ledger['lastUse'] = (accountId, ids) => this.usage.lastUse(accountId, ids)
+  readonly prune: Ledger['prune'] = (retention) => this.usage.prune(retention)
+  readonly budgets: Ledger['budgets']
+  readonly limitStates: Ledger['limitStates'] = (accountId, demands) =>
+    this.admissions.limitStates(accountId, demands)
+  readonly lower: Ledger['lower'] = (accountId, raise) => this.admissions.lower(accountId, raise)
 
   async admit(admission: Admission): Promise<AdmissionResult> {
     const { accountId, requestId, unsettled, demands } = admission
     const what = 'admitting a request'
     assertNames(what, requestId, accountId, unsettled.keyId, unsettled.model)
     if (admission.isTaken) {
-      if (!this.listed.has(accountId)) await this.list(what, accountId)
-      await this.admissions.request(slotRequestOf(admission, 'note', demands, ''))
+      await this.list(what, accountId)
+      await this.admissions.note(admission)
       return { admitted: true, limitStates: [] }
     }
-    const limitStates = this.slices.take(requestId, accountId, demands, performance.now())
+    const { slices, processName } = this.context
+    const limitStates = slices.take(requestId, accountId, demands, performance.now())
     if (limitStates !== null) return { admitted: true, limitStates, isSlice: true }
-    if (!this.listed.has(accountId)) await this.list(what, accountId)
+    await this.list(what, accountId)
     // Unique to this attempt: a refusal must return only what this attempt took.
-    const member = `${requestId}#${this.processName}.${(this.attempts += 1)}`
-    const answer = await this.slotAdmissions.take(admission, member)
-    return { admitted: answer.outcome !== 'refused', limitStates: answer.limitStates }
+    const member = `${requestId}#${processName}.${(this.attempts += 1)}`
+    const decision = await this.admissions.take(admission, member)
+    return { admitted: decision.outcome !== 'refused', limitStates: decision.limitStates }
   }
 
   releaseSlots(requestId: string): void {
-    this.slices.releaseSlots(requestId)
+    this.context.slices.releaseSlots(requestId)
   }
 
   async append(entry: LedgerEntry): Promise<void> {
@@ -107,54 +92,53 @@ export class RedisLedger implements Ledger {
   }
 
   async settle(entry: LedgerEntry, reservation?: Reservation): Promise<SettleOutcome> {
-    return (await this.settled(entry, writeEntry(entry), false, reservation))
-      ? 'settled'
-      : 'already'
+    const record = writeEntry(entry)
+    const isNew = await this.settled({ entry, record, isDue: false, reservation })
+    return isNew ? 'settled' : 'already'
   }
 
-  raise(accountId: string, demands: Raise['demands']): Promise<Raise | null> {
+  readonly raise: Ledger['raise'] = (accountId, demands) => {
     assertNames('raising a reservation', accountId)
-    return this.slotAdmissions.raise(accountId, demands)
-  }
-
-  lower(accountId: string, raise: Raise): Promise<void> {
-    return this.slotAdmissions.lower(accountId, raise)
+    return this.admissions.raise(accountId, demands)
   }
 
   async renew(
     requests: readonly { requestId: string; accountId: string }[],
     leaseMs: number,
   ): Promise<void> {
+    const { link, names, clock } = this.context
     const what = 'renewing reservations'
-    if (requests.length === 0) await this.link.opened()
+    if (requests.length === 0) await link.opened()
     for (const [accountId, own] of groupBy(requests, (request) => request.accountId)) {
+      const keys = [names.reservations(accountId), names.ends(accountId)]
       for (let from = 0; from < own.length; from += MAX_RENEWED) {
-        const batch = own.slice(from, from + MAX_RENEWED)
-        const args = batch.flatMap(({ requestId }) => [
-          requestId,
-          leaseMember(accountId, requestId),
-        ])
-        const keys = [this.names.reservations(accountId), this.names.ends(accountId)]
-        const answer = await this.link.run(what, scripts.RENEW, keys, [
-          this.clock(),
+        const ids = own.slice(from, from + MAX_RENEWED).map(({ requestId }) => requestId)
+        const members = ids.flatMap((id) => [id, leaseMember(accountId, id)])
+        const answer = await link.run(what, LEDGER_SCRIPTS.renew, keys, [
+          clock(),
           leaseMs,
-          ...args,
+          ...members,
         ])
-        for (const text of listOf(answer)) await this.renewShared(what, text, leaseMs)
+        const shared = listOf(answer).flatMap(parseSharedHolds)
+        for (const [kind, key, , , member] of shared.flatMap(([, , holds]) => holds)) {
+          if (kind !== 'concurrent') continue
+          await link.run(what, LEDGER_SCRIPTS.renewShared, [key], [clock(), leaseMs, member])
+        }
       }
     }
   }
 
   async expire(overdueMs = 0): Promise<number> {
+    const { link, names, clock } = this.context
     const what = 'settling expired reservations'
     let count = 0
-    const accounts = this.names.isCluster ? await this.usage.accounts() : ['']
-    for (const account of accounts) {
+    for (const account of names.isCluster ? await this.usage.accounts() : ['']) {
       for (;;) {
-        const args = [this.clock(), MAX_EXPIRED, overdueMs]
-        const ends = [this.names.ends(account)]
-        const due = listOf(await this.link.run(what, scripts.LIST_EXPIRED, ends, args)).map(String)
-        const done = await Promise.all(due.map((member) => this.settleDue(what, member)))
+        const args = [clock(), MAX_EXPIRED, overdueMs]
+        const due = listOf(
+          await link.run(what, LEDGER_SCRIPTS.listExpired, [names.ends(account)], args),
+        )
+        const done = await Promise.all(due.map((member) => this.settleDue(what, String(member))))
         count += done.filter(Boolean).length
         // Reservations that could not be settled are still expired: trying again at once would not end.
         if (due.length < MAX_EXPIRED || !done.includes(true)) break
@@ -163,103 +147,53 @@ export class RedisLedger implements Ledger {
     return count
   }
 
-  limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {
-    return this.slotAdmissions.limitStates(accountId, demands)
+  readonly putSums: Ledger['putSums'] = async (by, sums, lastUse) => {
+    const { link, names } = this.context
+    const { accountId } = sums[0] ?? {}
+    if (accountId === undefined) return
+    await this.list('putting sums', accountId)
+    await putSums(link, names, by, sums)
+    const known = await this.usage.lastUse(accountId)
+    await putLastUse(link, names.lastUse(accountId), lastUse, known)
   }
 
-  sums(query: SumQuery): Promise<UsageSum[]> {
-    return this.usage.sums(query)
-  }
-
-  entries(query: EntryQuery): Promise<EntryPage> {
-    return this.usage.page(query)
-  }
-
-  entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null> {
-    return this.usage.entry(accountId, requestId)
-  }
-
-  export(sinceMs: number): AsyncIterable<readonly LedgerEntry[]> {
-    return this.usage.export(sinceMs)
-  }
-
-  keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
-    return this.usage.keyUse(query)
-  }
-
-  lastUse(accountId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, number>> {
-    return this.usage.lastUse(accountId, keyIds)
-  }
-
-  async putSums(
-    by: 'hour' | 'day',
-    sums: readonly UsageSum[],
-    lastUse: ReadonlyMap<string, number>,
-  ): Promise<void> {
-    for (const { accountId } of sums) await this.list('putting sums', accountId)
-    await putSums(this.link, this.names, by, sums, lastUse)
-  }
-
-  budgets(): AsyncIterable<readonly BudgetSpent[]> {
-    return budgets(this.reports)
-  }
-
-  putBudgets(all: readonly BudgetSpent[]): Promise<void> {
-    return putBudgets(this.link, this.names, all)
-  }
-
-  prune(retention: Retention): Promise<number> {
-    return this.usage.prune(retention)
-  }
+  readonly putBudgets: Ledger['putBudgets'] = (all) =>
+    putBudgets(this.context.link, this.context.names, all)
 
   /** Resolves when connected. */
   opened(): Promise<void> {
-    return this.link.opened()
+    return this.context.link.opened()
   }
 
-  /** Returns what is left of slices. Never rejects. */
+  /** Returns the rest of all slices. Never rejects. */
   close(): Promise<void> {
     return this.sliceReporter.end()
   }
 
-  private async settled(
-    entry: LedgerEntry,
-    text: string,
-    isDue: boolean,
-    reservation?: Reservation,
-  ): Promise<boolean> {
+  private async settled(settled: SettledEntry): Promise<boolean> {
     const what = 'settling a request'
-    const { accountId, requestId } = entry
-    assertNames(what, requestId, accountId, entry.keyId, entry.model)
-    if (!this.listed.has(accountId)) await this.list(what, accountId)
-    return this.settlement.settle(entry, text, isDue, reservation)
+    const { accountId, requestId, keyId, model } = settled.entry
+    assertNames(what, requestId, accountId, keyId, model)
+    await this.list(what, accountId)
+    return this.settlement.settle(settled)
   }
 
   private async settleDue(what: string, member: string): Promise<boolean> {
+    const { link, names } = this.context
     const [accountId = '', requestId = ''] = member.split('\0')
-    const key = this.names.reservations(accountId)
-    const text = await this.link.send(what, 'hget', [key, requestId])
+    const text = await link.send(what, 'hget', [names.reservations(accountId), requestId])
     if (typeof text !== 'string') {
-      await this.link.send(what, 'zrem', [this.names.ends(accountId), member])
+      await link.send(what, 'zrem', [names.ends(accountId), member])
       return false
     }
-    const entry = text.slice(text.lastIndexOf('\n') + 1)
-    return this.settled(readEntry(entry), entry, true)
-  }
-
-  private async renewShared(what: string, text: unknown, leaseMs: number): Promise<void> {
-    for (const [, , holds] of parseSharedHolds(text)) {
-      for (const [kind, key, , , member] of holds) {
-        if (kind !== 'concurrent') continue
-        await this.link.run(what, scripts.RENEW_SHARED, [key], [this.clock(), leaseMs, member])
-      }
-    }
+    const record = text.slice(text.lastIndexOf('\n') + 1)
+    return this.settled({ entry: readEntry(record), record, isDue: true })
   }
 
   /** Adds the account to those that queries over all accounts read. */
   private async list(what: string, accountId: string): Promise<void> {
     if (this.listed.has(accountId)) return
-    await this.link.send(what, 'sadd', [ACCOUNTS, accountId])
+    await this.context.link.send(what, 'sadd', [ACCOUNTS, accountId])
     if (this.listed.size >= MAX_LISTED) this.listed.clear()
     this.listed.add(accountId)
   }

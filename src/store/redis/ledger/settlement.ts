@@ -3,18 +3,19 @@
  * of their limits.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
+import { dayOf, monthOf } from '../../../limits/limit-arithmetic.js'
 import { unavailable } from '../../errors.js'
-import type { BudgetDemand, Reservation, Demand } from '../../ledger.js'
-import { Batches } from '../connection/batches.js'
-import { BUCKET_MS, slotPrefix, timePrefix, type LedgerKeys } from './key-names.js'
-import { encodeHolds, amountsOf, parseSharedHolds } from '../limits/encode-demands.js'
-import { RELEASE_SHARED } from './scripts.js'
-import type { RedisLink } from '../connection/link.js'
-import type { Argument } from '../connection/script.js'
-import { listOf, parseNumbers } from '../keys/read-records.js'
-import { SETTLE } from './scripts.js'
-import { NUMBERS_PER_SLICE, type SliceRequest, type Slices } from '../limits/slices.js'
+import type { BudgetDemand, Demand, Reservation } from '../../ledger.js'
 import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'
+import { Batches } from '../connection/batches.js'
+import type { Argument } from '../connection/script.js'
+import { parseBatchReply } from '../keys/read-records.js'
+import { amountsOf, holdsOf, parseSharedHolds, type Hold } from '../limits/encode-demands.js'
+import { releaseHolds } from '../limits/release-holds.js'
+import { NUMBERS_PER_SLICE } from '../limits/slices.js'
+import type { LedgerContext } from './context.js'
+import { BUCKET_MS, slotPrefix, timePrefix, type LedgerKeys } from './key-names.js'
+import { LEDGER_SCRIPTS } from './scripts.js'
 
 /**
  * Entries of one command, which blocks the server for about two milliseconds. With fewer, slices would be reported
@@ -25,129 +26,98 @@ const WHAT = 'settling a request'
 /** The script's result of an entry. */
 const [ALREADY, SETTLED] = [0, 1]
 
-/** An entry that waits for its command. */
-interface PendingSettlement extends SliceRequest {
+/** An entry to settle. */
+export interface SettledEntry {
   readonly entry: LedgerEntry
-  readonly reservation: Reservation | undefined
-  /** As `SETTLE` parses it. */
-  readonly text: string
-  readonly resolve: (isNew: boolean) => void
-  readonly reject: (error: unknown) => void
+  /** The record of the entry. */
+  readonly record: string
+  /** Settles only an expired reservation. */
+  readonly isDue: boolean
+  readonly reservation?: Reservation | undefined
 }
 
-/** The parts of the ledger that settlements use. */
-export interface SettlementOptions {
-  readonly link: RedisLink
-  readonly names: LedgerKeys
-  /** As in `RedisLedger`. */
-  readonly clock: () => Argument
-  readonly slices: Slices
-  /** The name of this process in slices. */
-  readonly processName: string
+/** The result of an entry; `shared`: the holds of its reservation in other slots of a Cluster. */
+interface Settled {
+  readonly isNew: boolean
+  readonly shared: string | null
 }
 
 /** Settles the requests of one ledger. */
 export class Settlement {
-  private readonly options: SettlementOptions
-  private readonly batches: Batches<PendingSettlement>
+  private readonly context: LedgerContext
+  private readonly batches: Batches<SettledEntry, Settled>
 
-  constructor(options: SettlementOptions) {
-    this.options = options
-    this.batches = new Batches(MAX_SETTLEMENTS, options.names.isCluster, (entries) =>
-      this.send(entries),
-    )
+  constructor(context: LedgerContext) {
+    this.context = context
+    const { isCluster } = context.names
+    this.batches = new Batches(MAX_SETTLEMENTS, isCluster, (entries) => this.send(entries))
   }
 
-  /**
-   * False if the ledger has the entry already or, with `isDue`, the reservation has not expired. `rowText` is the
-   * entry's record.
-   */
-  settle(
-    entry: LedgerEntry,
-    rowText: string,
-    isDue: boolean,
-    reservation: Reservation | undefined,
-  ): Promise<boolean> {
-    return new Promise((resolve, reject) => {
-      const { isCluster } = this.options.names
-      const { accountId } = entry
-      const demands = reservation?.demands ?? []
-      const holds = unreservedHolds(accountId, reservation, ({ shared }) => !isCluster || !shared)
-      const text = `${encodeSettlement(entry, isDue, reservation)}\0${holds}\n${rowText}`
-      const waiting = { entry, reservation, accountId, demands, text, resolve, reject }
-      this.batches.add(isCluster ? accountId : '', waiting)
-    })
+  /** False if the ledger has the entry already, or with `isDue` if the reservation has not expired. */
+  async settle(settled: SettledEntry): Promise<boolean> {
+    const { isCluster } = this.context.names
+    const slot = isCluster ? settled.entry.accountId : ''
+    const { isNew, shared } = await this.batches.add(slot, settled)
+    if (isNew && isCluster) await this.releaseShared(settled, shared)
+    return isNew
   }
 
-  private async send(entries: readonly PendingSettlement[]): Promise<void> {
-    const { link, names, clock, processName, slices } = this.options
+  private async send(entries: readonly SettledEntry[]): Promise<(Settled | Error)[]> {
+    const { link, names, clock, processName, slices } = this.context
     const accountId = entries[0]?.entry.accountId ?? ''
     const reportedAtMs = performance.now()
-    const reports = slices.reportsFor(entries, reportedAtMs)
+    const requests = entries.map(({ entry, reservation }) => {
+      return { accountId: entry.accountId, demands: reservation?.demands ?? [] }
+    })
+    const reports = slices.reportsFor(requests, reportedAtMs)
     const keys = names.isCluster ? keysOf(names, entries) : [names.reservations(accountId)]
     const fixed = [names.ids(accountId), names.ends(accountId), names.allOrder ?? '']
     const args: Argument[] = [clock(), processName, JSON.stringify(reports), ...fixed]
-    for (const { text } of entries) args.push(text)
-    try {
-      const [text, ...more] = listOf(await link.run(WHAT, SETTLE, keys, args))
-      const numbers = parseNumbers(text)
-      slices.applyReplies(reports, numbers, reportedAtMs, performance.now())
-      for (const [at, waiting] of entries.entries()) {
-        const position = more.length === 0 ? -1 : more.indexOf(at + 1)
-        const code = numbers[NUMBERS_PER_SLICE * reports.length + at]
-        this.answer(waiting, code, position < 0 ? null : more[position + 1])
-      }
-    } catch (error) {
-      for (const { reject } of entries) reject(error)
-    }
-  }
-
-  private answer(waiting: PendingSettlement, outcome: number | undefined, what: unknown): void {
-    const { entry, reservation, resolve, reject } = waiting
-    if (outcome === ALREADY) resolve(false)
-    else if (outcome !== SETTLED) {
-      const reason = typeof what === 'string' ? what : 'no result'
-      reject(unavailable(`${WHAT} failed`, new Error(reason)))
-    } else if (!this.options.names.isCluster) resolve(true)
-    else this.releaseShared(entry, reservation, what).then(() => resolve(true), reject)
+    for (const each of entries) args.push(encodeSettlement(each, names.isCluster))
+    const { numbers, valueAt } = parseBatchReply(
+      await link.run(WHAT, LEDGER_SCRIPTS.settle, keys, args),
+    )
+    slices.applyReplies(reports, numbers, reportedAtMs, performance.now())
+    return entries.map((_, at) => {
+      const code = numbers[NUMBERS_PER_SLICE * reports.length + at]
+      const value = valueAt(at)
+      if (code === ALREADY || code === SETTLED) return { isNew: code === SETTLED, shared: value }
+      return unavailable(`${WHAT} failed`, new Error(value ?? 'no result'))
+    })
   }
 
   /** Corrects limits in other slots of a Cluster. */
   private async releaseShared(
-    entry: LedgerEntry,
-    reservation: Reservation | undefined,
-    reserved: unknown,
+    { entry, reservation }: SettledEntry,
+    shared: string | null,
   ): Promise<void> {
-    const { link, clock } = this.options
-    const used = usedTokens(entry) ?? ''
-    for (const [slot, [day, month], holds] of parseSharedHolds(reserved)) {
-      const args = [clock(), JSON.stringify(holds), day, month, used, chargedNanoUsd(entry) ?? '']
-      await link.run(WHAT, RELEASE_SHARED, [`${slot}:none`], args)
+    const usage = { tokens: usedTokens(entry) ?? '', cost: chargedNanoUsd(entry) ?? '' } as const
+    for (const holds of parseSharedHolds(shared)) {
+      await releaseHolds(this.context, WHAT, holds, usage)
     }
-    if (reserved !== null || reservation?.takenFrom !== 'nothing') return
-    const day = Math.floor(entry.atMs / BUCKET_MS.day)
-    const date = new Date(entry.atMs)
-    const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()
+    if (shared !== null || reservation?.takenFrom !== 'nothing') return
+    const period = [dayOf(entry.atMs), monthOf(entry.atMs)] as const
+    const cost = unreservedCost(entry, reservation)
     for (const demand of reservation.demands) {
       if (!demand.shared || !isBudget(demand)) continue
-      const holds = unreservedHolds(entry.accountId, reservation, (each) => each === demand)
-      const args = [clock(), holds, day, month, '', unreservedCost(entry, reservation)]
-      await link.run(WHAT, RELEASE_SHARED, [`${slotPrefix(entry.accountId, demand)}:none`], args)
+      const holds = unreservedHolds(entry.accountId, { ...reservation, demands: [demand] })
+      const slot = slotPrefix(entry.accountId, demand)
+      await releaseHolds(this.context, WHAT, [slot, period, holds], { tokens: '', cost })
     }
   }
 }
 
 /** The keys that the script accesses: a Cluster needs them while it moves the slot. */
-function keysOf(names: LedgerKeys, entries: readonly PendingSettlement[]): string[] {
+function keysOf(names: LedgerKeys, entries: readonly SettledEntry[]): string[] {
   const keys = new Set<string>()
-  for (const { entry, accountId, demands } of entries) {
-    const { atMs } = entry
-    for (const demand of demands) {
+  for (const { entry, reservation } of entries) {
+    const { accountId, atMs } = entry
+    for (const demand of reservation?.demands ?? []) {
       const name = names.slice(accountId, demand)
       if (name !== null) keys.add(name)
     }
-    for (const of of ['reservations', 'ids', 'ends', 'entries', 'order', 'lastUse'] as const) {
-      keys.add(names[of](accountId))
+    for (const name of ['reservations', 'ids', 'ends', 'entries', 'order', 'lastUse'] as const) {
+      keys.add(names[name](accountId))
     }
     for (const by of ['hour', 'day'] as const) {
       const startMs = Math.floor(atMs / BUCKET_MS[by]) * BUCKET_MS[by]
@@ -157,38 +127,34 @@ function keysOf(names: LedgerKeys, entries: readonly PendingSettlement[]): strin
   return Array.from(keys)
 }
 
-/** An entry as `SETTLE` parses it, without the holds and the record. */
+/** An entry as `settle.lua` parses it. */
 function encodeSettlement(
-  entry: LedgerEntry,
-  isDue: boolean,
-  reservation: Reservation | undefined,
+  { entry, record, isDue, reservation }: SettledEntry,
+  isCluster: boolean,
 ): string {
   const { accountId, requestId, keyId, model, atMs } = entry
-  return (
-    `${accountId}\0${requestId}\0${keyId}\0${model}\0${timePrefix(atMs)}\0${Math.floor(atMs)}\0` +
-    `${usedTokens(entry) ?? ''}\0${chargedNanoUsd(entry) ?? ''}\0${unreservedCost(entry, reservation)}\0` +
-    `${countersOf(entry).join(' ')}\0${isDue ? 'due' : ''}`
-  )
+  const demands = reservation?.demands.filter(({ shared }) => !isCluster || !shared) ?? []
+  const holds = unreservedHolds(accountId, reservation && { ...reservation, demands })
+  const fields = [
+    ...[accountId, requestId, keyId, model, timePrefix(atMs), Math.floor(atMs)],
+    ...[usedTokens(entry) ?? '', chargedNanoUsd(entry) ?? '', unreservedCost(entry, reservation)],
+    ...[countersOf(entry).join(' '), isDue ? 'due' : '', JSON.stringify(holds)],
+  ]
+  return `${fields.join('\0')}\n${record}`
 }
 
 /** The holds to correct without a reservation: those of a slice, or budgets that were not charged. */
-function unreservedHolds(
-  accountId: string,
-  reservation: Reservation | undefined,
-  isWanted: (demand: Demand) => boolean,
-): string {
-  if (reservation === undefined || reservation.takenFrom === 'reserved') return '[]'
-  const owed: Demand[] = []
-  for (const demand of reservation.demands) {
-    if (!isWanted(demand)) continue
-    if (reservation.takenFrom === 'slice') {
-      if (demand.kind === 'tokens' || isBudget(demand)) owed.push(demand)
-    } else if (isBudget(demand)) owed.push({ ...demand, costNanoUsd: 0 })
-  }
-  return encodeHolds(accountId, owed, '')
+function unreservedHolds(accountId: string, reservation: Reservation | undefined): Hold[] {
+  if (reservation === undefined || reservation.takenFrom === 'reserved') return []
+  const { demands, takenFrom } = reservation
+  const unreserved = demands.flatMap((demand): Demand[] => {
+    if (isBudget(demand)) return takenFrom === 'slice' ? [demand] : [{ ...demand, costNanoUsd: 0 }]
+    return takenFrom === 'slice' && demand.kind === 'tokens' ? [demand] : []
+  })
+  return holdsOf(accountId, unreserved, '')
 }
 
-/** The cost to charge without a reservation; if it is unknown, what a reservation would have held. */
+/** The cost to charge without a reservation; if it is unknown, the amount that a reservation would have held. */
 function unreservedCost(entry: LedgerEntry, reservation: Reservation | undefined): number | '' {
   const charged = chargedNanoUsd(entry)
   if (charged !== null) return charged

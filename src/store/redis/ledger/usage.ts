@@ -4,27 +4,14 @@
 import { matchesEntry } from '../../records/entry-filter.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { damaged, unavailable } from '../../errors.js'
-import type {
-  KeyUse,
-  KeyUseQuery,
-  Retention,
-  EntryPage,
-  EntryQuery,
-  SumQuery,
-  UsageSum,
-} from '../../ledger.js'
-import {
-  ACCOUNTS,
-  AFTER_ALL,
-  BUCKET_MS,
-  requestIdIn,
-  timePrefix,
-  type LedgerKeys,
-} from './key-names.js'
-import { DELETE_ENTRIES, READ_ENTRIES } from './scripts.js'
+import type { EntryPage, EntryQuery, KeyUse, KeyUseQuery } from '../../ledger.js'
+import type { Retention, SumQuery, UsageSum } from '../../ledger.js'
+import { ACCOUNTS, AFTER_ALL, BUCKET_MS, requestIdIn, timePrefix } from './key-names.js'
+import type { LedgerKeys } from './key-names.js'
+import { LEDGER_SCRIPTS } from './scripts.js'
 import type { RedisLink } from '../connection/link.js'
 import { groupBy } from '../group-by.js'
-import { parseRecord, listOf } from '../keys/read-records.js'
+import { parseRecord, listOf, stringsOf } from '../keys/read-records.js'
 import { selectSums, byCost, useByKey } from '../../records/group-sums.js'
 import { readEntry } from '../../records/entry-text.js'
 import { newSum, setCounter, sumFromCounters, type SumCounters } from '../../records/count-usage.js'
@@ -54,14 +41,13 @@ export class RedisUsage {
 
   /** The accounts with data in the ledger. */
   async accounts(): Promise<string[]> {
-    return listOf(await this.link.send('listing accounts', 'smembers', [ACCOUNTS])).map(String)
+    return stringsOf(await this.link.send('listing accounts', 'smembers', [ACCOUNTS]))
   }
 
   async entry(accountId: string | null, requestId: string): Promise<LedgerEntry | null> {
     const what = 'reading an entry'
-    const everyone = this.names.isCluster ? await this.accounts() : ['']
-    const asked = this.names.isCluster && accountId !== null ? [accountId] : everyone
-    for (const account of asked) {
+    const all = async () => (this.names.isCluster ? await this.accounts() : [''])
+    for (const account of accountId === null ? await all() : [accountId]) {
       const location = await this.link.send(what, 'hget', [this.names.ids(account), requestId])
       if (typeof location !== 'string') continue
       const owner = location.slice(location.indexOf(' ') + 1)
@@ -78,18 +64,18 @@ export class RedisUsage {
     const oldest = `[${timePrefix(fromMs)}`
     const entries: LedgerEntry[] = []
     let from = after === null || after >= newest ? newest : after
-    for (let lookedAt = 0; lookedAt < MAX_SCANNED;) {
+    for (let scanned = 0; scanned < MAX_SCANNED;) {
       const names = await this.order(accountId, `(${from}`, oldest, true)
       const found = await this.readAll('reading entries', names)
       for (const [at, entry] of found.entries()) {
-        if (entries.length === limit) return { entries: entries, next: from }
+        if (entries.length === limit) return { entries, next: from }
         from = names[at]?.name ?? from
         if (entry !== null && matchesEntry(entry, filter)) entries.push(entry)
       }
-      if (names.length < BATCH) return { entries: entries, next: null }
-      lookedAt += names.length
+      if (names.length < BATCH) return { entries, next: null }
+      scanned += names.length
     }
-    return { entries: entries, next: from }
+    return { entries, next: from }
   }
 
   async *export(sinceMs: number): AsyncGenerator<readonly LedgerEntry[]> {
@@ -152,14 +138,10 @@ export class RedisUsage {
     return uses
   }
 
-  async prune({
-    entriesBeforeMs: rowsBeforeMs,
-    hoursBeforeMs,
-    daysBeforeMs,
-  }: Retention): Promise<number> {
+  async prune({ entriesBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
     let count = 0
     for (const account of await this.accounts()) {
-      count += await this.pruneRows(account, rowsBeforeMs)
+      count += await this.pruneRows(account, entriesBeforeMs)
       await this.pruneSums(account, 'hour', hoursBeforeMs)
       await this.pruneSums(account, 'day', daysBeforeMs)
     }
@@ -172,10 +154,15 @@ export class RedisUsage {
     const keys = [this.names.entries(account), this.names.ids(account), order]
     for (let count = 0; ;) {
       const range = [order, '-', `(${timePrefix(beforeMs)}`, 'LIMIT', 0, BATCH]
-      const names = listOf(await this.link.send(what, 'zrangebylex', range)).map(String)
+      const names = stringsOf(await this.link.send(what, 'zrangebylex', range))
       if (names.length === 0) return count
       const args = names.flatMap((name) => [requestIdIn(name), name, `${name}\0${account}`])
-      await this.link.run(what, DELETE_ENTRIES, [...keys, this.names.allOrder ?? order], args)
+      await this.link.run(
+        what,
+        LEDGER_SCRIPTS.deleteEntries,
+        [...keys, this.names.allOrder ?? order],
+        args,
+      )
       count += names.length
     }
   }
@@ -199,29 +186,20 @@ export class RedisUsage {
     isDown: boolean,
   ): Promise<IndexedEntry[]> {
     const command = isDown ? 'zrevrangebylex' : 'zrangebylex'
-    const all = accountId === null ? this.names.allOrder : null
-    if (all !== null) {
-      const found = await this.link.send('reading entries', command, [
-        all,
-        from,
-        to,
-        'LIMIT',
-        0,
-        BATCH,
-      ])
-      return listOf(found).map((member) => {
-        const [name = '', owner = ''] = String(member).split('\0')
+    const { allOrder } = this.names
+    const read = async (account: string | null): Promise<IndexedEntry[]> => {
+      const index = account === null ? (allOrder ?? '') : this.names.order(account)
+      const range = [index, from, to, 'LIMIT', 0, BATCH]
+      return stringsOf(await this.link.send('reading entries', command, range)).map((member) => {
+        const [name = '', owner = account ?? ''] = member.split('\0')
         return { name, accountId: owner }
       })
     }
-    const accounts = accountId === null ? await this.accounts() : [accountId]
-    const found = await Promise.all(
-      accounts.map(async (account): Promise<IndexedEntry[]> => {
-        const range = [this.names.order(account), from, to, 'LIMIT', 0, BATCH]
-        const names = listOf(await this.link.send('reading entries', command, range))
-        return names.map((name) => ({ name: String(name), accountId: account }))
-      }),
-    )
+    const all = async () => (allOrder === null ? await this.accounts() : [null])
+    const owners = accountId === null ? await all() : [accountId]
+    const found = await Promise.all(owners.map(read))
+    const [first = [], ...others] = found
+    if (others.length === 0) return first
     const sign = isDown ? -1 : 1
     return found
       .flat()
@@ -252,7 +230,7 @@ export class RedisUsage {
     ids: readonly string[],
   ): Promise<(LedgerEntry | null)[]> {
     const keys = [this.names.entries(accountId), this.names.ids(accountId)]
-    const texts = listOf(await this.link.run(what, READ_ENTRIES, keys, ids))
+    const texts = listOf(await this.link.run(what, LEDGER_SCRIPTS.readEntries, keys, ids))
     return ids.map((id, at) => {
       const text = texts[at]
       if (typeof text !== 'string') return null

@@ -1,55 +1,50 @@
 /**
  * Reports slices that no settlement has reported: it renews those of long requests and returns those that are idle.
  */
-import type { SettlementOptions } from '../ledger/settlement.js'
+import type { LedgerContext } from '../ledger/context.js'
 import { parseNumbers } from '../keys/read-records.js'
-import { REPORT_SLICES } from '../ledger/scripts.js'
+import { LEDGER_SCRIPTS } from '../ledger/scripts.js'
 import { groupBy } from '../group-by.js'
 import type { SliceReport } from './encode-demands.js'
 
 /** Interval of the reports. */
 const ROUND_MS = 500
 
-/** Runs a timer until `end` or `close`. */
+/** Runs a timer until `end`. */
 export class SliceReporter {
-  private readonly options: SettlementOptions
+  private readonly context: LedgerContext
   private readonly timer: NodeJS.Timeout
   private isBusy = false
 
-  constructor(options: SettlementOptions) {
-    this.options = options
+  constructor(context: LedgerContext) {
+    this.context = context
     this.timer = setInterval(() => void this.round(), ROUND_MS).unref()
   }
 
   /** Returns what is left of all slices. Never rejects. */
   async end(): Promise<void> {
-    this.close()
-    await this.report(this.options.slices.finalReports(performance.now()))
-  }
-
-  close(): void {
     clearInterval(this.timer)
+    await this.report(this.context.slices.finalReports(performance.now()))
   }
 
   private async round(): Promise<void> {
     if (this.isBusy) return
     this.isBusy = true
-    await this.report(this.options.slices.overdueReports(performance.now()))
+    await this.report(this.context.slices.overdueReports(performance.now()))
     this.isBusy = false
   }
 
   /** Never rejects: reports have totals, so a lost one is repaired by the next. */
   private async report(reports: readonly SliceReport[]): Promise<void> {
-    const { link, names, clock, slices, processName } = this.options
+    const { link, names, clock, slices, processName } = this.context
     // Keys of one slot have the same hash tag.
-    const slotOf = ([name]: SliceReport) =>
-      names.isCluster ? name.slice(0, name.indexOf('}')) : ''
+    const slotOf = ([key]: SliceReport) => (names.isCluster ? key.slice(0, key.indexOf('}')) : '')
     for (const group of groupBy(reports, slotOf).values()) {
       const reportedAtMs = performance.now()
       const args = [clock(), processName, JSON.stringify(group)]
       try {
         const keys = group.map(([key]) => key)
-        const answer = await link.run('keeping slices', REPORT_SLICES, keys, args)
+        const answer = await link.run('keeping slices', LEDGER_SCRIPTS.reportSlices, keys, args)
         slices.applyReplies(group, parseNumbers(answer), reportedAtMs, performance.now())
       } catch {
         // Redis is unavailable: slices end by themselves.

@@ -1,19 +1,15 @@
 -- KEYS: the account, the order of its keys, the list of an earlier version. ARGV: the position of the last key of the
 -- previous page (empty: none), number of keys, `newest_first` or not. Returns four values for each key: digest,
 -- position, record, time of revocation.
-local found
-if ARGV[3] == 'newest_first' then
-  local first = ARGV[1] == '' and '+inf' or '(' .. ARGV[1]
-  found = redis.call('ZREVRANGEBYSCORE', KEYS[2], first, '-inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
-else
-  local first = ARGV[1] == '' and '-inf' or '(' .. ARGV[1]
-  found = redis.call('ZRANGEBYSCORE', KEYS[2], first, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
-end
+local is_down = ARGV[3] == 'newest_first'
+local first, last = is_down and '+inf' or '-inf', is_down and '-inf' or '+inf'
+if ARGV[1] ~= '' then first = '(' .. ARGV[1] end
+local command = is_down and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE'
+local found = redis.call(command, KEYS[2], first, last, 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 local answer = {}
 for at = 1, #found, 2 do
   local digest = found[at]
-  answer[2 * at - 1], answer[2 * at] = digest, found[at + 1]
-  answer[2 * at + 1] = redis.call('HGET', KEYS[1], 'key:' .. digest)
-  answer[2 * at + 2] = redis.call('HGET', KEYS[1], 'revoked:' .. digest)
+  local values = redis.call('HMGET', KEYS[1], 'key:' .. digest, 'revoked:' .. digest)
+  for _, value in ipairs({ digest, found[at + 1], values[1], values[2] }) do answer[#answer + 1] = value end
 end
 return answer

@@ -5,11 +5,11 @@
 -- or has not expired. The additional value of an entry is the shared holds of its reservation.
 local now, me = clock(ARGV[1]), ARGV[2]
 local ids, ends, order_of_all = ARGV[4], ARGV[5], ARGV[6]
-local function is_due(place, open, id)
-  local due = redis.call('ZSCORE', ends, place)
+local function is_due(lease, open, id)
+  local due = redis.call('ZSCORE', ends, lease)
   if not due or tonumber(due) > now then return false end
   if redis.call('HEXISTS', open, id) == 1 then return true end
-  redis.call('ZREM', ends, place)
+  redis.call('ZREM', ends, lease)
   return false
 end
 local function count(own, by, length, at, fields, counts)
@@ -25,12 +25,12 @@ local function count(own, by, length, at, fields, counts)
   if not before[1] then redis.call('ZADD', own .. ':' .. by .. 's', start, start) end
 end
 local function settle(text)
-  local place, account, id, key, model, time, at_ms, tokens, cost, owed, counted_up, mode, holds, from =
+  local lease, account, id, key, model, time, at_ms, tokens, cost, unreserved_cost, counters, mode, holds, from =
     string.match(text, '^(([^%z]+)%z([^%z]+))%z([^%z]+)%z([^%z]+)%z(%w+)%z' ..
       '([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z(%a*)%z([^\n]*)\n()')
   local own, at = 'sluice:{' .. account .. '}', tonumber(at_ms)
   local open = own .. ':open'
-  if mode == 'due' and not is_due(place, open, id) then return 0 end
+  if mode == 'due' and not is_due(lease, open, id) then return 0 end
   if redis.call('HEXISTS', ids, id) == 1 then return 0 end
   local reserved = nil
   local known = redis.call('HGET', open, id)
@@ -38,11 +38,11 @@ local function settle(text)
     local day, month, held, shared = string.match(known, '^(%d+) (%d+)\n([^\n]*)\n([^\n]*)\n')
     return_holds(now, cjson.decode(held), tonumber(day), tonumber(month), tokens, cost, true)
     redis.call('HDEL', open, id)
-    redis.call('ZREM', ends, place)
+    redis.call('ZREM', ends, lease)
     if shared ~= '[]' then reserved = shared end
   elseif holds ~= '[]' then
     local day = math.floor(at / DAY)
-    return_holds(now, cjson.decode(holds), day, month_of(day), tokens, owed, false)
+    return_holds(now, cjson.decode(holds), day, month_of(day), tokens, unreserved_cost, false)
   end
   local entry = redis.call('XADD', own .. ':rows', '*', 'row', string.sub(text, from))
   redis.call('HSET', ids, id, entry .. ' ' .. account)
@@ -52,7 +52,7 @@ local function settle(text)
   local last = redis.call('HGET', own .. ':used', key)
   if not last or tonumber(last) < at then redis.call('HSET', own .. ':used', key, at_ms) end
   local fields, counts, prefix = {}, {}, key .. '\0' .. model .. '\0'
-  for field, n in string.gmatch(counted_up, '(%d+) (%d+)') do
+  for field, n in string.gmatch(counters, '(%d+) (%d+)') do
     fields[#fields + 1] = prefix .. field
     counts[#counts + 1] = tonumber(n)
   end

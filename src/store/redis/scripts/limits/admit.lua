@@ -14,12 +14,12 @@ local function state_of(kind, key, limit)
   local s = states[key]
   if s then return s end
   if kind == 'concurrent' then
-    s = { n = redis.call('ZCOUNT', key, '(' .. whole(now), '+inf') + held(key, now) }
-  else s = counted(key, kind, limit, now, day, month) end
+    s = { n = redis.call('ZCOUNT', key, '(' .. whole(now), '+inf') + slots_held(key, now) }
+  else s = read_counter(key, kind, limit, now, day, month) end
   states[key] = s
   return s
 end
-local function used(s, limit) return drained(s.u, now - s.t, limit) + s.h * UNITS end
+local function used(s, limit) return drain(s.u, now - s.t, limit) + s.h * UNITS end
 local function wait_for(s, kind, cost, limit)
   if kind == 'concurrent' then return s.n < limit and 0 or (limit > 0 and 1000 or -1) end
   if s.rate then
@@ -36,12 +36,12 @@ end
 local function apply(s, kind, cost, limit)
   if kind == 'concurrent' then s.n = s.n + cost
   else
-    use(s, limit, now, cost)
+    charge(s, limit, now, cost)
     if not s.rate then s.r = s.r + cost end
   end
 end
 local function write(s, kind, key, limit, member, lease)
-  if kind ~= 'concurrent' then return keep(s, key, limit) end
+  if kind ~= 'concurrent' then return write_counter(s, key, limit) end
   redis.call('ZADD', key, now + lease, member)
   -- Expired leases do not count; they are removed now and then.
   if redis.call('PTTL', key) < 1.5 * lease then
@@ -49,7 +49,7 @@ local function write(s, kind, key, limit, member, lease)
     redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(now))
   end
 end
-local function add_standing(s, kind, limit)
+local function add_state(s, kind, limit)
   if kind == 'concurrent' then
     add(math.max(0, limit - s.n))
     add(0)
@@ -80,11 +80,11 @@ local function undo(holds, waits)
     if waits[at] == 0 then apply(states[key], kind, -cost, limit) end
   end
 end
-local function reserve(open, id, place, lease, of_day, of_month, text)
+local function reserve(open, id, lease_member, lease, of_day, of_month, text)
   if redis.call('HEXISTS', ids, id) == 1 then return false end
   local reserved = of_day .. ' ' .. of_month .. '\n' .. text
   if redis.call('HSETNX', open, id, reserved) == 0 then return false end
-  redis.call('ZADD', ends, now + lease, place)
+  redis.call('ZADD', ends, now + lease, lease_member)
   return true
 end
 -- Counts the cost of a request that slices admitted as reserved.
@@ -96,13 +96,13 @@ local function note(holds, of_day, of_month)
       local s = state_of(kind, key, limit)
       if s.p == (is_day and of_day or of_month) then
         s.r = s.r + cost
-        keep(s, key, limit)
+        write_counter(s, key, limit)
       end
     end
   end
 end
 local function decide(text)
-  local place, account, id, lease_ms, what, at, rest =
+  local lease_member, account, id, lease_ms, what, at, rest =
     string.match(text, '^(([^%z]*)%z([^%z]*))%z(%d+)%z(%a+)%z(%d*)%z()')
   local reserved, lease = string.sub(text, rest), tonumber(lease_ms)
   local holds = cjson.decode(string.match(reserved, '^[^\n]*'))
@@ -119,7 +119,7 @@ local function decide(text)
     if outcome == 0 then
       local is_known = redis.call('HEXISTS', ids, id) + redis.call('HEXISTS', open, id) > 0
       if is_known then outcome = 2 end
-    elseif not reserve(open, id, place, lease, of_day, of_month, reserved) then outcome = 2
+    elseif not reserve(open, id, lease_member, lease, of_day, of_month, reserved) then outcome = 2
     elseif what == 'note' then note(holds, of_day, of_month) end
   end
   add(outcome)
@@ -129,7 +129,7 @@ local function decide(text)
     local kind, key, cost, limit, member = unpack(hold)
     if outcome == 1 and what == 'take' then write(states[key], kind, key, limit, member, lease) end
     local s = state_of(kind, key, limit)
-    add_standing(s, kind, limit)
+    add_state(s, kind, limit)
     if what == 'look' then add(wait_for(s, kind, cost, limit))
     else add(outcome == 0 and waits[at] or 0) end
   end

@@ -1,6 +1,6 @@
--- `held` returns the slots that the slices of a limit hold, in addition to requests with leases of their own.
+-- `slots_held` returns the slots that the slices of a limit hold, in addition to requests with leases of their own.
 -- Key `:held`: `h` the sum, `x` the end of the first slice, `@PROCESS` the number of its last report, its slots, its end.
-local function held(key, now)
+local function slots_held(key, now)
   local all = key .. ':held'
   local r = redis.call('HMGET', all, 'h', 'x')
   if not r[1] then return 0 end
@@ -24,7 +24,7 @@ end
 local function report_concurrency(now, me, given)
   local key, _, limit, number, floor, want, busy = unpack(given)
   local all, field = key .. ':held', '@' .. me
-  local h = held(key, now)
+  local h = slots_held(key, now)
   local last, mine = 0, 0
   local text = redis.call('HGET', all, field)
   if text then

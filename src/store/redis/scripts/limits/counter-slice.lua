@@ -7,7 +7,7 @@ local function report_slice(now, me, given)
   local key, kind, limit, taken, back, want, least = unpack(given)
   local day = math.floor(now / DAY)
   local month = month_of(day)
-  local s = counted(key, kind, limit, now, day, month, '@' .. me)
+  local s = read_counter(key, kind, limit, now, day, month, '@' .. me)
   local text = s.mine
   local granted, had_taken, had_back = taken + back, taken, back
   if text then
@@ -15,7 +15,7 @@ local function report_slice(now, me, given)
     granted, had_taken, had_back = tonumber(g), tonumber(n), tonumber(b)
   end
   local others = math.max(0, s.h - math.max(0, granted - had_taken - had_back))
-  use(s, limit, now, math.max(0, taken - had_taken))
+  charge(s, limit, now, math.max(0, taken - had_taken))
   taken, back = math.max(taken, had_taken), math.max(back, had_back)
   local mine = math.max(0, granted - taken - back)
   local used = s.rate and math.ceil(s.u / UNITS) or s.s
@@ -34,11 +34,11 @@ local function report_slice(now, me, given)
   if mine > 0 then
     local totals = whole(granted) .. ' ' .. whole(taken) .. ' ' .. whole(back) .. ' ' .. whole(ends)
     if s.x == 0 or s.x > ends then s.x = ends end
-    keep(s, key, limit, '@' .. me, totals, 'h', whole(others + mine), 'x', whole(s.x))
+    write_counter(s, key, limit, '@' .. me, totals, 'h', whole(others + mine), 'x', whole(s.x))
   elseif text then
-    keep(s, key, limit, 'h', whole(others), 'x', whole(s.x))
+    write_counter(s, key, limit, 'h', whole(others), 'x', whole(s.x))
     redis.call('HDEL', key, '@' .. me)
-  else keep(s, key, limit) end
+  else write_counter(s, key, limit) end
   local left = 0
   if not s.rate then left = (kind == 'usd_day' and (day + 1) or first_day(month + 1)) * DAY - now end
   local numbers = { granted, s.rate and s.u or s.s, others + mine, left, is_low and 1 or 0 }

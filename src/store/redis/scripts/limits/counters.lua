@@ -2,17 +2,17 @@
 -- that `r` reserved by running requests. Both have `h`, the amount that slices of processes hold; it counts as used and
 -- does not drain. Field `@PROCESS` has the totals of one slice: granted, taken, returned, and its end; `x` is the end
 -- of the first slice. The rest of a slice that ended counts as used.
-local function use(s, limit, now, cost)
+local function charge(s, limit, now, cost)
   if s.rate then
-    s.u = drained(s.u, now - s.t, limit) + cost * UNITS
+    s.u = drain(s.u, now - s.t, limit) + cost * UNITS
     s.t = now
   else s.s = s.s + cost end
 end
 -- Writes the counter, with further fields. Redis writes all digits of numbers.
-local function keep(s, key, limit, ...)
+local function write_counter(s, key, limit, ...)
   if s.rate then
     redis.call('HSET', key, 'u', s.u, 't', s.t, ...)
-    stay(key, s.u, limit, s.before, s.t)
+    expire_rate(key, s.u, limit, s.before, s.t)
     s.before = s.t
   else
     redis.call('HSET', key, 'p', s.p, 's', s.s, 'r', s.r, ...)
@@ -39,11 +39,11 @@ local function end_slices(s, key, limit, now)
       end
     end
   end
-  use(s, limit, now, lost)
-  keep(s, key, limit, 'h', whole(s.h), 'x', whole(s.x))
+  charge(s, limit, now, lost)
+  write_counter(s, key, limit, 'h', whole(s.h), 'x', whole(s.x))
 end
 -- Reads a counter; with the `field` of a process also its slice, as `mine`.
-local function counted(key, kind, limit, now, day, month, field)
+local function read_counter(key, kind, limit, now, day, month, field)
   local s
   if kind == 'requests' or kind == 'tokens' then
     local r = redis.call('HMGET', key, 'u', 't', 'h', 'x', field or 'x')

@@ -9,19 +9,19 @@ local function return_holds(now, holds, day, month, used, cost, is_reserved)
       if used ~= '' then
         local r = redis.call('HMGET', key, 'u', 't')
         local before = tonumber(r[2] or '0')
-        local u = drained(tonumber(r[1] or '0'), now - before, limit)
+        local u = drain(tonumber(r[1] or '0'), now - before, limit)
         u = math.max(0, u + (tonumber(used) - reserved) * UNITS)
         redis.call('HSET', key, 'u', u, 't', now)
-        stay(key, u, limit, before, now)
+        expire_rate(key, u, limit, before, now)
       end
     elseif kind == 'requests' then
       -- Only if the request was refused after all: a request that was sent is not returned.
       if used == 'never' then
         local r = redis.call('HMGET', key, 'u', 't')
         local before = tonumber(r[2] or '0')
-        local u = drained(tonumber(r[1] or '0'), now - before, limit)
+        local u = drain(tonumber(r[1] or '0'), now - before, limit)
         redis.call('HSET', key, 'u', math.max(0, u - reserved * UNITS), 't', now)
-        stay(key, u, limit, before, now)
+        expire_rate(key, u, limit, before, now)
       end
     elseif cost ~= '' or is_reserved then
       -- A period that is over is no longer stored, and does not change the new one.

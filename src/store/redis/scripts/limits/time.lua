@@ -26,13 +26,13 @@ local function first_day(month)
   local doy = math.floor((153 * (m + (m > 2 and -3 or 9)) + 2) / 5)
   return era * 146097 + yoe * 365 + math.floor(yoe / 4) - math.floor(yoe / 100) + doy - 719468
 end
-local function drained(units, elapsed, per)
+local function drain(units, elapsed, per)
   if elapsed <= 0 then return units end
   return math.max(0, units - elapsed * per)
 end
 -- Lets a rate expire some time after the hour in which it was last written, and later if it drains for more than a
 -- minute; `before` is the time of the previous write.
-local function stay(key, u, limit, before, now)
+local function expire_rate(key, u, limit, before, now)
   local whole_in = limit > 0 and math.ceil(u / limit) or 0
   if whole_in > 60000 or math.floor(before / HOUR) ~= math.floor(now / HOUR) then
     redis.call('PEXPIRE', key, whole(math.min(40 * DAY, HOUR + 2 * whole_in + 120000)))

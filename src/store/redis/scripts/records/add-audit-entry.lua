@@ -13,8 +13,8 @@ local first, last = '[' .. own, '[' .. own .. '\255'
 local surplus = redis.call('ZLEXCOUNT', KEYS[3], first, last) - tonumber(ARGV[4])
 if surplus > 0 then
   local most = math.min(surplus, 10)
-  for _, place in ipairs(redis.call('ZRANGEBYLEX', KEYS[3], first, last, 'LIMIT', 0, most)) do
-    remove(string.sub(place, #own + 1), ARGV[3])
+  for _, owner in ipairs(redis.call('ZRANGEBYLEX', KEYS[3], first, last, 'LIMIT', 0, most)) do
+    remove(string.sub(owner, #own + 1), ARGV[3])
   end
 end
 surplus = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[5])

@@ -1,10 +1,10 @@
 /**
- * The options of ioredis: timeouts, reconnects, TLS, sentinels.
+ * Makes the clients of ioredis, with their timeouts, reconnects, TLS and sentinels.
  */
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { readBoundedFile } from '../../../files/bounded-file.js'
-import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { unavailable } from '../../errors.js'
-import type { RedisAddress } from './address.js'
+import type { RedisAddress } from './parse-address.js'
 
 /** ioredis's options without the one that its type requires and its code does not. */
 type Options = Omit<RedisOptions, 'replyMapping'>
@@ -56,11 +56,10 @@ export function clientOptions(address: RedisAddress, name: string, timeoutMs: nu
 }
 
 function tlsOptions({ tlsCa, tlsCert, tlsKey }: RedisAddress) {
-  return {
-    ...(tlsCa === null ? {} : { ca: pemIn(tlsCa) }),
-    ...(tlsCert === null ? {} : { cert: pemIn(tlsCert) }),
-    ...(tlsKey === null ? {} : { key: pemIn(tlsKey) }),
-  }
+  const files = Object.entries({ ca: tlsCa, cert: tlsCert, key: tlsKey })
+  return Object.fromEntries(
+    files.flatMap(([name, file]) => (file === null ? [] : [[name, pemIn(file)]])),
+  )
 }
 
 /** The bundle of a system's certificate authorities has 200 KiB. */
@@ -70,10 +69,7 @@ function pemIn(file: string): Buffer {
   try {
     return readBoundedFile(file, MAX_PEM_BYTES)
   } catch (error) {
-    throw unavailable(
-      'opening the store failed',
-      error instanceof Error ? error : new Error(String(error)),
-    )
+    throw unavailable('opening the store failed', error)
   }
 }
 
@@ -90,22 +86,22 @@ function sentinelOptions(address: RedisAddress, tls: object | null): Options {
   }
 }
 
-/**
- * The options of a Cluster's client. While a slot moves, its new node refuses scripts that create a key: ioredis sends
- * them again until the slot has moved or the time limit is over.
- */
-export function clusterOptions(address: RedisAddress, name: string, timeoutMs: number) {
-  return {
+/** A client that is not connected yet; `timeoutMs` is for each command. */
+export function newClient(address: RedisAddress, name: string, timeoutMs: number): Redis | Cluster {
+  if (address.kind !== 'cluster') return new Redis(clientOptions(address, name, timeoutMs))
+  return new Cluster([...address.hosts], {
     enableOfflineQueue: false,
     lazyConnect: true,
     clusterRetryStrategy: retryDelayMs,
     clusterNodeRetryStrategy: retryDelayMs,
+    // While a slot moves, its new node refuses scripts that create a key: ioredis sends them again until the slot has
+    // moved or the time limit is over.
     retryDelayOnTryAgain: TRY_AGAIN_MS,
     maxRedirections: REDIRECTIONS + Math.ceil(timeoutMs / TRY_AGAIN_MS),
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     slotsRefreshInterval: SOCKET_TIMEOUT_MS,
     redisOptions: clientOptions({ ...address, db: 0 }, name, timeoutMs),
-  }
+  })
 }
 
 /** Time limit of the first connection: ioredis tries the sentinels in sequence. */

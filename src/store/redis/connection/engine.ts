@@ -4,9 +4,10 @@
 import { randomBytes } from 'node:crypto'
 import { CannotOpen, LostStore, storeReplaced, unavailable } from '../../errors.js'
 import { checkServer } from './server-check.js'
-import { CLAIM, notificationChannel, PROBE_KEY, STORE_KEY } from '../keys/key-names.js'
+import { notificationChannel, PROBE_KEY, STORE_KEY } from '../keys/key-names.js'
+import { KEY_SCRIPTS } from '../keys/scripts.js'
 import { OTHER_STORE, RedisLink } from './link.js'
-import type { RedisAddress } from './address.js'
+import type { RedisAddress } from './parse-address.js'
 import type { StoreOptions } from '../../store.js'
 
 /** Time limit of commands of the dashboard and the CLI. */
@@ -41,8 +42,10 @@ export class RedisEngine {
   /** For the shared cache. */
   readonly cache: RedisLink
   readonly warn: (message: string) => void
-  private made: { readonly id: string; readonly isNew: boolean } = { id: '', isNew: false }
-  private closed = false
+  /** As `Store.id`; empty until it is open. */
+  id = ''
+  /** As `Store.isNew`. */
+  isNew = false
 
   private constructor(address: RedisAddress, warn: (message: string) => void) {
     this.address = address
@@ -81,29 +84,14 @@ export class RedisEngine {
     }
   }
 
-  /** As `Store.id`. */
-  get id(): string {
-    return this.made.id
-  }
-
-  /** As `Store.isNew`. */
-  get isNew(): boolean {
-    return this.made.isNew
-  }
-
   /** The channel of notifications. */
   get channel(): string {
     return notificationChannel(this.id)
   }
 
-  /** Writes and reads a value, and checks that it is the store that was opened. */
+  /** Writes a value, and checks that it is the store that was opened. */
   async probe(): Promise<void> {
-    // A key of its own for each probe; process ids are the same in all containers.
-    const mark = randomBytes(9).toString('base64url')
-    const key = `${PROBE_KEY}:${mark}`
-    await this.admin.send('probing', 'set', [key, mark, 'EX', PROBE_SECONDS])
-    const back = await this.admin.send('probing', 'get', [key])
-    if (back !== mark) throw unavailable('probing failed', new Error('read something else back'))
+    await this.admin.send('probing', 'set', [PROBE_KEY, Date.now(), 'EX', PROBE_SECONDS])
     await this.assertSameStore('probing')
   }
 
@@ -117,8 +105,8 @@ export class RedisEngine {
 
   /** Checks the id only; resolves with the reason why the server accepts no writes, or null. */
   async assertStoreId(what: string, link: RedisLink): Promise<string | null> {
-    const { value, writeError: refusal } = await link.readFromPrimary(what, STORE_KEY)
-    if (value === this.id) return refusal
+    const { value, writeError } = await link.readFromPrimary(what, STORE_KEY)
+    if (value === this.id) return writeError
     // No ledger entries into another store.
     const reason = new LostStore(OTHER_STORE)
     if (this.id !== '') markUnavailable(reason, this.ledger)
@@ -126,36 +114,27 @@ export class RedisEngine {
   }
 
   /** Throws if there is a reason. */
-  assertWritable(what: string, refusal: string | null): void {
-    if (refusal === null) return
-    throw unavailable(`${what} failed`, new Error(`Redis accepts no writes: ${refusal}`))
-  }
-
-  /** The result for a name that the store cannot contain; throws if the engine is closed. */
-  answerIfOpen<T>(answer: T): T {
-    if (this.closed) throw unavailable('reading failed', new Error('the store has been closed'))
-    return answer
+  assertWritable(what: string, writeError: string | null): void {
+    if (writeError === null) return
+    throw unavailable(`${what} failed`, new Error(`Redis accepts no writes: ${writeError}`))
   }
 
   close(): void {
-    this.closed = true
-    this.admin.close()
-    this.changes.close()
-    this.lookups.close()
-    this.ledger.close()
-    this.cache.close()
+    const { admin, changes, lookups, ledger, cache } = this
+    for (const link of [admin, changes, lookups, ledger, cache]) link.close()
   }
 
   /** Reads the id of the store, or creates it. */
   private async identify(): Promise<void> {
     const made = randomBytes(9).toString('base64url')
-    const claim = this.changes.runDurably('opening', CLAIM, [STORE_KEY], [made])
+    const claim = this.changes.runDurably('opening', KEY_SCRIPTS.createPointer, [STORE_KEY], [made])
     // Missing replicas caused a warning already; they get the id when they connect.
     await claim.catch(() => undefined)
     const id = await this.admin.send('opening', 'get', [STORE_KEY])
     if (typeof id !== 'string')
       throw unavailable('opening failed', new Error('the store has no id'))
-    this.made = { id, isNew: id === made }
+    this.id = id
+    this.isNew = id === made
     for (const link of [this.lookups, this.ledger]) link.expected = { key: STORE_KEY, value: id }
   }
 }

@@ -1,0 +1,104 @@
+/**
+ * Reads and writes budgets, sums and last uses for migration. No gateway uses the ledger meanwhile, and each write can be
+ * repeated, so these are commands without scripts.
+ */
+import type { BudgetSpent, UsageSum } from '../../ledger.js'
+import { numberedCounters } from '../../records/count-usage.js'
+import type { RedisLink } from '../connection/link.js'
+import { groupBy } from '../group-by.js'
+import { listOf } from '../keys/read-records.js'
+import type { LedgerKeys } from './key-names.js'
+
+/** Concurrent writes of budgets. */
+const AT_ONCE = 64
+const BUDGET_SECONDS = 40 * 86_400
+const NAMES = 'sluice:{*}:usd_*'
+const NAME = /^sluice:\{(.*?)\}:(usd_day|usd_month):(.*)$/s
+/** Marks the hash tag of a shared limit; see `slotPrefix`. */
+const SHARED = '~'
+/** Sums written by one command; each has two dozen counters. */
+const PUT_AT_ONCE = 50
+
+/** See `Ledger.budgets`. Slices count as spent, as they do for admission. */
+export async function* budgets(link: RedisLink): AsyncGenerator<readonly BudgetSpent[]> {
+  const what = 'reading budgets'
+  for await (const names of link.scan(what, NAMES)) {
+    const spent = await Promise.all(
+      names.map(async (name) => {
+        const numbers = await link.send(what, 'hmget', [name, 'p', 's', 'h'])
+        return budgetOf(name, listOf(numbers).map(Number))
+      }),
+    )
+    yield spent.filter((each) => each !== null)
+  }
+}
+
+function budgetOf(name: string, [period = 0, spent = 0, held = 0]: number[]): BudgetSpent | null {
+  const [, tag = '', kind, subject = ''] = NAME.exec(name) ?? []
+  const nanoUsd = spent + held
+  if ((kind !== 'usd_day' && kind !== 'usd_month') || nanoUsd <= 0) return null
+  return { accountId: tag.startsWith(SHARED) ? null : tag, kind, subject, period, nanoUsd }
+}
+
+/** See `Ledger.putBudgets`. */
+export async function putBudgets(
+  link: RedisLink,
+  names: LedgerKeys,
+  all: readonly BudgetSpent[],
+): Promise<void> {
+  for (let from = 0; from < all.length; from += AT_ONCE) {
+    await Promise.all(all.slice(from, from + AT_ONCE).map((each) => putBudget(link, names, each)))
+  }
+}
+
+async function putBudget(
+  link: RedisLink,
+  names: LedgerKeys,
+  { accountId, kind, subject, period, nanoUsd }: BudgetSpent,
+): Promise<void> {
+  const what = 'putting budgets'
+  const key = names.budget(accountId, kind, subject)
+  if (Number(await link.send(what, 'hget', [key, 'p'])) > period) return
+  await link.send(what, 'hset', [key, 'p', period, 's', nanoUsd, 'r', 0])
+  await link.send(what, 'expire', [key, BUDGET_SECONDS])
+}
+
+/** See `Ledger.putSums`. */
+export async function putSums(
+  link: RedisLink,
+  names: LedgerKeys,
+  by: 'hour' | 'day',
+  sums: readonly UsageSum[],
+): Promise<void> {
+  const what = 'putting sums'
+  for (const bucket of groupBy(sums, ({ startMs }) => String(startMs)).values()) {
+    for (let from = 0; from < bucket.length; from += PUT_AT_ONCE) {
+      const some = bucket.slice(from, from + PUT_AT_ONCE)
+      const { accountId = '', startMs = 0 } = some[0] ?? {}
+      const sum = names.sum(accountId, by, startMs)
+      const counters = some.flatMap(countersOf)
+      const used = counters.filter(([, count]) => count > 0)
+      const unused = counters.filter(([, count]) => count === 0)
+      await link.send(what, 'zadd', [names.buckets(accountId, by), startMs, startMs])
+      if (unused.length > 0) await link.send(what, 'hdel', [sum, ...unused.map(([name]) => name)])
+      if (used.length > 0) await link.send(what, 'hset', [sum, ...used.flat()])
+    }
+  }
+}
+
+/** The names and counts of the counters of a sum. */
+function countersOf(sum: UsageSum): [string, number][] {
+  const prefix = `${sum.keyId}\0${sum.model}\0`
+  return numberedCounters(sum).map(([index, count]) => [`${prefix}${index}`, count])
+}
+
+/** Writes the last uses of an account's keys, except where the ledger has a later one in `known`. */
+export async function putLastUse(
+  link: RedisLink,
+  name: string,
+  lastUse: ReadonlyMap<string, number>,
+  known: ReadonlyMap<string, number>,
+): Promise<void> {
+  const later = Array.from(lastUse).filter(([keyId, atMs]) => atMs > (known.get(keyId) ?? 0))
+  if (later.length > 0) await link.send('putting last uses', 'hset', [name, ...later.flat()])
+}
