@@ -27,7 +27,7 @@ export const ERRORS = {
     400,
     'client',
     'never',
-    'The route’s upstream does not support this; the message names the field.',
+    "The route's upstream does not support this; the message names the field.",
   ),
   unauthenticated: row(
     401,
@@ -128,14 +128,14 @@ export const ERRORS = {
     400,
     'upstream',
     'never',
-    'The conversation is longer than the model’s context; shorten it or choose a larger model.',
+    "The conversation is longer than the model's context; shorten it or choose a larger model.",
   ),
   upstream_unreachable: row(502, 'upstream', 'before-first-byte', 'No connection to the upstream.'),
   upstream_denied: row(
     502,
     'upstream',
     'before-first-byte',
-    'The upstream refused the gateway’s own credentials.',
+    "The upstream refused the gateway's own credentials.",
   ),
   upstream_misconfigured: row(
     502,
@@ -154,13 +154,13 @@ export const ERRORS = {
     502,
     'upstream',
     'before-first-byte',
-    'The upstream’s reply is not valid in its format.',
+    "The upstream's reply is not valid in its format.",
   ),
   upstream_truncated: row(
     502,
     'upstream',
     'before-first-byte',
-    'The upstream’s reply ended before it was complete.',
+    "The upstream's reply ended before it was complete.",
   ),
   upstream_timeout: row(
     504,

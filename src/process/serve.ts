@@ -122,7 +122,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
     const parts = { source, log, metrics, refused, notify, onDrain, closed, flags: V8_FLAGS }
     const running = await serveAlone(parts)
     plane = running
-    source.tryWith((snapshot) => running.tryOut(snapshot))
+    source.validateWith((snapshot) => running.tryOut(snapshot))
     followConfig(source, log, metrics, (snapshot) => running.adopt(snapshot))
     return { port: running.port, opsPort: ops.port }
   } catch (error) {
@@ -181,7 +181,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
     })
     primary = fleet
     restarts = rollingRestarts({ ...opened, fleet, ops, made })
-    source.tryWith((snapshot) => fleet.tryOut(payloadOf(snapshot, made)))
+    source.validateWith((snapshot) => fleet.tryOut(payloadOf(snapshot, made)))
     followConfig(source, log, metrics, (snapshot) => {
       canaries.adopt(snapshot)
       fleet.publish(payloadOf(snapshot, made))

@@ -163,7 +163,7 @@ const FAULTS: [string, string, string][] = [
   [
     'empty list',
     'as_of: 2026-11-20\nmodels: []\n',
-    ':2:9: models: must be at least 1 entries long',
+    ':2:9: models: must have at least one entry',
   ],
   ['empty file', '', ':1:1: the file is empty'],
 ]

@@ -95,7 +95,7 @@ void t.test('a rollback is a new generation with the old contents', async (t) =>
   await source.reload()
   t.match(await source.rollBack(1, BY), { result: 'applied', snapshot: { generation: 3 } })
   t.equal(prefixOf(source), 'gpt-')
-  t.equal(source.held, 'rollback')
+  t.equal(source.override, 'rollback')
   const record = { generation: 3, ...BY, origin: 'rollback', contentOf: 1 }
   t.match(source.history.list()[0], record)
   const paths = source.current().changes.map(({ path }) => path)
@@ -118,11 +118,11 @@ void t.test('a rollback stays in force until the files change', async (t) => {
   t.equal(prefixOf(source), 'gpt-', 'a file with a fault does not end it')
   writeFileSync(file, OTHER)
   t.match(await source.reload(), { result: 'unchanged' }, 'the file of the rollback is back')
-  t.equal(source.held, 'rollback')
+  t.equal(source.override, 'rollback')
   writeFileSync(file, THIRD)
   t.match(await source.reload(), { result: 'applied', snapshot: { generation: 4 } })
   t.equal(prefixOf(source), 'o3-')
-  t.equal(source.held, null)
+  t.equal(source.override, null)
 })
 
 void t.test('SIGHUP ends a rollback and loads the files', async (t) => {
@@ -134,7 +134,7 @@ void t.test('SIGHUP ends a rollback and loads the files', async (t) => {
   t.match(await source.reload(), { result: 'unchanged' })
   t.match(await source.reload({ takeFiles: true }), { result: 'applied' })
   t.equal(prefixOf(source), 'o1-')
-  t.equal(source.held, null)
+  t.equal(source.override, null)
   t.match(await source.reload({ takeFiles: true }), { result: 'unchanged' })
 })
 
@@ -146,14 +146,14 @@ void t.test('a rollback stays in force across a restart and ends with the next e
   await first.rollBack(1, BY)
   await first.close()
   const second = await open()
-  t.equal(second.held, 'rollback')
+  t.equal(second.override, 'rollback')
   t.equal(second.current().generation, 3)
   t.equal(prefixOf(second), 'gpt-')
   writeFileSync(file, THIRD)
   t.match(await second.reload(), { result: 'applied', snapshot: { generation: 4 } })
   await second.close()
   const third = await open()
-  t.equal(third.held, null)
+  t.equal(third.override, null)
   t.equal(third.current().generation, 4, 'the same files are the same generation')
 })
 
@@ -180,7 +180,7 @@ void t.test('a restart with an invalid file runs the last valid generation', asy
       await first.close()
       writeFileSync(file, broken)
       const second = await open()
-      t.equal(second.held, 'last_good')
+      t.equal(second.override, 'last_good')
       t.equal(second.current().generation, 2)
       t.equal(prefixOf(second), 'o1-')
       t.ok((second.lastError ?? []).length > 0, 'the fault is known')
@@ -188,7 +188,7 @@ void t.test('a restart with an invalid file runs the last valid generation', asy
       t.equal(prefixOf(second), 'o1-', 'SIGHUP does not take a broken file')
       writeFileSync(file, THIRD)
       t.match(await second.reload(), { result: 'applied', snapshot: { generation: 3 } })
-      t.equal(second.held, null)
+      t.equal(second.override, null)
       t.equal(second.lastError, null)
     })
   }
@@ -201,7 +201,7 @@ void t.test('a missing file or catalogue counts as an invalid file', async (t) =
       await (await open()).close()
       rmSync(join(folder, gone))
       const source = await open()
-      t.equal(source.held, 'last_good')
+      t.equal(source.override, 'last_good')
       t.equal(prefixOf(source), 'gpt-')
     })
   }
@@ -234,7 +234,7 @@ void t.test('the store folder that the invalid file names is searched', async (t
   await (await open()).close()
   t.ok(existsSync(join(folder, 'elsewhere/deep/generations')))
   writeFileSync(file, `${text}unheard_of: 1\n`)
-  t.equal((await open()).held, 'last_good')
+  t.equal((await open()).override, 'last_good')
 })
 
 void t.test('files are private and contain references instead of secrets', async (t) => {
@@ -309,15 +309,15 @@ void t.test('changed secrets are used during a rollback', async (t) => {
   t.match(await source.reload(), { result: 'applied', snapshot: { generation: 4 } })
   t.equal(prefixOf(source), 'gpt-', 'the content stays')
   t.same(source.current().config.upstreams['openai']?.apiKeys, ['k-2'])
-  t.equal(source.held, 'rollback')
+  t.equal(source.override, 'rollback')
   await source.close()
-  t.equal((await open()).held, 'rollback', 'over a restart as well')
+  t.equal((await open()).override, 'rollback', 'over a restart as well')
 })
 
 void t.test('a generation that cannot be built is refused', async (t) => {
   const { file, open } = scene(t)
   const source = await open()
-  source.tryWith(() => Promise.resolve('upstreams.openai cannot be built'))
+  source.validateWith(() => Promise.resolve('upstreams.openai cannot be built'))
   writeFileSync(file, OTHER)
   t.match(await source.reload(), { result: 'refused', errors: [{ message: /cannot be built/ }] })
   t.equal(source.current().generation, 1)

@@ -334,7 +334,7 @@ void t.test('a placeholder without a value is reported by name', (t) => {
   )
   t.match(
     problemsOf(changed('api_key: ${KEY}', 'quirks: { set: { a: "${KEY}" } }'))[0],
-    /:5:25: upstreams.openai.quirks.set.a: must not contain a placeholder: they are not replaced under quirks/,
+    /:5:25: upstreams.openai.quirks.set.a: must not contain a placeholder: placeholders are not replaced under quirks/,
   )
   t.end()
 })

@@ -164,7 +164,7 @@ void t.test('a replaced folder is detected', async (t) => {
   t.match(change, { result: 'applied', snapshot: { generation: 2 } })
 })
 
-void t.test('changes of the catalogue and of a secret’s file are detected', async (t) => {
+void t.test("changes of the catalogue and of a secret's file are detected", async (t) => {
   const { folder, source } = await open(t, {
     'gateway.yaml': changed('${KEY}', '${file:keys/openai}'),
     keys: { openai: 'k-1' },

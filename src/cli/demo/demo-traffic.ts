@@ -49,7 +49,7 @@ const FAILURES: readonly Failure[] = [
   failure(504, 'upstream_timeout', 'The upstream did not start its reply in time.', null),
   failure(429, 'rate_limited', 'The limit of 60 requests a minute for this key is reached.', null),
   failure(400, 'malformed_request', 'messages[0].content: must be a string or a list.', null),
-  failure(502, 'upstream_denied', 'The upstream refused the gateway’s own credentials.', 401),
+  failure(502, 'upstream_denied', "The upstream refused the gateway's own credentials.", 401),
   failure(499, 'client_gone', 'The client closed the connection.', 200),
 ]
 /** Intervals of failures and of fallbacks, in requests. */

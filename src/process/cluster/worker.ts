@@ -10,7 +10,7 @@ import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { endWithParent } from '../signals/parent-guard.js'
 import { onSignals } from '../signals/signals.js'
 
-/** Handlers for the primary’s messages. */
+/** Handlers for the primary's messages. */
 export interface WorkerOptions<Payload> {
   /** Whether a message has the payload's shape; a shallow check is enough, since the primary is the same program. */
   isPayload: (value: unknown) => value is Payload

@@ -58,11 +58,11 @@ function isControlRequest(value: unknown): value is ControlRequest {
 }
 
 function listOf(source: ConfigSource): GenerationList {
-  const { held, lastError, history } = source
+  const { override, lastError, history } = source
   const { generation, waitingForRestart } = source.current()
   return {
     inForce: generation,
-    held,
+    held: override,
     problems: lastError === null ? null : lastError.map(formatProblem),
     waitingForRestart,
     generations: history.list(),

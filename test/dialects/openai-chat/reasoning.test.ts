@@ -246,7 +246,7 @@ void t.test('the fuller form wins: details, then blocks, then plain text', (t) =
 })
 
 void t.test(
-  'Google’s own form, on a call and on the message, is read where details say nothing',
+  "Google's own form, on a call and on the message, is read where details say nothing",
   (t) => {
     const extra = (thought_signature: string): JsonObject => ({ google: { thought_signature } })
     const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
@@ -273,7 +273,7 @@ void t.test(
   },
 )
 
-void t.test('an item’s id beside its sealed text becomes part of its state', (t) => {
+void t.test("an item's id beside its sealed text becomes part of its state", (t) => {
   const format = FORMATS['openai-responses']
   const item = { type: 'reasoning.encrypted', data: 'gAAA', id: 'rs_1', format }
   t.match(history({ role: 'assistant', content: 'x', reasoning_details: [item] }), {
@@ -301,7 +301,7 @@ void t.test('an unknown form keeps its name, so that its loss is reported', (t) 
 })
 
 void t.test(
-  'OpenAI’s own models get no members that they would refuse, others all of them',
+  "OpenAI's own models get no members that they would refuse, others all of them",
   (t) => {
     const unknown: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
     const mine: ModelFacts = { ...unknown, reasoning: true, endpoints: ['chat'] }

@@ -162,7 +162,7 @@ void t.test('the scheme and the type of a data URL are read in any case', (t) =>
   t.end()
 })
 
-void t.test('a cache marker is kept, a breakpoint of OpenAI’s with its own words', (t) => {
+void t.test("a cache marker is kept, a breakpoint of OpenAI's with its own words", (t) => {
   const cacheOf = (mark: JsonObject): unknown => {
     const [message] = read(user({ type: 'text', text: 'x', ...mark }))
     const [part] = message?.parts ?? []

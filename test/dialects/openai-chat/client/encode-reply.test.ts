@@ -262,7 +262,7 @@ void t.test('an error ends a stream without [DONE]', (t) => {
   t.end()
 })
 
-void t.test('every kind of error has the contract’s body', (t) => {
+void t.test("every kind of error has the contract's body", (t) => {
   for (const [kind, row] of Object.entries(ERRORS)) {
     const error = { kind: kind as ErrorKind, message: 'M', param: 'p' }
     const { status, body } = ingress.encodeError(error)

@@ -66,7 +66,7 @@ void t.test('a plain body is not changed for any model', (t) => {
   t.end()
 })
 
-void t.test('the model’s name is the upstream’s, and no vendor’s marker stays', (t) => {
+void t.test("the model's name is the upstream's, and no vendor's marker stays", (t) => {
   t.same(edited({ model: 'a' }), [{ key: 'model', json: '"m"' }])
   const marked = { model: 'm', cache_control: { type: 'ephemeral' } }
   t.same(edited(marked), [{ key: 'cache_control', json: null }])
@@ -135,7 +135,7 @@ void t.test('sampling: fields that a reasoning model refuses are dropped and rep
     ['temperature no-equivalent'],
   ])
   t.same(sent(sampling, { ...OWN, samplingParams: 'always' }), [sampling, []])
-  t.same(sent(sampling, { ...FACTS, reasoning: true }), [sampling, []], 'not one of OpenAI’s own')
+  t.same(sent(sampling, { ...FACTS, reasoning: true }), [sampling, []], "not one of OpenAI's own")
   t.end()
 })
 
@@ -163,7 +163,7 @@ void t.test('reasoning_effort: one that the model has, the nearest lower, or non
   t.same(effort('none', o3), [{ reasoning_effort: 'low' }, ['reasoning_effort approximated']])
   t.same(effort('high', OWN), [{}, ['reasoning_effort no-equivalent']])
   t.same(effort('none', OWN), [{}, []])
-  t.same(effort('max', FACTS), [{ reasoning_effort: 'max' }, []], 'not one of OpenAI’s own')
+  t.same(effort('max', FACTS), [{ reasoning_effort: 'max' }, []], "not one of OpenAI's own")
   t.end()
 })
 
@@ -243,7 +243,7 @@ void t.test(
     const body = { ...actual(marked), prompt_cache_options: { mode: 'implicit' } }
     t.same(sent(body, { ...REASONS, promptCacheBreakpoints: true }), [body, []])
     t.same(sent(body, REASONS), [actual(text), []])
-    t.same(sent(body, FACTS), [body, []], 'not one of OpenAI’s own')
+    t.same(sent(body, FACTS), [body, []], "not one of OpenAI's own")
     t.end()
   },
 )
@@ -287,7 +287,7 @@ void t.test('a conversation that began elsewhere loses its marks and long ids', 
   t.equal(ids.length, 2)
   t.equal(ids[0], ids[1], 'one id for both')
   t.match(text, String.raw`{\"n\":1e400}`, 'arguments keep their text')
-  t.same(sent({ messages }, FACTS), [{ messages }, []], 'another maker’s model gets it all')
+  t.same(sent({ messages }, FACTS), [{ messages }, []], "another maker's model gets it all")
   t.end()
 })
 

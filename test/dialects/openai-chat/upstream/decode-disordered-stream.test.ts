@@ -68,7 +68,7 @@ void t.test('usage before the reason, twice, or on every chunk is not added up',
   t.end()
 })
 
-void t.test('no role chunk, empty choices and Azure’s first chunk do not matter', (t) => {
+void t.test("no role chunk, empty choices and Azure's first chunk do not matter", (t) => {
   const azure = '{"choices":[],"id":"","model":"","prompt_filter_results":[{"prompt_index":0}]}'
   const outcome = decodeFrames([azure, '{"choices":[]}', say('Hi'), stop(), DONE])
   t.equal(outcome.events[0]?.type, 'start')

@@ -290,7 +290,7 @@ void t.test('state that the gateway gave out comes back as what it was', (t) => 
   t.end()
 })
 
-void t.test('tools of OpenAI’s own are for its upstreams alone', (t) => {
+void t.test("tools of OpenAI's own are for its upstreams alone", (t) => {
   const request = decode({
     tools: [TOOL, { type: 'web_search' }, { type: 'mcp', server_label: 'x' }],
   })

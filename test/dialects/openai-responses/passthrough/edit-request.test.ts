@@ -57,7 +57,7 @@ void t.test('no field that would choose another model, provider or length passes
   t.end()
 })
 
-void t.test('a gateway’s ids and tokens do not reach an upstream', (t) => {
+void t.test("a gateway's ids and tokens do not reach an upstream", (t) => {
   const token = (origin: string, signature: string): JsonObject => ({
     type: 'reasoning',
     id: `rs_${OWN}_0`,

@@ -304,7 +304,7 @@ void t.test('what means nothing is passed over', (t) => {
   t.end()
 })
 
-void t.test('items of the provider’s own tools are kept whole', (t) => {
+void t.test("items of the provider's own tools are kept whole", (t) => {
   const item = { type: 'web_search_call', id: 'ws_1', status: 'completed' }
   const recorder = decode(
     added(0, { ...item, status: 'in_progress' }),

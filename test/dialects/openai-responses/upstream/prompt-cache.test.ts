@@ -30,7 +30,7 @@ void t.test('each model gets the fields of its catalogue entry', (t) => {
 void t.test('a breakpoint stays on the part that had it', (t) => {
   const mark = { ttl: '1h', breakpoint: { ttl: '12h' } } as const
   const text = { type: 'text', text: 'Look.', cache: mark } as const
-  const other = { type: 'text', text: 'Claude’s.', cache: { ttl: '5m' } } as const
+  const other = { type: 'text', text: "Claude's.", cache: { ttl: '5m' } } as const
   const call = { id: 'call_1', name: 'f', arguments: '{}' }
   const messages: Message[] = [
     { role: 'user', index: 0, parts: [text, other] },
@@ -44,7 +44,7 @@ void t.test('a breakpoint stays on the part that had it', (t) => {
   }
   const bare = { type: 'input_text', text: 'Look.' }
   const marked = { ...bare, prompt_cache_breakpoint: { mode: 'explicit', ttl: '12h' } }
-  const second = { type: 'input_text', text: 'Claude’s.' }
+  const second = { type: 'input_text', text: "Claude's." }
   t.match(written({ endpoints: ['responses'], promptCacheBreakpoints: true }), [
     { content: [marked, second] },
     {},
