@@ -195,7 +195,7 @@ function addressOf(
   }
   if (isRedisUrl(url) || /^sqlite:./.test(url)) return url
   throw new UsageError(
-    `${option} takes sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…`,
+    `${option} must be sqlite:PATH, redis://…, redis+sentinel://…, redis+cluster://… or env:NAME`,
   )
 }
 

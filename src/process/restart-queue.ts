@@ -38,7 +38,7 @@ export class Restarts {
   }
 
   /** Starts a restart, or schedules one after the running restart. */
-  ask(): void {
+  request(): void {
     this.asked += 1
     if (!this.isRunning) void this.run()
   }

@@ -175,7 +175,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
       answer: (request) => replyToWorker(request, opened, canaries, fleet),
-      onRestartSignal: () => restarts?.ask(),
+      onRestartSignal: () => restarts?.request(),
       onDrain: () => manager.stopping(),
       closed: () => closeBoth(source, notifier),
     })

@@ -58,7 +58,7 @@ void t.test('a store that cannot be copied and an existing target are refused', 
   t.equal(taken.status, 1)
   t.match(
     taken.err,
-    /^sluice: the file '.*' exists already; choose another name or remove it first$/m,
+    /^sluice: the file ".*" exists already: choose another name or remove it first$/m,
   )
   const nowhere = await sluice(['backup', join(dirname(good), 'none', 'copy.db'), '--config', good])
   t.equal(nowhere.status, 1)

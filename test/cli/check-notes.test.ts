@@ -77,7 +77,7 @@ void t.test(
     t.match(out, "route      routes[1]: 'claude-' is the longest prefix")
     t.match(
       out,
-      "loses: routes[0] prefix 'claude-', when label team=research, prompt of at least 5000 tokens",
+      "not used: routes[0] prefix 'claude-', when label team=research, prompt of at least 5000 tokens",
     )
     const order = [
       'anthropic, model claude-opus-5-5: 90 %',
@@ -94,7 +94,7 @@ void t.test(
       'breaker opens after 3 failures in a row or 50 % of at least 20 attempts in 10 s, tests after 30 s',
       'probe GET /models every 500 ms',
       'the same for all turns of a conversation, by weight',
-      'up to 2 attempts on a target within 10 % of the requests, waits of at most 800 ms',
+      'up to 2 attempts on a target, for at most 10 % of the requests, with waits of at most 800 ms',
       'after 700 ms without content, for at most 5 % extra spend',
       /refuses .*n above 1/,
     ]) {
@@ -126,11 +126,11 @@ void t.test('explain evaluates conditions with its options and the body', async 
   t.match(out, 'when       label team=research, prompt of at least 5000 tokens')
   t.match(
     await sluice(t, ['explain', 'claude-opus-5-5', '--label', 'team']),
-    '--label needs NAME=VALUE',
+    '--label must be NAME=VALUE, not "team"',
   )
   t.match(
     await sluice(t, ['explain', 'x', '--prompt-tokens', 'x']),
-    '--prompt-tokens needs a whole number',
+    '--prompt-tokens must be a whole number, not "x"',
   )
   const messages = [{ role: 'user', content: 'word '.repeat(8_000) }]
   const body = { 'body.json': JSON.stringify({ messages }) }

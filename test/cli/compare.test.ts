@@ -109,7 +109,7 @@ void t.test('the table has the same figures as the JSON', async (t) => {
 void t.test('wrong usage exits with 2', async (t) => {
   for (const [argv, message] of [
     [['one'], /needs two upstreams/],
-    [['one', 'one'], /both are 'one'/],
+    [['one', 'one'], /two different upstreams, not "one" twice/],
     [['one', 'two', 'three'], /needs two upstreams/],
   ] as const) {
     t.throws(() => parseCompare(argv), { message })

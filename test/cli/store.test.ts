@@ -164,7 +164,10 @@ void t.test('the program exits with its statuses and prints no e-mail address', 
     [['migrate', 'all'], /only options/],
     [['migrate', '--from', 'sqlite:a'], /--to URL/],
     [['migrate', '--from', 'sqlite:a', '--to', 'sqlite:./a'], /same store/],
-    [['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'], /--to takes sqlite:FILE/],
+    [
+      ['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'],
+      /--to must be sqlite:PATH/,
+    ],
     [['migrate', '--from', 'sqlite:a', '--to', 'env:NONE'], /variable NONE is not set/],
   ]
   for (const [argv, message] of wrong) t.throws(() => parseStore(argv, {}), message, argv.join(' '))
