@@ -9,7 +9,7 @@ import { openDataPlane, type DataPlane } from './data-plane.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
-import { ownDesk } from './ops/generations-page.js'
+import { localConfigControl } from './ops/generations-page.js'
 import { newSealSecret } from '../reasoning/seal.js'
 import { hideSecrets } from '../secrets/redact-secrets.js'
 import { settleGlobals, settleStrings, printSetUpLink, withReason } from './serve-worker.js'
@@ -40,7 +40,7 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
     setUpSecret: newSealSecret(),
     onSetUp: printSetUpLink,
     gatewayStatus: async () => gatewayStatusOf(await metrics.text(), refused(), plane.canaries()),
-    configControl: ownDesk(source),
+    configControl: localConfigControl(source),
     notify,
   })
     .catch(withReason)

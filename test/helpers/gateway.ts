@@ -13,7 +13,7 @@ import { loadConfig } from '../../src/config/load.js'
 import { formatProblem } from '../../src/config/problem.js'
 import { createSnapshot } from '../../src/config/create-snapshot.js'
 import type { ConfigControl } from '../../src/dashboard/server/config-control.js'
-import { ownDesk } from '../../src/process/ops/generations-page.js'
+import { localConfigControl } from '../../src/process/ops/generations-page.js'
 import { openDataPlane, type DataPlane } from '../../src/process/data-plane.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { createLogger } from '../../src/observe/log/log.js'
@@ -158,7 +158,7 @@ function lazyDesk(t: Test, file: string): ConfigControl {
   const desk = (): Promise<ConfigControl> => {
     opening ??= openConfig(file, process.env).then((source) => {
       t.teardown(() => source.close())
-      return ownDesk(source)
+      return localConfigControl(source)
     })
     return opening
   }

@@ -50,7 +50,7 @@ export function followConfig(
   })
 }
 
-/** After a start with a generation other than the file's. */
+/** Logs at the start if the generation in force is not that of the file. */
 function warnOfOverride(source: ConfigSource, log: Logger): void {
   const { override } = source
   const { generation } = source.current()

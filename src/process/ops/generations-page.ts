@@ -17,7 +17,7 @@ import type {
 import { GatewayError } from '../../errors.js'
 
 /** Serves generations from this process, which reads the configuration. */
-export function ownDesk(source: ConfigSource): ConfigControl {
+export function localConfigControl(source: ConfigSource): ConfigControl {
   return {
     list: () => Promise.resolve(listOf(source)),
     async show(generation, from) {
@@ -36,15 +36,18 @@ export function ownDesk(source: ConfigSource): ConfigControl {
 }
 
 /** The reply to a worker's request about generations; undefined for other requests. */
-export async function answerTo(desk: ConfigControl, request: unknown): Promise<unknown> {
+export async function answerControlRequest(
+  control: ConfigControl,
+  request: unknown,
+): Promise<unknown> {
   if (!isControlRequest(request)) return undefined
   switch (request.type) {
     case 'generations':
-      return desk.list()
+      return control.list()
     case 'generation':
-      return desk.show(request.generation, request.from)
+      return control.show(request.generation, request.from)
     case 'rollback':
-      return desk.rollBack(request)
+      return control.rollBack(request)
     case 'gatewayStatus':
       return undefined
     default:
@@ -128,7 +131,7 @@ export async function generationPage(
   generation: number,
   from: number | null,
 ): Promise<JsonObject> {
-  const detail = await ownDesk(source).show(generation, from)
+  const detail = await localConfigControl(source).show(generation, from)
   const content = await source.history.content(generation)
   if (detail === null || content === null) {
     throw new GatewayError(
@@ -140,7 +143,7 @@ export async function generationPage(
     ...shownRecord(detail.record),
     in_force: source.current().generation === generation,
     compared_with: detail.comparedWith,
-    changes: detail.changes.map(({ path, before: was, after }) => ({ path, before: was, after })),
+    changes: detail.changes.map(({ path, before, after }) => ({ path, before, after })),
     config: content.shown,
   }
 }
@@ -158,7 +161,7 @@ function shownRecord(record: GenerationRecord): JsonObject {
 export async function rollBackAs(
   source: ConfigSource,
   authorization: string | undefined,
-  wish: { readonly generation: number; readonly author: string; readonly reason: string },
+  request: { readonly generation: number; readonly author: string; readonly reason: string },
 ): Promise<JsonObject> {
   const { adminToken } = source.current().config.server
   if (adminToken === null) {
@@ -173,9 +176,9 @@ export async function rollBackAs(
       'Send the value of server.admin_token as "Authorization: Bearer TOKEN".',
     )
   }
-  const answer = await ownDesk(source).rollBack(wish)
+  const answer = await localConfigControl(source).rollBack(request)
   if (answer?.result === 'applied') {
-    return { generation: answer.generation, content_of: wish.generation }
+    return { generation: answer.generation, content_of: request.generation }
   }
   const kind = answer?.result === 'unknown' ? 'not_found' : 'malformed_request'
   throw new GatewayError(kind, answer?.message ?? 'The rollback got no reply.')
