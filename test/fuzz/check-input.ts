@@ -14,7 +14,7 @@ import { PassthroughStream } from '../../src/gateway/streams/passthrough-transfo
 import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
 import { streamReply, translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { parseObject, parseReply } from '../../src/wire/json/parse-body.js'
-import { SCRUBBED_MAX } from '../../src/wire/redact-upstream-text.js'
+import { MAX_MESSAGE_CHARS } from '../../src/wire/redact-upstream-text.js'
 import { splice, type Edit } from '../../src/wire/json/splice.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 import { faultsOfStream, faultsOfWhole } from '../conformance/check-completion.js'
@@ -222,7 +222,7 @@ function outputFault({ out, outcome }: Run, request: ChatRequest): string | null
 function errorFault(error: WireError): string | null {
   if (!Object.hasOwn(ERRORS, error.kind)) return `error of no kind: ${error.kind}`
   if (error.message === '') return 'error without a message'
-  if (error.message.length > SCRUBBED_MAX + 200) return 'error without a bound'
+  if (error.message.length > MAX_MESSAGE_CHARS + 200) return 'error without a bound'
   const { status, body } = client.encodeError(error)
   JSON.parse(body)
   const { error: shown } = parseReply(client.encodeStreamError(error).replace(/^data: /, '')) ?? {}

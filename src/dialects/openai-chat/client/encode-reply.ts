@@ -39,7 +39,7 @@ export function encodeChoices(
   )
 }
 
-/** The text is put together without `JSON.stringify`, which takes twice as long. */
+/** The text is concatenated without `JSON.stringify`, which takes twice as long. */
 function choiceOut(
   { index, reply }: Choice,
   request: ChatRequest,

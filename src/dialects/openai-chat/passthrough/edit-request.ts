@@ -8,7 +8,7 @@ import type { ModelFacts } from '../../../chat/model.js'
 import type { Edit } from '../../../wire/json/splice.js'
 import { largeEdit } from '../../../wire/json/write-json.js'
 import type { Losses } from '../../dialect.js'
-import { effortFor, isDefault, SAMPLING, takes, takesStop } from '../shared/model-rules.js'
+import { effortFor, isDefault, SAMPLING, accepts, acceptsStop } from '../shared/model-rules.js'
 import { withheldEdits } from '../../../wire/withheld-fields.js'
 import { hasReasoning, forwardedMessages, forwardedTools } from './edit-messages.js'
 
@@ -42,7 +42,7 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   limitEdit(body, facts, drop, put)
   if (facts.endpoints === undefined) return out
   dropRefused(body, facts, effortEdit(body, facts, losses, drop, put), drop, losses)
-  if (!takesStop(body['stop'], facts) && body['stop'] !== undefined) drop('stop')
+  if (!acceptsStop(body['stop'], facts) && body['stop'] !== undefined) drop('stop')
   const marks = facts.promptCacheBreakpoints === true
   if (!marks && (body['prompt_cache_options'] ?? null) !== null) drop('prompt_cache_options')
   const messages = forwardedMessages(body['messages'], marks)
@@ -107,7 +107,7 @@ function dropRefused(
 ): void {
   for (const field of SAMPLING) {
     const value = body[field] ?? undefined
-    if (value === undefined || takes(field, facts, effort)) continue
+    if (value === undefined || accepts(field, facts, effort)) continue
     drop(field)
     if (!isDefault(field, value)) losses.drop(field, 'no-equivalent')
   }

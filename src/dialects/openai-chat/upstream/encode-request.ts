@@ -12,7 +12,7 @@ import { wireName } from '../../../wire/openai/names.js'
 import { encodeChoice } from '../../../wire/openai/tool-fields.js'
 import type { Losses } from '../../dialect.js'
 import { encodeMessages } from './request/encode-messages.js'
-import { effortFor, isDefault, takes, takesStop } from '../shared/model-rules.js'
+import { effortFor, isDefault, accepts, acceptsStop } from '../shared/model-rules.js'
 import { SERVICE_TIERS } from '../shared/names.js'
 
 /** Fields of this format in `request.rest`. Other fields there belong to other formats. */
@@ -105,17 +105,17 @@ function encodeSampling(
   if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
   for (const [field, value] of fields) {
     if (value === undefined) continue
-    if (takes(field, model, effort)) body[field] = value
+    if (accepts(field, model, effort)) body[field] = value
     else if (!isDefault(field, value)) losses.drop(field, 'no-equivalent')
   }
 }
 
 function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject): void {
   const limit = request.maxOutputTokens
-  // Some of OpenAI's models refuse the old name; other vendors accept only the old name.
+  // Some of OpenAI's models refuse `max_tokens`; other vendors accept only that.
   const key = model.family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
   if (limit !== undefined) body[key] = limit
-  if (takesStop(request.stop, model) && request.stop !== undefined) {
+  if (acceptsStop(request.stop, model) && request.stop !== undefined) {
     body['stop'] = stopOf(request.stop, model)
   }
   if (request.responseFormat !== undefined) {

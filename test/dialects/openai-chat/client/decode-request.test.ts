@@ -273,7 +273,7 @@ const RULES: Rule[] = [
     field: 'prediction',
     good: [],
     bad: [[{ content: [1, { x: Infinity }] }, '']],
-    message: 'prediction must hold no number beyond the range of a double',
+    message: 'prediction must not contain a number beyond the range of a double',
   },
   { field: 'store', good: [true, false, null], bad: [['yes', '']], message: 'store must be true' },
   ...['prompt_cache_key', 'prompt_cache_retention'].map((field): Rule => {

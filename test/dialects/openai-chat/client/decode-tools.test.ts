@@ -43,7 +43,7 @@ const RULES: Rule[] = [
   ...(
     [
       ['parameters', [], 'must be an object'],
-      ['parameters', { maximum: Infinity }, 'must hold no number beyond'],
+      ['parameters', { maximum: Infinity }, 'must not contain a number beyond'],
       ['strict', 'yes', 'must be true or false'],
       ['description', 7, 'must be a string'],
     ] as [string, JsonValue, string][]

@@ -18,14 +18,14 @@ export function toolNames(tools: readonly Tool[]): ToolNames {
   const client = new Map<string, string>()
   const own = new Set(tools.map((tool) => tool.name))
   for (const { name } of tools) {
-    if (isLegal(name)) continue
+    if (isValid(name)) continue
     let candidate = prefixed(name)
     while (own.has(candidate) || client.has(candidate)) candidate = `_${candidate}`
     wire.set(name, candidate)
     client.set(candidate, name)
   }
   return {
-    toWire: (name) => wire.get(name) ?? (isLegal(name) ? name : prefixed(name)),
+    toWire: (name) => wire.get(name) ?? (isValid(name) ? name : prefixed(name)),
     toClient: (name) => client.get(name) ?? name,
   }
 }
@@ -42,7 +42,7 @@ export function jsonToolName(request: ChatRequest): string | null {
   return name
 }
 
-function isLegal(name: string): boolean {
+function isValid(name: string): boolean {
   return /^[A-Za-z_]/.test(name)
 }
 
