@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { CANARY, fileText, prepare, run, startServe, until, type Served } from './program.js'
 import { tally, Traffic } from './traffic.js'
 
@@ -16,6 +16,18 @@ async function statusOf(served: Served): Promise<number> {
   return response.status
 }
 
+/** Starts a gateway whose file has this section in place of its own, and waits until it exits with 1. */
+async function startWith(t: Test, setting: string): Promise<ReturnType<typeof run>> {
+  const { emulator, file } = await prepare(t)
+  const section = `${setting.split(':')[0] ?? ''}:`
+  const others = fileText(emulator).split('\n')
+  const text = others.filter((line) => !line.startsWith(section)).join('\n')
+  writeFileSync(file, `${text}${setting}\n`)
+  const program = run(t, ['serve', '--config', file])
+  t.equal(await program.ended, 1, setting)
+  return program
+}
+
 void t.test('I-137: a start without a variable or a secret file is refused', async (t) => {
   const cases: Record<string, RegExp> = {
     'store: sqlite:${SLUICE_TEST_UNSET}/a.db': /variable SLUICE_TEST_UNSET is not set/,
@@ -23,13 +35,7 @@ void t.test('I-137: a start without a variable or a secret file is refused', asy
     'escrow: { key: "${file:/nowhere/secret}" }': /the file "\/nowhere\/secret" does not exist/,
   }
   for (const [setting, expected] of Object.entries(cases)) {
-    const { emulator, file } = await prepare(t)
-    const section = `${setting.split(':')[0] ?? ''}:`
-    const others = fileText(emulator).split('\n')
-    const text = others.filter((line) => !line.startsWith(section)).join('\n')
-    writeFileSync(file, `${text}${setting}\n`)
-    const program = run(t, ['serve', '--config', file])
-    t.equal(await program.ended, 1, setting)
+    const program = await startWith(t, setting)
     t.match(program.err(), expected)
     t.notMatch(program.out(), 'sluice serves')
   }
@@ -82,13 +88,7 @@ void t.test('I-139: secrets of examples and short ones are refused', async (t) =
     [`escrow: { key: ${long('change-me-')} }`]: /escrow\.key: is easy to guess/,
   }
   for (const [setting, expected] of Object.entries(cases)) {
-    const { emulator, file } = await prepare(t)
-    const section = `${setting.split(':')[0] ?? ''}:`
-    const others = fileText(emulator).split('\n')
-    const text = others.filter((line) => !line.startsWith(section)).join('\n')
-    writeFileSync(file, `${text}${setting}\n`)
-    const program = run(t, ['serve', '--config', file])
-    t.equal(await program.ended, 1, setting)
+    const program = await startWith(t, setting)
     t.match(program.err(), expected)
   }
 })

@@ -10,7 +10,16 @@ import { arrayOf, objectOf, type JsonValue } from '../../../src/chat/json.js'
 import type { Message } from '../../../src/chat/request.js'
 import { framesOf, type Frame } from '../sse-frames.js'
 import type { Decoded } from '../collect-events.js'
-import { assistant, encode, decodeReply, decodeStream, OLDER, result, str, user } from './driver.js'
+import {
+  assistant,
+  encode,
+  decodeReply,
+  decodeStream,
+  OLDER,
+  result,
+  stringOrEmpty,
+  user,
+} from './driver.js'
 
 const folder = join(process.cwd(), 'test/transcripts/anthropic')
 const streams = readdirSync(folder)
@@ -214,7 +223,7 @@ void t.test('no block is ever empty', (t) => {
       if (blocks.length === 0) t.fail(`seed ${seed}: a message without content`)
       blocksSeen += blocks.length
       for (const block of blocks) {
-        if (block.type === 'text' && !/\S/.test(str(block.text))) t.fail(`seed ${seed}`)
+        if (block.type === 'text' && !/\S/.test(stringOrEmpty(block.text))) t.fail(`seed ${seed}`)
         if (Array.isArray(block.content) && block.content.length === 0) t.fail(`seed ${seed}`)
       }
     }

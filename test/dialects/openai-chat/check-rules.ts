@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
-import { decode, refusal, request, requestBody } from './driver.js'
+import { decode, refusalOf, request, requestBody } from './driver.js'
 
 /** A rule of one field and the values that keep or break it. */
 export interface Rule {
@@ -29,7 +29,7 @@ export function check(rules: readonly Rule[]): void {
         t.equal(JSON.stringify(body), before, 'the body is unchanged')
       }
       for (const [value, path] of bad) {
-        const error = refusal(() => decode(requestBody({ ...beside, [field]: value })))
+        const error = refusalOf(() => decode(requestBody({ ...beside, [field]: value })))
         t.equal(error.kind, 'malformed_request')
         t.ok(error.message.startsWith(message), error.message.slice(0, 120))
         t.equal(error.param, path === '' ? field : path)

@@ -12,7 +12,7 @@ import {
   encodeEvents,
   framesOf,
   ingress,
-  must,
+  expectObject,
   request,
   SEED,
 } from './driver.js'
@@ -37,7 +37,7 @@ void t.test('a stream has one delta for each, numbered; a whole reply has the li
   const asked = request({ stream: true })
   const frames = framesOf(encodeEvents(EVENTS, asked)).filter((data) => data !== '[DONE]')
   const shown = frames
-    .flatMap((data) => arrayOf(must(JSON.parse(data))['choices']))
+    .flatMap((data) => arrayOf(expectObject(JSON.parse(data))['choices']))
     .flatMap((choice) => arrayOf(objectOf(objectOf(choice)['delta'])['images']))
   t.same(shown, SHOWN)
 
@@ -45,7 +45,7 @@ void t.test('a stream has one delta for each, numbered; a whole reply has the li
   for (const event of EVENTS) fold.event(event)
   const reply = fold.reply()
   if (reply === null) throw new Error('unfinished')
-  const body = must(JSON.parse(ingress.encodeReply(reply, request(), SEED).text))
+  const body = expectObject(JSON.parse(ingress.encodeReply(reply, request(), SEED).text))
   const message = objectOf(objectOf(arrayOf(body['choices'])[0])['message'])
   t.same(message['images'], SHOWN)
   t.equal(message['content'], 'Two pictures:')

@@ -21,8 +21,8 @@ import {
   egress,
   framesOf,
   ingress,
-  must,
-  refusal,
+  expectObject,
+  refusalOf,
   request,
   requestBody,
   SEED,
@@ -33,7 +33,9 @@ const CALL: ReplyBlock = { type: 'tool', id: 'call_1', name: 'look', json: '{}' 
 /** What a client has in hand after a whole reply. */
 function whole(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
   const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: 'stop' }
-  const body = must(JSON.parse(ingress.encodeReply(reply, request(), { ...SEED, origin }).text))
+  const body = expectObject(
+    JSON.parse(ingress.encodeReply(reply, request(), { ...SEED, origin }).text),
+  )
   return objectOf(objectOf(arrayOf(body.choices)[0]).message)
 }
 
@@ -46,7 +48,7 @@ function streamed(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
   const calls: JsonObject[] = []
   for (const data of framesOf(encoder.take())) {
     if (data === '[DONE]') continue
-    const delta = objectOf(objectOf(arrayOf(must(JSON.parse(data)).choices)[0]).delta)
+    const delta = objectOf(objectOf(arrayOf(expectObject(JSON.parse(data)).choices)[0]).delta)
     details.push(...arrayOf(delta.reasoning_details))
     for (const key of ['content', 'reasoning_content'] as const) {
       const fragment = delta[key]
@@ -294,7 +296,7 @@ void t.test('an unknown form keeps its name, so that its loss is reported', (t) 
     { reasoning_content: 7 },
   ]
   for (const members of wrong) {
-    const error = refusal(() => history({ role: 'assistant', content: 'x', ...members }))
+    const error = refusalOf(() => history({ role: 'assistant', content: 'x', ...members }))
     t.match(error.param, `messages[1].${Object.keys(members).join()}`)
   }
   t.end()

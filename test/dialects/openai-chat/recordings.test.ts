@@ -18,7 +18,7 @@ import {
   encodeEvents,
   framesOf,
   ingress,
-  must,
+  expectObject,
   request,
   SEED,
 } from './driver.js'
@@ -49,7 +49,7 @@ interface Gist {
 const folder = fixturesFolder()
 const recorded = folder === null ? [] : [...recordings(folder)]
 const chats = recorded
-  .map(({ name, recording }) => ({ name, it: must(recording) }))
+  .map(({ name, recording }) => ({ name, it: expectObject(recording) }))
   .filter(({ name, it }) => {
     return it['api'] === 'chat.completions' && PROVIDERS.includes(name.split('/')[0] ?? '')
   })
@@ -125,7 +125,7 @@ function asSent(gist: Gist, reply: Reply): Gist {
 
 function asked(body: unknown): ChatRequest {
   try {
-    return decode(must(body))
+    return decode(expectObject(body))
   } catch (error) {
     if (error instanceof GatewayError) return request()
     throw error
@@ -145,7 +145,7 @@ void t.test('recorded requests are accepted', (t) => {
   for (const { name, it } of chats) {
     const excuse = [...REFUSED].find(([pattern]) => pattern.test(name))?.[1]
     try {
-      decode(must(it['request_body']))
+      decode(expectObject(it['request_body']))
       accepted += 1
       t.equal(excuse, undefined, `${name} is accepted`)
     } catch (error) {
@@ -161,7 +161,7 @@ void t.test('recorded replies keep text, calls, reason and usage', (t) => {
   let count = 0
   for (const { name, it } of chats) {
     if (it['status'] !== 200 || it['stream'] === true) continue
-    const body = must(JSON.parse(stringOf(it['response_body']) ?? ''))
+    const body = expectObject(JSON.parse(stringOf(it['response_body']) ?? ''))
     const choice = firstChoice(body)
     if (choice === null) throw new Error(`${name} has no choice`)
     const expected = naive([choice], body['usage'])
@@ -173,7 +173,7 @@ void t.test('recorded replies keep text, calls, reason and usage', (t) => {
     }
     t.same(gistOf(reply), expected, name)
     const plain = { ...request(), includeUsage: true }
-    const again = decodeBody(must(JSON.parse(ingress.encodeReply(reply, plain, SEED).text)))
+    const again = decodeBody(expectObject(JSON.parse(ingress.encodeReply(reply, plain, SEED).text)))
     if (again.reply === null) t.fail(`${name}: not read again`)
     else t.same(gistOf(again.reply), asSent(expected, reply), `${name}, encoded`)
     const seen = egress.tapReply?.(body)
@@ -191,7 +191,7 @@ void t.test('recorded streams keep text, calls, reason and usage', (t) => {
   for (const { name, it } of chats) {
     if (it['status'] !== 200 || it['stream'] !== true) continue
     const frames = framesOf(stringOf(it['response_body']) ?? '')
-    const chunks = frames.filter((f) => f !== '[DONE]').map((f) => must(JSON.parse(f)))
+    const chunks = frames.filter((f) => f !== '[DONE]').map((f) => expectObject(JSON.parse(f)))
     const outcome = decodeFrames(frames, asked(it['request_body']))
     t.equal(outcome.breach, null, name)
     const tap = egress.newTap?.({ includeUsage: true })

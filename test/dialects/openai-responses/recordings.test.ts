@@ -8,7 +8,7 @@ import t from 'tap'
 import type { Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
-import { framesOf, decodeWhole, decodeStream, str } from './driver.js'
+import { framesOf, decodeWhole, decodeStream, expectString } from './driver.js'
 
 const PROVIDERS = ['openai', 'azure', 'openrouter', 'deepseek']
 const all = PROVIDERS.flatMap((provider) => fixtures({ provider, api: 'responses' }))
@@ -32,27 +32,27 @@ function naive(response: JsonObject): Naive {
   const parts = of('message').flatMap((item) => arrayOf(item.content).map(objectOf))
   const textIn = (list: unknown): string =>
     arrayOf(list)
-      .map((part) => str(objectOf(part).text))
+      .map((part) => expectString(objectOf(part).text))
       .filter((text) => text !== '')
       .join('\n\n')
   return {
-    text: parts.map((part) => str(part.text)).join(''),
+    text: parts.map((part) => expectString(part.text)).join(''),
     thinking: of('reasoning')
       .map((item) => textIn([...arrayOf(item.summary), ...arrayOf(item.content)]))
       .join(''),
     sealed: of('reasoning').flatMap(({ id, encrypted_content: sealed }) =>
-      typeof sealed === 'string' && sealed !== '' ? [`${str(id)}:${sealed}`] : [],
+      typeof sealed === 'string' && sealed !== '' ? [`${expectString(id)}:${sealed}`] : [],
     ),
     calls: of('function_call').map(({ call_id: id, name, arguments: json }) => ({
-      id: str(id),
-      name: str(name),
-      json: str(json),
+      id: expectString(id),
+      name: expectString(name),
+      json: expectString(json),
     })),
     cited: parts
       .flatMap((part) => arrayOf(part.annotations).map(objectOf))
       .map((it) => it.url ?? it.filename),
     opaque: items
-      .map((item) => str(item.type))
+      .map((item) => expectString(item.type))
       .filter((type) => !['message', 'reasoning', 'function_call'].includes(type)),
     usage: countsOf(objectOf(response.usage)),
   }
@@ -94,7 +94,7 @@ function seen(reply: Reply): Naive {
         found.calls.push({ id: block.id, name: block.name, json: block.json })
         break
       case 'opaque':
-        found.opaque.push(str(block.block.type))
+        found.opaque.push(expectString(block.block.type))
         break
       default:
         found.text += '?'

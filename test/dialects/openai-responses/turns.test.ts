@@ -9,7 +9,7 @@ import type { Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import type { Message } from '../../../src/chat/request.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
-import { encode, framesOf, decodeWhole, decodeStream, str } from './driver.js'
+import { encode, framesOf, decodeWhole, decodeStream, expectString } from './driver.js'
 
 const all = fixtures({ provider: 'openai', api: 'responses', status: 200 })
 
@@ -52,21 +52,25 @@ function gist(item: JsonObject): unknown {
         id: item.id,
         sealed: item.encrypted_content,
         summary: arrayOf(item.summary)
-          .map((part) => str(objectOf(part).text))
+          .map((part) => expectString(objectOf(part).text))
           .join('\n\n'),
       }
     case 'function_call':
       // One recorded client writes the arguments anew.
-      return { id: item.call_id, name: item.name, json: JSON.parse(str(item.arguments)) as unknown }
+      return {
+        id: item.call_id,
+        name: item.name,
+        json: JSON.parse(expectString(item.arguments)) as unknown,
+      }
     default:
       return arrayOf(item.content)
-        .map((part) => str(objectOf(part).text))
+        .map((part) => expectString(objectOf(part).text))
         .join('')
   }
 }
 
 function sealOf({ id, encrypted_content: sealed }: JsonObject): string {
-  return typeof sealed === 'string' ? `${str(id)}:${sealed}` : 'none'
+  return typeof sealed === 'string' ? `${expectString(id)}:${sealed}` : 'none'
 }
 
 /** The items of a request that say again what this answer was; empty where it does not follow it. */
@@ -79,7 +83,7 @@ function broughtBack(request: JsonObject, reply: Reply): JsonObject[] {
     .map(objectOf)
     .filter((item) =>
       item.type === 'function_call'
-        ? ids.has(str(item.call_id))
+        ? ids.has(expectString(item.call_id))
         : item.type === 'reasoning' && seals.has(sealOf(item)),
     )
 }

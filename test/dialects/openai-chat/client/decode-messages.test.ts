@@ -5,7 +5,7 @@
 import t, { type Test } from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
 import type { Message } from '../../../../src/chat/request.js'
-import { decode, refusal, requestBody } from '../driver.js'
+import { decode, refusalOf, requestBody } from '../driver.js'
 
 const read = (messages: JsonValue[]): Message[] => decode(requestBody({ messages })).messages
 const HI: JsonObject = { role: 'user', content: 'Hi' }
@@ -23,7 +23,7 @@ const user = (...content: JsonValue[]): JsonValue[] => [{ role: 'user', content 
 const PNG = 'data:image/png;base64,iVBORw0KGgo='
 
 function refused(t: Test, messages: JsonValue[], param: string, rule: string): void {
-  const error = refusal(() => read(messages))
+  const error = refusalOf(() => read(messages))
   t.equal(error.kind, 'malformed_request')
   t.equal(error.param, param)
   t.equal(error.message, `${param} ${rule}`)

@@ -7,7 +7,7 @@ import type { ChatEvent, FinishReason } from '../../../../src/chat/event.js'
 import type { Reply } from '../../../../src/chat/reply/fold.js'
 import type { JsonObject } from '../../../../src/chat/json.js'
 import { ERRORS, type ErrorKind } from '../../../../src/errors.js'
-import { encodeEvents, framesOf, ingress, must, request, SEED } from '../driver.js'
+import { encodeEvents, framesOf, ingress, expectObject, request, SEED } from '../driver.js'
 
 /** The names by which clients of this format know a kind. */
 const WORDS: Readonly<Record<string, string>> = {
@@ -34,7 +34,9 @@ const START: ChatEvent = { type: 'start', id: 'up', model: 'up' }
 const finish = (reason: FinishReason): ChatEvent => ({ type: 'finish', reason, raw: null })
 
 function whole(reply: Partial<Reply>, members: JsonObject = {}): JsonObject {
-  return must(JSON.parse(ingress.encodeReply({ ...BLANK, ...reply }, request(members), SEED).text))
+  return expectObject(
+    JSON.parse(ingress.encodeReply({ ...BLANK, ...reply }, request(members), SEED).text),
+  )
 }
 
 function stream(events: ChatEvent[], members: JsonObject = {}): unknown[] {
@@ -267,15 +269,15 @@ void t.test("every kind of error has the contract's body", (t) => {
     const error = { kind: kind as ErrorKind, message: 'M', param: 'p' }
     const { status, body } = ingress.encodeError(error)
     t.equal(status, row.status)
-    const inner = must(must(JSON.parse(body))['error'])
+    const inner = expectObject(expectObject(JSON.parse(body))['error'])
     t.match(inner, { code: row.status, kind, param: 'p' })
     t.equal(inner['message'], `${WORDS[kind] ?? ''}M`)
     t.type(inner['type'], 'string')
   }
   const { body } = ingress.encodeError({ kind: 'unauthenticated', message: 'M' })
-  t.match(must(JSON.parse(body)), { error: { type: 'authentication_error', code: 401 } })
+  t.match(expectObject(JSON.parse(body)), { error: { type: 'authentication_error', code: 401 } })
   const named = { kind: 'unknown_model', message: 'model_not_found: x' } as const
-  t.match(must(JSON.parse(ingress.encodeError(named).body)), {
+  t.match(expectObject(JSON.parse(ingress.encodeError(named).body)), {
     error: { message: /^model_not_found: x$/ },
   })
   t.end()

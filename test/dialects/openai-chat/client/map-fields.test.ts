@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
-import { decode, ingress, must, refusal, request } from '../driver.js'
+import { decode, ingress, expectObject, refusalOf, request } from '../driver.js'
 
 const long = (length: number): string => 'x'.repeat(length)
 
@@ -87,9 +87,9 @@ void t.test('the effort of a reasoning object is the effort; its other members a
 })
 
 void t.test('a key that would become a prototype is refused', (t) => {
-  const body = must(JSON.parse('{"__proto__":{"x":1},"model":"m"}'))
+  const body = expectObject(JSON.parse('{"__proto__":{"x":1},"model":"m"}'))
   body['messages'] = [{ role: 'user', content: 'x' }]
-  const { param, message } = refusal(() => decode(body))
+  const { param, message } = refusalOf(() => decode(body))
   t.equal(param, '__proto__')
   t.equal(message, '__proto__ is not the name of a field')
   t.end()
@@ -101,10 +101,10 @@ void t.test('peek reads model and stream under the same rules', (t) => {
   t.same(ingress.peek({ model: 'm', stream: true }, at), { model: 'm', stream: true })
   t.same(ingress.peek({ model: 'm', stream: null }, at), { model: 'm', stream: false })
   for (const stream of ['true', 1, {}, []]) {
-    t.equal(refusal(() => ingress.peek({ model: 'm', stream }, at)).param, 'stream')
+    t.equal(refusalOf(() => ingress.peek({ model: 'm', stream }, at)).param, 'stream')
   }
   for (const model of [undefined, null, '', 5, long(257)]) {
-    t.equal(refusal(() => ingress.peek({ model }, at)).param, 'model')
+    t.equal(refusalOf(() => ingress.peek({ model }, at)).param, 'model')
   }
   t.end()
 })

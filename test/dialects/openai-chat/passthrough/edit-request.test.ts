@@ -10,7 +10,7 @@ import type { ModelFacts } from '../../../../src/chat/model.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { parseObject } from '../../../../src/wire/json/parse-body.js'
 import { splice } from '../../../../src/wire/json/splice.js'
-import { egress, refusal } from '../driver.js'
+import { egress, refusalOf } from '../driver.js'
 
 /** A model that only its name is known of, as one of any other maker. */
 const FACTS: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
@@ -202,12 +202,12 @@ void t.test('tools on a model that reasons or calls, but not both', (t) => {
   const refused = { kind: 'untranslatable', param: 'tools' }
   const asked = { tools, reasoning_effort: 'high' }
   t.match(
-    refusal(() => passed(asked, facts)),
+    refusalOf(() => passed(asked, facts)),
     refused,
   )
   const always: ModelFacts = { ...facts, reasoningEfforts: ['low', 'high'] }
   t.match(
-    refusal(() => passed({ tools }, always)),
+    refusalOf(() => passed({ tools }, always)),
     refused,
   )
   t.end()
@@ -217,7 +217,7 @@ void t.test('stop is refused where the model takes none', (t) => {
   const o3: ModelFacts = { ...REASONS, stop: false }
   t.throws(() => passed({ stop: ['x'] }, o3), GatewayError)
   t.match(
-    refusal(() => passed({ stop: 'x' }, o3)),
+    refusalOf(() => passed({ stop: 'x' }, o3)),
     { kind: 'untranslatable', param: 'stop' },
   )
   for (const stop of [[], '', ['', '']]) t.same(sent({ stop }, o3), [{}, []], 'an empty stop')

@@ -6,7 +6,7 @@ import t from 'tap'
 import type { ReplyBlock } from '../../../../src/chat/reply/fold.js'
 import type { JsonObject } from '../../../../src/chat/json.js'
 import { wireName } from '../../../../src/wire/openai/names.js'
-import { chunk, decodeBody, decodeFrames, type Outcome, request, usageChunk } from '../driver.js'
+import { chunk, decodeBody, decodeFrames, type Decoded, request, usageChunk } from '../driver.js'
 
 const ROLE = chunk({ role: 'assistant', content: '' })
 const say = (content: string): string => chunk({ content })
@@ -27,10 +27,10 @@ const textPart = (
 }
 const call = (...chunks: JsonObject[]): string => chunk({ tool_calls: chunks })
 
-const blocks = ({ reply }: Outcome): ReplyBlock[] => reply?.blocks ?? []
-const made = (outcome: Outcome): string[] =>
+const blocks = ({ reply }: Decoded): ReplyBlock[] => reply?.blocks ?? []
+const made = (outcome: Decoded): string[] =>
   blocks(outcome).map((it) => (it.type === 'tool' ? `${it.id} ${it.name} ${it.json}` : it.type))
-const kinds = ({ events }: Outcome): string[] => events.map(({ type }) => type)
+const kinds = ({ events }: Decoded): string[] => events.map(({ type }) => type)
 
 void t.test('sources that are named before the first word are cited', (t) => {
   const note = { type: 'url_citation', url_citation: { url: 'https://a.example/', start_index: 0 } }

@@ -6,7 +6,7 @@ import t from 'tap'
 import { stringOf } from '../../../../src/chat/json.js'
 import { ERRORS } from '../../../../src/errors.js'
 import { fixturesFolder, recordings } from '../../../helpers/fixtures.js'
-import { egress, ingress, must } from '../driver.js'
+import { egress, ingress, expectObject } from '../driver.js'
 
 const body = (error: object): string => JSON.stringify({ error })
 
@@ -117,7 +117,7 @@ void t.test('recorded failures', (t) => {
   const folder = fixturesFolder()
   let count = 0
   for (const { name, recording } of folder === null ? [] : recordings(folder)) {
-    const it = must(recording)
+    const it = expectObject(recording)
     const status = Number(it['status'])
     if (it['api'] !== 'chat.completions' || status < 400) continue
     const text = stringOf(it['response_body']) ?? ''
@@ -134,7 +134,7 @@ void t.test('too long a conversation is known by its code, never by words', (t) 
   const long = { code: 'context_length_exceeded', message: 'Too many tokens.', param: 'messages' }
   const error = egress.decodeError(400, {}, body(long))
   t.equal(error.kind, 'context_too_long')
-  const actual = must(JSON.parse(ingress.encodeError(error).body))['error']
+  const actual = expectObject(JSON.parse(ingress.encodeError(error).body))['error']
   t.match(actual, { message: 'context_length_exceeded: Too many tokens.', code: 400 })
   for (const message of [
     "This model's maximum context length is 8192 tokens.",

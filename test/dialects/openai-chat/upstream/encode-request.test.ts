@@ -6,7 +6,7 @@ import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
 import type { ModelFacts } from '../../../../src/chat/model.js'
 import type { ChatRequest } from '../../../../src/chat/request.js'
-import { egress, must, refusal, request } from '../driver.js'
+import { egress, expectObject, refusalOf, request } from '../driver.js'
 
 const PLAIN: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
 
@@ -73,7 +73,7 @@ void t.test('tools on a model that cannot reason with them', (t) => {
   t.same(encode({ tools }, facts).lost, ['reasoning_effort approximated'])
   const asked = { tools, reasoningEffort: 'high' } as const
   t.match(
-    refusal(() => encode(asked, facts)),
+    refusalOf(() => encode(asked, facts)),
     { kind: 'untranslatable', param: 'tools' },
   )
   t.end()
@@ -137,14 +137,14 @@ void t.test('files: text becomes a text part, an image id of another provider is
   t.match(actual.body, { messages: [{ content: [{ type: 'text', text: 'Hé' }] }] })
   t.same(actual.lost, ['messages.file approximated'])
   const image = { type: 'image', source: { kind: 'file-id', id: 'x' } } as const
-  const error = refusal(() => encode({ messages: [{ role: 'user', index: 4, parts: [image] }] }))
+  const error = refusalOf(() => encode({ messages: [{ role: 'user', index: 4, parts: [image] }] }))
   t.match(error, { kind: 'untranslatable', param: 'messages[4].content' })
   t.end()
 })
 
 void t.test('fields of other formats are reported, not sent', (t) => {
   const { body, lost } = encode({ rest: { top_k: 5, logit_bias: { '1': 1 } }, serviceTier: 'x' })
-  t.same(must(body['logit_bias']), { '1': 1 })
+  t.same(expectObject(body['logit_bias']), { '1': 1 })
   t.notOk('top_k' in body || 'service_tier' in body)
   t.same(lost, ['service_tier no-equivalent', 'top_k no-equivalent'])
   t.end()

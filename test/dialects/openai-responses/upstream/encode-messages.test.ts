@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { Message, ThinkingPart, UserPart } from '../../../../src/chat/request.js'
-import { encode, userMessage, SPEAKER } from '../driver.js'
+import { encode, userMessage, PLAIN_MODEL } from '../driver.js'
 
 function input(...messages: Message[]): unknown[] {
   return encode({ messages }).body['input'] as unknown[]
@@ -25,7 +25,7 @@ void t.test('instructions keep their position, and get the role that the model a
   const system: Message = { role: 'system', index: 0, parts: [{ type: 'text', text: 'Be brief.' }] }
   t.match(input(system, userMessage('Hi')), [{ role: 'developer' }, { role: 'user' }])
   t.match(input(userMessage('Hi'), system), [{ role: 'user' }, { role: 'developer' }])
-  t.match(encode({ messages: [system] }, SPEAKER).body, { input: [{ role: 'system' }] })
+  t.match(encode({ messages: [system] }, PLAIN_MODEL).body, { input: [{ role: 'system' }] })
   t.end()
 })
 

@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { ModelFacts } from '../../../../src/chat/model.js'
 import type { ChatRequest } from '../../../../src/chat/request.js'
-import { egress, encode, refusal, request, SPEAKER, THINKER } from '../driver.js'
+import { egress, encode, refusalOf, request, PLAIN_MODEL, REASONING_MODEL } from '../driver.js'
 
 void t.test('the plain request', (t) => {
   t.strictSame(encode({}).body, {
@@ -15,7 +15,7 @@ void t.test('the plain request', (t) => {
     include: ['reasoning.encrypted_content'],
   })
   t.same(encode({}).lost, [])
-  t.strictSame(encode({ stream: true }, SPEAKER).body, {
+  t.strictSame(encode({ stream: true }, PLAIN_MODEL).body, {
     model: 'gpt-test',
     input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hello' }] }],
     store: false,
@@ -96,7 +96,7 @@ void t.test('the nearest supported value is sent', (t) => {
     lost: ['reasoning_effort: approximated'],
   })
   t.match(encode({ reasoningEffort: 'minimal' }).body, { reasoning: { effort: 'none' } })
-  const deep = { ...THINKER, reasoningEfforts: ['medium', 'high'] }
+  const deep = { ...REASONING_MODEL, reasoningEfforts: ['medium', 'high'] }
   t.match(encode({ reasoningEffort: 'none' }, deep).body, { reasoning: { effort: 'medium' } })
   const unknown: ModelFacts = { id: 'new', family: 'openai', createdAtSeconds: 0 }
   t.match(encode({ reasoningEffort: 'max' }, unknown).body, { reasoning: { effort: 'max' } })
@@ -105,12 +105,12 @@ void t.test('the nearest supported value is sent', (t) => {
 
 void t.test('sampling goes where the model takes it', (t) => {
   const asked = { temperature: 0.5, topP: 0.9 }
-  t.match(encode(asked, SPEAKER), { body: { temperature: 0.5, top_p: 0.9 }, lost: [] })
+  t.match(encode(asked, PLAIN_MODEL), { body: { temperature: 0.5, top_p: 0.9 }, lost: [] })
   const dropped = encode(asked)
   t.same(dropped.lost, ['temperature: no-equivalent', 'top_p: no-equivalent'])
   t.notOk('temperature' in dropped.body)
   t.match(encode({ ...asked, reasoningEffort: 'none' }), { body: { temperature: 0.5 }, lost: [] })
-  const never = { ...THINKER, samplingParams: 'never' } as const
+  const never = { ...REASONING_MODEL, samplingParams: 'never' } as const
   t.same(encode({ temperature: 1, topP: 1 }, never).lost, [], 'the value it has anyway')
   t.same(encode({ temperature: 0, reasoningEffort: 'none' }, never).lost, [
     'temperature: no-equivalent',
@@ -143,20 +143,20 @@ void t.test('fields that are reported', (t) => {
 
 void t.test('a field that the model alone refuses is left out', (t) => {
   const rest = { prompt_cache_retention: '24h' }
-  const made = encode({ rest }, { ...THINKER, promptCacheRetention: false })
+  const made = encode({ rest }, { ...REASONING_MODEL, promptCacheRetention: false })
   t.notOk('prompt_cache_retention' in made.body)
   t.same(made.lost, [])
   t.end()
 })
 
 void t.test('a reply that may take long is requested as a stream', (t) => {
-  t.equal(egress.streamsWhole?.(request(), THINKER), true)
-  t.equal(egress.streamsWhole?.(request(), SPEAKER), false)
+  t.equal(egress.streamsWhole?.(request(), REASONING_MODEL), true)
+  t.equal(egress.streamsWhole?.(request(), PLAIN_MODEL), false)
   t.end()
 })
 
 void t.test('token probabilities are requested from models that return them', (t) => {
-  const { body, lost } = encode({ logprobs: true, topLogprobs: 2 }, SPEAKER)
+  const { body, lost } = encode({ logprobs: true, topLogprobs: 2 }, PLAIN_MODEL)
   t.same(body['include'], ['message.output_text.logprobs'])
   t.equal(body['top_logprobs'], 2)
   t.same(lost, [])
@@ -169,12 +169,12 @@ void t.test('token probabilities are requested from models that return them', (t
 void t.test('a model without reasoning gets no reasoning fields', (t) => {
   const asked = encode(
     { reasoningEffort: 'low', rest: { reasoning: { summary: 'auto' } } },
-    SPEAKER,
+    PLAIN_MODEL,
   )
   t.notOk('reasoning' in asked.body)
   t.notOk('include' in asked.body)
   t.same(asked.lost, ['reasoning_effort: no-equivalent', 'reasoning: no-equivalent'])
-  t.same(encode({ reasoningEffort: 'none' }, SPEAKER).lost, [])
+  t.same(encode({ reasoningEffort: 'none' }, PLAIN_MODEL).lost, [])
   t.end()
 })
 
@@ -194,7 +194,7 @@ void t.test('what would change the answer is refused by name', (t) => {
     ],
   ]
   for (const [members, param] of rows) {
-    const error = refusal(() => encode(members))
+    const error = refusalOf(() => encode(members))
     t.match(error, { kind: 'untranslatable', param }, param)
     t.ok(error.message.startsWith(`${param}: `), error.message)
   }
