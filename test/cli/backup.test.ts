@@ -38,12 +38,12 @@ void t.test('a backup taken during writes can be restored', async (t) => {
   copyFileSync(copy, path)
   const restored = await openSqlite(path)
   t.teardown(() => restored.close())
-  t.equal(restored.id, store.id, 'it is the same store')
+  t.equal(restored.id, store.id, 'the copy is the same store')
   t.same((await restored.findKey(key.digest))?.key, key)
   for (let at = 0; at < Number(entries); at += 1) {
     if ((await restored.ledger.entry(null, `during-${at}`)) === null) t.fail(`entry ${at} is gone`)
   }
-  t.equal(await restored.createKey(aKey(ada.id), null), 'created', 'and it takes writes')
+  t.equal(await restored.createKey(aKey(ada.id), null), 'created', 'the copy accepts writes')
 })
 
 void t.test('a store that cannot be copied and an existing target are refused', async (t) => {
@@ -65,5 +65,5 @@ void t.test('a store that cannot be copied and an existing target are refused', 
   t.match(nowhere.err, /^sluice: the folder ".*none" does not exist: create it first$/m)
   t.equal((await sluice(['backup', copy, '--config', bad])).status, 1)
   t.equal((await sluice(['backup', '--config', good])).status, 2)
-  t.notOk(existsSync(copy), 'nothing is left behind')
+  t.notOk(existsSync(copy), 'no partial copy is left')
 })

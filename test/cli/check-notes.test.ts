@@ -56,7 +56,7 @@ void t.test('check notes unset keys, settings without effect and translation los
   )
   t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) loses .*logit_bias/)
   t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) refuses .*n above 1/)
-  t.notMatch(out, 'fallback[0]: openai', 'what the first target does not carry either')
+  t.notMatch(out, 'fallback[0]: openai', 'features that the first target lacks too are not noted')
   t.match(
     out,
     "note: routes[1].fallback[1]: openai (openai-chat) receives the client's model name: set its model",
@@ -172,7 +172,7 @@ void t.test(
       `routes[2] ${never}: routes[1] takes all of its requests before it`,
     ]
     for (const note of notes) t.ok(out.includes(`note: ${note}\n`), note)
-    t.equal(out.match(/plain text:/g)?.length, 3, 'stand-ins and placeholders are none')
+    t.equal(out.match(/plain text:/g)?.length, 3, 'placeholder values are not noted')
     t.equal(out.match(/can never match/g)?.length, 3)
     t.notMatch(out, /canary/)
     t.match(out, /^gateway\.yaml: valid/)

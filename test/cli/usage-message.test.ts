@@ -1,6 +1,8 @@
 /**
- * Goal: wrong usage of the command line exits with 2 and suggests the command or option that was probably meant.
- * Method: the errors of `parseArgs` through the function; the built program for the whole output and the status.
+ * Goal: wrong usage of the command line exits with 2 and suggests the command or option that was probably
+ * meant.
+ * Method: the errors of `parseArgs` through the function; the built program for the whole output and the
+ * status.
  */
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import t from 'tap'
@@ -24,11 +26,11 @@ function messageFor(...args: string[]): string | null {
   return 'no error'
 }
 
-void t.test('a misspelt option is answered with the nearest option of the help', (t) => {
+void t.test('a misspelt option is reported with the nearest option of the help', (t) => {
   t.equal(messageFor('--confg', 'x'), 'Unknown option --confg (did you mean "--config"?)')
   t.equal(messageFor('--Strict'), 'Unknown option --Strict (did you mean "--strict"?)')
   t.equal(messageFor('--hlp'), 'Unknown option --hlp (did you mean "--help"?)')
-  t.equal(messageFor('--colour'), 'Unknown option --colour', 'no option is near')
+  t.equal(messageFor('--colour'), 'Unknown option --colour', 'no option is similar')
   t.equal(messageFor('-x'), 'Unknown option -x')
   t.end()
 })

@@ -26,7 +26,7 @@ void t.test('without a models.yaml next to the file, the shipped catalogue is us
   const own = loadConfig(file, { KEY: 'k' })
   t.ok(own.ok && shipped.ok && own.catalogue.models.length < shipped.catalogue.models.length)
   writeFileSync(file, `${GOOD}models: missing.yaml\n`)
-  t.equal(loadConfig(file, { KEY: 'k' }).ok, false, 'a file that is named must be there')
+  t.equal(loadConfig(file, { KEY: 'k' }).ok, false, 'a configured file must exist')
   t.end()
 })
 
@@ -286,7 +286,11 @@ void t.test('placeholders are variables or files; one text may have several, and
   t.equal(header('"${file:rel}"'), 'near')
   t.equal(header('"$${A}"'), '${A}')
   t.equal(header('"$A $"'), '$A $')
-  t.equal(header('"${A}"', { A: '${B}: [x]' }), '${B}: [x]', 'a value is never read again')
+  t.equal(
+    header('"${A}"', { A: '${B}: [x]' }),
+    '${B}: [x]',
+    'values are not searched for placeholders',
+  )
   t.end()
 })
 

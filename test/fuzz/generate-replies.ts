@@ -1,6 +1,6 @@
 /**
- * Whole answers by seeded chance, each as its provider writes it in one body and in a stream.
- * Written from the vendors' pages, not from the codecs.
+ * Generates replies from a seed, each as its provider writes it whole and streamed. Written from the vendors'
+ * pages, not from the codecs.
  */
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
@@ -18,7 +18,7 @@ import {
 import type { Roll } from '../properties/damage-bytes.js'
 import { callItem, messageItem, response, responseFrames } from './responses-format.js'
 
-/** An answer in both forms. */
+/** A reply in both forms. */
 export interface BothForms {
   readonly whole: string
   /** As latin1. */
@@ -43,7 +43,7 @@ const TEXTS = [
   'x'.repeat(200),
 ]
 
-/** An answer of the dialect's provider. */
+/** A reply of the dialect's provider. */
 export function answer(dialect: DialectName, roll: Roll): BothForms {
   const actual = somethingActual(roll)
   const { whole, units } = FORMS[dialect](actual, roll)

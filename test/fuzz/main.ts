@@ -1,5 +1,5 @@
 /**
- * `npm run fuzz -- --seconds 60 [--seed N] [--dialect D]`; 0 seconds is until it is interrupted.
+ * `npm run fuzz -- --seconds 60 [--seed N] [--dialect D]`; 0 seconds: until it is interrupted.
  */
 import { parseArgs } from 'node:util'
 import { UPSTREAM_DIALECTS } from './generate-inputs.js'

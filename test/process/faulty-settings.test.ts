@@ -1,7 +1,7 @@
 /**
- * Goal: faults of the configuration's surroundings: secrets that are missing, rotated or guessable, and signals by the
- * thousand.
- * Method: the real program; files and variables that come, change and go; requests that run meanwhile.
+ * Goal: faults around the configuration (missing, rotated or guessable secrets, thousands of signals) are
+ * reported and leave the gateway running.
+ * Method: the real program; files and variables that appear, change and disappear while requests run.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -58,7 +58,7 @@ void t.test('a store whose folder cannot be created ends the start with an error
 })
 
 void t.test(
-  'I-137: a secret file that changes is used, and one that is gone keeps the old',
+  'I-137: a changed secret file is used, and a missing one keeps the old secret',
   async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-secret-'))
     t.teardown(() => rmSync(folder, { recursive: true }))
@@ -72,7 +72,7 @@ void t.test(
     const config = async (): Promise<string> => (await served.ops('/config')).text
     await until(async () => (await config()).includes('does not exist'))
     t.match(JSON.parse(await config()), { generation: 2 })
-    t.equal(await statusOf(served), 200, 'with the key that was read before')
+    t.equal(await statusOf(served), 200, 'the key that was read before is used')
   },
 )
 
@@ -93,7 +93,7 @@ void t.test('I-139: secrets of examples and short ones are refused', async (t) =
   }
 })
 
-void t.test('I-141: a thousand SIGHUPs in a second, under load', async (t) => {
+void t.test('I-141: a thousand SIGHUPs in a second fail no request', async (t) => {
   const served = await startServe(t)
   const { port, secret } = served
   const load = { port, secret, perSecond: 50, streams: 20, words: () => 8, paceMs: 100 }
@@ -113,6 +113,10 @@ void t.test('I-141: a thousand SIGHUPs in a second, under load', async (t) => {
   t.same(Object.keys(tally(traffic.requests)), ['200 complete'])
   t.same(Object.keys(tally(traffic.streams)), ['200 complete'])
   const metrics = (await served.ops('/metrics')).text
-  t.match(metrics, 'sluice_config_reloads_total{result="ok"} 1\n', 'one change is one generation')
+  t.match(
+    metrics,
+    'sluice_config_reloads_total{result="ok"} 1\n',
+    'one change creates one generation',
+  )
   t.equal((await served.ops('/readyz')).status, 200)
 })

@@ -1,6 +1,6 @@
 /**
- * Goal: pictures that a model makes reach the client beside the content, whole or streamed.
- * Method: canonical events to wire text, and wire text as OpenRouter sends it back to events.
+ * Goal: images that a model generates are sent beside the content, in whole replies and streams.
+ * Method: events are encoded to wire text, and wire text of OpenRouter is decoded to events.
  */
 import t from 'tap'
 import { arrayOf, objectOf } from '../../../src/chat/json.js'
@@ -33,7 +33,7 @@ const SHOWN = [
   { type: 'image_url', index: 1, image_url: { url: TWO } },
 ]
 
-void t.test('a stream has one delta for each, numbered; a whole reply has the list', (t) => {
+void t.test('a stream has one numbered delta per image; a whole reply has a list', (t) => {
   const asked = request({ stream: true })
   const frames = framesOf(encodeEvents(EVENTS, asked)).filter((data) => data !== '[DONE]')
   const shown = frames
@@ -52,7 +52,7 @@ void t.test('a stream has one delta for each, numbered; a whole reply has the li
   t.end()
 })
 
-void t.test('what was written is read back, in order', (t) => {
+void t.test('encoded images are decoded in order', (t) => {
   const read = decodeFrames(framesOf(encodeEvents(EVENTS, request({ stream: true }))))
   t.equal(read.breach, null)
   t.same(
@@ -72,12 +72,12 @@ void t.test('what was written is read back, in order', (t) => {
   t.same(
     whole.reply?.blocks.map((block) => (block.type === 'image' ? block.url : block.type)),
     ['text', ONE, TWO],
-    'what has no address is no picture',
+    'an image without a URL is ignored',
   )
   t.end()
 })
 
-void t.test('a picture is content: nothing is retried after it', (t) => {
+void t.test('an image counts as content, after which no retry happens', (t) => {
   const read = decodeFrames([
     JSON.stringify({ choices: [{ index: 0, delta: { images: [SHOWN[0]] } }] }),
     JSON.stringify({ choices: [{ index: 0, delta: { content: 'after' }, finish_reason: 'stop' }] }),

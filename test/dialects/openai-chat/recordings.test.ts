@@ -1,7 +1,7 @@
 /**
- * Goal: recorded traffic of six providers survives decoding and encoding.
- * Method: text, calls, reason and usage are taken from each recording by naive code of this test and
- * compared with what the codec makes of it, directly and after encoding and decoding again.
+ * Goal: recorded traffic of six providers is unchanged by decoding and encoding.
+ * Method: a naive extraction in this test reads text, calls, finish reason and usage of each recording; the
+ * codec must return the same, directly and after encoding and decoding again.
  */
 import t from 'tap'
 import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/chat/json.js'
@@ -25,7 +25,7 @@ import {
 
 const PROVIDERS = ['openai', 'azure', 'groq', 'mistral', 'deepseek', 'openrouter']
 
-/** Requests outside the format that some other provider takes; the gateway answers 400. */
+/** Requests outside the format that another provider accepts; the gateway answers 400. */
 const REFUSED = new Map<RegExp, string>([
   [/groq-qwen3-effort-setting/, 'reasoning_effort "default" is Groq\'s alone'],
   [
@@ -113,7 +113,7 @@ function gistOf(reply: Reply): Gist {
   return gist
 }
 
-/** What encoding changes on purpose: absent counts become 0, no arguments become `{}`. */
+/** The intended changes of encoding: absent counts become 0, missing arguments become `{}`. */
 function asSent(gist: Gist, reply: Reply): Gist {
   const raw =
     gist.calls.length > 0 && reply.reason === 'tool-use'

@@ -1,8 +1,8 @@
 /**
- * Goal: a model's turn is sent back to it unchanged: the same calls, the same text, and its
- * reasoning with the very seal and id, before what followed it.
- * Method: every pair of recordings of one conversation; the first one's reply is folded, encoded by
- * the encoder, and held against the items that the second one's request brought back.
+ * Goal: a model's turn is sent back to it unchanged: the same calls and text, and its reasoning with the same
+ * encrypted content and id, before the items that followed it.
+ * Method: pairs of recordings of one conversation; the reply of the first is decoded and encoded, and
+ * compared with the items in the request of the second.
  */
 import t from 'tap'
 import type { Reply } from '../../../src/chat/reply/fold.js'
@@ -18,7 +18,7 @@ function answerOf({ stream, response_body: body }: Recording): Reply | null {
   return decodeWhole(objectOf(JSON.parse(body))).reply
 }
 
-/** The answer as a client that keeps all of it sends it back. */
+/** The reply as items that a client sends back in full. */
 function turnOf({ blocks }: Reply): Message {
   const turn: Extract<Message, { role: 'assistant' }> = {
     role: 'assistant',
@@ -44,7 +44,7 @@ function turnOf({ blocks }: Reply): Message {
   return turn
 }
 
-/** What of an item must be the same. */
+/** The members of an item that must be the same. */
 function gist(item: JsonObject): unknown {
   switch (item.type) {
     case 'reasoning':
@@ -56,7 +56,7 @@ function gist(item: JsonObject): unknown {
           .join('\n\n'),
       }
     case 'function_call':
-      // One recorded client writes the arguments anew.
+      // One recorded client serialises the arguments again.
       return {
         id: item.call_id,
         name: item.name,
@@ -73,7 +73,7 @@ function sealOf({ id, encrypted_content: sealed }: JsonObject): string {
   return typeof sealed === 'string' ? `${expectString(id)}:${sealed}` : 'none'
 }
 
-/** The items of a request that say again what this answer was; empty where it does not follow it. */
+/** The items of a request that repeat this reply; empty if the request does not follow it. */
 function broughtBack(request: JsonObject, reply: Reply): JsonObject[] {
   const ids = new Set(reply.blocks.flatMap((block) => (block.type === 'tool' ? [block.id] : [])))
   const seals = new Set(

@@ -1,5 +1,5 @@
 /**
- * Goal: each rule of a plain field of a request, at its limits and beyond, names the field it is about.
+ * Goal: each rule of a plain field accepts values at its limits, and names the field of values beyond them.
  * Method: one table row per rule with values that pass and values that fail.
  */
 import type { JsonValue } from '../../../../src/chat/json.js'

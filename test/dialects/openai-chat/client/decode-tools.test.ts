@@ -1,5 +1,6 @@
 /**
- * Goal: each rule of tools, their choice, and the response's form, at its limits and beyond, names the field it is about.
+ * Goal: each rule of tools, tool choice and response format accepts values at its limits, and names the field
+ * of others.
  * Method: one table row per rule with values that pass and values that fail.
  */
 import type { JsonValue } from '../../../../src/chat/json.js'

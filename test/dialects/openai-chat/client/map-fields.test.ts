@@ -1,6 +1,6 @@
 /**
  * Goal: each field of a request becomes its canonical member.
- * Method: bodies by hand, with the expected canonical request.
+ * Method: hand-written bodies with the expected canonical requests.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
@@ -8,7 +8,7 @@ import { decode, ingress, expectObject, refusalOf, request } from '../driver.js'
 
 const long = (length: number): string => 'x'.repeat(length)
 
-void t.test('fields take their canonical places', (t) => {
+void t.test('each field is decoded to its canonical member', (t) => {
   const it = request({
     stream: true,
     stream_options: { include_usage: true },
@@ -66,7 +66,7 @@ void t.test('the last of max_tokens and max_completion_tokens wins in either ord
   t.end()
 })
 
-void t.test('the effort of a reasoning object is the effort; its other members are kept', (t) => {
+void t.test('the effort of a reasoning object is decoded; its other members are kept', (t) => {
   const read = (members: JsonObject): unknown[] => {
     const { reasoningEffort, rest } = request(members)
     return [reasoningEffort, rest]
@@ -86,7 +86,7 @@ void t.test('the effort of a reasoning object is the effort; its other members a
   t.end()
 })
 
-void t.test('a key that would become a prototype is refused', (t) => {
+void t.test('a key that would set the prototype is refused', (t) => {
   const body = expectObject(JSON.parse('{"__proto__":{"x":1},"model":"m"}'))
   body['messages'] = [{ role: 'user', content: 'x' }]
   const { param, message } = refusalOf(() => decode(body))
@@ -95,7 +95,7 @@ void t.test('a key that would become a prototype is refused', (t) => {
   t.end()
 })
 
-void t.test('peek reads model and stream under the same rules', (t) => {
+void t.test('peek validates model and stream by the same rules', (t) => {
   const at = { operation: 'chat' } as const
   t.same(ingress.peek({ model: 'm' }, at), { model: 'm', stream: false })
   t.same(ingress.peek({ model: 'm', stream: true }, at), { model: 'm', stream: true })

@@ -1,6 +1,6 @@
 /**
  * Goal: a stream in any order decodes to one reply or one error.
- * Method: streams by hand, each with one kind of disorder that some provider has shown.
+ * Method: hand-written streams, each with one kind of disorder that a provider has sent.
  */
 import t from 'tap'
 import type { ReplyBlock } from '../../../../src/chat/reply/fold.js'
@@ -13,7 +13,7 @@ const say = (content: string): string => chunk({ content })
 const stop = (reason = 'stop'): string => chunk({}, reason)
 const DONE = '[DONE]'
 
-/** A fragment of a call; what is left out is absent on the wire. */
+/** A fragment of a call; omitted members are absent from the chunk. */
 const textPart = (
   index: number | undefined,
   args: string,
@@ -32,7 +32,7 @@ const made = (outcome: Decoded): string[] =>
   blocks(outcome).map((it) => (it.type === 'tool' ? `${it.id} ${it.name} ${it.json}` : it.type))
 const kinds = ({ events }: Decoded): string[] => events.map(({ type }) => type)
 
-void t.test('sources that are named before the first word are cited', (t) => {
+void t.test('sources that arrive before the text are cited', (t) => {
   const note = { type: 'url_citation', url_citation: { url: 'https://a.example/', start_index: 0 } }
   const chunk = (delta: object, finish_reason: string | null = null): string =>
     JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })
@@ -50,14 +50,14 @@ void t.test('sources that are named before the first word are cited', (t) => {
   t.end()
 })
 
-void t.test('usage after the reason is kept, and the finish comes last', (t) => {
+void t.test('usage after the finish reason is kept, and the finish event is last', (t) => {
   const outcome = decodeFrames([ROLE, say('Hi'), stop(), usageChunk(3, 2), DONE])
   t.same(kinds(outcome), ['start', 'text-start', 'text-delta', 'usage', 'text-end', 'finish'])
   t.match(outcome.reply, { id: 'chatcmpl-1', model: 'm', usage: { input: 3, output: 2 } })
   t.end()
 })
 
-void t.test('usage before the reason, twice, or on every chunk is not added up', (t) => {
+void t.test('usage before the finish reason, twice, or in every chunk is not added up', (t) => {
   const withUsage = (content: string, count: number): string =>
     JSON.stringify({
       ...(JSON.parse(say(content)) as JsonObject),
@@ -68,7 +68,7 @@ void t.test('usage before the reason, twice, or on every chunk is not added up',
   t.end()
 })
 
-void t.test("no role chunk, empty choices and Azure's first chunk do not matter", (t) => {
+void t.test("a missing role chunk, empty choices and Azure's first chunk are accepted", (t) => {
   const azure = '{"choices":[],"id":"","model":"","prompt_filter_results":[{"prompt_index":0}]}'
   const outcome = decodeFrames([azure, '{"choices":[]}', say('Hi'), stop(), DONE])
   t.equal(outcome.events[0]?.type, 'start')
@@ -76,15 +76,15 @@ void t.test("no role chunk, empty choices and Azure's first chunk do not matter"
   t.end()
 })
 
-void t.test('text after the reason and anything after [DONE] is ignored', (t) => {
+void t.test('text after the finish reason and everything after [DONE] is ignored', (t) => {
   const outcome = decodeFrames([say('Hi'), stop(), say('!'), DONE, say('?'), '{broken', DONE])
   t.match(outcome.reply?.blocks, [{ text: 'Hi' }])
   t.equal(outcome.breach, null)
   t.end()
 })
 
-void t.test('[DONE] after content completes an answer that came without a reason', (t) => {
-  // As OpenRouter's streams from Novita end.
+void t.test('[DONE] after content completes a reply without a finish reason', (t) => {
+  // OpenRouter's streams from Novita end like this.
   const actual = decodeFrames([ROLE, say('Hi'), usageChunk(3, 2), DONE])
   t.match(actual.reply, {
     reason: 'stop',
@@ -98,23 +98,26 @@ void t.test('[DONE] after content completes an answer that came without a reason
   t.equal(
     decodeFrames([say('Hi'), DONE, say('!')]).reply?.reason,
     'stop',
-    'what follows is ignored',
+    'later chunks are ignored',
   )
   t.end()
 })
 
-void t.test('an end after the reason is complete; any other end is not', (t) => {
-  t.equal(decodeFrames([say('Hi'), stop()]).reply?.reason, 'stop')
-  const cut = [call(textPart(0, '{"a"', 'f', 'c1'))]
-  for (const frames of [[], [ROLE], [say('Hi')], cut, [ROLE, DONE], [DONE], ['{"choices":[]}']]) {
-    const { error, reply } = decodeFrames(frames)
-    t.equal(error?.kind, 'upstream_truncated', JSON.stringify(frames))
-    t.equal(reply, null)
-  }
-  t.end()
-})
+void t.test(
+  'an end after the finish reason completes the reply; any other end truncates it',
+  (t) => {
+    t.equal(decodeFrames([say('Hi'), stop()]).reply?.reason, 'stop')
+    const cut = [call(textPart(0, '{"a"', 'f', 'c1'))]
+    for (const frames of [[], [ROLE], [say('Hi')], cut, [ROLE, DONE], [DONE], ['{"choices":[]}']]) {
+      const { error, reply } = decodeFrames(frames)
+      t.equal(error?.kind, 'upstream_truncated', JSON.stringify(frames))
+      t.equal(reply, null)
+    }
+    t.end()
+  },
+)
 
-void t.test('what is not a chunk is malformed', (t) => {
+void t.test('a frame that is not a chunk is malformed', (t) => {
   for (const bad of [
     '{broken',
     '',
@@ -175,7 +178,7 @@ void t.test('calls with interleaved fragments are emitted in sequence', (t) => {
   t.end()
 })
 
-void t.test('a call streams on as soon as the one before it is complete', (t) => {
+void t.test('a call is emitted as soon as the previous one is complete', (t) => {
   const frames = [
     call(textPart(0, '{}', 'f', 'a')),
     call(textPart(1, '', 'g', 'b')),
@@ -203,7 +206,7 @@ void t.test('calls without arguments, and text between and after calls', (t) => 
   t.end()
 })
 
-void t.test('an index of -1 or none, with ids', (t) => {
+void t.test('calls with the index -1 or none are distinguished by ids', (t) => {
   for (const index of [-1, undefined]) {
     const outcome = decodeFrames([
       call(textPart(index, '{"x":', 'f', 'a')),
@@ -217,19 +220,22 @@ void t.test('an index of -1 or none, with ids', (t) => {
   t.end()
 })
 
-void t.test('every call at index 0, distinguished by ids or by being complete', (t) => {
-  const ids = [
-    call(textPart(0, '{"x":1}', 'f', 'a')),
-    call(textPart(0, '{"x":2}', 'f', 'b')),
-    stop(),
-  ]
-  t.same(made(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
-  const none = [call(textPart(0, '{"x":1}', 'f')), call(textPart(0, '{"x":2}', 'f')), stop()]
-  t.same(made(decodeFrames(none)), ['call_chatcmpl1_0 f {"x":1}', 'call_chatcmpl1_1 f {"x":2}'])
-  t.end()
-})
+void t.test(
+  'calls that all have index 0 are distinguished by ids or by complete arguments',
+  (t) => {
+    const ids = [
+      call(textPart(0, '{"x":1}', 'f', 'a')),
+      call(textPart(0, '{"x":2}', 'f', 'b')),
+      stop(),
+    ]
+    t.same(made(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
+    const none = [call(textPart(0, '{"x":1}', 'f')), call(textPart(0, '{"x":2}', 'f')), stop()]
+    t.same(made(decodeFrames(none)), ['call_chatcmpl1_0 f {"x":1}', 'call_chatcmpl1_1 f {"x":2}'])
+    t.end()
+  },
+)
 
-void t.test('an index that moves on while the same call goes on', (t) => {
+void t.test('an index that increases within one call continues the call', (t) => {
   const frames = [
     call(textPart(0, '{"x"', 'f', 'a')),
     call(textPart(1, ':1')),
@@ -240,7 +246,7 @@ void t.test('an index that moves on while the same call goes on', (t) => {
   t.end()
 })
 
-void t.test('id and name that come late, or an id and name on every fragment', (t) => {
+void t.test('a late id and name, and an id and name in every fragment, are accepted', (t) => {
   const late = [
     call(textPart(0, '{"x"')),
     call(textPart(0, ':', undefined, 'a')),
@@ -252,14 +258,14 @@ void t.test('id and name that come late, or an id and name on every fragment', (
   t.end()
 })
 
-void t.test('a call that never gets a name is malformed, an empty one is dropped', (t) => {
+void t.test('a call without a name is malformed, an empty one is dropped', (t) => {
   const nameless = decodeFrames([call(textPart(0, '{}', undefined, 'a')), stop()])
   t.equal(nameless.error?.kind, 'upstream_malformed')
   t.same(made(decodeFrames([say('Hi'), call(textPart(0, '')), stop()])), ['text'])
   t.end()
 })
 
-void t.test('two calls never share an id', (t) => {
+void t.test('two calls never have the same id', (t) => {
   const frames = [call(textPart(0, '{}', 'f', 'a')), call(textPart(1, '{}', 'g', 'a')), stop()]
   t.same(made(decodeFrames(frames)), ['a f {}', 'call_chatcmpl1_1 g {}'])
   const whole = {
@@ -277,7 +283,7 @@ void t.test('two calls never share an id', (t) => {
   t.end()
 })
 
-void t.test('a stop with calls is a turn of tools; other reasons stay', (t) => {
+void t.test('stop with calls becomes tool-use; other finish reasons are kept', (t) => {
   const tool = call(textPart(0, '{}', 'f', 'a'))
   t.match(decodeFrames([tool, stop('stop')]).reply, { reason: 'tool-use', raw: 'stop' })
   t.match(decodeFrames([tool, stop('length')]).reply, { reason: 'length', raw: 'length' })
@@ -295,7 +301,7 @@ void t.test('a stop with calls is a turn of tools; other reasons stay', (t) => {
 })
 
 void t.test(
-  'refusals, reasoning in three spellings, custom calls, legacy calls, citations',
+  'refusals, three spellings of reasoning, custom and legacy calls and citations are decoded',
   (t) => {
     const refusal = decodeFrames([chunk({ refusal: 'I ' }), chunk({ refusal: 'cannot' }), stop()])
     t.same(blocks(refusal), [{ type: 'refusal', text: 'I cannot' }])
@@ -323,7 +329,7 @@ void t.test(
   },
 )
 
-void t.test('only the first choice is read', (t) => {
+void t.test('only the first choice is decoded', (t) => {
   const both = JSON.stringify({
     id: 'x',
     model: 'm',
@@ -336,7 +342,7 @@ void t.test('only the first choice is read', (t) => {
   t.end()
 })
 
-void t.test('whole replies that are none', (t) => {
+void t.test('an invalid whole reply is malformed', (t) => {
   for (const body of [{}, { choices: [] }, { choices: 'x' }, { choices: [7] }]) {
     t.equal(decodeBody(body).error?.kind, 'upstream_malformed')
   }
@@ -346,7 +352,7 @@ void t.test('whole replies that are none', (t) => {
   t.end()
 })
 
-void t.test('long tool names are given back as the client wrote them', (t) => {
+void t.test('long tool names are restored to those of the client', (t) => {
   const name = 'n'.repeat(100)
   const asked = { ...request(), tools: [{ name }] }
   const short = wireName(name)
@@ -358,7 +364,7 @@ void t.test('long tool names are given back as the client wrote them', (t) => {
   t.end()
 })
 
-void t.test('unknown members are named, beside a text and alone', (t) => {
+void t.test('unknown members are reported by name, beside text and alone', (t) => {
   const frames = [
     chunk({ role: 'assistant', content: '' }),
     chunk({ content: 'Hi', hologram: { at: 1 }, empty: null, blank: '', none: [] }),

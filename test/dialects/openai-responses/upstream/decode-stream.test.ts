@@ -1,6 +1,6 @@
 /**
- * Goal: any sequence of the format's events decodes to a whole reply or to an error.
- * Method: small streams, each with one thing that real upstreams and copies of the format do.
+ * Goal: any sequence of the format's events decodes to a whole reply or an error.
+ * Method: small streams, each with one deviation of real upstreams.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
@@ -50,7 +50,7 @@ function calls(received: Decoded): string[] | undefined {
   return received.reply?.blocks.map((it) => (it.type === 'tool' ? `${it.id}=${it.json}` : '?'))
 }
 
-void t.test('an item that the last event has at another index is emitted once', (t) => {
+void t.test('an item that has another index in the last event is emitted once', (t) => {
   const item = (content: JsonObject[]): JsonObject => ({ type: 'message', id: 'msg_1', content })
   const whole = item([{ type: 'output_text', text: 'One two' }])
   const last: JsonObject = {
@@ -58,12 +58,16 @@ void t.test('an item that the last event has at another index is emitted once', 
     response: { id: 'resp_1', output: [{ type: 'reasoning', id: 'rs_1', summary: [] }, whole] },
   }
   t.equal(text(decode(added(0, item([])), words(0, 'One two'), last)), 'One two')
-  t.equal(text(decode(added(0, item([])), words(0, 'One'), last)), 'One two', 'the rest of it is')
+  t.equal(
+    text(decode(added(0, item([])), words(0, 'One'), last)),
+    'One two',
+    'the rest of the item is emitted',
+  )
   t.equal(text(decode(added(0, item([])), words(0, 'One two'), done(0, whole), last)), 'One two')
   t.end()
 })
 
-void t.test('empty-argument-deltas-end-nothing', (t) => {
+void t.test('empty deltas of arguments do not end a call', (t) => {
   const recorder = decode(
     added(0, call('a')),
     args(0, ''),
@@ -78,7 +82,7 @@ void t.test('empty-argument-deltas-end-nothing', (t) => {
   t.end()
 })
 
-void t.test('text and arguments that only the last event has are emitted once', (t) => {
+void t.test('text and arguments that are only in the last event are emitted once', (t) => {
   const whole = { type: 'response.function_call_arguments.done', output_index: 0, arguments: '{}' }
   t.same(calls(decode(added(0, call('a')), whole, whole, done(0, call('a', '{}')), DONE)), ['a={}'])
   t.same(calls(decode(done(0, call('a', '{}')), DONE)), ['a={}'], 'no start')
@@ -89,7 +93,7 @@ void t.test('text and arguments that only the last event has are emitted once', 
   t.end()
 })
 
-void t.test('items that grow at the same time are emitted in sequence', (t) => {
+void t.test('interleaved items are emitted in sequence', (t) => {
   const recorder = decode(
     added(0, call('a')),
     added(1, call('b')),
@@ -106,7 +110,7 @@ void t.test('items that grow at the same time are emitted in sequence', (t) => {
   t.end()
 })
 
-void t.test('an item that is never done is done at the end', (t) => {
+void t.test('an item without a done event is closed at the end', (t) => {
   t.equal(text(decode(words(0, 'Hel'), words(0, 'lo'), DONE)), 'Hello', 'no start and no end')
   const recorder = decode(added(0, call('a')), args(0, '{}'), words(1, 'Hi'), DONE)
   t.match(recorder.reply?.blocks, [{ type: 'tool' }, { type: 'text', text: 'Hi' }])
@@ -132,20 +136,23 @@ void t.test('an item with another id in each event is one item', (t) => {
   t.end()
 })
 
-void t.test('events without a place are those of their id, or of the newest item', (t) => {
-  const bare = (event: JsonObject): JsonObject => {
-    const { output_index, ...rest } = event
-    return output_index === undefined ? event : rest
-  }
-  const events = [added(0, call('a')), args(0, '{}'), done(0, call('a', '{}'))]
-  const last = { type: 'response.completed', response: { output: [call('a', '{}')] } }
-  t.same(calls(decode(...events.map(bare), last)), ['a={}'])
-  const named = events.map((event) => ({ ...bare(event), item_id: 'fc_a' }))
-  t.same(calls(decode(...named, last)), ['a={}'])
-  t.end()
-})
+void t.test(
+  'events without an index belong to the item with their id, or to the latest item',
+  (t) => {
+    const bare = (event: JsonObject): JsonObject => {
+      const { output_index, ...rest } = event
+      return output_index === undefined ? event : rest
+    }
+    const events = [added(0, call('a')), args(0, '{}'), done(0, call('a', '{}'))]
+    const last = { type: 'response.completed', response: { output: [call('a', '{}')] } }
+    t.same(calls(decode(...events.map(bare), last)), ['a={}'])
+    const named = events.map((event) => ({ ...bare(event), item_id: 'fc_a' }))
+    t.same(calls(decode(...named, last)), ['a={}'])
+    t.end()
+  },
+)
 
-void t.test('the parts of a message are blocks of their own', (t) => {
+void t.test('each part of a message is a block', (t) => {
   const part = (at: number, delta: string): JsonObject => words(0, delta, { content_index: at })
   const no = {
     type: 'response.refusal.delta',
@@ -163,7 +170,7 @@ void t.test('the parts of a message are blocks of their own', (t) => {
   t.end()
 })
 
-void t.test('reasoning is one block, with the seal of its last event', (t) => {
+void t.test('reasoning is one block, with the encrypted content of its last event', (t) => {
   const summary = (at: number, delta: string): JsonObject => {
     const type = 'response.reasoning_summary_text.delta'
     return { type, output_index: 0, summary_index: at, delta }
@@ -178,11 +185,15 @@ void t.test('reasoning is one block, with the seal of its last event', (t) => {
     { type: 'text' },
   ])
   const open = { type: 'reasoning', id: 'rs_2', summary: [] }
-  t.same(decode(added(0, open), done(0, open), DONE).reply?.blocks, [], 'neither words nor a seal')
+  t.same(
+    decode(added(0, open), done(0, open), DONE).reply?.blocks,
+    [],
+    'neither text nor encrypted content',
+  )
   t.end()
 })
 
-void t.test('a source is emitted once, from any of its events', (t) => {
+void t.test('a citation is emitted once, from any of its events', (t) => {
   const note = {
     type: 'url_citation',
     url: 'https://a.example/',
@@ -212,7 +223,7 @@ void t.test('a source is emitted once, from any of its events', (t) => {
   t.end()
 })
 
-void t.test('truncation-is-a-length', (t) => {
+void t.test('an incomplete response has the reason length', (t) => {
   const end = (reason: string | null): JsonObject => ({
     type: 'response.incomplete',
     response: { output: [], incomplete_details: reason === null ? null : { reason } },
@@ -234,7 +245,7 @@ void t.test('truncation-is-a-length', (t) => {
   t.end()
 })
 
-void t.test('failed-responses-look-complete', (t) => {
+void t.test('a failed response is an error', (t) => {
   const error = { code: 'server_error', message: 'It broke.' }
   const failed = {
     type: 'response.failed',
@@ -255,7 +266,7 @@ void t.test('failed-responses-look-complete', (t) => {
   t.end()
 })
 
-void t.test('an error is flat, nested, or in a frame of no type', (t) => {
+void t.test('an error is recognized in flat, nested and untyped frames', (t) => {
   const error = { code: 'rate_limit_exceeded', message: 'Later.', param: null }
   for (const event of [
     { type: 'error', ...error },
@@ -267,7 +278,7 @@ void t.test('an error is flat, nested, or in a frame of no type', (t) => {
   t.end()
 })
 
-void t.test('an end that is none', (t) => {
+void t.test('a stream without a last event is truncated', (t) => {
   t.equal(decode(words(0, 'Hi')).error?.kind, 'upstream_truncated')
   t.equal(decodeStream([]).error?.kind, 'upstream_truncated')
   const early = [...frames(BEGUN, words(0, 'Hi')), { name: '', data: '[DONE]' }]
@@ -278,19 +289,23 @@ void t.test('an end that is none', (t) => {
   t.end()
 })
 
-void t.test('what is not of this format', (t) => {
+void t.test('frames of another format are malformed', (t) => {
   for (const data of ['{', '[]', '1', 'null', '"x"']) {
     t.equal(decodeStream([{ name: '', data }]).error?.kind, 'upstream_malformed', data)
   }
   t.equal(decodeWhole({}).error?.kind, 'upstream_malformed')
   t.equal(decodeWhole({ choices: [] }).error?.kind, 'upstream_malformed')
   const nameless = { type: 'function_call', id: 'fc_1', call_id: 'a', arguments: '{}' }
-  t.equal(decode(done(0, nameless), DONE).error?.kind, 'upstream_malformed', 'a call of nothing')
-  t.equal(decode(args(0, '{}'), DONE).error?.kind, 'upstream_malformed', 'arguments of nothing')
+  t.equal(
+    decode(done(0, nameless), DONE).error?.kind,
+    'upstream_malformed',
+    'a call without a name',
+  )
+  t.equal(decode(args(0, '{}'), DONE).error?.kind, 'upstream_malformed', 'arguments without a call')
   t.end()
 })
 
-void t.test('what means nothing is passed over', (t) => {
+void t.test('unknown events are ignored', (t) => {
   const recorder = decode(
     { type: 'response.future', depth: { of: 'it' } },
     words(0, 'Hi'),
@@ -304,7 +319,7 @@ void t.test('what means nothing is passed over', (t) => {
   t.end()
 })
 
-void t.test("items of the provider's own tools are kept whole", (t) => {
+void t.test('items of hosted tools are kept whole', (t) => {
   const item = { type: 'web_search_call', id: 'ws_1', status: 'completed' }
   const recorder = decode(
     added(0, { ...item, status: 'in_progress' }),
@@ -330,7 +345,7 @@ void t.test('the name of the event replaces a missing type', (t) => {
   t.end()
 })
 
-void t.test('a call without an id gets one, and no two share one', (t) => {
+void t.test('a call without an id gets a unique one', (t) => {
   const bare = { type: 'function_call', name: 'look', arguments: '{}' }
   const recorder = decode(done(0, bare), done(1, call('a', '{}')), done(2, call('a', '{}')), DONE)
   const ids = recorder.reply?.blocks.map((block) => (block.type === 'tool' ? block.id : ''))
@@ -339,7 +354,7 @@ void t.test('a call without an id gets one, and no two share one', (t) => {
   t.end()
 })
 
-void t.test('more items than any real response has', (t) => {
+void t.test('a response with too many items is malformed', (t) => {
   const many = Array.from({ length: 5_000 }, (_, at) => done(at, call(`c${at}`, '{}')))
   t.equal(decode(...many, DONE).error?.kind, 'upstream_malformed')
   t.end()

@@ -1,13 +1,13 @@
 /**
- * Goal: every field of a request is mapped, reported or refused as the format needs it.
- * Method: one field at a time, and what becomes of it; what is refused names its field.
+ * Goal: every field of a request is mapped, reported or refused as specified.
+ * Method: one field at a time, compared with the body, the losses or the error.
  */
 import t from 'tap'
 import type { ModelFacts } from '../../../../src/chat/model.js'
 import type { ChatRequest } from '../../../../src/chat/request.js'
 import { egress, encode, refusalOf, request, PLAIN_MODEL, REASONING_MODEL } from '../driver.js'
 
-void t.test('the plain request', (t) => {
+void t.test('a minimal request', (t) => {
   t.strictSame(encode({}).body, {
     model: 'gpt-test',
     input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hello' }] }],
@@ -24,7 +24,7 @@ void t.test('the plain request', (t) => {
   t.end()
 })
 
-void t.test('fields that are mapped', (t) => {
+void t.test('each field has its member in the body', (t) => {
   const rows: [members: Partial<ChatRequest>, body: object][] = [
     [{ maxOutputTokens: 500 }, { max_output_tokens: 500 }],
     [{ parallelToolCalls: false }, { parallel_tool_calls: false }],
@@ -73,7 +73,7 @@ void t.test('fields that are mapped', (t) => {
   t.end()
 })
 
-void t.test('a JSON schema is flat, and strict only where it was', (t) => {
+void t.test('a JSON schema is flat, and strict only if the request is', (t) => {
   const schema = { type: 'object', properties: {} }
   const format = (strict?: boolean): unknown => {
     const responseFormat = { type: 'json-schema', name: 'log', schema } as const
@@ -103,7 +103,7 @@ void t.test('the nearest supported value is sent', (t) => {
   t.end()
 })
 
-void t.test('sampling goes where the model takes it', (t) => {
+void t.test('sampling parameters are sent only to models that accept them', (t) => {
   const asked = { temperature: 0.5, topP: 0.9 }
   t.match(encode(asked, PLAIN_MODEL), { body: { temperature: 0.5, top_p: 0.9 }, lost: [] })
   const dropped = encode(asked)
@@ -111,14 +111,14 @@ void t.test('sampling goes where the model takes it', (t) => {
   t.notOk('temperature' in dropped.body)
   t.match(encode({ ...asked, reasoningEffort: 'none' }), { body: { temperature: 0.5 }, lost: [] })
   const never = { ...REASONING_MODEL, samplingParams: 'never' } as const
-  t.same(encode({ temperature: 1, topP: 1 }, never).lost, [], 'the value it has anyway')
+  t.same(encode({ temperature: 1, topP: 1 }, never).lost, [], 'the default value')
   t.same(encode({ temperature: 0, reasoningEffort: 'none' }, never).lost, [
     'temperature: no-equivalent',
   ])
   t.end()
 })
 
-void t.test('fields that are reported', (t) => {
+void t.test('fields without an equivalent are reported', (t) => {
   const rows: [members: Partial<ChatRequest>, lost: string[]][] = [
     [{ seed: 7 }, ['seed']],
     [{ frequencyPenalty: 0.1 }, ['frequency_penalty']],
@@ -141,7 +141,7 @@ void t.test('fields that are reported', (t) => {
   t.end()
 })
 
-void t.test('a field that the model alone refuses is left out', (t) => {
+void t.test('a field that the model refuses is omitted', (t) => {
   const rest = { prompt_cache_retention: '24h' }
   const made = encode({ rest }, { ...REASONING_MODEL, promptCacheRetention: false })
   t.notOk('prompt_cache_retention' in made.body)
@@ -149,7 +149,7 @@ void t.test('a field that the model alone refuses is left out', (t) => {
   t.end()
 })
 
-void t.test('a reply that may take long is requested as a stream', (t) => {
+void t.test('a long reply is requested as a stream', (t) => {
   t.equal(egress.streamsWhole?.(request(), REASONING_MODEL), true)
   t.equal(egress.streamsWhole?.(request(), PLAIN_MODEL), false)
   t.end()
@@ -178,7 +178,7 @@ void t.test('a model without reasoning gets no reasoning fields', (t) => {
   t.end()
 })
 
-void t.test('what would change the answer is refused by name', (t) => {
+void t.test('fields that change the reply are refused by name', (t) => {
   const rows: [members: Partial<ChatRequest>, param: string][] = [
     [{ stop: ['END'] }, 'stop'],
     [{ candidates: 2 }, 'n'],
@@ -201,7 +201,7 @@ void t.test('what would change the answer is refused by name', (t) => {
   t.end()
 })
 
-void t.test('the same request makes the same bytes', (t) => {
+void t.test('equal requests give equal bytes', (t) => {
   const asked: Partial<ChatRequest> = {
     tools: [{ name: 'b' }, { name: 'a' }],
     rest: { metadata: { z: '1', a: '2' } },
