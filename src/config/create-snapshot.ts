@@ -27,8 +27,16 @@ export function createSnapshot(
 ): Snapshot {
   const { config, catalogue, fileHash } = parts
   protectSecrets(secretsOf(config))
-  const made = { generation, fileHash, loadedAtMs, config, catalogue, changes, waitingForRestart }
-  return deepFreeze(made)
+  const snapshot = {
+    generation,
+    fileHash,
+    loadedAtMs,
+    config,
+    catalogue,
+    changes,
+    waitingForRestart,
+  }
+  return deepFreeze(snapshot)
 }
 
 function deepFreeze<T>(value: T): T {

@@ -61,7 +61,7 @@ export function findingsOf(
   value: unknown,
 ): Finding[] {
   const findings: Finding[] = []
-  const taken = new Set<string>()
+  const reportedPaths = new Set<string>()
   for (const issue of issues.flatMap(withinUnion)) {
     if (issue.code === 'unrecognized_keys') {
       const known = keysAt(schema, issue.path)
@@ -73,8 +73,8 @@ export function findingsOf(
       continue
     }
     const path = pathText(issue.path)
-    if (taken.has(path)) continue
-    taken.add(path)
+    if (reportedPaths.has(path)) continue
+    reportedPaths.add(path)
     findings.push(findingOf(issue, value))
   }
   return findings

@@ -54,10 +54,10 @@ void t.test('a store that cannot be copied and an existing target are refused', 
   t.match(missing.err, /sluice\.db' does not exist/)
   const store = await openSqlite(join(dirname(good), 'data', 'sluice.db'))
   await store.close()
-  const taken = await sluice(['backup', good, '--config', good])
-  t.equal(taken.status, 1)
+  const existing = await sluice(['backup', good, '--config', good])
+  t.equal(existing.status, 1)
   t.match(
-    taken.err,
+    existing.err,
     /^sluice: the file ".*" exists already: choose another name or remove it first$/m,
   )
   const nowhere = await sluice(['backup', join(dirname(good), 'none', 'copy.db'), '--config', good])

@@ -90,8 +90,8 @@ void t.test('a side is one model of an upstream or one requested model', async (
     { upstream: 'one', model: 'big', requests: 2 },
     { upstream: 'one', model: 'big-mini', requests: 1 },
   ])
-  const asked = await compared(session, 'one', 'two', '--model', 'a')
-  t.match(asked, { model: 'a', sides: [{ requests: 2 }, { requests: 0, error_rate: null }] })
+  const requested = await compared(session, 'one', 'two', '--model', 'a')
+  t.match(requested, { model: 'a', sides: [{ requests: 2 }, { requests: 0, error_rate: null }] })
   t.same(session.errors(), ['sluice: no ledger entry of two since 1h'])
 })
 

@@ -12,12 +12,12 @@ import { sluice } from './session.js'
 
 const SHIPPED = readFileSync('config/models.yaml', 'utf8')
 const folder = t.testdir()
-let made = 0
+let count = 0
 
 /** Writes a configuration with this catalogue. Returns its path. */
 function configWith(models: string): string {
-  made += 1
-  const path = join(folder, String(made))
+  count += 1
+  const path = join(folder, String(count))
   mkdirSync(path)
   writeFileSync(join(path, 'models.yaml'), models)
   const file = join(path, 'gateway.yaml')

@@ -195,11 +195,11 @@ void t.test('a restart with an invalid file runs the last valid generation', asy
 })
 
 void t.test('a missing file or catalogue counts as an invalid file', async (t) => {
-  for (const gone of ['gateway.yaml', 'models.yaml']) {
-    await t.test(gone, async (t) => {
+  for (const missing of ['gateway.yaml', 'models.yaml']) {
+    await t.test(missing, async (t) => {
       const { folder, open } = scene(t, { 'gateway.yaml': `${GOOD}models: models.yaml\n` })
       await (await open()).close()
-      rmSync(join(folder, gone))
+      rmSync(join(folder, missing))
       const source = await open()
       t.equal(source.override, 'last_good')
       t.equal(prefixOf(source), 'gpt-')
@@ -263,13 +263,13 @@ void t.test('the last 20 generations and the one of the start are stored', async
     t.match(await source.reload(), { result: 'applied', snapshot: { generation: index } })
   }
   await source.close()
-  const kept = recordsIn(history).map(({ generation }) => generation)
+  const stored = recordsIn(history).map(({ generation }) => generation)
   t.same(
-    kept,
+    stored,
     source.history.list().map(({ generation }) => generation),
   )
-  t.equal(kept.length, MAX_GENERATIONS + 1)
-  t.equal(kept.at(-1), 1, 'its port and store are those in force')
+  t.equal(stored.length, MAX_GENERATIONS + 1)
+  t.equal(stored.at(-1), 1, 'its port and store are those in force')
   const files = readdirSync(history)
   t.equal(files.length, 3 * (MAX_GENERATIONS + 1) + 1, 'one catalogue for all')
 })
@@ -381,10 +381,10 @@ void t.test('settings that need a restart are not in force', async (t) => {
   t.match(config.store, /data\/sluice\.db$/)
   t.equal(config.server.drainMs, 7, 'other settings are')
   const giveBack = source.takeWaiting()
-  const taken = source.current()
-  t.equal(taken.generation, 2)
-  t.equal(taken.config.server.port, 1)
-  t.same(taken.waitingForRestart, [])
+  const inForce = source.current()
+  t.equal(inForce.generation, 2)
+  t.equal(inForce.config.server.port, 1)
+  t.same(inForce.waitingForRestart, [])
   giveBack()
   t.equal(source.current().config.server.port, port, 'the restart failed')
   t.equal(source.current().waitingForRestart.length, 3)

@@ -301,11 +301,11 @@ void t.test('a placeholder may supply a number or an enumerated word', (t) => {
   t.equal(config.server.port, 8443)
   t.equal(config.server.workers, availableParallelism())
   t.equal(config.upstreams['openai']?.apiKeys[0], '12345', 'a key of digits stays text')
-  const of = (port: string) => problemsOf(text, { ...env, PORT: port })[0]
-  t.equal(of('http'), '/etc/sluice/gateway.yaml:8:17: server.port: must be a number')
-  t.equal(of('99999'), '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 65535')
+  const messageFor = (port: string) => problemsOf(text, { ...env, PORT: port })[0]
+  t.equal(messageFor('http'), '/etc/sluice/gateway.yaml:8:17: server.port: must be a number')
+  t.equal(messageFor('99999'), '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 65535')
   t.equal(
-    of('1e308'),
+    messageFor('1e308'),
     '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 9007199254740991',
   )
   t.equal(

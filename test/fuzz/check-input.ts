@@ -229,10 +229,10 @@ function errorFault(error: WireError): string | null {
   return status === rowOf(error.kind).status ? null : 'error with another status'
 }
 
-function replyFault({ dialect, request: asked, text }: ReplyInput): string | null {
+function replyFault({ dialect, request: requestText, text }: ReplyInput): string | null {
   const body = parseReply(text)
   if (body === null) return null
-  const request = askedOf(asked)
+  const request = askedOf(requestText)
   const egress = upstream(dialect)
   const whole = translateReply(body, egress, client, request, seedOf({ dialect }))
   const again = streamReply(body, egress, client, request, seedOf({ dialect }))

@@ -126,9 +126,9 @@ function replyText(dialect: DialectName, roll: Roll): string {
 }
 
 function streamText(dialect: DialectName, roll: Roll): string {
-  const made = [Buffer.from(answer(dialect, roll).stream, 'latin1')]
+  const chunks = [Buffer.from(answer(dialect, roll).stream, 'latin1')]
   const own = STREAMS.get(dialect) ?? []
-  const streams = roll(2) === 0 || own.length === 0 ? made : own
+  const streams = roll(2) === 0 || own.length === 0 ? chunks : own
   return roll(12) === 0
     ? (streams[roll(streams.length)]?.toString('latin1') ?? '')
     : corrupt(streams, roll).toString('latin1')

@@ -173,20 +173,20 @@ function gemini(
     cachedContentTokenCount,
     totalTokenCount: promptTokenCount + candidatesTokenCount,
   }
-  const made = calls.map(({ id, name, args }, at) => {
+  const callParts = calls.map(({ id, name, args }, at) => {
     const call: JsonObject = { functionCall: { id, name, args } }
     return at === 0 && roll(2) === 0 ? { ...call, thoughtSignature: 'c2ln' } : call
   })
   const parts: JsonValue[] = []
   if (thinking !== '') parts.push({ text: thinking, thought: true })
   if (text !== '') parts.push({ text })
-  parts.push(...made)
+  parts.push(...callParts)
   const units = [
     ...fragments(thinking, roll).map((it) =>
       candidate([{ text: it, thought: true }], undefined, counted),
     ),
     ...fragments(text, roll).map((it) => candidate([{ text: it }], undefined, counted)),
-    ...made.map((part) => candidate([part], undefined, counted)),
+    ...callParts.map((part) => candidate([part], undefined, counted)),
     candidate([{ text: '' }], 'STOP', counted),
   ]
   return { whole: candidate(parts, 'STOP', counted), units }

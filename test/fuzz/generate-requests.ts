@@ -207,14 +207,14 @@ function spoil(
     if (typeof was === 'string' && roll(3) === 0) return was.repeat(1 + roll(50))
     return structuredClone(SWAPS[roll(SWAPS.length)] ?? null)
   }
-  const way = roll(4)
+  const mutation = roll(4)
   if (Array.isArray(holder)) {
     const at = Number(key)
-    if (way === 0) holder.splice(at, 1)
-    else if (way === 1) holder.splice(at, 0, holder[at] ?? null)
+    if (mutation === 0) holder.splice(at, 1)
+    else if (mutation === 1) holder.splice(at, 0, holder[at] ?? null)
     else holder[at] = replaced(holder[at])
   } else {
     // JSON omits undefined members.
-    holder[String(key)] = way === 0 ? undefined : replaced(holder[String(key)])
+    holder[String(key)] = mutation === 0 ? undefined : replaced(holder[String(key)])
   }
 }

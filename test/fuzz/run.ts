@@ -45,7 +45,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   let reportedMs = began
   let done = 0
   while (done < inputs && performance.now() - began < seconds * 1000) {
-    for (let left = Math.min(BATCH, inputs - done); left > 0; left -= 1) {
+    for (let remaining = Math.min(BATCH, inputs - done); remaining > 0; remaining -= 1) {
       const input = inputOf(seed + done, dialects)
       kinds[input.kind] = (kinds[input.kind] ?? 0) + 1
       const why = faultOf(input)

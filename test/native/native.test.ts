@@ -106,7 +106,7 @@ void t.test('a reply with an error status passes unchanged', async (t) => {
 })
 
 /** A body of `BIG_BYTES`, and a count of the bytes that have been read from it. */
-function counted(): { body: Readable; taken: () => number } {
+function counted(): { body: Readable; readBytes: () => number } {
   const chunk = Buffer.alloc(65_536, 'y')
   let chunks = 0
   const body = new Readable({
@@ -119,7 +119,7 @@ function counted(): { body: Readable; taken: () => number } {
       this.push(chunk)
     },
   })
-  return { body, taken: () => chunks * chunk.length }
+  return { body, readBytes: () => chunks * chunk.length }
 }
 
 void t.test('large bodies stream in both directions', async (t) => {
@@ -138,15 +138,15 @@ void t.test('an upstream that does not read pauses the client', async (t) => {
   const { provider, get } = await openStage(t, {
     server: `max_body_bytes: ${BIG_BYTES + 1}`,
   })
-  const { body, taken } = counted()
+  const { body, readBytes } = counted()
   const leave = new AbortController()
   const { signal } = leave
   const request = { method: 'POST', body: Readable.toWeb(body), duplex: 'half', signal } as const
   const reply = get('/v1/unread', request)
   let last = -1
   await eventually(() => {
-    const isPaused = provider.seen.length > 0 && taken() > 0 && taken() === last
-    last = taken()
+    const isPaused = provider.seen.length > 0 && readBytes() > 0 && readBytes() === last
+    last = readBytes()
     return isPaused
   }, 'the client is paused')
   t.ok(last < BIG_BYTES / 2, `${last} bytes`)

@@ -49,8 +49,8 @@ export async function loadGeneration(
   if (folder === null || generation === null) return null
   const content = await contentIn(folder, generation)
   if (content === null) return null
-  const kept = loadConfig(loaded.sources.path, process.env, content)
-  return kept.ok ? kept.config : null
+  const stored = loadConfig(loaded.sources.path, process.env, content)
+  return stored.ok ? stored.config : null
 }
 
 /** A reply of the ops port. */

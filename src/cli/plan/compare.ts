@@ -122,14 +122,14 @@ class RequestComparison {
   ): void {
     const { found, known, share, to } = move
     const { dialect, losses, refusals } = found
-    const where = { model, format, to, dialect }
+    const change = { model, format, to, dialect }
     for (const { field, message } of refusals) {
       const isKnown = known.some((each) => each.refusals.some((one) => one.field === field))
-      if (!isKnown) this.refused.add({ ...where, field, message }, share)
+      if (!isKnown) this.refused.add({ ...change, field, message }, share)
     }
     for (const field of losses) {
       const isKnown = known.some((each) => each.losses.includes(field))
-      if (!isKnown) this.lost.add({ ...where, field }, share)
+      if (!isKnown) this.lost.add({ ...change, field }, share)
     }
   }
 

@@ -275,13 +275,13 @@ function expectText({ blocks }: Reply): string {
   return text
 }
 
-function expectReason({ reason, raw }: Reply, wanted: Reply['reason']): void {
-  if (reason !== wanted)
-    throw new Mismatch(`the reply ends with ${raw ?? reason}, not with ${wanted}`)
+function expectReason({ reason, raw }: Reply, expected: Reply['reason']): void {
+  if (reason !== expected)
+    throw new Mismatch(`the reply ends with ${raw ?? reason}, not with ${expected}`)
 }
 
-function expectCall({ name, json, id }: ToolBlock, wanted: string): void {
-  if (name !== wanted) throw new Mismatch(`the tool ${name} is called, not ${wanted}`)
+function expectCall({ name, json, id }: ToolBlock, expected: string): void {
+  if (name !== expected) throw new Mismatch(`the tool ${name} is called, not ${expected}`)
   if (id === '') throw new Mismatch('the call has no id')
   if (typeof jsonIn(json)['city'] !== 'string') {
     throw new Mismatch(`the arguments of ${name} do not match its schema`)

@@ -181,12 +181,12 @@ function keysOf({ api_key: one, api_keys: several }: UpstreamValues): string[] {
 
 /** The preset's quirks without those in `keep`, and the file's. */
 function quirksOf(values: UpstreamValues['quirks'], preset: QuirksConfig): QuirksConfig {
-  const kept = new Set(values.keep)
-  const renamed = Object.entries(preset.rename).filter(([from]) => !kept.has(from))
+  const keptKeys = new Set(values.keep)
+  const renamed = Object.entries(preset.rename).filter(([from]) => !keptKeys.has(from))
   const { messages } = values
   return {
     drop: union(
-      preset.drop.filter((key) => !kept.has(key)),
+      preset.drop.filter((key) => !keptKeys.has(key)),
       values.drop,
     ),
     rename: { ...Object.fromEntries(renamed), ...values.rename },

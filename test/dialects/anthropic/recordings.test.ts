@@ -71,22 +71,22 @@ function message(body: string, stream: boolean): JsonObject {
 function naive(body: string, stream: boolean): Naive {
   const whole = message(body, stream)
   const blocks = arrayOf(whole.content).map(objectOf)
-  const of = (type: string) => blocks.filter((block) => block.type === type)
+  const blocksOfType = (type: string) => blocks.filter((block) => block.type === type)
   return {
-    text: of('text')
+    text: blocksOfType('text')
       .map((block) => stringOrEmpty(block.text))
       .join(''),
-    thinking: of('thinking')
+    thinking: blocksOfType('thinking')
       .map((block) => stringOrEmpty(block.thinking))
       .join(''),
-    signatures: of('thinking').map((block) => stringOrEmpty(block.signature)),
-    redacted: of('redacted_thinking').map((block) => stringOrEmpty(block.data)),
-    calls: of('tool_use').map((block) => ({
+    signatures: blocksOfType('thinking').map((block) => stringOrEmpty(block.signature)),
+    redacted: blocksOfType('redacted_thinking').map((block) => stringOrEmpty(block.data)),
+    calls: blocksOfType('tool_use').map((block) => ({
       id: stringOrEmpty(block.id),
       name: stringOrEmpty(block.name),
       args: block.input,
     })),
-    cited: of('text').flatMap((block) =>
+    cited: blocksOfType('text').flatMap((block) =>
       arrayOf(block.citations).map((one) => stringOrEmpty(objectOf(one).url)),
     ),
     opaque: blocks

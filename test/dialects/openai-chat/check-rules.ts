@@ -15,21 +15,21 @@ export interface Rule {
   bad: [JsonValue | undefined, string][]
   message: string
   /** Other members of the body. */
-  beside?: JsonObject
+  members?: JsonObject
 }
 
 /** One test per rule, and one that `null` is absent for every field. */
 export function check(rules: readonly Rule[]): void {
-  for (const { field, good, bad, message, beside } of rules) {
+  for (const { field, good, bad, message, members } of rules) {
     void t.test(`${field}: ${message}`, (t) => {
       for (const value of good) {
-        const body = requestBody({ ...beside, [field]: value })
+        const body = requestBody({ ...members, [field]: value })
         const before = JSON.stringify(body)
         t.equal(decode(body).model.length > 0, true)
         t.equal(JSON.stringify(body), before, 'the body is unchanged')
       }
       for (const [value, path] of bad) {
-        const error = refusalOf(() => decode(requestBody({ ...beside, [field]: value })))
+        const error = refusalOf(() => decode(requestBody({ ...members, [field]: value })))
         t.equal(error.kind, 'malformed_request')
         t.ok(error.message.startsWith(message), error.message.slice(0, 120))
         t.equal(error.param, path === '' ? field : path)

@@ -34,8 +34,8 @@ const SHOWN = [
 ]
 
 void t.test('a stream has one numbered delta per image; a whole reply has a list', (t) => {
-  const asked = request({ stream: true })
-  const frames = framesOf(encodeEvents(EVENTS, asked)).filter((data) => data !== '[DONE]')
+  const chatRequest = request({ stream: true })
+  const frames = framesOf(encodeEvents(EVENTS, chatRequest)).filter((data) => data !== '[DONE]')
   const shown = frames
     .flatMap((data) => arrayOf(expectObject(JSON.parse(data))['choices']))
     .flatMap((choice) => arrayOf(objectOf(objectOf(choice)['delta'])['images']))

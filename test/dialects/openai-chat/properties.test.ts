@@ -216,7 +216,7 @@ void t.test(
   '1,000 random replies are equal after encoding and decoding, streamed and whole',
   (t) => {
     const next = dice(2)
-    const asked: ChatRequest = { ...request(), stream: true, includeUsage: true }
+    const chatRequest: ChatRequest = { ...request(), stream: true, includeUsage: true }
     for (let round = 0; round < 1_000; round += 1) {
       const events = randomEvents(next)
       const reply = folded(events)
@@ -230,11 +230,11 @@ void t.test(
         raw,
         reason: tools && raw === 'stop' ? 'tool-use' : finishReason(raw),
       }
-      const streamed = decodeFrames(framesOf(encodeEvents(events, asked)))
+      const streamed = decodeFrames(framesOf(encodeEvents(events, chatRequest)))
       if (streamed.breach !== null) t.fail(streamed.breach)
       if (!t.same(streamed.reply, expected, `stream ${round}`)) break
       const whole = decodeBody(
-        expectObject(JSON.parse(ingress.encodeReply(reply, asked, SEED).text)),
+        expectObject(JSON.parse(ingress.encodeReply(reply, chatRequest, SEED).text)),
       )
       const text = (from: Reply | null, kind: string): string[] =>
         (from?.blocks ?? []).flatMap((it) =>
@@ -337,9 +337,15 @@ void t.test('1,000 random requests are equal after encoding and decoding', (t) =
   const next = dice(3)
   const none = { drop: (path: string): never => t.fail(`lost ${path}`) as never }
   for (let round = 0; round < 1_000; round += 1) {
-    const asked = randomRequest(next)
-    const body = egress.encodeRequest(asked, FACTS, none)
-    if (!t.same(decode(expectObject(JSON.parse(JSON.stringify(body)))), asked, `request ${round}`))
+    const chatRequest = randomRequest(next)
+    const body = egress.encodeRequest(chatRequest, FACTS, none)
+    if (
+      !t.same(
+        decode(expectObject(JSON.parse(JSON.stringify(body)))),
+        chatRequest,
+        `request ${round}`,
+      )
+    )
       break
   }
   t.end()

@@ -77,12 +77,12 @@ function naive(fragments: readonly JsonObject[], usage: unknown): Gist {
     gist.refusal += stringOf(actual['refusal']) ?? ''
     gist.thinking += stringOf(actual['reasoning_content'] ?? actual['reasoning']) ?? ''
     for (const [at, call] of arrayOf(actual['tool_calls']).map(objectOf).entries()) {
-      const made = objectOf(call['function'])
+      const called = objectOf(call['function'])
       const place = typeof call['index'] === 'number' ? call['index'] : at
       const slot = gist.calls.at(place) ?? { name: '', json: '' }
       gist.calls[place] = slot
-      slot.name += stringOf(made['name']) ?? ''
-      slot.json += stringOf(made['arguments']) ?? ''
+      slot.name += stringOf(called['name']) ?? ''
+      slot.json += stringOf(called['arguments']) ?? ''
     }
     const legacy = actual['function_call']
     if (legacy !== undefined && legacy !== null) {
@@ -123,7 +123,7 @@ function asSent(gist: Gist, reply: Reply): Gist {
   return { ...gist, calls, raw: raw ?? 'stop', input: gist.input ?? 0, output: gist.output ?? 0 }
 }
 
-function asked(body: unknown): ChatRequest {
+function requestOf(body: unknown): ChatRequest {
   try {
     return decode(expectObject(body))
   } catch (error) {
@@ -165,7 +165,7 @@ void t.test('recorded replies keep text, calls, reason and usage', (t) => {
     const choice = firstChoice(body)
     if (choice === null) throw new Error(`${name} has no choice`)
     const expected = naive([choice], body['usage'])
-    const { reply, breach, error } = decodeBody(body, asked(it['request_body']))
+    const { reply, breach, error } = decodeBody(body, requestOf(it['request_body']))
     t.equal(breach, null, name)
     if (reply === null) {
       t.fail(`${name}: ${error?.message ?? 'no reply'}`)
@@ -192,7 +192,7 @@ void t.test('recorded streams keep text, calls, reason and usage', (t) => {
     if (it['status'] !== 200 || it['stream'] !== true) continue
     const frames = framesOf(stringOf(it['response_body']) ?? '')
     const chunks = frames.filter((f) => f !== '[DONE]').map((f) => expectObject(JSON.parse(f)))
-    const outcome = decodeFrames(frames, asked(it['request_body']))
+    const outcome = decodeFrames(frames, requestOf(it['request_body']))
     t.equal(outcome.breach, null, name)
     const tap = egress.newTap?.({ includeUsage: true })
     for (const frame of frames) tap?.frame('', Buffer.from(frame, 'utf8').toString('latin1'))

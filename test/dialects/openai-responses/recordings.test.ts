@@ -28,8 +28,8 @@ interface Naive {
 
 function naive(response: JsonObject): Naive {
   const items = arrayOf(response.output).map(objectOf)
-  const of = (type: string): JsonObject[] => items.filter((item) => item.type === type)
-  const parts = of('message').flatMap((item) => arrayOf(item.content).map(objectOf))
+  const itemsOfType = (type: string): JsonObject[] => items.filter((item) => item.type === type)
+  const parts = itemsOfType('message').flatMap((item) => arrayOf(item.content).map(objectOf))
   const textIn = (list: unknown): string =>
     arrayOf(list)
       .map((part) => expectString(objectOf(part).text))
@@ -37,13 +37,13 @@ function naive(response: JsonObject): Naive {
       .join('\n\n')
   return {
     text: parts.map((part) => expectString(part.text)).join(''),
-    thinking: of('reasoning')
+    thinking: itemsOfType('reasoning')
       .map((item) => textIn([...arrayOf(item.summary), ...arrayOf(item.content)]))
       .join(''),
-    sealed: of('reasoning').flatMap(({ id, encrypted_content: sealed }) =>
+    sealed: itemsOfType('reasoning').flatMap(({ id, encrypted_content: sealed }) =>
       typeof sealed === 'string' && sealed !== '' ? [`${expectString(id)}:${sealed}`] : [],
     ),
-    calls: of('function_call').map(({ call_id: id, name, arguments: json }) => ({
+    calls: itemsOfType('function_call').map(({ call_id: id, name, arguments: json }) => ({
       id: expectString(id),
       name: expectString(name),
       json: expectString(json),
@@ -140,16 +140,16 @@ void t.test('every whole response decodes to its content', skipWithoutFixtures()
       t.fail(`${label}: ${decoded.error?.message ?? 'no reply'}`)
       continue
     }
-    const want = naive(body)
-    t.same(seen(decoded.reply), want, label)
-    t.equal(decoded.reply.reason, want.calls.length > 0 ? 'tool-use' : 'stop', label)
+    const expected = naive(body)
+    t.same(seen(decoded.reply), expected, label)
+    t.equal(decoded.reply.reason, expected.calls.length > 0 ? 'tool-use' : 'stop', label)
     t.equal(decoded.reply.id, body.id)
     t.equal(decoded.reply.model, body.model)
     tally.answers += 1
-    tally.calls += want.calls.length
-    tally.sealed += want.sealed.length
-    tally.cited += want.cited.length
-    tally.opaque += want.opaque.length
+    tally.calls += expected.calls.length
+    tally.sealed += expected.sealed.length
+    tally.cited += expected.cited.length
+    tally.opaque += expected.opaque.length
   }
   t.comment(JSON.stringify(tally))
   t.ok(tally.answers >= 185)
@@ -171,15 +171,15 @@ void t.test(
         continue
       }
       const last = lastOf(recording)
-      const want = naive(last)
-      t.same(seen(received.reply), want, label)
+      const expected = naive(last)
+      t.same(seen(received.reply), expected, label)
       t.same(received.reply, decodeWhole(last).reply, label)
       tally.streams += 1
       tally.frames += events.length
-      tally.calls += want.calls.length
-      tally.sealed += want.sealed.length
-      tally.cited += want.cited.length
-      tally.opaque += want.opaque.length
+      tally.calls += expected.calls.length
+      tally.sealed += expected.sealed.length
+      tally.cited += expected.cited.length
+      tally.opaque += expected.opaque.length
     }
     t.comment(JSON.stringify(tally))
     t.ok(tally.streams >= 40)

@@ -74,7 +74,7 @@ function sealOf({ id, encrypted_content: sealed }: JsonObject): string {
 }
 
 /** The items of a request that repeat this reply; empty if the request does not follow it. */
-function broughtBack(request: JsonObject, reply: Reply): JsonObject[] {
+function itemsSentBack(request: JsonObject, reply: Reply): JsonObject[] {
   const ids = new Set(reply.blocks.flatMap((block) => (block.type === 'tool' ? [block.id] : [])))
   const seals = new Set(
     reply.blocks.flatMap((block) => (block.type === 'thinking' ? [block.signature ?? ''] : [])),
@@ -95,15 +95,17 @@ void t.test('every recorded turn with calls is sent back unchanged', skipWithout
     const next = all.find(({ name }) => name === `${stem}.${Number(number) + 1}`)
     const reply = answerOf(first)
     if (next === undefined || reply === null) continue
-    const want = broughtBack(objectOf(next.request_body), reply)
-    if (!want.some(({ type }) => type === 'function_call')) continue
+    const expected = itemsSentBack(objectOf(next.request_body), reply)
+    if (!expected.some(({ type }) => type === 'function_call')) continue
     const { body } = encode({ messages: [turnOf(reply)] })
-    const made = arrayOf(body.input).map(objectOf)
-    const kept = made.filter(({ type }) => type === 'function_call' || type === 'reasoning')
-    t.same(kept.map(gist), want.map(gist), first.name)
+    const encoded = arrayOf(body.input).map(objectOf)
+    const encodedItems = encoded.filter(
+      ({ type }) => type === 'function_call' || type === 'reasoning',
+    )
+    t.same(encodedItems.map(gist), expected.map(gist), first.name)
     tally.turns += 1
-    tally.calls += want.filter(({ type }) => type === 'function_call').length
-    tally.sealed += want.filter(({ type }) => type === 'reasoning').length
+    tally.calls += expected.filter(({ type }) => type === 'function_call').length
+    tally.sealed += expected.filter(({ type }) => type === 'reasoning').length
   }
   t.comment(JSON.stringify(tally))
   t.ok(tally.turns >= 40)

@@ -92,7 +92,8 @@ function membersOf(
     switch (block.type) {
       case 'text': {
         const before: string = text ?? ''
-        for (const it of block.citations) annotations.push(...annotation(it, before.length))
+        for (const citation of block.citations)
+          annotations.push(...annotation(citation, before.length))
         text = before + block.text
         signature = block.signature ?? signature
         break

@@ -175,7 +175,7 @@ export class ChunkDecoder implements StreamDecoder {
       const thought =
         stringOf(thinking) ??
         arrayOf(thinking)
-          .map((it) => stringOf(objectOf(it)['text']) ?? '')
+          .map((part) => stringOf(objectOf(part)['text']) ?? '')
           .join('')
       return this.blocks.text('thinking', thought)
     })

@@ -265,8 +265,8 @@ void t.test('images have the type of their bytes; files are documents', (t) => {
       title: 'a.pdf',
     },
   ])
-  const words = Buffer.from('Grüße').toString('base64')
-  t.same(parts(inline('file', 'text/markdown', words)), [
+  const base64 = Buffer.from('Grüße').toString('base64')
+  t.same(parts(inline('file', 'text/markdown', base64)), [
     { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Grüße' } },
   ])
   t.end()

@@ -245,8 +245,8 @@ void t.test('a call without exactly one result is refused', (t) => {
   refused(t, [HI, calls('a')], 'messages[1].tool_calls[0]', missing)
   refused(t, [HI, calls('a', 'b'), result('a'), HI], 'messages[1].tool_calls[1]', missing)
   refused(t, [HI, calls('a'), HI, result('a')], 'messages[1].tool_calls[0]', missing)
-  const twice = [HI, calls('a'), result('a'), result('a')]
-  refused(t, twice, 'messages[3].tool_call_id', 'already has a result')
+  const duplicateResult = [HI, calls('a'), result('a'), result('a')]
+  refused(t, duplicateResult, 'messages[3].tool_call_id', 'already has a result')
   const orphan = 'matches no call of the assistant message before it'
   refused(t, [HI, calls('a'), result('z')], 'messages[2].tool_call_id', orphan)
   const early = 'must follow an assistant message with tool_calls'
@@ -272,10 +272,14 @@ void t.test('an invalid call is refused with its path', (t) => {
 })
 
 void t.test('the legacy form is decoded to calls with stable ids', (t) => {
-  const made = { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } }
+  const legacyCall = {
+    role: 'assistant',
+    content: null,
+    function_call: { name: 'f', arguments: '{}' },
+  }
   const body = requestBody({
     functions: [{ name: 'f' }],
-    messages: [HI, made, { role: 'function', name: 'f', content: 'R' }],
+    messages: [HI, legacyCall, { role: 'function', name: 'f', content: 'R' }],
   })
   const request = decode(body)
   t.equal(request.legacyFunctions, true)
@@ -289,8 +293,8 @@ void t.test('the legacy form is decoded to calls with stable ids', (t) => {
     parts: [{ type: 'text', text: 'R' }],
   })
   const missing = 'must be followed by a function message with its result'
-  refused(t, [HI, made], 'messages[1].function_call', missing)
-  const unknownValue = [HI, made, { role: 'function', name: 'g', content: 'R' }]
+  refused(t, [HI, legacyCall], 'messages[1].function_call', missing)
+  const unknownValue = [HI, legacyCall, { role: 'function', name: 'g', content: 'R' }]
   const none = 'must name a function call without a result'
   refused(t, unknownValue, 'messages[2].name', none)
   t.end()

@@ -9,7 +9,7 @@ import { decode, ingress, expectObject, refusalOf, request } from '../driver.js'
 const long = (length: number): string => 'x'.repeat(length)
 
 void t.test('each field is decoded to its canonical member', (t) => {
-  const it = request({
+  const decoded = request({
     stream: true,
     stream_options: { include_usage: true },
     temperature: 0.5,
@@ -34,7 +34,7 @@ void t.test('each field is decoded to its canonical member', (t) => {
     unheard_of: 1,
     metadata: null,
   })
-  t.match(it, {
+  t.match(decoded, {
     model: 'gpt-test',
     stream: true,
     includeUsage: true,
@@ -54,7 +54,7 @@ void t.test('each field is decoded to its canonical member', (t) => {
     userId: 's',
     serviceTier: 'flex',
   })
-  t.same(it.rest, { logit_bias: { '1': 1 }, provider: { order: ['a'] }, unheard_of: 1 })
+  t.same(decoded.rest, { logit_bias: { '1': 1 }, provider: { order: ['a'] }, unheard_of: 1 })
   t.equal(request({ stream_options: { include_usage: true } }).includeUsage, false)
   t.end()
 })

@@ -210,9 +210,9 @@ void t.test('tools on a model that cannot reason and call tools in one request',
   t.match(sent({ functions }, facts), [{ functions, reasoning_effort: 'none' }])
   t.same(sent({ tools: [] }, facts), [{ tools: [] }, []])
   const refused = { kind: 'untranslatable', param: 'tools' }
-  const asked = { tools, reasoning_effort: 'high' }
+  const body = { tools, reasoning_effort: 'high' }
   t.match(
-    refusalOf(() => passed(asked, facts)),
+    refusalOf(() => passed(body, facts)),
     refused,
   )
   const always: ModelFacts = { ...facts, reasoningEfforts: ['low', 'high'] }

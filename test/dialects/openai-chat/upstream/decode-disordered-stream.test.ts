@@ -9,7 +9,7 @@ import { wireName } from '../../../../src/wire/openai/names.js'
 import { chunk, decodeBody, decodeFrames, type Decoded, request, usageChunk } from '../driver.js'
 
 const ROLE = chunk({ role: 'assistant', content: '' })
-const say = (content: string): string => chunk({ content })
+const textChunk = (content: string): string => chunk({ content })
 const stop = (reason = 'stop'): string => chunk({}, reason)
 const DONE = '[DONE]'
 
@@ -28,7 +28,7 @@ const textPart = (
 const call = (...chunks: JsonObject[]): string => chunk({ tool_calls: chunks })
 
 const blocks = ({ reply }: Decoded): ReplyBlock[] => reply?.blocks ?? []
-const made = (outcome: Decoded): string[] =>
+const callsOf = (outcome: Decoded): string[] =>
   blocks(outcome).map((it) => (it.type === 'tool' ? `${it.id} ${it.name} ${it.json}` : it.type))
 const kinds = ({ events }: Decoded): string[] => events.map(({ type }) => type)
 
@@ -51,7 +51,7 @@ void t.test('sources that arrive before the text are cited', (t) => {
 })
 
 void t.test('usage after the finish reason is kept, and the finish event is last', (t) => {
-  const outcome = decodeFrames([ROLE, say('Hi'), stop(), usageChunk(3, 2), DONE])
+  const outcome = decodeFrames([ROLE, textChunk('Hi'), stop(), usageChunk(3, 2), DONE])
   t.same(kinds(outcome), ['start', 'text-start', 'text-delta', 'usage', 'text-end', 'finish'])
   t.match(outcome.reply, { id: 'chatcmpl-1', model: 'm', usage: { input: 3, output: 2 } })
   t.end()
@@ -60,7 +60,7 @@ void t.test('usage after the finish reason is kept, and the finish event is last
 void t.test('usage before the finish reason, twice, or in every chunk is not added up', (t) => {
   const withUsage = (content: string, count: number): string =>
     JSON.stringify({
-      ...(JSON.parse(say(content)) as JsonObject),
+      ...(JSON.parse(textChunk(content)) as JsonObject),
       usage: { prompt_tokens: 5, completion_tokens: count },
     })
   const outcome = decodeFrames([withUsage('a', 1), withUsage('b', 2), stop(), DONE])
@@ -70,14 +70,22 @@ void t.test('usage before the finish reason, twice, or in every chunk is not add
 
 void t.test("a missing role chunk, empty choices and Azure's first chunk are accepted", (t) => {
   const azure = '{"choices":[],"id":"","model":"","prompt_filter_results":[{"prompt_index":0}]}'
-  const outcome = decodeFrames([azure, '{"choices":[]}', say('Hi'), stop(), DONE])
+  const outcome = decodeFrames([azure, '{"choices":[]}', textChunk('Hi'), stop(), DONE])
   t.equal(outcome.events[0]?.type, 'start')
   t.match(outcome.reply, { id: 'chatcmpl-1', model: 'm', blocks: [{ text: 'Hi' }] })
   t.end()
 })
 
 void t.test('text after the finish reason and everything after [DONE] is ignored', (t) => {
-  const outcome = decodeFrames([say('Hi'), stop(), say('!'), DONE, say('?'), '{broken', DONE])
+  const outcome = decodeFrames([
+    textChunk('Hi'),
+    stop(),
+    textChunk('!'),
+    DONE,
+    textChunk('?'),
+    '{broken',
+    DONE,
+  ])
   t.match(outcome.reply?.blocks, [{ text: 'Hi' }])
   t.equal(outcome.breach, null)
   t.end()
@@ -85,7 +93,7 @@ void t.test('text after the finish reason and everything after [DONE] is ignored
 
 void t.test('[DONE] after content completes a reply without a finish reason', (t) => {
   // OpenRouter's streams from Novita end like this.
-  const actual = decodeFrames([ROLE, say('Hi'), usageChunk(3, 2), DONE])
+  const actual = decodeFrames([ROLE, textChunk('Hi'), usageChunk(3, 2), DONE])
   t.match(actual.reply, {
     reason: 'stop',
     raw: null,
@@ -96,7 +104,7 @@ void t.test('[DONE] after content completes a reply without a finish reason', (t
   const called = decodeFrames([ROLE, call(textPart(0, '{"a":1}', 'f', 'c1')), DONE])
   t.match(called.reply, { reason: 'tool-use', raw: null, blocks: [{ name: 'f', json: '{"a":1}' }] })
   t.equal(
-    decodeFrames([say('Hi'), DONE, say('!')]).reply?.reason,
+    decodeFrames([textChunk('Hi'), DONE, textChunk('!')]).reply?.reason,
     'stop',
     'later chunks are ignored',
   )
@@ -106,9 +114,17 @@ void t.test('[DONE] after content completes a reply without a finish reason', (t
 void t.test(
   'an end after the finish reason completes the reply; any other end truncates it',
   (t) => {
-    t.equal(decodeFrames([say('Hi'), stop()]).reply?.reason, 'stop')
+    t.equal(decodeFrames([textChunk('Hi'), stop()]).reply?.reason, 'stop')
     const cut = [call(textPart(0, '{"a"', 'f', 'c1'))]
-    for (const frames of [[], [ROLE], [say('Hi')], cut, [ROLE, DONE], [DONE], ['{"choices":[]}']]) {
+    for (const frames of [
+      [],
+      [ROLE],
+      [textChunk('Hi')],
+      cut,
+      [ROLE, DONE],
+      [DONE],
+      ['{"choices":[]}'],
+    ]) {
       const { error, reply } = decodeFrames(frames)
       t.equal(error?.kind, 'upstream_truncated', JSON.stringify(frames))
       t.equal(reply, null)
@@ -128,7 +144,7 @@ void t.test('a frame that is not a chunk is malformed', (t) => {
     '<html>',
     '{"choices":[{"delta":{"tool_calls":["x"]}}]}',
   ]) {
-    const { error, breach } = decodeFrames([say('Hi'), bad, stop(), DONE])
+    const { error, breach } = decodeFrames([textChunk('Hi'), bad, stop(), DONE])
     t.equal(error?.kind, 'upstream_malformed', bad)
     t.equal(breach, null)
   }
@@ -151,12 +167,12 @@ void t.test('an error ends the stream with its kind, alone or beside choices', (
   for (const [error, kind] of cases) {
     t.equal(decodeFrames([JSON.stringify({ error }), DONE]).error?.kind, kind)
     const choices = [{ index: 0, delta: { content: '' }, finish_reason: 'error' }]
-    const beside = JSON.stringify({ id: 'x', model: 'm', choices, error })
-    const outcome = decodeFrames([say('Hi'), beside, DONE])
+    const errorBesideChoices = JSON.stringify({ id: 'x', model: 'm', choices, error })
+    const outcome = decodeFrames([textChunk('Hi'), errorBesideChoices, DONE])
     t.equal(outcome.error?.kind, kind)
     t.equal(outcome.reply, null)
   }
-  t.equal(decodeFrames([say('Hi'), stop('error'), DONE]).error?.kind, 'upstream_failed')
+  t.equal(decodeFrames([textChunk('Hi'), stop('error'), DONE]).error?.kind, 'upstream_failed')
   t.equal(decodeFrames(['{"error":"overheated"}']).error?.message, 'overheated')
   t.end()
 })
@@ -173,7 +189,7 @@ void t.test('calls with interleaved fragments are emitted in sequence', (t) => {
     DONE,
   ])
   t.equal(outcome.breach, null)
-  t.same(made(outcome), ['a f {"x":1}', 'b g {"y":2}'])
+  t.same(callsOf(outcome), ['a f {"x":1}', 'b g {"y":2}'])
   t.equal(outcome.reply?.reason, 'tool-use')
   t.end()
 })
@@ -194,15 +210,15 @@ void t.test('a call is emitted as soon as the previous one is complete', (t) => 
 
 void t.test('calls without arguments, and text between and after calls', (t) => {
   const outcome = decodeFrames([
-    say('A'),
+    textChunk('A'),
     call(textPart(0, '', 'f', 'a')),
-    say('B'),
+    textChunk('B'),
     call(textPart(1, '', 'g', 'b')),
-    say('C'),
+    textChunk('C'),
     stop('tool_calls'),
   ])
   t.equal(outcome.breach, null)
-  t.same(made(outcome), ['text', 'a f ', 'text', 'b g ', 'text'])
+  t.same(callsOf(outcome), ['text', 'a f ', 'text', 'b g ', 'text'])
   t.end()
 })
 
@@ -215,7 +231,7 @@ void t.test('calls with the index -1 or none are distinguished by ids', (t) => {
       call(textPart(index, '{"y":2}')),
       stop('tool_calls'),
     ])
-    t.same(made(outcome), ['a f {"x":1}', 'b g {"y":2}'])
+    t.same(callsOf(outcome), ['a f {"x":1}', 'b g {"y":2}'])
   }
   t.end()
 })
@@ -228,9 +244,12 @@ void t.test(
       call(textPart(0, '{"x":2}', 'f', 'b')),
       stop(),
     ]
-    t.same(made(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
+    t.same(callsOf(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
     const none = [call(textPart(0, '{"x":1}', 'f')), call(textPart(0, '{"x":2}', 'f')), stop()]
-    t.same(made(decodeFrames(none)), ['call_chatcmpl1_0 f {"x":1}', 'call_chatcmpl1_1 f {"x":2}'])
+    t.same(callsOf(decodeFrames(none)), [
+      'call_chatcmpl1_0 f {"x":1}',
+      'call_chatcmpl1_1 f {"x":2}',
+    ])
     t.end()
   },
 )
@@ -242,7 +261,7 @@ void t.test('an index that increases within one call continues the call', (t) =>
     call(textPart(2, '}')),
     stop(),
   ]
-  t.same(made(decodeFrames(frames)), ['a f {"x":1}'])
+  t.same(callsOf(decodeFrames(frames)), ['a f {"x":1}'])
   t.end()
 })
 
@@ -252,22 +271,22 @@ void t.test('a late id and name, and an id and name in every fragment, are accep
     call(textPart(0, ':', undefined, 'a')),
     call(textPart(0, '1}', 'f')),
   ]
-  t.same(made(decodeFrames([...late, stop()])), ['a f {"x":1}'])
+  t.same(callsOf(decodeFrames([...late, stop()])), ['a f {"x":1}'])
   const often = [call(textPart(0, '{"x"', 'f', 'a')), call(textPart(0, ':1}', 'f', 'a')), stop()]
-  t.same(made(decodeFrames(often)), ['a f {"x":1}'])
+  t.same(callsOf(decodeFrames(often)), ['a f {"x":1}'])
   t.end()
 })
 
 void t.test('a call without a name is malformed, an empty one is dropped', (t) => {
   const nameless = decodeFrames([call(textPart(0, '{}', undefined, 'a')), stop()])
   t.equal(nameless.error?.kind, 'upstream_malformed')
-  t.same(made(decodeFrames([say('Hi'), call(textPart(0, '')), stop()])), ['text'])
+  t.same(callsOf(decodeFrames([textChunk('Hi'), call(textPart(0, '')), stop()])), ['text'])
   t.end()
 })
 
 void t.test('two calls never have the same id', (t) => {
   const frames = [call(textPart(0, '{}', 'f', 'a')), call(textPart(1, '{}', 'g', 'a')), stop()]
-  t.same(made(decodeFrames(frames)), ['a f {}', 'call_chatcmpl1_1 g {}'])
+  t.same(callsOf(decodeFrames(frames)), ['a f {}', 'call_chatcmpl1_1 g {}'])
   const whole = {
     id: 'r',
     choices: [
@@ -279,7 +298,7 @@ void t.test('two calls never have the same id', (t) => {
       },
     ],
   }
-  t.same(made(decodeBody(whole)), ['a f {}', 'call_r_1 g {}'])
+  t.same(callsOf(decodeBody(whole)), ['a f {}', 'call_r_1 g {}'])
   t.end()
 })
 
@@ -295,7 +314,7 @@ void t.test('stop with calls becomes tool-use; other finish reasons are kept', (
     ['content_filter', 'filter'],
     ['moon', 'other'],
   ] as const) {
-    t.match(decodeFrames([say('x'), stop(raw)]).reply, { reason, raw })
+    t.match(decodeFrames([textChunk('x'), stop(raw)]).reply, { reason, raw })
   }
   t.end()
 })
@@ -307,7 +326,7 @@ void t.test(
     t.same(blocks(refusal), [{ type: 'refusal', text: 'I cannot' }])
     const parts = [{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] }]
     for (const delta of [{ reasoning_content: 'Hm' }, { reasoning: 'Hm' }, { content: parts }]) {
-      const outcome = decodeFrames([chunk(delta), say('Hi'), stop()])
+      const outcome = decodeFrames([chunk(delta), textChunk('Hi'), stop()])
       t.match(blocks(outcome), [{ type: 'thinking', text: 'Hm' }, { text: 'Hi' }])
     }
     const custom = { index: 0, id: 'a', type: 'custom', custom: { name: 'c', input: 'go' } }
@@ -318,12 +337,12 @@ void t.test(
       chunk({ function_call: { arguments: '{}' } }),
       stop('function_call'),
     ])
-    t.same(made(legacy), ['call_chatcmpl1_0 f {}'])
+    t.same(callsOf(legacy), ['call_chatcmpl1_0 f {}'])
     const note = {
       type: 'url_citation',
       url_citation: { url: 'u', title: 'T', start_index: 0, end_index: 2 },
     }
-    const cited = decodeFrames([say('Hi'), chunk({ annotations: [note] }), stop()])
+    const cited = decodeFrames([textChunk('Hi'), chunk({ annotations: [note] }), stop()])
     t.match(blocks(cited), [{ citations: [{ url: 'u', title: 'T', start: 0, end: 2 }] }])
     t.end()
   },
@@ -354,11 +373,11 @@ void t.test('an invalid whole reply is malformed', (t) => {
 
 void t.test('long tool names are restored to those of the client', (t) => {
   const name = 'n'.repeat(100)
-  const asked = { ...request(), tools: [{ name }] }
+  const chatRequest = { ...request(), tools: [{ name }] }
   const short = wireName(name)
   t.match(short, /^n{55}_[0-9a-f]{8}$/)
   const sent = (it: string): ReplyBlock[] =>
-    blocks(decodeFrames([call(textPart(0, '{}', it, 'a')), stop()], asked))
+    blocks(decodeFrames([call(textPart(0, '{}', it, 'a')), stop()], chatRequest))
   t.match(sent(short), [{ name }])
   t.match(sent('other'), [{ name: 'other' }])
   t.end()

@@ -72,9 +72,9 @@ void t.test('tools turn reasoning off on a model that cannot combine them', (t) 
   const facts = { chatToolsWithReasoning: false, reasoningEfforts: ['none', 'high'] }
   t.equal(encode({ tools }, facts).body['reasoning_effort'], 'none')
   t.same(encode({ tools }, facts).lost, ['reasoning_effort approximated'])
-  const asked = { tools, reasoningEffort: 'high' } as const
+  const members = { tools, reasoningEffort: 'high' } as const
   t.match(
-    refusalOf(() => encode(asked, facts)),
+    refusalOf(() => encode(members, facts)),
     { kind: 'untranslatable', param: 'tools' },
   )
   t.end()

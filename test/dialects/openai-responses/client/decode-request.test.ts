@@ -181,11 +181,11 @@ const RULES: readonly (readonly [string, JsonValue[], [JsonValue, string][], Jso
   ['api_base', [], [['http://evil', '']]],
 ]
 
-for (const [field, good, bad, beside] of RULES) {
+for (const [field, good, bad, members] of RULES) {
   void t.test(`${field} is checked`, (t) => {
-    for (const value of good) t.ok(decode({ ...beside, [field]: value }), JSON.stringify(value))
+    for (const value of good) t.ok(decode({ ...members, [field]: value }), JSON.stringify(value))
     for (const [value, path] of bad) {
-      const error = refusal({ ...beside, [field]: value })
+      const error = refusal({ ...members, [field]: value })
       t.equal(error.kind, 'malformed_request')
       t.equal(error.wire.param, path === '' ? field : path)
       t.ok(error.message.startsWith(path === '' ? field : path), error.message)

@@ -24,7 +24,7 @@ function done(place: number, item: JsonObject): JsonObject {
   return { type: 'response.output_item.done', output_index: place, item }
 }
 
-function words(place: number, delta: string, more: JsonObject = {}): JsonObject {
+function textDelta(place: number, delta: string, more: JsonObject = {}): JsonObject {
   return {
     type: 'response.output_text.delta',
     output_index: place,
@@ -57,13 +57,16 @@ void t.test('an item that has another index in the last event is emitted once', 
     type: 'response.completed',
     response: { id: 'resp_1', output: [{ type: 'reasoning', id: 'rs_1', summary: [] }, whole] },
   }
-  t.equal(text(decode(added(0, item([])), words(0, 'One two'), last)), 'One two')
+  t.equal(text(decode(added(0, item([])), textDelta(0, 'One two'), last)), 'One two')
   t.equal(
-    text(decode(added(0, item([])), words(0, 'One'), last)),
+    text(decode(added(0, item([])), textDelta(0, 'One'), last)),
     'One two',
     'the rest of the item is emitted',
   )
-  t.equal(text(decode(added(0, item([])), words(0, 'One two'), done(0, whole), last)), 'One two')
+  t.equal(
+    text(decode(added(0, item([])), textDelta(0, 'One two'), done(0, whole), last)),
+    'One two',
+  )
   t.end()
 })
 
@@ -111,8 +114,12 @@ void t.test('interleaved items are emitted in sequence', (t) => {
 })
 
 void t.test('an item without a done event is closed at the end', (t) => {
-  t.equal(text(decode(words(0, 'Hel'), words(0, 'lo'), DONE)), 'Hello', 'no start and no end')
-  const recorder = decode(added(0, call('a')), args(0, '{}'), words(1, 'Hi'), DONE)
+  t.equal(
+    text(decode(textDelta(0, 'Hel'), textDelta(0, 'lo'), DONE)),
+    'Hello',
+    'no start and no end',
+  )
+  const recorder = decode(added(0, call('a')), args(0, '{}'), textDelta(1, 'Hi'), DONE)
   t.match(recorder.reply?.blocks, [{ type: 'tool' }, { type: 'text', text: 'Hi' }])
   t.end()
 })
@@ -127,8 +134,8 @@ void t.test('an item with another id in each event is one item', (t) => {
   }
   const recorder = decode(
     added(0, message('x1', '')),
-    words(0, 'Hel', { item_id: 'x2' }),
-    words(0, 'lo', { item_id: 'x3' }),
+    textDelta(0, 'Hel', { item_id: 'x2' }),
+    textDelta(0, 'lo', { item_id: 'x3' }),
     done(0, message('x4', 'Hello')),
     { type: 'response.completed', response: { output: [message('x5', 'Hello')] } },
   )
@@ -153,7 +160,7 @@ void t.test(
 )
 
 void t.test('each part of a message is a block', (t) => {
-  const part = (at: number, delta: string): JsonObject => words(0, delta, { content_index: at })
+  const part = (at: number, delta: string): JsonObject => textDelta(0, delta, { content_index: at })
   const no = {
     type: 'response.refusal.delta',
     output_index: 0,
@@ -180,7 +187,7 @@ void t.test('reasoning is one block, with the encrypted content of its last even
   t.match(decode(added(0, item), summary(0, 'A'), summary(1, 'B'), done(0, last), DONE).reply, {
     blocks: [{ type: 'thinking', text: 'A\n\nB', signature: 'rs_1:late' }],
   })
-  t.match(decode(added(0, item), done(0, last), words(1, 'Hi'), DONE).reply?.blocks, [
+  t.match(decode(added(0, item), done(0, last), textDelta(1, 'Hi'), DONE).reply?.blocks, [
     { type: 'thinking', text: '', signature: 'rs_1:late' },
     { type: 'text' },
   ])
@@ -218,7 +225,7 @@ void t.test('a citation is emitted once, from any of its events', (t) => {
     { title: 'log.pdf' },
   ]
   const blocks = [{ type: 'text', text: 'Hi', citations }]
-  t.same(decode(words(0, 'Hi'), reported, done(0, message), DONE).reply?.blocks, blocks)
+  t.same(decode(textDelta(0, 'Hi'), reported, done(0, message), DONE).reply?.blocks, blocks)
   t.same(decodeWhole({ output: [message] }).reply?.blocks, blocks)
   t.end()
 })
@@ -237,7 +244,7 @@ void t.test('an incomplete response has the reason length', (t) => {
     [null, 'length'],
   ]
   for (const [raw, reason] of reasons) {
-    const recorder = decode(words(0, 'Hi'), end(raw))
+    const recorder = decode(textDelta(0, 'Hi'), end(raw))
     t.match(recorder.reply, { reason, raw: raw ?? 'incomplete' })
     const whole = { status: 'incomplete', output: [], incomplete_details: { reason: raw } }
     t.equal(decodeWhole(whole).reply?.reason, reason)
@@ -251,7 +258,7 @@ void t.test('a failed response is an error', (t) => {
     type: 'response.failed',
     response: { status: 'failed', error, usage: { input_tokens: 7 } },
   }
-  t.match(decode(words(0, 'Hi'), failed), {
+  t.match(decode(textDelta(0, 'Hi'), failed), {
     reply: null,
     error: { kind: 'upstream_failed', message: 'It broke.', upstreamCode: 'server_error' },
   })
@@ -279,9 +286,9 @@ void t.test('an error is recognized in flat, nested and untyped frames', (t) => 
 })
 
 void t.test('a stream without a last event is truncated', (t) => {
-  t.equal(decode(words(0, 'Hi')).error?.kind, 'upstream_truncated')
+  t.equal(decode(textDelta(0, 'Hi')).error?.kind, 'upstream_truncated')
   t.equal(decodeStream([]).error?.kind, 'upstream_truncated')
-  const early = [...frames(BEGUN, words(0, 'Hi')), { name: '', data: '[DONE]' }]
+  const early = [...frames(BEGUN, textDelta(0, 'Hi')), { name: '', data: '[DONE]' }]
   t.equal(decodeStream(early).error?.kind, 'upstream_truncated')
   for (const status of ['in_progress', 'queued']) {
     t.equal(decodeWhole({ status, output: [] }).error?.kind, 'upstream_truncated', status)
@@ -308,10 +315,10 @@ void t.test('frames of another format are malformed', (t) => {
 void t.test('unknown events are ignored', (t) => {
   const recorder = decode(
     { type: 'response.future', depth: { of: 'it' } },
-    words(0, 'Hi'),
+    textDelta(0, 'Hi'),
     { type: 'response.web_search_call.searching', output_index: 4 },
     DONE,
-    words(0, ' again'),
+    textDelta(0, ' again'),
     { type: 'error', message: 'late' },
   )
   t.equal(text(recorder), 'Hi')
@@ -324,7 +331,7 @@ void t.test('items of hosted tools are kept whole', (t) => {
   const recorder = decode(
     added(0, { ...item, status: 'in_progress' }),
     done(0, item),
-    words(1, 'Hi'),
+    textDelta(1, 'Hi'),
     DONE,
   )
   t.match(recorder.reply?.blocks, [

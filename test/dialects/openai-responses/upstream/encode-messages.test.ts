@@ -188,8 +188,8 @@ void t.test('items of hosted tools are sent back unchanged, and no other opaque 
   ])
   const foreign = { ...own, provider: 'anthropic' }
   const strange = { ...own, block: { type: 'hologram' } }
-  const made = encode({ messages: [userMessage('Hi'), assistant([foreign, strange, text])] })
-  t.same(made.lost, ['messages.opaque: no-equivalent', 'messages.opaque: no-equivalent'])
-  t.equal(Array.isArray(made.body['input']) && made.body['input'].length, 2)
+  const encoded = encode({ messages: [userMessage('Hi'), assistant([foreign, strange, text])] })
+  t.same(encoded.lost, ['messages.opaque: no-equivalent', 'messages.opaque: no-equivalent'])
+  t.equal(Array.isArray(encoded.body['input']) && encoded.body['input'].length, 2)
   t.end()
 })

@@ -66,9 +66,9 @@ void t.test('each field has its member in the body', (t) => {
     ],
   ]
   for (const [members, body] of rows) {
-    const made = encode(members)
-    t.match(made.body, body, JSON.stringify(members))
-    t.same(made.lost, [], JSON.stringify(members))
+    const encoded = encode(members)
+    t.match(encoded.body, body, JSON.stringify(members))
+    t.same(encoded.lost, [], JSON.stringify(members))
   }
   t.end()
 })
@@ -77,8 +77,8 @@ void t.test('a JSON schema is flat, and strict only if the request is', (t) => {
   const schema = { type: 'object', properties: {} }
   const format = (strict?: boolean): unknown => {
     const responseFormat = { type: 'json-schema', name: 'log', schema } as const
-    const asked = strict === undefined ? responseFormat : { ...responseFormat, strict }
-    return encode({ responseFormat: asked }).body['text']
+    const members = strict === undefined ? responseFormat : { ...responseFormat, strict }
+    return encode({ responseFormat: members }).body['text']
   }
   t.strictSame(format(), { format: { type: 'json_schema', name: 'log', schema, strict: false } })
   t.match(format(true), { format: { strict: true } })
@@ -104,12 +104,12 @@ void t.test('the nearest supported value is sent', (t) => {
 })
 
 void t.test('sampling parameters are sent only to models that accept them', (t) => {
-  const asked = { temperature: 0.5, topP: 0.9 }
-  t.match(encode(asked, PLAIN_MODEL), { body: { temperature: 0.5, top_p: 0.9 }, lost: [] })
-  const dropped = encode(asked)
+  const members = { temperature: 0.5, topP: 0.9 }
+  t.match(encode(members, PLAIN_MODEL), { body: { temperature: 0.5, top_p: 0.9 }, lost: [] })
+  const dropped = encode(members)
   t.same(dropped.lost, ['temperature: no-equivalent', 'top_p: no-equivalent'])
   t.notOk('temperature' in dropped.body)
-  t.match(encode({ ...asked, reasoningEffort: 'none' }), { body: { temperature: 0.5 }, lost: [] })
+  t.match(encode({ ...members, reasoningEffort: 'none' }), { body: { temperature: 0.5 }, lost: [] })
   const never = { ...REASONING_MODEL, samplingParams: 'never' } as const
   t.same(encode({ temperature: 1, topP: 1 }, never).lost, [], 'the default value')
   t.same(encode({ temperature: 0, reasoningEffort: 'none' }, never).lost, [
@@ -143,9 +143,9 @@ void t.test('fields without an equivalent are reported', (t) => {
 
 void t.test('a field that the model refuses is omitted', (t) => {
   const rest = { prompt_cache_retention: '24h' }
-  const made = encode({ rest }, { ...REASONING_MODEL, promptCacheRetention: false })
-  t.notOk('prompt_cache_retention' in made.body)
-  t.same(made.lost, [])
+  const encoded = encode({ rest }, { ...REASONING_MODEL, promptCacheRetention: false })
+  t.notOk('prompt_cache_retention' in encoded.body)
+  t.same(encoded.lost, [])
   t.end()
 })
 
@@ -167,13 +167,13 @@ void t.test('token probabilities are requested from models that return them', (t
 })
 
 void t.test('a model without reasoning gets no reasoning fields', (t) => {
-  const asked = encode(
+  const members = encode(
     { reasoningEffort: 'low', rest: { reasoning: { summary: 'auto' } } },
     PLAIN_MODEL,
   )
-  t.notOk('reasoning' in asked.body)
-  t.notOk('include' in asked.body)
-  t.same(asked.lost, ['reasoning_effort: no-equivalent', 'reasoning: no-equivalent'])
+  t.notOk('reasoning' in members.body)
+  t.notOk('include' in members.body)
+  t.same(members.lost, ['reasoning_effort: no-equivalent', 'reasoning: no-equivalent'])
   t.same(encode({ reasoningEffort: 'none' }, PLAIN_MODEL).lost, [])
   t.end()
 })
@@ -202,11 +202,11 @@ void t.test('fields that change the reply are refused by name', (t) => {
 })
 
 void t.test('equal requests give equal bytes', (t) => {
-  const asked: Partial<ChatRequest> = {
+  const members: Partial<ChatRequest> = {
     tools: [{ name: 'b' }, { name: 'a' }],
     rest: { metadata: { z: '1', a: '2' } },
   }
-  t.equal(JSON.stringify(encode(asked).body), JSON.stringify(encode(asked).body))
-  t.match(encode(asked).body, { tools: [{ name: 'b' }, { name: 'a' }] })
+  t.equal(JSON.stringify(encode(members).body), JSON.stringify(encode(members).body))
+  t.match(encode(members).body, { tools: [{ name: 'b' }, { name: 'a' }] })
   t.end()
 })

@@ -155,7 +155,7 @@ export class Blocks {
     if (fragment === '') return
     block.length += fragment.length
     if (block.index < 0 || block.kind === 'opaque' || block.kind === 'custom') {
-      block.held += fragment
+      block.pending += fragment
     } else this.emit(block, fragment)
   }
 
@@ -204,10 +204,10 @@ export class Blocks {
     } else {
       this.openTool(block, index)
     }
-    if (block.held === '' || block.kind === 'custom') return
-    const held = block.held
-    block.held = ''
-    this.emit(block, held)
+    if (block.pending === '' || block.kind === 'custom') return
+    const pending = block.pending
+    block.pending = ''
+    this.emit(block, pending)
   }
 
   private openTool(block: Block, index: number): void {
@@ -265,7 +265,7 @@ export class Blocks {
 
   /** The input of server tools arrives in deltas; their results are complete in the start. */
   private closeOpaque(block: Block): void {
-    const input = block.held === '' ? undefined : parseJson(block.held)
+    const input = block.pending === '' ? undefined : parseJson(block.pending)
     const whole = input === undefined ? block.start : { ...block.start, input }
     this.sink.event({ type: 'opaque', index: this.count++, provider: PROVIDER, block: whole })
   }
@@ -273,7 +273,7 @@ export class Blocks {
   /** A custom tool's input is its only string property; other input is passed unchanged. */
   private closeCustom(block: Block): void {
     const { index } = block
-    const json = block.held === '' ? block.input : block.held
+    const json = block.pending === '' ? block.input : block.pending
     const input = stringOf(objectOf(parseJson(json))[CUSTOM_INPUT])
     const text = input ?? (json === '{}' ? '' : json)
     if (text !== '') this.sink.event({ type: 'tool-delta', index, json: text })

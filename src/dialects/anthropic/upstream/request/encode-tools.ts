@@ -69,7 +69,7 @@ const ALL = (): boolean => true
  */
 function choose(request: ChatRequest, forced: boolean, losses: Losses): Chosen {
   const choice = request.toolChoice ?? { mode: 'auto' }
-  const must = (isKept: Chosen['isKept']): Chosen => {
+  const mustCall = (isKept: Chosen['isKept']): Chosen => {
     if (forced) return { type: 'any', isKept }
     losses.drop('tool_choice', 'approximated')
     return { type: 'auto', isKept }
@@ -79,15 +79,15 @@ function choose(request: ChatRequest, forced: boolean, losses: Losses): Chosen {
     case 'none':
       return { type: choice.mode, isKept: ALL }
     case 'required':
-      return must(ALL)
+      return mustCall(ALL)
     case 'named': {
       if (forced) return { type: 'tool', isKept: ALL, name: choice.name }
-      return must((tool) => tool.name === choice.name)
+      return mustCall((tool) => tool.name === choice.name)
     }
     case 'allowed': {
       const names = new Set(choice.names)
       const isKept = (tool: Tool): boolean => names.has(tool.name)
-      return choice.required ? must(isKept) : { type: 'auto', isKept }
+      return choice.required ? mustCall(isKept) : { type: 'auto', isKept }
     }
     default:
       choice satisfies never

@@ -36,9 +36,9 @@ export function toolNames(tools: readonly Tool[]): ToolNames {
  */
 export function jsonToolName(request: ChatRequest): string | null {
   if (request.responseFormat?.type !== 'json-schema' || request.tools.length === 0) return null
-  const taken = new Set(request.tools.map((tool) => tool.name))
+  const names = new Set(request.tools.map((tool) => tool.name))
   let name = 'json_response'
-  while (taken.has(name)) name += '_'
+  while (names.has(name)) name += '_'
   return name
 }
 

@@ -199,7 +199,9 @@ function toolCallId(item: JsonObject, path: string): string {
 
 function callNamed(item: JsonObject, path: string, turn: Turn): string {
   const name = toolName(item['name'], `${path}.name`)
-  const call = turn.calls.find((it) => it.name === name && !turn.results.has(it.id))
+  const call = turn.calls.find(
+    (candidate) => candidate.name === name && !turn.results.has(candidate.id),
+  )
   return call?.id ?? refuse(`${path}.name`, 'must name a function call without a result')
 }
 
