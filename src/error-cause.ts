@@ -5,7 +5,7 @@
 import { ERRORS, rowOf, type ErrorKind } from './errors.js'
 
 /** The outcome of a request; `lost`: the process of the gateway crashed. */
-type Ended = 'ok' | 'lost' | ErrorKind
+type Outcome = 'ok' | 'lost' | ErrorKind
 
 /** `limits`: a rate limit or budget of the gateway. `gateway`: its configuration, its store or the program itself. */
 export type Cause = 'client' | 'limits' | 'gateway' | 'provider'
@@ -13,8 +13,8 @@ export type Cause = 'client' | 'limits' | 'gateway' | 'provider'
 /** All causes, in display order. */
 export const CAUSES = ['client', 'limits', 'gateway', 'provider'] as const
 
-/** Kinds whose cause differs from the source in the table of errors. */
-const OTHERS: Partial<Record<ErrorKind, Cause>> = {
+/** Kinds whose cause differs from their source in the table of errors. */
+const EXCEPTIONS: Partial<Record<ErrorKind, Cause>> = {
   rate_limited: 'limits',
   auth_throttled: 'limits',
   plan_limit: 'limits',
@@ -26,22 +26,22 @@ const OTHERS: Partial<Record<ErrorKind, Cause>> = {
 }
 
 /** The cause of a failure; null if the request succeeded. */
-export function causeOf(outcome: Ended): Cause | null {
+export function causeOf(outcome: Outcome): Cause | null {
   if (outcome === 'ok') return null
   // The process of the gateway crashed.
   if (outcome === 'lost') return 'gateway'
   const { source } = rowOf(outcome)
-  return OTHERS[outcome] ?? (source === 'upstream' ? 'provider' : source)
+  return EXCEPTIONS[outcome] ?? (source === 'upstream' ? 'provider' : source)
 }
 
 /** The outcomes that have this cause. */
-export function outcomesOf(cause: Cause): Ended[] {
-  const kinds: Ended[] = [...Object.keys(ERRORS).filter(isKind), 'lost']
+export function outcomesOf(cause: Cause): Outcome[] {
+  const kinds: Outcome[] = [...Object.keys(ERRORS).filter(isKind), 'lost']
   return kinds.filter((outcome) => causeOf(outcome) === cause)
 }
 
 /** Whether it is the name of an outcome. */
-export function isOutcome(name: string): name is Ended {
+export function isOutcome(name: string): name is Outcome {
   return name === 'ok' || name === 'lost' || isKind(name)
 }
 

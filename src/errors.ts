@@ -27,7 +27,7 @@ export const ERRORS = {
     400,
     'client',
     'never',
-    'The route’s upstream does not support this; the message names the field.',
+    "The route's upstream does not support this; the message names the field.",
   ),
   unauthenticated: row(
     401,
@@ -49,7 +49,7 @@ export const ERRORS = {
     'The resource does not exist or belongs to another account. Dashboard only.',
   ),
   unknown_endpoint: row(404, 'client', 'never', 'No such path.'),
-  unknown_model: row(404, 'client', 'never', 'No route takes this model id.'),
+  unknown_model: row(404, 'client', 'never', 'No route matches this model id.'),
   unknown_response: row(
     404,
     'client',
@@ -78,7 +78,7 @@ export const ERRORS = {
     499,
     'client',
     'never',
-    'The client read its reply so slowly that `total_ms` passed. Seen by the client as the last event of a stream.',
+    'The client read its reply so slowly that `total_ms` passed. The client receives the error as the last event of a stream.',
   ),
   bug: row(
     500,
@@ -90,7 +90,7 @@ export const ERRORS = {
     503,
     'gateway',
     'never',
-    'The key store is unavailable, so keys cannot be checked.',
+    'The store is unavailable, so keys cannot be checked.',
   ),
   store_unconfirmed: row(
     503,
@@ -104,7 +104,12 @@ export const ERRORS = {
     'never',
     'An address to listen on is in use or not allowed; the message names it. Start and log only.',
   ),
-  draining: row(503, 'gateway', 'never', 'The gateway is shutting down; try again elsewhere.'),
+  draining: row(
+    503,
+    'gateway',
+    'never',
+    'The gateway is shutting down; send the request to another gateway.',
+  ),
   overloaded: row(503, 'gateway', 'never', 'The gateway is full or overloaded; see retry-after.'),
   upstream_unconfigured: row(
     503,
@@ -128,14 +133,14 @@ export const ERRORS = {
     400,
     'upstream',
     'never',
-    'The conversation is longer than the model’s context; shorten it or choose a larger model.',
+    "The conversation is longer than the model's context; shorten it or choose a larger model.",
   ),
   upstream_unreachable: row(502, 'upstream', 'before-first-byte', 'No connection to the upstream.'),
   upstream_denied: row(
     502,
     'upstream',
     'before-first-byte',
-    'The upstream refused the gateway’s own credentials.',
+    "The upstream refused the gateway's own credentials.",
   ),
   upstream_misconfigured: row(
     502,
@@ -154,13 +159,13 @@ export const ERRORS = {
     502,
     'upstream',
     'before-first-byte',
-    'The upstream’s reply is not valid in its format.',
+    "The upstream's reply is not valid in its format.",
   ),
   upstream_truncated: row(
     502,
     'upstream',
     'before-first-byte',
-    'The upstream’s reply ended before it was complete.',
+    "The upstream's reply ended before it was complete.",
   ),
   upstream_timeout: row(
     504,
@@ -212,10 +217,10 @@ export class GatewayError extends Error {
 }
 
 /**
- * Whether it is a failure of the provider, which circuit breakers and canaries count: not refusals of the client's
- * mistakes, and not the gateway's own errors.
+ * Whether it is a failure of the provider, which circuit breakers and canaries count. Refusals of invalid requests and
+ * the gateway's own errors do not count.
  */
-export function isProvidersFault(kind: ErrorKind): boolean {
+export function isProviderFailure(kind: ErrorKind): boolean {
   switch (kind) {
     case 'upstream_unreachable':
     case 'upstream_denied':

@@ -5,20 +5,20 @@
  */
 
 /** `engines.node` of package.json. */
-const [LEAST_MAJOR, LEAST_MINOR, LEAST_PATCH] = [20, 18, 1]
+const [MIN_MAJOR, MIN_MINOR, MIN_PATCH] = [20, 18, 1]
 
 function isSupported(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
-  if (major !== LEAST_MAJOR) return major > LEAST_MAJOR
-  return minor === LEAST_MINOR ? patch >= LEAST_PATCH : minor > LEAST_MINOR
+  if (major !== MIN_MAJOR) return major > MIN_MAJOR
+  return minor === MIN_MINOR ? patch >= MIN_PATCH : minor > MIN_MINOR
 }
 
 if (isSupported(process.versions.node)) {
   void import('./cli/program.js')
 } else {
-  const least = [LEAST_MAJOR, LEAST_MINOR, LEAST_PATCH].join('.')
+  const minimum = [MIN_MAJOR, MIN_MINOR, MIN_PATCH].join('.')
   process.stderr.write(
-    `sluice: Needs Node.js ${least} or newer, this is ${process.versions.node}\n`,
+    `sluice: Needs Node.js ${minimum} or newer, this is ${process.versions.node}\n`,
   )
   process.exitCode = 1
 }

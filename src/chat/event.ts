@@ -55,7 +55,7 @@ export type ChatEvent =
       stopSequence?: string
       /** The tier that served the reply, in OpenAI's names. */
       serviceTier?: string
-      /** The upstream paused: what it needs to continue the reply. Internal to the gateway. */
+      /** Set if the upstream paused: the data that it needs to continue the reply. Internal to the gateway. */
       resume?: JsonObject
       /** The reply is empty, and the same request may succeed. Internal to the gateway. */
       retrySame?: true

@@ -42,7 +42,8 @@ export class Grammar implements EventSink {
     this.breach = breach
     if (this.ended) return
     this.ended = true
-    const message = "The upstream's reply was not in order and could not be translated."
+    const message =
+      "The upstream's reply has its parts in an invalid order and could not be translated."
     this.next.event({ type: 'error', error: { kind: 'upstream_malformed', message } })
   }
 
@@ -76,7 +77,7 @@ export class Grammar implements EventSink {
       case 'citation':
         return this.texts.has(event.index) ? null : `citation of ${event.index}, no text`
       case 'logprobs':
-        return this.inside('text', event.index)
+        return this.checkOpenBlock('text', event.index)
       case 'text-start':
         this.texts.add(event.index)
         return this.openBlock('text', event.index)
@@ -87,13 +88,13 @@ export class Grammar implements EventSink {
       case 'tool-start':
         return this.openBlock('tool', event.index)
       case 'text-delta':
-        return this.inside('text', event.index)
+        return this.checkOpenBlock('text', event.index)
       case 'refusal-delta':
-        return this.inside('refusal', event.index)
+        return this.checkOpenBlock('refusal', event.index)
       case 'thinking-delta':
-        return this.inside('thinking', event.index)
+        return this.checkOpenBlock('thinking', event.index)
       case 'tool-delta':
-        return this.inside('tool', event.index)
+        return this.checkOpenBlock('tool', event.index)
       case 'text-end':
         return this.closeBlock('text', event.index)
       case 'refusal-end':
@@ -116,13 +117,13 @@ export class Grammar implements EventSink {
     return null
   }
 
-  private inside(kind: BlockKind, index: number): string | null {
+  private checkOpenBlock(kind: BlockKind, index: number): string | null {
     if (this.open !== kind) return `${kind} ${index} is not open`
     return index === this.nextIndex - 1 ? null : `${kind} ${index} is not the open block`
   }
 
   private closeBlock(kind: BlockKind, index: number): string | null {
-    const breach = this.inside(kind, index)
+    const breach = this.checkOpenBlock(kind, index)
     this.open = null
     return breach
   }

@@ -30,3 +30,10 @@ export function stringOf(value: unknown): string | undefined {
 export function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }
+
+/** The members of the object with these names, without absent ones. */
+export function membersOf(object: JsonObject, names: readonly string[]): JsonObject {
+  const members: JsonObject = {}
+  for (const name of names) if (object[name] !== undefined) members[name] = object[name]
+  return members
+}

@@ -92,7 +92,7 @@ export interface ModelFacts {
 }
 
 /** Whether the model accepts `temperature` and `top_p` at this reasoning effort. */
-export function takesSampling(model: ModelFacts, effort: unknown): boolean {
+export function acceptsSampling(model: ModelFacts, effort: unknown): boolean {
   switch (model.samplingParams) {
     case 'never':
       return false

@@ -58,7 +58,7 @@ export async function runBackup(
   }
   if (existsSync(file)) {
     terminal.err(
-      `sluice: the file '${file}' exists already; choose another name or remove it first`,
+      `sluice: the file "${file}" exists already: choose another name or remove it first`,
     )
     return 1
   }

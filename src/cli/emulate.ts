@@ -25,6 +25,8 @@ ${Object.entries(FAULTS)
   .map(([kind, row]) => `  ${kind.padEnd(13)} ${row.meaning}${settingsOf(row)}`)
   .join('\n')}
 
+Exit status: 0 success, 1 failure, 2 wrong usage.
+
 Example:
   sluice emulate --port 9100
   curl -X POST localhost:9100/_emulator/script -d '{"times":3,"fault":{"kind":"status","code":529}}'
@@ -66,10 +68,10 @@ export const command: Command = {
   },
 }
 
-function wholeNumber(name: string, text: string, most: number): number {
+function wholeNumber(name: string, text: string, max: number): number {
   const number = Number(text)
-  if (text === '' || !Number.isInteger(number) || number < 0 || number > most) {
-    throw new UsageError(`${name} must be a whole number from 0 to ${most}, not '${text}'`)
+  if (text === '' || !Number.isInteger(number) || number < 0 || number > max) {
+    throw new UsageError(`${name} must be a whole number from 0 to ${max}, not "${text}"`)
   }
   return number
 }
@@ -80,7 +82,7 @@ function asJson({ port, origin, baseUrls }: Emulator): string {
 
 function asText({ origin, baseUrls }: Emulator): string {
   return `
-Emulated providers, no model behind them:
+Emulated providers, without models:
   OpenAI     ${baseUrls.openai}
   Anthropic  ${baseUrls.anthropic}
   Gemini     ${baseUrls.gemini}
@@ -91,11 +93,11 @@ To point a gateway here:
     anthropic: { dialect: anthropic, base_url: ${baseUrls.anthropic}, api_key: emulated }
     google:    { dialect: gemini, base_url: ${baseUrls.gemini}, api_key: emulated }
 
-Faults, for requests to come:
+Set faults for the next requests:
   curl -X POST ${origin}/_emulator/script -d '{"times":3,"fault":{"kind":"status","code":529,"retry-after":"2"}}'
   curl -X DELETE ${origin}/_emulator/script
-Faults inside a prompt: [[fault: cut bytes=120 mode=reset]]  All of them: ${origin}/_emulator/faults
-What arrived: ${origin}/_emulator/ledger
+Faults inside a prompt: [[fault: cut bytes=120 mode=reset]]  List: ${origin}/_emulator/faults
+Received requests: ${origin}/_emulator/ledger
 Stop with Ctrl-C.
 `.trim()
 }

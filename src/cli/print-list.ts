@@ -1,26 +1,48 @@
 /** Prints lists page by page, so that a list of any length needs the memory of one page. */
 import { table, type Terminal } from './with-store.js'
 
+/** The forms of a list. */
+export interface ListForms<Item> {
+  /** The JSON of an item; null prints a table. */
+  readonly json: ((item: Item) => unknown) | null
+  /** The titles of the table's columns. */
+  readonly head: readonly string[]
+  readonly cells: (item: Item) => readonly string[]
+  /** Printed on standard error for a table without rows. */
+  readonly none: string
+}
+
+/** Prints the items as one JSON array, or as a table. */
+export async function printList<Item>(
+  terminal: Terminal,
+  pages: AsyncIterable<readonly Item[]>,
+  { json, head, cells, none }: ListForms<Item>,
+): Promise<void> {
+  if (json !== null) return printJson(terminal, pages, json)
+  const count = await printTable(terminal, pages, head, cells)
+  if (count === 0) terminal.err(none)
+}
+
 /** One JSON array, an item on each line. */
-export async function outJson<Item>(
+async function printJson<Item>(
   terminal: Terminal,
   pages: AsyncIterable<readonly Item[]>,
   shown: (item: Item) => unknown,
 ): Promise<void> {
-  let held: string | null = null
+  let line: string | null = null
   for await (const page of pages) {
     for (const item of page) {
-      if (held !== null) terminal.out(`${held},`)
-      held = (held === null ? '[' : '') + JSON.stringify(shown(item))
+      if (line !== null) terminal.out(`${line},`)
+      line = (line === null ? '[' : '') + JSON.stringify(shown(item))
     }
   }
-  terminal.out(held === null ? '[]' : `${held}]`)
+  terminal.out(line === null ? '[]' : `${line}]`)
 }
 
 /**
  * Prints a table with columns aligned within each page, and no header without rows. Resolves to the number of rows.
  */
-export async function outTable<Item>(
+async function printTable<Item>(
   terminal: Terminal,
   pages: AsyncIterable<readonly Item[]>,
   head: readonly string[],

@@ -10,13 +10,13 @@ import { machineName } from '../process/process-identity.js'
 import { problemLines } from './check/check.js'
 import type { Command } from './command.js'
 import { configPath } from './config-option.js'
-import { askGateway, findGateway, type FoundGateway } from './generations/running-gateway.js'
+import { requestGateway, findGateway, type FoundGateway } from './generations/running-gateway.js'
 import { processTerminal, type Terminal } from './with-store.js'
 
 /** `sluice restart`. */
 export const command: Command = {
   name: 'restart',
-  summary: 'replace the workers of the running gateway, without a refused connection',
+  summary: 'replace the workers of the running gateway without refusing a connection',
   help: `
 Usage: sluice restart [--config FILE] [--json]
 
@@ -81,7 +81,7 @@ async function runRestart(path: string, isJson: boolean, terminal: Terminal): Pr
   })
   const failure = after.restarts?.failure ?? null
   if (failure !== null) {
-    terminal.err(`sluice: The new workers cannot serve, so the previous ones continue: ${failure}`)
+    terminal.err(`sluice: the new workers cannot serve, so the previous ones continue: ${failure}`)
     return 1
   }
   terminal.out(isJson ? JSON.stringify(after, null, 2) : summaryOf(after, drainMs))
@@ -89,7 +89,7 @@ async function runRestart(path: string, isJson: boolean, terminal: Terminal): Pr
 }
 
 async function pageOf({ origin }: FoundGateway): Promise<Page> {
-  return page.parse((await askGateway(origin, '/workers')).json)
+  return page.parse((await requestGateway(origin, '/workers')).json)
 }
 
 /** Throws if the gateway cannot restart its workers, or if its process id belongs to another machine or namespace. */
@@ -101,7 +101,7 @@ function checkSignals({ machine, restarts }: Page, origin: string): void {
   }
   if (restarts !== null) return
   throw new Error(
-    'The gateway is one process (server.workers: 1), which cannot pass its port on: restart the service, or set server.workers to 2 or more and restart it once',
+    'The gateway is one process (server.workers: 1), which cannot hand its port to another process: restart the service, or set server.workers to 2 or more and restart it once',
   )
 }
 
@@ -118,19 +118,19 @@ function signal(pid: number, name: 'SIGUSR2' | 0): void {
 }
 
 /** Waits for a restart that started after the page `before`. Throws if the gateway exits. */
-async function untilSettled(before: Page, ask: () => Promise<Page | null>): Promise<Page> {
-  const asked = before.restarts?.asked ?? 0
+async function untilSettled(before: Page, readPage: () => Promise<Page | null>): Promise<Page> {
+  const requested = before.restarts?.asked ?? 0
   for (;;) {
     await delay(POLL_MS)
     signal(before.pid, 0)
-    const now = await ask()
-    if (now !== null && (now.restarts?.settled ?? 0) > asked) return now
+    const now = await readPage()
+    if (now !== null && (now.restarts?.settled ?? 0) > requested) return now
   }
 }
 
 function summaryOf({ workers }: Page, drainMs: number): string {
-  const leaving = workers.filter(({ state }) => state === 'draining').length
-  const serving = workers.length - leaving
-  const rest = `${String(leaving)} previous ones finish their requests within ${String(drainMs)} ms`
-  return `${String(serving)} new workers serve; ${leaving === 0 ? 'no previous one is left' : rest}`
+  const draining = workers.filter(({ state }) => state === 'draining').length
+  const serving = workers.length - draining
+  const rest = `${String(draining)} previous ones finish their requests within ${String(drainMs)} ms`
+  return `${String(serving)} new workers serve; ${draining === 0 ? 'all previous ones have exited' : rest}`
 }

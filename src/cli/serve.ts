@@ -18,6 +18,8 @@ previous one stays in force. SIGTERM and SIGINT drain the gateway; a second sign
 Options:
   --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
 
+Exit status: 0 success, 1 failure, 2 wrong usage.
+
 Example:
   sluice serve --config config/gateway.yaml
 `,

@@ -173,13 +173,13 @@ function tableOf(parts: readonly Compared[]): string {
 }
 
 function jsonOf(parts: readonly Compared[], isSame: boolean): string {
-  const of = parts.map(({ part, source, target, isSame: same }) => ({
+  const comparisons = parts.map(({ part, source, target, isSame: same }) => ({
     part,
     source: { count: source.count, digest: source.digest },
     target: { count: target.count, digest: target.digest },
     same,
   }))
-  return JSON.stringify({ same: isSame, parts: of }, undefined, 2)
+  return JSON.stringify({ same: isSame, parts: comparisons }, undefined, 2)
 }
 
 function addressOf(
@@ -196,7 +196,7 @@ function addressOf(
   if (isRedisUrl(url) || /^sqlite:./.test(url)) return url
   const former = url.startsWith('lmdb:') ? 'lmdb: is no longer supported: ' : ''
   throw new UsageError(
-    `${former}${option} takes sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…`,
+    `${former}${option} must be sqlite:PATH, redis://…, redis+sentinel://…, redis+cluster://… or env:NAME`,
   )
 }
 

@@ -9,11 +9,17 @@ export function usageMessage(error: unknown, help: string): string | null {
   const [, word = ''] = /'(-{0,2}[^'\s]*)/.exec(error.message) ?? []
   switch (error.code) {
     case 'ERR_PARSE_ARGS_UNKNOWN_OPTION':
-      return `Unknown option ${word}${didYouMean(word, optionsIn(help))}`
+      return optionsIn(help).has(word)
+        ? `Option ${word} is for another action of this command`
+        : `Unknown option ${word}${didYouMean(word, optionsIn(help))}`
     case 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL':
-      return `Unexpected argument "${word}": this command accepts only options`
+      return `Unexpected argument "${word}": ${argumentAdvice(word, help)}`
     case 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE':
-      return valueMessage(optionIn(error.message) ?? word, help)
+      return valueMessage(
+        optionIn(error.message) ?? word,
+        help,
+        error.message.includes('ambiguous'),
+      )
     default:
       return null
   }
@@ -27,11 +33,18 @@ function optionIn(message: string): string | null {
   return /--[a-z][a-z0-9-]*/.exec(message)?.[0] ?? null
 }
 
-/** A value is missing, or given to an option without one. */
-function valueMessage(option: string, help: string): string {
+function argumentAdvice(argument: string, help: string): string {
+  return /\.ya?ml$/i.test(argument) && optionsIn(help).has('--config')
+    ? `write --config ${argument}`
+    : 'this command accepts only options'
+}
+
+/** The message for a missing value, or for a value of an option that has none. */
+function valueMessage(option: string, help: string, isAmbiguous: boolean): string {
   const [, after = ''] = help.split(`${option} `)
   const placeholder = /^[A-Z][A-Z…|]*/.exec(after)?.[0]
-  return placeholder === undefined
-    ? `Option ${option} accepts no value`
+  if (placeholder === undefined) return `Option ${option} accepts no value`
+  return isAmbiguous
+    ? `Option ${option} needs a value: write ${option}=${placeholder} for a value that starts with -`
     : `Option ${option} needs a value: ${option} ${placeholder}`
 }

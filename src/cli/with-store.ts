@@ -11,6 +11,7 @@ import { openExpectedStore } from '../store/store-identity.js'
 import { isRedisUrl } from '../store/redis/connection/parse-address.js'
 import type { Store } from '../store/store.js'
 import { configInForce } from './config-in-force.js'
+import { configPath } from './config-option.js'
 import { UsageError } from './command.js'
 
 /** Input and output of a command; the process's own streams except in tests. */
@@ -23,7 +24,7 @@ export interface Terminal {
   input(): Promise<string>
 }
 
-/** What a command works with. */
+/** The open store, the plans of the configuration, and the terminal of a command. */
 export interface StoreSession {
   readonly store: Store
   readonly plans: Plans
@@ -38,13 +39,22 @@ export interface StoreOpening {
   readonly mustExist: boolean
 }
 
+/** The store of the configuration file of `command`, such as `sluice keys`. Throws `UsageError` without a file. */
+export function openingFor(
+  command: string,
+  config: string | undefined,
+  mustExist = true,
+): StoreOpening {
+  return { configPath: configPath(config, command), terminal: processTerminal, mustExist }
+}
+
 /** Longer than any allowed password; a wrong pipe must not fill the memory. */
 const MAX_INPUT = 65_536
 
 /** The exit status that shells report after a broken pipe. */
 const BROKEN_PIPE = 141
 
-/** A reader such as `head` has closed the pipe: that is not a failure, and the rest is not printed. */
+/** Ends the process if a reader such as `head` has closed the pipe, which is not a failure. */
 function readerLeft(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
   process.exit(BROKEN_PIPE)
@@ -76,10 +86,10 @@ export const processTerminal: Terminal = {
  * store and the accounts to standard error and returns 1.
  */
 export async function withStore(
-  { configPath, terminal, mustExist }: StoreOpening,
+  { configPath: path, terminal, mustExist }: StoreOpening,
   work: (session: StoreSession) => Promise<number>,
 ): Promise<number> {
-  const config = await configInForce(configPath, (line) => terminal.err(line))
+  const config = await configInForce(path, (line) => terminal.err(line))
   if (config === null) return 1
   const { store: url, plans, ledger } = config
   protectSecrets(secretsOf(config))
@@ -136,10 +146,10 @@ export function required(value: string | undefined, command: string, option: str
 export function table(rows: readonly (readonly string[])[]): string {
   const widths: number[] = []
   for (const row of rows) {
-    row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, cell.length)))
+    row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, cell.length)))
   }
   return rows
-    .map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  '))
+    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
     .map((line) => line.trimEnd())
     .join('\n')
 }

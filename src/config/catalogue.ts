@@ -13,14 +13,14 @@ export function createCatalogue(models: readonly ModelFacts[]): Catalogue {
     for (const variant of facts.variants ?? []) byId.set(variant, facts)
   }
   // One request looks the same model up several times.
-  let lastAsked = ''
+  let lastId = ''
   let lastFound: ModelFacts | null = null
   return {
     models,
-    find(asked) {
-      if (asked === lastAsked) return lastFound
-      lastFound = findExtended(byId, asked)
-      lastAsked = asked
+    find(id) {
+      if (id === lastId) return lastFound
+      lastFound = findExtended(byId, id)
+      lastId = id
       return lastFound
     },
   }
@@ -42,11 +42,11 @@ export function withListed(
 }
 
 /** The exact id, else the longest id in the catalogue that `requested` extends with `-`: one lookup per dash. */
-function findExtended(byId: ReadonlyMap<string, ModelFacts>, asked: string): ModelFacts | null {
-  const exact = byId.get(asked)
+function findExtended(byId: ReadonlyMap<string, ModelFacts>, requested: string): ModelFacts | null {
+  const exact = byId.get(requested)
   if (exact !== undefined) return exact
-  for (let end = asked.lastIndexOf('-'); end > 0; end = asked.lastIndexOf('-', end - 1)) {
-    const facts = byId.get(asked.slice(0, end))
+  for (let end = requested.lastIndexOf('-'); end > 0; end = requested.lastIndexOf('-', end - 1)) {
+    const facts = byId.get(requested.slice(0, end))
     if (facts !== undefined) return facts
   }
   return null

@@ -27,7 +27,7 @@ export type {
 /** Thresholds for refusing requests that the process cannot serve in time. Lists have one threshold per level. */
 export interface OverloadConfig {
   readonly enabled: boolean
-  /** Requests in progress in one worker. */
+  /** Maximum requests in progress in one worker. */
   readonly maxInflight: number
   readonly delayMs: readonly number[]
   readonly heapShare: readonly number[]
@@ -46,18 +46,18 @@ export interface ServerConfig {
   readonly workers: number
   readonly drainMs: number
   readonly maxBodyBytes: number
-  /** Client connections of one worker. */
+  /** Maximum client connections of one worker. */
   readonly maxConnections: number
   readonly headersTimeoutMs: number
   readonly keepAliveMs: number
   /** How long a client may read no byte of a reply. */
   readonly clientStallMs: number
-  /** Addresses and networks. */
+  /** Addresses and networks of reverse proxies. */
   readonly trustedProxies: readonly string[]
   /** Origins whose pages may use the data plane, or `*`; empty for none. */
   readonly cors: { readonly origins: readonly string[] }
   readonly overload: OverloadConfig
-  /** Absolute paths; null for HTTP/1.1 without TLS. */
+  /** Absolute paths of the PEM files; null for HTTP/1.1 without TLS. */
   readonly tls: TlsFiles | null
   /** Required for a rollback on the ops port; null if rollbacks are refused there. */
   readonly adminToken: string | null
@@ -72,14 +72,14 @@ export interface AuthConfig {
 /** Storage of reasoning state between the turns of a conversation. */
 export interface EscrowConfig {
   readonly enabled: boolean
-  /** Null for a new key at every start. */
+  /** The encryption key; null for a new one at every start. */
   readonly key: string | null
   readonly ttlSeconds: number
-  /** In the store. */
+  /** Maximum replies in the store. */
   readonly maxEntries: number
-  /** In the store. */
+  /** Maximum size in the store. */
   readonly maxBytes: number
-  /** In each process. */
+  /** Maximum size of the cache in each process. */
   readonly memoryBytes: number
 }
 
@@ -111,7 +111,7 @@ export interface TelemetryConfig {
   readonly captureContent: boolean
 }
 
-/** A URL that webhooks are sent to. */
+/** A receiver of webhooks. */
 export interface NotifyConfig {
   readonly url: string
   readonly events: readonly NotifyGroup[]
@@ -119,7 +119,7 @@ export interface NotifyConfig {
   readonly allowPrivateAddress: boolean
 }
 
-/** Which lines are logged. */
+/** Rules for the lines of the log. */
 export interface LogConfig {
   readonly level: LogLevel
   /** Share of successful requests that are logged, 0 to 1. */
@@ -130,7 +130,7 @@ export interface LogConfig {
 
 /** Limits on reading replies after the client has disconnected. */
 export interface AfterDisconnectConfig {
-  /** In each process. */
+  /** Maximum replies that are read in each process. */
   readonly maxStreams: number
   readonly maxMs: number
 }
@@ -140,9 +140,9 @@ export interface LedgerConfig {
   readonly keepDays: number
   readonly hoursDays: number
   readonly daysDays: number
-  /** An absolute folder. */
+  /** Absolute path of the spool folder. */
   readonly spool: string
-  /** In each process. */
+  /** Maximum size of the spooled entries of each process. */
   readonly spoolMaxBytes: number
   /** Whether entries contain the error message that the client received. */
   readonly errorMessages: boolean
@@ -155,7 +155,7 @@ export interface FetchMediaConfig {
   readonly maxBytes: number
   readonly maxPerRequest: number
   readonly timeoutMs: number
-  /** Concurrent fetches in one process. */
+  /** Maximum concurrent fetches in one process. */
   readonly concurrency: number
   readonly allowPrivateAddress: boolean
 }
@@ -165,7 +165,7 @@ export interface PlanConfig {
   readonly priceUsd: number
   /** Null if unlimited. */
   readonly maxKeys: number | null
-  /** For each account, over all its keys. */
+  /** Limits of each account, over all its keys. */
   readonly limits: KeyLimits
 }
 
@@ -177,12 +177,12 @@ export interface LimitConfig {
   /** What the limit is counted for. */
   readonly scope: 'key' | 'account' | 'model' | 'upstream' | LabelScope
   readonly plan: PlanName | null
-  /** An id. */
+  /** Id of the account. */
   readonly account: string | null
-  /** An id. */
+  /** Id of the key. */
   readonly key: string | null
   readonly model: string | null
-  /** Start of a model's id. */
+  /** Start of the model's id. */
   readonly prefix: string | null
   readonly upstream: string | null
   readonly amounts: KeyLimits

@@ -3,7 +3,7 @@ import type { Catalogue, Config, SettingChange, Snapshot } from './config.js'
 import { protectSecrets } from '../secrets/redact-secrets.js'
 import { secretsOf } from './secret-settings.js'
 
-/** What a snapshot is created from; a successful load contains it. */
+/** The values that a snapshot is created from: the result of a successful load. */
 export interface SnapshotParts {
   readonly config: Config
   readonly catalogue: Catalogue
@@ -18,7 +18,7 @@ export interface SnapshotNotes {
   readonly waitingForRestart?: readonly string[]
 }
 
-/** An immutable snapshot: every object in it is frozen. From now on this process masks its secrets in all output. */
+/** An immutable snapshot: every object in it is frozen. After the call this process masks its secrets in all output. */
 export function createSnapshot(
   parts: SnapshotParts,
   generation: number,
@@ -27,8 +27,16 @@ export function createSnapshot(
 ): Snapshot {
   const { config, catalogue, fileHash } = parts
   protectSecrets(secretsOf(config))
-  const made = { generation, fileHash, loadedAtMs, config, catalogue, changes, waitingForRestart }
-  return deepFreeze(made)
+  const snapshot = {
+    generation,
+    fileHash,
+    loadedAtMs,
+    config,
+    catalogue,
+    changes,
+    waitingForRestart,
+  }
+  return deepFreeze(snapshot)
 }
 
 function deepFreeze<T>(value: T): T {

@@ -6,10 +6,10 @@ import { hideSecrets } from '../secrets/redact-secrets.js'
 
 /** A longer line is cut to this length around the column. */
 const MAX_COLUMNS = 160
-/** Keys whose values may be secrets or may contain some. */
+/** Keys whose values may be or contain secrets. */
 const SECRET_KEY =
   /(?:keys?|token|secret|password|passphrase|authorization)$|^(?:headers|query|escrow)$/i
-/** What is shown of a line that may contain a secret: keys and placeholders. */
+/** The readable parts of a line that may contain a secret: keys and placeholders. */
 const SHOWN = /\$\{[\w:/.-]*\}|\b[a-z_]{1,40}:(?=\s|$)|[\s{}[\],:"'-]+/g
 /** A word of at least this length of letters and digits may be a key. */
 const LONG_WORD = /[\w+/=-]{20,}/g
@@ -23,19 +23,19 @@ export function excerpt(text: string, line: number, column: number): string | nu
   const source = lines[line - 1]
   if (source === undefined || source.trim() === '') return null
   const from = column <= MAX_COLUMNS ? 0 : column - 1 - MAX_COLUMNS / 2
-  const covered = covering(source, isWithinSecrets(lines, line - 1))
+  const masked = masking(source, isWithinSecrets(lines, line - 1))
   // Control characters could move the caret or control the terminal.
-  const shown = covered.slice(from, from + MAX_COLUMNS).replace(/[\p{Cc}\p{Cf}]/gu, ' ')
+  const shown = masked.slice(from, from + MAX_COLUMNS).replace(/[\p{Cc}\p{Cf}]/gu, ' ')
   const number = String(line).padStart(4)
   const caret = '^'.padStart(column - from)
   return `${number} | ${shown.trimEnd()}\n${' '.repeat(number.length)} | ${caret}`
 }
 
 /** The line with asterisks in place of possible secrets; its length does not change. */
-function covering(source: string, isSecret: boolean): string {
-  if (isSecret || !/[\w"']\s*:(?:\s|$)/.test(source)) return coverAll(source)
+function masking(source: string, isSecret: boolean): string {
+  if (isSecret || !/[\w"']\s*:(?:\s|$)/.test(source)) return maskAll(source)
   const start = secretStart(source) ?? source.length
-  return coverForms(source.slice(0, start)) + coverAll(source.slice(start))
+  return maskKnownForms(source.slice(0, start)) + maskAll(source.slice(start))
 }
 
 /** The column where the value of the first possibly secret key starts, or a URL with a password; else null. */
@@ -50,22 +50,22 @@ function secretStart(source: string): number | null {
   return end
 }
 
-function coverAll(part: string): string {
-  let covered = ''
+function maskAll(part: string): string {
+  let masked = ''
   let from = 0
-  for (const { 0: kept, index } of part.matchAll(SHOWN)) {
-    covered += '*'.repeat(index - from) + kept
-    from = index + kept.length
+  for (const { 0: readable, index } of part.matchAll(SHOWN)) {
+    masked += '*'.repeat(index - from) + readable
+    from = index + readable.length
   }
-  return covered + '*'.repeat(part.length - from)
+  return masked + '*'.repeat(part.length - from)
 }
 
-function coverForms(part: string): string {
-  const covered = part.replace(LONG_WORD, (word) =>
+function maskKnownForms(part: string): string {
+  const masked = part.replace(LONG_WORD, (word) =>
     /\d/.test(word) && /[a-z]/i.test(word) ? '*'.repeat(word.length) : word,
   )
   // `hideSecrets` changes the length, so a line with other possible secrets is masked completely.
-  return hideSecrets(covered) === covered ? covered : coverAll(part)
+  return hideSecrets(masked) === masked ? masked : maskAll(part)
 }
 
 /** Whether a key around the line may contain secrets. */

@@ -5,7 +5,7 @@
  */
 import type { Finding, Path } from './problem.js'
 
-/** What placeholders refer to: variables and files. */
+/** The variables and files that placeholders refer to. */
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The text of a file; a relative path starts at the configuration's folder. Null if it is not readable. */
@@ -97,7 +97,7 @@ class Filling {
     if (path[0] === 'upstreams' && path[2] === 'quirks') {
       this.findings.push({
         path,
-        message: 'must not contain a placeholder: they are not replaced under quirks',
+        message: 'must not contain a placeholder: placeholders are not replaced under quirks',
       })
       return value
     }
@@ -120,7 +120,9 @@ class Filling {
     })
     if (unset.length === 0) return filled
     if (key) return undefined
-    this.fault(path, `the environment variable ${unset.join(', ')} is not set or empty`)
+    const isOne = unset.length === 1
+    const variables = `the environment variable${isOne ? '' : 's'} ${unset.join(', ')}`
+    this.fault(path, `${variables} ${isOne ? 'is' : 'are'} not set or empty`)
     return filled
   }
 

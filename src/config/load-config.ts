@@ -51,7 +51,7 @@ export interface CatalogueFile {
 }
 
 /** Texts to load instead of the files on disk. */
-export interface KeptTexts {
+export interface StoredTexts {
   readonly text: string
   readonly catalogue: string
 }
@@ -79,11 +79,11 @@ export type LoadResult =
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 const MAX_SECRET_BYTES = 64 * 1024
 
-/** Reads the file, its catalogue, `.env` and secret files from disk; `kept` replaces the first two. Never throws. */
-export function loadConfig(path: string, env: Env, kept?: KeptTexts): LoadResult {
+/** Reads the file, its catalogue, `.env` and secret files from disk; `stored` replaces the first two. Never throws. */
+export function loadConfig(path: string, env: Env, stored?: StoredTexts): LoadResult {
   const absolute = resolve(path)
-  const text = kept === undefined ? readText(absolute) : kept.text
-  return load({ path: absolute, text, catalogue: kept?.catalogue }, env, readText)
+  const text = stored === undefined ? readText(absolute) : stored.text
+  return load({ path: absolute, text, catalogue: stored?.catalogue }, env, readText)
 }
 
 /** The same from texts in memory. Never throws. */
@@ -111,7 +111,11 @@ interface LoadedTexts {
   readonly catalogue?: string | undefined
 }
 
-function load({ path, text, catalogue: kept }: LoadedTexts, env: Env, read: ReadFile): LoadResult {
+function load(
+  { path, text, catalogue: stored }: LoadedTexts,
+  env: Env,
+  read: ReadFile,
+): LoadResult {
   const folder = dirname(path)
   const files: Record<string, string | null> = {}
   const sources = { path, text: text ?? '', files, catalogue: null }
@@ -135,7 +139,7 @@ function load({ path, text, catalogue: kept }: LoadedTexts, env: Env, read: Read
   const own = readConfig(path, text, around)
   if (own.config === null) return { ok: false, errors: own.errors, sources }
   const named = resolve(folder, own.modelsPath ?? 'models.yaml')
-  const namedText = kept ?? readRecorded(named, MAX_FILE_BYTES)
+  const namedText = stored ?? readRecorded(named, MAX_FILE_BYTES)
   const isShipped = namedText === null && own.modelsPath === undefined && !isFile(named)
   const modelsPath = isShipped ? packageFile('config/models.yaml') : named
   const modelsText = isShipped ? readRecorded(modelsPath, MAX_FILE_BYTES) : namedText
@@ -143,16 +147,16 @@ function load({ path, text, catalogue: kept }: LoadedTexts, env: Env, read: Read
     return { ok: false, errors: [own.locate(catalogueMissing(modelsPath))], sources }
   }
   files[modelsPath] = modelsText
-  const whole = { ...sources, catalogue: { path: modelsPath, text: modelsText } }
+  const allSources = { ...sources, catalogue: { path: modelsPath, text: modelsText } }
   const models = readCatalogueOnce(modelsPath, modelsText)
-  if (models.catalogue === null) return { ok: false, errors: models.errors, sources: whole }
+  if (models.catalogue === null) return { ok: false, errors: models.errors, sources: allSources }
   const { config } = own
   const catalogue = withListed(models.catalogue, Object.values(config.upstreams))
   const unfit = checkTranslatable(config, catalogue)
   if (unfit.length > 0) {
-    return { ok: false, errors: unfit.slice(0, MAX_PROBLEMS).map(own.locate), sources: whole }
+    return { ok: false, errors: unfit.slice(0, MAX_PROBLEMS).map(own.locate), sources: allSources }
   }
-  return { ok: true, config, catalogue, fileHash: hashOf(whole), sources: whole }
+  return { ok: true, config, catalogue, fileHash: hashOf(allSources), sources: allSources }
 }
 
 function isFile(path: string): boolean {
@@ -236,10 +240,10 @@ export function readCatalogue(file: string, text: string): CatalogueResult {
   if (yaml.errors.length > 0) return { catalogue: null, errors: yaml.errors }
   const { values, findings } = checked(catalogueSchema, yaml.value, new Set())
   if (values === null) return { catalogue: null, errors: located(findings, yaml) }
-  const twice = duplicateIds(values).map(({ path, id }) => {
+  const duplicates = duplicateIds(values).map(({ path, id }) => {
     return { path, message: `Duplicate id "${id}"` }
   })
-  if (twice.length > 0) return { catalogue: null, errors: located(twice, yaml) }
+  if (duplicates.length > 0) return { catalogue: null, errors: located(duplicates, yaml) }
   return { catalogue: createCatalogue(factsOfCatalogue(values)), errors: [] }
 }
 

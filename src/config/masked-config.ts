@@ -33,7 +33,7 @@ export function maskedConfig(snapshot: Snapshot): JsonObject {
   }
 }
 
-/** Masks the secrets that were not masked by name: those in settings for something else. */
+/** Masks configured secrets that also occur in settings whose names do not mark them as secret. */
 function withoutSecrets(value: JsonValue): JsonValue {
   if (typeof value === 'string') return hideSecrets(value, '***')
   if (Array.isArray(value)) return value.map(withoutSecrets)

@@ -21,7 +21,7 @@ export function plainSecretNotes(file: string, text: string): string[] {
   const notes: string[] = []
   visit(yaml.value, [], (value, path) => {
     const note = noteOf(value, path)
-    if (note !== null) notes.push(`${placeOf(yaml, path)}: ${note}`)
+    if (note !== null) notes.push(`${positionOf(yaml, path)}: ${note}`)
   })
   return notes
 }
@@ -32,8 +32,8 @@ function noteOf(value: string, path: Path): string | null {
     return `$${name} is not replaced: write \${${name}} for the variable's value`
   }
   if (value.includes('${')) return null
-  const isHere = isSecretSetting(path) && looksLikeKey(value.replace(SCHEME, ''))
-  if (!isHere && passwordsIn(value).length === 0) return null
+  const isPlainKey = isSecretSetting(path) && looksLikeKey(value.replace(SCHEME, ''))
+  if (!isPlainKey && passwordsIn(value).length === 0) return null
   return 'contains a secret in plain text: use ${NAME} or ${file:PATH}'
 }
 
@@ -42,7 +42,7 @@ function looksLikeKey(value: string): boolean {
   return KEY_PREFIX.test(value) || (/\d/.test(value) && /[A-Za-z]/.test(value))
 }
 
-function placeOf(yaml: YamlFile, path: Path): string {
+function positionOf(yaml: YamlFile, path: Path): string {
   const { line } = yaml.locate({ path, message: '' })
   return `${pathText(path)} (line ${line})`
 }

@@ -60,7 +60,7 @@ export function findingsOf(
   value: unknown,
 ): Finding[] {
   const findings: Finding[] = []
-  const taken = new Set<string>()
+  const reportedPaths = new Set<string>()
   for (const issue of issues.flatMap(withinUnion)) {
     if (issue.code === 'unrecognized_keys') {
       const known = keysAt(schema, issue.path)
@@ -72,8 +72,8 @@ export function findingsOf(
       continue
     }
     const path = pathText(issue.path)
-    if (taken.has(path)) continue
-    taken.add(path)
+    if (reportedPaths.has(path)) continue
+    reportedPaths.add(path)
     findings.push(findingOf(issue, value))
   }
   return findings
@@ -97,61 +97,94 @@ function withinUnion(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
     errors.some(({ code, path }) => code === 'unrecognized_keys' || path.length > 0),
   )
   if (within === undefined) return [issue]
-  return within.map((each) => ({ ...each, path: [...issue.path, ...each.path] }))
+  return within.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
 }
 
-function findingOf(issue: z.core.$ZodIssue, value: unknown): Finding {
+function findingOf(issue: z.core.$ZodIssue, root: unknown): Finding {
   const { path } = issue
-  const at = valueAt(value, path)
+  const value = valueAt(root, path)
   if (issue.code === 'invalid_key') {
     return { path, atKey: true, message: issue.issues[0]?.message ?? 'is not a valid name' }
   }
-  if (at === undefined) return { path, message: 'is required' }
-  if (at === null) return { path, message: 'has no value: set one or remove the key' }
+  if (value === undefined) return { path, message: 'is required' }
+  if (value === null) return { path, message: 'has no value: set one or remove the key' }
   if (issue.code === 'invalid_value') {
     const options = issue.values.map(String)
     const message = `must be one of ${options.join(', ')}`
-    return { path, message, suggestion: typeof at === 'string' ? nearest(at, options) : null }
+    return { path, message, suggestion: typeof value === 'string' ? nearest(value, options) : null }
   }
-  return { path, message: durationText(path, at) ?? ruleText(issue) }
+  return { path, message: quantityText(path, value) ?? ruleText(issue, value) }
 }
 
-/** The number for `3s` in a setting in milliseconds or seconds; else null. */
-function durationText(path: Path, value: unknown): string | null {
+/** The expected number, for `3s` or `32 MiB` in a setting whose name ends with its unit; else null. */
+function quantityText(path: Path, value: unknown): string | null {
   const name = path.findLast((step) => typeof step === 'string')
-  const unit = /_(ms|seconds)$/.exec(String(name))?.[1]
-  const written =
-    typeof value === 'string'
-      ? /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|m|min|h|d)$/i.exec(value.trim())
-      : null
-  if (unit === undefined || written === null) return null
-  const [, amount = '', of = ''] = written
-  const ms = Math.round(Number(amount) * (DURATION_MS[of.toLowerCase()] ?? 1))
-  return unit === 'ms'
-    ? `must be a number of milliseconds: ${ms}`
-    : `must be a number of seconds: ${ms / 1_000}`
+  const unit = UNITS[/_([a-z]+)$/.exec(String(name))?.[1] ?? '']
+  if (unit === undefined || typeof value !== 'string') return null
+  const [, amount = '', suffix = ''] = QUANTITY.exec(value.trim()) ?? []
+  const factor = unit.factors[suffix.toLowerCase()]
+  const expected = factor === undefined ? NaN : Math.round(Number(amount) * factor) / unit.size
+  const hint = Number.isSafeInteger(expected) ? `: ${expected}` : ''
+  return `must be a number of ${unit.title}${hint}`
 }
 
-const DURATION_MS: Partial<Record<string, number>> = {
-  ms: 1,
-  s: 1_000,
-  m: 60_000,
-  min: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
+const QUANTITY = /^(\d{1,9}(?:\.\d{1,3})?) ?([a-z]{1,3})$/i
+
+/** Factors of duration suffixes, to milliseconds. */
+const DURATIONS = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 }
+/** Factors of size suffixes, to bytes. */
+const SIZES = { b: 1, kb: 1e3, mb: 1e6, gb: 1e9, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30 }
+
+/** Units of settings, by the end of their names; `size` is one unit in the terms of `factors`. */
+const UNITS: Partial<Record<string, Unit>> = {
+  ms: { title: 'milliseconds', size: 1, factors: DURATIONS },
+  seconds: { title: 'seconds', size: 1_000, factors: DURATIONS },
+  days: { title: 'days', size: 86_400_000, factors: DURATIONS },
+  bytes: { title: 'bytes', size: 1, factors: SIZES },
 }
 
-function ruleText(issue: z.core.$ZodIssue): string {
+interface Unit {
+  readonly title: string
+  readonly size: number
+  readonly factors: Partial<Record<string, number>>
+}
+
+function ruleText(issue: z.core.$ZodIssue, value: unknown): string {
   switch (issue.code) {
     case 'invalid_type':
-      return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}`
+      return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}${quotesHint(issue.expected, value)}`
     case 'too_small':
-      return `must be ${issue.inclusive === false ? 'above' : 'at least'} ${String(issue.minimum)}${UNITS[issue.origin] ?? ''}`
+      // With an exact length, the schema has a message.
+      if (issue.exact === true) return issue.message
+      return smallText(issue.origin, Number(issue.minimum), issue.inclusive !== false)
     case 'too_big':
-      return `must be at most ${String(issue.maximum)}${UNITS[issue.origin] ?? ''}`
+      if (issue.exact === true) return issue.message
+      if (issue.origin === 'array') return `must have at most ${String(issue.maximum)} entries`
+      return `must be at most ${String(issue.maximum)}${issue.origin === 'string' ? ' characters long' : ''}`
     default:
       return issue.message
   }
+}
+
+function smallText(origin: string, minimum: number, isInclusive: boolean): string {
+  if (origin === 'string') {
+    return minimum === 1 ? 'must not be empty' : `must be at least ${minimum} characters long`
+  }
+  if (origin === 'array') {
+    return minimum === 1 ? 'must have at least one entry' : `must have at least ${minimum} entries`
+  }
+  return `must be ${isInclusive ? 'at least' : 'above'} ${minimum}`
+}
+
+/** Advice for a value that is wrong only in having or lacking quotes. */
+function quotesHint(expected: string, value: unknown): string {
+  if (expected === 'string') {
+    return typeof value === 'number' || typeof value === 'boolean' ? ': put it in quotes' : ''
+  }
+  const isQuoted =
+    typeof value === 'string' &&
+    (expected === 'boolean' ? /^(?:true|false)$/ : /^-?\d{1,15}(?:\.\d{1,15})?$/).test(value)
+  return isQuoted ? ': remove the quotes' : ''
 }
 
 const TYPE_NAMES: Partial<Record<string, string>> = {
@@ -164,41 +197,40 @@ const TYPE_NAMES: Partial<Record<string, string>> = {
   array: 'a list',
 }
 
-const UNITS: Partial<Record<string, string>> = {
-  string: ' characters long',
-  array: ' entries long',
-}
-
 /** The keys of the schema at a path; none if it allows any. */
 function keysAt(schema: z.ZodType, path: Path): string[] {
-  let at: unknown = unwrapped(schema)
+  let inner: unknown = unwrapped(schema)
   for (const step of path) {
-    if (at instanceof z.ZodObject)
-      at = unwrapped((at.shape as Record<string, unknown>)[String(step)])
-    else if (at instanceof z.ZodArray) at = unwrapped(at.element)
-    else if (at instanceof z.ZodRecord) at = unwrapped(at.valueType)
+    if (inner instanceof z.ZodObject)
+      inner = unwrapped((inner.shape as Record<string, unknown>)[String(step)])
+    else if (inner instanceof z.ZodArray) inner = unwrapped(inner.element)
+    else if (inner instanceof z.ZodRecord) inner = unwrapped(inner.valueType)
     else return []
   }
-  return at instanceof z.ZodObject ? Object.keys(at.shape) : []
+  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
 }
 
 function unwrapped(schema: unknown): unknown {
-  let at = schema
-  while (at instanceof z.ZodDefault || at instanceof z.ZodPrefault || at instanceof z.ZodOptional) {
-    at = at.unwrap()
+  let inner = schema
+  while (
+    inner instanceof z.ZodDefault ||
+    inner instanceof z.ZodPrefault ||
+    inner instanceof z.ZodOptional
+  ) {
+    inner = inner.unwrap()
   }
-  if (!(at instanceof z.ZodUnion)) return at
-  return at.options.find((option) => option instanceof z.ZodObject) ?? at
+  if (!(inner instanceof z.ZodUnion)) return inner
+  return inner.options.find((option) => option instanceof z.ZodObject) ?? inner
 }
 
 /** The value at a path, or `undefined`. */
 export function valueAt(value: unknown, path: Path): unknown {
-  let at = value
+  let inner = value
   for (const step of path) {
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, step)) return undefined
-    at = (at as Record<PropertyKey, unknown>)[step]
+    if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, step)) return undefined
+    inner = (inner as Record<PropertyKey, unknown>)[step]
   }
-  return at
+  return inner
 }
 
 /**
@@ -207,5 +239,6 @@ export function valueAt(value: unknown, path: Path): unknown {
  */
 export function shownKey(key: string): string {
   const isPlain = /^[\p{L}\p{N} _.<${}-]{1,64}$/u.test(key) && hideSecrets(key) === key
-  return isPlain ? key : '(unprintable)'
+  if (isPlain) return key
+  return key === '' ? '(empty)' : '(unprintable)'
 }

@@ -20,7 +20,7 @@ import {
   type UpstreamContext,
 } from './upstreams/resolve-upstream.js'
 
-/** What the values depend on besides the file. */
+/** Inputs for resolving the values, besides the values themselves. */
 export interface ResolveContext extends UpstreamContext {
   /** The folder of the file, absolute. */
   readonly folder: string

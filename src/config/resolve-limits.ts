@@ -37,15 +37,19 @@ export function checkLimits(values: FileValues, report: ReportFinding): void {
       reportUnknownUpstream(rule.upstream, upstreams, [...path, 'upstream'], report)
     }
     for (const [name] of given) {
-      const what = JSON.stringify([name, rule.scope, ...SELECTORS.map((each) => rule[each])])
-      const first = firsts.get(what)
-      if (first === undefined) firsts.set(what, index)
+      const identity = JSON.stringify([
+        name,
+        rule.scope,
+        ...SELECTORS.map((selector) => rule[selector]),
+      ])
+      const first = firsts.get(identity)
+      if (first === undefined) firsts.set(identity, index)
       else report([...path, name], `is a duplicate: limits[${first}] limits the same requests`)
     }
   })
 }
 
-/** In the order of the file. */
+/** The rules in file order. Only for values without findings of `checkLimits`. */
 export function limitsOf(values: FileValues): LimitConfig[] {
   return values.limits.map((rule) => ({
     scope: rule.scope,
@@ -59,7 +63,7 @@ export function limitsOf(values: FileValues): LimitConfig[] {
   }))
 }
 
-/** The limits that a rule or a plan sets; others are absent. */
+/** The limits that a rule or a plan sets; absent keys have no limit. */
 export function amountsOf(values: Pick<LimitValues, (typeof AMOUNTS)[number][0]>): KeyLimits {
   const amounts: KeyLimits = {}
   for (const [name, field, unit] of AMOUNTS) {

@@ -20,6 +20,7 @@ import {
   type Finding,
   type Path,
 } from './problem.js'
+import { syntaxMessage } from './yaml-messages.js'
 
 const MAX_ALIASES = 100
 
@@ -123,9 +124,9 @@ function syntaxFaults(document: Document.Parsed, lines: LineCounter): [number, s
     .filter(({ code }) => code !== 'DUPLICATE_KEY')
     .sort((one, other) => one.pos[0] - other.pos[0])
   const [first] = mistakes
-  if (first !== undefined) return [[first.pos[0], syntaxText(first.code, first.message)]]
-  const twice = faults.length === 0 ? [] : duplicateKeys(document, lines)
-  return [...twice, ...aliasFaults(document)]
+  if (first !== undefined) return [[first.pos[0], syntaxMessage(first.code, first.message)]]
+  const duplicates = faults.length === 0 ? [] : duplicateKeys(document, lines)
+  return [...duplicates, ...aliasFaults(document)]
 }
 
 /** Every key that is already in its map. */
@@ -152,16 +153,6 @@ function duplicateKeys(document: Document.Parsed, lines: LineCounter): [number, 
 
 function duplicateText(key: string, first: number, again: number): string {
   return `Duplicate key "${shownKey(key)}" (lines ${first} and ${again})`
-}
-
-/** The parser's message up to the point where it would quote the file, since any part may be a secret. */
-function syntaxText(code: string, message: string): string {
-  if (code === 'MULTIPLE_DOCS') return 'contains more than one YAML document'
-  if (code === 'BAD_SCALAR_START') return 'a plain value cannot start with this character: quote it'
-  const [safe = ''] = message.split(/: |["\\]/)
-  if (code === 'TAB_AS_INDENT')
-    return 'is not valid YAML: use spaces instead of tabs as indentation'
-  return `is not valid YAML: ${safe.trim()}`
 }
 
 /** The offset of a path's value (or its key); for a missing value, that of its map. */

@@ -143,7 +143,7 @@ export class StreamTranslator implements EventSink {
   write(chunk: Uint8Array): string {
     if (this.outcome !== 'open') return ''
     this.framer.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
-    if (this.framer.overflow) this.grammar.event({ type: 'error', error: TOO_LARGE })
+    if (this.framer.overflow) this.grammar.event({ type: 'error', error: EVENT_TOO_LARGE })
     return this.take()
   }
 
@@ -174,7 +174,7 @@ export class StreamTranslator implements EventSink {
   }
 }
 
-const TOO_LARGE: WireError = {
+const EVENT_TOO_LARGE: WireError = {
   kind: 'upstream_malformed',
   message: 'The upstream sent an event that is larger than 16 MiB.',
 }

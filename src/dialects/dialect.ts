@@ -61,7 +61,7 @@ export interface Endpoint {
     'chat' | 'count' | 'models' | 'embeddings' | 'completions' | 'stored' | 'stored-input'
   /** Set if the path contains the model (Gemini; `GET /v1/models/{id}`) or the id of a stored reply. */
   readonly model?: string
-  /** Set if the path decides whether the reply is a stream (Gemini). */
+  /** Set if the path determines whether the reply is a stream (Gemini). */
   readonly stream?: boolean
   /** The stream is one JSON array (Gemini without `alt=sse`). */
   readonly array?: true
@@ -69,7 +69,7 @@ export interface Endpoint {
 
 /** The model list of a format. Pure; throws `GatewayError(malformed_request)` for an invalid page. */
 export interface ModelPages {
-  /** A page of the models, as JSON text; `query` is what follows the question mark. */
+  /** A page of the models, as JSON text; `query` is the part of the URL after the question mark. */
   list(models: readonly ModelFacts[], query: string): string
   /** One model, as JSON text. */
   one(model: ModelFacts): string
@@ -87,7 +87,7 @@ export interface Seed {
   createdAtSeconds: number
   /** The model name of the client's request, which the reply repeats. */
   model: string
-  /** The dialect of the upstream, and so of the reasoning state in the reply. Absent: the state is not needed. */
+  /** The dialect of the upstream, and therefore of the reasoning state in the reply. Absent: the state is not needed. */
   origin?: DialectName
 }
 

@@ -32,7 +32,7 @@ const MODELS: Endpoint = { operation: 'models' }
 const EMBEDDINGS: Endpoint = { operation: 'embeddings' }
 const COMPLETIONS: Endpoint = { operation: 'completions' }
 
-/** All endpoints but `/native/…`, whose paths are those of the upstreams. */
+/** All endpoints except `/native/…`, whose paths are those of the upstreams. */
 export const ENDPOINTS: readonly EndpointRow[] = [
   row('POST', '/v1/chat/completions', 'openai-chat', 'chat', CHAT),
   inFormat(
@@ -152,7 +152,7 @@ function actionOf(path: string): string {
   return colon === -1 ? '' : path.slice(colon)
 }
 
-/** The Levenshtein distance. */
+/** The Levenshtein distance of two texts. */
 function editDistance(one: string, other: string): number {
   let above = Array.from({ length: other.length + 1 }, (_, at) => at)
   for (let i = 1; i <= one.length; i += 1) {

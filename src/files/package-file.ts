@@ -8,7 +8,8 @@ export function packageFile(name: string): string {
   let folder = dirname(fileURLToPath(import.meta.url))
   while (!existsSync(join(folder, 'package.json'))) {
     const parent = dirname(folder)
-    if (parent === folder) throw new Error(`the package's file ${name} was not found`)
+    if (parent === folder)
+      throw new Error(`the file "${name}" of the package does not exist: install the package again`)
     folder = parent
   }
   return join(folder, name)

@@ -6,10 +6,10 @@ import { chmodSync, lstatSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** Files of stores and spools, by their endings. Other files are not touched. */
-const OURS =
+const OWN_FILES =
   /\.(?:db|db-wal|db-shm|db-journal|spool|spool\.damaged|lock)$|^store-[0-9a-f]{16}\.json$|^generation-\d+\.(?:yaml|json|shown\.json)$|^models-[0-9a-f]{16}\.yaml$|^gateway\.json$/
 /** Subfolders of a store's folder; they may be empty. */
-const OUR_FOLDERS = new Set(['spool', 'generations'])
+const OWN_FOLDERS = new Set(['spool', 'generations'])
 /** Depth of the subfolders. */
 const MAX_DEPTH = 3
 const OTHERS = 0o077
@@ -28,38 +28,38 @@ export function dataFolders(store: string, spool: string): string[] {
 export function makePrivate(folder: string, warn: (reason: string) => void): void {
   const stat = lstatSync(folder, { throwIfNoEntry: false })
   if (stat?.isDirectory() !== true) return
-  const isHeld = tighten(folder, MAX_DEPTH, warn)
-  if (!isHeld || (stat.mode & OTHERS) === 0) return
+  const hasOwnFiles = restrictFolder(folder, MAX_DEPTH, warn)
+  if (!hasOwnFiles || (stat.mode & OTHERS) === 0) return
   const mode = (stat.mode & 0o777).toString(8)
   warn(
-    `the folder ${folder} contains data of the gateway and has mode ${mode}: run chmod 700 to keep other users out`,
+    `the folder "${folder}" contains data of the gateway and has mode ${mode}: run chmod 700 to keep other users out`,
   )
 }
 
 /** Whether the folder, or a subfolder, contains a file of the gateway. */
-function tighten(folder: string, depth: number, warn: (reason: string) => void): boolean {
-  let isHeld = false
+function restrictFolder(folder: string, depth: number, warn: (reason: string) => void): boolean {
+  let hasOwnFiles = false
   try {
     for (const entry of readdirSync(folder, { withFileTypes: true })) {
       const path = join(folder, entry.name)
-      if (entry.isFile() && OURS.test(entry.name)) {
-        isHeld = true
-        narrow(path, 0o600)
+      if (entry.isFile() && OWN_FILES.test(entry.name)) {
+        hasOwnFiles = true
+        restrictMode(path, 0o600)
       } else if (entry.isDirectory() && depth > 0) {
-        const isOurs = tighten(path, depth - 1, warn) || OUR_FOLDERS.has(entry.name)
-        if (isOurs) narrow(path, 0o700)
-        isHeld ||= isOurs
+        const isOwn = restrictFolder(path, depth - 1, warn) || OWN_FOLDERS.has(entry.name)
+        if (isOwn) restrictMode(path, 0o700)
+        hasOwnFiles ||= isOwn
       }
     }
   } catch (error) {
     warn(
-      `files in ${folder} cannot be made private: ${error instanceof Error ? error.message : ''}`,
+      `files in "${folder}" cannot be made private: ${error instanceof Error ? error.message : ''}`,
     )
   }
-  return isHeld
+  return hasOwnFiles
 }
 
-function narrow(path: string, mode: number): void {
+function restrictMode(path: string, mode: number): void {
   const now = lstatSync(path).mode
   if ((now & OTHERS) !== 0) chmodSync(path, now & mode)
 }

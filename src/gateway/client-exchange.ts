@@ -6,7 +6,7 @@ import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
-import { hasLeft, REFUSED } from '../http/respond.js'
+import { isSent, REFUSED } from '../http/respond.js'
 import type { LimitReservation } from '../limits/limit-reservation.js'
 import { Cancellation } from './cancellation.js'
 import type { Generation } from './generation/generation.js'
@@ -83,7 +83,7 @@ export class Exchange implements InFlightItem, RequestContext {
 
   /** A client may leave in any phase (another gateway accumulated 24,000 streams without clients). */
   private closed(): void {
-    if (this.endedWithError || hasLeft(this.res)) return
+    if (this.endedWithError || isSent(this.res)) return
     this.cancellation.cancel(new GatewayError('client_gone', 'The client closed the connection.'))
   }
 }

@@ -61,12 +61,12 @@ export function isPreflight(req: HttpRequest, origins: readonly string[]): boole
 export function answerPreflight(
   req: HttpRequest,
   res: HttpResponse,
-  more: readonly string[],
+  otherHeaders: readonly string[],
 ): void {
-  const headers = [...more, 'access-control-allow-methods', METHODS]
-  const asked = headerOf(req, 'access-control-request-headers')
-  if (asked !== undefined && NAMES.test(asked)) {
-    headers.push('access-control-allow-headers', asked)
+  const headers = [...otherHeaders, 'access-control-allow-methods', METHODS]
+  const requestedHeaders = headerOf(req, 'access-control-request-headers')
+  if (requestedHeaders !== undefined && NAMES.test(requestedHeaders)) {
+    headers.push('access-control-allow-headers', requestedHeaders)
   }
   headers.push('access-control-max-age', MAX_AGE_SECONDS)
   sendReply(res, 204, headers, '')

@@ -45,7 +45,7 @@ const MAX_RESETS_PER_SECOND = 100
 const MAX_STREAM_ID = 2 ** 31 - 1
 
 /** Time for the GOAWAY of a session that is ended. */
-const LAST_WORDS_MS = 100
+const GOAWAY_MS = 100
 
 interface Body {
   readonly exchange: Exchange
@@ -182,7 +182,7 @@ function limitResets(session: ServerHttp2Session, socket: TLSSocket): void {
     if (resets <= MAX_RESETS_PER_SECOND || session.destroyed) return
     session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM)
     // A destroyed session keeps its socket while the client continues to send.
-    setTimeout(() => socket.destroy(), LAST_WORDS_MS)
+    setTimeout(() => socket.destroy(), GOAWAY_MS)
   }
   session.on('stream', (stream: ServerHttp2Stream) => {
     stream.once('close', () => {

@@ -45,15 +45,15 @@ export function sendNative(
   body: Readable,
   events: NativeEvents,
 ): () => void {
-  const asked = messageOf(request)
+  const message = messageOf(request)
   // Never written to: http-proxy-3 observes it for the end of the exchange.
-  const exchange = new ServerResponse(asked)
+  const exchange = new ServerResponse(message)
   const proxy = proxyFor(request, { selfHandleResponse: true, buffer: body }, events)
   proxy.on('proxyReq', (_proxyReq, _req, _res, _options, socket) => {
     whenConnected(socket, events.connected)
   })
   proxy.on('proxyRes', (reply) => events.replied(reply))
-  proxy.web(asked, exchange)
+  proxy.web(message, exchange)
   return () => void exchange.emit('close')
 }
 
@@ -63,7 +63,7 @@ export function sendWebSocket(
   { socket, head }: Upgrade,
   events: WebSocketEvents,
 ): () => void {
-  const asked = messageOf(request)
+  const message = messageOf(request)
   const proxy = proxyFor(request, {}, events)
   const requests: ClientRequest[] = []
   proxy.on('proxyReqWs', (proxyReq) => {
@@ -72,7 +72,7 @@ export function sendWebSocket(
     proxyReq.on('upgrade', events.opening)
   })
   proxy.on('open', events.opened)
-  proxy.ws(asked, socket, head)
+  proxy.ws(message, socket, head)
   for (const request of requests) {
     // The listeners of http-proxy-3 would pass any reply through unchanged, and close the client's connection.
     request

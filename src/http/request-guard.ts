@@ -42,7 +42,7 @@ export function guardRequest(req: HttpRequest, isHttp2: boolean): WireError | nu
     return malformed(`HTTP/${httpVersion} is not supported on this port: use HTTP/1.1`)
   }
   if (!ALLOWED.has(method)) {
-    return refusal('method_not_allowed', `the method ${method} is never allowed here`)
+    return refusal('method_not_allowed', `the method ${method} is not supported`)
   }
   // `node:http` limits the size of the head; `node:http2` only advertises a limit.
   if (isHttp2 && bytesIn(req.rawHeaders) > MAX_HEAD_BYTES) {
@@ -59,7 +59,7 @@ export function guardRequest(req: HttpRequest, isHttp2: boolean): WireError | nu
 
 /** Null if a request has few enough trailers; trailers are never used. */
 export function guardTrailers(req: HttpRequest): WireError | null {
-  return req.rawTrailers.length > 2 * MAX_HEADERS ? tooMany('trailers') : null
+  return req.rawTrailers.length > 2 * MAX_HEADERS ? tooManyHeaders('trailers') : null
 }
 
 /** The path of a target in origin form: the part before the query. */
@@ -89,11 +89,11 @@ function escapesProblem(target: string, path: string): WireError | null {
   try {
     decodeURIComponent(target)
   } catch {
-    return malformed('the request target has a broken percent escape')
+    return malformed('the request target has an invalid percent escape')
   }
   const lower = path.toLowerCase()
   if (UNSAFE.test(lower)) {
-    return malformed('the path must not hide a backslash or a control character')
+    return malformed('the path must not contain an escaped backslash or control character')
   }
   if (target.includes('%00')) return malformed('the request target must not contain %00')
   if (lower.includes('%2e')) return malformed('the path must not contain escaped dots')
@@ -108,7 +108,7 @@ function escapesProblem(target: string, path: string): WireError | null {
 
 /** Fills `seen`. The switch over lengths skips most headers without comparing their names. */
 function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
-  if (raw.length > 2 * MAX_HEADERS) return tooMany('headers')
+  if (raw.length > 2 * MAX_HEADERS) return tooManyHeaders('headers')
   let credentials = 0
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] ?? ''
@@ -204,7 +204,7 @@ function bytesIn(raw: readonly string[]): number {
   return bytes
 }
 
-function tooMany(what: string): WireError {
+function tooManyHeaders(what: string): WireError {
   return refusal('headers_too_large', `the request has more than ${MAX_HEADERS} ${what}`)
 }
 

@@ -14,7 +14,7 @@ export const REFUSED = Symbol('refused')
 const NO_ERROR = 0
 const INTERNAL_ERROR = 2
 
-/** A longer rest of an unread body closes the connection. */
+/** If more of an unread body remains, the connection closes. */
 const MAX_DRAINED_BYTES = 65_536
 /** Time for which the rest of an unread body is read and dropped before the connection closes. */
 const LINGER_MS = 1000
@@ -31,17 +31,17 @@ export function sendReply(
 ): void {
   const { req } = res
   // RFC 9110, 8.6: a 204 has no content-length.
-  const all =
+  const allHeaders =
     status === 204 ? [...headers] : [...headers, 'content-length', String(Buffer.byteLength(body))]
   const isBodiless = req.method === 'HEAD' || status === 304 || status === 204
   const closes = headers.includes('connection')
   if (res.stream === undefined && !req.complete && (closes || restIsLong(req))) {
-    beginReply(res, status, closes ? all : [...all, 'connection', 'close'])
+    beginReply(res, status, closes ? allHeaders : [...allHeaders, 'connection', 'close'])
     if (!isBodiless) res.write(body)
     endLater(req, res)
     return
   }
-  beginReply(res, status, all)
+  beginReply(res, status, allHeaders)
   if (isBodiless) res.end()
   else res.end(body)
   const { stream } = res
@@ -67,7 +67,7 @@ export function beginReply(res: HttpResponse, status: number, headers: string[])
  * Ends an incomplete reply after a last chunk. The client can distinguish it from a complete one: HTTP/1.1 lacks the
  * terminating chunk, HTTP/2 has a RST_STREAM with INTERNAL_ERROR.
  */
-export function breakOff(res: HttpResponse, chunk: string | Buffer): void {
+export function truncateReply(res: HttpResponse, chunk: string | Buffer): void {
   const { stream } = res
   if (stream === undefined) {
     res.write(chunk)
@@ -78,13 +78,13 @@ export function breakOff(res: HttpResponse, chunk: string | Buffer): void {
 }
 
 /** Ends the exchange at once: the connection in HTTP/1.1, the stream in HTTP/2. */
-export function abandon(res: HttpResponse): void {
+export function abortReply(res: HttpResponse): void {
   if (res.stream === undefined) res.destroy()
   else res.stream.close(INTERNAL_ERROR)
 }
 
 /** Whether the operating system has the whole reply. Call it after `res.end`, or in a listener of `close`. */
-export function hasLeft(res: HttpResponse): boolean {
+export function isSent(res: HttpResponse): boolean {
   const { stream } = res
   // Node completes a pending write of a TLS socket that is destroyed without an error.
   if (stream === undefined) return res.writableFinished && !res.req.socket.destroyed
@@ -94,7 +94,7 @@ export function hasLeft(res: HttpResponse): boolean {
 }
 
 /** Whether writes can no longer reach the client. */
-export function isGone(res: HttpResponse): boolean {
+export function isClosed(res: HttpResponse): boolean {
   return res.stream === undefined ? res.destroyed : res.stream.destroyed
 }
 

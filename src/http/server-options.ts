@@ -6,7 +6,7 @@ import type { TlsFiles } from './tls/read-tls-files.js'
 /** Options of `openServer`. */
 export interface ServerOptions {
   host: string
-  /** 0 takes a free port. */
+  /** 0: any free port. */
   port: number
   /**
    * Called for each request that the guard accepts, when its headers have arrived. `upgrade` is null unless

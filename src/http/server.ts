@@ -23,7 +23,7 @@ const REFUSED_CONNECTIONS = 256
 
 const NO_UPGRADE: WireError = {
   kind: 'malformed_request',
-  message: 'the only allowed upgrade is to websocket, below /native/ and by GET without a body',
+  message: 'only a GET without a body below /native/ can be upgraded, to websocket',
 }
 
 /** Listens. Rejects with a `GatewayError` that contains the cause if the address cannot be used. */

@@ -4,7 +4,7 @@
  */
 import { breachOf } from './refuse-request.js'
 import type { HttpRequest, HttpResponse } from './message.js'
-import { abandon } from './respond.js'
+import { abortReply } from './respond.js'
 
 /** Minimum rate of a body after its grace, bytes per ms. */
 const MIN_BODY_RATE = 1024 / 1000
@@ -30,5 +30,5 @@ export function isBodyLate({ req, sinceMs, bytes, graceMs }: PendingBody, nowMs:
 
 /** Abandons a reply of which the client has read no byte for `clientStallMs`, if bytes wait to be read. */
 export function abandonIfStalled(res: HttpResponse, unsentBytes: number): void {
-  if (unsentBytes > 0) abandon(res)
+  if (unsentBytes > 0) abortReply(res)
 }

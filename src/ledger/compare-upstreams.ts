@@ -1,7 +1,7 @@
 /**
  * What the ledger has on one side of a comparison: an upstream, or one model of it. Pure; fed entry by entry.
  */
-import { isProvidersFault, type ErrorKind } from '../errors.js'
+import { isProviderFailure, type ErrorKind } from '../errors.js'
 import { isSameModel } from './find-price.js'
 import type { LedgerEntry } from './entry.js'
 
@@ -142,7 +142,7 @@ function outcomeAt({ attempted, upstream, outcome }: LedgerEntry, name: string):
 }
 
 function isFailure(outcome: string): boolean {
-  return outcome !== 'ok' && outcome !== 'lost' && isProvidersFault(outcome as ErrorKind)
+  return outcome !== 'ok' && outcome !== 'lost' && isProviderFailure(outcome as ErrorKind)
 }
 
 /** The smallest time that at least this share of the times does not exceed; null without times. */

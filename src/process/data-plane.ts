@@ -54,7 +54,9 @@ export interface DataPlane {
   abortCanaries(order: CanaryOrder): void
   /** The canaries of this process's monitor; empty if another process monitors them. */
   canaries(): CanaryState[]
-  /** Why a generation cannot be built, or null; the one in force stays. */
+  /**
+   * Builds a generation without applying it. Resolves to the reason if that fails, else to null.
+   */
   tryOut(snapshot: Snapshot): Promise<string | null>
   ready(): Readiness
   /** The heads of the last requests, oldest first. */
@@ -178,7 +180,7 @@ async function offerSetUp(
   await dashboard.offerSetUp(setUpSecret, port, onSetUp)
 }
 
-/** Lets the monitor of this process decide; `abort` receives its orders. */
+/** Reports counts to the canary monitor of this process; `abort` receives its orders. */
 function canaryReporter(
   monitor: CanaryMonitor | null,
   abort: (order: CanaryOrder) => void,
@@ -189,7 +191,7 @@ function canaryReporter(
   }
 }
 
-/** What the dashboard requests from other processes; null without them. */
+/** Functions by which the dashboard queries other processes; null without them. */
 function statusSources({ gatewayStatus, configControl }: DataPlaneOptions) {
   return {
     gatewayStatus: gatewayStatus ?? ((): Promise<null> => Promise.resolve(null)),
@@ -214,10 +216,10 @@ function requestHandlers(
 ): Pick<ServerOptions, 'handler' | 'replyHeaders'> {
   return {
     handler: (req, res, upgrade) =>
-      (dashboard.takes(req) ? dashboard : gateway).handle(req, res, upgrade),
+      (dashboard.handles(req) ? dashboard : gateway).handle(req, res, upgrade),
     replyHeaders: (req) => {
       const { origins } = snapshot().config.server.cors
-      return origins.length === 0 || dashboard.takes(req) ? [] : corsHeaders(req, origins)
+      return origins.length === 0 || dashboard.handles(req) ? [] : corsHeaders(req, origins)
     },
   }
 }

@@ -41,7 +41,7 @@ export class FleetWatch {
     return this.known
   }
 
-  /** `ok`, or which gateways have another configuration. */
+  /** `ok`, or the gateways with another configuration. */
   get state(): string {
     const others = this.differing()
     if (others.length === 0) return 'ok'

@@ -9,7 +9,7 @@ import { securityHeadersOf } from '../dashboard/server/security-headers.js'
 import { offerSetUp } from '../dashboard/server/sign-in/set-up.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
-import { abandon, isGone, sendReply, setHeaders } from '../http/respond.js'
+import { abortReply, isClosed, sendReply, setHeaders } from '../http/respond.js'
 import { packageFile } from '../files/package-file.js'
 import { WorkQueue } from '../dashboard/server/work-queue.js'
 import { errorBody } from '../wire/openai/error-body.js'
@@ -17,7 +17,7 @@ import { errorBody } from '../wire/openai/error-body.js'
 /** Parts from the caller that assembles the process. */
 export type DashboardParts = Omit<DashboardOptions, 'version' | 'folder'>
 
-const CROWD = errorBody({
+const TOO_MANY_REQUESTS = errorBody({
   kind: 'rate_limited',
   message: 'The dashboard has too many requests: try again in a moment.',
 })
@@ -49,8 +49,8 @@ export class LazyDashboard {
     if (this.isEnabled) await this.opened()
   }
 
-  /** Whether the configuration in force has the dashboard serve this request. */
-  takes(req: HttpRequest): boolean {
+  /** Whether the dashboard serves this request under the configuration in force. */
+  handles(req: HttpRequest): boolean {
     const { url = '' } = req
     if (url === '/' || url.startsWith('/?')) return isPageRequest(req) && this.isEnabled
     if (!url.startsWith('/dashboard')) return false
@@ -70,19 +70,19 @@ export class LazyDashboard {
       sendReply(res, 302, ['location', '/dashboard/', 'vary', 'accept'], '')
       return
     }
-    if (!this.queue.take(() => this.take(req, res))) sendReply(res, 429, REFUSED, CROWD)
+    if (!this.queue.take(() => this.take(req, res))) sendReply(res, 429, REFUSED, TOO_MANY_REQUESTS)
   }
 
   /**
    * If there is no administrator, activates the set-up link with this secret, and passes its URL to the callback if
    * no other process has. Rejects with `store_unavailable`.
    */
-  async offerSetUp(secret: string, port: number, tell: (url: string) => void): Promise<void> {
+  async offerSetUp(secret: string, port: number, onUrl: (url: string) => void): Promise<void> {
     const { server, dashboard } = this.parts.snapshot().config
     if (!dashboard.enabled) return
     const isFirst = await offerSetUp(this.parts.store, secret, Date.now())
     const base = dashboard.publicUrl ?? localUrl(server.host, port)
-    if (isFirst) tell(`${base}/dashboard/setup#${secret}`)
+    if (isFirst) onUrl(`${base}/dashboard/setup#${secret}`)
   }
 
   async close(): Promise<void> {
@@ -91,13 +91,13 @@ export class LazyDashboard {
   }
 
   private take(req: HttpRequest, res: HttpResponse): void {
-    if (isGone(res) || res.headersSent) return
+    if (isClosed(res) || res.headersSent) return
     this.opened().then(
       (dashboard) => dashboard.handle(pathOf(req.url ?? ''), req, res),
       (error: unknown) => {
         this.parts.log.error('the dashboard cannot be opened', error)
         this.opening = null
-        abandon(res)
+        abortReply(res)
       },
     )
   }

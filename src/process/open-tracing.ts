@@ -16,7 +16,7 @@ export async function openTracing(
   log: Pick<Logger, 'warn'>,
   metrics: Pick<Metrics, 'traceSpans'>,
 ): Promise<Tracing | null> {
-  if (!isWanted(otlp, process.env)) return null
+  if (!isEnabled(otlp, process.env)) return null
   warnProtocol(process.env, log)
   const [{ openTraceExport }, { Traces }] = await Promise.all([
     import('../observe/traces/otlp.js'),
@@ -38,15 +38,15 @@ export async function openTracing(
 }
 
 /** OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none turn traces off even if a receiver is named. */
-function isWanted(otlp: string | null, env: NodeJS.ProcessEnv): boolean {
+function isEnabled(otlp: string | null, env: NodeJS.ProcessEnv): boolean {
   if (env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return false
   if (env['OTEL_TRACES_EXPORTER'] === 'none') return false
   return otlp !== null || ENDPOINTS.some((name) => (env[name] ?? '') !== '')
 }
 
 function warnProtocol(env: NodeJS.ProcessEnv, log: Pick<Logger, 'warn'>): void {
-  const asked = env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']
-  if (asked === undefined || asked === 'http/protobuf' || asked === 'http/json') return
+  const protocol = env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']
+  if (protocol === undefined || protocol === 'http/protobuf' || protocol === 'http/json') return
   const variable = 'OTEL_EXPORTER_OTLP_PROTOCOL'
   log.warn('traces are exported as http/protobuf: the protocol that is set is not supported', {
     variable,

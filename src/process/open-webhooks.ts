@@ -41,9 +41,9 @@ export class Notifier {
   }
 
   /** Sends a worker's notification; false if the message is something else. */
-  took(question: unknown): boolean {
-    if (!isNotice(question)) return false
-    this.send(question.notice)
+  sendFromWorker(message: unknown): boolean {
+    if (!isNotice(message)) return false
+    this.send(message.notice)
     return true
   }
 

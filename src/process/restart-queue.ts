@@ -3,8 +3,8 @@ import type { Logger } from '../observe/log/log.js'
 
 /** The steps of a rolling restart. */
 export interface RestartSteps {
-  /** Resolves when a restart may start: the workers that the last one replaced have exited. */
-  readonly turn: () => Promise<void>
+  /** Resolves when the workers that the last restart replaced have exited. */
+  readonly ready: () => Promise<void>
   /** Replaces the workers; rejects, with the previous workers in place, if the new ones cannot serve. */
   readonly replace: () => Promise<void>
   readonly log: Logger
@@ -38,7 +38,7 @@ export class Restarts {
   }
 
   /** Starts a restart, or schedules one after the running restart. */
-  ask(): void {
+  request(): void {
     this.asked += 1
     if (!this.isRunning) void this.run()
   }
@@ -46,15 +46,15 @@ export class Restarts {
   private async run(): Promise<void> {
     this.isRunning = true
     while (this.settled < this.asked) {
-      await this.steps.turn()
-      const covered = this.asked
-      this.failure = await this.once()
-      this.settled = covered
+      await this.steps.ready()
+      const requested = this.asked
+      this.failure = await this.runOnce()
+      this.settled = requested
     }
     this.isRunning = false
   }
 
-  private async once(): Promise<string | null> {
+  private async runOnce(): Promise<string | null> {
     const { log, replace } = this.steps
     const sinceMs = performance.now()
     try {

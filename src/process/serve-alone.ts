@@ -57,7 +57,8 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
       await closed()
     },
     restart: () => {
-      const reason = 'one process (server.workers: 1) cannot pass its port on: restart the service'
+      const reason =
+        'one process (server.workers: 1) cannot hand its port to another process: restart the service'
       log.warn('rolling restart refused', { signal: 'SIGUSR2', reason })
     },
   })

@@ -79,8 +79,8 @@ export async function serveAsWorker(): Promise<void> {
   })
 }
 
-/** Number of property reads after which V8 keeps its optimisation. */
-const ENOUGH_LOOKS = 200
+/** Number of reads after which V8 optimises them. */
+const WARM_UP_READS = 200
 
 /**
  * A class that extends `String` (`ioredis` has one) makes V8 treat the methods of all strings as unstable: each
@@ -89,18 +89,18 @@ const ENOUGH_LOOKS = 200
  */
 export function settleStrings(): void {
   const text = Object('') as string
-  for (let looks = 0; looks < ENOUGH_LOOKS; looks += 1) text.charCodeAt(0)
+  for (let reads = 0; reads < WARM_UP_READS; reads += 1) text.charCodeAt(0)
 }
 
 /** Globals that Node defines with a getter and requests use often. */
-const GIVEN = ['performance', 'Buffer', 'process'] as const
+const GETTER_GLOBALS = ['performance', 'Buffer', 'process'] as const
 
 /**
  * Redefines these globals as plain values: V8 calls a getter at every use, even in compiled code, but treats a value
  * as a constant.
  */
 export function settleGlobals(): void {
-  for (const name of GIVEN) {
+  for (const name of GETTER_GLOBALS) {
     Object.defineProperty(globalThis, name, { value: globalThis[name], writable: true })
   }
 }

@@ -123,7 +123,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
     const parts = { source, log, metrics, refused, notify, onDrain, closed, flags: V8_FLAGS }
     const running = await serveAlone(parts)
     plane = running
-    source.tryWith((snapshot) => running.tryOut(snapshot))
+    source.validateWith((snapshot) => running.tryOut(snapshot))
     followConfig(source, log, metrics, (snapshot) => running.adopt(snapshot))
     return { port: running.port, opsPort: ops.port }
   } catch (error) {
@@ -137,8 +137,7 @@ const NOT_STARTED: Readiness = { ready: false, checks: { workers: 'not started' 
 async function inWorkers(opened: Opened): Promise<Ports> {
   const { source, log, metrics, manager, notifier } = opened
   const { config } = source.current()
-  // Shared by all workers and their successors.
-  const made = {
+  const shared = {
     sealSecret: newSealSecret(),
     setUpSecret: newSealSecret(),
     gatewayId: randomUUID(),
@@ -169,23 +168,23 @@ async function inWorkers(opened: Opened): Promise<Ports> {
     const fleet: Primary<Generation> = runPrimary<Generation>({
       workers: config.server.workers,
       execArgv: WORKER_FLAGS,
-      payload: payloadOf(source.current(), made),
+      payload: payloadOf(source.current(), shared),
       log,
       collect: () => metrics.collect(),
       onReplaced: (reason) => metrics.workerReplaced(reason),
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
       answer: (request) => replyToWorker(request, opened, canaries, fleet),
-      onRestartSignal: () => restarts?.ask(),
+      onRestartSignal: () => restarts?.request(),
       onDrain: () => manager.stopping(),
       closed: () => closeBoth(source, notifier),
     })
     primary = fleet
-    restarts = rollingRestarts({ ...opened, fleet, ops, made })
-    source.tryWith((snapshot) => fleet.tryOut(payloadOf(snapshot, made)))
+    restarts = rollingRestarts({ ...opened, fleet, ops, shared })
+    source.validateWith((snapshot) => fleet.tryOut(payloadOf(snapshot, shared)))
     followConfig(source, log, metrics, (snapshot) => {
       canaries.adopt(snapshot)
-      fleet.publish(payloadOf(snapshot, made))
+      fleet.publish(payloadOf(snapshot, shared))
     })
   })
   if (failure !== null) {
@@ -202,7 +201,7 @@ async function replyToWorker(
   canaries: ReturnType<typeof newCanaryMonitor>,
   fleet: Primary<Generation>,
 ): Promise<unknown> {
-  if (notifier.took(request)) return null
+  if (notifier.sendFromWorker(request)) return null
   if (isCanaryReport(request)) {
     const order = canaries.report(request)
     if (order !== null) fleet.order(order)
@@ -238,8 +237,8 @@ function openOpsPort({ source }: Opened, { canaries, ...pages }: OpsPages): Prom
   })
 }
 
-/** Random values of the first process, shared by all workers and their successors. */
-interface Made {
+/** Random values that the primary generates and shares with all workers and their successors. */
+interface SharedValues {
   /** Used if the file sets no `escrow.key`. */
   readonly sealSecret: string
   readonly setUpSecret: string
@@ -251,13 +250,17 @@ interface Made {
  * the ops port.
  */
 function rollingRestarts(
-  parts: Opened & { readonly fleet: Primary<Generation>; readonly ops: Ops; readonly made: Made },
+  parts: Opened & {
+    readonly fleet: Primary<Generation>
+    readonly ops: Ops
+    readonly shared: SharedValues
+  },
 ): Restarts {
-  const { source, log, fleet, ops, made } = parts
+  const { source, log, fleet, ops, shared } = parts
   const replace = async (): Promise<void> => {
     await source.reload()
     const running = source.current().config.server
-    const giveBack = source.takeWaiting()
+    const revert = source.takeWaiting()
     const snapshot = source.current()
     const { server } = snapshot.config
     log.info('rolling restart begins', { workers: server.workers })
@@ -265,20 +268,23 @@ function rollingRestarts(
     const movesOps = running.opsHost !== server.opsHost || running.opsPort !== server.opsPort
     try {
       if (movesOps) await ops.move({ host: server.opsHost, port: server.opsPort })
-      const payload = payloadOf(snapshot, made)
+      const payload = payloadOf(snapshot, shared)
       await fleet.restart({ payload, workers: server.workers, isSameAddress })
     } catch (error) {
-      giveBack()
+      revert()
       if (movesOps) await ops.move({ host: running.opsHost, port: running.opsPort })
-      fleet.publish(payloadOf(source.current(), made))
+      fleet.publish(payloadOf(source.current(), shared))
       throw error
     }
     await source.announce({ opsHost: server.opsHost, opsPort: ops.port })
   }
-  return new Restarts({ turn: () => fleet.formerGone(), replace, log })
+  return new Restarts({ ready: () => fleet.previousExited(), replace, log })
 }
 
-function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret, gatewayId }: Made): Generation {
+function payloadOf(
+  snapshot: Snapshot,
+  { sealSecret, setUpSecret, gatewayId }: SharedValues,
+): Generation {
   const { generation, fileHash, loadedAtMs, config, catalogue } = snapshot
   const escrow = { ...config.escrow, key: config.escrow.key ?? sealSecret }
   return {

@@ -66,24 +66,24 @@ export function partsOf(
     now: () => performance.now(),
     onResult: (result) => metrics.auth(result),
   })
-  const shelved = {
+  const cacheOptions = {
     shelf: store.cache,
     secret: current().config.escrow.key ?? newSealSecret(),
     now: () => Date.now(),
   }
   const escrow = new Escrow({
-    ...shelved,
+    ...cacheOptions,
     settings: () => current().config.escrow,
     onResult: (result) => metrics.escrow(result),
   })
   const responses = new StoredResponses({
-    ...shelved,
+    ...cacheOptions,
     settings: () => {
-      const { escrow: room, responses: kept } = current().config
+      const { escrow: limits, responses: retention } = current().config
       return {
-        storeSeconds: kept.storeSeconds,
-        maxEntries: room.maxEntries,
-        maxBytes: room.maxBytes,
+        storeSeconds: retention.storeSeconds,
+        maxEntries: limits.maxEntries,
+        maxBytes: limits.maxBytes,
       }
     },
   })

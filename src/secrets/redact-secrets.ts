@@ -5,7 +5,7 @@
  */
 
 /** Shorter secrets are not searched for, because they occur in ordinary words. */
-const LEAST_CHARS = 8
+const MIN_CHARS = 8
 /** A prefix of a secret of this length is hidden too, because messages truncate keys. */
 const PREFIX_CHARS = 12
 /** Number of configurations whose secrets stay hidden, for running requests and delayed log lines. */
@@ -20,44 +20,44 @@ const CREDENTIALS =
 /** Finds a set of secrets, and their prefixes of 12 characters or more, in time linear in the text. */
 export class SecretFinder {
   /** Matches any prefix; null if there are no secrets. */
-  private readonly heads: RegExp | null
+  private readonly prefixes: RegExp | null
   /** Forms of secrets by their first `PREFIX_CHARS` characters, or all of a shorter one. */
   private readonly forms = new Map<string, string[]>()
 
   constructor(secrets: Iterable<string>) {
     for (const secret of secrets) {
       for (const form of formsOf(secret.slice(0, MAX_CHARS))) {
-        const head = form.slice(0, PREFIX_CHARS)
-        const known = this.forms.get(head)
-        if (known === undefined) this.forms.set(head, [form])
+        const prefix = form.slice(0, PREFIX_CHARS)
+        const known = this.forms.get(prefix)
+        if (known === undefined) this.forms.set(prefix, [form])
         else if (!known.includes(form)) known.push(form)
       }
     }
     // Longer ones first, so that the longest match wins.
-    const heads = [...this.forms.keys()].sort((one, other) => other.length - one.length)
-    this.heads = heads.length === 0 ? null : new RegExp(heads.map(escaped).join('|'), 'g')
+    const prefixes = [...this.forms.keys()].sort((one, other) => other.length - one.length)
+    this.prefixes = prefixes.length === 0 ? null : new RegExp(prefixes.map(escaped).join('|'), 'g')
   }
 
   /** The text with `mark` in place of each secret. */
   hide(text: string, mark: string): string {
-    const { heads } = this
-    if (heads === null) return text
+    const { prefixes } = this
+    if (prefixes === null) return text
     let hidden = ''
     let from = 0
-    heads.lastIndex = 0
-    for (let found = heads.exec(text); found !== null; found = heads.exec(text)) {
+    prefixes.lastIndex = 0
+    for (let found = prefixes.exec(text); found !== null; found = prefixes.exec(text)) {
       hidden += text.slice(from, found.index) + mark
       from = this.endAt(text, found.index, found[0])
-      heads.lastIndex = from
+      prefixes.lastIndex = from
     }
     return from === 0 ? text : hidden + text.slice(from)
   }
 
   /** The end of the longest prefix of a secret. */
-  private endAt(text: string, start: number, head: string): number {
-    let end = start + head.length
-    for (const form of this.forms.get(head) ?? []) {
-      let length = head.length
+  private endAt(text: string, start: number, prefix: string): number {
+    let end = start + prefix.length
+    for (const form of this.forms.get(prefix) ?? []) {
+      let length = prefix.length
       while (length < form.length && text[start + length] === form[length]) length += 1
       end = Math.max(end, start + length)
     }
@@ -67,7 +67,7 @@ export class SecretFinder {
 
 /** A secret in plain text, in a URL, in JSON and in base64 at any offset. */
 function formsOf(secret: string): Set<string> {
-  if (secret.length < LEAST_CHARS) return new Set()
+  if (secret.length < MIN_CHARS) return new Set()
   const bare = Buffer.from(secret)
   const inUrl = encodeURIComponent(bare.toString())
   const lowerUrl = inUrl.replace(/%[0-9A-F]{2}/g, (escape) => escape.toLowerCase())

@@ -2,10 +2,10 @@
 import { hideSecrets } from '../secrets/redact-secrets.js'
 
 /** Maximum length of a forwarded message, in UTF-16 units. */
-export const SCRUBBED_MAX = 2048
+export const MAX_MESSAGE_CHARS = 2048
 
 /** Length that is searched, which bounds the work for a large message. */
-const SEARCHED_MAX = SCRUBBED_MAX * 2
+const MAX_SEARCHED_CHARS = MAX_MESSAGE_CHARS * 2
 
 const SECRETS = [
   /\b(?:Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{4,}/gi,
@@ -30,9 +30,9 @@ const SECRETS = [
  * `text` without configured secrets and without strings that look like keys, tokens, or ids of organisations and projects,
  * in at most `SCRUBBED_MAX` units; a shortened text ends in `…`. Never throws.
  */
-export function scrub(text: string): string {
-  let clean = hideSecrets(text.slice(0, SEARCHED_MAX))
+export function redactUpstreamText(text: string): string {
+  let clean = hideSecrets(text.slice(0, MAX_SEARCHED_CHARS))
   for (const secret of SECRETS) clean = clean.replace(secret, '[redacted]')
-  if (clean.length <= SCRUBBED_MAX && text.length <= SEARCHED_MAX) return clean
-  return clean.slice(0, SCRUBBED_MAX - 1).replace(/[\uD800-\uDBFF]$/, '') + '…'
+  if (clean.length <= MAX_MESSAGE_CHARS && text.length <= MAX_SEARCHED_CHARS) return clean
+  return clean.slice(0, MAX_MESSAGE_CHARS - 1).replace(/[\uD800-\uDBFF]$/, '') + '…'
 }

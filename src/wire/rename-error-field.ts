@@ -9,6 +9,6 @@ export function renameErrorField(error: WireError, fieldName: (path: string) => 
   const { param, message } = error
   if (param === undefined) return error
   const name = fieldName(param)
-  const renamed = message.startsWith(param) ? name + message.slice(param.length) : message
-  return { ...error, message: renamed, param: name }
+  const renamedMessage = message.startsWith(param) ? name + message.slice(param.length) : message
+  return { ...error, message: renamedMessage, param: name }
 }

@@ -4,7 +4,7 @@ import type { WireError } from '../errors.js'
 /** A frame or reply that does not follow its format. Copy it before you change it. */
 export const MALFORMED_REPLY: Readonly<WireError> = {
   kind: 'upstream_malformed',
-  message: "The upstream's reply broke its own format.",
+  message: "The upstream's reply is not valid in its format.",
 }
 
 /** A reply that ended without its format's end. Copy it before you change it. */

@@ -136,16 +136,16 @@ function without(
     drop(path)
     return null
   }
-  const kept: JsonObject = {}
+  const remaining: JsonObject = {}
   let dropped = 0
   for (const [member, inner] of Object.entries(value)) {
     if (drops(member)) {
       dropped += 1
       drop(`${path}.${member}`)
-    } else if (inner !== undefined) kept[member] = inner
+    } else if (inner !== undefined) remaining[member] = inner
   }
   if (dropped === 0) return undefined
-  return Object.keys(kept).length === 0 ? null : JSON.stringify(kept)
+  return Object.keys(remaining).length === 0 ? null : JSON.stringify(remaining)
 }
 
 /** Whether a top-level member is one of the fields, or a checked one in another case. */

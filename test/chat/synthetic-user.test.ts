@@ -18,9 +18,9 @@ const assistant: Message = {
 const user: Message = { role: 'user', index: 2, parts: [{ type: 'text', text: 'U' }] }
 
 void t.test('the user message is after the instructions and before the assistant message', (t) => {
-  const words: Message = { role: 'user', index: 1, parts: [{ type: 'text', text: 'Begin.' }] }
-  t.same(beginWithUser([system, assistant, user]), [system, words, assistant, user])
-  t.same(beginWithUser([assistant]), [words, assistant])
+  const inserted: Message = { role: 'user', index: 1, parts: [{ type: 'text', text: 'Begin.' }] }
+  t.same(beginWithUser([system, assistant, user]), [system, inserted, assistant, user])
+  t.same(beginWithUser([assistant]), [inserted, assistant])
   for (const messages of [[user, assistant], [system, user], [system], []]) {
     t.equal(beginWithUser(messages), messages, 'unchanged')
   }

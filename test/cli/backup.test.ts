@@ -38,12 +38,12 @@ void t.test('a backup taken during writes can be restored', async (t) => {
   copyFileSync(copy, path)
   const restored = await openSqlite(path)
   t.teardown(() => restored.close())
-  t.equal(restored.id, store.id, 'it is the same store')
+  t.equal(restored.id, store.id, 'the copy is the same store')
   t.same((await restored.findKey(key.digest))?.key, key)
   for (let at = 0; at < Number(entries); at += 1) {
     if ((await restored.ledger.entry(null, `during-${at}`)) === null) t.fail(`entry ${at} is gone`)
   }
-  t.equal(await restored.createKey(aKey(ada.id), null), 'created', 'and it takes writes')
+  t.equal(await restored.createKey(aKey(ada.id), null), 'created', 'the copy accepts writes')
 })
 
 void t.test('a store that cannot be copied and an existing target are refused', async (t) => {
@@ -54,16 +54,16 @@ void t.test('a store that cannot be copied and an existing target are refused', 
   t.match(missing.err, /sluice\.db' does not exist/)
   const store = await openSqlite(join(dirname(good), 'data', 'sluice.db'))
   await store.close()
-  const taken = await sluice(['backup', good, '--config', good])
-  t.equal(taken.status, 1)
+  const existing = await sluice(['backup', good, '--config', good])
+  t.equal(existing.status, 1)
   t.match(
-    taken.err,
-    /^sluice: the file '.*' exists already; choose another name or remove it first$/m,
+    existing.err,
+    /^sluice: the file ".*" exists already: choose another name or remove it first$/m,
   )
   const nowhere = await sluice(['backup', join(dirname(good), 'none', 'copy.db'), '--config', good])
   t.equal(nowhere.status, 1)
   t.match(nowhere.err, /^sluice: the folder ".*none" does not exist: create it first$/m)
   t.equal((await sluice(['backup', copy, '--config', bad])).status, 1)
   t.equal((await sluice(['backup', '--config', good])).status, 2)
-  t.notOk(existsSync(copy), 'nothing is left behind')
+  t.notOk(existsSync(copy), 'no partial copy is left')
 })

@@ -56,7 +56,7 @@ void t.test('check notes unset keys, settings without effect and translation los
   )
   t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) loses .*logit_bias/)
   t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) refuses .*n above 1/)
-  t.notMatch(out, 'fallback[0]: openai', 'what the first target does not carry either')
+  t.notMatch(out, 'fallback[0]: openai', 'features that the first target lacks too are not noted')
   t.match(
     out,
     "note: routes[1].fallback[1]: openai (openai-chat) receives the client's model name: set its model",
@@ -77,7 +77,7 @@ void t.test(
     t.match(out, "route      routes[1]: 'claude-' is the longest prefix")
     t.match(
       out,
-      "loses: routes[0] prefix 'claude-', when label team=research, prompt of at least 5000 tokens",
+      "not used: routes[0] prefix 'claude-', when label team=research, prompt of at least 5000 tokens",
     )
     const order = [
       'anthropic, model claude-opus-5-5: 90 %',
@@ -94,7 +94,7 @@ void t.test(
       'breaker opens after 3 failures in a row or 50 % of at least 20 attempts in 10 s, tests after 30 s',
       'probe GET /models every 500 ms',
       'the same for all turns of a conversation, by weight',
-      'up to 2 attempts on a target within 10 % of the requests, waits of at most 800 ms',
+      'up to 2 attempts on a target, for at most 10 % of the requests, with waits of at most 800 ms',
       'after 700 ms without content, for at most 5 % extra spend',
       /refuses .*n above 1/,
     ]) {
@@ -126,11 +126,11 @@ void t.test('explain evaluates conditions with its options and the body', async 
   t.match(out, 'when       label team=research, prompt of at least 5000 tokens')
   t.match(
     await sluice(t, ['explain', 'claude-opus-5-5', '--label', 'team']),
-    '--label needs NAME=VALUE',
+    '--label must be NAME=VALUE, not "team"',
   )
   t.match(
     await sluice(t, ['explain', 'x', '--prompt-tokens', 'x']),
-    '--prompt-tokens needs a whole number',
+    '--prompt-tokens must be a whole number, not "x"',
   )
   const messages = [{ role: 'user', content: 'word '.repeat(8_000) }]
   const body = { 'body.json': JSON.stringify({ messages }) }
@@ -172,7 +172,7 @@ void t.test(
       `routes[2] ${never}: routes[1] takes all of its requests before it`,
     ]
     for (const note of notes) t.ok(out.includes(`note: ${note}\n`), note)
-    t.equal(out.match(/plain text:/g)?.length, 3, 'stand-ins and placeholders are none')
+    t.equal(out.match(/plain text:/g)?.length, 3, 'placeholder values are not noted')
     t.equal(out.match(/can never match/g)?.length, 3)
     t.notMatch(out, /canary/)
     t.match(out, /^gateway\.yaml: valid/)

@@ -149,7 +149,7 @@ void t.test('explain prints the route, its reason, the upstream, its key, the mo
   t.equal(dated.status, 0)
   t.match(dated.out, /routes\[0\]: 'gpt-' is the longest prefix/)
   t.match(dated.out, /openai \(https:\/\/api\.openai\.com\/v1\)/)
-  t.match(dated.out, /not set: OPENAI_API_KEY: the client gets 503/)
+  t.match(dated.out, /not set: OPENAI_API_KEY: clients get 503/)
   t.match(dated.out, /gpt-5\.5 \(dated variant\)/)
   const set = await sluice(['explain', 'o1', ...config], root, { OPENAI_API_KEY: 'canary-5c' })
   t.match(set.out, /the id is exactly 'o1'/)

@@ -90,8 +90,8 @@ void t.test('a side is one model of an upstream or one requested model', async (
     { upstream: 'one', model: 'big', requests: 2 },
     { upstream: 'one', model: 'big-mini', requests: 1 },
   ])
-  const asked = await compared(session, 'one', 'two', '--model', 'a')
-  t.match(asked, { model: 'a', sides: [{ requests: 2 }, { requests: 0, error_rate: null }] })
+  const requested = await compared(session, 'one', 'two', '--model', 'a')
+  t.match(requested, { model: 'a', sides: [{ requests: 2 }, { requests: 0, error_rate: null }] })
   t.same(session.errors(), ['sluice: no ledger entry of two since 1h'])
 })
 
@@ -109,7 +109,7 @@ void t.test('the table has the same figures as the JSON', async (t) => {
 void t.test('wrong usage exits with 2', async (t) => {
   for (const [argv, message] of [
     [['one'], /needs two upstreams/],
-    [['one', 'one'], /both are 'one'/],
+    [['one', 'one'], /two different upstreams, not "one" twice/],
     [['one', 'two', 'three'], /needs two upstreams/],
   ] as const) {
     t.throws(() => parseCompare(argv), { message })

@@ -173,7 +173,7 @@ void t.test('the text output has one line per field and the name of the file', a
   t.notOk(out.includes(CANARY))
   const missing = await sluice([...args, `${folder}/none.json`])
   t.equal(missing.status, 1)
-  t.match(missing.out, /cannot read .*none\.json \(ENOENT\)/)
+  t.match(missing.out, /request {4}cannot read ".*none\.json": it does not exist/)
 })
 
 void t.test('a model without a route exits with an error', async (t) => {

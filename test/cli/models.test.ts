@@ -12,12 +12,12 @@ import { sluice } from './session.js'
 
 const SHIPPED = readFileSync('config/models.yaml', 'utf8')
 const folder = t.testdir()
-let made = 0
+let count = 0
 
 /** Writes a configuration with this catalogue. Returns its path. */
 function configWith(models: string): string {
-  made += 1
-  const path = join(folder, String(made))
+  count += 1
+  const path = join(folder, String(count))
   mkdirSync(path)
   writeFileSync(join(path, 'models.yaml'), models)
   const file = join(path, 'gateway.yaml')
@@ -69,9 +69,9 @@ void t.test('added, removed and changed models are listed', async (t) => {
   t.equal((await diff(without, '--exit-code')).status, 1)
 
   const text = await sluice(['models', 'diff', '--config', configWith(own)])
-  t.match(text.out, 'Added\n  house-model')
-  t.match(text.out, `${id} price.input: shipped 10, here 11`)
-  t.match(text.out, `${id} context_window: shipped 1050000, here 900000`)
+  t.match(text.out, 'Only in this catalogue\n  house-model')
+  t.match(text.out, `${id} price.input: shipped 10, in this catalogue 11`)
+  t.match(text.out, `${id} context_window: shipped 1050000, in this catalogue 900000`)
   t.match(text.out, /Price version [0-9a-f]{12}/)
 })
 

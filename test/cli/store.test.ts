@@ -36,11 +36,11 @@ void t.test('sqlite to sqlite copies every record, and a second run copies nothi
   )
 
   const again = await moved(from, to)
-  t.equal(again.status, 0, 'a target that has it all')
+  t.equal(again.status, 0, 'a complete target')
   t.equal(again.text, first.text)
 
   await changed(from)
-  t.equal((await moved(from, to)).status, 0, 'one that fell behind')
+  t.equal((await moved(from, to)).status, 0, 'a target that lacks recent records')
   await assertSame(t, from, to)
 })
 
@@ -118,33 +118,37 @@ void t.test('a copy that differs from its source is reported', async (t) => {
   t.match(errors, /the two stores differ/)
 })
 
-void t.test('sqlite to redis and back', { skip: redisMissing() }, async (t) => {
-  const server = await startRedis(t)
-  const fresh = freshDatabases(server)
-  const [from, back] = sqlitePlaces(t)
-  const [to, second] = [fresh(), fresh()]
-  await filled(from)
-  for (const [source, target] of [
-    [from, to],
-    [to, second],
-    [second, back],
-  ] as const) {
-    const { status, text, errors } = await moved(source, target)
-    t.equal(status, 0, text + errors)
-    await assertSame(t, from, target)
-  }
-  await changed(from)
-  t.equal((await moved(from, to)).status, 0, 'what changed follows')
-  await assertSame(t, from, to)
+void t.test(
+  'records are copied from sqlite to redis and back',
+  { skip: redisMissing() },
+  async (t) => {
+    const server = await startRedis(t)
+    const fresh = freshDatabases(server)
+    const [from, back] = sqlitePlaces(t)
+    const [to, second] = [fresh(), fresh()]
+    await filled(from)
+    for (const [source, target] of [
+      [from, to],
+      [to, second],
+      [second, back],
+    ] as const) {
+      const { status, text, errors } = await moved(source, target)
+      t.equal(status, 0, text + errors)
+      await assertSame(t, from, target)
+    }
+    await changed(from)
+    t.equal((await moved(from, to)).status, 0, 'changed records are copied')
+    await assertSame(t, from, to)
 
-  // Killed between the record of an account and its e-mail, which is written last.
-  const [zoe] = await withOpen(from, (store) => allAccounts(store))
-  if (zoe === undefined) throw new Error('the source is empty')
-  await withOpen(server.url(), (store) => store.createAccount(zoe))
-  t.equal(await server.ask('del', 'sluice:email:acc_zoe@example.com'), 1)
-  t.equal((await moved(from, server.url())).status, 0, 'half an account is finished')
-  await assertSame(t, from, server.url())
-})
+    // Killed between the record of an account and its e-mail, which is written last.
+    const [zoe] = await withOpen(from, (store) => allAccounts(store))
+    if (zoe === undefined) throw new Error('the source is empty')
+    await withOpen(server.url(), (store) => store.createAccount(zoe))
+    t.equal(await server.ask('del', 'sluice:email:acc_zoe@example.com'), 1)
+    t.equal((await moved(from, server.url())).status, 0, 'an incomplete account is completed')
+    await assertSame(t, from, server.url())
+  },
+)
 
 void t.test('the program exits with its statuses and prints no e-mail address', async (t) => {
   const root = t.testdir()
@@ -156,7 +160,7 @@ void t.test('the program exits with its statuses and prints no e-mail address', 
   t.equal((JSON.parse(done.out) as { same: boolean }).same, true)
   const none = await sluice([...args, at('nothing'), '--to', at('to')])
   t.equal(none.status, 1)
-  t.match(none.err, /does not exist/, 'a source is never made')
+  t.match(none.err, /does not exist/, 'a missing source is not created')
   t.equal((await sluice([...args, at('from')])).status, 2)
 
   const wrong: [string[], RegExp][] = [
@@ -164,7 +168,10 @@ void t.test('the program exits with its statuses and prints no e-mail address', 
     [['migrate', 'all'], /only options/],
     [['migrate', '--from', 'sqlite:a'], /--to URL/],
     [['migrate', '--from', 'sqlite:a', '--to', 'sqlite:./a'], /same store/],
-    [['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'], /--to takes sqlite:FILE/],
+    [
+      ['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'],
+      /--to must be sqlite:PATH/,
+    ],
     [['migrate', '--from', 'sqlite:a', '--to', 'env:NONE'], /variable NONE is not set/],
   ]
   for (const [argv, message] of wrong) t.throws(() => parseStore(argv, {}), message, argv.join(' '))

@@ -1,6 +1,8 @@
 /**
- * Goal: wrong usage of the command line exits with 2 and suggests the command or option that was probably meant.
- * Method: the errors of `parseArgs` through the function; the built program for the whole output and the status.
+ * Goal: wrong usage of the command line exits with 2 and suggests the command or option that was probably
+ * meant.
+ * Method: the errors of `parseArgs` through the function; the built program for the whole output and the
+ * status.
  */
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import t from 'tap'
@@ -24,11 +26,11 @@ function messageFor(...args: string[]): string | null {
   return 'no error'
 }
 
-void t.test('a misspelt option is answered with the nearest option of the help', (t) => {
+void t.test('a misspelt option is reported with the nearest option of the help', (t) => {
   t.equal(messageFor('--confg', 'x'), 'Unknown option --confg (did you mean "--config"?)')
   t.equal(messageFor('--Strict'), 'Unknown option --Strict (did you mean "--strict"?)')
   t.equal(messageFor('--hlp'), 'Unknown option --hlp (did you mean "--help"?)')
-  t.equal(messageFor('--colour'), 'Unknown option --colour', 'no option is near')
+  t.equal(messageFor('--colour'), 'Unknown option --colour', 'no option is similar')
   t.equal(messageFor('-x'), 'Unknown option -x')
   t.end()
 })
@@ -36,7 +38,12 @@ void t.test('a misspelt option is answered with the nearest option of the help',
 void t.test('values and arguments in the wrong place are named', (t) => {
   t.equal(messageFor('--config'), 'Option --config needs a value: --config FILE')
   t.equal(messageFor('--strict=yes'), 'Option --strict accepts no value')
-  t.equal(messageFor('a.yaml'), 'Unexpected argument "a.yaml": this command accepts only options')
+  t.equal(
+    messageFor('--config', '-1'),
+    'Option --config needs a value: write --config=FILE for a value that starts with -',
+  )
+  t.equal(messageFor('gpt-5.5'), 'Unexpected argument "gpt-5.5": this command accepts only options')
+  t.equal(messageFor('a.yaml'), 'Unexpected argument "a.yaml": write --config a.yaml')
   t.end()
 })
 
@@ -65,6 +72,38 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
     [
       ['check', '--unrelated'],
       `sluice: Unknown option --unrelated\n'sluice check --help' describes it\n`,
+    ],
+    [
+      ['serve', 'gateway.yaml'],
+      `sluice: Unexpected argument "gateway.yaml": write --config gateway.yaml\n'sluice serve --help' describes it\n`,
+    ],
+    [
+      ['store', 'accept', '--from', 'sqlite:a'],
+      `sluice: Option --from is for another action of this command\n'sluice store --help' describes it\n`,
+    ],
+    [
+      ['emulate', '--port', 'none'],
+      `sluice: --port must be a whole number from 0 to 65535, not "none"\n'sluice emulate --help' describes it\n`,
+    ],
+    [
+      ['emulate', '--pace-ms', '-1'],
+      `sluice: Option --pace-ms needs a value: write --pace-ms=MS for a value that starts with -\n'sluice emulate --help' describes it\n`,
+    ],
+    [
+      ['plan', 'old.yaml', 'new.yaml', '--live'],
+      `sluice: --live needs the running gateway: remove --offline and OLD\n'sluice plan --help' describes it\n`,
+    ],
+    [
+      ['compare', 'openai', 'openai'],
+      `sluice: 'sluice compare' needs two different upstreams, not "openai" twice\n'sluice compare --help' describes it\n`,
+    ],
+    [
+      ['store', 'migrate', '--from', 'a', '--to', 'b'],
+      `sluice: --from must be sqlite:PATH, redis://…, redis+sentinel://…, redis+cluster://… or env:NAME\n'sluice store --help' describes it\n`,
+    ],
+    [
+      ['generations', 'show', 'latest'],
+      `sluice: 'sluice generations show' needs a configuration file: pass --config FILE or set SLUICE_CONFIG\n'sluice generations --help' describes it\n`,
     ],
     [
       ['usage', 'summary', '--sinc', '24h'],

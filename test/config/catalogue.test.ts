@@ -135,7 +135,7 @@ const FAULTS: [string, string, string][] = [
     ':3:30: models[0].visoin: Unknown key "visoin" (did you mean "vision"?)',
   ],
   [
-    'a family that is no name',
+    'a family that is not a name',
     `${HEAD}  - { id: a, family: 'open ai' }\n`,
     ':3:22: models[0].family: must be 1 to 64 letters, digits, dots, dashes or underscores',
   ],
@@ -160,11 +160,7 @@ const FAULTS: [string, string, string][] = [
     `${HEAD}  - { id: a, family: openai, created: 2026-02-30 }\n`,
     ':3:39: models[0].created: must be a date, as in 2026-04-23',
   ],
-  [
-    'empty list',
-    'as_of: 2026-11-20\nmodels: []\n',
-    ':2:9: models: must be at least 1 entries long',
-  ],
+  ['empty list', 'as_of: 2026-11-20\nmodels: []\n', ':2:9: models: must have at least one entry'],
   ['empty file', '', ':1:1: the file is empty'],
 ]
 

@@ -8,7 +8,7 @@ import t from 'tap'
 import { loadConfig } from '../../src/config/load-config.js'
 import { problemsOf } from './sample.js'
 
-void t.test('the contract’s example of upstreams and routes loads', (t) => {
+void t.test("the contract's example of upstreams and routes loads", (t) => {
   const example = `
 upstreams:
   openai:

@@ -117,10 +117,10 @@ void t.test('I-136: a wrong type in a field is always reported', (t) => {
       if (path.at(-2) === 'models' && odd === '"x"') continue
       const loaded = loadText(textWith(whole, path, odd))
       const name = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`))
-      const wanted = name.join('').replace(/^\./, '')
+      const expected = name.join('').replace(/^\./, '')
       const found = loaded.ok ? [] : loaded.errors.map((problem) => problem.path)
-      if (!found.includes(wanted)) {
-        throw new Error(`${wanted} = ${odd}: only ${found.join(', ')}`)
+      if (!found.includes(expected)) {
+        throw new Error(`${expected} = ${odd}: only ${found.join(', ')}`)
       }
     }
   }

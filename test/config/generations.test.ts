@@ -95,7 +95,7 @@ void t.test('a rollback is a new generation with the old contents', async (t) =>
   await source.reload()
   t.match(await source.rollBack(1, BY), { result: 'applied', snapshot: { generation: 3 } })
   t.equal(prefixOf(source), 'gpt-')
-  t.equal(source.held, 'rollback')
+  t.equal(source.override, 'rollback')
   const record = { generation: 3, ...BY, origin: 'rollback', contentOf: 1 }
   t.match(source.history.list()[0], record)
   const paths = source.current().changes.map(({ path }) => path)
@@ -115,14 +115,14 @@ void t.test('a rollback stays in force until the files change', async (t) => {
   t.match(await source.reload(), { result: 'unchanged', snapshot: { generation: 3 } })
   writeFileSync(file, 'upstreams: [')
   t.match(await source.reload(), { result: 'refused' })
-  t.equal(prefixOf(source), 'gpt-', 'a file with a fault does not end it')
+  t.equal(prefixOf(source), 'gpt-', 'an invalid file does not end it')
   writeFileSync(file, OTHER)
   t.match(await source.reload(), { result: 'unchanged' }, 'the file of the rollback is back')
-  t.equal(source.held, 'rollback')
+  t.equal(source.override, 'rollback')
   writeFileSync(file, THIRD)
   t.match(await source.reload(), { result: 'applied', snapshot: { generation: 4 } })
   t.equal(prefixOf(source), 'o3-')
-  t.equal(source.held, null)
+  t.equal(source.override, null)
 })
 
 void t.test('SIGHUP ends a rollback and loads the files', async (t) => {
@@ -134,7 +134,7 @@ void t.test('SIGHUP ends a rollback and loads the files', async (t) => {
   t.match(await source.reload(), { result: 'unchanged' })
   t.match(await source.reload({ takeFiles: true }), { result: 'applied' })
   t.equal(prefixOf(source), 'o1-')
-  t.equal(source.held, null)
+  t.equal(source.override, null)
   t.match(await source.reload({ takeFiles: true }), { result: 'unchanged' })
 })
 
@@ -146,14 +146,14 @@ void t.test('a rollback stays in force across a restart and ends with the next e
   await first.rollBack(1, BY)
   await first.close()
   const second = await open()
-  t.equal(second.held, 'rollback')
+  t.equal(second.override, 'rollback')
   t.equal(second.current().generation, 3)
   t.equal(prefixOf(second), 'gpt-')
   writeFileSync(file, THIRD)
   t.match(await second.reload(), { result: 'applied', snapshot: { generation: 4 } })
   await second.close()
   const third = await open()
-  t.equal(third.held, null)
+  t.equal(third.override, null)
   t.equal(third.current().generation, 4, 'the same files are the same generation')
 })
 
@@ -180,28 +180,28 @@ void t.test('a restart with an invalid file runs the last valid generation', asy
       await first.close()
       writeFileSync(file, broken)
       const second = await open()
-      t.equal(second.held, 'last_good')
+      t.equal(second.override, 'last_good')
       t.equal(second.current().generation, 2)
       t.equal(prefixOf(second), 'o1-')
-      t.ok((second.lastError ?? []).length > 0, 'the fault is known')
+      t.ok((second.lastError ?? []).length > 0, 'the problem is reported')
       t.match(await second.reload({ takeFiles: true }), { result: 'refused' })
-      t.equal(prefixOf(second), 'o1-', 'SIGHUP does not take a broken file')
+      t.equal(prefixOf(second), 'o1-', 'SIGHUP does not load an invalid file')
       writeFileSync(file, THIRD)
       t.match(await second.reload(), { result: 'applied', snapshot: { generation: 3 } })
-      t.equal(second.held, null)
+      t.equal(second.override, null)
       t.equal(second.lastError, null)
     })
   }
 })
 
 void t.test('a missing file or catalogue counts as an invalid file', async (t) => {
-  for (const gone of ['gateway.yaml', 'models.yaml']) {
-    await t.test(gone, async (t) => {
+  for (const missing of ['gateway.yaml', 'models.yaml']) {
+    await t.test(missing, async (t) => {
       const { folder, open } = scene(t, { 'gateway.yaml': `${GOOD}models: models.yaml\n` })
       await (await open()).close()
-      rmSync(join(folder, gone))
+      rmSync(join(folder, missing))
       const source = await open()
-      t.equal(source.held, 'last_good')
+      t.equal(source.override, 'last_good')
       t.equal(prefixOf(source), 'gpt-')
     })
   }
@@ -234,7 +234,7 @@ void t.test('the store folder that the invalid file names is searched', async (t
   await (await open()).close()
   t.ok(existsSync(join(folder, 'elsewhere/deep/generations')))
   writeFileSync(file, `${text}unheard_of: 1\n`)
-  t.equal((await open()).held, 'last_good')
+  t.equal((await open()).override, 'last_good')
 })
 
 void t.test('files are private and contain references instead of secrets', async (t) => {
@@ -263,13 +263,13 @@ void t.test('the last 20 generations and the one of the start are stored', async
     t.match(await source.reload(), { result: 'applied', snapshot: { generation: index } })
   }
   await source.close()
-  const kept = recordsIn(history).map(({ generation }) => generation)
+  const stored = recordsIn(history).map(({ generation }) => generation)
   t.same(
-    kept,
+    stored,
     source.history.list().map(({ generation }) => generation),
   )
-  t.equal(kept.length, MAX_GENERATIONS + 1)
-  t.equal(kept.at(-1), 1, 'its port and store are those in force')
+  t.equal(stored.length, MAX_GENERATIONS + 1)
+  t.equal(stored.at(-1), 1, 'its port and store are those in force')
   const files = readdirSync(history)
   t.equal(files.length, 3 * (MAX_GENERATIONS + 1) + 1, 'one catalogue for all')
 })
@@ -309,15 +309,15 @@ void t.test('changed secrets are used during a rollback', async (t) => {
   t.match(await source.reload(), { result: 'applied', snapshot: { generation: 4 } })
   t.equal(prefixOf(source), 'gpt-', 'the content stays')
   t.same(source.current().config.upstreams['openai']?.apiKeys, ['k-2'])
-  t.equal(source.held, 'rollback')
+  t.equal(source.override, 'rollback')
   await source.close()
-  t.equal((await open()).held, 'rollback', 'over a restart as well')
+  t.equal((await open()).override, 'rollback', 'also after a restart')
 })
 
 void t.test('a generation that cannot be built is refused', async (t) => {
   const { file, open } = scene(t)
   const source = await open()
-  source.tryWith(() => Promise.resolve('upstreams.openai cannot be built'))
+  source.validateWith(() => Promise.resolve('upstreams.openai cannot be built'))
   writeFileSync(file, OTHER)
   t.match(await source.reload(), { result: 'refused', errors: [{ message: /cannot be built/ }] })
   t.equal(source.current().generation, 1)
@@ -379,12 +379,12 @@ void t.test('settings that need a restart are not in force', async (t) => {
   t.same([...waitingForRestart].sort(), ['ledger.spool', 'server.port', 'store'])
   t.equal(config.server.port, port)
   t.match(config.store, /data\/sluice\.db$/)
-  t.equal(config.server.drainMs, 7, 'the rest is')
+  t.equal(config.server.drainMs, 7, 'other settings are')
   const giveBack = source.takeWaiting()
-  const taken = source.current()
-  t.equal(taken.generation, 2)
-  t.equal(taken.config.server.port, 1)
-  t.same(taken.waitingForRestart, [])
+  const inForce = source.current()
+  t.equal(inForce.generation, 2)
+  t.equal(inForce.config.server.port, 1)
+  t.same(inForce.waitingForRestart, [])
   giveBack()
   t.equal(source.current().config.server.port, port, 'the restart failed')
   t.equal(source.current().waitingForRestart.length, 3)

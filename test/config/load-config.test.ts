@@ -26,7 +26,7 @@ void t.test('without a models.yaml next to the file, the shipped catalogue is us
   const own = loadConfig(file, { KEY: 'k' })
   t.ok(own.ok && shipped.ok && own.catalogue.models.length < shipped.catalogue.models.length)
   writeFileSync(file, `${GOOD}models: missing.yaml\n`)
-  t.equal(loadConfig(file, { KEY: 'k' }).ok, false, 'a file that is named must be there')
+  t.equal(loadConfig(file, { KEY: 'k' }).ok, false, 'a configured file must exist')
   t.end()
 })
 
@@ -286,7 +286,11 @@ void t.test('placeholders are variables or files; one text may have several, and
   t.equal(header('"${file:rel}"'), 'near')
   t.equal(header('"$${A}"'), '${A}')
   t.equal(header('"$A $"'), '$A $')
-  t.equal(header('"${A}"', { A: '${B}: [x]' }), '${B}: [x]', 'a value is never read again')
+  t.equal(
+    header('"${A}"', { A: '${B}: [x]' }),
+    '${B}: [x]',
+    'values are not searched for placeholders',
+  )
   t.end()
 })
 
@@ -297,11 +301,11 @@ void t.test('a placeholder may supply a number or an enumerated word', (t) => {
   t.equal(config.server.port, 8443)
   t.equal(config.server.workers, availableParallelism())
   t.equal(config.upstreams['openai']?.apiKeys[0], '12345', 'a key of digits stays text')
-  const of = (port: string) => problemsOf(text, { ...env, PORT: port })[0]
-  t.equal(of('http'), '/etc/sluice/gateway.yaml:8:17: server.port: must be a number')
-  t.equal(of('99999'), '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 65535')
+  const messageFor = (port: string) => problemsOf(text, { ...env, PORT: port })[0]
+  t.equal(messageFor('http'), '/etc/sluice/gateway.yaml:8:17: server.port: must be a number')
+  t.equal(messageFor('99999'), '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 65535')
   t.equal(
-    of('1e308'),
+    messageFor('1e308'),
     '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 9007199254740991',
   )
   t.equal(
@@ -334,7 +338,7 @@ void t.test('a placeholder without a value is reported by name', (t) => {
   )
   t.match(
     problemsOf(changed('api_key: ${KEY}', 'quirks: { set: { a: "${KEY}" } }'))[0],
-    /:5:25: upstreams.openai.quirks.set.a: must not contain a placeholder: they are not replaced under quirks/,
+    /:5:25: upstreams.openai.quirks.set.a: must not contain a placeholder: placeholders are not replaced under quirks/,
   )
   t.end()
 })

@@ -103,8 +103,8 @@ void t.test('each replacement of the file by renaming is detected', async (t) =>
 
 void t.test('a deleted file is reported, and its return is loaded', async (t) => {
   const { file, source } = await open(t)
-  const [gone] = await changeAfter(source, () => rmSync(file))
-  t.match(gone, { result: 'refused', errors: [{ message: /does not exist/ }] })
+  const [deletion] = await changeAfter(source, () => rmSync(file))
+  t.match(deletion, { result: 'refused', errors: [{ message: /does not exist/ }] })
   let changes = 0
   const stop = source.subscribe(() => (changes += 1))
   t.match(await source.reload(), { result: 'refused' })
@@ -164,7 +164,7 @@ void t.test('a replaced folder is detected', async (t) => {
   t.match(change, { result: 'applied', snapshot: { generation: 2 } })
 })
 
-void t.test('changes of the catalogue and of a secret’s file are detected', async (t) => {
+void t.test("changes of the catalogue and of a secret's file are detected", async (t) => {
   const { folder, source } = await open(t, {
     'gateway.yaml': changed('${KEY}', '${file:keys/openai}'),
     keys: { openai: 'k-1' },

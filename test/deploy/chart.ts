@@ -1,4 +1,4 @@
-/** The Helm chart: its digest, its sets of values, and what Helm makes of them. */
+/** Renders the Helm chart with its sets of values. */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
@@ -13,7 +13,7 @@ export function valueSets(): string[] {
   return readdirSync(VALUES).map((file) => file.replace(/\.yaml$/, ''))
 }
 
-/** Changes with every file that decides what Helm renders for a set of values. */
+/** The digest of all files that determine what Helm renders for a set of values. */
 export function digestOf(set: string): string {
   const hash = createHash('sha256')
   const files = readdirSync(CHART, { recursive: true, encoding: 'utf8' })
@@ -31,7 +31,7 @@ export function hasHelm(): boolean {
   return spawnSync('helm', ['version', '--short']).status === 0
 }
 
-/** Runs Helm and returns what it wrote. Throws with its message if it fails. */
+/** Runs Helm and returns its output. Throws with its message if it fails. */
 export function helm(...args: readonly string[]): string {
   const { status, stdout, stderr } = spawnSync('helm', args, { encoding: 'utf8' })
   if (status !== 0) throw new Error(stderr === '' ? stdout : stderr)

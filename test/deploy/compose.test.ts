@@ -1,5 +1,5 @@
 /**
- * Goal: `docker compose up` has a valid file whose parts fit: mounts exist, paths in containers agree, the stop waits
+ * Goal: the Compose file is valid and consistent: mounts exist, paths in containers match, and the stop waits
  * for the drain.
  * Method: the schema of the Compose specification, and the files that the services name.
  */
@@ -38,9 +38,9 @@ function hostPath(volumes: readonly string[], path: string): string | null {
   return null
 }
 
-void t.test('the file fits the Compose specification', (t) => {
+void t.test('the file follows the Compose specification', (t) => {
   const ajv = new Ajv2019({ strict: false, validateFormats: false, allErrors: true })
-  // Ids and the address of the dialect are spelled as in earlier drafts.
+  // Schema ids have the spelling of earlier drafts.
   ajv.removeKeyword('id')
   const schema: Record<string, unknown> = { ...composeSchema }
   delete schema['$schema']
@@ -72,15 +72,18 @@ void t.test('the gateway loads its mounted file, and is stopped after its drain'
   const config = sluice.environment['SLUICE_CONFIG'] ?? ''
   const path = hostPath(sluice.volumes, posix.join('/app', config))
   t.equal(path, join('config', 'gateway.redis.yaml'))
-  t.ok(sluice.volumes.includes('./config:/app/config:ro'), 'the folder, so that edits are seen')
+  t.ok(
+    sluice.volumes.includes('./config:/app/config:ro'),
+    'the folder is mounted, so that edits are detected',
+  )
   const loaded = loadConfig(path ?? '', {})
   if (!loaded.ok) return t.fail(JSON.stringify(loaded.errors))
   const { drainMs } = loaded.config.server
   t.ok(
     Number.parseInt(sluice.stop_grace_period ?? '', 10) >= drainMs / 1000 + 6,
-    'the drain is over',
+    'the stop waits for the drain',
   )
-  t.match(loaded.config.store, /^redis:\/\/redis:/, 'the service of that name')
+  t.match(loaded.config.store, /^redis:\/\/redis:/, 'the service has that name')
   t.match(redis.command.join(' '), '--appendonly yes')
   t.match(redis.command.join(' '), 'noeviction')
   t.equal(loaded.config.server.opsHost, '127.0.0.1')

@@ -1,7 +1,9 @@
 /**
- * Goal: the chart makes manifests that Kubernetes takes, that drain in time, reload without a restart and hold no secret.
- * Method: manifests that Helm rendered (committed, with a digest of the chart) against schemas and types, and their
- * parts against each other; the gateway's file against the gateway's own loader. With Helm on the PATH, also Helm.
+ * Goal: the chart renders valid manifests of pods that drain in time, reload without a restart and contain no
+ * secret.
+ * Method: manifests that Helm rendered (committed, with a digest of the chart) against schemas and types, and
+ * their parts against each other; the configuration is loaded by the gateway. With Helm on the PATH, also
+ * Helm.
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -99,7 +101,7 @@ void t.test('the rendered manifests are those of this chart', (t) => {
 
 const noHelm = hasHelm() ? false : 'helm is not on the PATH; the committed manifests are checked'
 
-void t.test('Helm renders them, and finds no fault with the chart', { skip: noHelm }, (t) => {
+void t.test('Helm renders the same manifests and accepts the chart', { skip: noHelm }, (t) => {
   for (const { set, text } of releases) {
     t.equal(text, render(set), set)
     helm('lint', '--strict', CHART, '--values', join(VALUES, `${set}.yaml`))
@@ -107,7 +109,7 @@ void t.test('Helm renders them, and finds no fault with the chart', { skip: noHe
   const bad = (...settings: readonly string[]) => {
     return () => helm('template', CHART, '--kube-version', '1.31.0', ...settings)
   }
-  t.throws(bad(), /redis.url/, 'an address of Redis is needed')
+  t.throws(bad(), /redis.url/, 'the address of Redis is required')
   t.throws(bad('--set', 'redis.url=redis://a,redis.secretRef.name=b'), /either/)
   t.throws(bad('--set', 'redis.url=http://a'), /redis/)
   t.throws(bad('--set', 'redis.url=redis://a,replica=3'), /replica/, 'an unknown value')
@@ -123,7 +125,7 @@ void t.test('every manifest fits its schema and has no unknown field', (t) => {
   t.same(unknownFields(releases.flatMap(({ manifests }) => manifests)), [])
   const [pdb] = releases.flatMap(({ of }) => of('PodDisruptionBudget') ?? [])
   const wrong = { ...pdb, spec: { maxUnavailible: 1 } } as unknown as Manifest
-  t.match(unknownFields([wrong]), [/maxUnavailible/], 'the check sees one')
+  t.match(unknownFields([wrong]), [/maxUnavailible/], 'the check detects an unknown field')
   t.end()
 })
 
@@ -197,7 +199,7 @@ eachRelease('secrets are references', (t, release) => {
   for (const { name, value, valueFrom } of env) {
     if (/KEY|TOKEN|PASSWORD/.test(name)) t.ok(valueFrom !== undefined && value === undefined, name)
   }
-  t.notOk(release.of('Secret'), 'the chart makes no Secret')
+  t.notOk(release.of('Secret'), 'the chart contains no Secret')
   t.notMatch(release.text, /api_key: (?!\$\{)/, 'every API key is a variable')
 })
 

@@ -33,7 +33,7 @@ const MODELS: Readonly<
   },
 }
 
-/** What is wrong with the values of a manifest, by the API's schema; null if nothing is. */
+/** The violation of the API's schema by the values of a manifest; null if there is none. */
 export function schemaProblem(manifest: Manifest): string | null {
   const known = MODELS[manifest.kind]
   if (known === undefined) return `no schema for ${manifest.kind}`
@@ -46,8 +46,8 @@ export function schemaProblem(manifest: Manifest): string | null {
 }
 
 /**
- * Fields that the API does not have, which the schemas let pass: the manifests are compiled as constants of the
- * models' types, for which TypeScript refuses unknown members. Returns its messages.
+ * Finds fields that the API does not have, which the schemas accept: compiles the manifests as constants of
+ * the models' types, for which TypeScript refuses unknown members. Returns its messages.
  */
 export function unknownFields(manifests: readonly Manifest[]): string[] {
   const source = manifests

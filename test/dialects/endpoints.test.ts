@@ -1,12 +1,13 @@
 /**
- * Goal: a method and path name one endpoint, and an unknown path the endpoint that is most like it.
- * Method: paths by hand, with what must come out; long and hostile ones under a time limit.
+ * Goal: a method and path name one endpoint, and an unknown path gets the most similar endpoint as a
+ * suggestion.
+ * Method: hand-written paths with the expected results; long and hostile ones under a time limit.
  */
 import t from 'tap'
 import { ENDPOINTS, nearestRow, matchingRows } from '../../src/dialects/endpoints.js'
 import { resolveEndpoint, allowedMethods } from '../../src/dialects/index.js'
 
-void t.test('paths and methods', (t) => {
+void t.test('a method and path resolve to one endpoint', (t) => {
   const at = (method: string, path: string): unknown => resolveEndpoint(method, path)?.endpoint
   t.same(at('POST', '/v1/chat/completions'), { operation: 'chat' })
   t.same(at('GET', '/v1/models'), { operation: 'models' })
@@ -31,7 +32,7 @@ void t.test('paths and methods', (t) => {
   t.end()
 })
 
-void t.test('a path with an action is not that of a model with a colon', (t) => {
+void t.test('a path with an action is not the path of a model whose id has a colon', (t) => {
   const rows = (path: string): unknown =>
     matchingRows(path, ENDPOINTS).map(({ row, parameter }) => [row.method, row.endpoint, parameter])
   for (const version of ['v1', 'v1beta']) {
@@ -47,7 +48,7 @@ void t.test('a path with an action is not that of a model with a colon', (t) => 
   t.end()
 })
 
-void t.test('an unknown path names the endpoint that is most like it', (t) => {
+void t.test('an unknown path suggests the most similar endpoint', (t) => {
   const nearest = (method: string, path: string): string | undefined =>
     nearestRow(method, path, ENDPOINTS)?.path
   t.equal(nearest('POST', '/chat/completions'), '/v1/chat/completions')
@@ -66,7 +67,7 @@ void t.test('an unknown path names the endpoint that is most like it', (t) => {
   t.end()
 })
 
-void t.test('no path takes long', (t) => {
+void t.test('hostile paths are resolved within the time limit', (t) => {
   const began = performance.now()
   for (let round = 0; round < 20; round += 1) {
     for (const path of [

@@ -1,7 +1,6 @@
 /**
- * Properties of every input: only a GatewayError is thrown, a reply ends in
- * exactly one way, what is written is readable by others, how bytes are cut changes nothing, and each
- * input is done within a bounded time.
+ * Checks the properties of every input: only a GatewayError is thrown, a reply ends exactly once, other
+ * readers accept the output, chunk boundaries change nothing, and the time is bounded.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { Fold, type Reply } from '../../src/chat/reply/fold.js'
@@ -14,7 +13,7 @@ import { PassthroughStream } from '../../src/gateway/streams/passthrough-transfo
 import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
 import { streamReply, translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { parseObject, parseReply } from '../../src/wire/json/parse-body.js'
-import { SCRUBBED_MAX } from '../../src/wire/redact-upstream-text.js'
+import { MAX_MESSAGE_CHARS } from '../../src/wire/redact-upstream-text.js'
 import { splice, type Edit } from '../../src/wire/json/splice.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 import { faultsOfStream, faultsOfWhole } from '../conformance/check-completion.js'
@@ -24,7 +23,7 @@ import type { Input, PairInput, ReplyInput, RequestInput, StreamInput } from './
 import { MODELS, UPSTREAM_DIALECTS } from './generate-inputs.js'
 import { refusalOf } from './provider-checks.js'
 
-/** Every input is some tens of kilobytes at most, which take milliseconds. */
+/** An input has at most some tens of kilobytes, which take milliseconds. */
 const LIMIT_MS = 2000
 
 /** Models with other rules than those of `MODELS`. */
@@ -39,7 +38,7 @@ const STATUSES = [
   400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 499, 500, 502, 503, 529, 599,
 ]
 
-/** What is wrong with how the input was taken; null where nothing is. The first word is the kind of fault. */
+/** The violated property, of which the first word is the kind of fault; null if there is none. */
 export function faultOf(input: Input): string | null {
   const began = performance.now()
   let fault: string | null
@@ -69,7 +68,7 @@ function faultIn(input: Input): string | null {
   }
 }
 
-/** The request of a text, as the gateway reads a body; null where it refuses it. */
+/** The request in a text, decoded as the gateway decodes a body; null if it refuses the body. */
 export function requestOf(text: string): ChatRequest | null {
   try {
     const { value } = parseObject(Buffer.from(text))
@@ -106,7 +105,7 @@ function requestFault({ text }: RequestInput): string | null {
   return null
 }
 
-/** A body that passes has its edits spliced in, and is still one object. Throws where it is not. */
+/** Applies the edits of a pass-through to the body. Throws if the result is not one object. */
 function checkPassed(text: string): void {
   const bytes = Buffer.from(text)
   const { value, members } = parseObject(bytes)
@@ -120,7 +119,7 @@ function checkPassed(text: string): void {
   }
 }
 
-/** The edits for a model; null where its rules refuse the body. */
+/** The edits for a model; null if its rules refuse the body. */
 function editsOf(body: JsonObject, model: string): Edit[] | null {
   try {
     const losses = { drop: () => undefined }
@@ -149,10 +148,10 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   if (!('body' in first)) return first.message === '' ? 'refuses without a message' : null
   if (first.lost.some((path) => path === '')) return 'loses something without a name'
   const written = JSON.stringify(first.body)
-  // The gateway's own strict reader takes what it writes: no key twice, no number that is none.
+  // The gateway's own strict parser accepts its output: no duplicate keys, no invalid numbers.
   parseObject(Buffer.from(written))
   if (!isDeepStrictEqual(plain(first.body), JSON.parse(written))) return 'unwritable values'
-  // A model of another family is not the provider's, and thinking in the client's own words is its own.
+  // Not checked for models of another family, and for a thinking configuration of the client.
   const foreign = model !== MODELS[dialect] && model !== NEWER[dialect]
   if (foreign || request.rest['thinking'] !== undefined) return null
   const actual = refusalOf(dialect, egress, objectOf(JSON.parse(written)), request)
@@ -160,7 +159,7 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   return null
 }
 
-/** The value without members that are undefined, which JSON leaves out. */
+/** The value without undefined members, which JSON omits. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value !== 'object' || value === null) return value
@@ -168,7 +167,7 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(given.map(([key, each]) => [key, plain(each)]))
 }
 
-/** What came out of a translation, and how it ended. */
+/** The output of a translation, and its end. */
 interface Run {
   readonly out: string
   readonly outcome: string
@@ -212,7 +211,7 @@ function endFault({ outcome, error, breach }: Run): string | null {
 function outputFault({ out, outcome }: Run, request: ChatRequest): string | null {
   if (outcome === 'failed') return claimsCompletion(out) ? 'claims an end that failed' : null
   const answered = { status: 200, type: 'text/event-stream', text: out, whole: true }
-  // Without usage the last chunk is the finish: that alone is not what the reader expects.
+  // Without usage the last chunk is the finish, which the reader does not expect.
   const faults = faultsOfStream(answered).faults.filter(
     (fault) => request.includeUsage || !/usage/.test(fault),
   )
@@ -222,7 +221,7 @@ function outputFault({ out, outcome }: Run, request: ChatRequest): string | null
 function errorFault(error: WireError): string | null {
   if (!Object.hasOwn(ERRORS, error.kind)) return `error of no kind: ${error.kind}`
   if (error.message === '') return 'error without a message'
-  if (error.message.length > SCRUBBED_MAX + 200) return 'error without a bound'
+  if (error.message.length > MAX_MESSAGE_CHARS + 200) return 'error without a bound'
   const { status, body } = client.encodeError(error)
   JSON.parse(body)
   const { error: shown } = parseReply(client.encodeStreamError(error).replace(/^data: /, '')) ?? {}
@@ -230,10 +229,10 @@ function errorFault(error: WireError): string | null {
   return status === rowOf(error.kind).status ? null : 'error with another status'
 }
 
-function replyFault({ dialect, request: asked, text }: ReplyInput): string | null {
+function replyFault({ dialect, request: requestText, text }: ReplyInput): string | null {
   const body = parseReply(text)
   if (body === null) return null
-  const request = askedOf(asked)
+  const request = askedOf(requestText)
   const egress = upstream(dialect)
   const whole = translateReply(body, egress, client, request, seedOf({ dialect }))
   const again = streamReply(body, egress, client, request, seedOf({ dialect }))

@@ -1,15 +1,14 @@
 /**
- * One self-contained input of the fuzzer, and its form in a file.
- * The generators and the properties are in other modules.
+ * The inputs of the fuzzer, and their form in a file.
  */
 import { isObject, numberOf, objectOf, stringOf, arrayOf } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 
-/** A stream of an upstream, cut into chunks. */
+/** A stream of an upstream in chunks. */
 export interface StreamInput {
   readonly kind: 'stream'
   readonly dialect: DialectName
-  /** What the client asked for, as JSON. */
+  /** The request of the client, as JSON. */
   readonly request: string
   /** The bytes, as latin1. */
   readonly text: string
@@ -31,7 +30,7 @@ export interface RequestInput {
   readonly text: string
 }
 
-/** One answer as its provider writes it whole and streamed: the two must be one. */
+/** A reply as its provider writes it whole and streamed: both must decode to the same reply. */
 export interface PairInput {
   readonly kind: 'pair'
   readonly dialect: DialectName
@@ -43,17 +42,17 @@ export interface PairInput {
   readonly cuts: readonly number[]
 }
 
-/** Anything that the fuzzer tries. */
+/** An input of any kind. */
 export type Input = StreamInput | ReplyInput | RequestInput | PairInput
 
 const DIALECTS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 
-/** The input as a file holds it. */
+/** The text of a file with the input. */
 export function toFile(input: Input, why: string): string {
   return `${JSON.stringify({ why, ...input }, null, 2)}\n`
 }
 
-/** The input of a file. Throws where it holds none. */
+/** The input in the text of a file. Throws if there is none. */
 export function fromFile(file: string): Input {
   const value: unknown = JSON.parse(file)
   if (!isObject(value)) throw new Error('an input is an object')

@@ -1,7 +1,7 @@
 /**
- * Goal: no input makes the translation throw, hang, lie or write what others cannot read.
- * Method: inputs by number, always from the same first one: 60 s of them in CI, a fixed number elsewhere;
- * and every input that ever failed, from `corpus/`. `npm run fuzz` goes on from other numbers.
+ * Goal: no input makes the translation throw, hang, lose content or write output that other readers refuse.
+ * Method: numbered inputs from number 1: 60 s in CI, a fixed number elsewhere; and every input that has
+ * failed before, from `corpus/`. `npm run fuzz` starts at other numbers.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { shrink } from './shrink-input.js'
 const CORPUS = join(process.cwd(), 'test/fuzz/corpus')
 const EXTENT = process.env['CI'] === 'true' ? { seconds: 30 } : { inputs: 2000 }
 
-void t.test('what failed once does not fail again', (t) => {
+void t.test('inputs that failed before do not fail', (t) => {
   const files = readdirSync(CORPUS).filter((file) => file.endsWith('.json'))
   t.ok(files.length > 0)
   for (const file of files) {
@@ -24,13 +24,13 @@ void t.test('what failed once does not fail again', (t) => {
   t.end()
 })
 
-void t.test('inputs from number 1 on', async (t) => {
+void t.test('inputs from number 1 keep all properties', async (t) => {
   const { inputs, kinds, failure } = await fuzz({ seed: 1, ...EXTENT })
   t.comment(`${inputs} inputs: ${JSON.stringify(kinds)}`)
   t.equal(failure?.why, undefined, `--seed ${failure?.seed ?? ''} ${failure?.file ?? ''}`)
 })
 
-void t.test('a number is an input, in every process and in a file', (t) => {
+void t.test('a number identifies the same input in every process, also after a file', (t) => {
   const kinds = new Set<string>()
   for (let seed = 1; seed <= 200; seed += 1) {
     const input = inputOf(seed)
@@ -46,7 +46,7 @@ void t.test('a number is an input, in every process and in a file', (t) => {
   t.end()
 })
 
-void t.test('a fault is found and made small', (t) => {
+void t.test('a fault is detected and its input reduced', (t) => {
   const request = '{"model":"m","messages":[{"role":"user","content":"x"}],"stream":true}'
   const lie = { kind: 'pair', dialect: 'gemini', request, cuts: [3] } as const
   const whole = '{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}'

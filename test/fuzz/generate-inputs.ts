@@ -1,6 +1,6 @@
 /**
- * Inputs by number: the same number is the same input, in every process. Half of them begin with our own
- * transcripts, which are then damaged; the others are made.
+ * Generates inputs by number: the same number gives the same input in every process. Half of them are
+ * corrupted transcripts of the project; the others are generated.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -44,7 +44,7 @@ const REQUESTS = texts('openai-chat', '.request.json')
   .map((text): unknown => JSON.parse(text.toString()))
   .filter(isObject)
 
-/** What the error bodies of all providers look like. */
+/** Typical error bodies of all providers. */
 const REFUSALS = [
   '{"error":{"message":"No","type":"invalid_request_error","param":"x","code":"bad"}}',
   '{"type":"error","error":{"type":"rate_limit_error","message":"No","details":{"error_code":"x"}}}',
@@ -54,7 +54,7 @@ const REFUSALS = [
   '',
 ].map((text) => Buffer.from(text))
 
-/** The input of a number, for one of `dialects`. */
+/** The input with a number, for one of `dialects`. */
 export function inputOf(seed: number, dialects: readonly DialectName[] = UPSTREAM_DIALECTS): Input {
   const roll = dice(seed)
   const dialect = dialects[roll(dialects.length)] ?? 'openai-chat'
@@ -99,7 +99,7 @@ function requestText(roll: Roll): string {
   return roll(10) === 0 ? damage(text, [Buffer.from(text)], roll) : text
 }
 
-/** What a client that gets a stream may have asked; always a request that is taken. */
+/** A valid request of a client for a stream. */
 function streamRequest(roll: Roll): JsonObject {
   const offer = roll(6)
   const tools = [{ type: 'function', function: { name: 'f0', parameters: { type: 'object' } } }]
@@ -126,9 +126,9 @@ function replyText(dialect: DialectName, roll: Roll): string {
 }
 
 function streamText(dialect: DialectName, roll: Roll): string {
-  const made = [Buffer.from(answer(dialect, roll).stream, 'latin1')]
+  const chunks = [Buffer.from(answer(dialect, roll).stream, 'latin1')]
   const own = STREAMS.get(dialect) ?? []
-  const streams = roll(2) === 0 || own.length === 0 ? made : own
+  const streams = roll(2) === 0 || own.length === 0 ? chunks : own
   return roll(12) === 0
     ? (streams[roll(streams.length)]?.toString('latin1') ?? '')
     : corrupt(streams, roll).toString('latin1')

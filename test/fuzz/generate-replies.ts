@@ -1,6 +1,6 @@
 /**
- * Whole answers by seeded chance, each as its provider writes it in one body and in a stream.
- * Written from the vendors' pages, not from the codecs.
+ * Generates replies from a seed, each as its provider writes it whole and streamed. Written from the vendors'
+ * pages, not from the codecs.
  */
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
@@ -18,7 +18,7 @@ import {
 import type { Roll } from '../properties/damage-bytes.js'
 import { callItem, messageItem, response, responseFrames } from './responses-format.js'
 
-/** An answer in both forms. */
+/** A reply in both forms. */
 export interface BothForms {
   readonly whole: string
   /** As latin1. */
@@ -43,7 +43,7 @@ const TEXTS = [
   'x'.repeat(200),
 ]
 
-/** An answer of the dialect's provider. */
+/** A reply of the dialect's provider. */
 export function answer(dialect: DialectName, roll: Roll): BothForms {
   const actual = somethingActual(roll)
   const { whole, units } = FORMS[dialect](actual, roll)
@@ -173,20 +173,20 @@ function gemini(
     cachedContentTokenCount,
     totalTokenCount: promptTokenCount + candidatesTokenCount,
   }
-  const made = calls.map(({ id, name, args }, at) => {
+  const callParts = calls.map(({ id, name, args }, at) => {
     const call: JsonObject = { functionCall: { id, name, args } }
     return at === 0 && roll(2) === 0 ? { ...call, thoughtSignature: 'c2ln' } : call
   })
   const parts: JsonValue[] = []
   if (thinking !== '') parts.push({ text: thinking, thought: true })
   if (text !== '') parts.push({ text })
-  parts.push(...made)
+  parts.push(...callParts)
   const units = [
     ...fragments(thinking, roll).map((it) =>
       candidate([{ text: it, thought: true }], undefined, counted),
     ),
     ...fragments(text, roll).map((it) => candidate([{ text: it }], undefined, counted)),
-    ...made.map((part) => candidate([part], undefined, counted)),
+    ...callParts.map((part) => candidate([part], undefined, counted)),
     candidate([{ text: '' }], 'STOP', counted),
   ]
   return { whole: candidate(parts, 'STOP', counted), units }

@@ -1,6 +1,6 @@
 /**
- * Client requests by seeded chance: legal ones with every field of the format, and ones in which a few
- * values are not what they should be. Written from the format's reference, not from the decoder.
+ * Generates client requests from a seed: valid ones with every field of the format, and ones with a few wrong
+ * values. Written from the format's reference, not from the decoder.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../src/chat/json.js'
 import type { Roll } from '../properties/damage-bytes.js'
@@ -28,10 +28,10 @@ const ARGUMENTS = [
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** Values that stand where another kind of value is due. */
+/** Values that stand in place of another kind of value. */
 const SWAPS: readonly JsonValue[] = [0, -1, 1.5, 1e300, 'x', '', '\ud83d', null, true, {}, [], [{}]]
 
-/** Everything but `messages` and `tools`: each is there, or not, by chance. */
+/** All members except `messages` and `tools`; each is present at random. */
 const FIELDS: Readonly<Record<string, readonly JsonValue[]>> = {
   max_tokens: [1, 1000, 10_000_000],
   max_completion_tokens: [1, 1000, 10_000_000],
@@ -74,7 +74,7 @@ const FIELDS: Readonly<Record<string, readonly JsonValue[]>> = {
   prompt_cache_key: ['k'],
 }
 
-/** A request that breaks no rule of the format, for `model`. */
+/** A valid request for `model`. */
 export function legalRequest(roll: Roll, model: string): JsonObject {
   const one = <T>(from: readonly T[], other: T): T => from[roll(from.length)] ?? other
   const body: JsonObject = { model }
@@ -94,7 +94,7 @@ function tool(name: string, roll: Roll): JsonObject {
   return { type: 'function', function: { name, description: 'A tool', ...parameters, ...strict } }
 }
 
-/** A JSON Schema of at most `depth` levels, with references to itself now and then. */
+/** A JSON Schema of at most `depth` levels, sometimes with references to itself. */
 function schema(roll: Roll, depth: number): JsonObject {
   const leaf: JsonObject[] = [
     { type: 'string', pattern: '^a', format: 'email' },
@@ -173,7 +173,7 @@ function parts(text: () => string, roll: Roll): JsonObject[] {
   return [{ type: 'text', text: 'See' }, ...all.filter(() => roll(4) === 0)]
 }
 
-/** The value with one node lost, doubled, wrapped, or replaced by something else. */
+/** The value with one node removed, duplicated, wrapped or replaced. */
 export function disturb(value: JsonObject, roll: Roll): JsonObject {
   const places: { holder: JsonObject | JsonValue[]; key: string | number }[] = []
   const visit = (node: JsonValue | undefined): void => {
@@ -207,14 +207,14 @@ function spoil(
     if (typeof was === 'string' && roll(3) === 0) return was.repeat(1 + roll(50))
     return structuredClone(SWAPS[roll(SWAPS.length)] ?? null)
   }
-  const way = roll(4)
+  const mutation = roll(4)
   if (Array.isArray(holder)) {
     const at = Number(key)
-    if (way === 0) holder.splice(at, 1)
-    else if (way === 1) holder.splice(at, 0, holder[at] ?? null)
+    if (mutation === 0) holder.splice(at, 1)
+    else if (mutation === 1) holder.splice(at, 0, holder[at] ?? null)
     else holder[at] = replaced(holder[at])
   } else {
-    // A member that is undefined is not written.
-    holder[String(key)] = way === 0 ? undefined : replaced(holder[String(key)])
+    // JSON omits undefined members.
+    holder[String(key)] = mutation === 0 ? undefined : replaced(holder[String(key)])
   }
 }

@@ -1,5 +1,5 @@
 /**
- * `npm run fuzz -- --seconds 60 [--seed N] [--dialect D]`; 0 seconds is until it is interrupted.
+ * `npm run fuzz -- --seconds 60 [--seed N] [--dialect D]`; 0 seconds: until it is interrupted.
  */
 import { parseArgs } from 'node:util'
 import { UPSTREAM_DIALECTS } from './generate-inputs.js'
@@ -12,7 +12,7 @@ const USAGE = `npm run fuzz -- [--seconds S] [--seed N] [--dialect D]
   --dialect D   one of ${UPSTREAM_DIALECTS.join(', ')} (default: all)
 `
 
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
@@ -32,7 +32,7 @@ const options = {
 } as const
 const { values } = parseArgs({ options })
 if (values.help === true) {
-  say(USAGE)
+  print(USAGE)
   process.exit(0)
 }
 const seconds = whole('seconds', values.seconds ?? '60')
@@ -42,17 +42,17 @@ if (values.dialect !== undefined && dialect === undefined) {
   process.stderr.write(`--dialect: unknown dialect "${values.dialect}"\n${USAGE}`)
   process.exit(2)
 }
-say(`from seed ${seed}`)
+print(`from seed ${seed}`)
 const { inputs, kinds, failure } = await fuzz({
   seed,
   seconds: seconds === 0 ? Infinity : seconds,
   ...(dialect === undefined ? {} : { dialect }),
-  progress: say,
+  progress: print,
 })
-say(`${inputs} inputs: ${JSON.stringify(kinds)}`)
+print(`${inputs} inputs: ${JSON.stringify(kinds)}`)
 if (failure !== null) {
-  say(`--seed ${failure.seed} fails: ${failure.why}`)
-  say(
+  print(`--seed ${failure.seed} fails: ${failure.why}`)
+  print(
     `${failure.file} is the smallest input found; test/fuzz/corpus is where the suite looks for it`,
   )
   process.exitCode = 1

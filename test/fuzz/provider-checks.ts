@@ -1,6 +1,6 @@
 /**
- * What the providers would say to a request of ours, by a reading of their pages that shares no code with
- * the dialects: the emulator's.
+ * Checks encoded requests by the rules of the providers. The rules are those of the emulator, which shares no
+ * code with the dialects.
  */
 import { objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import type { ChatRequest } from '../../src/chat/request.js'
@@ -25,7 +25,7 @@ const READINGS: Readonly<Record<DialectName, Reading>> = {
 
 const KEYS = { authorization: 'Bearer key', 'x-api-key': 'key', 'x-goog-api-key': 'key' }
 
-/** The provider's words where it refuses the request; null where it takes it. */
+/** The error of the provider; null if it accepts the request. */
 export function refusalOf(
   dialect: DialectName,
   egress: Egress,

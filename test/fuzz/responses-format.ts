@@ -60,8 +60,8 @@ function itemFrames(
   const [type, at] = isCall
     ? ['response.function_call_arguments', {}]
     : ['response.output_text', { content_index: 0 }]
-  const words = chunks.join('')
-  const done = isCall ? { arguments: words } : { text: words }
+  const text = chunks.join('')
+  const done = isCall ? { arguments: text } : { text }
   return [
     { type: 'response.output_item.added', output_index, item: empty },
     ...chunks.map((delta) => ({ type: `${type}.delta`, ...place, ...at, delta })),

@@ -1,6 +1,6 @@
 /**
- * The fuzzer: runs numbered inputs in sequence until the time or the number is reached or one fails.
- * Independent of terminal and test runner.
+ * Runs numbered inputs in sequence until the time or the number is reached or one fails. Independent of
+ * terminal and test runner.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { inputOf, UPSTREAM_DIALECTS } from './generate-inputs.js'
 import { toFile } from './fuzz-input.js'
 import { shrink } from './shrink-input.js'
 
-/** How long, from which number, for whom. */
+/** Options of a run. */
 export interface FuzzOptions {
   /** Ends after this many inputs. */
   readonly inputs?: number
@@ -24,16 +24,16 @@ export interface FuzzOptions {
   readonly progress?: (line: string) => void
 }
 
-/** What it came to. */
+/** The result of a run. */
 export interface FuzzResult {
   readonly inputs: number
-  /** How many inputs of each kind were tried. */
+  /** Number of inputs that were tried, by kind. */
   readonly kinds: Readonly<Record<string, number>>
   readonly failure: { readonly seed: number; readonly why: string; readonly file: string } | null
 }
 
 const FOLDER = 'build/fuzz'
-/** Between two looks at the clock, and two turns of the event loop. */
+/** Inputs between two checks of the clock, each in one turn of the event loop. */
 const BATCH = 200
 
 /** Runs inputs until the caller stops it or one fails; a failing input is reduced and written to a file. */
@@ -45,7 +45,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   let reportedMs = began
   let done = 0
   while (done < inputs && performance.now() - began < seconds * 1000) {
-    for (let left = Math.min(BATCH, inputs - done); left > 0; left -= 1) {
+    for (let remaining = Math.min(BATCH, inputs - done); remaining > 0; remaining -= 1) {
       const input = inputOf(seed + done, dialects)
       kinds[input.kind] = (kinds[input.kind] ?? 0) + 1
       const why = faultOf(input)
@@ -75,7 +75,7 @@ function report(
   return { seed, why, file }
 }
 
-/** The kind of a fault: faults of one kind have one cause more often than not. */
+/** The kind of a fault. Faults of one kind usually have one cause. */
 function wordOf(why: string): string {
   return /^throws \w+: .*/.exec(why)?.[0] ?? why.split(' ', 1)[0] ?? ''
 }

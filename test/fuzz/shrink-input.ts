@@ -3,13 +3,13 @@
  */
 import type { Input } from './fuzz-input.js'
 
-/** How often a smaller input is tried at most. */
+/** Maximum number of smaller inputs that are tried. */
 const TRIES = 4000
 
-/** The smallest input found for which `fails` still holds. */
+/** The smallest input found for which `fails` returns true. */
 export function shrink(input: Input, fails: (smaller: Input) => boolean): Input {
   let best = 'cuts' in input && fails({ ...input, cuts: [] }) ? { ...input, cuts: [] } : input
-  // Both forms of one answer would have to shrink alike.
+  // Both forms of a reply would have to be reduced in the same way.
   if (best.kind === 'pair') return best
   let tries = 0
   for (let size = best.text.length >> 1; size >= 1 && tries < TRIES; size >>= 1) {

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import type { HttpRequest, HttpResponse } from '../../src/http/message.js'
-import { abandon, beginReply, breakOff, hasLeft, sendReply } from '../../src/http/respond.js'
+import { abortReply, beginReply, truncateReply, isSent, sendReply } from '../../src/http/respond.js'
 import type { ServerOptions } from '../../src/http/server-options.js'
 import { openServer } from '../../src/http/server.js'
 import { send } from '../faults/listener/raw-client.js'
@@ -162,7 +162,7 @@ void t.test('a body that is not read waits at the client and arrives complete la
 void t.test('a slow client causes back-pressure and one drain event', async (t) => {
   const events: string[] = []
   const port = await open(t, (_req, res) => {
-    res.once('close', () => events.push(`closed ${hasLeft(res)}`))
+    res.once('close', () => events.push(`closed ${isSent(res)}`))
     res.on('drain', () => {
       events.push('drained')
       res.end()
@@ -192,7 +192,7 @@ void t.test('a disconnect closes the reply in every phase', async (t) => {
   }
   const events: string[] = []
   const port = await open(t, (req, res) => {
-    res.once('close', () => events.push(`${req.url ?? ''} ${hasLeft(res)}`))
+    res.once('close', () => events.push(`${req.url ?? ''} ${isSent(res)}`))
     if (req.url !== '/streaming') return
     beginReply(res, 200, [])
     res.write('x')
@@ -231,7 +231,7 @@ void t.test('a truncated reply has no last chunk', async (t) => {
   const port = await open(t, (_req, res) => {
     beginReply(res, 200, [])
     res.write('a')
-    breakOff(res, 'why')
+    truncateReply(res, 'why')
   })
   const { text, closed } = await send(port, head('GET / HTTP/1.1'))
   t.ok(closed && text.endsWith('1\r\na\r\n3\r\nwhy\r\n'))
@@ -244,7 +244,7 @@ void t.test('a header value with a line break is never written', async (t) => {
       beginReply(res, 200, ['x', 'a\r\nb: c'])
     } catch (error) {
       errors.push(error)
-      abandon(res)
+      abortReply(res)
     }
   })
   const { text } = await send(port, LAST)

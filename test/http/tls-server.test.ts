@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import t, { type Test } from 'tap'
 import type { HttpRequest, HttpResponse } from '../../src/http/message.js'
-import { beginReply, breakOff, hasLeft, sendReply } from '../../src/http/respond.js'
+import { beginReply, truncateReply, isSent, sendReply } from '../../src/http/respond.js'
 import type { GatewayServer, ServerOptions } from '../../src/http/server-options.js'
 import { openServer } from '../../src/http/server.js'
 import { newAuthority, newPair, type Pair } from '../helpers/certificates.js'
@@ -29,7 +29,7 @@ interface Stage {
 const MIB = 1024 * 1024
 
 function serve(stage: Pick<Stage, 'left'>, req: HttpRequest, res: HttpResponse): void {
-  res.once('close', () => stage.left.push(`${req.url ?? ''} ${hasLeft(res)}`))
+  res.once('close', () => stage.left.push(`${req.url ?? ''} ${isSent(res)}`))
   switch (req.url) {
     case '/stream':
       beginReply(res, 200, ['content-type', 'text/event-stream'])
@@ -38,7 +38,7 @@ function serve(stage: Pick<Stage, 'left'>, req: HttpRequest, res: HttpResponse):
       return
     case '/broken':
       beginReply(res, 200, [])
-      breakOff(res, 'half')
+      truncateReply(res, 'half')
       return
     case '/large':
       sendReply(res, 200, [], 'x'.repeat(32 * MIB))

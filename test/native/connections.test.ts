@@ -251,8 +251,8 @@ void t.test("a key's models must include native:UPSTREAM; entries have its label
 
 void t.test('open WebSockets count in server.max_connections', async (t) => {
   const { gateway, provider } = await openStage(t, { server: 'max_connections: 2' })
-  const held = [openSocket(gateway), openSocket(gateway)]
-  await Promise.all(held.map((socket) => once(socket, 'message')))
+  const openSockets = [openSocket(gateway), openSocket(gateway)]
+  await Promise.all(openSockets.map((socket) => once(socket, 'message')))
   const statusLine = async (): Promise<string> => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.on('error', () => undefined)
@@ -263,8 +263,8 @@ void t.test('open WebSockets count in server.max_connections', async (t) => {
     return text.split('\r\n')[0] ?? ''
   }
   t.equal(await statusLine(), 'HTTP/1.1 503 Service Unavailable')
-  held[0]?.close()
+  openSockets[0]?.close()
   await eventually(() => provider.sockets.size === 1 && gateway.lines.length > 0, 'one is closed')
   t.match(await statusLine(), /^HTTP\/1\.1 (?!503)/)
-  held[1]?.terminate()
+  openSockets[1]?.terminate()
 })

@@ -1,5 +1,5 @@
 /**
- * Goal: no spelling of a path reaches an endpoint that no rule opens.
+ * Goal: no spelling of a path reaches an endpoint that no rule allows.
  * Method: the pure functions, with hostile paths.
  */
 import t from 'tap'

@@ -103,8 +103,8 @@ async function serve(
     res.end(JSON.stringify(value))
   }
   const file = (key: string): object => {
-    const held = files.get(key)
-    return { id: key, object: 'file', bytes: held?.body.length ?? 0, filename: held?.name ?? '' }
+    const file = files.get(key)
+    return { id: key, object: 'file', bytes: file?.body.length ?? 0, filename: file?.name ?? '' }
   }
   if (method === 'POST' && path === '/v1/files') {
     const body = await buffer(req).catch(() => null)

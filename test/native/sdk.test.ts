@@ -36,7 +36,7 @@ void t.test('files: create, list, retrieve, content, delete', async (t) => {
     'the version is not doubled',
   )
   const rows = await rowsOf(gateway)
-  t.equal(rows.length, 5, 'one ledger entry each')
+  t.equal(rows.length, 5, 'each request has one ledger entry')
   t.ok(
     rows.every(
       ({ ingress, outcome, status }) => ingress === 'native' && outcome === 'ok' && status === 200,

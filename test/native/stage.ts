@@ -1,4 +1,4 @@
-/** Starts a gateway and a provider whose endpoints it opens, for tests of native access. */
+/** Starts a gateway with native access to a provider, for tests. */
 import type { Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { startProvider, UPSTREAM_KEY, type Provider } from './provider.js'

@@ -1,7 +1,8 @@
 /**
- * Goal: a changed catalogue takes effect while the gateway runs, for requests that begin afterwards, and each ledger
- * entry names the prices that its cost was computed with.
- * Method: the real program; the price of a model is changed in the middle of a stream, then the entries are exported.
+ * Goal: a changed catalogue takes effect while the gateway runs, for requests that begin afterwards, and each
+ * ledger entry names the prices that its cost was computed with.
+ * Method: the real program; the price of a model is changed in the middle of a stream, then the entries are
+ * exported.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -75,21 +76,24 @@ void t.test('a price change applies to requests that begin afterwards', async (t
   t.ok(lines.some((line) => line.endsWith(`,${stringOf(now['price_version']) ?? ''}`)))
 })
 
-void t.test('the same prices have the same version, and no price has none', async (t) => {
-  setPrice('{ output: 20, input: 10 }')
-  await until(async () => (await generation()) === 4)
-  await (await served.chat({ model: MODEL })).text()
-  await (await served.chat({ model: 'gpt-without-a-price' })).text()
-  await until(async () => (await entries()).length === 4, 20_000, 200)
-  const found = await entries()
-  const [again] = found.filter(
-    ({ generation, model_asked: asked }) => generation === 4 && asked === MODEL,
-  )
-  const [before] = found.filter(({ generation }) => generation === 3)
-  t.equal(again?.['price_version'], before?.['price_version'])
-  const [unpriced] = found.filter(({ model_asked: asked }) => asked === 'gpt-without-a-price')
-  t.match(unpriced, { cost_nano_usd: null, price_version: null })
-})
+void t.test(
+  'the same prices have the same version; an entry without a price has no version',
+  async (t) => {
+    setPrice('{ output: 20, input: 10 }')
+    await until(async () => (await generation()) === 4)
+    await (await served.chat({ model: MODEL })).text()
+    await (await served.chat({ model: 'gpt-without-a-price' })).text()
+    await until(async () => (await entries()).length === 4, 20_000, 200)
+    const found = await entries()
+    const [again] = found.filter(
+      ({ generation, model_asked: asked }) => generation === 4 && asked === MODEL,
+    )
+    const [before] = found.filter(({ generation }) => generation === 3)
+    t.equal(again?.['price_version'], before?.['price_version'])
+    const [unpriced] = found.filter(({ model_asked: asked }) => asked === 'gpt-without-a-price')
+    t.match(unpriced, { cost_nano_usd: null, price_version: null })
+  },
+)
 
 void t.test('an invalid catalogue leaves the prices in force', async (t) => {
   const good = readFileSync(models, 'utf8')

@@ -1,5 +1,6 @@
 /**
- * Goal: the commands that the demo prints work when pasted, its file can be edited, and its files are removed.
+ * Goal: the commands that the demo prints work when pasted, its file can be edited, and its files are
+ * removed.
  * Method: the real program; a shell runs its printed commands unchanged.
  */
 import { execFile } from 'node:child_process'
@@ -50,7 +51,7 @@ async function paste(command: string): Promise<string> {
   return (await shell('sh', ['-c', command])).stdout
 }
 
-void t.test('the printed lines work unchanged', async (t) => {
+void t.test('the printed commands work unchanged', async (t) => {
   const demo = await startDemo(t)
   t.match(demo.program.out(), /EMULATED/)
   const [
@@ -96,7 +97,7 @@ void t.test('the printed lines work unchanged', async (t) => {
   await endsClean(t, demo)
 })
 
-void t.test('its file can be edited while it runs', async (t) => {
+void t.test('the configuration file of the demo can be edited while it runs', async (t) => {
   const demo = await startDemo(t)
   const [whole = ''] = demo.commands
   const text = readFileSync(demo.file, 'utf8')

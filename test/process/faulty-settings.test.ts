@@ -1,12 +1,12 @@
 /**
- * Goal: faults of the configuration's surroundings: secrets that are missing, rotated or guessable, and signals by the
- * thousand.
- * Method: the real program; files and variables that come, change and go; requests that run meanwhile.
+ * Goal: faults around the configuration (missing, rotated or guessable secrets, thousands of signals) are
+ * reported and leave the gateway running.
+ * Method: the real program; files and variables that appear, change and disappear while requests run.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { CANARY, fileText, prepare, run, startServe, until, type Served } from './program.js'
 import { tally, Traffic } from './traffic.js'
 
@@ -16,6 +16,18 @@ async function statusOf(served: Served): Promise<number> {
   return response.status
 }
 
+/** Starts a gateway whose file has this section in place of its own, and waits until it exits with 1. */
+async function startWith(t: Test, setting: string): Promise<ReturnType<typeof run>> {
+  const { emulator, file } = await prepare(t)
+  const section = `${setting.split(':')[0] ?? ''}:`
+  const others = fileText(emulator).split('\n')
+  const text = others.filter((line) => !line.startsWith(section)).join('\n')
+  writeFileSync(file, `${text}${setting}\n`)
+  const program = run(t, ['serve', '--config', file])
+  t.equal(await program.ended, 1, setting)
+  return program
+}
+
 void t.test('I-137: a start without a variable or a secret file is refused', async (t) => {
   const cases: Record<string, RegExp> = {
     'store: sqlite:${SLUICE_TEST_UNSET}/a.db': /variable SLUICE_TEST_UNSET is not set/,
@@ -23,13 +35,7 @@ void t.test('I-137: a start without a variable or a secret file is refused', asy
     'escrow: { key: "${file:/nowhere/secret}" }': /the file "\/nowhere\/secret" does not exist/,
   }
   for (const [setting, expected] of Object.entries(cases)) {
-    const { emulator, file } = await prepare(t)
-    const section = `${setting.split(':')[0] ?? ''}:`
-    const others = fileText(emulator).split('\n')
-    const text = others.filter((line) => !line.startsWith(section)).join('\n')
-    writeFileSync(file, `${text}${setting}\n`)
-    const program = run(t, ['serve', '--config', file])
-    t.equal(await program.ended, 1, setting)
+    const program = await startWith(t, setting)
     t.match(program.err(), expected)
     t.notMatch(program.out(), 'sluice serves')
   }
@@ -52,7 +58,7 @@ void t.test('a store whose folder cannot be created ends the start with an error
 })
 
 void t.test(
-  'I-137: a secret file that changes is used, and one that is gone keeps the old',
+  'I-137: a changed secret file is used, and a missing one keeps the old secret',
   async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-secret-'))
     t.teardown(() => rmSync(folder, { recursive: true }))
@@ -66,7 +72,7 @@ void t.test(
     const config = async (): Promise<string> => (await served.ops('/config')).text
     await until(async () => (await config()).includes('does not exist'))
     t.match(JSON.parse(await config()), { generation: 2 })
-    t.equal(await statusOf(served), 200, 'with the key that was read before')
+    t.equal(await statusOf(served), 200, 'the key that was read before is used')
   },
 )
 
@@ -82,18 +88,12 @@ void t.test('I-139: secrets of examples and short ones are refused', async (t) =
     [`escrow: { key: ${long('change-me-')} }`]: /escrow\.key: is easy to guess/,
   }
   for (const [setting, expected] of Object.entries(cases)) {
-    const { emulator, file } = await prepare(t)
-    const section = `${setting.split(':')[0] ?? ''}:`
-    const others = fileText(emulator).split('\n')
-    const text = others.filter((line) => !line.startsWith(section)).join('\n')
-    writeFileSync(file, `${text}${setting}\n`)
-    const program = run(t, ['serve', '--config', file])
-    t.equal(await program.ended, 1, setting)
+    const program = await startWith(t, setting)
     t.match(program.err(), expected)
   }
 })
 
-void t.test('I-141: a thousand SIGHUPs in a second, under load', async (t) => {
+void t.test('I-141: a thousand SIGHUPs in a second fail no request', async (t) => {
   const served = await startServe(t)
   const { port, secret } = served
   const load = { port, secret, perSecond: 50, streams: 20, words: () => 8, paceMs: 100 }
@@ -113,6 +113,10 @@ void t.test('I-141: a thousand SIGHUPs in a second, under load', async (t) => {
   t.same(Object.keys(tally(traffic.requests)), ['200 complete'])
   t.same(Object.keys(tally(traffic.streams)), ['200 complete'])
   const metrics = (await served.ops('/metrics')).text
-  t.match(metrics, 'sluice_config_reloads_total{result="ok"} 1\n', 'one change is one generation')
+  t.match(
+    metrics,
+    'sluice_config_reloads_total{result="ok"} 1\n',
+    'one change creates one generation',
+  )
   t.equal((await served.ops('/readyz')).status, 200)
 })

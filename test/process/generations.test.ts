@@ -1,6 +1,7 @@
 /**
- * Goal: what operators do with generations of a running gateway works on every worker: list, show, roll back, edit with
- * sed, swap a ConfigMap, restart with a broken file, and commands beside a gateway whose store waits for a restart.
+ * Goal: what operators do with generations of a running gateway works on every worker: list, show, roll back,
+ * edit with sed, swap a ConfigMap, restart with a broken file, and commands beside a gateway whose store
+ * waits for a restart.
  * Method: the real program and its commands; chats say in a header which generation served them.
  */
 import { execFileSync } from 'node:child_process'
@@ -44,28 +45,31 @@ for (const [name, settings] of Object.entries({ 'two workers': WORKERS, 'one pro
   })
 }
 
-void t.test('the ops port: reads need no token, a rollback needs the right one', async (t) => {
-  const served = await startServe(t, WORKERS)
-  const page = JSON.parse((await served.ops('/generations')).text) as Record<string, unknown>
-  t.match(page, { generation: 1, generations: [{ generation: 1, in_force: true }] })
-  t.match(JSON.parse((await served.ops('/generations/1')).text), {
-    generation: 1,
-    config: { server: { admin_token: /^\*\*\*/ } },
-  })
-  t.equal((await served.ops('/generations/9')).status, 404)
-  t.equal((await served.ops('/generations/1/rollback')).status, 405)
-  t.equal((await post(served, 'wrong-0123456789')).status, 401)
-  t.match(await post(served, TOKEN), {
-    status: 400,
-    json: { error: { message: /in force already/ } },
-  })
-  t.match(await post(served, TOKEN, '{"reson":1}'), { status: 400 })
-  t.match(await post(served, TOKEN, 'x'.repeat(20_000)), { status: 413 })
-  served.write(fileText(served.emulator, { server: 'workers: 2' }))
-  await until(() => allIn(served, '2'))
-  t.match(await post(served, TOKEN), { status: 403 }, 'without server.admin_token')
-  t.notMatch(served.program.out() + JSON.stringify(page), TOKEN)
-})
+void t.test(
+  'on the ops port, reads need no token and a rollback needs the right one',
+  async (t) => {
+    const served = await startServe(t, WORKERS)
+    const page = JSON.parse((await served.ops('/generations')).text) as Record<string, unknown>
+    t.match(page, { generation: 1, generations: [{ generation: 1, in_force: true }] })
+    t.match(JSON.parse((await served.ops('/generations/1')).text), {
+      generation: 1,
+      config: { server: { admin_token: /^\*\*\*/ } },
+    })
+    t.equal((await served.ops('/generations/9')).status, 404)
+    t.equal((await served.ops('/generations/1/rollback')).status, 405)
+    t.equal((await post(served, 'wrong-0123456789')).status, 401)
+    t.match(await post(served, TOKEN), {
+      status: 400,
+      json: { error: { message: /in force already/ } },
+    })
+    t.match(await post(served, TOKEN, '{"reson":1}'), { status: 400 })
+    t.match(await post(served, TOKEN, 'x'.repeat(20_000)), { status: 413 })
+    served.write(fileText(served.emulator, { server: 'workers: 2' }))
+    await until(() => allIn(served, '2'))
+    t.match(await post(served, TOKEN), { status: 403 }, 'without server.admin_token')
+    t.notMatch(served.program.out() + JSON.stringify(page), TOKEN)
+  },
+)
 
 void t.test('an edit with sed -i and a swapped ConfigMap take effect', async (t) => {
   const { emulator, folder, file } = await prepare(t, ALONE)
@@ -132,7 +136,7 @@ void t.test('kill -9 at any moment of a reload leaves a gateway that starts', as
   let program = served.program
   for (let round = 0; round < 6; round += 1) {
     const text = `${good}# ${'x'.repeat(round * 50_000)}\non_loss: ${round % 2 === 0 ? 'reject' : 'report'}\n`
-    // In place, as the roughest editor does it, and cut off in every other round.
+    // In place, without a temporary file, and truncated in every other round.
     writeFileSync(served.file, round % 2 === 0 ? text : text.slice(0, good.length / 2))
     program.child.kill('SIGHUP')
     await new Promise((resolve) => setTimeout(resolve, 40 * round))
@@ -148,28 +152,33 @@ void t.test('kill -9 at any moment of a reload leaves a gateway that starts', as
   t.pass('it started each time')
 })
 
-void t.test('commands beside a gateway use its store while another one waits', async (t) => {
-  const served = await startServe(t, ALONE)
-  served.write(fileText(served.emulator, { ...ALONE, port: 1, store: 'sqlite:./other/sluice.db' }))
-  await until(async () => (await served.ops('/config')).text.includes('"generation":2'))
-  t.match(JSON.parse((await served.ops('/config')).text), {
-    waiting_for_restart: ['server.port', 'store', 'ledger.spool'],
-    server: { port: 0 },
-    store: /data\/sluice\.db$/,
-  })
-  t.match(JSON.parse((await served.ops('/readyz')).text), {
-    waiting_for_restart: ['server.port', 'store', 'ledger.spool'],
-  })
-  const accounts = run(t, ['accounts', 'list', '--config', served.file])
-  t.equal(await accounts.ended, 0)
-  t.match(accounts.out(), 'test@example.com')
-  t.match(accounts.err(), /the file names .*other\/sluice\.db, which waits for a restart/)
-  const check = run(t, ['check', '--config', served.file, '--json'])
-  t.equal(await check.ended, 0)
-  t.match(JSON.parse(check.out()), { needs_restart: ['server.port', 'store', 'ledger.spool'] })
-})
+void t.test(
+  'commands use the store of the running gateway while another store waits for a restart',
+  async (t) => {
+    const served = await startServe(t, ALONE)
+    served.write(
+      fileText(served.emulator, { ...ALONE, port: 1, store: 'sqlite:./other/sluice.db' }),
+    )
+    await until(async () => (await served.ops('/config')).text.includes('"generation":2'))
+    t.match(JSON.parse((await served.ops('/config')).text), {
+      waiting_for_restart: ['server.port', 'store', 'ledger.spool'],
+      server: { port: 0 },
+      store: /data\/sluice\.db$/,
+    })
+    t.match(JSON.parse((await served.ops('/readyz')).text), {
+      waiting_for_restart: ['server.port', 'store', 'ledger.spool'],
+    })
+    const accounts = run(t, ['accounts', 'list', '--config', served.file])
+    t.equal(await accounts.ended, 0)
+    t.match(accounts.out(), 'test@example.com')
+    t.match(accounts.err(), /the file names .*other\/sluice\.db, which waits for a restart/)
+    const check = run(t, ['check', '--config', served.file, '--json'])
+    t.equal(await check.ended, 0)
+    t.match(JSON.parse(check.out()), { needs_restart: ['server.port', 'store', 'ledger.spool'] })
+  },
+)
 
-void t.test('a key that is added to .env later needs no restart', async (t) => {
+void t.test('a key that is added to .env takes effect without a restart', async (t) => {
   const settings = { ...ALONE, key: '${SLUICE_TEST_LATE_KEY}' }
   const served = await startServe(t, settings)
   const status = async (): Promise<number> => (await chat(served)).status

@@ -1,6 +1,6 @@
 /**
- * Goal: in a worker the globals that every request uses are values, not getters that are called each time.
- * Method: a process of its own that loads a worker's modules and describes its globals, before and after.
+ * Goal: in a worker the globals that every request uses are plain values instead of getters.
+ * Method: a separate process loads the modules of a worker and describes its globals before and after.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -24,7 +24,7 @@ async function printed(then: string): Promise<string> {
   return stdout.trim()
 }
 
-void t.test('globals are settled before a worker serves', async (t) => {
-  t.match(await printed(''), 'false', 'without it there is a getter, or this test shows nothing')
-  t.equal(await printed('settleGlobals()'), 'true true true', 'the same things, as values')
+void t.test('a worker redefines its globals as values before it serves', async (t) => {
+  t.match(await printed(''), 'false', 'without it there is a getter, otherwise the test is void')
+  t.equal(await printed('settleGlobals()'), 'true true true', 'the same globals, as values')
 })

@@ -1,7 +1,7 @@
 /**
  * Goal: only the gateway's user can read its files, with any umask and any earlier permissions.
- * Method: the real program and a command with umask 0, on no data and on data that every user may read; a spool that
- * keeps ledger entries while its Redis is stopped.
+ * Method: the real program and a command with umask 0, on no data and on data that every user may read; a
+ * spool that keeps ledger entries while its Redis is stopped.
  */
 import { chmodSync, lstatSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,10 +26,10 @@ function notPrivate(folder: string): string[] {
     .map(([path, mode]) => `${path} ${mode.toString(8)}`)
 }
 
-/** For the processes that are started from now on, and until the end of this one. */
+/** Sets the umask of processes that are started from now on. */
 process.umask(0)
 
-/** A reply has been charged, and its ledger entry is in the store. */
+/** Waits until the ledger entry of a reply is in the store. */
 async function used(served: Served): Promise<void> {
   const response = await served.chat()
   t.equal(response.status, 200)
@@ -54,7 +54,7 @@ void t.test(
     const again = served.again()
     await until(() => again.out().includes('"sluice serves"'))
     const open = notPrivate(data).map((line) => line.slice(data.length + 1))
-    t.same(open, ['755', 'notes.txt 644'], 'only what may be used for more')
+    t.same(open, ['755', 'notes.txt 644'], 'only folders that may have other uses')
     t.match(again.out(), 'run chmod 700 to keep other users out')
   },
 )

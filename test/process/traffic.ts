@@ -1,6 +1,6 @@
 /**
- * Traffic on a running gateway: a rate of requests on kept and on new connections, and a number of streams that
- * stay open. Records the result of each.
+ * Traffic on a running gateway: a rate of requests on kept and on new connections, and a number of streams
+ * that stay open. Records the result of each.
  */
 import { Agent, request, type ClientRequest, type IncomingMessage } from 'node:http'
 
@@ -20,7 +20,7 @@ export interface Outcome {
   readonly end: string
 }
 
-/** How much traffic. */
+/** The amount of traffic. */
 export interface TrafficOptions {
   readonly port: number
   readonly secret: string
@@ -34,10 +34,10 @@ export interface TrafficOptions {
 /** Sockets of the client that keeps its connections. */
 const KEPT = 16
 const REQUEST_TIMEOUT_MS = 120_000
-/** The last error event fits in. */
+/** Size of the tail of a reply that is kept, enough for the last error event. */
 const TAIL = 2048
 
-/** Begins with its construction and goes on until it is stopped. */
+/** Starts with its construction and runs until `stop`. */
 export class Traffic {
   readonly requests: Outcome[] = []
   readonly streams: Outcome[] = []
@@ -56,7 +56,7 @@ export class Traffic {
     for (let at = 0; at < options.streams; at += 1) this.track(this.keepStreaming())
   }
 
-  /** Begins nothing more, and waits for what runs. */
+  /** Sends no more requests, and waits for those in progress. */
   async stop(): Promise<void> {
     this.isOver = true
     clearInterval(this.timer)
@@ -146,7 +146,7 @@ function endOf(res: IncomingMessage, stream: boolean): Promise<string> {
   })
 }
 
-/** How often each end came, as one line. */
+/** The number of replies by how they ended, as one line. */
 export function tally(outcomes: readonly Outcome[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { status, end, isKept } of outcomes) {

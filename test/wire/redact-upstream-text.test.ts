@@ -3,7 +3,7 @@
  * Method: each form of secret in the middle of a sentence, and texts of every length around the limit.
  */
 import t from 'tap'
-import { scrub, SCRUBBED_MAX } from '../../src/wire/redact-upstream-text.js'
+import { redactUpstreamText, MAX_MESSAGE_CHARS } from '../../src/wire/redact-upstream-text.js'
 
 void t.test('keys, tokens and account ids are removed; other text stays', (t) => {
   const secrets = [
@@ -20,24 +20,24 @@ void t.test('keys, tokens and account ids are removed; other text stays', (t) =>
     'wrkspc_01abcdef',
   ]
   for (const secret of secrets) {
-    t.equal(scrub(`Before ${secret}, after.`), 'Before [redacted], after.', secret)
+    t.equal(redactUpstreamText(`Before ${secret}, after.`), 'Before [redacted], after.', secret)
   }
-  t.equal(scrub('GET /v1?key=abc123&alt=sse'), 'GET /v1?key=[redacted]&alt=sse')
+  t.equal(redactUpstreamText('GET /v1?key=abc123&alt=sse'), 'GET /v1?key=[redacted]&alt=sse')
   const plain = 'The task-list of organisation 7: project-wide risk-free ask.'
-  t.equal(scrub(plain), plain)
+  t.equal(redactUpstreamText(plain), plain)
   t.end()
 })
 
 void t.test('a long text is truncated, also inside a surrogate pair', (t) => {
-  t.equal(scrub('x'.repeat(SCRUBBED_MAX)).length, SCRUBBED_MAX)
-  for (const length of [SCRUBBED_MAX + 1, SCRUBBED_MAX * 3, 500_000]) {
-    const cut = scrub('x'.repeat(length))
-    t.equal(cut.length, SCRUBBED_MAX)
+  t.equal(redactUpstreamText('x'.repeat(MAX_MESSAGE_CHARS)).length, MAX_MESSAGE_CHARS)
+  for (const length of [MAX_MESSAGE_CHARS + 1, MAX_MESSAGE_CHARS * 3, 500_000]) {
+    const cut = redactUpstreamText('x'.repeat(length))
+    t.equal(cut.length, MAX_MESSAGE_CHARS)
     t.ok(cut.endsWith('…'))
   }
-  const pairs = scrub('x' + '🐈'.repeat(SCRUBBED_MAX))
+  const pairs = redactUpstreamText('x' + '🐈'.repeat(MAX_MESSAGE_CHARS))
   t.notMatch(pairs, /[\uD800-\uDBFF](?![\uDC00-\uDFFF])/)
-  const late = scrub(`${'x'.repeat(SCRUBBED_MAX - 4)} sk-abcdefghijklmnop`)
+  const late = redactUpstreamText(`${'x'.repeat(MAX_MESSAGE_CHARS - 4)} sk-abcdefghijklmnop`)
   t.notMatch(late, 'sk-')
   t.end()
 })
@@ -61,13 +61,13 @@ void t.test('projects, organizations and internal addresses are removed', (t) =>
       'at https://[redacted].openai.azure.com/openai',
     ],
   ]
-  for (const [input, output] of redacted) t.equal(scrub(input), output)
+  for (const [input, output] of redacted) t.equal(redactUpstreamText(input), output)
   for (const plain of [
     'See https://platform.openai.com/docs/guides and http://example.com:80/a.',
     'Use version 10.2 or 127 tokens; 1.2.3.4 is a public address.',
     'organization of 12 people, project 7',
   ]) {
-    t.equal(scrub(plain), plain)
+    t.equal(redactUpstreamText(plain), plain)
   }
   t.end()
 })

@@ -27,8 +27,8 @@ export class SchemaBudget {
     if (this.parts <= MAX_PARTS) return
     throw new GatewayError(
       'malformed_request',
-      `${this.path}: the request's JSON Schemas have more than ${MAX_PARTS} parts once their references and ` +
-        'allOf branches are written out for this upstream; send smaller schemas or fewer tools',
+      `${this.path}: the request's JSON Schemas have more than ${MAX_PARTS} parts after their references and ` +
+        'allOf branches are expanded for this upstream: send smaller schemas or fewer tools',
       { param: this.path },
     )
   }

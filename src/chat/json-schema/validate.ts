@@ -34,9 +34,9 @@ class Validation {
     this.steps += 1
     if (!isObject(schema) || this.steps > MAX_STEPS || this.depth === MAX_DEPTH) return true
     this.depth += 1
-    const fulfilled = RULES.every((rule) => rule(value, schema, this))
+    const isFulfilled = RULES.every((rule) => rule(value, schema, this))
     this.depth -= 1
-    return fulfilled
+    return isFulfilled
   }
 
   /** Counts work within a step. False if the limit is exceeded. */

@@ -13,7 +13,7 @@ const MAX_PARTS = 6
 
 /** Forwards the first part unchanged and the others as its continuation. */
 export class JoinedReply implements EventSink {
-  /** What the upstream needs for the next part; null if no part follows. */
+  /** The data that the upstream needs for the next part; null if no part follows. */
   resume: JsonObject | null = null
   /** Why the last part failed; null if it paused. */
   failure: ErrorKind | null = null

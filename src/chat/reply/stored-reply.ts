@@ -46,7 +46,7 @@ export interface ReplyStorage {
   /** The conversation of a body. */
   inputOf(body: JsonObject): StoredItem[]
   /** The items that a reply adds to the conversation. */
-  outputOf(kept: Pick<StoredReply, 'reply' | 'upstream'>): StoredItem[]
+  outputOf(stored: Pick<StoredReply, 'reply' | 'upstream'>): StoredItem[]
   /** The id by which a request may refer to the item; null if it has none. */
   idOf(item: JsonValue): string | null
   /**
@@ -59,7 +59,7 @@ export interface ReplyStorage {
     found: ReadonlyMap<string, StoredItem>,
   ): ExpandedRequest
   /** The body of the reply to `GET …/{id}/input_items`. */
-  inputPage(id: string, kept: StoredReply): JsonObject
+  inputPage(id: string, stored: StoredReply): JsonObject
   /** The body of the reply to `DELETE …/{id}`. */
   deletedReply(id: string): JsonObject
 }

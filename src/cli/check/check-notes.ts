@@ -82,17 +82,19 @@ function shadowNotes(
   if (same !== undefined) {
     notes.push(`${place}.shadow: is the same upstream and model as a target: use another one`)
   }
-  const asked = model ?? ('model' in match ? match.model : null)
-  if (asked === null) return notes
+  const requested = model ?? ('model' in match ? match.model : null)
+  if (requested === null) return notes
   const prices = new Prices(catalogue.models, Object.values(config.upstreams))
-  if (prices.find(upstream, asked, null) === null) {
-    notes.push(`${place}.shadow: the price of ${asked} is not known; ${unpricedText(config)}`)
+  if (prices.find(upstream, requested, null) === null) {
+    notes.push(
+      `${place}.shadow: the price of ${requested} is not known; ${unknownPriceText(config)}`,
+    )
   }
   return notes
 }
 
 /** How a shadow's spending limit counts a model of unknown price. */
-function unpricedText({ limiting: { unknownPrice, assumedPrice } }: Config): string {
+function unknownPriceText({ limiting: { unknownPrice, assumedPrice } }: Config): string {
   switch (unknownPrice) {
     case 'assume': {
       const { input, output } = assumedPrice
@@ -140,10 +142,10 @@ function translationNotes(
 ): string[] {
   const text = 'model' in match ? match.model : match.prefix
   // The model of a prefix: the first one in the catalogue that starts with it.
-  const asked = catalogue.models.find(({ id }) => id.startsWith(text))?.id ?? text
+  const requested = catalogue.models.find(({ id }) => id.startsWith(text))?.id ?? text
   const sideOf = (target: TargetName) => {
     const upstream = config.upstreams[target.upstream]
-    const facts = factsFor(catalogue, target.model ?? asked)
+    const facts = factsFor(catalogue, target.model ?? requested)
     return upstream === undefined
       ? null
       : { dialect: dialectsByRequest(upstream, facts).plain, facts }
@@ -153,22 +155,22 @@ function translationNotes(
   const carried = notCarried(own.dialect, own.facts, catalogue)
   const known = new Set([...carried.loses, ...carried.refuses])
   const listed = [
-    ...targets.map((target, at) => ({ target, at: `${place}.targets[${at}]` })),
-    ...fallback.map((target, at) => ({ target, at: `${place}.fallback[${at}]` })),
+    ...targets.map((target, index) => ({ target, path: `${place}.targets[${index}]` })),
+    ...fallback.map((target, index) => ({ target, path: `${place}.fallback[${index}]` })),
   ]
-  return listed.flatMap(({ target, at }) => {
+  return listed.flatMap(({ target, path }) => {
     const side = sideOf(target)
     if (side === null || familyOf(side.dialect) === familyOf(own.dialect)) return []
-    const where = `${at}: ${target.upstream} (${side.dialect})`
+    const location = `${path}: ${target.upstream} (${side.dialect})`
     const { loses, refuses } = notCarried(side.dialect, side.facts, catalogue)
     const lost = loses.filter((name) => !known.has(name))
     const refused = refuses.filter((name) => !known.has(name))
     return [
       ...(target.model === null
-        ? [`${where} receives the client's model name: set its model`]
+        ? [`${location} receives the client's model name: set its model`]
         : []),
-      ...(lost.length === 0 ? [] : [`${where} loses ${lost.join('; ')}`]),
-      ...(refused.length === 0 ? [] : [`${where} refuses ${refused.join('; ')}`]),
+      ...(lost.length === 0 ? [] : [`${location} loses ${lost.join('; ')}`]),
+      ...(refused.length === 0 ? [] : [`${location} refuses ${refused.join('; ')}`]),
     ]
   })
 }

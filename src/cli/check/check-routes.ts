@@ -23,12 +23,12 @@ export function unreachableNotes(routes: readonly RouteConfig[]): string[] {
 /** A note about a prefix or an id with a pattern character. */
 function patternNote(match: RouteConfig['match'], index: number): string[] {
   const [key, text] = 'model' in match ? ['model', match.model] : ['prefix', match.prefix]
-  const at = text.search(PATTERN)
-  if (at === -1) return []
+  const position = text.search(PATTERN)
+  if (position === -1) return []
   const place = `routes[${index}].${key}`
-  const instead = at === 0 ? '' : `; write prefix: ${text.slice(0, at)}`
+  const advice = position === 0 ? '' : `; write prefix: ${text.slice(0, position)}`
   return [
-    `${place}: "${text}" can never match: it is plain text, not a pattern, and no model id contains "${text.charAt(at)}"${instead}`,
+    `${place}: "${text}" can never match: it is plain text, not a pattern, and no model id contains "${text.charAt(position)}"${advice}`,
   ]
 }
 

@@ -19,11 +19,11 @@ export const command: Command = {
   help: `
 Usage: sluice check [--config FILE] [--strict] [--json]
 
-Validates the file as the gateway does when it loads it. No side effects. Exits 0 if the file is valid, else 1.
-Notes list settings that are allowed but may be mistakes: keys that are not set or are in the file in plain
+Validates the file as the gateway does when it loads it. No side effects.
+Notes list settings that are allowed but may be mistakes: API keys that are not set or are in the file in plain
 text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
 models that no budget can bound, and features that a route's other targets lack because of their dialect.
-If a gateway runs with the file, the changes that need a restart are listed too.
+If a gateway runs with the file, the changes that need a restart are listed as well.
 
 Options:
   --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
@@ -31,7 +31,9 @@ Options:
   --json          print one JSON object: { ok, file, errors: [{ file, line, column, path, message,
                   suggestion }] }, and for a valid file file_hash, upstreams, routes, models, unbounded
                   (models whose cost a budget cannot bound), notes, and needs_restart; with --strict, errors
-                  has the notes too
+                  contains the notes
+
+Exit status: 0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.
 
 Example:
   sluice check --config config/gateway.yaml
@@ -48,10 +50,10 @@ Example:
     const config = configPath(values.config, 'sluice check')
     const loaded = loadConfig(config, process.env)
     const notes = loaded.ok ? notesOf(loaded) : []
-    const isGood = loaded.ok && !(values.strict && notes.length > 0)
-    const found = { loaded, notes, isGood, restart: await restartOf(loaded) }
+    const isAccepted = loaded.ok && !(values.strict && notes.length > 0)
+    const found = { loaded, notes, isAccepted, restart: await restartSettingsOf(loaded) }
     console.log(values.json ? JSON.stringify(resultOf(found)) : resultText(found))
-    return isGood ? 0 : 1
+    return isAccepted ? 0 : 1
   },
 }
 
@@ -59,12 +61,12 @@ interface Found {
   readonly loaded: LoadResult
   readonly notes: readonly string[]
   /** False if the file is not valid, or if notes count as errors and there are some. */
-  readonly isGood: boolean
+  readonly isAccepted: boolean
   /** Settings that take effect with a restart of the running gateway; null if no gateway runs with the file. */
   readonly restart: readonly string[] | null
 }
 
-async function restartOf(loaded: LoadResult): Promise<readonly string[] | null> {
+async function restartSettingsOf(loaded: LoadResult): Promise<readonly string[] | null> {
   if (!loaded.ok) return null
   const gateway = await findGateway(loaded, process.env)
   if (gateway === null) return null
@@ -72,7 +74,7 @@ async function restartOf(loaded: LoadResult): Promise<readonly string[] | null> 
   return started === null ? null : needsRestart(started, loaded.config)
 }
 
-function resultOf({ loaded, notes, isGood, restart }: Found): object {
+function resultOf({ loaded, notes, isAccepted, restart }: Found): object {
   const file = loaded.sources.path
   if (!loaded.ok) return { ok: false, file, errors: loaded.errors }
   const upstreams = Object.values(loaded.config.upstreams).map((upstream) => {
@@ -83,9 +85,9 @@ function resultOf({ loaded, notes, isGood, restart }: Found): object {
     }
   })
   return {
-    ok: isGood,
+    ok: isAccepted,
     file,
-    errors: isGood ? [] : notes.map((note) => problemOf(file, note)),
+    errors: isAccepted ? [] : notes.map((note) => problemOf(file, note)),
     file_hash: loaded.fileHash,
     upstreams,
     routes: loaded.config.routes.length,
@@ -101,14 +103,14 @@ function problemOf(file: string, message: string): ConfigProblem {
   return { file, line: 1, column: 1, path: '', message, suggestion: null }
 }
 
-function resultText({ loaded, notes, isGood, restart }: Found): string {
+function resultText({ loaded, notes, isAccepted, restart }: Found): string {
   if (!loaded.ok) return errorsText(loaded)
   const { config, catalogue } = loaded
   const upstreams = Object.values(config.upstreams)
-  const opinion = isGood ? 'valid' : 'refused: --strict treats notes as errors'
-  const kind = isGood ? 'note' : 'error'
+  const result = isAccepted ? 'valid' : 'refused: --strict treats notes as errors'
+  const kind = isAccepted ? 'note' : 'error'
   return [
-    `${fromHere(loaded.sources.path)}: ${opinion} (${counted(upstreams.length, 'upstream')}, ${counted(config.routes.length, 'route')}, ${counted(catalogue.models.length, 'model')})`,
+    `${relativeName(loaded.sources.path)}: ${result} (${counted(upstreams.length, 'upstream')}, ${counted(config.routes.length, 'route')}, ${counted(catalogue.models.length, 'model')})`,
     ...notes.map((note) => `${kind}: ${note}`),
     ...(restart ?? []).map((name) => `restart: ${name} takes effect with "sluice restart"`),
   ].join('\n')
@@ -132,11 +134,11 @@ function errorsText({ errors, sources }: Extract<LoadResult, { ok: false }>): st
 /** One line for each problem, files named from the working folder. */
 export function problemLines(errors: readonly ConfigProblem[]): string {
   return errors
-    .map((problem) => formatProblem({ ...problem, file: fromHere(problem.file) }))
+    .map((problem) => formatProblem({ ...problem, file: relativeName(problem.file) }))
     .join('\n')
 }
 
-function fromHere(file: string): string {
+function relativeName(file: string): string {
   const path = relative(process.cwd(), file)
   return path === '' || path.startsWith('..') ? file : path
 }

@@ -49,7 +49,7 @@ const FAILURES: readonly Failure[] = [
   failure(504, 'upstream_timeout', 'The upstream did not start its reply in time.', null),
   failure(429, 'rate_limited', 'The limit of 60 requests a minute for this key is reached.', null),
   failure(400, 'malformed_request', 'messages[0].content: must be a string or a list.', null),
-  failure(502, 'upstream_denied', 'The upstream refused the gateway’s own credentials.', 401),
+  failure(502, 'upstream_denied', "The upstream refused the gateway's own credentials.", 401),
   failure(499, 'client_gone', 'The client closed the connection.', 200),
 ]
 /** Intervals of failures and of fallbacks, in requests. */
@@ -75,9 +75,9 @@ export async function writeDemoTraffic(
   ledger: Ledger,
   traffic: DemoTraffic,
 ): Promise<readonly LedgerEntry[]> {
-  const dice = seededRandom(7)
+  const random = seededRandom(7)
   const prices = new Prices(traffic.catalogue.models, [])
-  const rows = Array.from({ length: REQUESTS }, () => rowOf(traffic, prices, dice))
+  const rows = Array.from({ length: REQUESTS }, () => rowOf(traffic, prices, random))
   await Promise.all(rows.map((row) => ledger.settle(row)))
   return rows
 }
@@ -108,50 +108,50 @@ function attemptsOf(
   { upstream }: Served,
   failed: Failure | undefined,
   firstContentMs: number,
-  dice: RandomSource,
+  random: RandomSource,
 ): Pick<LedgerEntry, 'upstream' | 'attempts' | 'attempted' | 'attemptMs'> {
   if (failed !== undefined && REFUSALS.includes(failed.outcome)) {
     return { upstream, attempts: 0, attempted: null, attemptMs: null }
   }
   const outcome = failed?.outcome ?? 'ok'
   const last = `${upstream ?? ''}:${outcome}`
-  if (failed !== undefined || dice() % ONE_FALLS_BACK_IN > 0) {
+  if (failed !== undefined || random() % ONE_FALLS_BACK_IN > 0) {
     return { upstream, attempts: 1, attempted: last, attemptMs: [firstContentMs] }
   }
   const attempted = `${upstream ?? ''}:upstream_busy, openai:ok`
   return { upstream: 'openai', attempts: 2, attempted, attemptMs: [90, firstContentMs - 90] }
 }
 
-function rowOf(traffic: DemoTraffic, prices: Prices, dice: RandomSource): LedgerEntry {
+function rowOf(traffic: DemoTraffic, prices: Prices, random: RandomSource): LedgerEntry {
   const { accountId, apps, nowMs } = traffic
   const app = picked(
     apps,
     apps.map(({ share }) => share),
-    dice,
+    random,
   )
-  const served = picked(MODELS, [9, 8, 6, 4, 2], dice)
+  const served = picked(MODELS, [9, 8, 6, 4, 2], random)
   const { model, upstream, dialect } = served
   const hoursAgo = picked(
     DAILY.map((_, at) => at),
     sharesBefore(nowMs),
-    dice,
+    random,
   )
-  const atMs = Math.floor(nowMs - hoursAgo * HOUR_MS - below(dice, HOUR_MS))
-  const failed = dice() % ONE_FAILS_IN === 0 ? FAILURES[dice() % FAILURES.length] : undefined
+  const atMs = Math.floor(nowMs - hoursAgo * HOUR_MS - below(random, HOUR_MS))
+  const failed = random() % ONE_FAILS_IN === 0 ? FAILURES[random() % FAILURES.length] : undefined
   const [input, output] = [
-    200 + below(dice, 3_000),
-    failed === undefined ? 40 + below(dice, 700) : 0,
+    200 + below(random, 3_000),
+    failed === undefined ? 40 + below(random, 700) : 0,
   ]
-  const cacheRead = dice() % 3 === 0 ? Math.floor(input * 0.6) : 0
+  const cacheRead = random() % 3 === 0 ? Math.floor(input * 0.6) : 0
   const usage = failed === undefined ? { input, output, cacheRead } : {}
   const price = upstream === null ? null : prices.find(upstream, model, null)
-  const firstContent = 180 + below(dice, 900)
+  const firstContent = 180 + below(random, 900)
   const durationMs = firstContent + output * 9
   return {
     requestId: newRequestId(atMs),
     ...{ atMs, durationMs, accountId, keyId: app.keyId },
     ...{ modelAsked: model, modelAnswered: failed === undefined ? model : null, model },
-    ...{ dialect, stream: dice() % 3 > 0, status: 200, outcome: 'ok' },
+    ...{ dialect, stream: random() % 3 > 0, status: 200, outcome: 'ok' },
     finish: failed === undefined ? 'stop' : null,
     usage,
     source: failed === undefined ? 'reported' : 'none',
@@ -167,8 +167,8 @@ function rowOf(traffic: DemoTraffic, prices: Prices, dice: RandomSource): Ledger
       overhead: 0.7,
     },
     ...UNEXPLAINED,
-    ...{ ingress: picked(FORMATS, FORMAT_SHARES, dice), labels: app.labels, upstreamStatus: 200 },
-    ...attemptsOf(served, failed, firstContent, dice),
+    ...{ ingress: picked(FORMATS, FORMAT_SHARES, random), labels: app.labels, upstreamStatus: 200 },
+    ...attemptsOf(served, failed, firstContent, random),
     ...failed,
     ...(failed?.outcome === 'rate_limited' ? limitOf(app) : {}),
   }
@@ -184,14 +184,14 @@ function sharesBefore(nowMs: number): number[] {
   return DAILY.map((_, hoursAgo) => DAILY[(hour - hoursAgo + 24) % 24] ?? 1)
 }
 
-function below(dice: RandomSource, limit: number): number {
-  return dice() % limit
+function below(random: RandomSource, limit: number): number {
+  return random() % limit
 }
 
 /** Picks an item with a probability proportional to its share. */
-function picked<T>(items: readonly T[], shares: readonly number[], dice: RandomSource): T {
+function picked<T>(items: readonly T[], shares: readonly number[], random: RandomSource): T {
   let left = below(
-    dice,
+    random,
     shares.reduce((sum, share) => sum + share, 0),
   )
   for (const [at, item] of items.entries()) {

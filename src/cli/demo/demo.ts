@@ -41,6 +41,8 @@ Options:
   --port N       the gateway's port (default: 8080, or a free one if that is in use)
   --ops-port N   the port of metrics, health and readiness (default: 9464, or a free one)
 
+Exit status: 0 success, 1 failure, 2 wrong usage.
+
 Example:
   sluice demo --port 8080
 `,
@@ -93,13 +95,13 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
   const file = join(folder, 'gateway.yaml')
   const open: Closable[] = []
   try {
-    const emulator = keep(open, await startEmulator({ paceMs: 20 }))
+    const emulator = track(open, await startEmulator({ paceMs: 20 }))
     await copyFile(packageFile('config/models.yaml'), join(folder, 'models.yaml'))
     await writeFile(file, configText(emulator, port, opsPort))
-    const source = keep(open, await openConfig(file, process.env))
+    const source = track(open, await openConfig(file, process.env))
     const log = createLogger({ level: 'warn' })
     const metrics = new Metrics()
-    const login = await makeAccount(source)
+    const login = await createDemoAccount(source)
     const refused = lastRefusal(source)
     const plane: DataPlane = await openDataPlane(source.current(), log, metrics, {
       gatewayStatus: async () => gatewayStatusOf(await metrics.text(), refused(), plane.canaries()),
@@ -107,7 +109,7 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
     setImmediate(() => void plane.openDashboard())
     open.push({ close: () => plane.drain() })
     followConfig(source, log, metrics, (snapshot) => plane.adopt(snapshot))
-    const ops = keep(
+    const ops = track(
       open,
       await openOps({
         host: '127.0.0.1',
@@ -132,7 +134,7 @@ interface Closable {
   close(): Promise<void>
 }
 
-function keep<T extends Closable>(open: Closable[], part: T): T {
+function track<T extends Closable>(open: Closable[], part: T): T {
   open.push(part)
   return part
 }
@@ -183,13 +185,13 @@ const APPS = [
   ['nightly-batch', 'data', 1],
 ] as const
 
-async function makeAccount(source: ConfigSource): Promise<Login> {
+async function createDemoAccount(source: ConfigSource): Promise<Login> {
   const { config, catalogue } = source.current()
   const store = await openStore(config.store)
   try {
     const email = 'demo@example.com'
-    const wanted = { email, plan: 'starter', role: 'admin', password: null } as const
-    const { account, generatedPassword } = await createAccount(store, wanted)
+    const options = { email, plan: 'starter', role: 'admin', password: null } as const
+    const { account, generatedPassword } = await createAccount(store, options)
     const { secret } = await createKey(store, config.plans, account, 'demo')
     const apps = []
     for (const [name, team, share] of APPS) {

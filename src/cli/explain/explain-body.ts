@@ -23,7 +23,7 @@ import { parseObject } from '../../wire/json/parse-body.js'
 export type Outcome = 'kept' | 'emulated' | 'lost' | 'rejected' | 'no effect' | 'unknown'
 
 /** The outcome for one field. */
-export interface FieldFate {
+export interface FieldOutcome {
   readonly path: string
   readonly outcome: Outcome
   /** The reason, or the equivalent; null if there is none. */
@@ -37,7 +37,7 @@ export interface BodyExplanation {
   readonly endpoint: string
   readonly result: 'taken' | 'taken with losses' | 'refused'
   /** The body's fields in order, each followed by special fields within it. */
-  readonly fields: readonly FieldFate[]
+  readonly fields: readonly FieldOutcome[]
   /** The header `x-sluice-lost`; null without lost fields. */
   readonly lost: string | null
 }
@@ -63,10 +63,10 @@ const ALWAYS_KEPT = new Set(['model', 'messages', 'stream', 'stream_options'])
  */
 export function explainBody(bytes: Buffer, model: string, route: BodyRoute): BodyExplanation {
   const { upstream, facts } = route
-  const at = resolveEndpoint('POST', '/v1/chat/completions')
-  if (at === null) throw new Error('no client dialect for chat completions')
+  const endpoint = resolveEndpoint('POST', '/v1/chat/completions')
+  if (endpoint === null) throw new Error('no client dialect for chat completions')
   const body: JsonObject = { ...parseObject(bytes).value, model }
-  const { request } = parsed(body, at)
+  const { request } = parsed(body, endpoint)
   const choice = upstream.dialect
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts) : choice
   const egress = egressOf(dialect)
@@ -74,7 +74,7 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   const { allowSyntheticUser } = route
   const { quirks } = upstream
   const destination: Destination = { wire: dialect, egress, quirks, allowSyntheticUser }
-  const trial = new Trial(at, destination, route)
+  const trial = new Trial(endpoint, destination, route)
   const found = trial.run(body)
   const place = upstreamAddressOf(upstream)
   const lost = [...found.drops.keys()]
@@ -105,12 +105,12 @@ interface TranslationOutcome {
 /** Encodes variants of one body as the gateway would. */
 class Trial {
   readonly quirks: Destination['quirks']
-  private readonly at: ResolvedEndpoint
+  private readonly endpoint: ResolvedEndpoint
   private readonly destination: Destination
   private readonly route: BodyRoute
 
-  constructor(at: ResolvedEndpoint, destination: Destination, route: BodyRoute) {
-    this.at = at
+  constructor(endpoint: ResolvedEndpoint, destination: Destination, route: BodyRoute) {
+    this.endpoint = endpoint
     this.destination = destination
     this.route = route
     this.quirks = destination.quirks
@@ -126,9 +126,9 @@ class Trial {
     const { path } = egress.target(model, body['stream'] === true)
     for (;;) {
       drops.clear()
-      const losses = { drop: (path: string, why: string) => drops.set(path, why) }
+      const losses = { drop: (path: string, reason: string) => drops.set(path, reason) }
       try {
-        const call = parsed(rest, this.at)
+        const call = parsed(rest, this.endpoint)
         const out = render(call, this.destination, model, facts, losses)
         return { drops, rejected, rest, path: out.path, text: out.body.toString() }
       } catch (error) {
@@ -145,7 +145,7 @@ class Trial {
   }
 
   /** Whether the upstream receives the same without the field. */
-  isNeedless({ rest, text }: TranslationOutcome, key: string): boolean {
+  hasNoEffect({ rest, text }: TranslationOutcome, key: string): boolean {
     const other = this.run(without(rest, key))
     return other.rejected.size === 0 && other.text === text
   }
@@ -153,20 +153,20 @@ class Trial {
 
 /** A client's request for `model`. Throws as `explainBody` does. */
 export function requestOf(bytes: Buffer, model: string): ChatRequest {
-  const at = resolveEndpoint('POST', '/v1/chat/completions')
-  if (at === null) throw new Error('no client dialect for chat completions')
-  return parsed({ ...parseObject(bytes).value, model }, at).request
+  const endpoint = resolveEndpoint('POST', '/v1/chat/completions')
+  if (endpoint === null) throw new Error('no client dialect for chat completions')
+  return parsed({ ...parseObject(bytes).value, model }, endpoint).request
 }
 
-function parsed(body: JsonObject, at: ResolvedEndpoint): Parsed {
+function parsed(body: JsonObject, endpoint: ResolvedEndpoint): Parsed {
   const raw = Buffer.from(JSON.stringify(body))
   const { members } = parseObject(raw)
   return {
-    wire: at.wire,
+    wire: endpoint.wire,
     raw,
     members,
     body,
-    request: at.ingress.decodeRequest(body, at.endpoint),
+    request: endpoint.ingress.decodeRequest(body, endpoint.endpoint),
   }
 }
 
@@ -182,46 +182,50 @@ function topOf(path: string): string {
 const ALIASES: Readonly<Record<string, string>> = { max_completion_tokens: 'max_tokens' }
 
 /** Each field of the body, then lost paths that belong to none. */
-function fieldsOf(body: JsonObject, found: TranslationOutcome, trial: Trial): FieldFate[] {
+function fieldsOf(body: JsonObject, found: TranslationOutcome, trial: Trial): FieldOutcome[] {
   const drops = new Map(
-    [...found.drops].map(([path, why]) => [
+    [...found.drops].map(([path, reason]) => [
       Object.hasOwn(body, path) ? path : (ALIASES[path] ?? path),
-      why,
+      reason,
     ]),
   )
   const named = { ...found, drops }
   const keys = Object.keys(body).filter((key) => body[key] !== null)
   const rest = [...drops].filter(([path]) => !keys.includes(topOf(path)))
   return [
-    ...keys.flatMap((key) => fatesOf(key, named, trial)),
-    ...rest.map(([path, why]) => ({ path, ...outcomeOf(why) })),
+    ...keys.flatMap((key) => outcomesWithin(key, named, trial)),
+    ...rest.map(([path, reason]) => ({ path, ...outcomeOf(reason) })),
   ]
 }
 
 /** The field, then the lost or emulated paths in it. */
-function fatesOf(key: string, found: TranslationOutcome, trial: Trial): FieldFate[] {
-  const within: FieldFate[] = []
+function outcomesWithin(key: string, found: TranslationOutcome, trial: Trial): FieldOutcome[] {
+  const within: FieldOutcome[] = []
   for (const [path, message] of found.rejected) {
     if (topOf(path) === key) within.push({ path, outcome: 'rejected', note: message })
   }
-  for (const [path, why] of found.drops) {
-    if (topOf(path) === key) within.push({ path, ...outcomeOf(why) })
+  for (const [path, reason] of found.drops) {
+    if (topOf(path) === key) within.push({ path, ...outcomeOf(reason) })
   }
   if (within.some(({ path }) => path === key)) return within
-  return [{ path: key, ...ownFate(key, found, trial) }, ...within]
+  return [{ path: key, ...ownOutcome(key, found, trial) }, ...within]
 }
 
-function outcomeOf(why: string): Omit<FieldFate, 'path'> {
-  if (why === 'approximated') return { outcome: 'emulated', note: 'the closest equivalent' }
-  if (why === 'bad-value') return { outcome: 'lost', note: 'this value has no equivalent' }
+function outcomeOf(reason: string): Omit<FieldOutcome, 'path'> {
+  if (reason === 'approximated') return { outcome: 'emulated', note: 'the closest equivalent' }
+  if (reason === 'bad-value') return { outcome: 'lost', note: 'this value has no equivalent' }
   return { outcome: 'lost', note: 'no equivalent' }
 }
 
-function ownFate(key: string, found: TranslationOutcome, trial: Trial): Omit<FieldFate, 'path'> {
+function ownOutcome(
+  key: string,
+  found: TranslationOutcome,
+  trial: Trial,
+): Omit<FieldOutcome, 'path'> {
   const name = trial.quirks.rename[key]
   if (name !== undefined) return { outcome: 'kept', note: `as ${name}` }
   if (ALWAYS_KEPT.has(key)) return { outcome: 'kept', note: null }
   if (found.text === null) return { outcome: 'unknown', note: null }
-  if (!trial.isNeedless(found, key)) return { outcome: 'kept', note: null }
+  if (!trial.hasNoEffect(found, key)) return { outcome: 'kept', note: null }
   return { outcome: 'no effect', note: 'the upstream receives the same without it' }
 }

@@ -89,7 +89,7 @@ export class Budgets {
 /** Whether the file has a budget, under `limits` or in a plan; keys may have their own. */
 export function hasBudget({ limits, plans }: Config): boolean {
   return [...limits, plans.starter, plans.pro, plans.max]
-    .map((each) => ('amounts' in each ? each.amounts : each.limits))
+    .map((plan) => ('amounts' in plan ? plan.amounts : plan.limits))
     .some((amounts) => (amounts.nanoUsdPerDay ?? amounts.nanoUsdPerMonth) !== undefined)
 }
 

@@ -26,7 +26,7 @@ export function traitsFor(
   const labels = Object.fromEntries(values.label.map(labelOf))
   const tokens = Number(values['prompt-tokens'])
   if (!Number.isInteger(tokens) || tokens < 0) {
-    throw new UsageError('--prompt-tokens needs a whole number')
+    throw new UsageError(`--prompt-tokens must be a whole number, not "${values['prompt-tokens']}"`)
   }
   const sent = body === null ? null : traitsOfBody(body, model, catalogue, labels)
   return {
@@ -39,7 +39,7 @@ export function traitsFor(
 
 function labelOf(text: string): [name: string, value: string] {
   const at = text.indexOf('=')
-  if (at < 1) throw new UsageError('--label needs NAME=VALUE')
+  if (at < 1) throw new UsageError(`--label must be NAME=VALUE, not "${text}"`)
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
@@ -77,7 +77,10 @@ export async function readBody(file: string): Promise<{ bytes: Buffer } | BodyEr
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
     const why = error instanceof Error ? error.message : code
-    return bodyError(null, `cannot read ${file} (${code === 'ENOENT' ? code : why})`)
+    return bodyError(
+      null,
+      `cannot read "${file}": ${code === 'ENOENT' ? 'it does not exist' : why}`,
+    )
   }
 }
 

@@ -200,7 +200,7 @@ function detailsOf({
     `dialect ${wire_format.plain}${wire_format.with_tools === wire_format.plain ? '' : `, with tools ${wire_format.with_tools}`}`,
     `breaker opens after ${failures} failures in a row or ${rate}, tests after ${open_seconds} s`,
     ...(probe === null ? [] : [`probe GET ${probe.path} every ${probe.interval_ms} ms`]),
-    ...(api_keys > 1 ? [`${api_keys} keys take turns; a refused one rests`] : []),
+    ...(api_keys > 1 ? [`${api_keys} API keys in rotation; a refused key cools down`] : []),
     ...(quirks_drop.length === 0 ? [] : [`quirks drop ${quirks_drop.join('; ')}`]),
     ...(loses.length === 0 ? [] : [`loses ${loses.join('; ')}`]),
     ...(refuses.length === 0 ? [] : [`refuses ${refuses.join('; ')}`]),
@@ -208,8 +208,8 @@ function detailsOf({
 }
 
 function abortText(abort: NonNullable<CandidateExplanation['abort']>): string {
-  const { error_rate: rate, min_requests: least, window_seconds: seconds } = abort
-  return `aborted (weight 0) when ${rate * 100} % of at least ${least} requests in ${seconds} s failed`
+  const { error_rate: rate, min_requests: requests, window_seconds: seconds } = abort
+  return `aborted (weight 0) when ${rate * 100} % of at least ${requests} requests in ${seconds} s failed`
 }
 
 function choiceText({ sticky, balance }: RouteExplanation): string {
@@ -228,7 +228,7 @@ function retryText({ retry }: RouteExplanation): string {
       : 'requests that may have been executed are not repeated without an idempotency-key'
   if (attempts === 1) return `none on the same target; ${repeated}`
   const share = `${Number(budget) * 100} % of the requests`
-  return `up to ${attempts} attempts on a target within ${share}, waits of at most ${maxWaitMs} ms; ${repeated}`
+  return `up to ${attempts} attempts on a target, for at most ${share}, with waits of at most ${maxWaitMs} ms; ${repeated}`
 }
 
 function hedgeText({ hedge }: RouteExplanation): string {
@@ -239,6 +239,6 @@ function hedgeText({ hedge }: RouteExplanation): string {
 function shadowText({ shadow }: RouteExplanation): string {
   if (shadow === null) return 'none'
   const { upstream, model, percent, usd_per_day: usd, concurrent, configured } = shadow
-  const caps = `at most $${usd} a day and ${concurrent} at a time`
-  return `${upstream}, model ${model}: a copy of ${percent} % of the requests, ${caps}${configured ? '' : ', skipped while it has no key'}`
+  const limits = `at most $${usd} a day and ${concurrent} at a time`
+  return `${upstream}, model ${model}: a copy of ${percent} % of the requests, ${limits}${configured ? '' : ', skipped while it has no key'}`
 }

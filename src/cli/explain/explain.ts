@@ -28,8 +28,7 @@ Prints the route of a model id, the reason, and the upstreams that may serve it:
 model, dialect, circuit breaker, and the features that translation loses or refuses; then retries and
 hedging, whether the key is set, the catalogue's entry of the model and how budgets count it. With a
 request body it also prints for each field whether it reaches the first upstream or is lost; only names of
-fields are printed, no contents. Exits 1 if no route matches the id, the request would be refused, or a
-file is not valid.
+fields are printed, no contents.
 
 Options:
   --config FILE        the configuration file (default: the variable SLUICE_CONFIG)
@@ -37,8 +36,11 @@ Options:
   --label NAME=VALUE   a label of the API key, for the conditions of routes; may be repeated
   --images             the request has images
   --tools              the request has tools
-  --prompt-tokens N    the size of its prompt
+  --prompt-tokens N    the size of its prompt in tokens
   --json               print one JSON object
+
+Exit status: 0 a route matches, 1 no route matches, the request would be refused or a file is not valid,
+2 wrong usage.
 
 Example:
   sluice explain gpt-5.5 --config config/gateway.yaml
@@ -77,25 +79,27 @@ Example:
     const traits = traitsFor(values, bytes, model, loaded.catalogue)
     const router = createRouter(loaded.config)
     const found = router.find(model, traits)
-    const answer = explain(model, found, { all: router.all(model), ...loaded })
+    const explanation = explain(model, found, { all: router.all(model), ...loaded })
     if (read === null || found === null) {
-      console.log(values.json ? JSON.stringify(forPrograms(answer)) : answerText(answer))
+      console.log(
+        values.json ? JSON.stringify(explanationJson(explanation)) : explanationText(explanation),
+      )
       return found === null ? 1 : 0
     }
-    const request = 'error' in read ? read : bodyAnswer(read.bytes, model, found, loaded)
-    const text = `${answerText(answer)}\n\n${bodyText(request)}`
-    console.log(values.json ? JSON.stringify({ ...forPrograms(answer), request }) : text)
+    const request = 'error' in read ? read : explainRequest(read.bytes, model, found, loaded)
+    const text = `${explanationText(explanation)}\n\n${bodyText(request, !('error' in read))}`
+    console.log(values.json ? JSON.stringify({ ...explanationJson(explanation), request }) : text)
     return 'error' in request || request.result === 'refused' ? 1 : 0
   },
 }
 
-function bodyAnswer(
+function explainRequest(
   bytes: Buffer,
   model: string,
   { targets: [target] }: ModelRoute,
   { config, catalogue }: { config: Config; catalogue: Catalogue },
 ): BodyExplanation | BodyError {
-  if (target === undefined) return bodyError('model', 'no route takes it')
+  if (target === undefined) return bodyError('model', 'no route matches it')
   const { upstream } = target
   const requested = target.model ?? model
   const facts = factsFor(catalogue, requested)
@@ -114,8 +118,11 @@ function bodyAnswer(
   }
 }
 
-function bodyText(request: BodyExplanation | BodyError): string {
-  if ('error' in request) return row('request', `refused with 400: ${request.error.message}`)
+function bodyText(request: BodyExplanation | BodyError, isRead: boolean): string {
+  if ('error' in request) {
+    const { message } = request.error
+    return row('request', isRead ? `refused with 400: ${message}` : message)
+  }
   const wide = Math.max(...request.fields.map(({ path }) => path.length))
   const fields = request.fields.map(({ path, outcome, note }) =>
     row('', `${path.padEnd(wide)}  ${outcome}${note === null ? '' : `: ${note}`}`),
@@ -172,12 +179,12 @@ function explain(
   { all, config, catalogue }: Loaded,
 ): Explanation {
   const target = found?.targets[0]
-  const asked = target?.model ?? model
-  const facts = catalogue.find(asked)
+  const requested = target?.model ?? model
+  const facts = catalogue.find(requested)
   const upstream = target?.upstream
   const { place, why, others } = reasonOf(found, all)
   const budgets = new Budgets(config, catalogue)
-  const budget = target === undefined ? null : budgets.terms(target.upstream, asked)
+  const budget = target === undefined ? null : budgets.terms(target.upstream, requested)
   return {
     model,
     route: place,
@@ -187,45 +194,45 @@ function explain(
     preset: upstream?.preset ?? null,
     dialect: upstream?.dialect ?? null,
     wire_format:
-      upstream === undefined ? null : dialectsByRequest(upstream, factsFor(catalogue, asked)),
+      upstream === undefined ? null : dialectsByRequest(upstream, factsFor(catalogue, requested)),
     base_url: upstream?.baseUrl ?? null,
     configured: upstream === undefined ? null : isConfigured(upstream),
     api_key_source: upstream?.apiKeySource ?? null,
-    upstream_model: target === undefined ? null : asked,
+    upstream_model: target === undefined ? null : requested,
     routing: found === null ? null : explainRoute(found, model, catalogue),
-    catalogue: facts === null ? null : { match: catalogueMatch(asked, facts), facts },
+    catalogue: facts === null ? null : { match: catalogueMatch(requested, facts), facts },
     budget,
     budget_text: budget === null ? '' : termsText(budget, config),
   }
 }
 
 /** With the catalogue's facts in the same spelling as the other fields. */
-function forPrograms(answer: Explanation): object {
-  const { catalogue } = answer
-  if (catalogue === null) return answer
-  return { ...answer, catalogue: { ...catalogue, facts: snakeKeys(catalogue.facts) } }
+function explanationJson(explanation: Explanation): object {
+  const { catalogue } = explanation
+  if (catalogue === null) return explanation
+  return { ...explanation, catalogue: { ...catalogue, facts: snakeKeys(catalogue.facts) } }
 }
 
-function catalogueMatch(asked: string, facts: ModelFacts): string {
-  if (facts.id === asked) return 'exact'
-  if (facts.variants?.includes(asked) === true) return 'dated variant'
+function catalogueMatch(requested: string, facts: ModelFacts): string {
+  if (facts.id === requested) return 'exact'
+  if (facts.variants?.includes(requested) === true) return 'dated variant'
   return `extends ${facts.id}`
 }
 
-function answerText(answer: Explanation): string {
-  const rows: [string, string][] = [['model', answer.model]]
-  if (answer.route === null) rows.push(['route', `none: ${answer.why}: the client gets 404`])
+function explanationText(explanation: Explanation): string {
+  const rows: [string, string][] = [['model', explanation.model]]
+  if (explanation.route === null) rows.push(['route', `none: ${explanation.why}: clients get 404`])
   else {
-    rows.push(['route', `${answer.route}: ${answer.why}`])
-    for (const other of answer.others) rows.push(['', `loses: ${other}`])
-    rows.push(['upstream', upstreamText(answer)])
-    rows.push(['dialect', wireFormatText(answer.wire_format)])
-    rows.push(['key', keyText(answer)])
-    rows.push(['asked as', answer.upstream_model ?? ''])
-    if (answer.routing !== null) rows.push(...routeRows(answer.routing))
+    rows.push(['route', `${explanation.route}: ${explanation.why}`])
+    for (const other of explanation.others) rows.push(['', `not used: ${other}`])
+    rows.push(['upstream', upstreamText(explanation)])
+    rows.push(['dialect', wireFormatText(explanation.wire_format)])
+    rows.push(['key', keyText(explanation)])
+    rows.push(['sent as', explanation.upstream_model ?? ''])
+    if (explanation.routing !== null) rows.push(...routeRows(explanation.routing))
   }
-  rows.push(['catalogue', catalogueText(answer)])
-  if (answer.budget !== null) rows.push(['budgets', answer.budget_text])
+  rows.push(['catalogue', catalogueText(explanation)])
+  if (explanation.budget !== null) rows.push(['budgets', explanation.budget_text])
   return rows.map(([title, text]) => row(title, text)).join('\n')
 }
 
@@ -241,15 +248,15 @@ function upstreamText({ upstream, preset, base_url: baseUrl }: Explanation): str
   return `${upstream ?? ''} (${baseUrl ?? ''}${known})`
 }
 
-function keyText(answer: Explanation): string {
-  const source = answer.api_key_source
-  if (answer.configured === false) return `not set: ${source ?? ''}: the client gets 503`
+function keyText(explanation: Explanation): string {
+  const source = explanation.api_key_source
+  if (explanation.configured === false) return `not set: ${source ?? ''}: clients get 503`
   return source === null ? 'set in the file, or not needed' : `from ${source}`
 }
 
-function catalogueText(answer: Explanation): string {
-  if (answer.catalogue === null) return 'not listed: only its family is known'
-  const { match, facts } = answer.catalogue
+function catalogueText(explanation: Explanation): string {
+  if (explanation.catalogue === null) return 'not listed: only its family is known'
+  const { match, facts } = explanation.catalogue
   const parts = [`${facts.id} (${match})`, `family ${facts.family}`]
   if (facts.contextWindow !== undefined) parts.push(`context ${facts.contextWindow} tokens`)
   if (facts.maxOutputTokens !== undefined) parts.push(`output ${facts.maxOutputTokens} tokens`)

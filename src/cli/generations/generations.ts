@@ -18,7 +18,7 @@ import { UsageError, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import { processTerminal, table, type Terminal } from '../with-store.js'
 import {
-  askGateway,
+  requestGateway,
   findGateway,
   loadGeneration,
   messageOf,
@@ -28,7 +28,7 @@ import {
 /** `sluice generations`. */
 export const command: Command = {
   name: 'generations',
-  summary: 'list the configuration generations of the running gateway, show one, roll back',
+  summary: 'list the generations of the configuration, show their changes, roll back',
   help: `
 Usage: sluice generations list                       [--config FILE] [--json]
        sluice generations show N     [--from M]      [--config FILE] [--json]
@@ -40,14 +40,15 @@ rollback  put the content of generation N in force, as a new generation. It stay
           restart, until the configuration file or its catalogue changes, or the gateway receives SIGHUP
 
 list and show read the data folder if no gateway runs. rollback sends a request to the running gateway, with
-server.admin_token of the configuration in force or the variable SLUICE_ADMIN_TOKEN. Exits 1 on failure,
-with the reason.
+server.admin_token of the configuration in force or the variable SLUICE_ADMIN_TOKEN.
 
 Options:
   --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
   --from M        the generation to compare with
   --reason TEXT   recorded with the rollback, at most 500 characters
   --json          print JSON
+
+Exit status: 0 success, 1 failure, 2 wrong usage.
 
 Example:
   sluice generations rollback 7 --reason 'errors doubled' --config config/gateway.yaml
@@ -71,28 +72,32 @@ Example:
     if (surplus.length > 0 || (action === 'list' && number !== undefined)) {
       throw new UsageError(`'${name}' has too many arguments`)
     }
-    if (values.from !== undefined && action !== 'show') throw notTaken(name, 'from')
-    if (values.reason !== undefined && action !== 'rollback') throw notTaken(name, 'reason')
+    if (values.from !== undefined && action !== 'show') throw unsupportedOption(name, 'from')
+    if (values.reason !== undefined && action !== 'rollback')
+      throw unsupportedOption(name, 'reason')
     const loaded = loadConfig(configPath(values.config, name), process.env)
-    const place = { loaded, terminal: processTerminal, json: values.json }
-    if (action === 'list') return list(place)
-    const generation = numberOf(number, `'${name}' needs the number of a generation`)
-    if (action === 'rollback') return rollBack(place, generation, values.reason ?? '')
+    const session = { loaded, terminal: processTerminal, json: values.json }
+    if (action === 'list') return list(session)
+    const generation = numberOf(
+      number,
+      `'${name}' needs the number of a generation: 'sluice generations list' shows them`,
+    )
+    if (action === 'rollback') return rollBack(session, generation, values.reason ?? '')
     const from =
       values.from === undefined
         ? null
-        : numberOf(values.from, '--from takes the number of a generation')
-    return show(place, generation, from)
+        : numberOf(values.from, '--from must be the number of a generation')
+    return show(session, generation, from)
   },
 }
 
-interface Place {
+interface Session {
   readonly loaded: LoadResult
   readonly terminal: Terminal
   readonly json: boolean
 }
 
-function notTaken(name: string, option: string): UsageError {
+function unsupportedOption(name: string, option: string): UsageError {
   return new UsageError(`'${name}' does not accept --${option}`)
 }
 
@@ -101,7 +106,7 @@ function numberOf(text: string | undefined, message: string): number {
   return Number(text)
 }
 
-async function list({ loaded, terminal, json }: Place): Promise<number> {
+async function list({ loaded, terminal, json }: Session): Promise<number> {
   const gateway = await findGateway(loaded, process.env)
   const page = gateway?.page ?? pageOnDisk(loaded)
   if (gateway === null) terminal.err('sluice: no gateway runs with this file: showing its history')
@@ -164,7 +169,7 @@ function shown({
 }
 
 async function show(
-  { loaded, terminal, json }: Place,
+  { loaded, terminal, json }: Session,
   generation: number,
   from: number | null,
 ): Promise<number> {
@@ -173,7 +178,7 @@ async function show(
   const reply =
     gateway === null
       ? await showOnDisk(loaded, generation, from)
-      : await askGateway(gateway.origin, path)
+      : await requestGateway(gateway.origin, path)
   if (reply.status !== 200) {
     terminal.err(`sluice: ${messageOf(reply)}`)
     return 1
@@ -214,7 +219,7 @@ async function showOnDisk(
     folder === null || each === null ? Promise.resolve(null) : contentIn(folder, each)
   const [content, former] = await Promise.all([contentOf(generation), contentOf(other)])
   if (record === undefined || content === null) {
-    const message = `There is no generation ${String(generation)}: 'sluice generations list' shows all`
+    const message = `There is no generation ${String(generation)}: 'sluice generations list' shows them`
     return { status: 404, json: { error: { message } } }
   }
   const changes = former === null ? [] : differencesOf(former.shown, content.shown)
@@ -230,7 +235,7 @@ function textOf(value: JsonValue | undefined): string {
 }
 
 async function rollBack(
-  { loaded, terminal, json }: Place,
+  { loaded, terminal, json }: Session,
   generation: number,
   reason: string,
 ): Promise<number> {
@@ -238,7 +243,7 @@ async function rollBack(
   if (gateway === null) {
     const why =
       'change the file instead. A gateway that starts with an invalid file uses its last good generation'
-    terminal.err(`sluice: no gateway runs with ${loaded.sources.path}; ${why}`)
+    terminal.err(`sluice: no gateway runs with ${loaded.sources.path}: ${why}`)
     return 1
   }
   const token = await tokenOf(loaded, gateway)
@@ -250,16 +255,16 @@ async function rollBack(
   }
   const body = { author: ownUser(), reason }
   const path = `/generations/${String(generation)}/rollback`
-  const reply = await askGateway(gateway.origin, path, { token, body })
+  const reply = await requestGateway(gateway.origin, path, { token, body })
   if (reply.status !== 200) {
     terminal.err(`sluice: ${messageOf(reply)}`)
     return 1
   }
-  const made = textOf(reply.json['generation'])
+  const created = textOf(reply.json['generation'])
   if (json) terminal.out(JSON.stringify(reply.json))
   else
     terminal.out(
-      `generation ${made} is in force, with the content of generation ${String(generation)}`,
+      `generation ${created} is in force, with the content of generation ${String(generation)}`,
     )
   terminal.err('sluice: the rollback ends when the file changes, or with SIGHUP')
   return 0

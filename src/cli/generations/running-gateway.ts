@@ -32,7 +32,7 @@ export async function findGateway(loaded: LoadResult, env: Env): Promise<FoundGa
   const addresses = running === null ? [] : [running]
   for (const { opsHost, opsPort } of loaded.ok ? [...addresses, loaded.config.server] : addresses) {
     const origin = originOf(opsHost, opsPort)
-    const page = await askGateway(origin, '/generations').catch(() => null)
+    const page = await requestGateway(origin, '/generations').catch(() => null)
     if (page?.status !== 200 || page.json['file'] !== loaded.sources.path) continue
     const startedGeneration = numberOf(page.json['started_generation']) ?? null
     return { origin, page: page.json, folder, startedGeneration }
@@ -49,8 +49,8 @@ export async function loadGeneration(
   if (folder === null || generation === null) return null
   const content = await contentIn(folder, generation)
   if (content === null) return null
-  const kept = loadConfig(loaded.sources.path, process.env, content)
-  return kept.ok ? kept.config : null
+  const stored = loadConfig(loaded.sources.path, process.env, content)
+  return stored.ok ? stored.config : null
 }
 
 /** A reply of the ops port. */
@@ -60,13 +60,13 @@ export interface OpsReply {
 }
 
 /** Sends a request to the ops port. Rejects without a reply within two seconds, or 15 for a POST. */
-export async function askGateway(
+export async function requestGateway(
   origin: string,
   path: string,
   post?: { readonly token: string; readonly body: object },
 ): Promise<OpsReply> {
   const signal = AbortSignal.timeout(post === undefined ? ANSWER_MS : CHANGE_MS)
-  const sent =
+  const options =
     post === undefined
       ? {}
       : {
@@ -74,7 +74,7 @@ export async function askGateway(
           headers: { authorization: `Bearer ${post.token}`, 'content-type': 'application/json' },
           body: JSON.stringify(post.body),
         }
-  const response = await fetch(`${origin}${path}`, { ...sent, signal })
+  const response = await fetch(`${origin}${path}`, { ...options, signal })
   const json: unknown = await response.json()
   return { status: response.status, json: isObject(json) ? json : {} }
 }

@@ -2,22 +2,15 @@
  * `sluice accounts`: creates accounts, changes their plans and lists them, beside a running gateway. `accounts/` has
  * the rules.
  */
-import { parseArgs } from 'node:util'
-import type { PlanName } from '../../accounts/account.js'
+import type { Account, PlanName } from '../../accounts/account.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { commandEntry } from './audit-entry.js'
 import { createAccount, isPlanName, setPlan } from '../../accounts/accounts.js'
-import { actionOf, UsageError, type Command } from '../command.js'
-import { configPath } from '../config-option.js'
+import type { JsonObject } from '../../chat/json.js'
+import { parseAction, UsageError, type Command } from '../command.js'
 import { accountPages } from '../../store/list-all.js'
-import { outJson, outTable } from '../print-list.js'
-import {
-  namedAccount,
-  processTerminal,
-  required,
-  withStore,
-  type StoreSession,
-} from '../with-store.js'
+import { printList } from '../print-list.js'
+import { namedAccount, openingFor, required, withStore, type StoreSession } from '../with-store.js'
 
 /** `sluice accounts`. */
 export const command: Command = {
@@ -29,8 +22,8 @@ Usage: sluice accounts create   --email EMAIL --plan PLAN [--admin] [--password-
        sluice accounts set-plan --account ACCOUNT --plan PLAN [--config FILE]
        sluice accounts list     [--config FILE] [--json]
 
-Works on the store of the configuration, with or without a running gateway; a running one uses the
-change within a second. Exits 1 on failure, with the reason.
+Works on the store of the configuration, with or without a running gateway. A running gateway uses
+the change within a second.
 
 Options:
   --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
@@ -42,16 +35,14 @@ Options:
                      a final line break; otherwise one is generated and printed once
   --json             print JSON
 
+Exit status: 0 success, 1 failure, 2 wrong usage.
+
 Example:
   sluice accounts create --config config/gateway.yaml --email ada@example.com --plan pro
 `,
   run(argv) {
     const { action, values } = parseAccounts(argv)
-    const opening = {
-      configPath: configPath(values.config, 'sluice accounts'),
-      terminal: processTerminal,
-      mustExist: action !== 'create',
-    }
+    const opening = openingFor('sluice accounts', values.config, action !== 'create')
     return withStore(opening, (session) => runAccounts(session, action, values))
   },
 }
@@ -59,43 +50,28 @@ Example:
 /** The action of `sluice accounts`. */
 export type AccountsAction = 'create' | 'set-plan' | 'list'
 
-/** The options, before the check whether the action allows them. */
-export interface AccountsValues {
-  config?: string | undefined
-  email?: string | undefined
-  account?: string | undefined
-  plan?: string | undefined
-  admin?: boolean | undefined
-  'password-stdin'?: boolean | undefined
-  json?: boolean | undefined
-}
-
 const ALLOWED: Record<AccountsAction, readonly string[]> = {
   create: ['config', 'email', 'plan', 'admin', 'password-stdin', 'json'],
   'set-plan': ['config', 'email', 'account', 'plan'],
   list: ['config', 'json'],
 }
 
+const OPTIONS = {
+  config: { type: 'string' },
+  email: { type: 'string' },
+  account: { type: 'string' },
+  plan: { type: 'string' },
+  admin: { type: 'boolean' },
+  'password-stdin': { type: 'boolean' },
+  json: { type: 'boolean' },
+} as const
+
+/** The options of all actions. */
+export type AccountsValues = ReturnType<typeof parseAccounts>['values']
+
 /** The action and its options. Throws `UsageError` or parseArgs's error. */
-export function parseAccounts(argv: readonly string[]): {
-  action: AccountsAction
-  values: AccountsValues
-} {
-  const parsed = parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      email: { type: 'string' },
-      account: { type: 'string' },
-      plan: { type: 'string' },
-      admin: { type: 'boolean' },
-      'password-stdin': { type: 'boolean' },
-      json: { type: 'boolean' },
-    },
-  })
-  const action = actionOf('accounts', parsed, ALLOWED)
-  return { action, values: parsed.values }
+export function parseAccounts(argv: readonly string[]) {
+  return parseAction('accounts', argv, { options: OPTIONS, allowed: ALLOWED })
 }
 
 /** Runs one action on an open store. Throws `UsageError`, `GatewayError`. */
@@ -104,14 +80,7 @@ export function runAccounts(
   action: AccountsAction,
   values: AccountsValues,
 ): Promise<number> {
-  switch (action) {
-    case 'create':
-      return create(session, values)
-    case 'set-plan':
-      return changePlan(session, values)
-    case 'list':
-      return list(session, values)
-  }
+  return { create, 'set-plan': changePlan, list }[action](session, values)
 }
 
 async function create({ store, terminal }: StoreSession, values: AccountsValues): Promise<number> {
@@ -120,13 +89,13 @@ async function create({ store, terminal }: StoreSession, values: AccountsValues)
   const password =
     values['password-stdin'] === true ? (await terminal.input()).replace(/\r?\n$/, '') : null
   const role = values.admin === true ? 'admin' : 'owner'
-  const wanted = { email, plan, role, password } as const
-  const { account, generatedPassword } = await createAccount(store, wanted, {}, ({ id }) => [
+  const options = { email, plan, role, password } as const
+  const { account, generatedPassword } = await createAccount(store, options, {}, ({ id }) => [
     accountEntry(id, 'account.create', `${role}, plan ${plan}`),
   ])
   if (values.json === true) {
-    const made = generatedPassword === null ? {} : { password: generatedPassword }
-    terminal.out(JSON.stringify({ id: account.id, email: account.email, plan, role, ...made }))
+    const secret = generatedPassword === null ? {} : { password: generatedPassword }
+    terminal.out(JSON.stringify({ id: account.id, email: account.email, plan, role, ...secret }))
     return 0
   }
   terminal.out(`account   ${account.id}`)
@@ -145,8 +114,8 @@ function accountEntry(id: string, action: string, detail: string): AuditEntry {
 
 async function changePlan(session: StoreSession, values: AccountsValues): Promise<number> {
   const { store, plans, terminal } = session
-  const wanted = values.account ?? values.email
-  const name = required(wanted, 'sluice accounts set-plan', '--account ACCOUNT')
+  const idOrEmail = values.account ?? values.email
+  const name = required(idOrEmail, 'sluice accounts set-plan', '--account ACCOUNT')
   if (values.account !== undefined && values.email !== undefined) {
     throw new UsageError("'sluice accounts set-plan' accepts --account or --email, not both")
   }
@@ -165,20 +134,19 @@ async function changePlan(session: StoreSession, values: AccountsValues): Promis
 }
 
 async function list({ store, terminal }: StoreSession, values: AccountsValues): Promise<number> {
-  if (values.json === true) {
-    await outJson(terminal, accountPages(store), (account) => {
-      const { id, email, plan, role, disabled, createdAtMs } = account
-      return { id, email, plan, role, disabled, created_at: new Date(createdAtMs).toISOString() }
-    })
-    return 0
-  }
-  const head = ['ACCOUNT', 'E-MAIL', 'PLAN', 'CREATED', '']
-  const count = await outTable(terminal, accountPages(store), head, (account) => {
-    const { id, email, plan, disabled, createdAtMs } = account
-    return [id, email, plan, new Date(createdAtMs).toISOString(), disabled ? 'disabled' : '']
+  await printList(terminal, accountPages(store), {
+    json: values.json === true ? shownAccount : null,
+    head: ['ACCOUNT', 'E-MAIL', 'PLAN', 'CREATED', ''],
+    cells: ({ id, email, plan, disabled, createdAtMs }) => {
+      return [id, email, plan, new Date(createdAtMs).toISOString(), disabled ? 'disabled' : '']
+    },
+    none: 'There are no accounts yet.',
   })
-  if (count === 0) terminal.err('There are no accounts yet.')
   return 0
+}
+
+function shownAccount({ id, email, plan, role, disabled, createdAtMs }: Account): JsonObject {
+  return { id, email, plan, role, disabled, created_at: new Date(createdAtMs).toISOString() }
 }
 
 function planOf(values: AccountsValues, command: string): PlanName {

@@ -2,19 +2,7 @@
 import type { KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE, MAX_LABELS, type Labels } from '../../accounts/labels.js'
 import type { NewKey } from '../../accounts/accounts.js'
-import { UsageError } from '../command.js'
-
-/** The options of the command line. */
-export interface KeyOptions {
-  rpm?: string | undefined
-  tpm?: string | undefined
-  concurrent?: string | undefined
-  'usd-per-day'?: string | undefined
-  'usd-per-month'?: string | undefined
-  expires?: string | undefined
-  models?: string | undefined
-  label?: string[] | undefined
-}
+import { UsageError, type OptionValues } from '../command.js'
 
 /** The options for `parseArgs`. */
 export const KEY_OPTIONS = {
@@ -28,11 +16,14 @@ export const KEY_OPTIONS = {
   label: { type: 'string', multiple: true },
 } as const
 
+/** The values of these options. */
+export type KeyOptions = OptionValues<typeof KEY_OPTIONS>
+
 /** The same maximums as in the configuration's `limits`. */
-const MOST = { rpm: 1e9, tpm: 1e12, concurrent: 1e6 } as const
-const MOST_USD = 1_000_000
+const MAX = { rpm: 1e9, tpm: 1e12, concurrent: 1e6 } as const
+const MAX_USD = 1_000_000
 /** A century. */
-const MOST_DAYS = 36_500
+const MAX_DAYS = 36_500
 const UNITS_MS = { h: 3_600_000, d: 86_400_000 } as const
 const MODEL = /^[!-~]{1,256}$/
 const MAX_MODELS = 100
@@ -49,7 +40,7 @@ export function readKeyOptions(options: KeyOptions, nowMs: number): NewKey {
   if (month !== undefined) limits.nanoUsdPerMonth = nanoUsd('usd-per-month', month)
   return {
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
-    ...(expires === undefined ? {} : { expiresAtMs: endOf(expires, nowMs) }),
+    ...(expires === undefined ? {} : { expiresAtMs: expiryOf(expires, nowMs) }),
     ...(models === undefined ? {} : { models: modelsOf(models) }),
     ...(options.label === undefined ? {} : { labels: labelsOf(options.label) }),
   }
@@ -58,39 +49,39 @@ export function readKeyOptions(options: KeyOptions, nowMs: number): NewKey {
 function labelsOf(pairs: readonly string[]): Labels {
   const labels = new Map<string, string>()
   for (const pair of pairs) {
-    const at = pair.indexOf('=')
-    const name = pair.slice(0, Math.max(0, at))
-    if (!LABEL_NAME.test(name) || !LABEL_VALUE.test(pair.slice(at + 1))) {
+    const separator = pair.indexOf('=')
+    const name = pair.slice(0, Math.max(0, separator))
+    if (!LABEL_NAME.test(name) || !LABEL_VALUE.test(pair.slice(separator + 1))) {
       throw new UsageError(
         '--label must be NAME=VALUE: a name of 1 to 32 characters (a-z, 0-9, _ . -), a value of 1 to 64 printable ASCII characters without spaces and commas',
       )
     }
     if (labels.has(name)) throw new UsageError(`--label ${name} is given twice`)
-    labels.set(name, pair.slice(at + 1))
+    labels.set(name, pair.slice(separator + 1))
   }
   if (labels.size > MAX_LABELS) throw new UsageError(`a key has at most ${MAX_LABELS} labels`)
   return Object.fromEntries(labels)
 }
 
-function count(name: keyof typeof MOST, text: string): number {
+function count(name: keyof typeof MAX, text: string): number {
   const value = Number(text)
-  if (/^\d+$/.test(text) && value >= 1 && value <= MOST[name]) return value
-  throw new UsageError(`--${name} must be a whole number from 1 to ${MOST[name]}`)
+  if (/^\d+$/.test(text) && value >= 1 && value <= MAX[name]) return value
+  throw new UsageError(`--${name} must be a whole number from 1 to ${MAX[name]}`)
 }
 
 function nanoUsd(name: string, text: string): number {
   const value = Number(text)
-  if (/^\d+(\.\d{1,9})?$/.test(text) && value <= MOST_USD) return Math.round(value * 1e9)
-  throw new UsageError(`--${name} must be US dollars, such as 2.50, at most ${MOST_USD}`)
+  if (/^\d+(\.\d{1,9})?$/.test(text) && value <= MAX_USD) return Math.round(value * 1e9)
+  throw new UsageError(`--${name} must be US dollars, such as 2.50, at most ${MAX_USD}`)
 }
 
 /** `12h`, `30d`, a date (its start, UTC) or a time. */
-function endOf(text: string, nowMs: number): number {
+function expiryOf(text: string, nowMs: number): number {
   const [, digits, unit] = /^(\d{1,6})([hd])$/.exec(text) ?? []
   const lastsMs = unit === 'h' || unit === 'd' ? Number(digits) * UNITS_MS[unit] : null
   const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2}))?$/.test(text)
   const atMs = lastsMs === null ? (isDate ? Date.parse(text) : Number.NaN) : nowMs + lastsMs
-  if (atMs > nowMs && atMs < nowMs + MOST_DAYS * UNITS_MS.d) return atMs
+  if (atMs > nowMs && atMs < nowMs + MAX_DAYS * UNITS_MS.d) return atMs
   throw new UsageError(
     '--expires must be in the future: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z',
   )
@@ -98,8 +89,8 @@ function endOf(text: string, nowMs: number): number {
 
 function modelsOf(text: string): string[] {
   const models = text.split(',').map((model) => model.trim())
-  const isGood = models.every((model) => MODEL.test(model) && !model.slice(0, -1).includes('*'))
-  if (isGood && models.length <= MAX_MODELS) return models
+  const isValid = models.every((model) => MODEL.test(model) && !model.slice(0, -1).includes('*'))
+  if (isValid && models.length <= MAX_MODELS) return models
   throw new UsageError(
     `--models must be at most ${MAX_MODELS} comma-separated model ids, each optionally ending in *`,
   )

@@ -2,7 +2,6 @@
  * `sluice keys`: creates, lists and revokes the keys of an account, beside a running gateway. `accounts/` has the
  * rules.
  */
-import { parseArgs } from 'node:util'
 import type { ApiKey } from '../../accounts/account.js'
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
@@ -11,18 +10,11 @@ import { createKey, revokeKey } from '../../accounts/accounts.js'
 import type { JsonObject } from '../../chat/json.js'
 import { shownAmounts } from '../../config/resolve-limits.js'
 import { GatewayError } from '../../errors.js'
-import { actionOf, type Command } from '../command.js'
-import { configPath } from '../config-option.js'
-import { KEY_OPTIONS, readKeyOptions, type KeyOptions } from './key-options.js'
+import { parseAction, type Command } from '../command.js'
+import { KEY_OPTIONS, readKeyOptions } from './key-options.js'
 import { keyPages } from '../../store/list-all.js'
-import { outJson, outTable } from '../print-list.js'
-import {
-  namedAccount,
-  processTerminal,
-  required,
-  withStore,
-  type StoreSession,
-} from '../with-store.js'
+import { printList } from '../print-list.js'
+import { namedAccount, openingFor, required, withStore, type StoreSession } from '../with-store.js'
 
 /** `sluice keys`. */
 export const command: Command = {
@@ -34,7 +26,7 @@ Usage: sluice keys create --account ACCOUNT --name NAME [limits] [--config FILE]
        sluice keys revoke --account ACCOUNT --key ID [--config FILE]
 
 'create' prints only the secret on standard output, and only once; messages go to standard error. A
-running gateway uses the change within a second. Exits 1 on failure, with the reason.
+running gateway uses the change within a second.
 
 Options:
   --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
@@ -53,31 +45,21 @@ Limits of a new key, in addition to those of the configuration and the plan:
   --models LIST      the models that it may use: 'gpt-5.5,claude-*' (default: all)
   --label NAME=VALUE a label for routes, limits, priorities and sums; may be repeated, at most 16
 
+Exit status: 0 success, 1 failure, 2 wrong usage.
+
 Example:
   SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account ada@example.com --name ci)
 `,
   run(argv) {
     const { action, values } = parseKeys(argv)
-    const opening = {
-      configPath: configPath(values.config, 'sluice keys'),
-      terminal: processTerminal,
-      mustExist: true,
-    }
-    return withStore(opening, (session) => runKeys(session, action, values))
+    return withStore(openingFor('sluice keys', values.config), (session) =>
+      runKeys(session, action, values),
+    )
   },
 }
 
 /** The action of `sluice keys`. */
 export type KeysAction = 'create' | 'list' | 'revoke'
-
-/** The options, before the check whether the action allows them. */
-export interface KeysValues extends KeyOptions {
-  config?: string | undefined
-  account?: string | undefined
-  name?: string | undefined
-  key?: string | undefined
-  json?: boolean | undefined
-}
 
 const ALLOWED: Record<KeysAction, readonly string[]> = {
   create: ['config', 'account', 'name', ...Object.keys(KEY_OPTIONS)],
@@ -85,22 +67,21 @@ const ALLOWED: Record<KeysAction, readonly string[]> = {
   revoke: ['config', 'account', 'key'],
 }
 
+const OPTIONS = {
+  config: { type: 'string' },
+  account: { type: 'string' },
+  name: { type: 'string' },
+  key: { type: 'string' },
+  json: { type: 'boolean' },
+  ...KEY_OPTIONS,
+} as const
+
+/** The options of all actions. */
+export type KeysValues = ReturnType<typeof parseKeys>['values']
+
 /** The action and its options. Throws `UsageError` or parseArgs's error. */
-export function parseKeys(argv: readonly string[]): { action: KeysAction; values: KeysValues } {
-  const parsed = parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      account: { type: 'string' },
-      name: { type: 'string' },
-      key: { type: 'string' },
-      json: { type: 'boolean' },
-      ...KEY_OPTIONS,
-    },
-  })
-  const action = actionOf('keys', parsed, ALLOWED)
-  return { action, values: parsed.values }
+export function parseKeys(argv: readonly string[]) {
+  return parseAction('keys', argv, { options: OPTIONS, allowed: ALLOWED })
 }
 
 /** Runs one action on an open store. Throws `UsageError`, `GatewayError`. */
@@ -109,14 +90,7 @@ export function runKeys(
   action: KeysAction,
   values: KeysValues,
 ): Promise<number> {
-  switch (action) {
-    case 'create':
-      return create(session, values)
-    case 'list':
-      return list(session, values)
-    case 'revoke':
-      return revoke(session, values)
-  }
+  return { create, list, revoke }[action](session, values)
 }
 
 async function create(session: StoreSession, values: KeysValues): Promise<number> {
@@ -149,18 +123,16 @@ async function list(session: StoreSession, values: KeysValues): Promise<number> 
   const { store, terminal } = session
   const account = await namedAccount(session, accountOf(values, 'list'))
   if (account === null) return 1
-  const pages = keyPages(store, account.id)
-  if (values.json === true) {
-    await outJson(terminal, pages, shownKey)
-    return 0
-  }
-  const head = ['KEY', 'SECRET', 'NAME', 'CREATED', 'LABELS', '']
-  const count = await outTable(terminal, pages, head, (key) => {
-    const { id, name, prefix, lastFour, createdAtMs } = key
-    const labels = labelsText(key.labels ?? NO_LABELS) ?? '-'
-    return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', labels, stateOf(key)]
+  await printList(terminal, keyPages(store, account.id), {
+    json: values.json === true ? shownKey : null,
+    head: ['KEY', 'SECRET', 'NAME', 'CREATED', 'LABELS', ''],
+    cells: (key) => {
+      const { id, name, prefix, lastFour, createdAtMs } = key
+      const labels = labelsText(key.labels ?? NO_LABELS) ?? '-'
+      return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', labels, stateOf(key)]
+    },
+    none: `${account.email} has no keys yet.`,
   })
-  if (count === 0) terminal.err(`${account.email} has no keys yet.`)
   return 0
 }
 

@@ -71,8 +71,8 @@ function leavesOf(facts: ModelFacts): Map<string, JsonValue> {
 function gather(object: JsonObject, path: string, leaves: Map<string, JsonValue>): void {
   for (const [name, value] of Object.entries(object)) {
     if (value === undefined) continue
-    const at = path === '' ? name : `${path}.${name}`
-    if (isObject(value)) gather(value, at, leaves)
-    else leaves.set(at, value)
+    const inner = path === '' ? name : `${path}.${name}`
+    if (isObject(value)) gather(value, inner, leaves)
+    else leaves.set(inner, value)
   }
 }

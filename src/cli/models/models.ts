@@ -1,12 +1,11 @@
 /** `sluice models diff`: compares an operator's catalogue with the shipped one. No side effects. */
-import { parseArgs } from 'node:util'
 import type { JsonValue } from '../../chat/json.js'
 import { loadConfig, readCatalogue, readText } from '../../config/load-config.js'
 import type { ConfigProblem } from '../../config/problem.js'
 import { packageFile } from '../../files/package-file.js'
 import { priceVersionOf } from '../../ledger/price-version.js'
 import { problemLines } from '../check/check.js'
-import { actionOf, type Command } from '../command.js'
+import { parseAction, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import {
   catalogueDiff,
@@ -24,7 +23,7 @@ Usage: sluice models diff [--config FILE] [--exit-code] [--json]
 
 Compares the catalogue of the configuration (its key models) with the one that this version ships: models
 that were added or removed, and prices, limits and other facts that differ. Run it after an upgrade to see
-which new models and prices your own catalogue lacks. Exits 1 if a file is not valid.
+which new models and prices your own catalogue lacks.
 
 Options:
   --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
@@ -32,20 +31,20 @@ Options:
   --json          print one JSON object: { shipped_file, own_file, price_version, added, removed,
                   changed: [{ model, kind, fact, shipped, own }] }
 
+Exit status: 0 success, 1 a file is not valid (with --exit-code also if there are differences), 2 wrong usage.
+
 Example:
   sluice models diff --config config/gateway.yaml
 `,
   run(argv) {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      allowPositionals: true,
+    const { values } = parseAction('models', argv, {
       options: {
         config: { type: 'string' },
         'exit-code': { type: 'boolean' },
         json: { type: 'boolean' },
       },
+      allowed: { diff: ['config', 'exit-code', 'json'] },
     })
-    actionOf('models', { positionals, values }, { diff: ['config', 'exit-code', 'json'] })
     const isJson = values.json === true
     const compared = compare(configPath(values.config, 'sluice models diff'))
     if ('errors' in compared) {
@@ -100,8 +99,8 @@ function diffText({ own_file: file, price_version, added, removed, changed }: Co
   })
   return [
     `${file}, compared with the shipped catalogue`,
-    ...section('Added', added),
-    ...section('Not in it, but shipped', removed),
+    ...section('Only in this catalogue', added),
+    ...section('Only in the shipped catalogue', removed),
     ...sections,
     '',
     version,
@@ -113,7 +112,7 @@ function section(title: string, lines: readonly string[]): string[] {
 }
 
 function changeText({ model, fact, shipped, own }: FactChange): string {
-  return `${model} ${fact}: shipped ${valueText(shipped)}, here ${valueText(own)}`
+  return `${model} ${fact}: shipped ${valueText(shipped)}, in this catalogue ${valueText(own)}`
 }
 
 function valueText(value: JsonValue): string {

@@ -64,14 +64,14 @@ export function compare(
   before: ComparedConfig,
   after: ComparedConfig,
 ): Comparison {
-  const comparing = new Comparing(before, after)
+  const comparing = new RequestComparison(before, after)
   for (const head of heads) {
     if (!NEVER_ROUTED.has(head.outcome)) comparing.add(head)
   }
   return comparing.result()
 }
 
-class Comparing {
+class RequestComparison {
   private readonly before: ComparedConfig
   private readonly after: ComparedConfig
   private readonly costs: Costs
@@ -104,32 +104,32 @@ class Comparing {
     this.costs.add(head, from, to)
     const known = from.map((destination) => translateHead(head, destination, this.before))
     for (const destination of to) {
-      const { upstream, model: asked, share } = destination
+      const { upstream, model: requested, share } = destination
       const found = translateHead(head, destination, this.after)
-      this.note(head, { found, known, share, to: { upstream, model: asked } })
+      this.note(head, { found, known, share, to: { upstream, model: requested } })
     }
   }
 
   /** Adds a feature that the target does not support, unless the current one does not either. */
   private note(
     { model, format }: RequestHead,
-    of: {
+    move: {
       readonly found: Translation
       readonly known: readonly Translation[]
       readonly share: number
       readonly to: FlowTarget
     },
   ): void {
-    const { found, known, share, to } = of
+    const { found, known, share, to } = move
     const { dialect, losses, refusals } = found
-    const where = { model, format, to, dialect }
+    const change = { model, format, to, dialect }
     for (const { field, message } of refusals) {
       const isKnown = known.some((each) => each.refusals.some((one) => one.field === field))
-      if (!isKnown) this.refused.add({ ...where, field, message }, share)
+      if (!isKnown) this.refused.add({ ...change, field, message }, share)
     }
     for (const field of losses) {
       const isKnown = known.some((each) => each.losses.includes(field))
-      if (!isKnown) this.lost.add({ ...where, field }, share)
+      if (!isKnown) this.lost.add({ ...change, field }, share)
     }
   }
 

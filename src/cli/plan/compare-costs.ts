@@ -84,11 +84,11 @@ export class Costs {
 /** A service tier is specific to a vendor: at another upstream the standard price applies. */
 function expected(
   head: RequestHead,
-  at: readonly Destination[],
+  destinations: readonly Destination[],
   side: ComparedConfig,
 ): number | null {
   let total = 0
-  for (const destination of at) {
+  for (const destination of destinations) {
     const cost =
       side.cost(destination, head.usage, head.tier) ?? side.cost(destination, head.usage, null)
     if (cost === null) return null

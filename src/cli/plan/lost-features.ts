@@ -28,7 +28,7 @@ export function capabilitiesOf(
   const found = new Map<string, { models: string[]; row: Omit<Capability, 'models'> }>()
   for (const { model, from, to } of moves) {
     if (from === null || to === null) continue
-    const [old, now] = [carriedAt(from, before), carriedAt(to, after)]
+    const [old, now] = [carriedBy(from, before), carriedBy(to, after)]
     const loses = now.loses.filter((name) => ![...old.loses, ...old.refuses].includes(name))
     const refuses = now.refuses.filter((name) => !old.refuses.includes(name))
     if (loses.length === 0 && refuses.length === 0) continue
@@ -41,7 +41,7 @@ export function capabilitiesOf(
   return [...found.values()].map(({ models, row }) => ({ models, ...row }))
 }
 
-function carriedAt(
+function carriedBy(
   { upstream, model }: FlowTarget,
   side: ComparedConfig,
 ): { dialect: string; loses: string[]; refuses: string[] } {

@@ -33,9 +33,6 @@ content, but no contents. No side effects.
 If no gateway runs, or with --offline or two files, the comparison uses one sample request for each routed
 model, and lists the features that the new upstreams' dialects lack.
 
-Exits 1 if NEW is not valid, or would break clients: a model in use loses its route, a key loses a model
-that it used, or a recent request could not be translated for its new target.
-
 Options:
   --config FILE   the current configuration (default: the variable SLUICE_CONFIG); the gateway is
                   found at its server.ops_host and server.ops_port
@@ -43,6 +40,10 @@ Options:
   --live          fail if no gateway runs
   --json          print one JSON object: { source, requests, unmoved, moves, keys, refused, lost, cost,
                   capabilities, notes, breaks }
+
+Exit status: 0 NEW breaks no client; 1 NEW is not valid, or would break clients (a model in use loses its route,
+a key loses a model that it used, or a recent request could not be translated for its new target);
+2 wrong usage.
 
 Example:
   sluice plan new.yaml --config config/gateway.yaml
@@ -67,11 +68,11 @@ Example:
     const before = loadConfig(files.before, process.env)
     const after = loadConfig(files.after, process.env)
     const errors = [before, after].flatMap((loaded) => (loaded.ok ? [] : loaded.errors))
-    if (!before.ok || !after.ok) return refused(errors, values.json)
+    if (!before.ok || !after.ok) return printErrors(errors, values.json)
     const paths = { from_file: files.before, to_file: files.after }
-    const made = await planOf(before, after, { isOffline, isLive: values.live })
-    if (typeof made === 'string') throw new Error(made)
-    const plan = { ...paths, ...made }
+    const result = await planOf(before, after, { isOffline, isLive: values.live })
+    if (typeof result === 'string') throw new Error(result)
+    const plan = { ...paths, ...result }
     console.log(values.json ? JSON.stringify(plan) : planText(plan))
     return plan.breaks.length === 0 ? 0 : 1
   },
@@ -90,7 +91,7 @@ function filesOf(
   return { before: first, after: second }
 }
 
-function refused(errors: readonly ConfigProblem[], isJson: boolean): number {
+function printErrors(errors: readonly ConfigProblem[], isJson: boolean): number {
   console.log(isJson ? JSON.stringify({ errors }) : problemLines(errors))
   return 1
 }
@@ -102,26 +103,26 @@ interface Loaded {
   readonly fileHash: string
 }
 
-type Made = Omit<Plan, 'from_file' | 'to_file'>
+type PlanResult = Omit<Plan, 'from_file' | 'to_file'>
 
 /** The plan, or a text with the reason why there is none. */
 async function planOf(
   before: Loaded,
   after: Loaded,
   { isOffline, isLive }: { readonly isOffline: boolean; readonly isLive: boolean },
-): Promise<Made | string> {
+): Promise<PlanResult | string> {
   const [from, to] = [new ComparedConfig(before), new ComparedConfig(after)]
   const notes = notesOf(before.config, after.config)
   if (isOffline) return filesPlan(from, to, notes)
-  const asked = await fetchRecentHeads(before.config.server)
-  if (asked.kind === 'failed') return `${asked.message}. Add --offline to compare the files alone`
-  if (asked.kind === 'absent') {
+  const recent = await fetchRecentHeads(before.config.server)
+  if (recent.kind === 'failed') return `${recent.message}. Add --offline to compare the files alone`
+  if (recent.kind === 'absent') {
     const advice = 'start it, or check server.ops_host and server.ops_port'
-    if (isLive) return `${asked.message}: ${advice}. Without --live the files alone are compared`
-    console.error(`sluice: ${asked.message}: the files alone are compared`)
-    return filesPlan(from, to, [`${asked.message}: ${advice}`, ...notes])
+    if (isLive) return `${recent.message}: ${advice}. Without --live the files alone are compared`
+    console.error(`sluice: ${recent.message}: the files alone are compared`)
+    return filesPlan(from, to, [`${recent.message}: ${advice}`, ...notes])
   }
-  const { heads, fileHash } = asked
+  const { heads, fileHash } = recent
   if (fileHash !== before.fileHash) {
     notes.unshift('The file of --config is not in force on the gateway')
   }
@@ -138,7 +139,7 @@ async function planOf(
   }
 }
 
-function filesPlan(from: ComparedConfig, to: ComparedConfig, notes: readonly string[]): Made {
+function filesPlan(from: ComparedConfig, to: ComparedConfig, notes: readonly string[]): PlanResult {
   const compared = { ...compare(sampleHeads(from, to), from, to), keys: [] }
   return {
     source: 'files',
@@ -156,12 +157,12 @@ function dayAndTime(atMs: number | undefined): string | null {
 }
 
 /** Changes that clients would notice as errors. */
-function breaksOf({ moves, keys, refused: untaken }: Comparison): string[] {
+function breaksOf({ moves, keys, refused }: Comparison): string[] {
   const unrouted = new Set(moves.filter(({ to }) => to === null).map(({ model }) => model))
   return [
     ...[...unrouted].map((model) => `the model ${model} loses its route`),
     ...keys.map(({ key_id, model }) => `the key ${key_id} loses the model ${model}`),
-    ...untaken.map(({ model, to, field }) => {
+    ...refused.map(({ model, to, field }) => {
       return `requests for ${model} cannot be sent to ${to.upstream} ${to.model}: ${field}`
     }),
   ]

@@ -31,28 +31,32 @@ const MAX_BREAKS = 10
 export function planText(plan: Plan): string {
   const { source, moves, keys, refused, lost, cost, capabilities, notes, breaks } = plan
   const isFiles = source === 'files'
-  const of = (requests: number): string => {
+  const countText = (requests: number): string => {
     if (!isFiles) return `, ${requests} request${requests === 1 ? '' : 's'}`
     return requests < 1 ? `, ${Math.round(requests * 100)} % of its requests` : ''
   }
-  const gone = moves.filter(({ to }) => to === null)
-  const others = moves.filter(({ to }) => to !== null)
+  const lostRoutes = moves.filter(({ to }) => to === null)
+  const moved = moves.filter(({ to }) => to !== null)
   return [
     headline(plan),
-    ...section('Moves', others, (move) => `${moveText(move)}${of(move.requests)}`),
-    ...section('Routes that are lost', gone, (move) => `${moveText(move)}${of(move.requests)}`),
+    ...section('Moves', moved, (move) => `${moveText(move)}${countText(move.requests)}`),
+    ...section(
+      'Routes that are lost',
+      lostRoutes,
+      (move) => `${moveText(move)}${countText(move.requests)}`,
+    ),
     ...section(
       'Keys that lose a model',
       isFiles ? [] : keys,
       ({ key_id, name, model, requests }) => {
-        return `${key_id}${name === null ? '' : ` (${name})`}  ${model}${of(requests)}`
+        return `${key_id}${name === null ? '' : ` (${name})`}  ${model}${countText(requests)}`
       },
     ),
     ...section('Cannot be sent', refused, ({ model, format, to, field, message, requests }) => {
-      return `${model} (${format}) to ${placeText(to)}: ${field}: ${message}${of(requests)}`
+      return `${model} (${format}) to ${placeText(to)}: ${field}: ${message}${countText(requests)}`
     }),
     ...section('Lost in translation', lost, ({ model, format, to, dialect, field, requests }) => {
-      return `${model} (${format}) to ${placeText(to)} in ${dialect ?? ''}: ${field}${of(requests)}`
+      return `${model} (${format}) to ${placeText(to)} in ${dialect ?? ''}: ${field}${countText(requests)}`
     }),
     ...section('Features that chat clients lose', capabilities, capabilityText),
     ...costLines(cost, isFiles),

@@ -92,7 +92,7 @@ class Turns {
   /** Adds a turn, with a result for each call. */
   assistant(kinds: readonly string[]): void {
     if (kinds.some(isCall)) this.result(['text'], kinds)
-    else this.say(kinds, [])
+    else this.addAssistant(kinds, [])
   }
 
   /** Adds a result after its call. */
@@ -100,7 +100,7 @@ class Turns {
     const calls = kindsOfCalls
       .filter(isCall)
       .map((kind) => callOf(kind, `call_${(this.calls += 1)}`))
-    this.say(kindsOfCalls, calls)
+    this.addAssistant(kindsOfCalls, calls)
     const isError = kinds.includes('error')
     for (const { id } of calls) {
       const parts = kinds.flatMap(userPart)
@@ -110,7 +110,7 @@ class Turns {
     }
   }
 
-  private say(kinds: readonly string[], toolCalls: ToolCall[]): void {
+  private addAssistant(kinds: readonly string[], toolCalls: ToolCall[]): void {
     const parts = kinds.flatMap(assistantPart)
     this.messages.push({ role: 'assistant', index: this.messages.length, parts, toolCalls })
   }
@@ -172,9 +172,9 @@ function callOf(kind: string, id: string): ToolCall {
   return { id, name: TOOL_NAME, arguments: '{}', ...custom, ...signature }
 }
 
-function toolOf(kind: string, at: number): Tool {
+function toolOf(kind: string, index: number): Tool {
   const words = kind.split(' ')
-  const name = at === 0 ? TOOL_NAME : `${TOOL_NAME}_${at}`
+  const name = index === 0 ? TOOL_NAME : `${TOOL_NAME}_${index}`
   const syntax = words.find((word) => word.startsWith('format:'))?.slice('format:'.length)
   const format = syntax === undefined ? {} : { format: { type: syntax } }
   return {
@@ -208,7 +208,7 @@ function settingsOf(
     ...(verbosity === 'low' || verbosity === 'medium' || verbosity === 'high' ? { verbosity } : {}),
     ...(stops === undefined
       ? {}
-      : { stop: Array.from({ length: stops }, (_, at) => `stop ${at}`) }),
+      : { stop: Array.from({ length: stops }, (_, index) => `stop ${index}`) }),
     ...(hasSeed === true ? { seed: 1 } : {}),
     ...(hasUserId === true ? { userId: TEXT } : {}),
     ...(format === undefined ? {} : { responseFormat: formatOf(format) }),

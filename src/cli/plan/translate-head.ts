@@ -78,7 +78,7 @@ function rendered(
   const { quirks, name, allowBetas: betas } = to.target.upstream
   const { allowSyntheticUser } = side.config
   const destination = { name, wire, egress, quirks, betas, allowSyntheticUser }
-  const spelled = (path: string): string => errorFormatOf(head.dialect).fieldName?.(path) ?? path
+  const clientName = (path: string): string => errorFormatOf(head.dialect).fieldName?.(path) ?? path
   const found = new LossList()
   try {
     const body = wire === head.wire ? ownBody(head, request) : {}
@@ -87,10 +87,10 @@ function rendered(
     render({ wire: head.wire, raw, members, body, request }, destination, to.model, facts, found)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    const field = spelled(error.wire.param ?? 'body')
+    const field = clientName(error.wire.param ?? 'body')
     return { losses: [], refusal: { field, message: error.message } }
   }
-  return { losses: found.paths.map(spelled), refusal: null }
+  return { losses: found.paths.map(clientName), refusal: null }
 }
 
 /** The request in its own format, for an upstream that receives the client's own bytes. */

@@ -20,9 +20,9 @@ export interface Check {
 }
 
 const PASSED: CheckOutcome = { result: 'pass', detail: '' }
-const MOST_TOKENS = 1_024
+const MAX_TOKENS = 1_024
 /** Reasoning tokens count as output. */
-const MOST_TOKENS_REASONING = 3_072
+const MAX_TOKENS_REASONING = 3_072
 const STOP = '|END|'
 /** A red image of 32 by 32 pixels. */
 const PICTURE =
@@ -56,7 +56,9 @@ export const CHECKS: readonly Check[] = [
 ]
 
 async function text(client: RehearsalClient, stream: boolean): Promise<CheckOutcome> {
-  const reply = await client.ask(requestOf(client, 'Say hello in one short sentence.', { stream }))
+  const reply = await client.request(
+    requestOf(client, 'Say hello in one short sentence.', { stream }),
+  )
   expectText(reply)
   expectReason(reply, 'stop')
   return PASSED
@@ -64,7 +66,7 @@ async function text(client: RehearsalClient, stream: boolean): Promise<CheckOutc
 
 async function stop(client: RehearsalClient): Promise<CheckOutcome> {
   const prompt = `Repeat this line exactly, without anything else: alpha bravo ${STOP} charlie`
-  const reply = await client.ask(requestOf(client, prompt, { stop: [STOP] }))
+  const reply = await client.request(requestOf(client, prompt, { stop: [STOP] }))
   const text = expectText(reply)
   if (text.includes(STOP) || text.includes('charlie')) {
     throw new Mismatch('the reply continues after the stop sequence')
@@ -77,18 +79,18 @@ async function stop(client: RehearsalClient): Promise<CheckOutcome> {
 async function tools(client: RehearsalClient): Promise<CheckOutcome> {
   const prompt = 'What is the weather in Paris? Use the tool get_weather.'
   const request = requestOf(client, prompt, { tools: [WEATHER] })
-  const reply = await client.ask(request)
+  const reply = await client.request(request)
   const [call, ...more] = callsOf(reply)
   if (call === undefined) throw new Mismatch('the reply has no tool call')
   if (more.length > 0)
     throw new Mismatch(`the reply has ${more.length + 1} tool calls instead of one`)
   expectCall(call, 'get_weather')
   expectReason(reply, 'tool-use')
-  const answered = await client.ask({
+  const secondReply = await client.request({
     ...request,
     messages: [...request.messages, ...turnOf(reply)],
   })
-  expectText(answered)
+  expectText(secondReply)
   return PASSED
 }
 
@@ -98,7 +100,7 @@ const TIME = { name: 'get_time', description: 'The local time in a city', parame
 async function parallelTools(client: RehearsalClient): Promise<CheckOutcome> {
   const prompt = 'Call get_weather for Paris and get_time for Paris in parallel, in one turn.'
   const request = requestOf(client, prompt, { tools: [WEATHER, TIME], stream: true })
-  const calls = callsOf(await client.ask(request))
+  const calls = callsOf(await client.request(request))
   if (calls.length !== 2)
     throw new Mismatch(`the reply has ${calls.length} tool calls instead of two`)
   for (const name of ['get_weather', 'get_time']) {
@@ -120,7 +122,7 @@ async function image(client: RehearsalClient): Promise<CheckOutcome> {
   const question: UserPart = { type: 'text', text: 'Which colour fills it? One word.' }
   const request = requestOf(client, '')
   const messages: Message[] = [{ role: 'user', index: 0, parts: [picture, question] }]
-  const text = expectText(await client.ask({ ...request, messages }))
+  const text = expectText(await client.request({ ...request, messages }))
   // The emulator does not decode images: it reports their number.
   if (/\bred\b/i.test(text) || text.includes('1 image (image/png)')) return PASSED
   throw new Mismatch('the reply does not name the colour of the picture')
@@ -129,10 +131,10 @@ async function image(client: RehearsalClient): Promise<CheckOutcome> {
 async function jsonSchema(client: RehearsalClient): Promise<CheckOutcome> {
   const request = requestOf(client, 'Describe a parrot: its name, and its size in centimetres.')
   const format = { type: 'json-schema', name: 'parrot', schema: PARROT, strict: true } as const
-  const text = expectText(await client.ask({ ...request, responseFormat: format }))
+  const text = expectText(await client.request({ ...request, responseFormat: format }))
   const value = jsonIn(text)
-  const isFit = typeof value['name'] === 'string' && Number.isInteger(value['size'])
-  if (!isFit || Object.keys(value).length !== 2) {
+  const matches = typeof value['name'] === 'string' && Number.isInteger(value['size'])
+  if (!matches || Object.keys(value).length !== 2) {
     throw new Mismatch('the reply does not match the schema')
   }
   return PASSED
@@ -142,14 +144,14 @@ async function reasoning(client: RehearsalClient): Promise<CheckOutcome> {
   if (client.facts.reasoning === false)
     return skipped('the catalogue has no reasoning for this model')
   const request = requestOf(client, 'How many Sundays has March 2026?', { stream: true })
-  const reply = await client.ask({
+  const reply = await client.request({
     ...request,
     reasoningEffort: 'low',
-    maxOutputTokens: MOST_TOKENS_REASONING,
+    maxOutputTokens: MAX_TOKENS_REASONING,
   })
   expectText(reply)
-  const isShown = reply.blocks.some(({ type }) => type === 'thinking')
-  if (isShown || (reply.usage.reasoning ?? 0) > 0) return PASSED
+  const hasReasoning = reply.blocks.some(({ type }) => type === 'thinking')
+  if (hasReasoning || (reply.usage.reasoning ?? 0) > 0) return PASSED
   if (client.facts.reasoning === true) {
     throw new Mismatch('the catalogue lists reasoning for the model, but the reply contains none')
   }
@@ -163,7 +165,7 @@ async function reasoning(client: RehearsalClient): Promise<CheckOutcome> {
 async function usage(client: RehearsalClient): Promise<CheckOutcome> {
   for (const stream of [false, true]) {
     const what = stream ? 'the stream' : 'the whole reply'
-    const { usage: counts, entry } = await client.ask(
+    const { usage: counts, entry } = await client.request(
       requestOf(client, 'Say goodbye in one short sentence.', { stream, includeUsage: true }),
     )
     const { input = 0, output = 0 } = counts
@@ -192,11 +194,11 @@ async function errors(client: RehearsalClient): Promise<CheckOutcome> {
   if (!client.hasKey) {
     return { result: 'loss', detail: 'the upstream serves any model name, and needs no key' }
   }
-  const keyed = await client.send({ ...request, model: WITH_WRONG_KEY })
-  if (keyed.status === 200) {
+  const withWrongKey = await client.send({ ...request, model: WITH_WRONG_KEY })
+  if (withWrongKey.status === 200) {
     throw new Mismatch('the upstream replies for a model that does not exist, and to a wrong key')
   }
-  expectError(keyed.error, keyed.status)
+  expectError(withWrongKey.error, withWrongKey.status)
   return PASSED
 }
 
@@ -208,7 +210,7 @@ function expectError(error: ClientError | null, status: number): void {
 async function cancellation(client: RehearsalClient): Promise<CheckOutcome> {
   // Models ignore the last words of the prompt; they make the emulator reply slowly.
   const prompt = 'Count from 1 to 200, one number per line. [[words: 200]] [[pace: 20]]'
-  const { failure, error, status, entry } = await client.leave(
+  const { failure, error, status, entry } = await client.disconnect(
     requestOf(client, prompt, { stream: true }),
   )
   if (error !== null) throw new Mismatch(`${status} ${error.kind}: ${error.message}`)
@@ -237,7 +239,7 @@ function requestOf(
     stream: false,
     includeUsage: more.stream === true,
     tools: [],
-    maxOutputTokens: MOST_TOKENS,
+    maxOutputTokens: MAX_TOKENS,
     rest: {},
     ...more,
   }
@@ -273,13 +275,13 @@ function expectText({ blocks }: Reply): string {
   return text
 }
 
-function expectReason({ reason, raw }: Reply, wanted: Reply['reason']): void {
-  if (reason !== wanted)
-    throw new Mismatch(`the reply ends with ${raw ?? reason}, not with ${wanted}`)
+function expectReason({ reason, raw }: Reply, expected: Reply['reason']): void {
+  if (reason !== expected)
+    throw new Mismatch(`the reply ends with ${raw ?? reason}, not with ${expected}`)
 }
 
-function expectCall({ name, json, id }: ToolBlock, wanted: string): void {
-  if (name !== wanted) throw new Mismatch(`the tool ${name} is called, not ${wanted}`)
+function expectCall({ name, json, id }: ToolBlock, expected: string): void {
+  if (name !== expected) throw new Mismatch(`the tool ${name} is called, not ${expected}`)
   if (id === '') throw new Mismatch('the call has no id')
   if (typeof jsonIn(json)['city'] !== 'string') {
     throw new Mismatch(`the arguments of ${name} do not match its schema`)

@@ -107,19 +107,20 @@ export class Format {
     const message = stringOf(error['message']) ?? text.slice(0, 200)
     switch (this.name) {
       case 'messages': {
-        const isFit = body['type'] === 'error' && stringOf(error['type']) !== undefined
-        return { kind: isFit ? (stringOf(error['kind']) ?? '') : '', message }
+        const isError = body['type'] === 'error' && stringOf(error['type']) !== undefined
+        return { kind: isError ? (stringOf(error['kind']) ?? '') : '', message }
       }
       case 'gemini': {
-        const isFit = numberOf(error['code']) === status && stringOf(error['status']) !== undefined
+        const isError =
+          numberOf(error['code']) === status && stringOf(error['status']) !== undefined
         const details = arrayOf(error['details']).map(objectOf)
         const reason = details.map((detail) => stringOf(detail['reason'])).find(Boolean)
-        return { kind: isFit ? (reason ?? '') : '', message }
+        return { kind: isError ? (reason ?? '') : '', message }
       }
       case 'chat':
       case 'responses': {
-        const isFit = stringOf(error['type']) !== undefined && numberOf(error['code']) === status
-        return { kind: isFit ? (stringOf(error['kind']) ?? '') : '', message }
+        const isError = stringOf(error['type']) !== undefined && numberOf(error['code']) === status
+        return { kind: isError ? (stringOf(error['kind']) ?? '') : '', message }
       }
       default:
         return this.name satisfies never

@@ -19,7 +19,7 @@ const NANO = 1e9
 /** The next request might cost more than the remaining amount. */
 export class CeilingReached extends Error {
   constructor() {
-    super('the cost ceiling')
+    super('the cost ceiling is reached')
     this.name = 'CeilingReached'
   }
 }
@@ -57,8 +57,8 @@ export class CostCeiling {
     const bulk = promptSizeOf(request)
     const { images } = bulk
     const text = maxInputTokens({ ...bulk, images: 0 }, this.facts.family)
-    const most = { input: text + images * IMAGE_TOKENS, output: request.maxOutputTokens ?? 0 }
-    const nanoUsd = maxCostNanoUsd(this.price, most) ?? 0
+    const maxTokens = { input: text + images * IMAGE_TOKENS, output: request.maxOutputTokens ?? 0 }
+    const nanoUsd = maxCostNanoUsd(this.price, maxTokens) ?? 0
     if (this.spentNanoUsd + nanoUsd > this.maxNanoUsd) throw new CeilingReached()
     this.spentNanoUsd += nanoUsd
     return nanoUsd

@@ -65,7 +65,7 @@ export class RehearsalClient {
   }
 
   /** The reply. Throws `Mismatch` if there is none, `Untranslatable`, `CeilingReached`. */
-  async ask(request: ChatRequest): Promise<Reply & { readonly entry: LedgerEntry | null }> {
+  async request(request: ChatRequest): Promise<Reply & { readonly entry: LedgerEntry | null }> {
     const { reply, failure, error, status, entry } = await this.send(request)
     if (error?.kind === 'untranslatable') throw new Untranslatable(error.message)
     if (error !== null) {
@@ -79,12 +79,12 @@ export class RehearsalClient {
 
   /** Sends one request and reads the reply to its end. Throws `CeilingReached`, `Mismatch` after the time limit. */
   async send(request: ChatRequest): Promise<ReceivedReply> {
-    return this.paid(request, async () => {
+    return this.withinCeiling(request, async () => {
       const { timeoutMs } = this.parts
       const reply = await this.fetch(request, AbortSignal.timeout(timeoutMs))
       const requestId = reply.headers.get('x-request-id') ?? ''
       const { status } = reply
-      const bytes = Buffer.from(await reply.arrayBuffer().catch(broken))
+      const bytes = Buffer.from(await reply.arrayBuffer().catch(failConnection))
       if (status !== 200) {
         const error = this.format.errorIn(bytes.toString(), status)
         return { requestId, status, reply: null, failure: null, error }
@@ -96,8 +96,8 @@ export class RehearsalClient {
   }
 
   /** Sends a streaming request and disconnects at its first content. */
-  async leave(request: ChatRequest): Promise<ReceivedReply> {
-    return this.paid(request, async () => {
+  async disconnect(request: ChatRequest): Promise<ReceivedReply> {
+    return this.withinCeiling(request, async () => {
       const aborter = new AbortController()
       const timer = setTimeout(() => aborter.abort(), this.parts.timeoutMs)
       try {
@@ -124,7 +124,7 @@ export class RehearsalClient {
     })
   }
 
-  private async paid(
+  private async withinCeiling(
     request: ChatRequest,
     send: () => Promise<Omit<ReceivedReply, 'entry'> & { readonly requestId: string }>,
   ): Promise<ReceivedReply> {
@@ -168,7 +168,7 @@ export class RehearsalClient {
   }
 }
 
-function broken(error: unknown): never {
+function failConnection(error: unknown): never {
   if (error instanceof Error && error.name === 'TimeoutError') throw error
   throw new Mismatch('the connection closed before the end of the reply')
 }

@@ -54,8 +54,8 @@ export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise
   process.once('SIGINT', interrupted)
   const config = configOf(rehearsed, folder)
   const store = await openStore(config.store)
-  const wanted = { email: 'rehearsal@example.com', plan: 'max', password: null } as const
-  const { account } = await createAccount(store, wanted)
+  const options = { email: 'rehearsal@example.com', plan: 'max', password: null } as const
+  const { account } = await createAccount(store, options)
   const { secret } = await createKey(store, config.plans, account, 'rehearsal')
   const { catalogue } = rehearsed
   const snapshot = createSnapshot({ config, catalogue, fileHash: '' }, 1, Date.now())
@@ -85,8 +85,12 @@ export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise
 
 /** The file's configuration with one upstream, without unrelated settings. */
 function configOf({ config, upstream, model }: RehearsalOptions, folder: string): Config {
-  const tried = { ...upstream, probe: null, discover: false }
-  const denied = { ...tried, name: `${upstream.name} with a wrong key`, apiKeys: [WRONG_KEY] }
+  const rehearsedUpstream = { ...upstream, probe: null, discover: false }
+  const deniedUpstream = {
+    ...rehearsedUpstream,
+    name: `${upstream.name} with a wrong key`,
+    apiKeys: [WRONG_KEY],
+  }
   const { server, ledger, dashboard, limiting } = config
   return {
     ...config,
@@ -102,11 +106,14 @@ function configOf({ config, upstream, model }: RehearsalOptions, folder: string)
     store: `sqlite:${join(folder, 'rehearsal.db')}`,
     ledger: { ...ledger, spool: join(folder, 'spool') },
     dashboard: { ...dashboard, enabled: false },
-    upstreams: { [tried.name]: tried, [denied.name]: denied },
+    upstreams: {
+      [rehearsedUpstream.name]: rehearsedUpstream,
+      [deniedUpstream.name]: deniedUpstream,
+    },
     routes: [
-      routeTo(tried, model, null),
-      routeTo(tried, NO_SUCH_MODEL, null),
-      routeTo(denied, WITH_WRONG_KEY, model),
+      routeTo(rehearsedUpstream, model, null),
+      routeTo(rehearsedUpstream, NO_SUCH_MODEL, null),
+      routeTo(deniedUpstream, WITH_WRONG_KEY, model),
     ],
     limits: [],
     limiting: { ...limiting, unknownPrice: 'allow' },
@@ -114,11 +121,11 @@ function configOf({ config, upstream, model }: RehearsalOptions, folder: string)
   }
 }
 
-function routeTo(upstream: UpstreamConfig, model: string, asked: string | null): RouteConfig {
+function routeTo(upstream: UpstreamConfig, model: string, requested: string | null): RouteConfig {
   return {
     match: { model },
     when: null,
-    targets: [{ upstream: upstream.name, model: asked, weight: 1, abort: null }],
+    targets: [{ upstream: upstream.name, model: requested, weight: 1, abort: null }],
     sticky: 'none',
     balance: 'weighted',
     fallback: [],

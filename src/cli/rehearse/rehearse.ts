@@ -29,7 +29,6 @@ format: ${FORMATS.join(', ')}. A running gateway, its store and its ledger are n
 
 pass: it works. loss: it works, but fields were lost in translation, or the gateway refused the request as
 untranslatable. fail: the reply is wrong. skipped: the format or the model lacks the feature.
-Exits 1 if a check fails, or if the cost ceiling stopped the run.
 
 Options:
   --upstream NAME      the upstream, by its name in the configuration
@@ -41,6 +40,8 @@ Options:
                        sent. A model without a price counts with limiting.assumed_price
   --timeout-ms MS      maximum time for one reply (default 60000)
   --json               print one JSON object: { ok, upstream, model, results, cost_usd, max_cost_usd }
+
+Exit status: 0 no check failed, 1 a check failed or the cost ceiling stopped the run, 2 wrong usage.
 
 Example:
   sluice rehearse --config config/gateway.yaml --upstream anthropic --model claude-haiku-4-5
@@ -89,8 +90,11 @@ function listOf<T extends string>(
 ): readonly T[] {
   if (text === undefined) return known
   return text.split(',').map((word) => {
-    const found = known.find((each) => each === word.trim())
-    if (found === undefined) throw new UsageError(`${option} takes ${known.join(', ')}`)
+    const found = known.find((name) => name === word.trim())
+    if (found === undefined) {
+      const names = known.join(', ')
+      throw new UsageError(`${option} must be names separated by commas, not "${word}": ${names}`)
+    }
     return found
   })
 }
@@ -104,10 +108,10 @@ function checksOf(text: string | undefined): readonly Check[] {
   return CHECKS.filter(({ name }) => names.includes(name))
 }
 
-function amount(option: string, text: string, most: number): number {
+function amount(option: string, text: string, max: number): number {
   const number = Number(text)
-  if (text !== '' && number > 0 && number <= most) return number
-  throw new UsageError(`${option} must be a number above 0 and up to ${most}, not "${text}"`)
+  if (text !== '' && number > 0 && number <= max) return number
+  throw new UsageError(`${option} must be a number above 0 and up to ${max}, not "${text}"`)
 }
 
 /** Throws an error for the user if the upstream does not exist or has no key. */

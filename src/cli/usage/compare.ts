@@ -8,10 +8,9 @@ import {
   type ComparedName,
 } from '../../ledger/compare-upstreams.js'
 import { UsageError, type Command } from '../command.js'
-import { configPath } from '../config-option.js'
 import { entriesOf } from './usage-entries.js'
 import { sinceOf } from './usage.js'
-import { processTerminal, table, withStore, type StoreSession } from '../with-store.js'
+import { openingFor, table, withStore, type StoreSession } from '../with-store.js'
 
 /** `sluice compare`. */
 export const command: Command = {
@@ -38,17 +37,16 @@ Options:
   --model MODEL   only requests for this model
   --json          print one JSON object
 
+Exit status: 0 success, 1 failure, 2 wrong usage.
+
 Example:
   sluice compare anthropic candidate --since 1h --config config/gateway.yaml
 `,
   run(argv) {
-    const asked = parseCompare(argv)
-    const opening = {
-      configPath: configPath(asked.config, 'sluice compare'),
-      terminal: processTerminal,
-      mustExist: true,
-    }
-    return withStore(opening, (session) => runCompare(session, asked, Date.now()))
+    const comparison = parseCompare(argv)
+    return withStore(openingFor('sluice compare', comparison.config), (session) =>
+      runCompare(session, comparison, Date.now()),
+    )
   },
 }
 
@@ -79,7 +77,8 @@ export function parseCompare(argv: readonly string[]): Comparison {
   if (one === undefined || other === undefined || more.length > 0) {
     throw new UsageError("'sluice compare' needs two upstreams, each UPSTREAM or UPSTREAM/MODEL")
   }
-  if (one === other) throw new UsageError(`'sluice compare' needs two sides, and both are '${one}'`)
+  if (one === other)
+    throw new UsageError(`'sluice compare' needs two different upstreams, not "${one}" twice`)
   const { since, until, model, json, config } = values
   return { sides: [comparedNameOf(one), comparedNameOf(other)], since, until, model, json, config }
 }

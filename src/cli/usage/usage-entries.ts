@@ -2,20 +2,10 @@
 import { matchesEntry, type EntryFilter } from '../../store/records/entry-filter.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { Store } from '../../store/store.js'
-import { UsageError } from '../command.js'
+import { UsageError, type OptionValues } from '../command.js'
 import type { StoreSession } from '../with-store.js'
 
-/** The options that select entries. */
-export interface FilterValues {
-  readonly status?: string | undefined
-  readonly upstream?: string | undefined
-  readonly model?: string | undefined
-  readonly 'request-id'?: string | undefined
-  readonly key?: string | undefined
-  readonly account?: string | undefined
-}
-
-/** The options for `parseArgs`. */
+/** The options that select entries, for `parseArgs`. */
 export const FILTER_OPTIONS = {
   status: { type: 'string' },
   upstream: { type: 'string' },
@@ -24,6 +14,9 @@ export const FILTER_OPTIONS = {
   key: { type: 'string' },
   account: { type: 'string' },
 } as const
+
+/** The values of these options. */
+export type FilterValues = OptionValues<typeof FILTER_OPTIONS>
 
 /** The conditions of the options. Throws `UsageError`; rejects as the store does. */
 export async function filterOf(store: Store, values: FilterValues): Promise<EntryFilter> {
@@ -40,7 +33,7 @@ export async function filterOf(store: Store, values: FilterValues): Promise<Entr
 
 function statusOf(text: string): number {
   if (!/^[1-5]\d\d$/.test(text))
-    throw new UsageError('--status must be an HTTP status, such as 429')
+    throw new UsageError(`--status must be an HTTP status, such as 429, not "${text}"`)
   return Number(text)
 }
 
@@ -48,7 +41,9 @@ async function accountIdOf(store: Store, account: string): Promise<string> {
   if (!account.includes('@')) return account
   const found = await store.accountByEmail(account)
   if (found === null)
-    throw new UsageError(`--account: there is no account with this e-mail address`)
+    throw new UsageError(
+      `--account: no account has this e-mail address: 'sluice accounts list' shows all`,
+    )
   return found.id
 }
 
@@ -69,19 +64,19 @@ export async function* entriesOf(
   { filter, fromMs, untilMs }: EntryQuery,
 ): AsyncGenerator<readonly LedgerEntry[]> {
   const endMs = untilMs ?? Number.POSITIVE_INFINITY
-  const isMeant = (row: LedgerEntry) =>
+  const isMatching = (row: LedgerEntry) =>
     row.atMs >= fromMs && row.atMs < endMs && matchesEntry(row, filter)
   if (filter.requestId !== undefined) {
     const row = await store.ledger.entry(filter.accountId ?? null, filter.requestId)
-    if (row !== null && isMeant(row)) yield [row]
+    if (row !== null && isMatching(row)) yield [row]
     return
   }
   let [found, read, printedMs] = [0, 0, performance.now()]
   for await (const batch of store.ledger.export(fromMs)) {
-    const meant = batch.filter(isMeant)
-    found += meant.length
+    const matching = batch.filter(isMatching)
+    found += matching.length
     read += batch.length
-    if (meant.length > 0) yield meant
+    if (matching.length > 0) yield matching
     // Entries are sorted by time: all following ones are later too.
     if (batch.length > 0 && batch.every(({ atMs }) => atMs >= endMs)) return
     if (performance.now() - printedMs < PROGRESS_MS) continue

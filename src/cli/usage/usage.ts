@@ -2,13 +2,11 @@
  * `sluice usage`: usage and cost of requests, as entries (`ledger/export-columns.ts` defines the columns) or as
  * totals (`usage-summary.ts`).
  */
-import { parseArgs } from 'node:util'
 import { csvHeader, csvLine, jsonLine } from '../../ledger/export-columns.js'
-import { actionOf, UsageError, type Command } from '../command.js'
-import { configPath } from '../config-option.js'
-import { entriesOf, FILTER_OPTIONS, filterOf, type FilterValues } from './usage-entries.js'
+import { parseAction, UsageError, type Command } from '../command.js'
+import { entriesOf, FILTER_OPTIONS, filterOf } from './usage-entries.js'
 import { groupingOf, summarise } from './usage-summary.js'
-import { processTerminal, withStore, type StoreSession } from '../with-store.js'
+import { openingFor, withStore, type StoreSession } from '../with-store.js'
 
 /** `sluice usage`. */
 export const command: Command = {
@@ -41,32 +39,21 @@ Filters; an entry must match all of them:
   --account ID      the id or e-mail address of the account
   --request-id ID   the request id, as in the reply header x-request-id
 
+Exit status: 0 success, 1 failure, 2 wrong usage.
+
 Example:
   sluice usage export --config config/gateway.yaml --format csv --since 24h > usage.csv
 `,
   run(argv) {
     const { action, values } = parseUsage(argv)
-    const opening = {
-      configPath: configPath(values.config, 'sluice usage'),
-      terminal: processTerminal,
-      mustExist: true,
-    }
-    return withStore(opening, (session) => runUsage(session, action, values, Date.now()))
+    return withStore(openingFor('sluice usage', values.config), (session) =>
+      runUsage(session, action, values, Date.now()),
+    )
   },
 }
 
 /** The action of `sluice usage`. */
 export type UsageAction = 'export' | 'summary'
-
-/** The options of the command line. */
-export interface UsageValues extends FilterValues {
-  config?: string | undefined
-  format?: string | undefined
-  since?: string | undefined
-  until?: string | undefined
-  by?: string | undefined
-  json?: boolean | undefined
-}
 
 const FILTERS = Object.keys(FILTER_OPTIONS)
 const ALLOWED: Record<UsageAction, readonly string[]> = {
@@ -74,23 +61,22 @@ const ALLOWED: Record<UsageAction, readonly string[]> = {
   summary: ['config', 'by', 'since', 'until', 'json', ...FILTERS],
 }
 
+const OPTIONS = {
+  config: { type: 'string' },
+  format: { type: 'string' },
+  since: { type: 'string' },
+  until: { type: 'string' },
+  by: { type: 'string' },
+  json: { type: 'boolean' },
+  ...FILTER_OPTIONS,
+} as const
+
+/** The options of both actions. */
+export type UsageValues = ReturnType<typeof parseUsage>['values']
+
 /** The action and its options. Throws `UsageError` or parseArgs's error. */
-export function parseUsage(argv: readonly string[]): { action: UsageAction; values: UsageValues } {
-  const parsed = parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      format: { type: 'string' },
-      since: { type: 'string' },
-      until: { type: 'string' },
-      by: { type: 'string' },
-      json: { type: 'boolean' },
-      ...FILTER_OPTIONS,
-    },
-  })
-  const { values } = parsed
-  const action = actionOf('usage', parsed, ALLOWED)
+export function parseUsage(argv: readonly string[]) {
+  const { action, values } = parseAction('usage', argv, { options: OPTIONS, allowed: ALLOWED })
   if (action === 'export' && values.format !== 'jsonl' && values.format !== 'csv') {
     throw new UsageError("'sluice usage export' needs --format jsonl or --format csv")
   }

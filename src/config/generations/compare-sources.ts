@@ -48,7 +48,8 @@ export function changeOf(former: ConfigSources, next: ConfigSources): Author {
   const files = new Set([...filesOf(former), ...filesOf(next)])
   const changed = [...files].filter((file) => textIn(former, file) !== textIn(next, file))
   const [first] = changed
-  if (first === undefined) return { author: ownerOf(next.path), reason: 'SIGHUP took the files' }
+  if (first === undefined)
+    return { author: ownerOf(next.path), reason: 'files reloaded after SIGHUP' }
   const names = changed.map((file) => basename(file)).join(', ')
   return { author: ownerOf(first), reason: `${names} changed` }
 }

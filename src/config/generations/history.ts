@@ -82,8 +82,8 @@ export class History {
   /** The content of a generation; null if it cannot be read. */
   async content(generation: number): Promise<GenerationContent | null> {
     const { folder } = this
-    const held = this.unwritten.get(generation) ?? null
-    return held ?? (folder === null ? null : contentIn(folder, generation))
+    const unwritten = this.unwritten.get(generation) ?? null
+    return unwritten ?? (folder === null ? null : contentIn(folder, generation))
   }
 
   /** Adds a generation, and deletes all but the newest 20 and the protected one. */

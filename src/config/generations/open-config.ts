@@ -38,7 +38,11 @@ export async function openConfig(
   const first = loadConfig(path, env)
   const folder = keepsHistory ? folderFor(first, env) : null
   const history = new History(folder, warn)
-  const source = new ConfigSource(first.sources.path, env, await beginWith(first, history, env))
+  const source = new ConfigSource(
+    first.sources.path,
+    env,
+    await initialStateOf(first, history, env),
+  )
   await source.watch()
   return source
 }
@@ -48,30 +52,34 @@ function folderFor(first: LoadResult, env: Env): string | null {
   return first.ok ? historyFolder(dataFolderOf(first.config), path) : findHistory(path, text, env)
 }
 
-async function beginWith(first: LoadResult, history: History, env: Env): Promise<InitialState> {
+async function initialStateOf(
+  first: LoadResult,
+  history: History,
+  env: Env,
+): Promise<InitialState> {
   const [newest] = history.list()
-  const kept = newest === undefined ? null : await loadKept(first, newest, history, env)
+  const stored = newest === undefined ? null : await loadStored(first, newest, history, env)
   const errors = first.ok ? null : first.errors
-  const seen = first.sources
-  const held = heldAt(first, newest)
-  if (newest !== undefined && kept !== null && held !== null) {
-    return { loaded: kept, seen, errors, held, record: newest, history }
+  const files = first.sources
+  const override = overrideOf(first, newest)
+  if (newest !== undefined && stored !== null && override !== null) {
+    return { loaded: stored, files, errors, override, record: newest, history }
   }
   if (!first.ok) throw new ConfigRefused(first.errors)
-  const hash = hashOf(seen)
+  const hash = hashOf(files)
   const record = newest?.hash === hash ? newest : startRecord(first, (newest?.generation ?? 0) + 1)
-  return { loaded: first, seen, errors, held: null, record, history }
+  return { loaded: first, files, errors, override: null, record, history }
 }
 
 /** Why the newest generation is in force instead of the files. */
-function heldAt(first: LoadResult, newest: GenerationRecord | undefined): Override | null {
+function overrideOf(first: LoadResult, newest: GenerationRecord | undefined): Override | null {
   if (!first.ok) return 'last_good'
   const isRolledBack = newest !== undefined && newest.hash !== newest.filesHash
   return isRolledBack && newest.filesHash === hashOf(first.sources) ? 'rollback' : null
 }
 
 /** The newest generation with the current secrets; null if it cannot be loaded. */
-async function loadKept(
+async function loadStored(
   { sources }: LoadResult,
   { generation }: GenerationRecord,
   history: History,

@@ -27,9 +27,9 @@ export type Override = 'rollback' | 'last_good'
 export interface InitialState {
   readonly loaded: Loaded
   /** The files, valid or not. */
-  readonly seen: ConfigSources
+  readonly files: ConfigSources
   readonly errors: readonly ConfigProblem[] | null
-  readonly held: Override | null
+  readonly override: Override | null
   readonly record: GenerationRecord
   readonly history: History
 }

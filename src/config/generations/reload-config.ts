@@ -56,7 +56,7 @@ export class ConfigSource {
   private errors: readonly ConfigProblem[] | null
   private activeOverride: Override | null
   private ops: Ops | null = null
-  private tryOut: (snapshot: Snapshot) => Promise<string | null> = () => Promise.resolve(null)
+  private validate: (snapshot: Snapshot) => Promise<string | null> = () => Promise.resolve(null)
   /** A check that has not started to read yet; later calls share it. */
   private waiting: Promise<ReloadOutcome> | null = null
   private takesFiles = false
@@ -67,7 +67,7 @@ export class ConfigSource {
   constructor(
     path: string,
     env: Env,
-    { loaded, seen, errors, held, record, history }: InitialState,
+    { loaded, files: seen, errors, override, record, history }: InitialState,
   ) {
     this.path = path
     this.env = env
@@ -78,7 +78,7 @@ export class ConfigSource {
     this.inForceSources = loaded.sources
     this.lastFiles = seen
     this.errors = errors
-    this.activeOverride = held
+    this.activeOverride = override
     history.protect(record.generation)
     if (history.find(record.generation) === null) history.add(record, this.content())
   }
@@ -99,7 +99,7 @@ export class ConfigSource {
   }
 
   /** Why the generation in force does not have the content of the files; null if only a later change was refused. */
-  get held(): Override | null {
+  get override(): Override | null {
     return this.activeOverride
   }
 
@@ -110,8 +110,8 @@ export class ConfigSource {
   }
 
   /** Tests each generation from now on before it is in force; a text refuses it and is reported as the reason. */
-  tryWith(tryOut: (snapshot: Snapshot) => Promise<string | null>): void {
-    this.tryOut = tryOut
+  validateWith(validate: (snapshot: Snapshot) => Promise<string | null>): void {
+    this.validate = validate
   }
 
   /**
@@ -280,7 +280,7 @@ export class ConfigSource {
     const waitingForRestart = needsRestart(this.started.config, loaded.config)
     const parts = { ...loaded, config: inForce(this.started.config, loaded.config) }
     const snapshot = createSnapshot(parts, generation, atMs, { changes, waitingForRestart })
-    const fault = await this.tryOut(snapshot)
+    const fault = await this.validate(snapshot)
     if (fault !== null) {
       const problem = { file: this.path, line: 1, column: 1, path: '', suggestion: null }
       return this.notify({ result: 'refused', errors: [{ ...problem, message: fault }] })

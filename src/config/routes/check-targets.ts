@@ -29,11 +29,11 @@ function problemOf(
 ): string | null {
   const dialect = upstreams[upstream]?.dialect
   if (dialect !== undefined && WITHOUT_EMBEDDINGS.has(dialect)) {
-    return `uses the dialect ${dialect}, which has no embeddings, but the route is for embedding models`
+    return `uses the dialect ${dialect}, which has no embeddings, but the route is for embedding models: choose another upstream`
   }
   const facts = model === null ? null : catalogue.find(model)
   if (facts === null || facts.embedding === true) return null
-  return 'names a model without embeddings, but the route is for embedding models'
+  return 'names a model without embeddings, but the route is for embedding models: choose an embedding model'
 }
 
 /**

@@ -22,8 +22,10 @@ export function checkRoutes(
     const path = ['routes', index]
     checkMatch(route, path, report)
     checkDuplicate(route, index, firsts, report)
-    if ((route.upstream === undefined) === (route.targets === undefined)) {
-      report(path, 'must have upstream or targets, and not both')
+    if (route.upstream === undefined && route.targets === undefined) {
+      report(path, 'must have upstream or targets')
+    } else if (route.upstream !== undefined && route.targets !== undefined) {
+      report(path, 'must have upstream or targets, not both')
     }
     if (route.shadow !== undefined) {
       checkName(route.shadow.upstream, [...path, 'shadow', 'upstream'])

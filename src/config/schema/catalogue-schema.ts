@@ -26,7 +26,7 @@ export const priceSchema = z.strictObject({
   output: rate('Reply tokens.'),
   cache_read: rate('Prompt tokens read from the cache.'),
   cache_write: rate('Prompt tokens written to the cache.'),
-  cache_write_1h: rate('The same, for a cache of one hour.'),
+  cache_write_1h: rate('Prompt tokens written to a cache that lasts one hour.'),
   reasoning: rate('Reply tokens spent on reasoning; default: the rate of `output`.'),
   service_tiers: z
     .record(word, z.number().min(0).max(100))
@@ -36,11 +36,11 @@ export const priceSchema = z.strictObject({
     ),
   long_context: z
     .strictObject({
-      above_input_tokens: tokens.describe('Prompts longer than this cost the rates below.'),
+      above_input_tokens: tokens.describe('The rates below apply to prompts with more tokens.'),
       input: usd.describe('Prompt tokens.'),
       output: usd.describe('Reply tokens.'),
       cache_read: rate('Default: the same ratio to the input rate as above.'),
-      cache_write: rate('The same.'),
+      cache_write: rate('Default: the same ratio to the input rate as above.'),
     })
     .optional()
     .describe('Rates for long prompts.'),
@@ -49,9 +49,9 @@ export const priceSchema = z.strictObject({
 const model = z.strictObject({
   id: id.describe('The model id that clients request.'),
   family: familySchema.describe(
-    'The model’s maker; `owned_by` in the model list. The rules of `openai`, `anthropic` and `google` are built in; other names are allowed and have no rules.',
+    "The model's maker; `owned_by` in the model list. The rules of `openai`, `anthropic` and `google` are built in; other names are allowed and have no rules.",
   ),
-  created: day.optional().describe('The date of its release; default: the catalogue’s `as_of`.'),
+  created: day.optional().describe("The date of its release; default: the catalogue's `as_of`."),
   variants: z.array(id).max(64).optional().describe('Dated ids of the same model.'),
   shutdown: day.optional().describe('The date on which the vendor shuts it down.'),
   context_window: count('Maximum tokens of prompt and reply.'),
@@ -62,9 +62,9 @@ const model = z.strictObject({
     .optional()
     .describe('Maximum tokens of a reply; 0 for an embedding model.'),
   max_output_tokens_whole: count('Google: maximum tokens of a reply that is not streamed.'),
-  embedding: flag('Makes vectors, not replies.'),
-  vision: flag('Takes images.'),
-  audio_input: flag('Takes audio.'),
+  embedding: flag('An embedding model: returns vectors.'),
+  vision: flag('Supports images in prompts.'),
+  audio_input: flag('Supports audio in prompts.'),
   tools: flag('Supports function tools.'),
   reasoning: flag('Supports reasoning.'),
   structured_output: flag('Supports a JSON schema for its reply.'),
@@ -74,7 +74,7 @@ const model = z.strictObject({
     .max(2)
     .optional()
     .describe('OpenAI: which endpoints serve it.'),
-  chat_tools_with_reasoning: flag('OpenAI: chat completions support tools with reasoning.'),
+  chat_tools_with_reasoning: flag('OpenAI: chat completions supports tools with reasoning.'),
   system_role: z
     .enum(['system', 'developer'])
     .optional()
@@ -97,8 +97,8 @@ const model = z.strictObject({
   default_effort: word.optional().describe('Anthropic: effort if the request does not set it.'),
   preserved_thinking_prefix_check: flag('Anthropic: earlier thinking must be sent back unchanged.'),
   forced_tool_choice: flag('Anthropic: a request can force a tool.'),
-  mid_conversation_system: flag('Anthropic: instructions may occur between turns.'),
-  assistant_prefill: flag('Anthropic: the last message may be the start of the reply.'),
+  mid_conversation_system: flag('Anthropic: supports instructions between turns.'),
+  assistant_prefill: flag('Anthropic: supports a last message that is the start of the reply.'),
   system_instruction: flag('Google: supports a system instruction.'),
   call_signatures: flag(
     'Google: checks thought signatures and supports call ids (from generation 3).',
@@ -106,8 +106,8 @@ const model = z.strictObject({
   thinking_levels: words('Google: values of `thinkingLevel`.'),
   thinking_budget: z
     .strictObject({
-      min: z.int().min(0).max(1_000_000_000).describe('Least tokens.'),
-      max: z.int().min(0).max(1_000_000_000).describe('Most tokens.'),
+      min: z.int().min(0).max(1_000_000_000).describe('Minimum tokens.'),
+      max: z.int().min(0).max(1_000_000_000).describe('Maximum tokens.'),
       can_disable: z.boolean().describe('A budget of 0 turns thinking off.'),
     })
     .optional()

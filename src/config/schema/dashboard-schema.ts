@@ -5,7 +5,7 @@ import type { DashboardConfig } from '../config.js'
 const address = z.string().min(1).max(2_048)
 
 const oidc = z.strictObject({
-  issuer: address.describe('The provider’s address, such as `https://accounts.example.com`.'),
+  issuer: address.describe("The provider's address, such as `https://accounts.example.com`."),
   client_id: z.string().min(1).max(1_024).describe('The client id that is registered there.'),
   client_secret: z
     .string()

@@ -22,12 +22,12 @@ export const ledgerSchema = z.strictObject({
     ),
   spool_max_bytes: whole(65_536, 68_719_476_736)
     .default(268_435_456)
-    .describe('Maximum size of one process’s entries in it; an entry has about 700 bytes.'),
+    .describe("Maximum size of one process's entries in it; an entry has about 700 bytes."),
   error_messages: z
     .boolean()
     .default(true)
     .describe(
-      'Whether an entry contains the error message that the client received. If a provider’s message quotes the prompt, only 200 characters are kept.',
+      "Whether an entry contains the error message that the client received. If a provider's message quotes the prompt, only 200 characters are kept.",
     ),
   when_full: z
     .enum(['serve', 'refuse'])

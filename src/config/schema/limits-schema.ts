@@ -25,7 +25,9 @@ const text = z.string().regex(/^[!-~]{1,256}$/, {
 
 const labelScope = z
   .templateLiteral(['label:', z.string()])
-  .refine((scope) => LABEL_NAME.test(scope.slice('label:'.length)))
+  .refine((scope) => LABEL_NAME.test(scope.slice('label:'.length)), {
+    error: 'must be label:NAME, with a NAME of 1 to 32 characters (a-z, 0-9, _ . -)',
+  })
 
 /** One rule under `limits`. */
 export const limitSchema = z.strictObject({

@@ -16,7 +16,7 @@ import { upstreamSchema } from './upstream-schema.js'
 const plan = (price: number, keys: number | 'unlimited', title: string) =>
   z
     .strictObject({
-      price_usd: z.number().min(0).max(1_000_000).default(price).describe('US dollars a month.'),
+      price_usd: z.number().min(0).max(1_000_000).default(price).describe('US dollars per month.'),
       max_keys: z
         .union([z.literal('unlimited'), whole(0, 1_000_000)], {
           error: 'must be unlimited or a whole number from 0 to 1,000,000',

@@ -54,14 +54,14 @@ export const serverSchema = z.strictObject({
     .describe('Address that the API and the dashboard listen on.'),
   port: whole(0, 65_535)
     .default(8_080)
-    .describe('Port of the API and the dashboard; 0 takes any free one.'),
+    .describe('Port of the API and the dashboard; 0: any free port.'),
   ops_host: z
     .string()
     .min(1)
     .max(255)
     .default('127.0.0.1')
     .describe('Address of `/metrics`, `/healthz`, `/readyz` and `/config`; loopback by default.'),
-  ops_port: whole(0, 65_535).default(9_464).describe('Port of these pages; 0 takes any free one.'),
+  ops_port: whole(0, 65_535).default(9_464).describe('Port of these pages; 0: any free port.'),
   workers: z
     .union([z.literal('auto'), whole(1, 1_024)], {
       error: 'must be auto or a whole number from 1 to 1,024',

@@ -51,7 +51,7 @@ const quirks = z
       ),
   })
   .describe(
-    'Edits to the keys of a request body, for an upstream that departs from its dialect. A dropped key is reported as lost if the client sent it. Placeholders are not replaced here. A preset’s own quirks are applied as well.',
+    "Edits to the keys of a request body, for an upstream that deviates from its dialect. A dropped key is reported as lost if the client sent it. Placeholders are not replaced here. A preset's own quirks are applied as well.",
   )
 
 const apiKey = z.string().regex(/^[!-~]{1,4096}$/, {
@@ -79,21 +79,21 @@ export const upstreamSchema = z.strictObject({
     .enum(DIALECTS)
     .optional()
     .describe(
-      'The wire format; required without a preset (presets use `openai-chat`). `openai` chooses `openai-chat` (chat completions) or `openai-responses` for each request by the model’s entry in the catalogue; naming one of the two forces it.',
+      "The wire format; required without a preset (presets use `openai-chat`). `openai` chooses `openai-chat` (chat completions) or `openai-responses` for each request by the model's entry in the catalogue; naming one of the two forces it.",
     ),
   base_url: z
     .string()
     .max(2_048)
     .optional()
     .describe(
-      'Its URL with the version: `https://api.openai.com/v1`. No query, no credentials. Required unless the preset has one.',
+      'The URL of the service with its version, such as `https://api.openai.com/v1`, without query and credentials. Required unless the preset has one.',
     ),
   path: z
     .string()
     .regex(/^\/[^\s?#]{0,1023}$/, { error: 'must start with / and have no query' })
     .optional()
     .describe(
-      'Path of chat requests below `base_url`, instead of the dialect’s path; `{model}` is replaced by the model: `/deployments/{model}/chat/completions`.',
+      "Path of chat requests below `base_url`, instead of the dialect's path; `{model}` is replaced by the model: `/deployments/{model}/chat/completions`.",
     ),
   query: z
     .record(text(256), text(1_024))
@@ -104,12 +104,12 @@ export const upstreamSchema = z.strictObject({
     .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/, { error: 'must be a header name' })
     .optional()
     .describe(
-      'The header that carries `api_key` without a prefix. Default: the dialect’s own header.',
+      "The header that carries `api_key` without a prefix. Default: the dialect's own header.",
     ),
   api_key: apiKey
     .optional()
     .describe(
-      'Its key, as `${NAME}` or `${file:PATH}`. If the variable is not set, the upstream is unconfigured: a request without another target gets 503 with the name of the variable. Without `api_key` and `api_keys` the upstream needs no key.',
+      'The API key, as `${NAME}` or `${file:PATH}`. If the variable is not set, the upstream is unconfigured: a request without another target gets 503 with the name of the variable. Without `api_key` and `api_keys` the upstream needs no key.',
     ),
   api_keys: z
     .array(apiKey)
@@ -167,13 +167,13 @@ export const upstreamSchema = z.strictObject({
     .boolean()
     .optional()
     .describe(
-      'Whether it has the legacy endpoint `/completions`. If so, requests for `/v1/completions` are sent there unchanged; otherwise as chat requests. Default: the value of the preset, else false. OpenAI’s completion-only models always use it.',
+      "Whether it has the legacy endpoint `/completions`. If so, requests for `/v1/completions` are sent there unchanged; otherwise as chat requests. Default: the value of the preset, else false. OpenAI's completion-only models always use it.",
     ),
   prices: z
     .record(modelText, priceSchema)
     .default({})
     .describe(
-      'Prices of this upstream by model, instead of the catalogue’s; `"*"` is every model that is not named here: `{ "*": { input: 0, output: 0 } }` for a self-hosted one.',
+      'Prices of this upstream by model, instead of the catalogue\'s; `"*"` is every model that is not named here: `{ "*": { input: 0, output: 0 } }` for a self-hosted one.',
     ),
   on_disconnect: onDisconnectSchema
     .optional()

@@ -30,9 +30,9 @@ export function baseUrlNote(upstream: Pick<UpstreamConfig, 'baseUrl' | 'path'>):
   }
   if ((path.match(VERSION) ?? []).length > 1) return 'base_url contains a version twice'
   if (upstream.path !== null) return null
-  const wanted = Object.hasOwn(VERSIONED, hostname) ? VERSIONED[hostname] : undefined
-  if (wanted !== undefined && !path.startsWith(wanted)) {
-    return `base_url does not end with "${wanted}": the endpoints of ${hostname} are below it`
+  const version = Object.hasOwn(VERSIONED, hostname) ? VERSIONED[hostname] : undefined
+  if (version !== undefined && !path.startsWith(version)) {
+    return `base_url does not end with "${version}": the endpoints of ${hostname} are below it`
   }
   if (path === '' && !AT_ROOT.has(hostname)) {
     return 'base_url has no path: the endpoints of most servers are below "/v1"'

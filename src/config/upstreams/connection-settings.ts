@@ -15,7 +15,7 @@ export const upstreamTlsSchema = z.strictObject({
   ca: file
     .optional()
     .describe(
-      'A PEM file of certificate authorities to trust instead of the system’s. Relative paths start at this file.',
+      "A PEM file of certificate authorities to trust instead of the system's. Relative paths start at this file.",
     ),
   cert: file.optional().describe('A PEM file with the certificate that the gateway presents.'),
   key: file.optional().describe('The private key of `cert`, PEM.'),
@@ -24,7 +24,7 @@ export const upstreamTlsSchema = z.strictObject({
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/, { error: 'must be a host name' })
     .optional()
     .describe(
-      'The name that the upstream’s certificate must have, also sent as SNI; default: the host of `base_url`.',
+      "The name that the upstream's certificate must have, also sent as SNI; default: the host of `base_url`.",
     ),
 })
 

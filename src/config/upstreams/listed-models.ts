@@ -15,11 +15,11 @@ const entry = z.strictObject({
   family: familySchema
     .optional()
     .describe(
-      'The model’s maker; `owned_by` in the model list. Default: the name of the upstream.',
+      "The model's maker; `owned_by` in the model list. Default: the name of the upstream.",
     ),
   context_window: tokens.optional().describe('Maximum tokens of prompt and reply.'),
   max_output_tokens: tokens.optional().describe('Maximum tokens of a reply.'),
-  vision: z.boolean().optional().describe('Takes images.'),
+  vision: z.boolean().optional().describe('Supports images in prompts.'),
   tools: z.boolean().optional().describe('Supports function tools.'),
   price: priceSchema
     .optional()

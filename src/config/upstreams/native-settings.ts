@@ -16,7 +16,7 @@ export const nativeSchema = z
   .max(256)
   .default([])
   .describe(
-    'Endpoints of the upstream that clients may call untranslated below `/native/NAME/`, each a method and a path: `[ "POST /v1/files", "GET /v1/files/*" ]`. `*` matches one or more segments. The path is the provider’s own, with its version. A `GET` also admits a WebSocket. Empty: none.',
+    'Endpoints of the upstream that clients may call untranslated below `/native/NAME/`, each a method and a path: `[ "POST /v1/files", "GET /v1/files/*" ]`. `*` matches one or more segments. The path is the provider\'s own, with its version. A `GET` also admits a WebSocket. Empty: none.',
   )
 
 /** `upstreams.NAME.native_usd_per_request:` */
@@ -58,7 +58,7 @@ function problemOf(entry: string): string | null {
     return 'must have a path without . and .. segments'
   }
   if (segments.every((segment) => SEGMENT.test(segment))) return null
-  return 'must have a path of plain segments: * is a whole segment'
+  return 'must have a path of plain segments without percent escapes; * must be a whole segment'
 }
 
 /** Only for values without findings of `checkNative`. */

@@ -8,7 +8,7 @@
 import type { ModelPrice } from '../../chat/model.js'
 import type { QuirksConfig } from '../config.js'
 
-/** What a preset supplies to an upstream. */
+/** The values that a preset supplies to an upstream. */
 export interface Preset {
   /** The vendor's name. */
   readonly title: string

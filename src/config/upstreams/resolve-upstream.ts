@@ -14,7 +14,7 @@ import { checkListed, listedFacts, listedPrices } from './listed-models.js'
 import { checkNative, nativeOf } from './native-settings.js'
 import { PLAIN, PRESETS, type Preset } from './presets.js'
 
-/** What the values of an upstream depend on outside its own keys. */
+/** Inputs for resolving an upstream, besides its own keys. */
 export interface UpstreamContext {
   /** The sources of each upstream's keys. */
   readonly keySources: KeySources
@@ -30,7 +30,7 @@ const DEFAULT_FIRST_BYTE_WHOLE_MS = 300_000
 
 type UpstreamValues = FileValues['upstreams'][string]
 
-/** Reports what is wrong with an upstream besides its schema. */
+/** Reports problems of an upstream that the schema cannot express. */
 export function checkUpstream(
   upstream: UpstreamValues,
   path: Path,
@@ -52,7 +52,7 @@ export function checkUpstream(
   const baseUrl = baseUrlOf(upstream)
   const at = [...path, 'base_url']
   if (baseUrl === null) {
-    report(at, 'is required')
+    report(at, 'is required: use the URL of the service with its version, as in https://HOST/v1')
     return
   }
   if (!URL.canParse(baseUrl)) {
@@ -181,12 +181,12 @@ function keysOf({ api_key: one, api_keys: several }: UpstreamValues): string[] {
 
 /** The preset's quirks without those in `keep`, and the file's. */
 function quirksOf(values: UpstreamValues['quirks'], preset: QuirksConfig): QuirksConfig {
-  const kept = new Set(values.keep)
-  const renamed = Object.entries(preset.rename).filter(([from]) => !kept.has(from))
+  const keptKeys = new Set(values.keep)
+  const renamed = Object.entries(preset.rename).filter(([from]) => !keptKeys.has(from))
   const { messages } = values
   return {
     drop: union(
-      preset.drop.filter((key) => !kept.has(key)),
+      preset.drop.filter((key) => !keptKeys.has(key)),
       values.drop,
     ),
     rename: { ...Object.fromEntries(renamed), ...values.rename },

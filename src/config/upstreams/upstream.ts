@@ -8,15 +8,15 @@ export type DialectChoice = DialectName | 'openai'
 /** Time limits of one attempt, in milliseconds. */
 export interface TimeoutsConfig {
   readonly connectMs: number
-  /** For a streamed reply. */
+  /** Maximum time to the first byte of a streamed reply. */
   readonly firstByteMs: number
-  /** For a reply that is not streamed. */
+  /** The same for a reply that is not streamed. */
   readonly firstByteWholeMs: number
   readonly idleMs: number
   readonly totalMs: number
 }
 
-/** Edits to request bodies for an upstream that departs from its dialect; data, not code. */
+/** Edits to request bodies for an upstream that deviates from its dialect; data, not code. */
 export interface QuirksConfig {
   readonly drop: readonly string[]
   readonly rename: Readonly<Record<string, string>>
@@ -71,7 +71,7 @@ export interface BreakerConfig {
 
 /** An active health check. */
 export interface ProbeConfig {
-  /** Below the base URL. */
+  /** Path below the base URL. */
   readonly path: string
   readonly intervalMs: number
 }
@@ -86,7 +86,7 @@ export interface UpstreamConfig {
   readonly baseUrl: string
   /** Replaces the dialect's path; contains `{model}` for the model. Null: the dialect's path. */
   readonly path: string | null
-  /** Added to the URL of every request. */
+  /** Query parameters added to the URL of every request. */
   readonly query: Readonly<Record<string, string>>
   /** The header that carries the key without a prefix; null: the dialect's own form. */
   readonly keyHeader: string | null

@@ -3,7 +3,7 @@
  * each attempt to the circuit breaker and the latency average of the upstream.
  */
 import type { RetryConfig } from '../../config/routes/route.js'
-import { isProvidersFault, type WireError } from '../../errors.js'
+import { isProviderFailure, type WireError } from '../../errors.js'
 import type { Candidate } from '../phases/choose-route.js'
 import { backOffMs } from './retry/back-off.js'
 import type { BreakerAttempt } from './health/breaker.js'
@@ -76,7 +76,7 @@ export class CandidateTurn {
   /** The attempt failed. A refused credential rests. */
   failed(error: WireError, { status }: AttemptResult): void {
     const { state, clock } = this.options
-    if (isProvidersFault(error.kind)) this.breakerAttempt?.failed()
+    if (isProviderFailure(error.kind)) this.breakerAttempt?.failed()
     else if (status !== null && status >= 400) this.breakerAttempt?.succeeded()
     else this.breakerAttempt?.abandoned()
     this.breakerAttempt = null

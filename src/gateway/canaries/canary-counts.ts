@@ -2,7 +2,7 @@
  * Counts the attempts on canary targets (targets with `abort`) in one process and reports them to the canary
  * monitor.
  */
-import { isProvidersFault } from '../../errors.js'
+import { isProviderFailure } from '../../errors.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 
 /** Identifies a target with `abort`: the index of its route, a dot, and its index in `targets`. */
@@ -55,7 +55,7 @@ export class CanaryCounter {
     status: AttemptResult['status'],
     outcome: NonNullable<AttemptResult['outcome']>,
   ): void {
-    const isFailure = outcome !== 'ok' && outcome !== 'cancelled' && isProvidersFault(outcome)
+    const isFailure = outcome !== 'ok' && outcome !== 'cancelled' && isProviderFailure(outcome)
     const isRefusal = outcome === 'upstream_rejected' || (status ?? 0) >= 400
     if (outcome !== 'ok' && !isFailure && !isRefusal) return
     if (generation !== this.generation) {

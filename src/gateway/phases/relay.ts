@@ -5,7 +5,7 @@
 import type { Ingress } from '../../dialects/dialect.js'
 import { GatewayError } from '../../errors.js'
 import type { HttpResponse } from '../../http/message.js'
-import { beginReply, breakOff, hasLeft, sendReply } from '../../http/respond.js'
+import { beginReply, truncateReply, isSent, sendReply } from '../../http/respond.js'
 import { withoutSecrets } from '../../wire/openai/error-body.js'
 import type { StartedReply } from '../attempts/reply/started-reply.js'
 import type { Deadlines, Timed } from '../in-flight/deadlines.js'
@@ -53,7 +53,7 @@ export function relay(x: Exchange, reply: StartedReply, options: RelayOptions): 
   return sent(
     reply.bytes,
     // The operating system usually accepts the whole reply at once.
-    hasLeft(res) ? null : new Promise((resolve) => res.once('close', resolve)),
+    isSent(res) ? null : new Promise((resolve) => res.once('close', resolve)),
     performance.now() - x.startedMs,
   )
 }
@@ -172,7 +172,7 @@ class StreamRelay implements Timed, Delivery {
     x.endedWithError = true
     const shown = withoutSecrets(error)
     const frame = translation.errorFrame(shown) ?? this.ingress.encodeStreamError(shown, x.id)
-    breakOff(res, stream.form.events(frame))
+    truncateReply(res, stream.form.events(frame))
   }
 
   private clientClosed(): void {

@@ -3,7 +3,7 @@ import type { DialectName } from '../../dialects/dialect.js'
 import { errorFormatOf, allowedMethods } from '../../dialects/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { CODINGS } from '../../http/content-encoding/content-encoding.js'
-import { abandon, isGone, sendReply } from '../../http/respond.js'
+import { abortReply, isClosed, sendReply } from '../../http/respond.js'
 import { withoutSecrets } from '../../wire/openai/error-body.js'
 import type { Exchange } from '../client-exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
@@ -32,8 +32,8 @@ export function sendErrorReply(
 ): number {
   const { res } = x
   // If the head was sent, only a bug reaches this line: `relay` handles its own failures.
-  if (error.kind === 'client_gone' || isGone(res) || res.headersSent) {
-    abandon(res)
+  if (error.kind === 'client_gone' || isClosed(res) || res.headersSent) {
+    abortReply(res)
     return 0
   }
   const format = errorFormatOf(dialect)

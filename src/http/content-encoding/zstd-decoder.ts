@@ -4,7 +4,7 @@
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import { Worker } from 'node:worker_threads'
-import type { ZstdOrder } from './zstd-thread.js'
+import type { ZstdJob } from './zstd-thread.js'
 
 const THREAD = new URL('./zstd-thread.js', import.meta.url)
 /** Heap of the thread, without the coded body and the output chunks. */
@@ -52,9 +52,9 @@ export class ZstdDecoder extends Transform {
     }
     const body = new Uint8Array(Buffer.concat(this.chunks))
     this.chunks.length = 0
-    const order: ZstdOrder = { body, maxBytes: this.maxBytes }
+    const job: ZstdJob = { body, maxBytes: this.maxBytes }
     const options = { resourceLimits: HEAP, execArgv: [], transferList: [body.buffer] }
-    const thread = new Worker(THREAD, { workerData: order, ...options })
+    const thread = new Worker(THREAD, { workerData: job, ...options })
     threads += 1
     this.thread = thread
     const timer = setTimeout(() => void thread.terminate(), MAX_MS)

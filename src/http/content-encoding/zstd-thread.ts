@@ -4,7 +4,7 @@ import { Decompress } from 'fzstd'
 import { assertZstdFrames } from './zstd-frames.js'
 
 /** A job for the thread: the whole coded body, and the number of output bytes after which it stops. */
-export interface ZstdOrder {
+export interface ZstdJob {
   readonly body: Uint8Array
   readonly maxBytes: number
 }
@@ -12,9 +12,9 @@ export interface ZstdOrder {
 /** `fzstd` decodes each write completely: a few bytes of a decompression bomb make 128 KiB each. */
 const SLICE_BYTES = 1024
 
-decode(workerData as ZstdOrder)
+decode(workerData as ZstdJob)
 
-function decode({ body, maxBytes }: ZstdOrder): void {
+function decode({ body, maxBytes }: ZstdJob): void {
   assertZstdFrames(body)
   let sent = 0
   const decoder = new Decompress((chunk) => {

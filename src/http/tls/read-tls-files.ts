@@ -36,7 +36,7 @@ export function readTlsFiles(files: TlsFiles): TlsContents {
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new TlsFileError(
       'key',
-      `"${files.key}" does not belong to the certificate "${files.cert}"`,
+      `the file "${files.key}" does not belong to the certificate "${files.cert}"`,
     )
   }
   if (files.clientCa === null) return { cert, key }
@@ -51,8 +51,8 @@ function readPem(setting: TlsFileError['setting'], path: string): string {
     return readFileSync(path, 'utf8')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-    if (code === 'ENOENT') throw new TlsFileError(setting, `"${path}" does not exist`)
-    throw new TlsFileError(setting, `"${path}" cannot be read (${code})`)
+    if (code === 'ENOENT') throw new TlsFileError(setting, `the file "${path}" does not exist`)
+    throw new TlsFileError(setting, `the file "${path}" cannot be read (${code})`)
   }
 }
 
@@ -61,7 +61,7 @@ function parsed<T>(setting: TlsFileError['setting'], path: string, parse: () => 
     return parse()
   } catch {
     const what = setting === 'key' ? 'PEM private key without a passphrase' : 'PEM certificate'
-    throw new TlsFileError(setting, `"${path}" is not a ${what}`)
+    throw new TlsFileError(setting, `the file "${path}" is not a ${what}`)
   }
 }
 

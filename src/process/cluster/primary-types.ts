@@ -23,7 +23,7 @@ export interface PrimaryOptions<Payload> {
    */
   started?: (failure: string | null) => void
   /** The reply to a worker's request, both as JSON. */
-  answer?: (question: unknown) => Promise<unknown>
+  answer?: (request: unknown) => Promise<unknown>
   /** Runs on SIGUSR2; without it the signal is ignored. */
   onRestartSignal?: () => void
   /** Runs when the drain begins. */
@@ -38,8 +38,8 @@ export interface PrimaryOptions<Payload> {
   onReplaced?: (reason: 'ended' | 'silent') => void
 }
 
-/** Changes by a rolling restart. */
-export interface Succession<Payload> {
+/** Options of a rolling restart. */
+export interface RestartOptions<Payload> {
   /** The configuration of the new workers. */
   readonly payload: Payload
   readonly workers: number
@@ -61,7 +61,9 @@ export interface Primary<Payload> {
   publish(payload: Payload): void
   /** Sends an order to every worker, as JSON. A later worker gets the last one after its configuration. */
   order(order: unknown): void
-  /** Has a ready worker build a configuration without applying it; why that fails, or null. */
+  /**
+   * A ready worker builds the configuration without applying it. Resolves to the reason if that fails, else to null.
+   */
   tryOut(payload: Payload): Promise<string | null>
   /** The sum of all processes' metrics, in Prometheus's text format. */
   metrics(): Promise<string>
@@ -75,9 +77,9 @@ export interface Primary<Payload> {
    * Starts new workers, and drains the previous ones once all new ones are ready. Rejects with the reason if one
    * cannot start; then the previous workers continue, and the caller publishes their configuration again.
    */
-  restart(next: Succession<Payload>): Promise<void>
+  restart(next: RestartOptions<Payload>): Promise<void>
   /** Resolves when the workers from before the last restart have exited. */
-  formerGone(): Promise<void>
+  previousExited(): Promise<void>
   /** Drains all workers; resolves when the last has exited. Idempotent. */
   drain(): Promise<void>
 }

@@ -1,7 +1,7 @@
 /**
- * Several processes behind one port: the primary starts, configures, monitors, replaces and ends the workers. The
- * caller passes the configuration and the code of the workers. The primary handles no traffic: the workers accept
- * connections from a shared listening socket.
+ * The primary process of a cluster: starts, configures, monitors, replaces and ends the workers. The caller passes
+ * their configuration and their code. The primary handles no traffic: the workers accept connections from a shared
+ * listening socket.
  *
  * A worker sends `hello`, receives the configuration, starts, and then reports its state every second. The primary
  * pings each worker every second, and kills and replaces one that sends nothing for ten pings.
@@ -10,7 +10,7 @@ import cluster from 'node:cluster'
 import { aggregateText } from '../../observe/metrics/capped-registry.js'
 import type { Readiness } from '../ops/ops-listener.js'
 import type { ToWorker } from './messages.js'
-import type { Primary, PrimaryOptions, Succession, WorkerStatus } from './primary-types.js'
+import type { Primary, PrimaryOptions, RestartOptions, WorkerStatus } from './primary-types.js'
 import { WorkerProcess } from './worker-process.js'
 import { failuresAfter, respawnDelayMs } from './respawn-delay.js'
 import { RetiredMetrics } from './retired-metrics.js'
@@ -19,7 +19,7 @@ import { onSignals } from '../signals/signals.js'
 
 export { runWorker, type WorkerOptions } from './worker.js'
 
-export type { Primary, PrimaryOptions, Succession, WorkerStatus } from './primary-types.js'
+export type { Primary, PrimaryOptions, RestartOptions, WorkerStatus } from './primary-types.js'
 
 /** Time after the drain's own deadline until the remaining workers are killed. */
 const KILL_AFTER_MS = 5000
@@ -144,7 +144,7 @@ class Fleet<Payload> implements Primary<Payload> {
     ]
   }
 
-  async restart({ payload, workers, isSameAddress }: Succession<Payload>): Promise<void> {
+  async restart({ payload, workers, isSameAddress }: RestartOptions<Payload>): Promise<void> {
     const before = this.payload
     this.payload = payload
     this.successors = newSlots(workers)
@@ -164,7 +164,7 @@ class Fleet<Payload> implements Primary<Payload> {
     for (const each of former) each.drain(this.limitMs, isSameAddress)
   }
 
-  async formerGone(): Promise<void> {
+  async previousExited(): Promise<void> {
     await this.former
   }
 
@@ -197,8 +197,8 @@ class Fleet<Payload> implements Primary<Payload> {
         if (failure === null) resolve()
         else reject(new Error(failure))
       }
-      const late = `worker not ready within ${String(SUCCESSOR_MS / 1000)} s`
-      const timer = setTimeout(() => settle(late), SUCCESSOR_MS)
+      const timeoutReason = `worker not ready within ${String(SUCCESSOR_MS / 1000)} s`
+      const timer = setTimeout(() => settle(timeoutReason), SUCCESSOR_MS)
       this.awaited = { slot, settle }
       if (this.draining === null) this.fork(slot)
       else settle('the gateway is shutting down')
@@ -231,8 +231,8 @@ class Fleet<Payload> implements Primary<Payload> {
       reported: ({ ready }) => {
         if (ready) this.isReady(slot)
       },
-      asked: (question) => this.options.answer?.(question) ?? Promise.resolve(null),
-      gone: (reason) => this.gone(slot, started, reason),
+      requested: (request) => this.options.answer?.(request) ?? Promise.resolve(null),
+      exited: (reason) => this.processExited(slot, started, reason),
     })
     slot.process = started
     this.processes.set(started, slot)
@@ -246,14 +246,14 @@ class Fleet<Payload> implements Primary<Payload> {
     this.options.started?.(null)
   }
 
-  /** Gives the start up; the reason is reported when the last worker has exited. */
-  private giveUp(reason: string): void {
+  /** Ends the start; the reason is reported when the last worker has exited. */
+  private abortStart(reason: string): void {
     this.kill()
     this.draining = this.endAll()
     void this.draining.then(() => this.options.started?.(reason))
   }
 
-  private gone(slot: Slot, ended: WorkerProcess, reason: string): void {
+  private processExited(slot: Slot, ended: WorkerProcess, reason: string): void {
     this.processes.delete(ended)
     this.retired.add(ended.counted)
     if (slot.process === ended) slot.process = null
@@ -262,11 +262,11 @@ class Fleet<Payload> implements Primary<Payload> {
   }
 
   private refill(slot: Slot, ended: WorkerProcess, reason: string): void {
-    const livedMs = Date.now() - ended.startedAtMs
-    slot.failures = failuresAfter(slot.failures, livedMs)
+    const uptimeMs = Date.now() - ended.startedAtMs
+    slot.failures = failuresAfter(slot.failures, uptimeMs)
     slot.lastError = reason
     if (!this.hasStarted && this.options.started !== undefined) {
-      this.giveUp(reason)
+      this.abortStart(reason)
       return
     }
     const delayMs = respawnDelayMs(slot.failures, this.options.respawn)
@@ -274,7 +274,7 @@ class Fleet<Payload> implements Primary<Payload> {
       worker: slot.number,
       reason,
       delay_ms: delayMs,
-      elapsed_ms: livedMs,
+      elapsed_ms: uptimeMs,
     })
     this.options.onReplaced?.(ended.isSilent ? 'silent' : 'ended')
     slot.retry = setTimeout(() => this.fill(slot), delayMs)

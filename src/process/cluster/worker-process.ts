@@ -16,9 +16,9 @@ export interface WorkerEvents {
   /** The worker reported its state. */
   readonly reported: (state: Readiness) => void
   /** The worker sent the primary a request. */
-  readonly asked: (question: unknown) => Promise<unknown>
+  readonly requested: (request: unknown) => Promise<unknown>
   /** The worker exited; `reason` is its own error, or its exit status or signal. Called once. */
-  readonly gone: (reason: string) => void
+  readonly exited: (reason: string) => void
 }
 
 /** A state older than this means that the worker's event loop is blocked. */
@@ -66,7 +66,7 @@ export class WorkerProcess {
   private unanswered = 0
   private collected: (() => void) | null = null
   private killTimer: NodeJS.Timeout | null = null
-  private isGone = false
+  private hasExited = false
   private end: () => void = () => undefined
 
   /** Forks the process. `number` is for the log. */
@@ -129,7 +129,10 @@ export class WorkerProcess {
     })
   }
 
-  /** Has it build a configuration; why that fails, or null. Null also if the worker is busy or exits. */
+  /**
+   * The worker builds the configuration without applying it. Resolves to the reason if that fails, else to null, also
+   * if the worker is busy or exits.
+   */
   tryOut(payload: unknown): Promise<string | null> {
     return this.trials.request((id) => this.send({ type: 'try', id, payload }))
   }
@@ -141,7 +144,7 @@ export class WorkerProcess {
 
   /** Drains it, and kills it after `limitMs`. With `isReplaced` other workers listen on the same address. */
   drain(limitMs: number, isReplaced: boolean): void {
-    if (this.killTimer !== null || this.isGone) return
+    if (this.killTimer !== null || this.hasExited) return
     this.send({ type: 'drain', isReplaced })
     this.killTimer = setTimeout(() => {
       const fields = { worker: this.number, worker_pid: this.pid }
@@ -157,18 +160,18 @@ export class WorkerProcess {
 
   private listen(): void {
     const { worker } = this
-    const gone = (code: number | null, signal: string | null): void => this.gone(code, signal)
+    const exited = (code: number | null, signal: string | null): void => this.exited(code, signal)
     worker.on('message', (message: unknown) => {
       if (isToPrimary(message)) this.handle(message)
     })
     worker.on('error', (error) => {
       this.log.error('worker channel', error, { worker: this.number })
-      if (this.pid === undefined) gone(null, null)
+      if (this.pid === undefined) exited(null, null)
     })
     worker.once('exit', (code: number | null, signal: string | null) => {
       // Its last messages may still be in the channel.
-      if (worker.isConnected()) worker.once('disconnect', () => gone(code, signal))
-      else gone(code, signal)
+      if (worker.isConnected()) worker.once('disconnect', () => exited(code, signal))
+      else exited(code, signal)
     })
   }
 
@@ -206,19 +209,19 @@ export class WorkerProcess {
     }
   }
 
-  private async reply(id: number, question: unknown): Promise<void> {
-    this.send({ type: 'reply', id, answer: await this.events.asked(question) })
+  private async reply(id: number, request: unknown): Promise<void> {
+    this.send({ type: 'reply', id, answer: await this.events.requested(request) })
   }
 
-  private gone(code: number | null, signal: string | null): void {
-    if (this.isGone) return
-    this.isGone = true
+  private exited(code: number | null, signal: string | null): void {
+    if (this.hasExited) return
+    this.hasExited = true
     if (this.killTimer !== null) clearTimeout(this.killTimer)
     this.collected?.()
     this.trials.settleAll()
     this.recentRequests.settleAll()
     const exit = signal === null ? `exit ${String(code)}` : `killed by ${signal}`
-    this.events.gone(this.failure ?? exit)
+    this.events.exited(this.failure ?? exit)
     this.end()
   }
 }

@@ -10,7 +10,7 @@ import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { endWithParent } from '../signals/parent-guard.js'
 import { onSignals } from '../signals/signals.js'
 
-/** Handlers for the primary’s messages. */
+/** Handlers for the primary's messages. */
 export interface WorkerOptions<Payload> {
   /** Whether a message has the payload's shape; a shallow check is enough, since the primary is the same program. */
   isPayload: (value: unknown) => value is Payload
@@ -21,7 +21,10 @@ export interface WorkerOptions<Payload> {
   start: (payload: Payload, ask: ApiRequest) => Promise<void>
   /** Handles an order, after the configurations that were sent before it. */
   onOrder?: (order: unknown) => void
-  /** Why a configuration cannot be built, or null if it can. Without this function configurations are not tested. */
+  /**
+   * Builds a configuration without applying it. Resolves to the reason if that fails, else to null. Without this
+   * function configurations are not tested.
+   */
   tryOut?: (payload: Payload) => Promise<string | null>
   /** Puts a newer configuration in force. Called one at a time, after `start`. */
   apply: (payload: Payload) => void | Promise<void>
@@ -38,7 +41,7 @@ export interface WorkerOptions<Payload> {
 }
 
 /** Sends the primary a request; request and reply are JSON. */
-export type ApiRequest = (question: unknown, timeoutMs?: number) => Promise<unknown>
+export type ApiRequest = (request: unknown, timeoutMs?: number) => Promise<unknown>
 
 const REPORT_MS = 1000
 /** Longer than the second for which the primary waits for the metrics of workers. */
@@ -128,8 +131,8 @@ class WorkerRuntime<Payload> {
   private start(payload: unknown) {
     return async (): Promise<void> => {
       try {
-        await this.options.start(this.checked(payload), (question, timeoutMs) =>
-          this.ask(question, timeoutMs),
+        await this.options.start(this.checked(payload), (request, timeoutMs) =>
+          this.ask(request, timeoutMs),
         )
         this.report()
         endWithParent()
@@ -169,7 +172,7 @@ class WorkerRuntime<Payload> {
     }
   }
 
-  private ask(question: unknown, timeoutMs = ANSWER_MS): Promise<unknown> {
+  private ask(request: unknown, timeoutMs = ANSWER_MS): Promise<unknown> {
     const id = (this.lastRequestId += 1)
     return new Promise((resolve) => {
       const answered = (answer: unknown): void => {
@@ -179,7 +182,7 @@ class WorkerRuntime<Payload> {
       }
       const timer = setTimeout(() => answered(null), timeoutMs).unref()
       this.pending.set(id, answered)
-      void send({ type: 'ask', id, question })
+      void send({ type: 'ask', id, question: request })
     })
   }
 

@@ -59,11 +59,11 @@ function isControlRequest(value: unknown): value is ControlRequest {
 
 /** The stored generations, and the one in force. */
 export function generationList(source: ConfigSource): GenerationList {
-  const { held, lastError, history } = source
+  const { override, lastError, history } = source
   const { generation, waitingForRestart } = source.current()
   return {
     inForce: generation,
-    held,
+    held: override,
     problems: lastError === null ? null : lastError.map(formatProblem),
     waitingForRestart,
     generations: history.list(),

@@ -25,7 +25,7 @@ export function followConfig(
 ): void {
   const started = source.current()
   metrics.configLoaded(started.generation)
-  warnHeld(source, log)
+  warnOfOverride(source, log)
   warnUnconfigured(started, log)
   source.subscribe((change) => {
     if (change.result === 'refused') {
@@ -50,14 +50,14 @@ export function followConfig(
   })
 }
 
-/** After a start with a generation other than the file's. */
-function warnHeld(source: ConfigSource, log: Logger): void {
-  const { held } = source
+/** Logs at the start if the generation in force is not that of the file. */
+function warnOfOverride(source: ConfigSource, log: Logger): void {
+  const { override } = source
   const { generation } = source.current()
-  if (held === 'rollback') {
+  if (override === 'rollback') {
     log.warn('a rollback is in force, not the file; SIGHUP takes the file', { generation })
   }
-  if (held !== 'last_good') return
+  if (override !== 'last_good') return
   for (const problem of source.lastError ?? []) {
     log.warn('configuration refused; the last good generation is in force', {
       generation,
@@ -103,16 +103,16 @@ export function readyPage(source: ConfigSource, { ready, checks }: Readiness): R
     ready,
     checks: { ...checks, config: checkOf(source) },
     generation,
-    held: source.held,
+    held: source.override,
     waiting_for_restart: waitingForRestart,
   }
 }
 
-function checkOf({ held, lastError }: ConfigSource): string {
+function checkOf({ override, lastError }: ConfigSource): string {
   const problems = lastError?.map(formatProblem).join('; ') ?? ''
-  if (held === 'last_good') return `the last good generation is in force: ${problems}`
+  if (override === 'last_good') return `the last good generation is in force: ${problems}`
   if (problems !== '') return `the files are refused: ${problems}`
-  return held === 'rollback' ? 'a rollback is in force, not the files' : 'ok'
+  return override === 'rollback' ? 'a rollback is in force, not the files' : 'ok'
 }
 
 /** `/config`: the generation in force with masked secrets, and why a newer file is not in force. */
@@ -120,7 +120,7 @@ export function configPage(source: ConfigSource, canaries: readonly CanaryState[
   const last = source.lastError
   return {
     ...maskedConfig(withoutAborted(source.current(), canaries)),
-    held: source.held,
+    held: source.override,
     last_error: last === null ? null : last.map(formatProblem),
   }
 }

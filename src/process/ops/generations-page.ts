@@ -41,7 +41,7 @@ export async function generationPage(
     ...shownRecord(detail.record),
     in_force: source.current().generation === generation,
     compared_with: detail.comparedWith,
-    changes: detail.changes.map(({ path, before: was, after }) => ({ path, before: was, after })),
+    changes: detail.changes.map(({ path, before, after }) => ({ path, before, after })),
     config: content.shown,
   }
 }
@@ -59,7 +59,7 @@ function shownRecord(record: GenerationRecord): JsonObject {
 export async function rollBackAs(
   source: ConfigSource,
   authorization: string | undefined,
-  wish: { readonly generation: number; readonly author: string; readonly reason: string },
+  request: { readonly generation: number; readonly author: string; readonly reason: string },
 ): Promise<JsonObject> {
   const { adminToken } = source.current().config.server
   if (adminToken === null) {
@@ -74,9 +74,9 @@ export async function rollBackAs(
       'Send the value of server.admin_token as "Authorization: Bearer TOKEN".',
     )
   }
-  const answer = await localConfigControl(source).rollBack(wish)
+  const answer = await localConfigControl(source).rollBack(request)
   if (answer?.result === 'applied') {
-    return { generation: answer.generation, content_of: wish.generation }
+    return { generation: answer.generation, content_of: request.generation }
   }
   const kind = answer?.result === 'unknown' ? 'not_found' : 'malformed_request'
   throw new GatewayError(kind, answer?.message ?? 'The rollback got no reply.')

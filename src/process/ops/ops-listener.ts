@@ -48,7 +48,7 @@ export function readinessOf(conditions: Conditions): Readiness {
 /** The address of the port, and a function for each page. */
 export interface OpsOptions {
   host: string
-  /** 0 picks a free one. */
+  /** 0: any free port. */
   port: number
   /** The metrics in Prometheus's text format. */
   metrics: () => Promise<string>
@@ -65,7 +65,7 @@ export interface OpsOptions {
   isOperator?: (authorization: string | undefined) => boolean
 }
 
-/** An address to listen on; port 0 picks a free one. */
+/** An address to listen on; port 0: any free port. */
 export type OpsAddress = Pick<OpsOptions, 'host' | 'port'>
 
 /** The open ops port. */
@@ -146,7 +146,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const refused = (cause: NodeJS.ErrnoException): void => {
       const why = cause.code ?? cause.message
-      const message = `cannot listen on ${host}:${port} (${why}), the ops address; free it or choose another`
+      const message = `cannot listen on ${host}:${port} (${why}), the address of the ops port: stop the other program or change server.ops_host and server.ops_port`
       reject(new GatewayError('cannot_listen', message, { cause }))
     }
     server.once('error', refused)

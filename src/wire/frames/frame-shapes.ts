@@ -218,7 +218,7 @@ function findMarks(
 ): number {
   if (typeof value !== 'object' || value === null) return 0
   if (Array.isArray(value))
-    return value.reduce<number>((sum, it) => sum + findMarks(it, marks, slots), 0)
+    return value.reduce<number>((sum, item) => sum + findMarks(item, marks, slots), 0)
   let found = 0
   for (const [key, inner = null] of Object.entries(value)) {
     const at = marks.get(inner)

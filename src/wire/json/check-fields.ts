@@ -71,7 +71,8 @@ export function finiteObject(value: unknown, path: string): JsonObject {
   const pending: JsonValue[] = [root]
   for (let item = pending.pop(); item !== undefined; item = pending.pop()) {
     if (typeof item === 'number') {
-      if (!Number.isFinite(item)) refuse(path, 'must hold no number beyond the range of a double')
+      if (!Number.isFinite(item))
+        refuse(path, 'must not contain a number beyond the range of a double')
     } else if (typeof item === 'object' && item !== null) {
       for (const member of Object.values(item)) {
         if (typeof member === 'number' || typeof member === 'object') pending.push(member)

@@ -41,7 +41,7 @@ export interface BodyText {
 /** Checks the encoding. Throws `GatewayError(malformed_request)` for a byte order mark and for invalid UTF-8. */
 export function checkEncoding(bytes: Buffer): BodyText {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
-    throw malformed('the body starts with a byte order mark. Send UTF-8 without it')
+    throw malformed('the body starts with a byte order mark: send UTF-8 without it')
   }
   const isPlain = isAscii(bytes)
   if (!isPlain && !isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
@@ -99,8 +99,8 @@ export function parseExamined({
 }
 
 /** The third step: throws the error of a body that is not valid JSON. */
-export function refuseInvalid({ bytes, isQuickScan: isGlance, options }: ExaminedBody): never {
-  if (isGlance) fullScan(bytes, options)
+export function refuseInvalid({ bytes, isQuickScan, options }: ExaminedBody): never {
+  if (isQuickScan) fullScan(bytes, options)
   fullScan(bytes, { ...options, isProbing: true })
   throw malformed('the body is not valid JSON: one of its keys or values is malformed')
 }

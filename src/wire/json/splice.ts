@@ -24,17 +24,17 @@ export function splice(bytes: Buffer, members: readonly Member[], edits: readonl
   const open = new Map(edits.map((edit) => [edit.key, edit.json]))
   const parts: Buffer[] = []
   let from = 0
-  let kept = 0
+  let keptMembers = 0
   for (const [index, member] of members.entries()) {
     const json = open.get(member.key)
     open.delete(member.key)
     if (json === null) {
-      const [cutStart, cutEnd] = cut(members, index, member, kept > 0)
+      const [cutStart, cutEnd] = cut(members, index, member, keptMembers > 0)
       parts.push(bytes.subarray(from, cutStart))
       from = cutEnd
       continue
     }
-    kept += 1
+    keptMembers += 1
     if (json === undefined) continue
     parts.push(bytes.subarray(from, member.valueStart), bytesOf(json))
     from = member.valueEnd
@@ -43,8 +43,8 @@ export function splice(bytes: Buffer, members: readonly Member[], edits: readonl
   parts.push(bytes.subarray(from, end))
   for (const [key, json] of open) {
     if (json === null) continue
-    parts.push(Buffer.from(`${kept > 0 ? ',' : ''}${JSON.stringify(key)}:`), bytesOf(json))
-    kept += 1
+    parts.push(Buffer.from(`${keptMembers > 0 ? ',' : ''}${JSON.stringify(key)}:`), bytesOf(json))
+    keptMembers += 1
   }
   parts.push(bytes.subarray(end))
   return Buffer.concat(parts)

@@ -4,12 +4,19 @@
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { LongText, longTextOf, longTextPart } from '../../chat/long-text.js'
-import type { AssistantPart, AudioPart, TextPart, UserPart } from '../../chat/request.js'
+import type {
+  AssistantPart,
+  AudioPart,
+  FilePart,
+  ImagePart,
+  TextPart,
+  UserPart,
+} from '../../chat/request.js'
 import { withCacheMark } from '../cache-mark.js'
 import { array, object, oneOf, refuse, string, text } from '../json/check-fields.js'
 import { standardBase64 } from '../standard-base64.js'
 
-/** More than the 1,500 images and pages that any provider takes in one request. */
+/** More than the 1,500 images and pages that any provider accepts in one request. */
 const MAX_PARTS = 4_096
 
 /** The value of a member that may be a long text. */
@@ -40,6 +47,27 @@ export function decodeParts<T extends AssistantPart | UserPart>(
     if (!isEmpty) out.push(part)
   })
   return out
+}
+
+/** The types of parts in a format, and the decoders of those that differ between the formats. */
+export interface UserPartTypes {
+  readonly text: string
+  readonly image: readonly [type: string, decode: (item: JsonObject, path: string) => ImagePart]
+  readonly file: readonly [type: string, decode: (item: JsonObject, path: string) => FilePart]
+}
+
+/** The parts of a user message or a tool result. Empty text is dropped. Throws as `decodeParts`. */
+export function decodeUserParts(value: Content, path: string, types: UserPartTypes): UserPart[] {
+  const [imageType, decodeImage] = types.image
+  const [fileType, decodeFile] = types.file
+  const known = [types.text, imageType, 'input_audio', fileType]
+  return decodeParts<UserPart>(value, path, (item, partPath) => {
+    const type = oneOf(item['type'], `${partPath}.type`, known)
+    if (type === types.text) return decodeTextPart(item, 'text', partPath)
+    if (type === 'input_audio') return decodeAudioPart(item, partPath)
+    const part = type === imageType ? decodeImage(item, partPath) : decodeFile(item, partPath)
+    return withCacheMark(part, item, partPath)
+  })
 }
 
 /** A text part; `key` is the member that holds the text. */

@@ -9,7 +9,7 @@ import { isObject, type JsonObject, stringOf } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../errors.js'
 import { retryAfterSeconds } from '../retry-after.js'
 import { isMissingEndpoint, MISSING_ENDPOINT } from '../missing-endpoint.js'
-import { scrub } from '../redact-upstream-text.js'
+import { redactUpstreamText } from '../redact-upstream-text.js'
 
 /** Codes and types of an exhausted quota, which a retry does not help. */
 const QUOTA = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_error'])
@@ -34,7 +34,8 @@ export function decodeError(status: number, headers: IncomingHttpHeaders, body: 
 export function decodeErrorPayload(payload: unknown): WireError {
   const fallback = 'The upstream reported a failure without a message.'
   if (isObject(payload)) return describe(payload, null, fallback)
-  const message = typeof payload === 'string' && payload !== '' ? scrub(payload) : fallback
+  const message =
+    typeof payload === 'string' && payload !== '' ? redactUpstreamText(payload) : fallback
   return { kind: 'upstream_failed', message }
 }
 
@@ -77,13 +78,13 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
       ? "The upstream refused the gateway's own credentials."
       : text === ''
         ? fallback
-        : scrub(text)
+        : redactUpstreamText(text)
   const error: WireError = { kind, message }
-  if (param !== undefined && param !== '') error.param = scrub(param).slice(0, 256)
+  if (param !== undefined && param !== '') error.param = redactUpstreamText(param).slice(0, 256)
   const quota = QUOTA.has(code) || QUOTA.has(type) || known === 402
   if (kind === 'upstream_busy' && quota) error.retryable = false
   const word = code !== '' ? code : type !== '' ? type : known === null ? '' : String(known)
-  if (word !== '') error.upstreamCode = scrub(word).slice(0, 128)
+  if (word !== '') error.upstreamCode = redactUpstreamText(word).slice(0, 128)
   return error
 }
 

@@ -123,8 +123,8 @@ void t.test('wrong usage is reported with its problem', async (t) => {
 void t.test('the program exits with its statuses and prints configuration errors', async (t) => {
   const { good, bad } = configFolder(t)
   const create = ['accounts', 'create', '--email', 'ada@x.org', '--plan', 'pro']
-  const made = await sluice([...create, '--config', good, '--password-stdin'], 'long enough\n')
-  t.match(made, { status: 0, out: /account +acc_/, err: '' })
+  const created = await sluice([...create, '--config', good, '--password-stdin'], 'long enough\n')
+  t.match(created, { status: 0, out: /account +acc_/, err: '' })
   t.match(await sluice([...create, '--config', good]), { status: 1, err: /e-mail exists/ })
   t.match(await sluice(['accounts', 'list', '--config', good]), { status: 0, out: /ada@x\.org/ })
   t.match(await sluice(['accounts', 'list', '--config', bad]), {

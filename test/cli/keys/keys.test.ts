@@ -121,12 +121,12 @@ void t.test('wrong usage is reported with its problem', async (t) => {
 
 void t.test('the program writes only the secret to standard output', async (t) => {
   const { good } = configFolder(t)
-  const of = ['--config', good, '--account', 'ada@x.org']
+  const options = ['--config', good, '--account', 'ada@x.org']
   const create = ['accounts', 'create', '--config', good, '--email', 'ada@x.org', '--plan', 'pro']
   t.match(await sluice(create), { status: 0 })
-  const made = await sluice(['keys', 'create', ...of, '--name', 'ci'])
-  t.match(made, { status: 0, out: /^sk_[0-9A-Za-z]{44}\n$/ })
-  t.match(await sluice(['keys', 'list', ...of]), { status: 0, out: /^KEY .*\nkey_\w+ .* ci / })
+  const created = await sluice(['keys', 'create', ...options, '--name', 'ci'])
+  t.match(created, { status: 0, out: /^sk_[0-9A-Za-z]{44}\n$/ })
+  t.match(await sluice(['keys', 'list', ...options]), { status: 0, out: /^KEY .*\nkey_\w+ .* ci / })
   t.match(await sluice(['keys', 'list']), { status: 2, err: /--config/ })
   t.match(await sluice(['keys', '--help']), { status: 0, out: /Usage: sluice keys/ })
 })
@@ -194,8 +194,8 @@ void t.test('an invalid limit is refused by name, and no key is created', async 
 
 void t.test('labels are set with --label, printed by list, and refused if invalid', async (t) => {
   const session = await withAda(t)
-  const made = 'create --account ada@x.org --name ci --label team=research --label env=ci=1'
-  t.equal(await run(session, made), 0)
+  const command = 'create --account ada@x.org --name ci --label team=research --label env=ci=1'
+  t.equal(await run(session, command), 0)
   const [secret = ''] = session.output()
   t.match(await session.store.findKey(digestOf(secret)), {
     key: { labels: { env: 'ci=1', team: 'research' } },

@@ -28,8 +28,8 @@ function newFile(name: string, routes: readonly string[], more = ''): string {
 
 async function plan(file: string, ...options: string[]) {
   const ran = await sluice(['plan', file, '--config', served.file, '--json', ...options])
-  const made: unknown = ran.out === '' ? {} : JSON.parse(ran.out)
-  return { ...ran, plan: objectOf(isObject(made) ? made : {}) }
+  const output: unknown = ran.out === '' ? {} : JSON.parse(ran.out)
+  return { ...ran, plan: objectOf(isObject(output) ? output : {}) }
 }
 
 async function ask(path: string, body: object): Promise<number> {
@@ -71,9 +71,9 @@ void t.test(
 )
 
 void t.test('the same file has no changes and exits with 0', async (t) => {
-  const { status, plan: made } = await plan(served.file)
+  const { status, plan: output } = await plan(served.file)
   t.equal(status, 0)
-  t.match(made, { source: 'gateway', requests: 16, unmoved: 16, moves: [], breaks: [] })
+  t.match(output, { source: 'gateway', requests: 16, unmoved: 16, moves: [], breaks: [] })
 })
 
 void t.test('moves to another upstream are counted, with losses and costs', async (t) => {
@@ -81,9 +81,9 @@ void t.test('moves to another upstream are counted, with losses and costs', asyn
     '{ prefix: gpt-, upstream: openai }',
     '{ prefix: claude-, targets: [{ upstream: openai, model: gpt-5.4-mini }] }',
   ])
-  const { status, plan: made, err } = await plan(file)
+  const { status, plan: output, err } = await plan(file)
   t.equal(status, 0, err)
-  t.match(made, {
+  t.match(output, {
     requests: 16,
     unmoved: 8,
     moves: [
@@ -99,7 +99,7 @@ void t.test('moves to another upstream are counted, with losses and costs', asyn
     keys: [],
     breaks: [],
   })
-  const cost = objectOf(made['cost'])
+  const cost = objectOf(output['cost'])
   t.equal(cost['requests'], 16)
   t.ok(
     Number(cost['after_usd']) > 0 && Number(cost['difference_usd']) < 0,
@@ -117,17 +117,19 @@ void t.test('weights split the requests of a model', async (t) => {
     '{ prefix: gpt-, upstream: openai }',
     '{ prefix: claude-, targets: [{ upstream: anthropic, weight: 3 }, { upstream: openai, model: gpt-5.4, weight: 1 }] }',
   ])
-  const { plan: made } = await plan(file)
-  t.match(made['moves'], [{ model: 'claude-opus-5-5', to: { upstream: 'openai' }, requests: 2 }])
+  const { plan: output } = await plan(file)
+  t.match(output['moves'], [{ model: 'claude-opus-5-5', to: { upstream: 'openai' }, requests: 2 }])
 })
 
 void t.test('a model without a route exits with 1 and lists the keys that lose it', async (t) => {
   const file = newFile('without.yaml', ['{ prefix: gpt-, upstream: openai }'])
-  const { status, plan: made } = await plan(file)
+  const { status, plan: output } = await plan(file)
   t.equal(status, 1)
-  t.match(made['moves'], [{ model: 'claude-opus-5-5', to: null, requests: 8 }])
-  t.match(made['keys'], [{ key_id: /^key_/, name: 'a key', model: 'claude-opus-5-5', requests: 8 }])
-  t.match(JSON.stringify(made['breaks']), 'the model claude-opus-5-5 loses its route')
+  t.match(output['moves'], [{ model: 'claude-opus-5-5', to: null, requests: 8 }])
+  t.match(output['keys'], [
+    { key_id: /^key_/, name: 'a key', model: 'claude-opus-5-5', requests: 8 },
+  ])
+  t.match(JSON.stringify(output['breaks']), 'the model claude-opus-5-5 loses its route')
   const text = await sluice(['plan', file, '--config', served.file])
   t.match(text.out, /key_\w+ \(a key\) {2}claude-opus-5-5, 8 requests/)
 })
@@ -137,10 +139,10 @@ void t.test('a request that the new upstream refuses exits with 1', async (t) =>
     '{ prefix: gpt-, targets: [{ upstream: anthropic, model: claude-opus-5-5 }] }',
     '{ prefix: claude-, upstream: anthropic }',
   ])
-  const { status, plan: made } = await plan(file)
+  const { status, plan: output } = await plan(file)
   t.equal(status, 1)
-  t.match(made['refused'], [{ model: 'gpt-5.4', format: 'chat', field: 'n', requests: 8 }])
-  t.match(JSON.stringify(made['breaks']), 'requests for gpt-5.4 cannot be sent to anthropic')
+  t.match(output['refused'], [{ model: 'gpt-5.4', format: 'chat', field: 'n', requests: 8 }])
+  t.match(JSON.stringify(output['breaks']), 'requests for gpt-5.4 cannot be sent to anthropic')
 })
 
 void t.test('on_loss: reject reports losses as refusals', async (t) => {
@@ -148,16 +150,16 @@ void t.test('on_loss: reject reports losses as refusals', async (t) => {
     '{ prefix: gpt-, upstream: openai }',
     '{ prefix: claude-, targets: [{ upstream: openai, model: gpt-5.4 }] }',
   ]
-  const { status, plan: made } = await plan(newFile('strict.yaml', routes, 'on_loss: reject\n'))
+  const { status, plan: output } = await plan(newFile('strict.yaml', routes, 'on_loss: reject\n'))
   t.equal(status, 1)
-  t.match(made['refused'], [{ model: 'claude-opus-5-5', field: 'top_k' }])
+  t.match(output['refused'], [{ model: 'claude-opus-5-5', field: 'top_k' }])
 })
 
 void t.test('an invalid file is reported with its line', async (t) => {
   const file = newFile('bad.yaml', ['{ prefix: gpt-, upstream: nowhere }'])
-  const { status, plan: made } = await plan(file)
+  const { status, plan: output } = await plan(file)
   t.equal(status, 1)
-  t.match(made['errors'], [{ path: 'routes[0].upstream' }])
+  t.match(output['errors'], [{ path: 'routes[0].upstream' }])
 })
 
 void t.test('without a gateway the files are compared, and --live fails', async (t) => {
@@ -178,10 +180,10 @@ void t.test('without a gateway the files are compared, and --live fails', async 
   const ran = await sluice(['plan', now, '--config', old, '--json'])
   t.equal(ran.status, 0, ran.err)
   t.match(ran.err, /No gateway listens on http:\/\/127\.0\.0\.1:\d+/)
-  const made = objectOf(JSON.parse(ran.out))
-  t.match(made, { source: 'files', breaks: [], keys: [] })
-  t.ok((made['moves'] as JsonObject[]).some(({ model }) => model === 'claude-opus-5-5'))
-  t.match(made['capabilities'], [{ to_upstream: 'openai', dialect: 'openai-chat' }])
+  const output = objectOf(JSON.parse(ran.out))
+  t.match(output, { source: 'files', breaks: [], keys: [] })
+  t.ok((output['moves'] as JsonObject[]).some(({ model }) => model === 'claude-opus-5-5'))
+  t.match(output['capabilities'], [{ to_upstream: 'openai', dialect: 'openai-chat' }])
 
   const live = await sluice(['plan', now, '--config', old, '--live'])
   t.equal(live.status, 1)

@@ -93,8 +93,16 @@ void t.test('wrong usage is reported with its problem', async (t) => {
   const cases: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['--model', 'gpt-5.4'], 2, /needs --upstream NAME/],
     [['--upstream', 'chat'], 2, /needs --model ID/],
-    [[...known, '--format', 'soap'], 2, /--format takes chat, messages/],
-    [[...known, '--check', 'all'], 2, /--check takes text, stream/],
+    [
+      [...known, '--format', 'soap'],
+      2,
+      /--format must be names separated by commas, not "soap": chat, messages/,
+    ],
+    [
+      [...known, '--check', 'all'],
+      2,
+      /--check must be names separated by commas, not "all": text, stream/,
+    ],
     [[...known, '--max-cost-usd', '0'], 2, /--max-cost-usd must be/],
     [
       ['--upstream', 'nowhere', '--model', 'm'],

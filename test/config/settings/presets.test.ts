@@ -46,6 +46,6 @@ routes: [{ prefix: a, upstream: it }]
       replies: 'pass',
     },
   })
-  t.notOk('seed' in (vendor(own)?.quirks.rename ?? {}), 'what is kept is not renamed')
+  t.notOk('seed' in (vendor(own)?.quirks.rename ?? {}), 'a kept key is not renamed')
   t.end()
 })

@@ -30,7 +30,7 @@ const RULES: [string, string, string][] = [
   [
     'no routes',
     changed(`routes:\n${ROUTE}`, 'routes: []'),
-    ':6:9: routes: must be at least 1 entries long',
+    ':6:9: routes: must have at least one entry',
   ],
   [
     'unknown key at the top',
@@ -47,13 +47,13 @@ const RULES: [string, string, string][] = [
     changed('prefix: gpt-', 'prefx: gpt-'),
     ':7:7: routes[0].prefx: Unknown key "prefx" (did you mean "prefix"?)',
   ],
-  ['unknown key like no other', `${GOOD}zebra: 1\n`, ':8:1: zebra: Unknown key "zebra"'],
+  ['unknown key without a similar one', `${GOOD}zebra: 1\n`, ':8:1: zebra: Unknown key "zebra"'],
   [
     'unknown key of two words',
     `${GOOD}on loss: reject\n`,
     ':8:1: on loss: Unknown key "on loss" (did you mean "on_loss"?)',
   ],
-  ['unknown key in other letters', `${GOOD}größe: 1\n`, ':8:1: größe: Unknown key "größe"'],
+  ['unknown key in another alphabet', `${GOOD}größe: 1\n`, ':8:1: größe: Unknown key "größe"'],
   ['merge key', `${GOOD}'<<': 1\n`, ':8:1: <<: Unknown key "<<"'],
   [
     'unknown key that may be a secret',
@@ -81,7 +81,7 @@ const RULES: [string, string, string][] = [
       '    dialect: openai\n    base_url: https://api.openai.com/v1\n',
       '    preset: azure\n',
     ),
-    ':3:5: upstreams.openai.base_url: is required',
+    ':3:5: upstreams.openai.base_url: is required: use the URL of the service with its version, as in https://HOST/v1',
   ],
   [
     'a path with a query',
@@ -94,7 +94,7 @@ const RULES: [string, string, string][] = [
     ':5:11: upstreams.openai.path: needs the dialect openai-chat or openai-responses: openai uses two paths',
   ],
   [
-    'the key in a header of the gateway’s own',
+    'the key in a header that the gateway sets',
     changed(URL_LINE, `${URL_LINE}\n    key_header: Host`),
     ':5:17: upstreams.openai.key_header: must be removed: the gateway sets this header itself',
   ],
@@ -134,7 +134,7 @@ const RULES: [string, string, string][] = [
     ':2:3: upstreams.open ai: must be 1 to 64 letters, digits, dots, dashes or underscores, and start with a letter or digit',
   ],
   [
-    'a name that objects are made with',
+    'a name of a member of all objects',
     changed('  openai:\n', '  __proto__:\n'),
     ':2:3: upstreams.__proto__: must have another name',
   ],
@@ -149,7 +149,11 @@ const RULES: [string, string, string][] = [
     `${GOOD}server: { port: 80.5 }\n`,
     ':8:17: server.port: must be a whole number',
   ],
-  ['port as text', `${GOOD}server: { port: "80" }\n`, ':8:17: server.port: must be a number'],
+  [
+    'port as text',
+    `${GOOD}server: { port: "80" }\n`,
+    ':8:17: server.port: must be a number: remove the quotes',
+  ],
   [
     'ports the same',
     `${GOOD}server: { port: 9464 }\n`,
@@ -243,17 +247,17 @@ const RULES: [string, string, string][] = [
   [
     'no target',
     changed(', upstream: openai }', ' }'),
-    ':7:5: routes[0]: must have upstream or targets, and not both',
+    ':7:5: routes[0]: must have upstream or targets',
   ],
   [
     'upstream and targets',
     changed('upstream: openai }', 'upstream: openai, targets: [{ upstream: openai }] }'),
-    ':7:5: routes[0]: must have upstream or targets, and not both',
+    ':7:5: routes[0]: must have upstream or targets, not both',
   ],
   [
     'targets without an entry',
     changed('upstream: openai }', 'targets: [] }'),
-    ':7:30: routes[0].targets: must be at least 1 entries long',
+    ':7:30: routes[0].targets: must have at least one entry',
   ],
   [
     'unknown upstream of a target',
@@ -281,7 +285,11 @@ const RULES: [string, string, string][] = [
     ':8:24: auth.fresh_seconds: must be a number of seconds: 90',
   ],
   ['two documents', `${GOOD}---\na: 1\n`, ':8:1: contains more than one YAML document'],
-  ['unknown tag', `${GOOD}store: !secret abc\n`, ':8:8: is not valid YAML: Unresolved tag'],
+  [
+    'unknown tag',
+    `${GOOD}store: !secret abc\n`,
+    ':8:8: contains a YAML tag (!NAME): quote the value, or remove the tag',
+  ],
   ['unknown alias', `${GOOD}store: *nowhere\n`, ':8:8: is an alias without an anchor before it'],
   [
     'missing catalogue',
@@ -294,12 +302,12 @@ const RULES: [string, string, string][] = [
     ':6:15: upstreams.openai.api_keys: must be removed: api_key is set already',
   ],
   [
-    'a limit of nothing',
+    'a limit without an amount',
     `${GOOD}limits: [{ scope: key }]\n`,
     ':8:10: limits[0]: sets no limit: add one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_month',
   ],
   [
-    'a limit of an unknown thing',
+    'a limit with an unknown scope',
     `${GOOD}limits: [{ scope: keys, concurrent: 5 }]\n`,
     ':8:19: limits[0].scope: must be one of key, account, model, upstream, label:NAME',
   ],
@@ -319,17 +327,17 @@ const RULES: [string, string, string][] = [
     ':8:34: limits[0].upstream: is not an upstream of this file (did you mean "openai"?)',
   ],
   [
-    'two limits of the same',
+    'two limits of the same requests',
     `${GOOD}limits: [{ scope: key, concurrent: 5 }, { scope: key, requests_per_minute: 9, concurrent: 6 }]\n`,
     ':8:91: limits[1].concurrent: is a duplicate: limits[0] limits the same requests',
   ],
   [
-    'a budget beyond counting',
+    'a budget that is too large',
     `${GOOD}plans: { max: { limits: { usd_per_day: 10000000 } } }\n`,
     ':8:40: plans.max.limits.usd_per_day: must be at most 1000000',
   ],
   [
-    'a rule for prices that is none',
+    'an unknown rule for unknown prices',
     `${GOOD}limiting: { unknown_price: free }\n`,
     ':8:28: limiting.unknown_price: must be one of assume, allow, refuse',
   ],
@@ -369,7 +377,7 @@ void t.test('at most 100 errors are reported', (t) => {
 })
 
 void t.test('nesting, aliases and size are limited', (t) => {
-  t.match(problemsOf('['.repeat(200_000))[0], /is not valid YAML/)
+  t.match(problemsOf('['.repeat(200_000))[0], /is not valid YAML: too deeply nested/)
   const laughs = ['a: &a0 [x]']
   for (let index = 1; index < 40; index++) {
     laughs.push(`b${index}: &a${index} [*a${index - 1}, *a${index - 1}]`)

@@ -8,23 +8,18 @@ import type { ChatRequest, Message } from '../../../src/chat/request.js'
 import { anthropic } from '../../../src/dialects/anthropic/index.js'
 import type { Egress } from '../../../src/dialects/dialect.js'
 import { collectEvents, type Decoded } from '../collect-events.js'
+import { encodeWith, sampleRequest } from '../sample-request.js'
 import type { Frame } from '../sse-frames.js'
 
-if (anthropic.egress === null) throw new Error('the dialect has an egress')
+export { userMessage as user } from '../sample-request.js'
+
+if (anthropic.egress === null) throw new Error('the dialect has no egress')
 
 export const egress: Egress = anthropic.egress
 
 /** A request with one user message and the members of `over`. */
 export function request(over: Partial<ChatRequest> = {}): ChatRequest {
-  return {
-    model: 'claude-test',
-    messages: [{ role: 'user', index: 0, parts: [{ type: 'text', text: 'Hello' }] }],
-    stream: false,
-    includeUsage: false,
-    tools: [],
-    rest: {},
-    ...over,
-  }
+  return sampleRequest({ model: 'claude-test', ...over })
 }
 
 /** Facts of a model of the newest generation, with the members of `over`. */
@@ -43,23 +38,12 @@ export const OLDER: Partial<ModelFacts> = {
   midConversationSystem: false,
 }
 
-export interface Encoded {
-  body: JsonObject
-  lost: string[]
-}
+/** An encoded body and its losses. */
+export type Encoded = ReturnType<typeof encodeWith>
 
 /** The encoded body, and the losses as `path: why`. */
 export function encode(over: Partial<ChatRequest>, model: Partial<ModelFacts> = {}): Encoded {
-  const lost: string[] = []
-  const body = egress.encodeRequest(request(over), facts(model), {
-    drop: (path, why) => lost.push(`${path}: ${why}`),
-  })
-  return { body, lost }
-}
-
-/** A user message with this text. */
-export function user(index: number, text: string): Message {
-  return { role: 'user', index, parts: [{ type: 'text', text }] }
+  return encodeWith(egress, request(over), facts(model))
 }
 
 /** An assistant turn with text and calls `id:name:arguments`. */
@@ -78,7 +62,7 @@ export function result(index: number, callId: string, text: string): Message {
 
 /** A frame with this payload. */
 export function frame(payload: JsonObject): Frame {
-  return { name: str(payload.type), data: JSON.stringify(payload) }
+  return { name: stringOrEmpty(payload.type), data: JSON.stringify(payload) }
 }
 
 /** Decodes these frames as a whole stream. */
@@ -104,6 +88,6 @@ export function textOf(
 }
 
 /** The value if it is a string, else an empty string. */
-export function str(value: unknown): string {
+export function stringOrEmpty(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

@@ -10,7 +10,16 @@ import { arrayOf, objectOf, type JsonValue } from '../../../src/chat/json.js'
 import type { Message } from '../../../src/chat/request.js'
 import { framesOf, type Frame } from '../sse-frames.js'
 import type { Decoded } from '../collect-events.js'
-import { assistant, encode, decodeReply, decodeStream, OLDER, result, str, user } from './driver.js'
+import {
+  assistant,
+  encode,
+  decodeReply,
+  decodeStream,
+  OLDER,
+  result,
+  stringOrEmpty,
+  user,
+} from './driver.js'
 
 const folder = join(process.cwd(), 'test/transcripts/anthropic')
 const streams = readdirSync(folder)
@@ -21,7 +30,7 @@ const replies = readdirSync(folder)
   .map((file) => readFileSync(join(folder, file), 'utf8'))
 
 /** A seeded generator of whole numbers below `n` (mulberry32). */
-function dice(seed: number): (n: number) => number {
+function seededRandom(seed: number): (n: number) => number {
   let state = seed
   return (n) => {
     state = (state + 0x6d2b79f5) | 0
@@ -111,7 +120,7 @@ function corrupt(roll: (n: number) => number): Frame[] {
 void t.test('20,000 corrupted streams do not throw, follow the grammar and end once', (t) => {
   let [finished, failed, broken] = [0, 0, 0]
   for (let seed = 1; seed <= 20_000; seed++) {
-    const frames = corrupt(dice(seed))
+    const frames = corrupt(seededRandom(seed))
     const decoded = decodeStream(frames)
     if (!isSound(decoded)) {
       broken += 1
@@ -140,7 +149,7 @@ void t.test(
   (t) => {
     let broken = 0
     for (let seed = 1; seed <= 5_000; seed++) {
-      const roll = dice(seed)
+      const roll = seededRandom(seed)
       const body = objectOf(
         damaged(objectOf(JSON.parse(replies[roll(replies.length)] ?? '{}')), roll),
       )
@@ -156,30 +165,30 @@ void t.test(
  * truncated between turns. No turn ends in a space, because the encoder trims a final assistant turn.
  */
 function turns(roll: (n: number) => number): Message[][] {
-  const made: Message[][] = []
+  const turns: Message[][] = []
   let index = 0
   const word = (): string => ['a', '  ', 'so', '', 'héé'][roll(5)] ?? ''
   if (roll(2) === 0)
-    made.push([{ role: 'system', index: index++, parts: [{ type: 'text', text: 'S' }] }])
+    turns.push([{ role: 'system', index: index++, parts: [{ type: 'text', text: 'S' }] }])
   for (let n = 1 + roll(5); n > 0; n--) {
-    made.push([user(index++, `q${word()}`)])
+    turns.push([user(index++, `q${word()}`)])
     if (roll(4) === 0) {
-      made.push([
+      turns.push([
         { role: 'developer', index: index++, parts: [{ type: 'text', text: `d${word()}` }] },
       ])
     }
     const calls = Array.from({ length: roll(4) }, (_, i) => `c${index}.${i}:look:{"n":${i}}`)
     const turn: Message[] = [assistant(index++, `${word()}x`, ...calls)]
     for (const call of calls.reverse()) turn.push(result(index++, call.split(':')[0] ?? '', word()))
-    made.push(turn)
+    turns.push(turn)
   }
-  return made
+  return turns
 }
 
 void t.test('the encoding of a message does not depend on later messages', (t) => {
   let compared = 0
   for (let seed = 1; seed <= 500; seed++) {
-    const all = turns(dice(seed))
+    const all = turns(seededRandom(seed))
     const tools = [{ name: 'look' }]
     const model = { ...OLDER, midConversationSystem: seed % 2 === 0 }
     const whole = encode({ messages: [...all.flat(), user(999, 'end')], tools }, model).body
@@ -206,7 +215,7 @@ void t.test('no block is ever empty', (t) => {
   let blocksSeen = 0
   for (let seed = 1; seed <= 500; seed++) {
     const { body } = encode(
-      { messages: turns(dice(seed)).flat(), tools: [{ name: 'look' }] },
+      { messages: turns(seededRandom(seed)).flat(), tools: [{ name: 'look' }] },
       OLDER,
     )
     for (const message of arrayOf(body.messages).map(objectOf)) {
@@ -214,7 +223,7 @@ void t.test('no block is ever empty', (t) => {
       if (blocks.length === 0) t.fail(`seed ${seed}: a message without content`)
       blocksSeen += blocks.length
       for (const block of blocks) {
-        if (block.type === 'text' && !/\S/.test(str(block.text))) t.fail(`seed ${seed}`)
+        if (block.type === 'text' && !/\S/.test(stringOrEmpty(block.text))) t.fail(`seed ${seed}`)
         if (Array.isArray(block.content) && block.content.length === 0) t.fail(`seed ${seed}`)
       }
     }

@@ -9,7 +9,7 @@ import { arrayOf, isObject, objectOf, type JsonObject } from '../../../src/chat/
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
 import { framesOf } from '../sse-frames.js'
 import type { Decoded } from '../collect-events.js'
-import { egress, decodeReply, decodeStream, request, str } from './driver.js'
+import { egress, decodeReply, decodeStream, request, stringOrEmpty } from './driver.js'
 
 /** Recordings whose usage differs from the top-level counts, each with the reason. */
 const EXCEPTIONS: Record<string, string> = {
@@ -71,26 +71,28 @@ function message(body: string, stream: boolean): JsonObject {
 function naive(body: string, stream: boolean): Naive {
   const whole = message(body, stream)
   const blocks = arrayOf(whole.content).map(objectOf)
-  const of = (type: string) => blocks.filter((block) => block.type === type)
+  const blocksOfType = (type: string) => blocks.filter((block) => block.type === type)
   return {
-    text: of('text')
-      .map((block) => str(block.text))
+    text: blocksOfType('text')
+      .map((block) => stringOrEmpty(block.text))
       .join(''),
-    thinking: of('thinking')
-      .map((block) => str(block.thinking))
+    thinking: blocksOfType('thinking')
+      .map((block) => stringOrEmpty(block.thinking))
       .join(''),
-    signatures: of('thinking').map((block) => str(block.signature)),
-    redacted: of('redacted_thinking').map((block) => str(block.data)),
-    calls: of('tool_use').map((block) => ({
-      id: str(block.id),
-      name: str(block.name),
+    signatures: blocksOfType('thinking').map((block) => stringOrEmpty(block.signature)),
+    redacted: blocksOfType('redacted_thinking').map((block) => stringOrEmpty(block.data)),
+    calls: blocksOfType('tool_use').map((block) => ({
+      id: stringOrEmpty(block.id),
+      name: stringOrEmpty(block.name),
       args: block.input,
     })),
-    cited: of('text').flatMap((block) =>
-      arrayOf(block.citations).map((one) => str(objectOf(one).url)),
+    cited: blocksOfType('text').flatMap((block) =>
+      arrayOf(block.citations).map((one) => stringOrEmpty(objectOf(one).url)),
     ),
     opaque: blocks
-      .filter((block) => /^(server_tool_use|compaction|.*_tool_result)$/.test(str(block.type)))
+      .filter((block) =>
+        /^(server_tool_use|compaction|.*_tool_result)$/.test(stringOrEmpty(block.type)),
+      )
       .map((block) => JSON.stringify(block.input ?? block.content)),
     stop: whole.stop_reason,
     usage: objectOf(whole.usage),
@@ -161,7 +163,7 @@ void t.test('every recorded reply is decoded completely', { skip: folder === nul
   for (const { name, recording } of recordings(folder ?? '')) {
     if (!name.startsWith('anthropic/') || !isObject(recording)) continue
     if (recording.api !== 'messages') continue
-    const body = str(recording.response_body)
+    const body = stringOrEmpty(recording.response_body)
     if (recording.status !== 200) {
       tally.failed += 1
       const error = egress.decodeError(Number(recording.status), {}, body)
@@ -183,7 +185,7 @@ void t.test('every recorded reply is decoded completely', { skip: folder === nul
     t.same(found, content, name)
     t.equal(decoded.breach, null)
     t.equal(decoded.reply.raw, stop)
-    t.equal(decoded.reply.reason, REASONS[str(stop)])
+    t.equal(decoded.reply.reason, REASONS[stringOrEmpty(stop)])
     if (name in EXCEPTIONS) used.add(name)
     t.same(decoded.reply.usage, counts(usage, name in EXCEPTIONS), `${name}: usage`)
     tally.calls += found.calls.length
@@ -205,7 +207,7 @@ void t.test(
     for (const { name, recording } of recordings(folder ?? '')) {
       if (!name.startsWith('anthropic/') || !isObject(recording)) continue
       if (recording.api !== 'messages' || recording.stream !== true) continue
-      const body = str(recording.response_body)
+      const body = stringOrEmpty(recording.response_body)
       const fold = new Fold()
       egress.decodeReply(message(body, true), request(), fold)
       t.same(comparable(fold.reply()), comparable(decodeStream(framesOf(body)).reply), name)

@@ -8,18 +8,11 @@ import { egress } from '../../../src/dialects/gemini/index.js'
 import { decodeReply as decodeBody } from '../../../src/dialects/gemini/upstream/decode-reply.js'
 import type { WireError } from '../../../src/errors.js'
 import { collectEvents, refusalOf, type Decoded } from '../collect-events.js'
+import { sampleRequest, userMessage } from '../sample-request.js'
 
 /** A request with one user message and the members of `more`. */
 export function chatRequest(more: Partial<ChatRequest> = {}): ChatRequest {
-  return {
-    model: 'gemini-3.5-flash',
-    messages: [{ role: 'user', index: 0, parts: [{ type: 'text', text: 'Hi' }] }],
-    stream: false,
-    includeUsage: false,
-    tools: [],
-    rest: {},
-    ...more,
-  }
+  return sampleRequest({ model: 'gemini-3.5-flash', messages: [userMessage(0, 'Hi')], ...more })
 }
 
 /** Facts of a generation 3 model. */

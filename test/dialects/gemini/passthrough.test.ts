@@ -97,17 +97,17 @@ void t.test('whole replies', (t) => {
 void t.test('edits: a model in the body, and state of other providers', (t) => {
   const facts: ModelFacts = { id: 'm', family: 'google', createdAtSeconds: 0 }
   const old: ModelFacts = { ...facts, callSignatures: false }
-  const made = (body: JsonObject, model = facts): { out: unknown; lost: string[] } => {
+  const edited = (body: JsonObject, model = facts): { out: unknown; lost: string[] } => {
     const lost: string[] = []
     const out = edits(body, 'm', model, { drop: (path) => void lost.push(path) }).map(
       ({ key, json }) => [key, json === null ? null : (JSON.parse(String(json)) as unknown)],
     )
     return { out, lost }
   }
-  t.same(made({ contents: [{ parts: [{ text: 'x', thoughtSignature: 'AAAA' }] }] }).out, [])
-  t.same(made({ model: 'models/x' }).out, [['model', null]])
+  t.same(edited({ contents: [{ parts: [{ text: 'x', thoughtSignature: 'AAAA' }] }] }).out, [])
+  t.same(edited({ model: 'models/x' }).out, [['model', null]])
   const counted = { model: 'models/alias', contents: [] }
-  t.same(made({ generateContentRequest: counted }).out, [
+  t.same(edited({ generateContentRequest: counted }).out, [
     ['generateContentRequest', { ...counted, model: 'models/m' }],
   ])
   const foreign = sealEnvelope({ origin: 'anthropic', thoughts: [{ signature: 's' }], callId: 'c' })
@@ -133,7 +133,7 @@ void t.test('edits: a model in the body, and state of other providers', (t) => {
     ],
   ]
   const standIn = { thoughtSignature: 'skip_thought_signature_validator' }
-  t.same(made({ contents }), { out: expected(standIn), lost: ['contents.thoughtSignature'] })
-  t.same(made({ contents }, old).out, expected({}), 'models that check no signatures get none')
+  t.same(edited({ contents }), { out: expected(standIn), lost: ['contents.thoughtSignature'] })
+  t.same(edited({ contents }, old).out, expected({}), 'models that check no signatures get none')
   t.end()
 })

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
-import { decode, refusal, request, requestBody } from './driver.js'
+import { decode, refusalOf, request, requestBody } from './driver.js'
 
 /** A rule of one field and the values that keep or break it. */
 export interface Rule {
@@ -15,21 +15,21 @@ export interface Rule {
   bad: [JsonValue | undefined, string][]
   message: string
   /** Other members of the body. */
-  beside?: JsonObject
+  members?: JsonObject
 }
 
 /** One test per rule, and one that `null` is absent for every field. */
 export function check(rules: readonly Rule[]): void {
-  for (const { field, good, bad, message, beside } of rules) {
+  for (const { field, good, bad, message, members } of rules) {
     void t.test(`${field}: ${message}`, (t) => {
       for (const value of good) {
-        const body = requestBody({ ...beside, [field]: value })
+        const body = requestBody({ ...members, [field]: value })
         const before = JSON.stringify(body)
         t.equal(decode(body).model.length > 0, true)
         t.equal(JSON.stringify(body), before, 'the body is unchanged')
       }
       for (const [value, path] of bad) {
-        const error = refusal(() => decode(requestBody({ ...beside, [field]: value })))
+        const error = refusalOf(() => decode(requestBody({ ...members, [field]: value })))
         t.equal(error.kind, 'malformed_request')
         t.ok(error.message.startsWith(message), error.message.slice(0, 120))
         t.equal(error.param, path === '' ? field : path)

@@ -1,22 +1,22 @@
 /**
- * Runs the chat-completions codec on wire text, for the tests of this folder.
- * The splitting of frames is the simplest that can work: the real framer has its own tests.
+ * Runs the chat-completions codec on wire text, for the tests of this folder. Frames are split by a simple rule; the
+ * framer of the gateway has its own tests.
  */
 import type { ChatEvent } from '../../../src/chat/event.js'
-import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
-import { Grammar } from '../../../src/chat/grammar.js'
 import { isObject, type JsonObject } from '../../../src/chat/json.js'
 import type { ChatRequest } from '../../../src/chat/request.js'
 import { openaiChat } from '../../../src/dialects/openai-chat/index.js'
 import type { Egress, Ingress, Seed } from '../../../src/dialects/dialect.js'
-import { GatewayError, type WireError } from '../../../src/errors.js'
+import { collectEvents, type Decoded } from '../collect-events.js'
 
-export const ingress: Ingress = side(openaiChat.ingress)
-export const egress: Egress = side(openaiChat.egress)
+export { refusalOf, type Decoded } from '../collect-events.js'
 
-function side<T>(side: T | null): T {
-  if (side === null) throw new Error('openai-chat has lost a side')
-  return side
+export const ingress: Ingress = present(openaiChat.ingress)
+export const egress: Egress = present(openaiChat.egress)
+
+function present<T>(codec: T | null): T {
+  if (codec === null) throw new Error('openai-chat has no codec')
+  return codec
 }
 
 export const SEED: Seed = {
@@ -47,34 +47,26 @@ export function framesOf(sse: string): string[] {
     .map((line) => line.slice(5).replace(/^ /, ''))
 }
 
-/** What a decoder made of some frames. */
-export interface Outcome {
-  events: ChatEvent[]
-  /** What broke the grammar, or null. */
-  breach: string | null
-  reply: Reply | null
-  error: WireError | null
-}
-
 /** Decodes frames and ends the stream. */
-export function decodeFrames(frames: readonly string[], asked: ChatRequest = request()): Outcome {
-  const { sink, outcome } = newOutcome()
-  const decoder = egress.newDecoder(asked, sink)
-  for (const frame of frames) decoder.frame('', frame)
-  decoder.end()
-  return outcome()
+export function decodeFrames(
+  frames: readonly string[],
+  chatRequest: ChatRequest = request(),
+): Decoded {
+  return collectEvents((sink) => {
+    const decoder = egress.newDecoder(chatRequest, sink)
+    for (const frame of frames) decoder.frame('', frame)
+    decoder.end()
+  })
 }
 
 /** Decodes a whole reply. */
-export function decodeBody(body: JsonObject, asked: ChatRequest = request()): Outcome {
-  const { sink, outcome } = newOutcome()
-  egress.decodeReply(body, asked, sink)
-  return outcome()
+export function decodeBody(body: JsonObject, chatRequest: ChatRequest = request()): Decoded {
+  return collectEvents((sink) => egress.decodeReply(body, chatRequest, sink))
 }
 
 /** Encodes events as a stream, in one text. */
-export function encodeEvents(events: readonly ChatEvent[], asked: ChatRequest): string {
-  const encoder = ingress.newEncoder(asked, SEED)
+export function encodeEvents(events: readonly ChatEvent[], chatRequest: ChatRequest): string {
+  const encoder = ingress.newEncoder(chatRequest, SEED)
   let out = ''
   for (const event of events) {
     encoder.event(event)
@@ -83,35 +75,8 @@ export function encodeEvents(events: readonly ChatEvent[], asked: ChatRequest): 
   return out
 }
 
-/** A grammar with a fold and a list behind it. The list holds copies, as sent. */
-function newOutcome(): { sink: Grammar; outcome: () => Outcome } {
-  const events: ChatEvent[] = []
-  const fold = new Fold()
-  const grammar = new Grammar({
-    event(event) {
-      events.push(structuredClone(event))
-      fold.event(event)
-    },
-  })
-  return {
-    sink: grammar,
-    outcome: () => ({ events, breach: grammar.breach, reply: fold.reply(), error: fold.error }),
-  }
-}
-
-/** The error that a call throws; a throw of anything else is passed on. */
-export function refusal(run: () => unknown): WireError {
-  try {
-    run()
-  } catch (error) {
-    if (error instanceof GatewayError) return error.wire
-    throw error
-  }
-  throw new Error('was accepted')
-}
-
-/** `value` as an object; anything else is a broken test. */
-export function must(value: unknown): JsonObject {
+/** The value as an object. Throws for any other value. */
+export function expectObject(value: unknown): JsonObject {
   if (!isObject(value)) throw new Error(`not an object: ${JSON.stringify(value)}`)
   return value
 }
@@ -122,7 +87,7 @@ export function chunk(delta: JsonObject, finish: string | null = null): string {
   return JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', model: 'm', choices })
 }
 
-/** The chunk that carries usage alone. */
+/** A chunk with usage and no choices. */
 export function usageChunk(input: number, output: number): string {
   const usage = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output }
   return JSON.stringify({ id: 'chatcmpl-1', model: 'm', choices: [], usage })

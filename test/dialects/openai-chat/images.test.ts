@@ -1,6 +1,6 @@
 /**
- * Goal: pictures that a model makes reach the client beside the content, whole or streamed.
- * Method: canonical events to wire text, and wire text as OpenRouter sends it back to events.
+ * Goal: images that a model generates are sent beside the content, in whole replies and streams.
+ * Method: events are encoded to wire text, and wire text of OpenRouter is decoded to events.
  */
 import t from 'tap'
 import { arrayOf, objectOf } from '../../../src/chat/json.js'
@@ -12,7 +12,7 @@ import {
   encodeEvents,
   framesOf,
   ingress,
-  must,
+  expectObject,
   request,
   SEED,
 } from './driver.js'
@@ -33,11 +33,11 @@ const SHOWN = [
   { type: 'image_url', index: 1, image_url: { url: TWO } },
 ]
 
-void t.test('a stream has one delta for each, numbered; a whole reply has the list', (t) => {
-  const asked = request({ stream: true })
-  const frames = framesOf(encodeEvents(EVENTS, asked)).filter((data) => data !== '[DONE]')
+void t.test('a stream has one numbered delta per image; a whole reply has a list', (t) => {
+  const chatRequest = request({ stream: true })
+  const frames = framesOf(encodeEvents(EVENTS, chatRequest)).filter((data) => data !== '[DONE]')
   const shown = frames
-    .flatMap((data) => arrayOf(must(JSON.parse(data))['choices']))
+    .flatMap((data) => arrayOf(expectObject(JSON.parse(data))['choices']))
     .flatMap((choice) => arrayOf(objectOf(objectOf(choice)['delta'])['images']))
   t.same(shown, SHOWN)
 
@@ -45,14 +45,14 @@ void t.test('a stream has one delta for each, numbered; a whole reply has the li
   for (const event of EVENTS) fold.event(event)
   const reply = fold.reply()
   if (reply === null) throw new Error('unfinished')
-  const body = must(JSON.parse(ingress.encodeReply(reply, request(), SEED).text))
+  const body = expectObject(JSON.parse(ingress.encodeReply(reply, request(), SEED).text))
   const message = objectOf(objectOf(arrayOf(body['choices'])[0])['message'])
   t.same(message['images'], SHOWN)
   t.equal(message['content'], 'Two pictures:')
   t.end()
 })
 
-void t.test('what was written is read back, in order', (t) => {
+void t.test('encoded images are decoded in order', (t) => {
   const read = decodeFrames(framesOf(encodeEvents(EVENTS, request({ stream: true }))))
   t.equal(read.breach, null)
   t.same(
@@ -72,12 +72,12 @@ void t.test('what was written is read back, in order', (t) => {
   t.same(
     whole.reply?.blocks.map((block) => (block.type === 'image' ? block.url : block.type)),
     ['text', ONE, TWO],
-    'what has no address is no picture',
+    'an image without a URL is ignored',
   )
   t.end()
 })
 
-void t.test('a picture is content: nothing is retried after it', (t) => {
+void t.test('an image counts as content, after which no retry happens', (t) => {
   const read = decodeFrames([
     JSON.stringify({ choices: [{ index: 0, delta: { images: [SHOWN[0]] } }] }),
     JSON.stringify({ choices: [{ index: 0, delta: { content: 'after' }, finish_reason: 'stop' }] }),

@@ -1,7 +1,7 @@
 /**
- * Goal: no input makes the decoder throw or break the grammar, and nothing is lost between encoder
- * and decoder. Method: cuts and random damage of hand-written streams; random answers and requests
- * encoded and decoded again, from fixed seeds.
+ * Goal: no input makes the decoder throw or break the grammar, and no content is lost between encoder and
+ * decoder. Method: truncations and seeded corruptions of hand-written streams; seeded random replies and
+ * requests that are encoded and decoded.
  */
 import t from 'tap'
 import type { ChatEvent, FinishReason } from '../../../src/chat/event.js'
@@ -19,7 +19,7 @@ import {
   encodeEvents,
   framesOf,
   ingress,
-  must,
+  expectObject,
   request,
   SEED,
   usageChunk,
@@ -36,7 +36,7 @@ const head = (index: number): string =>
   })
 const ROLE = chunk({ role: 'assistant', content: '' })
 
-/** Streams that end well; what a cut or damage makes of them must end in one error or one finish. */
+/** Complete streams. A truncation or corruption of one must end in exactly one error or finish. */
 const STREAMS = [
   [
     ROLE,
@@ -76,7 +76,7 @@ const STREAMS = [
 const ends = (events: readonly ChatEvent[]): number =>
   events.filter(({ type }) => type === 'finish' || type === 'error').length
 
-void t.test('every cut ends in exactly one finish or error', (t) => {
+void t.test('every truncation ends in exactly one finish or error', (t) => {
   let cuts = 0
   for (const frames of STREAMS) {
     const finished = frames.findIndex((frame) => /"finish_reason":"/.test(frame))
@@ -87,7 +87,7 @@ void t.test('every cut ends in exactly one finish or error', (t) => {
       t.equal(error === null, length > finished, `${length} of ${frames.length} frames`)
       cuts += 1
     }
-    // A frame that is cut inside can never look complete.
+    // A frame that is truncated inside is never complete.
     for (const [at, frame] of frames.entries()) {
       for (let length = 1; length < frame.length; length += 7) {
         const { error, breach } = decodeFrames([...frames.slice(0, at), frame.slice(0, length)])
@@ -101,7 +101,7 @@ void t.test('every cut ends in exactly one finish or error', (t) => {
   t.end()
 })
 
-void t.test('20,000 damaged streams stay grammatical', (t) => {
+void t.test('20,000 corrupted streams follow the grammar', (t) => {
   const next = dice(1)
   const pick = <T>(from: readonly T[]): T => {
     const it = from[Math.floor(next() * from.length)]
@@ -172,7 +172,7 @@ const TEXTS = ['a', ' ', '\n', 'é\u{1F600}', '"\\', '</s>', '\u2028', 'data: x'
 const JSONS = ['{}', '{"a":1}', '{"n":12345678901234567890}', '{"s":"}{"}', '{"é":[1,{"x":null}]}']
 const REASONS: FinishReason[] = ['stop', 'length', 'tool-use', 'filter', 'pause', 'other']
 
-/** A legal stream whose neighbouring blocks differ, because equal ones become one on this wire. */
+/** A grammatical stream whose neighbouring blocks differ in kind, because this format merges equal ones. */
 function randomEvents(next: () => number): ChatEvent[] {
   const events: ChatEvent[] = [{ type: 'start', id: 'up', model: 'up' }]
   const from = (list: readonly string[]): string => list[Math.floor(next() * list.length)] ?? ''
@@ -212,43 +212,48 @@ function folded(events: readonly ChatEvent[]): Reply {
   return reply
 }
 
-void t.test('1,000 random answers survive encoding and decoding, streamed and whole', (t) => {
-  const next = dice(2)
-  const asked: ChatRequest = { ...request(), stream: true, includeUsage: true }
-  for (let round = 0; round < 1_000; round += 1) {
-    const events = randomEvents(next)
-    const reply = folded(events)
-    for (const block of reply.blocks) if (block.type === 'tool') block.json ||= '{}'
-    const tools = reply.blocks.some(({ type }) => type === 'tool')
-    const raw = encodeFinishReason(reply.reason, tools, false)
-    const expected = {
-      ...reply,
-      id: SEED.id,
-      model: SEED.model,
-      raw,
-      reason: tools && raw === 'stop' ? 'tool-use' : finishReason(raw),
-    }
-    const streamed = decodeFrames(framesOf(encodeEvents(events, asked)))
-    if (streamed.breach !== null) t.fail(streamed.breach)
-    if (!t.same(streamed.reply, expected, `stream ${round}`)) break
-    const whole = decodeBody(must(JSON.parse(ingress.encodeReply(reply, asked, SEED).text)))
-    const text = (from: Reply | null, kind: string): string[] =>
-      (from?.blocks ?? []).flatMap((it) =>
-        it.type !== kind || !('text' in it || 'json' in it)
-          ? []
-          : ['json' in it ? it.json : it.text],
+void t.test(
+  '1,000 random replies are equal after encoding and decoding, streamed and whole',
+  (t) => {
+    const next = dice(2)
+    const chatRequest: ChatRequest = { ...request(), stream: true, includeUsage: true }
+    for (let round = 0; round < 1_000; round += 1) {
+      const events = randomEvents(next)
+      const reply = folded(events)
+      for (const block of reply.blocks) if (block.type === 'tool') block.json ||= '{}'
+      const tools = reply.blocks.some(({ type }) => type === 'tool')
+      const raw = encodeFinishReason(reply.reason, tools, false)
+      const expected = {
+        ...reply,
+        id: SEED.id,
+        model: SEED.model,
+        raw,
+        reason: tools && raw === 'stop' ? 'tool-use' : finishReason(raw),
+      }
+      const streamed = decodeFrames(framesOf(encodeEvents(events, chatRequest)))
+      if (streamed.breach !== null) t.fail(streamed.breach)
+      if (!t.same(streamed.reply, expected, `stream ${round}`)) break
+      const whole = decodeBody(
+        expectObject(JSON.parse(ingress.encodeReply(reply, chatRequest, SEED).text)),
       )
-    for (const kind of ['text', 'thinking', 'refusal']) {
-      t.equal(text(whole.reply, kind).join(''), text(reply, kind).join(''))
+      const text = (from: Reply | null, kind: string): string[] =>
+        (from?.blocks ?? []).flatMap((it) =>
+          it.type !== kind || !('text' in it || 'json' in it)
+            ? []
+            : ['json' in it ? it.json : it.text],
+        )
+      for (const kind of ['text', 'thinking', 'refusal']) {
+        t.equal(text(whole.reply, kind).join(''), text(reply, kind).join(''))
+      }
+      t.same(text(whole.reply, 'tool'), text(reply, 'tool'))
     }
-    t.same(text(whole.reply, 'tool'), text(reply, 'tool'))
-  }
-  t.end()
-})
+    t.end()
+  },
+)
 
 const FACTS: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
 
-/** A request as `decodeRequest` would make it: every field that has a place on this wire. */
+/** A request that `decodeRequest` could return, with every field of this format. */
 function randomRequest(next: () => number): ChatRequest {
   const some = <T>(value: T): T | undefined => (next() < 0.5 ? value : undefined)
   const one = <T>(...from: T[]): T => from[Math.floor(next() * from.length)] as T
@@ -328,13 +333,20 @@ function randomRequest(next: () => number): ChatRequest {
   return Object.fromEntries(given) as unknown as ChatRequest
 }
 
-void t.test('1,000 random requests survive encoding and decoding', (t) => {
+void t.test('1,000 random requests are equal after encoding and decoding', (t) => {
   const next = dice(3)
   const none = { drop: (path: string): never => t.fail(`lost ${path}`) as never }
   for (let round = 0; round < 1_000; round += 1) {
-    const asked = randomRequest(next)
-    const body = egress.encodeRequest(asked, FACTS, none)
-    if (!t.same(decode(must(JSON.parse(JSON.stringify(body)))), asked, `request ${round}`)) break
+    const chatRequest = randomRequest(next)
+    const body = egress.encodeRequest(chatRequest, FACTS, none)
+    if (
+      !t.same(
+        decode(expectObject(JSON.parse(JSON.stringify(body)))),
+        chatRequest,
+        `request ${round}`,
+      )
+    )
+      break
   }
   t.end()
 })

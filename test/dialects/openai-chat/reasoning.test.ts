@@ -1,7 +1,7 @@
 /**
  * Goal: reasoning state reaches the client whole, and is decoded the same from all forms that clients send.
- * Method: an answer of each provider written whole and streamed; what a client makes of it is read as
- * history, in all the forms that clients use, one by one and together.
+ * Method: a reply of each provider is encoded whole and streamed; the message that a client builds from it is
+ * decoded as history, in each form that clients use and in all of them together.
  */
 import t from 'tap'
 import { Fold, type Reply, type ReplyBlock } from '../../../src/chat/reply/fold.js'
@@ -21,8 +21,8 @@ import {
   egress,
   framesOf,
   ingress,
-  must,
-  refusal,
+  expectObject,
+  refusalOf,
   request,
   requestBody,
   SEED,
@@ -30,14 +30,16 @@ import {
 
 const CALL: ReplyBlock = { type: 'tool', id: 'call_1', name: 'look', json: '{}' }
 
-/** What a client has in hand after a whole reply. */
+/** The message that a client has after a whole reply. */
 function whole(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
   const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: 'stop' }
-  const body = must(JSON.parse(ingress.encodeReply(reply, request(), { ...SEED, origin }).text))
+  const body = expectObject(
+    JSON.parse(ingress.encodeReply(reply, request(), { ...SEED, origin }).text),
+  )
   return objectOf(objectOf(arrayOf(body.choices)[0]).message)
 }
 
-/** What a client has in hand after a stream, put together the way the SDKs do. */
+/** The message that a client assembles from a stream, as the SDKs do. */
 function streamed(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
   const encoder = ingress.newEncoder(request({ stream: true }), { ...SEED, origin })
   for (const event of eventsOf(blocks)) encoder.event(event)
@@ -46,7 +48,7 @@ function streamed(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
   const calls: JsonObject[] = []
   for (const data of framesOf(encoder.take())) {
     if (data === '[DONE]') continue
-    const delta = objectOf(objectOf(arrayOf(must(JSON.parse(data)).choices)[0]).delta)
+    const delta = objectOf(objectOf(arrayOf(expectObject(JSON.parse(data)).choices)[0]).delta)
     details.push(...arrayOf(delta.reasoning_details))
     for (const key of ['content', 'reasoning_content'] as const) {
       const fragment = delta[key]
@@ -91,7 +93,7 @@ function eventsOf(blocks: ReplyBlock[]): ChatEvent[] {
   return events
 }
 
-/** The assistant turn that comes of a message, followed by what it needs. */
+/** The decoded assistant turn of a message, with the results that it requires. */
 function history(message: JsonObject): Message | undefined {
   const results = arrayOf(message.tool_calls).map((call) => {
     return { role: 'tool', tool_call_id: objectOf(call).id ?? '', content: 'done' }
@@ -185,14 +187,14 @@ for (const [name, { origin, blocks, details, parts, callSignature }] of Object.e
   void t.test(name, (t) => {
     const fold = new Fold()
     for (const event of eventsOf(blocks)) fold.event(event)
-    t.same(fold.reply()?.blocks, blocks, 'the events of the test mean its blocks')
+    t.same(fold.reply()?.blocks, blocks, 'the events of the test have these blocks')
     const expected = details.map((detail, index) => {
       return { ...detail, format: FORMATS[origin], index }
     })
     const message = whole(origin, blocks)
     t.strictSame(message.reasoning_details, expected, 'whole, in order')
     const live = streamed(origin, blocks)
-    t.strictSame(live.details, expected, 'the same from a stream')
+    t.strictSame(live.details, expected, 'a stream results in the same message')
     t.equal(live.reasoning_content, message.reasoning_content)
     t.same(live.extra_content, message.extra_content)
     t.same(
@@ -203,14 +205,14 @@ for (const [name, { origin, blocks, details, parts, callSignature }] of Object.e
     const turn = history(message)
     t.match(turn, { role: 'assistant' })
     if (turn?.role === 'assistant') {
-      t.strictSame(turn.parts, parts, 'a client that sends back what it got')
+      t.strictSame(turn.parts, parts, 'a client that sends the message back')
       t.equal(turn.toolCalls[0]?.signature, callSignature)
     }
     t.end()
   })
 }
 
-void t.test('what an upstream of this format thought has no details of ours', (t) => {
+void t.test('reasoning of an upstream of this format has no details of the gateway', (t) => {
   const message = whole('openai-chat', [{ type: 'thinking', text: 'Hm.' }])
   t.equal(message.reasoning_content, 'Hm.')
   t.notOk('reasoning_details' in message)
@@ -222,7 +224,7 @@ const THINKING_BLOCKS = [
   { type: 'redacted_thinking', data: 'r' },
 ]
 
-void t.test('the fuller form wins: details, then blocks, then plain text', (t) => {
+void t.test('details take precedence over blocks, and blocks over plain text', (t) => {
   const detail = { type: 'reasoning.text', text: 'D', signature: 'd', format: FORMATS.anthropic }
   const plain = { role: 'assistant', content: 'x', reasoning_content: 'P' }
   const blocks = { ...plain, thinking_blocks: THINKING_BLOCKS }
@@ -246,7 +248,7 @@ void t.test('the fuller form wins: details, then blocks, then plain text', (t) =
 })
 
 void t.test(
-  'Google’s own form, on a call and on the message, is read where details say nothing',
+  "Google's own form, on a call and on the message, is decoded if the details have no signature",
   (t) => {
     const extra = (thought_signature: string): JsonObject => ({ google: { thought_signature } })
     const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
@@ -273,7 +275,7 @@ void t.test(
   },
 )
 
-void t.test('an item’s id beside its sealed text becomes part of its state', (t) => {
+void t.test("an item's id beside its encrypted content becomes part of its state", (t) => {
   const format = FORMATS['openai-responses']
   const item = { type: 'reasoning.encrypted', data: 'gAAA', id: 'rs_1', format }
   t.match(history({ role: 'assistant', content: 'x', reasoning_details: [item] }), {
@@ -282,7 +284,7 @@ void t.test('an item’s id beside its sealed text becomes part of its state', (
   t.end()
 })
 
-void t.test('an unknown form keeps its name, so that its loss is reported', (t) => {
+void t.test('an unknown form keeps its name for the report of losses', (t) => {
   const reasoning_details = [{ type: 'reasoning.encrypted', data: 'x', format: 'xai-responses-v1' }]
   t.match(history({ role: 'assistant', content: 'x', reasoning_details }), {
     parts: [{ type: 'thinking', redacted: 'x', origin: 'xai-responses-v1' }, {}],
@@ -294,14 +296,14 @@ void t.test('an unknown form keeps its name, so that its loss is reported', (t) 
     { reasoning_content: 7 },
   ]
   for (const members of wrong) {
-    const error = refusal(() => history({ role: 'assistant', content: 'x', ...members }))
+    const error = refusalOf(() => history({ role: 'assistant', content: 'x', ...members }))
     t.match(error.param, `messages[1].${Object.keys(members).join()}`)
   }
   t.end()
 })
 
 void t.test(
-  'OpenAI’s own models get no members that they would refuse, others all of them',
+  'models of OpenAI receive no members that they refuse, other models receive all',
   (t) => {
     const unknown: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
     const mine: ModelFacts = { ...unknown, reasoning: true, endpoints: ['chat'] }
@@ -322,7 +324,7 @@ void t.test(
     const edits = (message: JsonObject, facts: ModelFacts): unknown =>
       egress.edits({ model: 'm', messages: [user, message] }, 'm', facts, losses)
     t.same(edits(full, mine), [{ key: 'messages', json: JSON.stringify([user, bare]) }])
-    t.same(edits(bare, mine), [], 'nothing is written anew without need')
+    t.same(edits(bare, mine), [], 'unchanged bytes are not serialised again')
     t.same(edits(full, unknown), [])
     t.end()
   },

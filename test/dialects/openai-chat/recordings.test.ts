@@ -1,7 +1,7 @@
 /**
- * Goal: recorded traffic of six providers survives decoding and encoding.
- * Method: text, calls, reason and usage are taken from each recording by naive code of this test and
- * compared with what the codec makes of it, directly and after encoding and decoding again.
+ * Goal: recorded traffic of six providers is unchanged by decoding and encoding.
+ * Method: a naive extraction in this test reads text, calls, finish reason and usage of each recording; the
+ * codec must return the same, directly and after encoding and decoding again.
  */
 import t from 'tap'
 import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/chat/json.js'
@@ -18,22 +18,22 @@ import {
   encodeEvents,
   framesOf,
   ingress,
-  must,
+  expectObject,
   request,
   SEED,
 } from './driver.js'
 
 const PROVIDERS = ['openai', 'azure', 'groq', 'mistral', 'deepseek', 'openrouter']
 
-/** Requests outside the format that some other provider takes; the gateway answers 400. */
+/** Requests outside the format that another provider accepts; the gateway answers 400. */
 const REFUSED = new Map<RegExp, string>([
-  [/groq-qwen3-effort-setting/, 'reasoning_effort "default" is Groq’s alone'],
+  [/groq-qwen3-effort-setting/, 'reasoning_effort "default" is Groq\'s alone'],
   [
     /-document-mistral\]\.[23]/,
-    'document_url parts are Mistral’s alone; the format has file parts',
+    "document_url parts are Mistral's alone; the format has file parts",
   ],
   [/openrouter_(?:advisor_tool|web_search)/, 'tools of type openrouter:… run at OpenRouter'],
-  [/video_public_api/, 'video_url parts are OpenRouter’s alone'],
+  [/video_public_api/, "video_url parts are OpenRouter's alone"],
 ])
 
 interface Gist {
@@ -49,7 +49,7 @@ interface Gist {
 const folder = fixturesFolder()
 const recorded = folder === null ? [] : [...recordings(folder)]
 const chats = recorded
-  .map(({ name, recording }) => ({ name, it: must(recording) }))
+  .map(({ name, recording }) => ({ name, it: expectObject(recording) }))
   .filter(({ name, it }) => {
     return it['api'] === 'chat.completions' && PROVIDERS.includes(name.split('/')[0] ?? '')
   })
@@ -77,12 +77,12 @@ function naive(fragments: readonly JsonObject[], usage: unknown): Gist {
     gist.refusal += stringOf(actual['refusal']) ?? ''
     gist.thinking += stringOf(actual['reasoning_content'] ?? actual['reasoning']) ?? ''
     for (const [at, call] of arrayOf(actual['tool_calls']).map(objectOf).entries()) {
-      const made = objectOf(call['function'])
+      const called = objectOf(call['function'])
       const place = typeof call['index'] === 'number' ? call['index'] : at
       const slot = gist.calls.at(place) ?? { name: '', json: '' }
       gist.calls[place] = slot
-      slot.name += stringOf(made['name']) ?? ''
-      slot.json += stringOf(made['arguments']) ?? ''
+      slot.name += stringOf(called['name']) ?? ''
+      slot.json += stringOf(called['arguments']) ?? ''
     }
     const legacy = actual['function_call']
     if (legacy !== undefined && legacy !== null) {
@@ -113,7 +113,7 @@ function gistOf(reply: Reply): Gist {
   return gist
 }
 
-/** What encoding changes on purpose: absent counts become 0, no arguments become `{}`. */
+/** The intended changes of encoding: absent counts become 0, missing arguments become `{}`. */
 function asSent(gist: Gist, reply: Reply): Gist {
   const raw =
     gist.calls.length > 0 && reply.reason === 'tool-use'
@@ -123,9 +123,9 @@ function asSent(gist: Gist, reply: Reply): Gist {
   return { ...gist, calls, raw: raw ?? 'stop', input: gist.input ?? 0, output: gist.output ?? 0 }
 }
 
-function asked(body: unknown): ChatRequest {
+function requestOf(body: unknown): ChatRequest {
   try {
-    return decode(must(body))
+    return decode(expectObject(body))
   } catch (error) {
     if (error instanceof GatewayError) return request()
     throw error
@@ -145,7 +145,7 @@ void t.test('recorded requests are accepted', (t) => {
   for (const { name, it } of chats) {
     const excuse = [...REFUSED].find(([pattern]) => pattern.test(name))?.[1]
     try {
-      decode(must(it['request_body']))
+      decode(expectObject(it['request_body']))
       accepted += 1
       t.equal(excuse, undefined, `${name} is accepted`)
     } catch (error) {
@@ -161,11 +161,11 @@ void t.test('recorded replies keep text, calls, reason and usage', (t) => {
   let count = 0
   for (const { name, it } of chats) {
     if (it['status'] !== 200 || it['stream'] === true) continue
-    const body = must(JSON.parse(stringOf(it['response_body']) ?? ''))
+    const body = expectObject(JSON.parse(stringOf(it['response_body']) ?? ''))
     const choice = firstChoice(body)
     if (choice === null) throw new Error(`${name} has no choice`)
     const expected = naive([choice], body['usage'])
-    const { reply, breach, error } = decodeBody(body, asked(it['request_body']))
+    const { reply, breach, error } = decodeBody(body, requestOf(it['request_body']))
     t.equal(breach, null, name)
     if (reply === null) {
       t.fail(`${name}: ${error?.message ?? 'no reply'}`)
@@ -173,7 +173,7 @@ void t.test('recorded replies keep text, calls, reason and usage', (t) => {
     }
     t.same(gistOf(reply), expected, name)
     const plain = { ...request(), includeUsage: true }
-    const again = decodeBody(must(JSON.parse(ingress.encodeReply(reply, plain, SEED).text)))
+    const again = decodeBody(expectObject(JSON.parse(ingress.encodeReply(reply, plain, SEED).text)))
     if (again.reply === null) t.fail(`${name}: not read again`)
     else t.same(gistOf(again.reply), asSent(expected, reply), `${name}, encoded`)
     const seen = egress.tapReply?.(body)
@@ -191,8 +191,8 @@ void t.test('recorded streams keep text, calls, reason and usage', (t) => {
   for (const { name, it } of chats) {
     if (it['status'] !== 200 || it['stream'] !== true) continue
     const frames = framesOf(stringOf(it['response_body']) ?? '')
-    const chunks = frames.filter((f) => f !== '[DONE]').map((f) => must(JSON.parse(f)))
-    const outcome = decodeFrames(frames, asked(it['request_body']))
+    const chunks = frames.filter((f) => f !== '[DONE]').map((f) => expectObject(JSON.parse(f)))
+    const outcome = decodeFrames(frames, requestOf(it['request_body']))
     t.equal(outcome.breach, null, name)
     const tap = egress.newTap?.({ includeUsage: true })
     for (const frame of frames) tap?.frame('', Buffer.from(frame, 'utf8').toString('latin1'))

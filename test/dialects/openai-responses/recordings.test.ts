@@ -1,14 +1,14 @@
 /**
- * Goal: real answers of the Responses API, whole and streamed, decode to what they say; and a stream and
- * the response that its last event repeats are one answer.
- * Method: every recording of every provider of the format is read a second time by a naive extraction
- * that shares no code with the decoder.
+ * Goal: recorded replies of the Responses API, whole and streamed, are decoded completely; a stream and the
+ * response in its last event decode to the same reply.
+ * Method: every recording of the format is also read by a naive extraction that shares no code with the
+ * decoder.
  */
 import t from 'tap'
 import type { Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
-import { framesOf, decodeWhole, decodeStream, str } from './driver.js'
+import { framesOf, decodeWhole, decodeStream, expectString } from './driver.js'
 
 const PROVIDERS = ['openai', 'azure', 'openrouter', 'deepseek']
 const all = PROVIDERS.flatMap((provider) => fixtures({ provider, api: 'responses' }))
@@ -28,31 +28,31 @@ interface Naive {
 
 function naive(response: JsonObject): Naive {
   const items = arrayOf(response.output).map(objectOf)
-  const of = (type: string): JsonObject[] => items.filter((item) => item.type === type)
-  const parts = of('message').flatMap((item) => arrayOf(item.content).map(objectOf))
+  const itemsOfType = (type: string): JsonObject[] => items.filter((item) => item.type === type)
+  const parts = itemsOfType('message').flatMap((item) => arrayOf(item.content).map(objectOf))
   const textIn = (list: unknown): string =>
     arrayOf(list)
-      .map((part) => str(objectOf(part).text))
+      .map((part) => expectString(objectOf(part).text))
       .filter((text) => text !== '')
       .join('\n\n')
   return {
-    text: parts.map((part) => str(part.text)).join(''),
-    thinking: of('reasoning')
+    text: parts.map((part) => expectString(part.text)).join(''),
+    thinking: itemsOfType('reasoning')
       .map((item) => textIn([...arrayOf(item.summary), ...arrayOf(item.content)]))
       .join(''),
-    sealed: of('reasoning').flatMap(({ id, encrypted_content: sealed }) =>
-      typeof sealed === 'string' && sealed !== '' ? [`${str(id)}:${sealed}`] : [],
+    sealed: itemsOfType('reasoning').flatMap(({ id, encrypted_content: sealed }) =>
+      typeof sealed === 'string' && sealed !== '' ? [`${expectString(id)}:${sealed}`] : [],
     ),
-    calls: of('function_call').map(({ call_id: id, name, arguments: json }) => ({
-      id: str(id),
-      name: str(name),
-      json: str(json),
+    calls: itemsOfType('function_call').map(({ call_id: id, name, arguments: json }) => ({
+      id: expectString(id),
+      name: expectString(name),
+      json: expectString(json),
     })),
     cited: parts
       .flatMap((part) => arrayOf(part.annotations).map(objectOf))
       .map((it) => it.url ?? it.filename),
     opaque: items
-      .map((item) => str(item.type))
+      .map((item) => expectString(item.type))
       .filter((type) => !['message', 'reasoning', 'function_call'].includes(type)),
     usage: countsOf(objectOf(response.usage)),
   }
@@ -94,7 +94,7 @@ function seen(reply: Reply): Naive {
         found.calls.push({ id: block.id, name: block.name, json: block.json })
         break
       case 'opaque':
-        found.opaque.push(str(block.block.type))
+        found.opaque.push(expectString(block.block.type))
         break
       default:
         found.text += '?'
@@ -108,8 +108,8 @@ function labelOf({ provider, name }: Recording): string {
 }
 
 /**
- * The response of a stream's last event, with the items of their done events: encrypted content
- * is encrypted anew in each event.
+ * The response in the last event of a stream, with the items of the done events, because encrypted content
+ * differs in each event.
  */
 function lastOf(recording: Recording): JsonObject {
   const events = framesOf(recording.response_body)
@@ -140,58 +140,62 @@ void t.test('every whole response decodes to its content', skipWithoutFixtures()
       t.fail(`${label}: ${decoded.error?.message ?? 'no reply'}`)
       continue
     }
-    const want = naive(body)
-    t.same(seen(decoded.reply), want, label)
-    t.equal(decoded.reply.reason, want.calls.length > 0 ? 'tool-use' : 'stop', label)
+    const expected = naive(body)
+    t.same(seen(decoded.reply), expected, label)
+    t.equal(decoded.reply.reason, expected.calls.length > 0 ? 'tool-use' : 'stop', label)
     t.equal(decoded.reply.id, body.id)
     t.equal(decoded.reply.model, body.model)
     tally.answers += 1
-    tally.calls += want.calls.length
-    tally.sealed += want.sealed.length
-    tally.cited += want.cited.length
-    tally.opaque += want.opaque.length
+    tally.calls += expected.calls.length
+    tally.sealed += expected.sealed.length
+    tally.cited += expected.cited.length
+    tally.opaque += expected.opaque.length
   }
   t.comment(JSON.stringify(tally))
   t.ok(tally.answers >= 185)
   t.end()
 })
 
-void t.test('every stream and the response it ends with are one', skipWithoutFixtures(), (t) => {
-  const tally = { streams: 0, frames: 0, calls: 0, sealed: 0, cited: 0, opaque: 0 }
-  for (const recording of streams) {
-    const label = labelOf(recording)
-    const events = framesOf(recording.response_body)
-    const received = decodeStream(events)
-    t.equal(received.breach, null, label)
-    if (received.reply === null) {
-      t.fail(`${label}: ${received.error?.message ?? 'no reply'}`)
-      continue
+void t.test(
+  'every stream decodes like the response in its last event',
+  skipWithoutFixtures(),
+  (t) => {
+    const tally = { streams: 0, frames: 0, calls: 0, sealed: 0, cited: 0, opaque: 0 }
+    for (const recording of streams) {
+      const label = labelOf(recording)
+      const events = framesOf(recording.response_body)
+      const received = decodeStream(events)
+      t.equal(received.breach, null, label)
+      if (received.reply === null) {
+        t.fail(`${label}: ${received.error?.message ?? 'no reply'}`)
+        continue
+      }
+      const last = lastOf(recording)
+      const expected = naive(last)
+      t.same(seen(received.reply), expected, label)
+      t.same(received.reply, decodeWhole(last).reply, label)
+      tally.streams += 1
+      tally.frames += events.length
+      tally.calls += expected.calls.length
+      tally.sealed += expected.sealed.length
+      tally.cited += expected.cited.length
+      tally.opaque += expected.opaque.length
     }
-    const last = lastOf(recording)
-    const want = naive(last)
-    t.same(seen(received.reply), want, label)
-    t.same(received.reply, decodeWhole(last).reply, label)
-    tally.streams += 1
-    tally.frames += events.length
-    tally.calls += want.calls.length
-    tally.sealed += want.sealed.length
-    tally.cited += want.cited.length
-    tally.opaque += want.opaque.length
-  }
-  t.comment(JSON.stringify(tally))
-  t.ok(tally.streams >= 40)
-  t.end()
-})
+    t.comment(JSON.stringify(tally))
+    t.ok(tally.streams >= 40)
+    t.end()
+  },
+)
 
 void t.test('a recorded stream decodes without duplicates', skipWithoutFixtures(), (t) => {
   for (const recording of streams) {
     const label = labelOf(recording)
     const events = framesOf(recording.response_body)
-    // Without the deltas the words come with the events that say them whole, and are the same.
+    // Without deltas, the text of the done events is the same.
     const bare = events.filter(({ data }) => !/"type": ?"[a-z._]+\.delta"/.test(data))
     const recorder = decodeStream(events).reply
     t.same(decodeStream(bare).reply, recorder, label)
-    // And without those, from the deltas alone.
+    // Without done events, the text of the deltas is the same.
     const lean = events.filter(({ name }) => !name.endsWith('.done') || name.includes('item.done'))
     t.same(decodeStream(lean).reply, recorder, label)
   }

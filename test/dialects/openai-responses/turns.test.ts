@@ -1,15 +1,15 @@
 /**
- * Goal: a model's turn is sent back to it unchanged: the same calls, the same text, and its
- * reasoning with the very seal and id, before what followed it.
- * Method: every pair of recordings of one conversation; the first one's reply is folded, encoded by
- * the encoder, and held against the items that the second one's request brought back.
+ * Goal: a model's turn is sent back to it unchanged: the same calls and text, and its reasoning with the same
+ * encrypted content and id, before the items that followed it.
+ * Method: pairs of recordings of one conversation; the reply of the first is decoded and encoded, and
+ * compared with the items in the request of the second.
  */
 import t from 'tap'
 import type { Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import type { Message } from '../../../src/chat/request.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
-import { encode, framesOf, decodeWhole, decodeStream, str } from './driver.js'
+import { encode, framesOf, decodeWhole, decodeStream, expectString } from './driver.js'
 
 const all = fixtures({ provider: 'openai', api: 'responses', status: 200 })
 
@@ -18,7 +18,7 @@ function answerOf({ stream, response_body: body }: Recording): Reply | null {
   return decodeWhole(objectOf(JSON.parse(body))).reply
 }
 
-/** The answer as a client that keeps all of it sends it back. */
+/** The reply as items that a client sends back in full. */
 function turnOf({ blocks }: Reply): Message {
   const turn: Extract<Message, { role: 'assistant' }> = {
     role: 'assistant',
@@ -44,7 +44,7 @@ function turnOf({ blocks }: Reply): Message {
   return turn
 }
 
-/** What of an item must be the same. */
+/** The members of an item that must be the same. */
 function gist(item: JsonObject): unknown {
   switch (item.type) {
     case 'reasoning':
@@ -52,25 +52,29 @@ function gist(item: JsonObject): unknown {
         id: item.id,
         sealed: item.encrypted_content,
         summary: arrayOf(item.summary)
-          .map((part) => str(objectOf(part).text))
+          .map((part) => expectString(objectOf(part).text))
           .join('\n\n'),
       }
     case 'function_call':
-      // One recorded client writes the arguments anew.
-      return { id: item.call_id, name: item.name, json: JSON.parse(str(item.arguments)) as unknown }
+      // One recorded client serialises the arguments again.
+      return {
+        id: item.call_id,
+        name: item.name,
+        json: JSON.parse(expectString(item.arguments)) as unknown,
+      }
     default:
       return arrayOf(item.content)
-        .map((part) => str(objectOf(part).text))
+        .map((part) => expectString(objectOf(part).text))
         .join('')
   }
 }
 
 function sealOf({ id, encrypted_content: sealed }: JsonObject): string {
-  return typeof sealed === 'string' ? `${str(id)}:${sealed}` : 'none'
+  return typeof sealed === 'string' ? `${expectString(id)}:${sealed}` : 'none'
 }
 
-/** The items of a request that say again what this answer was; empty where it does not follow it. */
-function broughtBack(request: JsonObject, reply: Reply): JsonObject[] {
+/** The items of a request that repeat this reply; empty if the request does not follow it. */
+function itemsSentBack(request: JsonObject, reply: Reply): JsonObject[] {
   const ids = new Set(reply.blocks.flatMap((block) => (block.type === 'tool' ? [block.id] : [])))
   const seals = new Set(
     reply.blocks.flatMap((block) => (block.type === 'thinking' ? [block.signature ?? ''] : [])),
@@ -79,7 +83,7 @@ function broughtBack(request: JsonObject, reply: Reply): JsonObject[] {
     .map(objectOf)
     .filter((item) =>
       item.type === 'function_call'
-        ? ids.has(str(item.call_id))
+        ? ids.has(expectString(item.call_id))
         : item.type === 'reasoning' && seals.has(sealOf(item)),
     )
 }
@@ -91,15 +95,17 @@ void t.test('every recorded turn with calls is sent back unchanged', skipWithout
     const next = all.find(({ name }) => name === `${stem}.${Number(number) + 1}`)
     const reply = answerOf(first)
     if (next === undefined || reply === null) continue
-    const want = broughtBack(objectOf(next.request_body), reply)
-    if (!want.some(({ type }) => type === 'function_call')) continue
+    const expected = itemsSentBack(objectOf(next.request_body), reply)
+    if (!expected.some(({ type }) => type === 'function_call')) continue
     const { body } = encode({ messages: [turnOf(reply)] })
-    const made = arrayOf(body.input).map(objectOf)
-    const kept = made.filter(({ type }) => type === 'function_call' || type === 'reasoning')
-    t.same(kept.map(gist), want.map(gist), first.name)
+    const encoded = arrayOf(body.input).map(objectOf)
+    const encodedItems = encoded.filter(
+      ({ type }) => type === 'function_call' || type === 'reasoning',
+    )
+    t.same(encodedItems.map(gist), expected.map(gist), first.name)
     tally.turns += 1
-    tally.calls += want.filter(({ type }) => type === 'function_call').length
-    tally.sealed += want.filter(({ type }) => type === 'reasoning').length
+    tally.calls += expected.filter(({ type }) => type === 'function_call').length
+    tally.sealed += expected.filter(({ type }) => type === 'reasoning').length
   }
   t.comment(JSON.stringify(tally))
   t.ok(tally.turns >= 40)

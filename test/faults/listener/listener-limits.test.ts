@@ -9,7 +9,7 @@ import type { Test } from 'tap'
 import { GatewayError } from '../../../src/errors.js'
 import { guardTrailers } from '../../../src/http/request-guard.js'
 import type { HttpRequest, HttpResponse } from '../../../src/http/message.js'
-import { beginReply, hasLeft, sendReply } from '../../../src/http/respond.js'
+import { beginReply, isSent, sendReply } from '../../../src/http/respond.js'
 import { openServer } from '../../../src/http/server.js'
 import type { GatewayServer, ServerOptions } from '../../../src/http/server-options.js'
 import { bodyOf } from '../../helpers/requests.js'
@@ -313,7 +313,7 @@ void t.test(
     const door = await open(t, {
       clientStallMs: 500,
       handler: (_req, res) => {
-        res.once('close', () => left.push(hasLeft(res)))
+        res.once('close', () => left.push(isSent(res)))
         sendReply(res, 200, [], Buffer.alloc(32e6))
       },
     })

@@ -1,8 +1,9 @@
 /**
- * Goal: the ledger agrees with the upstream (G21): it records every token of a complete reply, the transferred tokens
- * of a truncated one, and each request once. A killed process loses no entry of a reply that a client received (G13).
- * Method: the real program under a mix of replies, clients that disconnect and upstream faults, compared with the
- * emulator's ledger; then workers killed with SIGKILL under load. `SLUICE_ACCOUNTING=100000` and
+ * Goal: the ledger agrees with the upstream (G21): it records every token of a complete reply, the
+ * transferred tokens of a truncated one, and each request once. A killed process loses no entry of a reply
+ * that a client received (G13).
+ * Method: the real program under a mix of replies, clients that disconnect and upstream faults, compared with
+ * the emulator's ledger; then workers killed with SIGKILL under load. `SLUICE_ACCOUNTING=100000` and
  * `SLUICE_KILLS=200` set the number of each; the defaults are small.
  */
 import { request } from 'node:http'
@@ -11,18 +12,18 @@ import { run, startServe, until, type Served } from '../program.js'
 
 const REQUESTS = Number(process.env.SLUICE_ACCOUNTING ?? 200)
 const KILLS = Number(process.env.SLUICE_KILLS ?? 2)
-/** Clients at the same time. */
+/** Concurrent clients. */
 const CLIENTS = 16
 
 type Manner = 'stream' | 'whole' | 'leaves' | 'cut'
 
-/** What a client saw. */
+/** The result of a client. */
 interface Seen {
   readonly tag: string
   readonly manner: Manner
   readonly id: string | null
   readonly text: string
-  /** It has the whole answer. */
+  /** The client received the whole reply. */
   readonly isComplete: boolean
 }
 
@@ -72,7 +73,7 @@ function ask(served: Served, tag: string, manner: Manner): Promise<Seen> {
       },
     )
     req.on('error', () => over(false))
-    // A connection on its way to a worker that is killed may hang: it got no answer either.
+    // A connection to a worker that is killed before it accepts may hang without a reply.
     req.setTimeout(3000, () => req.destroy())
     req.end(body)
   })
@@ -132,10 +133,10 @@ void t.test(`${REQUESTS} requests: the ledger agrees with the upstream`, LONG, a
     rows.clear()
     const all = await exported(t, served)
     for (const row of all) rows.set(row.request_id, row)
-    t.equal(all.length, rows.size, 'no row twice')
+    t.equal(all.length, rows.size, 'no entry twice')
     return rows.size >= REQUESTS
   })
-  t.equal(rows.size, REQUESTS, 'one row for each')
+  t.equal(rows.size, REQUESTS, 'one entry for each request')
   let differing = 0
   let far = 0
   let complete = 0
@@ -151,15 +152,15 @@ void t.test(`${REQUESTS} requests: the ledger agrees with the upstream`, LONG, a
     } else {
       const exact = Math.ceil(wordsOf(each).length / 4)
       const output = row.output_tokens ?? 0
-      // What was under way to a client that left, or gave up waiting, may be all that there was.
+      // The client may have disconnected after the upstream had sent the whole reply.
       const most = each.manner === 'cut' ? Math.max(exact * 1.05, exact + 3) : counts.output
       const isNear = output >= exact && output <= most
       if (!isNear || row.source !== 'estimated' || (row.input_tokens ?? 0) === 0) far += 1
     }
   }
   t.ok(complete >= REQUESTS * 0.7, `${complete} complete`)
-  t.equal(differing, 0, 'of complete answers every token')
-  t.equal(far, 0, 'of broken ones what flowed')
+  t.equal(differing, 0, 'complete replies: every token')
+  t.equal(far, 0, 'truncated replies: the transferred tokens')
 })
 
 void t.test(
@@ -175,19 +176,19 @@ void t.test(
       const victim = workers[kill % workers.length]
       if (victim !== undefined) process.kill(victim, 'SIGKILL')
       seen.push(...(await running))
-      // Those that die again and again come back later and later.
+      // The delay before a restart grows with each crash.
       if (kill + 1 < KILLS) await until(() => served.program.workers().length > 1, 60_000)
     }
     const all = await exported(t, served)
     const ids = new Set(all.map(({ request_id: id }) => id))
-    t.equal(ids.size, all.length, 'no row twice')
+    t.equal(ids.size, all.length, 'no entry twice')
     const held = seen.filter(({ isComplete }) => isComplete)
     const missing = held.filter(({ id }) => !ids.has(id ?? ''))
     t.ok(held.length > KILLS * 20, `${held.length} complete answers`)
     t.same(
       missing.map(({ tag, manner }) => `${tag} ${manner}`),
       [],
-      'each has its row',
+      'each request has its entry',
     )
     const lost = new Set(
       all.filter(({ outcome }) => outcome === 'lost').map((row) => row.request_id),
@@ -195,7 +196,7 @@ void t.test(
     t.same(
       held.filter(({ id }) => lost.has(id ?? '')),
       [],
-      'and none is taken for lost',
+      'no request is recorded as lost',
     )
   },
 )

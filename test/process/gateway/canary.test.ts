@@ -1,6 +1,6 @@
 /**
- * Goal: all workers of a gateway count a canary together, stop using it together, and a worker that starts later does
- * not use it either.
+ * Goal: all workers of a gateway count a canary together, stop using it together, and a worker that starts
+ * later does not use it either.
  * Method: the real program with two workers; the canary's emulator refuses everything.
  */
 import t from 'tap'
@@ -31,7 +31,11 @@ void t.test('workers abort a canary together, and a new worker does not use it',
   await until(() => program.out().includes('"configuration in force"'))
 
   await until(async () => {
-    t.equal((await served.chat()).status, 200, 'a failing canary costs no client its reply')
+    t.equal(
+      (await served.chat()).status,
+      200,
+      'every client gets a reply although the canary fails',
+    )
     return received() >= MIN_REQUESTS - 1
   })
   const checks = async (): Promise<Record<string, string>> => {
@@ -58,7 +62,7 @@ void t.test('workers abort a canary together, and a new worker does not use it',
   const gauge = 'sluice_canary_aborted{route="gpt-",upstream="canary"} 1'
   t.match((await served.ops('/metrics')).text, gauge)
 
-  // The order reaches every worker within a moment.
+  // The order reaches every worker soon.
   let before = -1
   await until(async () => {
     before = received()

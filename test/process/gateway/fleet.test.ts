@@ -1,7 +1,8 @@
 /**
- * Goal: gateways on one Redis publish their configuration; readiness details and a metric show when they disagree, and
- * when they agree again; the record of a gateway that has ended expires.
- * Method: two real programs with a real Redis, one of them with workers; their files are edited apart and together.
+ * Goal: gateways on one Redis publish their configuration; readiness details and a metric show when they
+ * disagree, and when they agree again; the record of a gateway that has ended expires.
+ * Method: two real programs with a real Redis, one of them with workers; their files are edited apart and
+ * together.
  */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,40 +16,44 @@ t.setTimeout(180_000)
 const ALONE = 'workers: 1, drain_ms: 1000'
 const WORKERS = 'workers: 2, drain_ms: 1000'
 
-void t.test('gateways that disagree are shown on each', { skip: redisMissing() }, async (t) => {
-  const redis = await startRedis(t)
-  const settings = { server: WORKERS, store: `${redis.url()}?timeout_ms=2000` }
-  const first = await startServe(t, settings)
-  const same = fileText(first.emulator, settings)
-  const second = await startAnother(t, first, same)
-  for (const gateway of [first, second]) {
-    await until(async () => (await members(gateway)) === 2)
-    await until(async () => (await level(gateway, 'disagreement')) === 0)
-    t.notMatch((await gateway.ops('/readyz')).text, 'have another configuration')
-  }
+void t.test(
+  'each gateway reports other configurations in the fleet',
+  { skip: redisMissing() },
+  async (t) => {
+    const redis = await startRedis(t)
+    const settings = { server: WORKERS, store: `${redis.url()}?timeout_ms=2000` }
+    const first = await startServe(t, settings)
+    const same = fileText(first.emulator, settings)
+    const second = await startAnother(t, first, same)
+    for (const gateway of [first, second]) {
+      await until(async () => (await members(gateway)) === 2)
+      await until(async () => (await level(gateway, 'disagreement')) === 0)
+      t.notMatch((await gateway.ops('/readyz')).text, 'have another configuration')
+    }
 
-  second.write(`${same}on_loss: reject\n`)
-  for (const gateway of [first, second]) {
-    await until(async () => (await level(gateway, 'disagreement')) === 1)
-    const ready = await gateway.ops('/readyz')
-    t.equal(ready.status, 200, 'it still serves')
-    await until(async () =>
-      /1 of 2 gateways have another configuration: \S+ \([0-9a-f]{12}\)/.test(
-        (await gateway.ops('/readyz')).text,
-      ),
-    )
-  }
+    second.write(`${same}on_loss: reject\n`)
+    for (const gateway of [first, second]) {
+      await until(async () => (await level(gateway, 'disagreement')) === 1)
+      const ready = await gateway.ops('/readyz')
+      t.equal(ready.status, 200, 'the gateway still serves')
+      await until(async () =>
+        /1 of 2 gateways have another configuration: \S+ \([0-9a-f]{12}\)/.test(
+          (await gateway.ops('/readyz')).text,
+        ),
+      )
+    }
 
-  first.write(`${same}on_loss: reject\n`)
-  for (const gateway of [first, second]) {
-    await until(async () => (await level(gateway, 'disagreement')) === 0)
-  }
-  second.program.child.kill('SIGTERM')
-  t.equal(await second.program.ended, 0)
-  await until(async () => (await members(first)) === 1)
-})
+    first.write(`${same}on_loss: reject\n`)
+    for (const gateway of [first, second]) {
+      await until(async () => (await level(gateway, 'disagreement')) === 0)
+    }
+    second.program.child.kill('SIGTERM')
+    t.equal(await second.program.ended, 0)
+    await until(async () => (await members(first)) === 1)
+  },
+)
 
-void t.test('a gateway that is killed expires', { skip: redisMissing() }, async (t) => {
+void t.test('the record of a killed gateway expires', { skip: redisMissing() }, async (t) => {
   const redis = await startRedis(t)
   const settings = { server: ALONE, store: `${redis.url()}?timeout_ms=2000` }
   const first = await startServe(t, settings)
@@ -59,7 +64,7 @@ void t.test('a gateway that is killed expires', { skip: redisMissing() }, async 
   t.pass('it is gone')
 })
 
-void t.test('without Redis there is no fleet', async (t) => {
+void t.test('without Redis no fleet is reported', async (t) => {
   const served = await startServe(t, { server: ALONE })
   t.equal(await members(served), 0)
   t.match(JSON.parse((await served.ops('/readyz')).text), { checks: { fleet: 'ok' } })
@@ -67,7 +72,7 @@ void t.test('without Redis there is no fleet', async (t) => {
 
 type Gateway = Pick<Served, 'program' | 'write' | 'ops'>
 
-/** In a folder of its own, behind the emulator of the first. */
+/** A gateway in a separate folder with the emulator of the first one. */
 async function startAnother(t: Test, first: Served, text: string): Promise<Gateway> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-fleet-'))
   const file = join(folder, 'gateway.yaml')

@@ -1,8 +1,8 @@
 /**
  * Goal: large bodies at the same time do not exhaust a worker's memory: they are served or refused with
  * `retry-after`, ordinary requests are served at the same time, and the memory is released.
- * Method: the real program with a heap of 1 GB, 8 bodies of up to 31 MB of several accounts at once, held by an
- * upstream that answers late.
+ * Method: the real program with a heap of 1 GB, 8 bodies of up to 31 MB of several accounts at once, held by
+ * an upstream that answers late.
  */
 import { readFileSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'
@@ -15,9 +15,9 @@ import { startServe, until, type Served } from '../program.js'
 
 const HEAP_MB = 1024
 const BODY_BYTES = 31 * 1024 * 1024
-/** Just below the cap on what is not inline data. */
+/** Just below the limit for text. */
 const TEXT_BYTES = 8_300_000
-/** How long the upstream keeps a request, so that many are held at once. */
+/** Delay of the upstream, so that many requests are in progress at once. */
 const HELD_MS = 1_500
 const REPLY = JSON.stringify({
   id: 'a',
@@ -28,7 +28,7 @@ const REPLY = JSON.stringify({
   usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
 })
 
-/** Reads what comes without keeping it, and answers large requests late. */
+/** Reads and drops request bodies, and replies to large requests late. */
 async function startSink(t: Test): Promise<string> {
   const server: Server = createServer((req, res) => {
     let bytes = 0
@@ -50,7 +50,7 @@ async function startSink(t: Test): Promise<string> {
   return `http://127.0.0.1:${address.port}/v1`
 }
 
-/** Keys of accounts of their own. */
+/** Keys of separate accounts. */
 async function makeKeys(file: string, count: number): Promise<string[]> {
   const loaded = loadConfig(file, process.env)
   if (!loaded.ok) throw new Error('the file is no good')
@@ -121,7 +121,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   [IMAGE]: IMAGE,
 }
 
-void t.test('8 bodies of up to 31 MB at once, in a heap of 1 GB', async (t) => {
+void t.test('8 concurrent bodies of up to 31 MB do not exhaust a heap of 1 GB', async (t) => {
   const env = { NODE_OPTIONS: `--max-old-space-size=${HEAP_MB}` }
   const served = await startServe(t, { server: 'workers: 2, drain_ms: 5000' }, env)
   await toSink(t, served)
@@ -151,17 +151,21 @@ void t.test('8 bodies of up to 31 MB at once, in a heap of 1 GB', async (t) => {
       }
       t.ok(ordinary > 0, `${name}, ${model}: ${ordinary} ordinary requests were served`)
       for (const [status, wait] of await large) {
-        // The sink's reply is none of Anthropic's, and 0 is a refusal before the body was read.
+        // The reply of the sink is not in Anthropic's format; 0 is a refusal before the body was read.
         if (status === 429 || status === 503) t.equal(wait, '1', `${status} with retry-after`)
         t.ok([0, 200, 429, 502, 503].includes(status), `${name}, ${model}: ${status}`)
         if (status === 200 || status === 502) taken += 1
         else refused += 1
       }
-      t.same(served.program.workers(), workers, 'the workers live')
+      t.same(served.program.workers(), workers, 'the workers still run')
     }
   }
   t.ok(taken >= 6, `${taken} of 64 large requests reached the upstream, ${refused} were refused`)
-  t.same(await post(served.port, served.secret, small), [200, undefined], 'and all is as before')
+  t.same(
+    await post(served.port, served.secret, small),
+    [200, undefined],
+    'the gateway serves as before',
+  )
   t.equal((await post(served.port, keys[0] ?? '', bodyOf('gpt-4o', 'ж')))[0], 200)
   t.comment(`${taken} taken, ${refused} refused`)
 })

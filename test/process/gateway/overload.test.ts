@@ -1,9 +1,10 @@
 /**
  * Goal: an overloaded process refuses requests with 503 and `retry-after`, by priority; health and metrics
  * answer throughout; it recovers by itself, and not before `hold_ms` (G4).
- * Method: the real program. Stopping the process delays its event loop for most of the time; its
- * places are filled with requests that the upstream does not answer, or with an open loop of three and ten times what its
- * places can serve. Latencies are printed without a limit: the machine that runs the tests has other work.
+ * Method: the real program. Stopping the process delays its event loop for most of the time; its slots are
+ * filled with requests that the upstream does not answer, or with an open loop of three and ten times the
+ * rate that its slots can serve. Latencies are printed without a limit: the machine that runs the tests has
+ * other work.
  */
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -59,63 +60,71 @@ async function refusal(res: Response): Promise<object> {
 
 const REFUSED = { status: 503, retry: /^[1-5]$/, kind: 'overloaded', code: 503 }
 
-void t.test('G-106, G-112: a late event loop', { timeout: 120_000 }, async (t) => {
-  const served = await startServe(t, {
-    server: `workers: 1, drain_ms: 500, overload: { delay_ms: [60, 100, 60000], rise_ms: 500, hold_ms: ${HOLD_MS} }`,
-  })
-  const high = await keyWith(served, { priority: 'high' })
-  t.equal((await served.chat()).status, 200)
-  t.equal(await levelOf(served), 0)
-  const end = starve(t, served.program.pid)
-  await until(async () => (await levelOf(served)) === 2, 60_000)
-  t.match(await refusal(await served.chat()), REFUSED)
-  const kept = await fetch(`http://127.0.0.1:${served.port}/v1/models`, {
-    headers: { authorization: `Bearer ${high}` },
-  })
-  t.equal(kept.status, 200, 'high priority is served')
-  t.equal(kept.headers.get('connection'), 'close')
-  t.equal((await served.ops('/healthz')).status, 200)
-  const ready = await served.ops('/readyz')
-  t.match(ready, { status: 200, text: /level 2 of 3: event loop delay/ })
-  t.match((await served.ops('/metrics')).text, /^sluice_shed_total\{resource="delay"\} [1-9]/m)
-  end()
-  const endedAtMs = Date.now()
-  await until(async () => (await levelOf(served)) === 0, 60_000)
-  t.ok(Date.now() - endedAtMs >= HOLD_MS - 300, 'it held for hold_ms')
-  t.equal((await served.chat()).status, 200)
-  const isLogged = (event: string): boolean =>
-    served.program.lines().some(({ msg }) => msg === event)
-  await until(() => isLogged('overloaded') && isLogged('no longer overloaded'))
-  const shed = served.program.lines().filter(({ outcome }) => outcome === 'overloaded')
-  t.match(shed, [{ status: 503 }])
-})
+void t.test(
+  'G-106, G-112: a delayed event loop refuses requests by priority',
+  { timeout: 120_000 },
+  async (t) => {
+    const served = await startServe(t, {
+      server: `workers: 1, drain_ms: 500, overload: { delay_ms: [60, 100, 60000], rise_ms: 500, hold_ms: ${HOLD_MS} }`,
+    })
+    const high = await keyWith(served, { priority: 'high' })
+    t.equal((await served.chat()).status, 200)
+    t.equal(await levelOf(served), 0)
+    const end = starve(t, served.program.pid)
+    await until(async () => (await levelOf(served)) === 2, 60_000)
+    t.match(await refusal(await served.chat()), REFUSED)
+    const kept = await fetch(`http://127.0.0.1:${served.port}/v1/models`, {
+      headers: { authorization: `Bearer ${high}` },
+    })
+    t.equal(kept.status, 200, 'high priority is served')
+    t.equal(kept.headers.get('connection'), 'close')
+    t.equal((await served.ops('/healthz')).status, 200)
+    const ready = await served.ops('/readyz')
+    t.match(ready, { status: 200, text: /level 2 of 3: event loop delay/ })
+    t.match((await served.ops('/metrics')).text, /^sluice_shed_total\{resource="delay"\} [1-9]/m)
+    end()
+    const endedAtMs = Date.now()
+    await until(async () => (await levelOf(served)) === 0, 60_000)
+    t.ok(Date.now() - endedAtMs >= HOLD_MS - 300, 'the level held for hold_ms')
+    t.equal((await served.chat()).status, 200)
+    const isLogged = (event: string): boolean =>
+      served.program.lines().some(({ msg }) => msg === event)
+    await until(() => isLogged('overloaded') && isLogged('no longer overloaded'))
+    const shed = served.program.lines().filter(({ outcome }) => outcome === 'overloaded')
+    t.match(shed, [{ status: 503 }])
+  },
+)
 
-void t.test('G-105, G-112: too many requests under way', { timeout: 60_000 }, async (t) => {
-  const served = await startServe(t, {
-    server: 'workers: 1, drain_ms: 500, overload: { max_inflight: 5, rise_ms: 60000 }',
-  })
-  const high = await keyWith(served, { priority: 'high' })
-  const { emulator } = served
-  emulator.script({ fault: { kind: 'hang' } })
-  const gone = new AbortController()
-  const held = Array.from({ length: 5 }, () =>
-    fetch(`http://127.0.0.1:${served.port}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${served.secret}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] }),
-      signal: gone.signal,
-    }).catch(() => null),
-  )
-  await until(() => emulator.open() === 5)
-  emulator.reset()
-  t.match(await refusal(await served.chat()), REFUSED)
-  t.equal((await served.chat({}, high)).status, 200)
-  t.equal((await served.ops('/healthz')).status, 200)
-  t.match((await served.ops('/metrics')).text, /^sluice_shed_total\{resource="in_flight"\} 1/m)
-  gone.abort()
-  await Promise.all(held)
-  await until(async () => (await served.chat()).status === 200)
-})
+void t.test(
+  'G-105, G-112: too many requests in progress are refused by priority',
+  { timeout: 60_000 },
+  async (t) => {
+    const served = await startServe(t, {
+      server: 'workers: 1, drain_ms: 500, overload: { max_inflight: 5, rise_ms: 60000 }',
+    })
+    const high = await keyWith(served, { priority: 'high' })
+    const { emulator } = served
+    emulator.script({ fault: { kind: 'hang' } })
+    const gone = new AbortController()
+    const held = Array.from({ length: 5 }, () =>
+      fetch(`http://127.0.0.1:${served.port}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${served.secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] }),
+        signal: gone.signal,
+      }).catch(() => null),
+    )
+    await until(() => emulator.open() === 5)
+    emulator.reset()
+    t.match(await refusal(await served.chat()), REFUSED)
+    t.equal((await served.chat({}, high)).status, 200)
+    t.equal((await served.ops('/healthz')).status, 200)
+    t.match((await served.ops('/metrics')).text, /^sluice_shed_total\{resource="in_flight"\} 1/m)
+    gone.abort()
+    await Promise.all(held)
+    await until(async () => (await served.chat()).status === 200)
+  },
+)
 
 /** One request of an open loop. */
 interface Shot {
@@ -126,7 +135,7 @@ interface Shot {
 
 const UPSTREAM_MS = 1_000
 const IN_FLIGHT = 20
-/** Of the upstream's delay and the requests that may be under way. */
+/** Of the upstream's delay and the maximum number of requests in progress. */
 const CAPACITY_PER_SECOND = IN_FLIGHT / (UPSTREAM_MS / 1000)
 
 for (const times of [3, 10]) {
@@ -149,7 +158,7 @@ for (const times of [3, 10]) {
     const done = shots.filter(({ status }) => status === 200)
     const refused = shots.filter(({ status }) => status === 503)
     t.equal(done.length + refused.length, shots.length, 'served, or refused with 503')
-    // Little's law: how many of the places were in use on average.
+    // Little's law: the average number of slots in use.
     const totalMs = done.reduce((sum, { tookMs }) => sum + tookMs, 0)
     const inUse = totalMs / 1000 / seconds
     t.ok(inUse >= 0.85 * IN_FLIGHT, `${inUse.toFixed(1)} of ${IN_FLIGHT} places are in use`)
@@ -158,7 +167,7 @@ for (const times of [3, 10]) {
       refused.every(({ retryAfter }) => /^[1-5]$/.test(retryAfter ?? '')),
       'with retry-after',
     )
-    t.ok(at(refused, 0.5) < at(done, 0.5) / 2, 'refusals do not wait for anything')
+    t.ok(at(refused, 0.5) < at(done, 0.5) / 2, 'refusals are sent at once')
     const kept = await important
     t.ok(
       kept.every(({ status }) => status === 200),
@@ -171,7 +180,7 @@ for (const times of [3, 10]) {
     t.comment(
       `refused p50 ${at(refused, 0.5).toFixed(1)} ms, p99 ${at(refused, 0.99).toFixed(1)} ms, served p50 ${at(done, 0.5).toFixed(0)} ms, p99 ${at(done, 0.99).toFixed(0)} ms, health worst ${at(health, 1).toFixed(1)} ms`,
     )
-    t.equal((await served.chat()).status, 200, 'and it recovers at once')
+    t.equal((await served.chat()).status, 200, 'the gateway recovers at once')
   })
 }
 
@@ -214,7 +223,7 @@ async function timed(ask: () => Promise<Response>): Promise<Shot> {
   return { status, tookMs: performance.now() - beganMs, retryAfter: headers.get('retry-after') }
 }
 
-/** The time that this share of the shots took at most. */
+/** The quantile of the durations of the requests. */
 function at(shots: readonly Shot[], share: number): number {
   const times = shots.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
   return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0

@@ -17,12 +17,12 @@ async function chat(served: Served, messages: JsonObject[]): Promise<JsonObject>
   const ask = { model: 'claude-haiku-4-5', reasoning_effort: 'low', tools: [TOOL], messages }
   const response = await served.chat(ask)
   t.equal(response.status, 200)
-  t.equal(response.headers.get('x-sluice-lost'), null, 'nothing is lost')
+  t.equal(response.headers.get('x-sluice-lost'), null, 'no reasoning is lost')
   const reply = objectOf(await response.json())
   return objectOf(objectOf(arrayOf(reply.choices)[0]).message)
 }
 
-/** A call and the answer to its result; true if the provider received its thinking. */
+/** Sends a request with a call and one with its result. True if the provider received its thinking. */
 async function loop(served: Served, name: string): Promise<boolean> {
   const question = { role: 'user', content: `Use get_weather, ${name}` }
   const { content, tool_calls } = await chat(served, [question])
@@ -43,7 +43,7 @@ void t.test('two workers share the stored reasoning', async (t) => {
     pids().filter((pid, at, all) => at % 2 === 1 && pid !== all[at - 1]).length
   // The kernel chooses the worker of a connection: on a busy machine it may be the same one for many turns.
   for (let round = 0; round < 200 && (round < 8 || crossed() === 0); round += 1) {
-    t.ok(await loop(served, `round ${round}`), 'the thinking came back')
+    t.ok(await loop(served, `round ${round}`), 'the thinking is restored')
     if (round >= 7) await until(() => exchanges().length === 2 * (round + 1))
   }
   t.equal(new Set(pids()).size, 2)

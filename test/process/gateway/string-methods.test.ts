@@ -1,5 +1,6 @@
 /**
- * Goal: in a worker V8 finds the methods of strings without a slow lookup, even if a dependency derives from `String`.
+ * Goal: in a worker V8 finds the methods of strings without a slow lookup, even if a dependency derives from
+ * `String`.
  * Method: a separate process loads a worker's modules and reads V8's state before and after.
  */
 import { execFile } from 'node:child_process'
@@ -9,7 +10,7 @@ import t from 'tap'
 
 const WORKER = fileURLToPath(new URL('../../../src/process/serve-worker.js', import.meta.url))
 
-/** What a process prints that has loaded the worker's modules and derived a class from `String`. */
+/** The output of a process that has loaded the modules of a worker and derived a class from `String`. */
 async function printed(then: string): Promise<string> {
   const script = `
     const { settleStrings } = await import(${JSON.stringify(WORKER)})
@@ -22,8 +23,12 @@ async function printed(then: string): Promise<string> {
   return stdout.trim()
 }
 
-void t.test('strings are settled before a worker serves', async (t) => {
-  t.equal(await printed(''), 'false', 'without it they are slow, or this test shows nothing')
+void t.test('a worker restores fast string methods before it serves', async (t) => {
+  t.equal(
+    await printed(''),
+    'false',
+    'without it string methods are slow, otherwise the test is void',
+  )
   t.equal(await printed('settleStrings()'), 'true')
   t.equal(await printed('settleStrings(); class Later extends String {}'), 'true', 'permanently')
 })

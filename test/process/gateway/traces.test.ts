@@ -6,7 +6,7 @@ import t from 'tap'
 import { startOtlpReceiver } from '../../observe/otlp-receiver.js'
 import { startServe, until } from '../program.js'
 
-void t.test('workers export their spans, the last ones at the drain', async (t) => {
+void t.test('each worker exports its spans, the last ones during the drain', async (t) => {
   const receiver = await startOtlpReceiver(t)
   const served = await startServe(
     t,
@@ -28,7 +28,7 @@ void t.test('workers export their spans, the last ones at the drain', async (t) 
       if (line['msg'] === 'exchange') answered.add(line['pid'])
     return answered.size === 2
   })
-  t.same(receiver.spans, [], 'they wait for their time')
+  t.same(receiver.spans, [], 'spans are exported in batches')
   served.program.child.kill('SIGTERM')
   t.equal(await served.program.ended, 0)
   t.equal(servers().length, sent, 'no span is lost')

@@ -1,6 +1,8 @@
 /**
- * Goal: the running gateway reports budgets once for all its processes, breakers, and configurations that it refuses.
- * Method: `sluice serve` with two workers, or one process, and a real receiver; secrets are looked for everywhere.
+ * Goal: the running gateway reports budgets once for all its processes, breakers, and configurations that it
+ * refuses.
+ * Method: `sluice serve` with two workers, or one process, and a real receiver; secrets are looked for
+ * everywhere.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -15,7 +17,7 @@ function storeOf({ file }: Served): string {
   return `sqlite:${file.replace(/gateway\.yaml$/, 'data/sluice.db')}`
 }
 
-/** Nothing that the program writes or shows has a secret of its webhooks. */
+/** Checks that no output of the program contains a secret of its webhooks. */
 async function checkSecrets(
   t: { notMatch: (text: string, what: RegExp) => unknown },
   served: Served,
@@ -63,7 +65,7 @@ for (const workers of [1, 2]) {
   )
 }
 
-void t.test('a breaker is reported as it opens, half-opens and closes', async (t) => {
+void t.test('a breaker is reported when it opens, half-opens and closes', async (t) => {
   const receiver = await startReceiver(t)
   const more = notify(receiver, ', events: [breaker]')
   const served = await startServe(t, { server: 'workers: 1, drain_ms: 5000', more })
@@ -74,7 +76,7 @@ void t.test('a breaker is reported as it opens, half-opens and closes', async (t
   served.emulator.script({ times: 2, fault: { kind: 'status', code: 500 } })
   for (let failed = 0; failed < 2; failed += 1) await (await served.chat()).text()
   await receiver.of('breaker.changed', 1)
-  // The next request after `open_seconds`, at most a tenth later, tests the upstream.
+  // The first request after `open_seconds`, plus a jitter of at most a tenth, tests the upstream.
   await new Promise((resolve) => setTimeout(resolve, 1_500))
   await (await served.chat()).text()
   const changes = await receiver.of('breaker.changed', 3)

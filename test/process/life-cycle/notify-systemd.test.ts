@@ -1,8 +1,8 @@
 /**
- * Goal: under systemd the gateway reports when it is ready, reloads and stops, and keeps its watchdog quiet; the unit
- * file that ships is valid and starts such a process.
- * Method: the real program and systemd-notify; a datagram socket of Python receives, by path and abstract. Skipped
- * without these programs. systemd-analyze checks the unit file.
+ * Goal: under systemd the gateway reports when it is ready, reloads and stops, and keeps its watchdog quiet;
+ * the unit file that ships is valid and starts such a process.
+ * Method: the real program and systemd-notify; a datagram socket of Python receives, by path and abstract.
+ * Skipped without these programs. systemd-analyze checks the unit file.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -34,7 +34,7 @@ function lacks(...programs: readonly string[]): string | false {
 const skip = lacks('python3', 'systemd-notify')
 const noAnalyze = lacks('systemd-analyze')
 
-/** A socket as systemd has one. Gives what arrived, one map of assignments per message. */
+/** A socket like that of systemd. Returns the received messages, each as a map of assignments. */
 async function startReceiver(t: Test, name: string): Promise<Map<string, string>[]> {
   const child = spawn('python3', ['-c', RECEIVER, name], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(async () => {
@@ -131,7 +131,7 @@ void t.test(
 
 const UNIT = 'deploy/systemd/sluice.service'
 
-void t.test('the unit file is what the gateway needs', (t) => {
+void t.test('the unit file has the settings that the gateway requires', (t) => {
   const text = readFileSync(UNIT, 'utf8')
   const settings = text.split('\n').filter((line) => /^[A-Z]\w*=/.test(line))
   for (const line of ['Type=notify', 'NotifyAccess=all', 'KillMode=mixed'])

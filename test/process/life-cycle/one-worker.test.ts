@@ -1,5 +1,6 @@
 /**
- * Goal: with `workers: 1` the gateway is one process with the same signals, drain, readiness, metrics and reload.
+ * Goal: with `workers: 1` the gateway is one process with the same signals, drain, readiness, metrics and
+ * reload.
  * Method: the real program; signals, changed files, a port that is taken.
  */
 import { createServer, type AddressInfo } from 'node:net'
@@ -35,7 +36,7 @@ void t.test('one process serves, counts, reloads and drains', async (t) => {
   t.notOk(isRunning(served.program.pid))
 })
 
-void t.test('a second signal ends it at once, with 1', async (t) => {
+void t.test('a second signal ends the process at once with status 1', async (t) => {
   const served = await startServe(t, ALONE)
   const reading = (await served.chat(ENDLESS)).text().catch(() => 'cut')
   served.program.child.kill('SIGTERM')
@@ -45,7 +46,7 @@ void t.test('a second signal ends it at once, with 1', async (t) => {
   t.notMatch(await reading, /\[DONE\]/)
 })
 
-void t.test('a start that fails ends it with 1 and the reason', async (t) => {
+void t.test('a failed start exits with 1 and the reason', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   t.teardown(() => taken.close())

@@ -29,7 +29,7 @@ void t.test('I-133: streams keep their generation, new requests get the new one'
   t.notMatch(served.program.out() + metrics + JSON.stringify(page), /sk-canary/)
 })
 
-void t.test('an edit with a fault is refused; the old file stays in force', async (t) => {
+void t.test('an invalid edit is refused, and the previous file stays in force', async (t) => {
   const served = await startServe(t)
   const good = fileText(served.emulator)
   served.write(`${good}unheard_of: 1\n`)
@@ -42,10 +42,10 @@ void t.test('an edit with a fault is refused; the old file stays in force', asyn
   t.equal((await served.ops('/readyz')).status, 200)
   served.write(good)
   await until(async () => (await lastError()) === null)
-  t.ok(await allIn(served, '1'), 'the same file again is the same generation')
+  t.ok(await allIn(served, '1'), 'the same file again creates no generation')
 })
 
-void t.test('SIGHUP looks at the file at once', async (t) => {
+void t.test('SIGHUP reloads the file at once', async (t) => {
   const served = await startServe(t)
   served.write(`${fileText(served.emulator)}on_loss: reject\n`)
   served.program.child.kill('SIGHUP')
@@ -55,7 +55,7 @@ void t.test('SIGHUP looks at the file at once', async (t) => {
   t.ok((await until(() => allIn(served, '2'))) < 1000)
 })
 
-void t.test('each SIGHUP is answered in the log, also when nothing has changed', async (t) => {
+void t.test('each SIGHUP is logged, also if nothing has changed', async (t) => {
   const served = await startServe(t)
   const answers = (): unknown[] =>
     served.program
@@ -74,11 +74,11 @@ void t.test('each SIGHUP is answered in the log, also when nothing has changed',
   served.write(`${fileText(served.emulator)}on_loss: reject\n`)
   await hangUp(5)
   t.same(answers().slice(0, 4), ['unchanged 1', 'unchanged 1', 'refused 1', 'refused 1'])
-  t.match(answers()[4], /^(?:applied|unchanged) 2$/, 'or the watcher was quicker')
+  t.match(answers()[4], /^(?:applied|unchanged) 2$/, 'or the watcher was faster')
 })
 
 void t.test(
-  'I-134: an upstream that is removed finishes what it has and takes no more',
+  'I-134: a removed upstream finishes its requests and receives no new ones',
   async (t) => {
     const served = await startServe(t)
     const running = await served.chat({ ...SLOW, model: 'claude-sonnet-4-5' })
@@ -92,7 +92,7 @@ void t.test(
   },
 )
 
-void t.test('I-134: a credential that is rotated is used at once', async (t) => {
+void t.test('I-134: a rotated credential is used at once', async (t) => {
   const served = await startServe(t, { key: 'sk-invalid-0123456789abcdef' })
   t.equal((await answered(served)).status, 502, 'the emulator refuses this key')
   served.write(fileText(served.emulator, { key: CANARY }))
@@ -116,7 +116,7 @@ void t.test('I-134: settings that wait for a restart are logged once', async (t)
   t.equal(served.program.workers().length, 2)
 })
 
-void t.test('I-134: a limit that is lowered holds for the next request', async (t) => {
+void t.test('I-134: a lowered limit applies to the next request', async (t) => {
   const served = await startServe(t)
   for (let sent = 0; sent < 4; sent += 1) t.equal((await answered(served)).status, 200)
   const limits = 'limits: [ { scope: key, requests_per_minute: 1 } ]'
@@ -131,7 +131,7 @@ async function answered(served: Served): Promise<Response> {
   return response
 }
 
-/** Whether chats of each worker are of this generation; errors name it, too, if the request reached a worker. */
+/** Whether chats of every worker have this generation. Errors of workers have it too. */
 async function allIn(served: Served, generation: string): Promise<boolean> {
   for (let turn = 0; turn < 4; turn += 1) {
     const response = await answered(served)

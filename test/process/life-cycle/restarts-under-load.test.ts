@@ -1,8 +1,9 @@
 /**
- * Goal (G12): rolling restarts under load refuse and reset no connection; streams that finish within `drain_ms` are
- * complete, and the others get an error event.
- * Method: the real program with two workers, requests on kept and on new connections, open streams of which some outlast
- * the drain, SIGUSR2 again and again. `SLUICE_RESTARTS=50 SLUICE_STREAMS=500 SLUICE_RATE=200` is the full measurement.
+ * Goal (G12): rolling restarts under load refuse and reset no connection; streams that finish within
+ * `drain_ms` are complete, and the others get an error event.
+ * Method: the real program with two workers, requests on persistent and new connections, open streams of
+ * which some outlast the drain, SIGUSR2 again and again. `SLUICE_RESTARTS=50 SLUICE_STREAMS=500
+ * SLUICE_RATE=200` is the full measurement.
  */
 import { loadavg } from 'node:os'
 import t from 'tap'
@@ -33,7 +34,7 @@ async function restartsOf(served: Served): Promise<Restarts> {
   return { ...page.restarts, pids: page.workers.map(({ pid }) => pid) }
 }
 
-void t.test('G12: rolling restarts under load', async (t) => {
+void t.test('G12: rolling restarts under load refuse and reset no connection', async (t) => {
   const served = await startServe(t, { server: `workers: 2, drain_ms: ${DRAIN_MS}` })
   const { port, secret } = served
   let streams = 0
@@ -53,7 +54,7 @@ void t.test('G12: rolling restarts under load', async (t) => {
     first.pids.some((pid) => last.pids.slice(0, 2).includes(pid)),
     'all workers are new',
   )
-  // The former workers end, and with them the streams that outlast the drain.
+  // The previous workers end, and with them the streams that outlast the drain.
   await until(async () => (await restartsOf(served)).pids.length === 2, 60_000, 50)
   await traffic.stop()
   const [requests, ends] = [tally(traffic.requests), tally(traffic.streams)]

@@ -1,6 +1,6 @@
 /**
- * Goal: `sluice restart` replaces the workers of a running gateway and applies settings that need a restart; one that
- * fails leaves the former workers, and a gateway of one process refuses it.
+ * Goal: `sluice restart` replaces the workers of a running gateway and applies settings that need a restart;
+ * a restart that fails keeps the previous workers, and a gateway of one process refuses it.
  * Method: the real program and the command beside it; files that change the port, the workers and the store.
  */
 import { once } from 'node:events'
@@ -20,28 +20,31 @@ async function restart(t: Test, file: string, ...more: string[]) {
   return { status: await program.ended, out: program.out(), err: program.err() }
 }
 
-/** A gateway on known ports, so that the command finds it by its file. */
+/** A gateway on fixed ports, so that the command finds it by its file. */
 async function startKnown(t: Test, server = SERVER): Promise<Served> {
   const [port, opsPort] = [await freePort(), await freePort()]
   return startServe(t, { server, port, opsPort })
 }
 
-void t.test('sluice restart: new workers, the same primary, no stream is cut', async (t) => {
-  const served = await startKnown(t)
-  const before = served.program.workers()
-  const running = await Promise.all(Array.from({ length: 4 }, () => served.chat(SLOW)))
-  const { status, out, err } = await restart(t, served.file)
-  t.equal(status, 0, err)
-  t.match(out, /^2 new workers serve; 2 previous ones finish their requests within 5000 ms$/m)
-  t.equal((await served.ops('/readyz')).status, 200, 'ready all the time')
-  for (const response of running) t.match(await response.text(), /data: \[DONE\]\n\n$/)
-  await until(() => !before.some((pid) => served.program.workers().includes(pid)))
-  t.equal(served.program.workers().length, 2)
-  t.equal((await served.chat()).status, 200)
-  t.equal(served.program.child.exitCode, null, 'the primary runs on')
-  const counted = /^sluice_requests_total\{[^\n]*outcome="ok"\} (\d+)$/m
-  t.equal(counted.exec((await served.ops('/metrics')).text)?.[1], '5', 'counters do not fall')
-})
+void t.test(
+  'sluice restart replaces the workers, keeps the primary and truncates no stream',
+  async (t) => {
+    const served = await startKnown(t)
+    const before = served.program.workers()
+    const running = await Promise.all(Array.from({ length: 4 }, () => served.chat(SLOW)))
+    const { status, out, err } = await restart(t, served.file)
+    t.equal(status, 0, err)
+    t.match(out, /^2 new workers serve; 2 previous ones finish their requests within 5000 ms$/m)
+    t.equal((await served.ops('/readyz')).status, 200, 'the gateway stays ready')
+    for (const response of running) t.match(await response.text(), /data: \[DONE\]\n\n$/)
+    await until(() => !before.some((pid) => served.program.workers().includes(pid)))
+    t.equal(served.program.workers().length, 2)
+    t.equal((await served.chat()).status, 200)
+    t.equal(served.program.child.exitCode, null, 'the primary is the same process')
+    const counted = /^sluice_requests_total\{[^\n]*outcome="ok"\} (\d+)$/m
+    t.equal(counted.exec((await served.ops('/metrics')).text)?.[1], '5', 'counters do not fall')
+  },
+)
 
 void t.test('sluice restart --json prints the workers', async (t) => {
   const served = await startKnown(t)
@@ -93,7 +96,7 @@ void t.test('a restart moves the ops port', async (t) => {
   await until(async () => (await readyz(opsPort)) === 0)
 })
 
-void t.test('a restart whose workers cannot listen leaves the former ones', async (t) => {
+void t.test('a restart whose workers cannot listen keeps the previous ones', async (t) => {
   const served = await startKnown(t)
   const before = served.program.workers()
   const taken = createServer().listen(0, '127.0.0.1')
@@ -110,7 +113,7 @@ void t.test('a restart whose workers cannot listen leaves the former ones', asyn
   t.equal((await served.ops('/readyz')).status, 200)
 })
 
-void t.test('a file with a fault is not restarted with', async (t) => {
+void t.test('an invalid file is not used for a restart', async (t) => {
   const served = await startKnown(t)
   served.write(`${fileText(served.emulator, { opsPort: served.opsPort })}unheard_of: 1\n`)
   const { status, err } = await restart(t, served.file)
@@ -118,7 +121,7 @@ void t.test('a file with a fault is not restarted with', async (t) => {
   t.match(err, /unheard_of/)
 })
 
-void t.test('signals that come close together share a restart', async (t) => {
+void t.test('signals in quick succession share a restart', async (t) => {
   const served = await startKnown(t)
   for (let sent = 0; sent < 20; sent += 1) {
     served.program.child.kill('SIGUSR2')

@@ -1,6 +1,8 @@
 /**
- * Goal: however a process ends, clients get an error that names the cause, and no entry of an answered request is lost.
- * Method: the real program with open streams and requests under way; signals, twice; heaps that are too small.
+ * Goal: clients get an error with the cause for every kind of process end, and no entry of a completed
+ * request is lost.
+ * Method: the real program with open streams and requests under way; signals, twice; heaps that are too
+ * small.
  */
 import { createServer } from 'node:net'
 import { once } from 'node:events'
@@ -11,7 +13,7 @@ import { openStore } from '../../../src/store/open-store.js'
 import { isRunning, hasAllWorkers, startServe, until, type Served } from '../program.js'
 import { tally, Traffic } from '../traffic.js'
 
-/** By then every reservation has run out. */
+/** All reservations have expired by then. */
 const LATER_MS = 120_000
 const ENDLESS = {
   stream: true,
@@ -19,7 +21,7 @@ const ENDLESS = {
 }
 t.setTimeout(170_000)
 
-/** What the ledger has once nothing runs any more. */
+/** The ledger entries after all requests have ended. */
 async function rowsOf(served: Served): Promise<Map<string, LedgerEntry>> {
   const url = `sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`
   const store = await openStore(url, { nowMs: () => Date.now() + LATER_MS })
@@ -53,7 +55,7 @@ void t.test('J-145: 200 streams that outlast the drain each get an error event',
   t.same(tally(traffic.streams), { '200 error event draining': 200 })
 })
 
-void t.test('J-146: SIGTERM amid requests loses no ledger entry and no log line', async (t) => {
+void t.test('J-146: SIGTERM during requests loses no ledger entry and no log line', async (t) => {
   const served = await startServe(t)
   const asking = Array.from({ length: 200 }, async () => {
     const response = await served.chat().catch(() => null)
@@ -69,7 +71,7 @@ void t.test('J-146: SIGTERM amid requests loses no ledger entry and no log line'
   t.same(
     answered.filter((id) => !rows.has(id)),
     [],
-    'each has its entry',
+    'each request has its entry',
   )
   const logged = served.program
     .lines()
@@ -77,7 +79,7 @@ void t.test('J-146: SIGTERM amid requests loses no ledger entry and no log line'
   t.same(
     logged.map(({ request_id: id }) => String(id)).sort(),
     [...answered].sort(),
-    'and its line',
+    'each request has its log line',
   )
   t.equal([...rows.values()].filter(({ outcome }) => outcome === 'lost').length, 0)
 })
@@ -100,11 +102,11 @@ void t.test('J-147: a second signal ends at once; the ledger is consistent', asy
   const rows = await rowsOf(served)
   t.equal(rows.size, 8, 'one entry for each request')
   for (const id of done) t.match(rows.get(id), { outcome: 'ok', source: 'reported' })
-  for (const response of running) t.ok(rows.has(idOf(response)), 'those that were cut, too')
+  for (const response of running) t.ok(rows.has(idOf(response)), 'also for truncated replies')
 })
 
 void t.test(
-  'J-152: a heap that is too small: refused or replaced, and the service goes on',
+  'J-152: with a heap that is too small, bodies are refused or the worker is replaced, and the gateway still serves',
   async (t) => {
     const env = { NODE_OPTIONS: '--max-old-space-size=64' }
     const served = await startServe(t, {}, env)

@@ -36,7 +36,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 }
 
 void t.test(
-  'J-145: a stream that outlasts the drain gets an error event, and the end is no later',
+  'J-145: a stream that outlasts the drain gets an error event and does not delay the end',
   async (t) => {
     const served = await startServe(t, { server: 'workers: 2, drain_ms: 600' })
     const response = await served.chat(ENDLESS)
@@ -53,7 +53,7 @@ void t.test(
   },
 )
 
-void t.test('J-147: a second signal ends at once, with 1', async (t) => {
+void t.test('J-147: a second signal ends the gateway at once with status 1', async (t) => {
   const served = await startServe(t)
   const reading = bytesUntilBroken(await served.chat(ENDLESS))
   const workers = served.program.workers()
@@ -75,7 +75,7 @@ void t.test('J-149: workers end when the primary is killed', async (t) => {
   await leavesNothing(t, served, workers)
 })
 
-/** No process of it is left, and both ports are free. */
+/** Checks that no process is left and that both ports are free. */
 async function leavesNothing(t: Test, served: Served, workers: readonly number[]) {
   t.equal(workers.length, 2)
   await until(() => !workers.some(isRunning))
@@ -87,7 +87,7 @@ async function leavesNothing(t: Test, served: Served, workers: readonly number[]
   t.pass('no process and no port is held')
 }
 
-/** What came before the connection was broken, or the end. */
+/** The bytes received until the connection ended or was reset. */
 async function bytesUntilBroken(response: Response): Promise<string> {
   let text = ''
   const decoder = new TextDecoder()

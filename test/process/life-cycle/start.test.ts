@@ -1,6 +1,6 @@
 /**
- * Goal: a start that fails exits with 1 and prints the reason; wrong use exits with 2 and names the help;
- * every command has a help text.
+ * Goal: a failed start exits with 1 and prints the reason; wrong usage exits with 2 and names the help; every
+ * command has a help text.
  * Method: the real program with bad files, ports in use and unknown words.
  */
 import { writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { fileText, prepare, run, type FileSettings } from '../program.js'
 
 const COMMANDS = ['accounts', 'check', 'demo', 'emulate', 'explain', 'keys', 'serve']
 
-void t.test('a bad file is reported with line and column', async (t) => {
+void t.test('an invalid file is reported with line and column', async (t) => {
   const { emulator, file } = await prepare(t)
   writeFileSync(file, `${fileText(emulator)}unheard_of: 1\n`)
   const program = run(t, ['serve', '--config', file])
@@ -51,7 +51,7 @@ void t.test('a store that cannot be opened is reported with its path and the rea
   )
 })
 
-void t.test('wrong use ends with 2 and a hint', async (t) => {
+void t.test('wrong usage exits with 2 and a hint', async (t) => {
   const wrong: [string[], RegExp][] = [
     [['sreve'], /Unknown command "sreve" \(did you mean "serve"\?\): 'sluice --help'/],
     [['serve'], /needs a configuration file: pass --config FILE/],
@@ -71,13 +71,13 @@ void t.test('wrong use ends with 2 and a hint', async (t) => {
   t.match(nothing.out(), /Usage: sluice COMMAND/)
 })
 
-void t.test('--version names the version', async (t) => {
+void t.test('--version prints the version', async (t) => {
   const program = run(t, ['--version'])
   t.equal(await program.ended, 0)
   t.match(program.out(), /^sluice \d+\.\d+\.\d+\n$/)
 })
 
-void t.test('--help lists all commands, and each explains itself', async (t) => {
+void t.test('--help lists all commands, and each command has a help text', async (t) => {
   const overview = run(t, ['--help'])
   t.equal(await overview.ended, 0)
   for (const name of COMMANDS) {

@@ -2,7 +2,7 @@
  * Goal: a gateway whose log is not read serves, ends on SIGTERM within the drain's deadline, and counts the
  * lines that it drops.
  * Method: the real program with two workers on a FIFO and on a socket that are open and never read; then the
- * logger alone in a process, with far more lines than may wait.
+ * logger alone in a process, with far more lines than the buffer holds.
  */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,11 +15,11 @@ import t, { type Test } from 'tap'
 import { freePort } from '../../helpers/free-port.js'
 import { isRunning, fileText, get, hasAllWorkers, MAIN, prepare, until } from '../program.js'
 
-/** A pipe holds 64 KiB and a socket some more; each line has about 400 bytes. */
+/** A pipe buffers 64 KiB and a socket some more; each line has about 400 bytes. */
 const REQUESTS = 800
 const DRAIN_MS = 2000
 
-/** The write end of a FIFO whose read end is open, too, and never read. */
+/** The write end of a FIFO whose read end is open and never read. */
 function unreadFifo(t: Test): number {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-log-'))
   const path = join(folder, 'log')
@@ -34,7 +34,7 @@ function unreadFifo(t: Test): number {
   return writer
 }
 
-/** Ends the process by SIGKILL, and its workers with it. */
+/** Kills the process and its workers with SIGKILL. */
 function killedAfter(t: Test, child: ChildProcess): void {
   t.teardown(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return

@@ -90,11 +90,11 @@ void t.test('a long frame is not added', (t) => {
 
 void t.test('a frame with a duplicate member is left to the parser', (t) => {
   const shapes = new FrameShapes<string>(SLOT)
-  const twice = (text: string): string => `{"text":"a${text}","text":"${text}"}`
-  shapes.add(twice('one'), '')
-  shapes.add(twice('two'), '')
-  t.equal(shapes.find(twice('three')), '')
-  t.equal(shapes.read(twice('three')), null)
+  const withDuplicate = (text: string): string => `{"text":"a${text}","text":"${text}"}`
+  shapes.add(withDuplicate('one'), '')
+  shapes.add(withDuplicate('two'), '')
+  t.equal(shapes.find(withDuplicate('three')), '')
+  t.equal(shapes.read(withDuplicate('three')), null)
   t.end()
 })
 

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { GatewayError } from '../../../errors.js'
 import { headerOf, type HttpResponse } from '../../../http/message.js'
-import { beginReply, isGone } from '../../../http/respond.js'
+import { beginReply, isClosed } from '../../../http/respond.js'
 import { matchesEntry, type EntryFilter } from '../../../store/records/entry-filter.js'
 import type { EntryPage, EntryQuery, SumQuery, UsageSum } from '../../../store/ledger.js'
 import { accepts } from '../compress.js'
@@ -241,7 +241,7 @@ async function csv(
     const views = await rowViews(services, page.entries.slice(0, left))
     if (!out.write(views.map(csvLine).join(''))) await drained(out, res)
     left -= views.length
-    if (page.next === null || left === 0 || isGone(res)) break
+    if (page.next === null || left === 0 || isClosed(res)) break
     page = await pageAfter(page.next)
   }
   out.end()
@@ -256,7 +256,7 @@ function drained(out: Writable, res: HttpResponse): Promise<void> {
       res.off('close', done)
       resolve()
     }
-    if (isGone(res)) resolve()
+    if (isClosed(res)) resolve()
     else {
       out.once('drain', done)
       res.once('close', done)

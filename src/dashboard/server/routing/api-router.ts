@@ -5,7 +5,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../../../errors.js'
 import { newRequestId } from '../../../http/request-id.js'
 import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
-import { abandon, isGone, sendReply, setHeaders } from '../../../http/respond.js'
+import { abortReply, isClosed, sendReply, setHeaders } from '../../../http/respond.js'
 import type { Logger } from '../../../observe/log/log.js'
 import { errorBody } from '../../../wire/openai/error-body.js'
 import { parseBody, parseQuery, readBody } from './parse-request.js'
@@ -130,8 +130,8 @@ export class ApiRouter {
         request_id: requestId,
       })
     }
-    if (error.kind === 'client_gone' || isGone(res) || res.headersSent) {
-      abandon(res)
+    if (error.kind === 'client_gone' || isClosed(res) || res.headersSent) {
+      abortReply(res)
       return
     }
     const headers = headersOf(requestId)
@@ -258,7 +258,7 @@ async function send(
   const accepted = reply.cookies === undefined ? headerOf(req, 'accept-encoding') : undefined
   const { body, encoding } = await compressed(text, accepted)
   if (encoding !== null) headers.push('content-encoding', encoding)
-  if (isGone(res)) return
+  if (isClosed(res)) return
   const vary = reply.etag === true ? 'cookie, accept-encoding' : 'accept-encoding'
   sendReply(res, reply.status, [...headers, 'vary', vary], body)
 }

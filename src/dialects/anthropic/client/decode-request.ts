@@ -111,10 +111,13 @@ function unknownField(key: string, native: NativeFields): void {
 }
 
 /** For fields that `decodeRequest` reads before the rules. */
-const done: Rule = () => undefined
+const alreadyDecoded: Rule = () => undefined
 
 /** The rule of a field that only Anthropic upstreams accept. */
-function only(key: string, check: (value: JsonValue, path: string) => unknown): [string, Rule] {
+function anthropicOnly(
+  key: string,
+  check: (value: JsonValue, path: string) => unknown,
+): [string, Rule] {
   return [
     key,
     (value, _request, native) => {
@@ -127,13 +130,13 @@ function only(key: string, check: (value: JsonValue, path: string) => unknown): 
 const SPEEDS = ['standard', 'fast'] as const
 
 const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
-  ['model', done],
-  ['max_tokens', done],
-  ['messages', done],
-  ['system', done],
-  ['stream', done],
-  ['tools', done],
-  ['tool_choice', done],
+  ['model', alreadyDecoded],
+  ['max_tokens', alreadyDecoded],
+  ['messages', alreadyDecoded],
+  ['system', alreadyDecoded],
+  ['stream', alreadyDecoded],
+  ['tools', alreadyDecoded],
+  ['tool_choice', alreadyDecoded],
   ['temperature', (v, r) => void (r.temperature = number(v, 'temperature', 0, 1))],
   ['top_p', (v, r) => void (r.topP = number(v, 'top_p', 0, 1))],
   ['top_k', (v, r) => void (r.topK = integer(v, 'top_k', 0))],
@@ -151,15 +154,15 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
       if (oneOf(v, 'speed', SPEEDS) === 'fast') native.lost('speed')
     },
   ],
-  only('container', (v, path) => (isObject(v) ? v : string(v, path))),
-  only('context_management', object),
-  only('diagnostics', object),
-  only('inference_geo', string),
-  only('mcp_servers', (v, path) =>
+  anthropicOnly('container', (v, path) => (isObject(v) ? v : string(v, path))),
+  anthropicOnly('context_management', object),
+  anthropicOnly('diagnostics', object),
+  anthropicOnly('inference_geo', string),
+  anthropicOnly('mcp_servers', (v, path) =>
     array(v, path, 128).map((each, at) => object(each, `${path}[${at}]`)),
   ),
-  only('user_profile_id', string),
-  only('workspace_id', string),
+  anthropicOnly('user_profile_id', string),
+  anthropicOnly('workspace_id', string),
 ])
 
 function stopSequences(value: JsonValue, request: ChatRequest): void {

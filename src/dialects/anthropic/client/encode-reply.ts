@@ -72,12 +72,12 @@ function textText(
   { text, citations }: Extract<ReplyBlock, { type: 'text' }>,
   sizer: TextSizer,
 ): string {
-  const cited: JsonObject[] = []
+  const encoded: JsonObject[] = []
   for (const citation of citations) {
     const out = encodeCitation(citation)
-    if (out !== null) cited.push(out)
+    if (out !== null) encoded.push(out)
   }
-  const sources = cited.length === 0 ? '' : `,"citations":${sizer.part(JSON.stringify(cited))}`
+  const sources = encoded.length === 0 ? '' : `,"citations":${sizer.part(JSON.stringify(encoded))}`
   return `{"type":"text","text":${sizer.quoted(text)}${sources}}`
 }
 

@@ -35,7 +35,7 @@ export class MessageEncoder implements StreamEncoder {
   private hasStarted = false
   private hasPinged = false
   private usage: Usage = {}
-  /** The next block's index. */
+  /** Index of the next block. */
   private next = 0
   /** The block that is open on the wire; null if none is. */
   private open: keyof typeof MEMBERS | null = null
@@ -48,7 +48,7 @@ export class MessageEncoder implements StreamEncoder {
   /** Input of the open call of a custom (free text) tool, which is sent whole; null for other calls. */
   private custom: string | null = null
   private refusal = ''
-  /** Omits the text of other models' thoughts; Anthropic upstreams omit it themselves. */
+  /** Whether to omit the text of other models' thoughts; Anthropic upstreams omit it themselves. */
   private readonly hidesThoughts: boolean
 
   constructor({ hidesThoughts: hidesThoughts }: ChatRequest, seed: Seed) {

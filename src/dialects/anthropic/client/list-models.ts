@@ -42,9 +42,9 @@ function limitOf(text: string | null): number {
 }
 
 function indexOf(models: readonly ModelFacts[], id: string, name: string): number {
-  const at = models.findIndex((model) => model.id === id)
-  if (at === -1) throw refusal(name, 'must be the id of a listed model')
-  return at
+  const index = models.findIndex((model) => model.id === id)
+  if (index === -1) throw refusal(name, 'must be the id of a listed model')
+  return index
 }
 
 function refusal(param: string, rule: string): GatewayError {

@@ -18,7 +18,7 @@ import { UsageMeter } from '../upstream/reply/decode-usage.js'
 import { finishReason } from '../upstream/reply/map-stop-reason.js'
 
 /** The members of a delta that hold text. */
-const WORDS = /"(?:text|thinking|partial_json)"\s*:\s*"/g
+const TEXT_MEMBERS = /"(?:text|thinking|partial_json)"\s*:\s*"/g
 const DELTA = '"delta"'
 
 /** Deltas that change no state of the watcher. */
@@ -50,7 +50,7 @@ export class MessageTap implements StreamTap {
 
   frame(name: string, data: string): boolean {
     if (this.error !== null || this.isComplete) return false
-    this.outputSize.bytes += stringBytes(data, data.indexOf(DELTA), WORDS)
+    this.outputSize.bytes += stringBytes(data, data.indexOf(DELTA), TEXT_MEMBERS)
     if (this.hasContent && this.shapes.find(data) !== null) return true
     const payload = parseLatin1(data)
     if (payload === null) {
@@ -149,7 +149,7 @@ function errorIn(body: JsonObject): WireError | null {
 }
 
 function bytesIn(content: JsonObject[string]): number {
-  return stringBytes(Buffer.from(JSON.stringify(content)).toString('latin1'), 0, WORDS)
+  return stringBytes(Buffer.from(JSON.stringify(content)).toString('latin1'), 0, TEXT_MEMBERS)
 }
 
 function nameOf({ model }: JsonObject): string | null {

@@ -3,7 +3,7 @@
  *
  * Source: Claude API reference, "Count tokens in a Message", read 2026-11-22.
  */
-import type { JsonObject } from '../../../chat/json.js'
+import { membersOf } from '../../../chat/json.js'
 import { tokenCount } from '../../../chat/usage.js'
 import type { TokenCounter } from '../../dialect.js'
 
@@ -23,10 +23,6 @@ const COUNTED = [
 /** `POST /messages/count_tokens`. */
 export const tokenCounter: TokenCounter = {
   path: () => '/messages/count_tokens',
-  body(chat) {
-    const body: JsonObject = {}
-    for (const key of COUNTED) if (chat[key] !== undefined) body[key] = chat[key]
-    return body
-  },
+  body: (chat) => membersOf(chat, COUNTED),
   read: (reply) => tokenCount(reply.input_tokens) ?? null,
 }

@@ -7,7 +7,7 @@ import { objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { retryAfterSeconds } from '../../../wire/retry-after.js'
 import { isMissingEndpoint, MISSING_ENDPOINT } from '../../../wire/missing-endpoint.js'
-import { scrub } from '../../../wire/redact-upstream-text.js'
+import { redactUpstreamText } from '../../../wire/redact-upstream-text.js'
 import { parseJson, PROVIDER } from '../shared/constants.js'
 
 const BY_TYPE: Readonly<Record<string, ErrorKind>> = {
@@ -57,7 +57,7 @@ const GENERIC: Readonly<Partial<Record<ErrorKind, string>>> = {
 const TOO_LONG =
   /^(?:prompt is too long(?:: \d+ tokens > \d+ maximum)?|input length and `max_tokens` exceed context limit: \d+ \+ \d+ > \d+, .{1,100})$/
 
-const SPENT = "The gateway's account at the upstream has reached its spending limit."
+const SPENDING_LIMIT = "The gateway's account at the upstream has reached its spending limit."
 
 /** Decodes an HTTP error. `body` is JSON or any other text, such as HTML. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
@@ -83,7 +83,7 @@ export function decodeErrorPayload(payload: JsonObject): WireError {
 function describe(kind: ErrorKind, error: JsonObject, billing: boolean): WireError {
   const code = stringOf(objectOf(error.details).error_code) ?? stringOf(error.type)
   const spent = billing || (code?.endsWith('_spend_limit_reached') ?? false)
-  const wire: WireError = { kind, message: spent ? SPENT : messageOf(kind, error) }
+  const wire: WireError = { kind, message: spent ? SPENDING_LIMIT : messageOf(kind, error) }
   if (kind === 'upstream_rejected' && TOO_LONG.test(stringOf(error.message) ?? '')) {
     wire.kind = 'context_too_long'
   }
@@ -95,13 +95,14 @@ function describe(kind: ErrorKind, error: JsonObject, billing: boolean): WireErr
   if (type !== undefined && !spent && kind !== 'upstream_denied' && Object.hasOwn(BY_TYPE, type)) {
     wire.native = { dialect: PROVIDER, type }
   }
-  if (code !== undefined && code !== '') wire.upstreamCode = scrub(code).slice(0, 100)
+  if (code !== undefined && code !== '') wire.upstreamCode = redactUpstreamText(code).slice(0, 100)
   return wire
 }
 
 /** A denial concerns the gateway's own key, so its message is not passed to the client. */
 function messageOf(kind: ErrorKind, error: JsonObject): string {
   const own = stringOf(error.message)
-  if (own !== undefined && own.trim() !== '' && kind !== 'upstream_denied') return scrub(own)
+  if (own !== undefined && own.trim() !== '' && kind !== 'upstream_denied')
+    return redactUpstreamText(own)
   return GENERIC[kind] ?? 'The upstream failed.'
 }

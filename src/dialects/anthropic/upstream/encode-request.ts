@@ -128,8 +128,8 @@ function replyFormat(
   const isObjectOnly = hasObjectRoot(format.schema)
   if (forced && isObjectOnly) return { native: null, tool: format.schema }
   const problem = 'problem' in strict ? strict.problem : `${model.id} has no structured output`
-  // Arguments of a tool are an object too.
-  const why = isObjectOnly ? `, and ${model.id} cannot be made to call a tool instead` : ''
+  // A tool would need an object schema too.
+  const why = isObjectOnly ? `, and ${model.id} cannot be forced to call a tool instead` : ''
   throw new GatewayError(
     'untranslatable',
     `response_format.json_schema.schema: ${problem}${why}. Change the schema, or use another model.`,

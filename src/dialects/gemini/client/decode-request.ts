@@ -20,7 +20,7 @@ import type { Endpoint } from '../../dialect.js'
 import { decodeConfig } from './request/decode-config.js'
 import { decodeContents, decodeSystem } from './request/decode-messages.js'
 import { decodeToolChoice, decodeTools, unknownConfig } from './request/decode-tools.js'
-import { list, message, under, word } from './request/proto-fields.js'
+import { list, message, memberPath, enumValue } from './request/proto-fields.js'
 import { loseNative, refuseNative } from './request/native-fields.js'
 
 const MAX_SETTINGS = 64
@@ -81,14 +81,16 @@ function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequ
     rest: {},
   }
   const system = fields['systemInstruction']
-  const instruction = given(system) ? decodeSystem(system, under(path, 'systemInstruction')) : null
+  const instruction = given(system)
+    ? decodeSystem(system, memberPath(path, 'systemInstruction'))
+    : null
   const { messages, unknown } = decodeContents(fields['contents'], path)
   request.messages = instruction === null ? messages : [instruction, ...messages]
   for (const each of unknown) loseNative(request, each)
   readTools(fields, request, path)
   for (const [key, value] of Object.entries(fields)) {
     if (!given(value) || READ.has(key)) continue
-    const at = under(path, key)
+    const at = memberPath(path, key)
     const rule = RULES.get(key)
     // As a property name it would set the object's prototype.
     if (key === '__proto__') refuse(at, 'is not the name of a field')
@@ -100,13 +102,13 @@ function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequ
 
 /** Decodes the tools, then `toolConfig`, which is checked against them. */
 function readTools(fields: JsonObject, request: ChatRequest, path: string): void {
-  const tools = decodeTools(fields['tools'], under(path, 'tools'))
+  const tools = decodeTools(fields['tools'], memberPath(path, 'tools'))
   request.tools = tools.functions
   for (const each of tools.hosted) refuseNative(request, each, 'Google runs this tool')
   for (const each of tools.unknown) loseNative(request, each)
   const config = fields['toolConfig']
   if (!given(config)) return
-  const at = under(path, 'toolConfig')
+  const at = memberPath(path, 'toolConfig')
   const choice = decodeToolChoice(config, at, tools)
   if (choice !== undefined) request.toolChoice = choice
   for (const each of unknownConfig(config, at)) loseNative(request, each)
@@ -136,8 +138,8 @@ function store(value: JsonValue, request: ChatRequest, path: string): void {
 function safetySettings(value: JsonValue, request: ChatRequest, path: string): void {
   const settings = list(value, path, MAX_SETTINGS).map((entry, at) => {
     const setting = message(entry, `${path}[${at}]`)
-    word(setting['category'], `${path}[${at}].category`)
-    return word(setting['threshold'], `${path}[${at}].threshold`)
+    enumValue(setting['category'], `${path}[${at}].category`)
+    return enumValue(setting['threshold'], `${path}[${at}].threshold`)
   })
   if (settings.some((threshold) => !NO_BLOCK.has(threshold))) loseNative(request, path)
 }
@@ -156,7 +158,10 @@ function labels(value: JsonValue, request: ChatRequest, path: string): void {
 }
 
 function serviceTier(value: JsonValue, request: ChatRequest, path: string): void {
-  const name = oneOf(word(value, path), path, [...Object.keys(TIERS), 'SERVICE_TIER_UNSPECIFIED'])
+  const name = oneOf(enumValue(value, path), path, [
+    ...Object.keys(TIERS),
+    'SERVICE_TIER_UNSPECIFIED',
+  ])
   const tier = TIERS[name]
   if (tier !== undefined) request.serviceTier = tier
 }

@@ -89,7 +89,7 @@ export class GeminiEncoder implements StreamEncoder {
         this.redacted = event.redacted
         return
       case 'thinking-delta':
-        return this.think(event.text)
+        return this.thoughtFragment(event.text)
       case 'thinking-end':
         return this.thinkingEnd(event.signature)
       case 'tool-start': {
@@ -139,8 +139,8 @@ export class GeminiEncoder implements StreamEncoder {
     else this.part(`{"text":"${inside}"${members}}`)
   }
 
-  /** Holds one fragment, because the last one is sent with the signature. */
-  private think(text: string): void {
+  /** Sends the previous fragment and keeps this one, because the last fragment is sent with the signature. */
+  private thoughtFragment(text: string): void {
     if (text === '') return
     if (!this.writer.showsThoughts) {
       this.thought += text

@@ -14,7 +14,7 @@ import {
 } from './embeddings.js'
 import { egress, ingress } from '../index.js'
 
-function sidesOf(
+function codecsOf(
   action: 'embedContent' | 'batchEmbedContents',
   parts: Pick<Ingress, 'decodeRequest' | 'encodeVectors'>,
 ): FormatCodecs {
@@ -30,13 +30,13 @@ function sidesOf(
 }
 
 /** `:batchEmbedContents`. */
-export const geminiEmbeddings = sidesOf('batchEmbedContents', {
+export const geminiEmbeddings = codecsOf('batchEmbedContents', {
   decodeRequest: decodeBatch,
   encodeVectors: encodeBatchReply,
 })
 
 /** `:embedContent`. */
-export const geminiEmbedding = sidesOf('embedContent', {
+export const geminiEmbedding = codecsOf('embedContent', {
   decodeRequest: decodeSingle,
   encodeVectors: encodeSingleReply,
 })

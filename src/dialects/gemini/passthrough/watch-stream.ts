@@ -25,8 +25,8 @@ class WatchState {
   error: WireError | null = null
   hasContent = false
   blocked = false
-  private sawCall = false
-  private sawText = false
+  private hasCall = false
+  private hasText = false
   /** Finish reasons by candidate index; null for a candidate that has none yet. */
   private readonly reasons = new Map<number, string | null>()
 
@@ -54,7 +54,7 @@ class WatchState {
   get reason(): FinishReason | null {
     const name = this.reasons.get(0) ?? null
     if (name === null) return this.blocked ? 'filter' : null
-    return finishReason(name, { call: this.sawCall, text: this.sawText }) ?? 'other'
+    return finishReason(name, { call: this.hasCall, text: this.hasText }) ?? 'other'
   }
 
   get hasCandidate(): boolean {
@@ -74,10 +74,10 @@ class WatchState {
     if (text !== undefined) {
       this.outputSize.bytes += text.length
       if (text === '') return
-      this.sawText ||= part.thought !== true
+      this.hasText ||= part.thought !== true
     } else if (isObject(part.functionCall)) {
       const { name, args } = part.functionCall
-      this.sawCall = true
+      this.hasCall = true
       this.outputSize.calls += 1
       this.outputSize.bytes += (stringOf(name) ?? '').length + JSON.stringify(args ?? {}).length
     }

@@ -6,7 +6,7 @@ import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../..
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { isMissingEndpoint, MISSING_ENDPOINT } from '../../../wire/missing-endpoint.js'
 import { retryAfterSeconds, wholeSeconds } from '../../../wire/retry-after.js'
-import { scrub } from '../../../wire/redact-upstream-text.js'
+import { redactUpstreamText } from '../../../wire/redact-upstream-text.js'
 import { PROVIDER } from '../shared/constants.js'
 
 /**
@@ -76,7 +76,7 @@ function wireError(status: number, payload: JsonObject, headers: IncomingHttpHea
   const kind = tooLong ? 'context_too_long' : rejected
   const error: WireError = { kind, message: messageOf(kind, status, payload) }
   const code = reason ?? stringOf(payload.status)
-  if (code !== undefined) error.upstreamCode = scrub(code).slice(0, 100)
+  if (code !== undefined) error.upstreamCode = redactUpstreamText(code).slice(0, 100)
   const name = stringOf(payload.status)
   if (name !== undefined && Object.hasOwn(STATUS_CODES, name) && kind !== 'upstream_denied') {
     error.native = { dialect: PROVIDER, type: name }
@@ -101,7 +101,7 @@ function kindOf(status: number, reason: string | undefined): ErrorKind {
 
 function messageOf(kind: ErrorKind, status: number, payload: JsonObject): string {
   if (kind === 'upstream_denied') return "The upstream did not accept the gateway's credentials."
-  const message = scrub(stringOf(payload.message) ?? '').trim()
+  const message = redactUpstreamText(stringOf(payload.message) ?? '').trim()
   return message === '' ? `The upstream answered ${status} and gave no reason.` : message
 }
 

@@ -12,7 +12,7 @@ import { parseExact } from '../../../wire/json/exact-numbers.js'
 import { TRUNCATED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { Counts } from './reply/decode-usage.js'
-import { scrub } from '../../../wire/redact-upstream-text.js'
+import { redactUpstreamText } from '../../../wire/redact-upstream-text.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import { decodeStreamError } from './decode-error.js'
 import { PartsDecoder } from './reply/decode-parts.js'
@@ -101,7 +101,7 @@ export class GeminiDecoder implements StreamDecoder {
     })
   }
 
-  /** Ends the reply with a failure of the model, such as a malformed call, which a retry usually avoids. */
+  /** Ends the reply with a failure of the model, such as a malformed call. A retry usually succeeds. */
   private failRepeatably(raw: string | null): void {
     const why = this.message === undefined ? '' : `: ${this.message}`
     const error = wireError('upstream_failed', `The model's reply failed (${raw ?? ''})${why}`, raw)
@@ -156,7 +156,8 @@ export class GeminiDecoder implements StreamDecoder {
     if (candidate.finishReason !== undefined) {
       this.reason = reasonName(candidate.finishReason) ?? this.reason
     }
-    if (typeof candidate.finishMessage === 'string') this.message = scrub(candidate.finishMessage)
+    if (typeof candidate.finishMessage === 'string')
+      this.message = redactUpstreamText(candidate.finishMessage)
     this.continuationToken = stringOf(candidate.continuationToken) ?? this.continuationToken
     return true
   }
@@ -166,7 +167,7 @@ export class GeminiDecoder implements StreamDecoder {
     if (reason === undefined) return
     this.blockReason = reason
     const message = stringOf(feedback.blockReasonMessage)
-    if (message !== undefined) this.message = scrub(message)
+    if (message !== undefined) this.message = redactUpstreamText(message)
   }
 
   private fail(kind: ErrorKind, message: string): void {
@@ -182,7 +183,7 @@ export class GeminiDecoder implements StreamDecoder {
 function wireError(kind: ErrorKind, message: string, raw: string | null): WireError {
   return raw === null
     ? { kind, message }
-    : { kind, message, upstreamCode: scrub(raw).slice(0, 100) }
+    : { kind, message, upstreamCode: redactUpstreamText(raw).slice(0, 100) }
 }
 
 /** The candidate with this index; null if the chunk has none. */

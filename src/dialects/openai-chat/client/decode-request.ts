@@ -59,17 +59,17 @@ function decodeToolFields(body: JsonObject, request: ChatRequest): void {
 }
 
 /** For fields that are already decoded when the rules run. */
-const done: FieldRule = () => undefined
+const alreadyDecoded: FieldRule = () => undefined
 
 const RULES: FieldRules = new Map<string, FieldRule>([
   ...COMMON_RULES,
-  ['model', done],
-  ['messages', done],
-  ['stream', done],
-  ['tools', done],
-  ['tool_choice', done],
-  ['functions', done],
-  ['function_call', done],
+  ['model', alreadyDecoded],
+  ['messages', alreadyDecoded],
+  ['stream', alreadyDecoded],
+  ['tools', alreadyDecoded],
+  ['tool_choice', alreadyDecoded],
+  ['functions', alreadyDecoded],
+  ['function_call', alreadyDecoded],
   ['max_tokens', (v, r) => void (r.maxOutputTokens ??= integer(v, 'max_tokens', 1))],
   ['max_completion_tokens', (v, r) => void (r.maxOutputTokens = maxCompletion(v))],
   ['stop', stop],

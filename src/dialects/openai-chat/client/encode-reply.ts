@@ -39,7 +39,7 @@ export function encodeChoices(
   )
 }
 
-/** The text is put together without `JSON.stringify`, which takes twice as long. */
+/** The text is concatenated without `JSON.stringify`, which takes twice as long. */
 function choiceOut(
   { index, reply }: Choice,
   request: ChatRequest,
@@ -92,7 +92,8 @@ function membersOf(
     switch (block.type) {
       case 'text': {
         const before: string = text ?? ''
-        for (const it of block.citations) annotations.push(...annotation(it, before.length))
+        for (const citation of block.citations)
+          annotations.push(...annotation(citation, before.length))
         text = before + block.text
         signature = block.signature ?? signature
         break

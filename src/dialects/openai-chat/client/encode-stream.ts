@@ -42,8 +42,8 @@ export class ChunkEncoder implements StreamEncoder {
   private usage: Usage = {}
   private tools = 0
   private images = 0
-  /** The open call is left out: the legacy form has one call at most. */
-  private muted = false
+  /** Whether the open call is omitted: the legacy form has at most one call. */
+  private skipsCall = false
   private custom = false
   private argumentsSent = false
   /** The signature of the open call was sent with its name. */
@@ -159,12 +159,12 @@ export class ChunkEncoder implements StreamEncoder {
   }
 
   private toolStart(event: Extract<ChatEvent, { type: 'tool-start' }>): void {
-    this.muted = this.legacy && this.tools > 0
+    this.skipsCall = this.legacy && this.tools > 0
     this.custom = event.custom === true
     this.callId = event.id
     this.argumentsSent = false
     this.tools += 1
-    if (this.muted) return
+    if (this.skipsCall) return
     const name = JSON.stringify(event.name)
     if (this.legacy) return this.delta(`{"function_call":{"name":${name},"arguments":""}}`)
     const inner = this.custom
@@ -177,7 +177,7 @@ export class ChunkEncoder implements StreamEncoder {
   }
 
   private toolDelta(json: string): void {
-    if (json === '' || this.muted) return
+    if (json === '' || this.skipsCall) return
     // Arguments of white space alone count as empty: `{}` is sent after them, which is valid JSON.
     this.argumentsSent ||= json.trim() !== ''
     const fragment = JSON.stringify(json)

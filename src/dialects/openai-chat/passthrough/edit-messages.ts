@@ -94,8 +94,8 @@ function contentOf(value: JsonValue | undefined, foreign: readonly string[]): Js
   const parts = arrayOf(value)
   const clean = (part: JsonObject): JsonObject | null => own(part, foreign)
   if (!parts.some(isThinking)) return changed(parts, clean)
-  const kept = parts.filter((part) => !isThinking(part))
-  return changed(kept, clean) ?? kept
+  const withoutThinking = parts.filter((part) => !isThinking(part))
+  return changed(withoutThinking, clean) ?? withoutThinking
 }
 
 function isThinking(part: JsonValue): boolean {

@@ -13,8 +13,8 @@ import {
   isDefault,
   refusesMaxTokens,
   SAMPLING,
-  takes,
-  takesStop,
+  accepts,
+  acceptsStop,
 } from '../shared/model-rules.js'
 import { withheldEdits } from '../../../wire/withheld-fields.js'
 import { hasReasoning, forwardedMessages, forwardedTools } from './edit-messages.js'
@@ -49,7 +49,7 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   limitEdit(body, facts, drop, put)
   if (facts.endpoints === undefined) return out
   dropRefused(body, facts, effortEdit(body, facts, losses, drop, put), drop, losses)
-  if (!takesStop(body['stop'], facts) && body['stop'] !== undefined) drop('stop')
+  if (!acceptsStop(body['stop'], facts) && body['stop'] !== undefined) drop('stop')
   const marks = facts.promptCacheBreakpoints === true
   if (!marks && (body['prompt_cache_options'] ?? null) !== null) drop('prompt_cache_options')
   const messages = forwardedMessages(body['messages'], marks)
@@ -115,7 +115,7 @@ function dropRefused(
 ): void {
   for (const field of SAMPLING) {
     const value = body[field] ?? undefined
-    if (value === undefined || takes(field, facts, effort)) continue
+    if (value === undefined || accepts(field, facts, effort)) continue
     drop(field)
     if (!isDefault(field, value)) losses.drop(field, 'no-equivalent')
   }

@@ -19,7 +19,7 @@ import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import { parseLatin1 } from '../../../wire/frames/parse-latin1.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapRequest, TapResult } from '../../dialect.js'
-import { errorIn, GAVE_UP } from '../upstream/decode-error.js'
+import { errorIn, STOPPED_WITH_ERROR } from '../upstream/decode-error.js'
 import { choiceOf } from '../upstream/decode-stream.js'
 import { usageOf } from '../upstream/reply/decode-usage.js'
 import { finishReason } from '../upstream/reply/map-stop-reason.js'
@@ -60,9 +60,9 @@ export class ChunkTap implements StreamTap {
   private readonly shapes = new FrameShapes<OrdinaryFrame>(FRAME_SLOTS)
   /** The offset of the delta in the last frame, at which most frames have theirs. */
   private deltaAt = -1
-  /** A call has begun, which is the finish reason of a stream that ends without one. */
-  private sawCall = false
-  /** The first chunk, the model of a chunk that the upstream omitted. */
+  /** A call has begun; it implies the finish reason of a stream that ends without one. */
+  private hasCall = false
+  /** The first chunk, from which a chunk that the upstream omitted is built. */
   private firstChunk: JsonObject | null = null
   private readonly includeUsage: boolean
   private readonly asChat: ((data: string) => string) | null
@@ -123,9 +123,9 @@ export class ChunkTap implements StreamTap {
       this.error = { ...TRUNCATED_REPLY }
       return false
     }
-    this.reason = this.sawCall ? 'tool-use' : 'stop'
+    this.reason = this.hasCall ? 'tool-use' : 'stop'
     if (this.asChat === null)
-      this.missingFrame = this.lastChunk(this.sawCall ? 'tool_calls' : 'stop')
+      this.missingFrame = this.lastChunk(this.hasCall ? 'tool_calls' : 'stop')
     this.isComplete = true
     return true
   }
@@ -146,7 +146,7 @@ export class ChunkTap implements StreamTap {
     this.tier ??= stringOf(chunk['service_tier']) ?? null
     this.count(chunk)
     const choices = arrayOf(chunk['choices'])
-    this.error = errorIn(chunk) ?? (choices.some(hasErrorReason) ? { ...GAVE_UP } : null)
+    this.error = errorIn(chunk) ?? (choices.some(hasErrorReason) ? { ...STOPPED_WITH_ERROR } : null)
     if (this.error !== null) return false
     for (const choice of choices) this.choice(objectOf(choice))
     return this.includeUsage || choices.length > 0 || !isObject(chunk['usage'])
@@ -160,7 +160,7 @@ export class ChunkTap implements StreamTap {
   private choice(choice: JsonObject): void {
     const delta = objectOf(choice['delta'])
     this.hasContent ||= hasContent(delta)
-    this.sawCall ||= arrayOf(delta['tool_calls']).length > 0
+    this.hasCall ||= arrayOf(delta['tool_calls']).length > 0
     const reason = choice['finish_reason']
     const hasReason = typeof reason === 'string' && reason !== ''
     const index = numberOf(choice['index']) ?? 0

@@ -6,7 +6,7 @@
  */
 import { nearestEffort } from '../../../chat/effort.js'
 import { isObject } from '../../../chat/json.js'
-import { type ModelFacts, takesSampling } from '../../../chat/model.js'
+import { type ModelFacts, acceptsSampling } from '../../../chat/model.js'
 import type { ReasoningEffort } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
 import type { Losses } from '../../dialect.js'
@@ -63,9 +63,9 @@ const NON_REASONING_MODELS: ReadonlySet<string> = new Set([
 export const SAMPLING: readonly string[] = [...WITHOUT_REASONING, ...NON_REASONING_MODELS]
 
 /** Whether the model accepts the field at this effort. */
-export function takes(field: string, model: ModelFacts, effort: string | undefined): boolean {
+export function accepts(field: string, model: ModelFacts, effort: string | undefined): boolean {
   if (NON_REASONING_MODELS.has(field)) return model.reasoning !== true
-  return !WITHOUT_REASONING.has(field) || takesSampling(model, effort)
+  return !WITHOUT_REASONING.has(field) || acceptsSampling(model, effort)
 }
 
 /** Whether the value is the model's default, so that omitting it is not a loss. */
@@ -79,7 +79,7 @@ export function isDefault(field: string, value: unknown): boolean {
  * Whether to send `stop`; some models refuse even an empty one. Throws `GatewayError(untranslatable)` for stop sequences
  * that the model does not accept.
  */
-export function takesStop(stop: unknown, model: ModelFacts): boolean {
+export function acceptsStop(stop: unknown, model: ModelFacts): boolean {
   if (model.stop !== false) return true
   const isNone = [stop ?? ''].flat().every((text) => text === '')
   if (isNone) return false

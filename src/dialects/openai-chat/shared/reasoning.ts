@@ -183,7 +183,11 @@ function plainThoughts(item: JsonObject, path: string): ThinkingPart[] {
  * Attaches the signatures to calls and parts. The last text signature belongs to the last text part; the others get empty
  * text parts before it.
  */
-export function sign(state: ReasoningState, parts: AssistantPart[], calls: ToolCall[]): void {
+export function attachSignatures(
+  state: ReasoningState,
+  parts: AssistantPart[],
+  calls: ToolCall[],
+): void {
   for (const call of calls) {
     const signature = state.calls.get(call.id)
     if (signature !== undefined) call.signature = signature

@@ -8,7 +8,7 @@ import type { WireError } from '../../../errors.js'
 import { decodeErrorPayload } from '../../../wire/openai/decode-error.js'
 
 /** `finish_reason: "error"` without an error object (OpenRouter). */
-export const GAVE_UP: Readonly<WireError> = {
+export const STOPPED_WITH_ERROR: Readonly<WireError> = {
   kind: 'upstream_failed',
   message: 'The upstream stopped the reply with finish_reason "error" and gave no reason.',
   upstreamCode: 'error',

@@ -1,6 +1,6 @@
 /**
- * Decodes the chunks of a stream, and a whole reply as one chunk. Emits a grammatical event stream for any input, however
- * disordered. Only the first choice is decoded.
+ * Decodes the chunks of a stream, and a whole reply as one chunk. Emits a grammatical event stream for any input, also if
+ * its chunks are disordered. Only the first choice is decoded.
  *
  * The `finish` event waits for `[DONE]` or the end of the stream, because usage follows `finish_reason`. The end of the
  * stream after `finish_reason` completes a reply without `[DONE]`, and so does `[DONE]` after content without a
@@ -25,7 +25,7 @@ import type { StreamDecoder } from '../../dialect.js'
 import { Blocks } from './reply/emit-blocks.js'
 import { FRAME_SLOTS } from '../shared/constants.js'
 import { thoughtSignature } from '../shared/reasoning.js'
-import { errorIn, GAVE_UP } from './decode-error.js'
+import { errorIn, STOPPED_WITH_ERROR } from './decode-error.js'
 import { usageOf } from './reply/decode-usage.js'
 import { finishReason } from './reply/map-stop-reason.js'
 
@@ -175,7 +175,7 @@ export class ChunkDecoder implements StreamDecoder {
       const thought =
         stringOf(thinking) ??
         arrayOf(thinking)
-          .map((it) => stringOf(objectOf(it)['text']) ?? '')
+          .map((part) => stringOf(objectOf(part)['text']) ?? '')
           .join('')
       return this.blocks.text('thinking', thought)
     })
@@ -220,7 +220,7 @@ export class ChunkDecoder implements StreamDecoder {
 
   private finish(): void {
     if (this.raw === null) return this.fail(TRUNCATED_REPLY)
-    if (this.raw === 'error') return this.fail(GAVE_UP)
+    if (this.raw === 'error') return this.fail(STOPPED_WITH_ERROR)
     if (!this.blocks.finish()) return this.fail(MALFORMED_REPLY)
     this.ended = true
     // An event with the name alone, so that encoders report the loss.

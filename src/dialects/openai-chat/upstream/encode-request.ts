@@ -12,7 +12,13 @@ import { wireName } from '../../../wire/openai/tool-names.js'
 import { encodeChoice } from '../../../wire/openai/tool-fields.js'
 import type { Losses } from '../../dialect.js'
 import { encodeMessages } from './request/encode-messages.js'
-import { effortFor, isDefault, outputLimitField, takes, takesStop } from '../shared/model-rules.js'
+import {
+  effortFor,
+  isDefault,
+  outputLimitField,
+  accepts,
+  acceptsStop,
+} from '../shared/model-rules.js'
 import { SERVICE_TIERS } from '../shared/constants.js'
 
 /** Fields of this format in `request.rest`. Other fields there belong to other formats. */
@@ -105,7 +111,7 @@ function encodeSampling(
   if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
   for (const [field, value] of fields) {
     if (value === undefined) continue
-    if (takes(field, model, effort)) body[field] = value
+    if (accepts(field, model, effort)) body[field] = value
     else if (!isDefault(field, value)) losses.drop(field, 'no-equivalent')
   }
 }
@@ -113,7 +119,7 @@ function encodeSampling(
 function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject): void {
   const limit = request.maxOutputTokens
   if (limit !== undefined) body[outputLimitField(model)] = limit
-  if (takesStop(request.stop, model) && request.stop !== undefined) {
+  if (acceptsStop(request.stop, model) && request.stop !== undefined) {
     body['stop'] = stopOf(request.stop, model)
   }
   if (request.responseFormat !== undefined) {

@@ -112,16 +112,16 @@ function instructionsOf(body: JsonObject): Message[] {
 }
 
 /** For fields that are already decoded when the rules run. */
-const done: FieldRule = () => undefined
+const alreadyDecoded: FieldRule = () => undefined
 
 const RULES: FieldRules = new Map<string, FieldRule>([
   ...COMMON_RULES,
-  ['model', done],
-  ['input', done],
-  ['instructions', done],
-  ['stream', done],
-  ['tools', done],
-  ['previous_response_id', done],
+  ['model', alreadyDecoded],
+  ['input', alreadyDecoded],
+  ['instructions', alreadyDecoded],
+  ['stream', alreadyDecoded],
+  ['tools', alreadyDecoded],
+  ['previous_response_id', alreadyDecoded],
   ['background', (v) => void boolean(v, 'background')],
   // Codex describes itself to OpenAI in this field; other providers have no use for it.
   ['client_metadata', (v) => void object(v, 'client_metadata')],
@@ -177,11 +177,11 @@ function topLogprobs(value: JsonValue, request: ChatRequest): void {
 
 /** Replies contain a summary whenever the upstream sends reasoning, so `summary` is checked and needs no translation. */
 function reasoning(value: JsonValue, request: ChatRequest): void {
-  const { effort, summary, generate_summary: older, ...rest } = object(value, 'reasoning')
+  const { effort, summary, generate_summary: former, ...rest } = object(value, 'reasoning')
   if (given(effort)) request.reasoningEffort = oneOf(effort, 'reasoning.effort', EFFORTS)
   const words = ['auto', 'concise', 'detailed', 'none'] as const
   if (given(summary)) oneOf(summary, 'reasoning.summary', words)
-  if (given(older)) oneOf(older, 'reasoning.generate_summary', words)
+  if (given(former)) oneOf(former, 'reasoning.generate_summary', words)
   const others = Object.entries(rest).filter(([, member]) => given(member))
   if (others.length > 0) request.rest['reasoning'] = finiteObject(rest, 'reasoning')
 }

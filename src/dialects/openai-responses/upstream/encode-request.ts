@@ -6,7 +6,7 @@
  */
 import { nearestEffort } from '../../../chat/effort.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../../chat/json.js'
-import { type ModelFacts, takesSampling } from '../../../chat/model.js'
+import { type ModelFacts, acceptsSampling } from '../../../chat/model.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
 import type { Losses } from '../../dialect.js'
@@ -120,7 +120,7 @@ function encodeSampling(
   body: JsonObject,
   losses: Losses,
 ): void {
-  const accepted = takesSampling(model, objectOf(body['reasoning'])['effort'])
+  const accepted = acceptsSampling(model, objectOf(body['reasoning'])['effort'])
   const put = (key: string, value: number | undefined): void => {
     if (value === undefined) return
     if (accepted) body[key] = value
@@ -189,7 +189,7 @@ function isHarmless(key: string, value: JsonValue, model: ModelFacts): boolean {
   return key === 'modalities' || SILENT.has(key)
 }
 
-/** A reasoning model may send nothing for minutes, and proxies between close silent connections. */
+/** A reasoning model may send nothing for minutes, during which proxies close the silent connection. */
 export function streamsWhole(_request: ChatRequest, model: ModelFacts): boolean {
   return model.reasoning !== false
 }

@@ -62,7 +62,7 @@ export class FullScan {
 
   run(): ScanResult {
     const first = this.next()
-    if (Number.isNaN(first)) throw malformed('the body is empty. Send a JSON object')
+    if (Number.isNaN(first)) throw malformed('the body is empty: send a JSON object')
     if (first !== OPEN_OBJECT) throw malformed('the body must be a JSON object')
     this.open(false)
     for (let level = this.levels.at(-1); level !== undefined; level = this.levels.at(-1)) {
@@ -79,17 +79,17 @@ export class FullScan {
     let code = this.next()
     if (code === CLOSE_OBJECT) return this.close()
     if (level.count > 0) {
-      if (code !== COMMA) throw this.broken('a comma or a closing brace')
+      if (code !== COMMA) throw this.syntaxError('a comma or a closing brace')
       this.token()
       code = this.next()
     }
-    if (code !== QUOTE) throw this.broken('a key in double quotes')
+    if (code !== QUOTE) throw this.syntaxError('a key in double quotes')
     const start = this.at
     this.string()
     level.key = this.names.decode(this.text.slice(start + 1, this.at - 1), () => this.path())
     level.count += 1
-    this.refuseTwice(level)
-    if (this.next() !== COLON) throw this.broken('a colon')
+    this.refuseDuplicate(level)
+    if (this.next() !== COLON) throw this.syntaxError('a colon')
     this.token()
     const first = this.next()
     if (this.levels.length === 1) {
@@ -103,7 +103,7 @@ export class FullScan {
     let code = this.next()
     if (code === CLOSE_ARRAY) return this.close()
     if (level.count > 0) {
-      if (code !== COMMA) throw this.broken('a comma or a closing bracket')
+      if (code !== COMMA) throw this.syntaxError('a comma or a closing bracket')
       this.token()
       code = this.next()
     }
@@ -197,7 +197,8 @@ export class FullScan {
     const { maxTextBytes } = this.options
     const end = stringEnd(this.bytes, this.text, this.at + 1, maxTextBytes)
     if (end !== -1) this.at = end + 1
-    else if (this.text.length - this.at <= maxTextBytes) throw this.broken('the end of a string')
+    else if (this.text.length - this.at <= maxTextBytes)
+      throw this.syntaxError('the end of a string')
     else {
       this.at = this.text.length
       this.checkText()
@@ -230,7 +231,7 @@ export class FullScan {
     const { text, at } = this
     if (text.startsWith('true', at) || text.startsWith('null', at)) this.at += 4
     else if (text.startsWith('false', at)) this.at += 5
-    else throw this.broken('a value')
+    else throw this.syntaxError('a value')
   }
 
   private probe(start: number): void {
@@ -245,21 +246,21 @@ export class FullScan {
     throw malformed(`the body is not valid JSON: ${path} is ${what}, at byte ${start}`, path)
   }
 
-  private refuseTwice(level: Level): void {
+  private refuseDuplicate(level: Level): void {
     const { key, keys } = level
     if (level.index === null && keys.length >= 8) level.index = new Set(keys)
     if (level.index === null ? keys.includes(key) : level.index.has(key)) {
       const path = this.path()
-      throw malformed(`${path} is given twice; a key may come once in an object`, path)
+      throw malformed(`${path} is given twice: keys must be unique within an object`, path)
     }
     if (level.index === null) keys.push(key)
     else level.index.add(key)
   }
 
-  private broken(expected: string): GatewayError {
+  private syntaxError(expected: string): GatewayError {
     const path = this.path()
-    const where = path === '' ? '' : ` in ${path}`
-    const message = `the body is not valid JSON: expected ${expected}${where}, at byte ${this.at}`
+    const location = path === '' ? '' : ` in ${path}`
+    const message = `the body is not valid JSON: expected ${expected}${location}, at byte ${this.at}`
     return path === '' ? malformed(message) : malformed(message, path)
   }
 

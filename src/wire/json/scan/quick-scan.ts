@@ -81,7 +81,7 @@ export function quickScan(
   let depth = 0
   let tokens = 0
   /** The number of hashes, and the offset of those of the innermost object. */
-  let held = 0
+  let hashCount = 0
   let begin = 0
   let keyStart = -1
   let keyEnd = 0
@@ -107,9 +107,10 @@ export function quickScan(
       names += 1
       if (names > MAX_MEMBERS || end - start > MAX_NAME_BYTES) return null
       const hash = hashOf(bytes, start, end)
-      if (hash === -1 || held - begin === MAX_KEYS || isAmong(hash, begin, held)) return null
-      hashes[held] = hash
-      held += 1
+      if (hash === -1 || hashCount - begin === MAX_KEYS || isAmong(hash, begin, hashCount))
+        return null
+      hashes[hashCount] = hash
+      hashCount += 1
       tokens += 1
       at = skipBlanks(bytes, at + 1)
       if (at === -1) return null
@@ -127,14 +128,14 @@ export function quickScan(
       at += 1
       if (code === COMMA) continue
       if (depth === 0) return null
-      held = begin
+      hashCount = begin
       depth -= 1
       begin = begins[depth] ?? 0
       valueEnd = at
     } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
       if (depth === maxDepth || depth === MAX_DEPTH) return null
       begins[depth] = begin
-      begin = held
+      begin = hashCount
       depth += 1
       tokens += 1
       at += 1

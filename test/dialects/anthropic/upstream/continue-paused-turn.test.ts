@@ -65,15 +65,15 @@ void t.test(
     for (const { name, stream, request_body, response_body } of paused) {
       const after = all.find((it) => it.name === name.replace(/\.1$/, '.2'))
       if (after === undefined) continue
-      const made = next(objectOf(request_body), decoded(stream, response_body))
-      const sent = objectOf(arrayOf(made.messages).at(-1))
-      const wanted = objectOf(arrayOf(objectOf(after.request_body).messages).at(-1))
+      const continued = next(objectOf(request_body), decoded(stream, response_body))
+      const sent = objectOf(arrayOf(continued.messages).at(-1))
+      const expected = objectOf(arrayOf(objectOf(after.request_body).messages).at(-1))
       t.equal(sent.role, 'assistant')
       const types = (message: JsonObject): unknown[] =>
         arrayOf(message.content).map((block) => objectOf(block).type)
-      t.same(types(sent), types(wanted), name)
+      t.same(types(sent), types(expected), name)
       for (const [at, block] of arrayOf(sent.content).entries()) {
-        t.match(bare(block), bare(arrayOf(wanted.content)[at]), `${name}, block ${at}`)
+        t.match(bare(block), bare(arrayOf(expected.content)[at]), `${name}, block ${at}`)
       }
     }
     t.ok(paused.length > 0)

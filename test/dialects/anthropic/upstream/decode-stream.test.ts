@@ -199,7 +199,7 @@ void t.test('usage is cumulative: later counts replace earlier ones', (t) => {
 })
 
 void t.test("each stop reason has a canonical one, and the upstream's own is kept", (t) => {
-  const words: [string | null, string][] = [
+  const reasons: [string | null, string][] = [
     ['end_turn', 'stop'],
     ['stop_sequence', 'stop'],
     ['tool_use', 'tool-use'],
@@ -211,7 +211,7 @@ void t.test("each stop reason has a canonical one, and the upstream's own is kep
     ['news', 'other'],
     [null, 'other'],
   ]
-  for (const [raw, reason] of words)
+  for (const [raw, reason] of reasons)
     t.match(run(messageDelta(raw), END).events.at(-1), { reason, raw })
   const called = run(start(0, tool('a')), stop(0), messageDelta('end_turn'), END)
   t.equal(called.reply?.reason, 'tool-use', 'a call with end_turn')
@@ -283,7 +283,7 @@ void t.test("a custom tool's input is unwrapped", (t) => {
 })
 
 void t.test('the arguments of the synthetic tool are emitted as text', (t) => {
-  const wanted: Partial<ChatRequest> = {
+  const over: Partial<ChatRequest> = {
     responseFormat: { type: 'json-schema', name: 'n', schema: {} },
     tools: [{ name: 'json_response' }],
   }
@@ -296,10 +296,10 @@ void t.test('the arguments of the synthetic tool are emitted as text', (t) => {
     messageDelta('tool_use'),
     END,
   ]
-  const decoded = decodeStream(frames, wanted)
+  const decoded = decodeStream(frames, over)
   t.equal(textOf(decoded.reply), '{"a":1}')
   t.equal(decoded.reply?.reason, 'stop')
   const body = { content: [tool('j', 'json_response_', { a: 1 })], stop_reason: 'tool_use' }
-  t.equal(textOf(decodeReply(body, wanted).reply), '{"a":1}')
+  t.equal(textOf(decodeReply(body, over).reply), '{"a":1}')
   t.end()
 })

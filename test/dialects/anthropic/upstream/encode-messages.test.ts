@@ -7,7 +7,7 @@ import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
 import type { ModelFacts } from '../../../../src/chat/model.js'
 import type { AssistantPart, Message, UserPart } from '../../../../src/chat/request.js'
 import { GatewayError } from '../../../../src/errors.js'
-import { assistant, encode, OLDER, result, str, user } from '../driver.js'
+import { assistant, encode, OLDER, result, stringOrEmpty, user } from '../driver.js'
 
 const text = (text: string): JsonObject => ({ type: 'text', text })
 
@@ -134,7 +134,7 @@ void t.test(
       result(4, 'a.b', 'r'),
     ]
     const [, calls, results] = rendered(messages) as { content: JsonObject[] }[]
-    const ids = calls?.content.map((block) => str(block.id)) ?? []
+    const ids = calls?.content.map((block) => stringOrEmpty(block.id)) ?? []
     t.equal(new Set(ids).size, 3)
     for (const id of ids) t.match(id, /^[a-zA-Z0-9_-]+$/)
     t.same(
@@ -265,8 +265,8 @@ void t.test('images have the type of their bytes; files are documents', (t) => {
       title: 'a.pdf',
     },
   ])
-  const words = Buffer.from('Grüße').toString('base64')
-  t.same(parts(inline('file', 'text/markdown', words)), [
+  const base64 = Buffer.from('Grüße').toString('base64')
+  t.same(parts(inline('file', 'text/markdown', base64)), [
     { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Grüße' } },
   ])
   t.end()

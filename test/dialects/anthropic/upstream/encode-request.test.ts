@@ -88,7 +88,7 @@ void t.test('at most one sampling parameter is sent, and only to models that acc
 })
 
 void t.test('reasoning effort on adaptive models', (t) => {
-  const made = (
+  const encoded = (
     effort: ChatRequest['reasoningEffort'],
     model: Partial<ModelFacts> = {},
   ): unknown[] => {
@@ -96,44 +96,44 @@ void t.test('reasoning effort on adaptive models', (t) => {
     return [objectOf(body.thinking).type, objectOf(body.output_config).effort, lost]
   }
   const approximated = ['reasoning_effort: approximated']
-  t.same(made(undefined), [undefined, undefined, []])
-  t.same(made('minimal'), ['adaptive', 'low', []])
-  t.same(made('medium'), ['adaptive', 'medium', []])
-  t.same(made('xhigh'), ['adaptive', 'xhigh', []])
+  t.same(encoded(undefined), [undefined, undefined, []])
+  t.same(encoded('minimal'), ['adaptive', 'low', []])
+  t.same(encoded('medium'), ['adaptive', 'medium', []])
+  t.same(encoded('xhigh'), ['adaptive', 'xhigh', []])
   const four = { efforts: ['low', 'medium', 'high', 'max'] }
-  t.same(made('xhigh', four), ['adaptive', 'high', approximated])
-  t.same(made('max', four), ['adaptive', 'max', []])
-  t.same(made('none'), [undefined, 'low', approximated])
-  t.same(made('none', { thinkingTypes: ['adaptive', 'disabled'] }), ['disabled', undefined, []])
-  t.same(made('none', { thinkingTypes: ['adaptive', 'between_tools'] }), [
+  t.same(encoded('xhigh', four), ['adaptive', 'high', approximated])
+  t.same(encoded('max', four), ['adaptive', 'max', []])
+  t.same(encoded('none'), [undefined, 'low', approximated])
+  t.same(encoded('none', { thinkingTypes: ['adaptive', 'disabled'] }), ['disabled', undefined, []])
+  t.same(encoded('none', { thinkingTypes: ['adaptive', 'between_tools'] }), [
     'between_tools',
     undefined,
     [],
   ])
-  t.same(made('high', { reasoning: false }), [
+  t.same(encoded('high', { reasoning: false }), [
     undefined,
     undefined,
     ['reasoning_effort: no-equivalent'],
   ])
-  t.same(made('none', { reasoning: false }), [undefined, undefined, []])
+  t.same(encoded('none', { reasoning: false }), [undefined, undefined, []])
   t.match(encode({ reasoningEffort: 'high' }).body, { thinking: { display: 'summarized' } })
   t.end()
 })
 
 void t.test('reasoning effort as a budget stays below max_tokens', (t) => {
-  const made = (over: Partial<ChatRequest>): unknown[] => {
+  const encoded = (over: Partial<ChatRequest>): unknown[] => {
     const { body, lost } = encode(over, OLDER)
     return [body.thinking, lost]
   }
   const enabled = (budget_tokens: number): JsonObject => ({ type: 'enabled', budget_tokens })
-  t.same(made({ reasoningEffort: 'minimal' }), [enabled(1024), []])
-  t.same(made({ reasoningEffort: 'max' }), [enabled(49_152), []])
-  t.same(made({ reasoningEffort: 'high', maxOutputTokens: 4096 }), [enabled(3072), []])
-  t.same(made({ reasoningEffort: 'low', maxOutputTokens: 2047 }), [
+  t.same(encoded({ reasoningEffort: 'minimal' }), [enabled(1024), []])
+  t.same(encoded({ reasoningEffort: 'max' }), [enabled(49_152), []])
+  t.same(encoded({ reasoningEffort: 'high', maxOutputTokens: 4096 }), [enabled(3072), []])
+  t.same(encoded({ reasoningEffort: 'low', maxOutputTokens: 2047 }), [
     undefined,
     ['reasoning_effort: approximated'],
   ])
-  t.same(made({ reasoningEffort: 'none' }), [{ type: 'disabled' }, []])
+  t.same(encoded({ reasoningEffort: 'none' }), [{ type: 'disabled' }, []])
   t.end()
 })
 
@@ -181,12 +181,12 @@ void t.test('service tier', (t) => {
 const NUMBER = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
 const OPEN = { type: 'object', properties: { m: { type: 'object' } } }
 
-function wanted(schema: JsonObject): Partial<ChatRequest> {
+function withSchema(schema: JsonObject): Partial<ChatRequest> {
   return { responseFormat: { type: 'json-schema', name: 'answer', schema } }
 }
 
 void t.test('a JSON schema is requested natively if possible', (t) => {
-  const { body, lost } = encode({ ...wanted(NUMBER), reasoningEffort: 'low' })
+  const { body, lost } = encode({ ...withSchema(NUMBER), reasoningEffort: 'low' })
   const schema = { ...NUMBER, additionalProperties: false }
   t.same(body.output_config, { effort: 'low', format: { type: 'json_schema', schema } })
   t.same(lost, [])
@@ -194,7 +194,7 @@ void t.test('a JSON schema is requested natively if possible', (t) => {
 })
 
 void t.test('a schema that the API cannot enforce becomes a forced tool or is refused', (t) => {
-  const { body } = encode(wanted(OPEN), OLDER)
+  const { body } = encode(withSchema(OPEN), OLDER)
   t.equal(body.output_config, undefined)
   t.match(body.tools, [{ name: 'json_response', input_schema: OPEN }])
   t.same(body.tool_choice, {
@@ -202,19 +202,19 @@ void t.test('a schema that the API cannot enforce becomes a forced tool or is re
     name: 'json_response',
     disable_parallel_tool_use: true,
   })
-  const beside = encode({ ...wanted(OPEN), tools: [{ name: 'json_response' }] }, OLDER).body
-  t.match(beside.tools, [{ name: 'json_response' }, { name: 'json_response_' }])
-  t.match(beside.tool_choice, { type: 'any' })
+  const withTool = encode({ ...withSchema(OPEN), tools: [{ name: 'json_response' }] }, OLDER).body
+  t.match(withTool.tools, [{ name: 'json_response' }, { name: 'json_response_' }])
+  t.match(withTool.tool_choice, { type: 'any' })
   const tools = [{ name: 'f' }, { name: 'g' }]
   const some: ToolChoice = { mode: 'allowed', required: false, names: ['g'] }
-  const allowed = encode({ ...wanted(OPEN), tools, toolChoice: some }, OLDER).body
+  const allowed = encode({ ...withSchema(OPEN), tools, toolChoice: some }, OLDER).body
   t.match(allowed.tools, [{ name: 'g' }, { name: 'json_response' }])
   const path = 'response_format.json_schema.schema'
-  t.equal(refusal(wanted(OPEN)), path)
-  t.equal(refusal({ ...wanted(OPEN), reasoningEffort: 'high' }, OLDER), path)
-  t.equal(refusal(wanted({ type: 'array' }), OLDER), path)
+  t.equal(refusal(withSchema(OPEN)), path)
+  t.equal(refusal({ ...withSchema(OPEN), reasoningEffort: 'high' }, OLDER), path)
+  t.equal(refusal(withSchema({ type: 'array' }), OLDER), path)
   t.equal(
-    encode(wanted(NUMBER), { ...OLDER, structuredOutput: false }).body.output_config,
+    encode(withSchema(NUMBER), { ...OLDER, structuredOutput: false }).body.output_config,
     undefined,
   )
   t.end()
@@ -228,7 +228,7 @@ void t.test("a forced call of the client's tool replaces the response format", (
     { mode: 'allowed', required: true, names: ['f'] },
   ]
   for (const toolChoice of choices) {
-    const { body, lost } = encode({ ...wanted(OPEN), tools, toolChoice }, OLDER)
+    const { body, lost } = encode({ ...withSchema(OPEN), tools, toolChoice }, OLDER)
     t.same(arrayOf(body.tools).length, 1, 'no synthetic tool')
     t.same(lost, ['response_format: approximated'])
   }

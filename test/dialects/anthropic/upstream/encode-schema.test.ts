@@ -8,9 +8,9 @@ import { strictSchema } from '../../../../src/dialects/anthropic/upstream/reques
 import { rootObject } from '../../../../src/dialects/anthropic/upstream/request/merge-schemas.js'
 
 function strict(property: JsonObject, more: JsonObject = {}): JsonObject {
-  const made = strictSchema({ type: 'object', properties: { p: property }, ...more })
-  if (!('schema' in made)) return { problem: made.problem }
-  const { properties } = made.schema
+  const strict = strictSchema({ type: 'object', properties: { p: property }, ...more })
+  if (!('schema' in strict)) return { problem: strict.problem }
+  const { properties } = strict.schema
   return (properties as Record<string, JsonObject>).p ?? {}
 }
 
@@ -127,8 +127,8 @@ void t.test('cycles, depth and shared definitions cost linear time and do not th
   t.match(strictSchema(deep), { problem: /too deeply/ })
   const $defs: Record<string, JsonObject> = {}
   for (let i = 0; i < 60; i++) {
-    const twice = { $ref: `#/$defs/d${(i + 1) % 60}` }
-    $defs[`d${i}`] = { allOf: [twice, twice], anyOf: [twice, twice] }
+    const reference = { $ref: `#/$defs/d${(i + 1) % 60}` }
+    $defs[`d${i}`] = { allOf: [reference, reference], anyOf: [reference, reference] }
   }
   t.equal(rootObject({ $ref: '#/$defs/d0', $defs }).type, 'object')
   t.match(strictSchema({ $ref: '#/$defs/d0', $defs }), { problem: /recursive/ })

@@ -7,7 +7,7 @@ import { arrayOf, objectOf } from '../../../../src/chat/json.js'
 import type { ModelFacts } from '../../../../src/chat/model.js'
 import type { ChatRequest, Tool, ToolChoice } from '../../../../src/chat/request.js'
 import { GatewayError } from '../../../../src/errors.js'
-import { assistant, encode, OLDER, result, str, user } from '../driver.js'
+import { assistant, encode, OLDER, result, stringOrEmpty, user } from '../driver.js'
 
 const A: Tool = {
   name: 'a',
@@ -22,7 +22,9 @@ function chosen(
   over: Partial<ChatRequest> = {},
 ): unknown[] {
   const { body, lost } = encode({ tools: [A, B], toolChoice: choice, ...over }, model)
-  const names = Array.isArray(body.tools) ? body.tools.map((tool) => str(objectOf(tool).name)) : []
+  const names = Array.isArray(body.tools)
+    ? body.tools.map((tool) => stringOrEmpty(objectOf(tool).name))
+    : []
   return [body.tool_choice, names.join(''), lost.length]
 }
 

@@ -85,7 +85,7 @@ void t.test('generationConfig in both spellings', (t) => {
     logprobs: 3,
     thinking_config: { thinking_level: 'high', include_thoughts: true },
   }
-  const want = {
+  const expected = {
     temperature: 0.5,
     topP: 0.9,
     topK: 40,
@@ -101,8 +101,8 @@ void t.test('generationConfig in both spellings', (t) => {
     hidesThoughts: false,
     rest: {},
   }
-  t.match(configured(camel), want)
-  t.match(decoded({ generation_config: snake }), want)
+  t.match(configured(camel), expected)
+  t.match(decoded({ generation_config: snake }), expected)
   t.equal(configured(camel).native, undefined, 'no field is native')
   t.end()
 })
@@ -209,9 +209,9 @@ void t.test('tools and the tool choice', (t) => {
     [{ mode: 'VALIDATED' }, { mode: 'auto' }],
     [{}, undefined],
   ]
-  for (const [functionCallingConfig, want] of choices) {
+  for (const [functionCallingConfig, expected] of choices) {
     const { toolChoice } = decoded({ tools, toolConfig: { functionCallingConfig } })
-    t.same(toolChoice, want, JSON.stringify(functionCallingConfig))
+    t.same(toolChoice, expected, JSON.stringify(functionCallingConfig))
   }
   t.end()
 })
@@ -328,11 +328,11 @@ void t.test('an output limit keeps the spelling of generationConfig', (t) => {
 
 void t.test('requests that count tokens', (t) => {
   const at = { operation: 'count', model: 'm' } as const
-  const want = { messages: [{ role: 'user', parts: [{ text: 'Hello' }] }] }
-  t.match(decodeCount({ contents: [HELLO] }, at), want)
+  const expected = { messages: [{ role: 'user', parts: [{ text: 'Hello' }] }] }
+  t.match(decodeCount({ contents: [HELLO] }, at), expected)
   const generateContentRequest = { model: 'models/m', contents: [HELLO], tools: [] }
-  t.match(decodeCount({ generateContentRequest }, at), want)
-  t.match(decodeCount({ generate_content_request: generateContentRequest }, at), want)
+  t.match(decodeCount({ generateContentRequest }, at), expected)
+  t.match(decodeCount({ generate_content_request: generateContentRequest }, at), expected)
   t.throws(() => decodeCount({ generateContentRequest, contents: [HELLO] }, at), {
     message: /^contents must not/,
   })

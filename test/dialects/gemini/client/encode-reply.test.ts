@@ -146,9 +146,9 @@ void t.test('calls are sent whole with any arguments', (t) => {
   ]
   for (const [json, args] of cases) {
     const { parts, streamed, whole } = both([START, ...call(0, json), STOP], 'openai-chat')
-    const want = { functionCall: { id: 'toolu_1', name: 'get', args } }
-    t.same(parts, [want])
-    t.same(streamed, [want, { text: '' }])
+    const expected = { functionCall: { id: 'toolu_1', name: 'get', args } }
+    t.same(parts, [expected])
+    t.same(streamed, [expected, { text: '' }])
     t.equal(candidateOf(whole)['finishReason'], 'STOP', 'calls end with STOP')
   }
   const { chunks } = both([START, ...call(0, '{"id":12345678901234567890}'), STOP], 'openai-chat')
@@ -167,7 +167,7 @@ void t.test('reasoning state is restored unchanged, whether the text is shown or
     ...call(2, '{}'),
     STOP,
   ]
-  const want = {
+  const expected = {
     parts: [
       { type: 'thinking', text: 'First second.', signature: 'sig', origin: 'anthropic' },
       { type: 'text', text: 'Hi' },
@@ -181,12 +181,12 @@ void t.test('reasoning state is restored unchanged, whether the text is shown or
       shows,
     )
     for (const sent of [parts, streamed]) {
-      t.match(turnOf(sent), want)
+      t.match(turnOf(sent), expected)
       const withoutIds = sent.map((part) => {
         const { name = '', args = {} } = objectOf(part['functionCall'])
         return part['functionCall'] === undefined ? part : { ...part, functionCall: { name, args } }
       })
-      t.match(turnOf(withoutIds), want, 'the signature has the id as well')
+      t.match(turnOf(withoutIds), expected, 'the signature has the id as well')
     }
   }
   const only = both([START, ...thought(0, 'sig', 'Hm'), STOP], 'anthropic', false)

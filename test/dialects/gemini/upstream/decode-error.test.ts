@@ -7,7 +7,7 @@ import {
   decodeError,
   decodeStreamError,
 } from '../../../../src/dialects/gemini/upstream/decode-error.js'
-import { scrub } from '../../../../src/wire/redact-upstream-text.js'
+import { redactUpstreamText } from '../../../../src/wire/redact-upstream-text.js'
 
 function payload(error: object): string {
   return JSON.stringify({ error })
@@ -127,25 +127,25 @@ void t.test('messages carry no credentials and are bounded', (t) => {
   ]
   for (const secret of dirty) {
     t.notOk(
-      scrub(`key ${secret} refused`).includes(secret.replace('Bearer ', '')),
+      redactUpstreamText(`key ${secret} refused`).includes(secret.replace('Bearer ', '')),
       secret.slice(0, 4),
     )
   }
   t.equal(
-    scrub('see https://x.example/v1?key=hunter2&alt=sse'),
+    redactUpstreamText('see https://x.example/v1?key=hunter2&alt=sse'),
     'see https://x.example/v1?key=[redacted]&alt=sse',
   )
   t.equal(
-    scrub('in projects/my-team-42/locations, project_number:123456789'),
+    redactUpstreamText('in projects/my-team-42/locations, project_number:123456789'),
     'in projects/[redacted]/locations, project_number:[redacted]',
   )
-  t.equal(scrub('x'.repeat(2048)).length, 2048)
-  const cut = scrub('x'.repeat(2046) + '🌊🌊')
+  t.equal(redactUpstreamText('x'.repeat(2048)).length, 2048)
+  const cut = redactUpstreamText('x'.repeat(2046) + '🌊🌊')
   t.ok(
     cut.length <= 2048 && !/[\ud800-\udbff](?![\udc00-\udfff])/.test(cut),
     'cut between characters',
   )
-  t.equal(scrub('x'.repeat(1e6)).length, 2048)
+  t.equal(redactUpstreamText('x'.repeat(1e6)).length, 2048)
   t.end()
 })
 

@@ -305,8 +305,8 @@ void t.test('histories that Gemini does not accept are refused', (t) => {
   const kind = 'malformed_request'
   const orphan = talk(user('a'), result('x', ''))
   t.match(encodeFailure({ messages: orphan }), { kind, param: 'messages[1].tool_call_id' })
-  const twice = talk(user('a'), calls(call('a')), result('a', ''), result('a', ''))
-  t.match(encodeFailure({ messages: twice }), { kind, param: 'messages[3].tool_call_id' })
+  const duplicateResult = talk(user('a'), calls(call('a')), result('a', ''), result('a', ''))
+  t.match(encodeFailure({ messages: duplicateResult }), { kind, param: 'messages[3].tool_call_id' })
   const missing = talk(user('a'), calls(call('a'), call('b')), result('a', ''), user('b'))
   t.match(encodeFailure({ messages: missing }), { kind, param: 'messages[1].tool_calls' })
   t.end()

@@ -1,11 +1,11 @@
 /**
- * Goal: every kind of turn is read, and what breaks the format is refused with its path.
- * Method: conversations by hand, with the canonical turns or the path of the mistake.
+ * Goal: every kind of turn is decoded, and a violation of the format is refused with its path.
+ * Method: hand-written conversations with the canonical turns or the path of the mistake.
  */
 import t, { type Test } from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
 import type { Message } from '../../../../src/chat/request.js'
-import { decode, refusal, requestBody } from '../driver.js'
+import { decode, refusalOf, requestBody } from '../driver.js'
 
 const read = (messages: JsonValue[]): Message[] => decode(requestBody({ messages })).messages
 const HI: JsonObject = { role: 'user', content: 'Hi' }
@@ -23,13 +23,13 @@ const user = (...content: JsonValue[]): JsonValue[] => [{ role: 'user', content 
 const PNG = 'data:image/png;base64,iVBORw0KGgo='
 
 function refused(t: Test, messages: JsonValue[], param: string, rule: string): void {
-  const error = refusal(() => read(messages))
+  const error = refusalOf(() => read(messages))
   t.equal(error.kind, 'malformed_request')
   t.equal(error.param, param)
   t.equal(error.message, `${param} ${rule}`)
 }
 
-void t.test('speakers keep their place', (t) => {
+void t.test('messages of every role keep their position', (t) => {
   const messages = read([
     { role: 'system', content: 'S' },
     HI,
@@ -62,7 +62,7 @@ void t.test('speakers keep their place', (t) => {
   t.end()
 })
 
-void t.test('an assistant or system message with nothing in it is left out', (t) => {
+void t.test('an empty assistant or system message is omitted', (t) => {
   const messages = read([
     { role: 'system', content: '' },
     HI,
@@ -83,7 +83,7 @@ void t.test('an assistant or system message with nothing in it is left out', (t)
   t.end()
 })
 
-void t.test('what breaks a message is named', (t) => {
+void t.test('an invalid message is refused with its path', (t) => {
   const roles = 'must be one of system, developer, user, assistant, tool, function'
   const text = 'must be a string or an array of parts'
   refused(t, ['x'], 'messages[0]', 'must be an object')
@@ -104,7 +104,7 @@ void t.test('what breaks a message is named', (t) => {
   t.end()
 })
 
-void t.test('parts are read', (t) => {
+void t.test('content parts are decoded', (t) => {
   const [message] = read(
     user(
       { type: 'text', text: 'T', cache_control: { type: 'ephemeral', ttl: '1h' } },
@@ -154,7 +154,7 @@ void t.test('base64 is normalised: line ends, the URL-safe alphabet, missing pad
   t.end()
 })
 
-void t.test('the scheme and the type of a data URL are read in any case', (t) => {
+void t.test('the scheme and media type of a data URL are case-insensitive', (t) => {
   const url = 'DATA:IMAGE/PNG;BASE64,iVBORw0KGgo='
   const [message] = read(user({ type: 'image_url', image_url: { url } }))
   const source = { kind: 'base64', mediaType: 'image/png', data: 'iVBORw0KGgo=' }
@@ -162,7 +162,7 @@ void t.test('the scheme and the type of a data URL are read in any case', (t) =>
   t.end()
 })
 
-void t.test('a cache marker is kept, a breakpoint of OpenAI’s with its own words', (t) => {
+void t.test("cache markers are kept, and OpenAI's breakpoints with their own members", (t) => {
   const cacheOf = (mark: JsonObject): unknown => {
     const [message] = read(user({ type: 'text', text: 'x', ...mark }))
     const [part] = message?.parts ?? []
@@ -177,7 +177,7 @@ void t.test('a cache marker is kept, a breakpoint of OpenAI’s with its own wor
   t.end()
 })
 
-void t.test('what breaks a part is named', (t) => {
+void t.test('an invalid part is refused with its path', (t) => {
   const at = 'messages[0].content[0]'
   const url = `${at}.image_url.url`
   const image = (value: JsonValue): JsonValue[] => user({ type: 'image_url', image_url: value })
@@ -215,7 +215,7 @@ void t.test('what breaks a part is named', (t) => {
   t.end()
 })
 
-void t.test('calls and results are paired and results come in the order of the calls', (t) => {
+void t.test('calls and results are paired, with the results in the order of the calls', (t) => {
   const messages = read([HI, calls('a', 'b', 'c'), result('c'), result('a'), result('b'), HI])
   const ids = messages.flatMap((message) => (message.role === 'tool' ? [message.callId] : []))
   t.same(ids, ['a', 'b', 'c'])
@@ -245,8 +245,8 @@ void t.test('a call without exactly one result is refused', (t) => {
   refused(t, [HI, calls('a')], 'messages[1].tool_calls[0]', missing)
   refused(t, [HI, calls('a', 'b'), result('a'), HI], 'messages[1].tool_calls[1]', missing)
   refused(t, [HI, calls('a'), HI, result('a')], 'messages[1].tool_calls[0]', missing)
-  const twice = [HI, calls('a'), result('a'), result('a')]
-  refused(t, twice, 'messages[3].tool_call_id', 'already has a result')
+  const duplicateResult = [HI, calls('a'), result('a'), result('a')]
+  refused(t, duplicateResult, 'messages[3].tool_call_id', 'already has a result')
   const orphan = 'matches no call of the assistant message before it'
   refused(t, [HI, calls('a'), result('z')], 'messages[2].tool_call_id', orphan)
   const early = 'must follow an assistant message with tool_calls'
@@ -256,7 +256,7 @@ void t.test('a call without exactly one result is refused', (t) => {
   t.end()
 })
 
-void t.test('what breaks a call is named', (t) => {
+void t.test('an invalid call is refused with its path', (t) => {
   const turn = (it: JsonValue): JsonValue[] => [HI, { role: 'assistant', tool_calls: [it] }]
   const at = 'messages[1].tool_calls[0]'
   const name = 'must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -'
@@ -271,11 +271,15 @@ void t.test('what breaks a call is named', (t) => {
   t.end()
 })
 
-void t.test('the legacy form is read as calls with ids that never change', (t) => {
-  const made = { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } }
+void t.test('the legacy form is decoded to calls with stable ids', (t) => {
+  const legacyCall = {
+    role: 'assistant',
+    content: null,
+    function_call: { name: 'f', arguments: '{}' },
+  }
   const body = requestBody({
     functions: [{ name: 'f' }],
-    messages: [HI, made, { role: 'function', name: 'f', content: 'R' }],
+    messages: [HI, legacyCall, { role: 'function', name: 'f', content: 'R' }],
   })
   const request = decode(body)
   t.equal(request.legacyFunctions, true)
@@ -289,14 +293,14 @@ void t.test('the legacy form is read as calls with ids that never change', (t) =
     parts: [{ type: 'text', text: 'R' }],
   })
   const missing = 'must be followed by a function message with its result'
-  refused(t, [HI, made], 'messages[1].function_call', missing)
-  const unknownValue = [HI, made, { role: 'function', name: 'g', content: 'R' }]
+  refused(t, [HI, legacyCall], 'messages[1].function_call', missing)
+  const unknownValue = [HI, legacyCall, { role: 'function', name: 'g', content: 'R' }]
   const none = 'must name a function call without a result'
   refused(t, unknownValue, 'messages[2].name', none)
   t.end()
 })
 
-void t.test('reasoning and signatures come back in', (t) => {
+void t.test('reasoning and signatures that a client sends back are decoded', (t) => {
   const extra = { google: { thought_signature: 'sig' } }
   const [, assistant] = read([
     HI,

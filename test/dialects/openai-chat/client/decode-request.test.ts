@@ -1,5 +1,5 @@
 /**
- * Goal: each rule of a plain field of a request, at its limits and beyond, names the field it is about.
+ * Goal: each rule of a plain field accepts values at its limits, and names the field of values beyond them.
  * Method: one table row per rule with values that pass and values that fail.
  */
 import type { JsonValue } from '../../../../src/chat/json.js'
@@ -273,7 +273,7 @@ const RULES: Rule[] = [
     field: 'prediction',
     good: [],
     bad: [[{ content: [1, { x: Infinity }] }, '']],
-    message: 'prediction must hold no number beyond the range of a double',
+    message: 'prediction must not contain a number beyond the range of a double',
   },
   { field: 'store', good: [true, false, null], bad: [['yes', '']], message: 'store must be true' },
   ...['prompt_cache_key', 'prompt_cache_retention'].map((field): Rule => {

@@ -1,5 +1,6 @@
 /**
- * Goal: each rule of tools, their choice, and the response's form, at its limits and beyond, names the field it is about.
+ * Goal: each rule of tools, tool choice and response format accepts values at its limits, and names the field
+ * of others.
  * Method: one table row per rule with values that pass and values that fail.
  */
 import type { JsonValue } from '../../../../src/chat/json.js'
@@ -43,7 +44,7 @@ const RULES: Rule[] = [
   ...(
     [
       ['parameters', [], 'must be an object'],
-      ['parameters', { maximum: Infinity }, 'must hold no number beyond'],
+      ['parameters', { maximum: Infinity }, 'must not contain a number beyond'],
       ['strict', 'yes', 'must be true or false'],
       ['description', 7, 'must be a string'],
     ] as [string, JsonValue, string][]
@@ -82,7 +83,7 @@ const RULES: Rule[] = [
       ['', ''],
     ],
     message: 'tool_choice must be one of auto, none, required',
-    beside: { tools: [FN, CUSTOM] },
+    members: { tools: [FN, CUSTOM] },
   },
   {
     field: 'tool_choice',
@@ -98,7 +99,7 @@ const RULES: Rule[] = [
     good: [],
     bad: [[{ type: 'function', function: { name: 'g' } }, '']],
     message: 'tool_choice names "g", which is not in tools',
-    beside: { tools: [FN] },
+    members: { tools: [FN] },
   },
   {
     field: 'tool_choice',
@@ -108,7 +109,7 @@ const RULES: Rule[] = [
       [{}, 'tool_choice.type'],
     ],
     message: 'tool_choice.type must be one of function, custom, allowed_tools',
-    beside: { tools: [FN] },
+    members: { tools: [FN] },
   },
   {
     field: 'tool_choice',
@@ -120,7 +121,7 @@ const RULES: Rule[] = [
       ],
     ],
     message: 'tool_choice.allowed_tools.tools must name at least one tool',
-    beside: { tools: [FN] },
+    members: { tools: [FN] },
   },
   {
     field: 'functions',
@@ -133,28 +134,28 @@ const RULES: Rule[] = [
     good: [],
     bad: [[[{ name: 'f' }], '']],
     message: 'functions cannot be combined with tools',
-    beside: { tools: [FN] },
+    members: { tools: [FN] },
   },
   {
     field: 'function_call',
     good: ['auto', 'none', { name: 'f' }, null],
     bad: [['required', '']],
     message: 'function_call must be one of auto, none',
-    beside: { functions: [{ name: 'f' }] },
+    members: { functions: [{ name: 'f' }] },
   },
   {
     field: 'function_call',
     good: [],
     bad: [[{ name: 'g' }, '']],
     message: 'function_call names "g", which is not in functions',
-    beside: { functions: [{ name: 'f' }] },
+    members: { functions: [{ name: 'f' }] },
   },
   {
     field: 'function_call',
     good: [],
     bad: [['auto', '']],
     message: 'function_call cannot be combined with tool_choice',
-    beside: { tool_choice: 'auto' },
+    members: { tool_choice: 'auto' },
   },
   {
     field: 'response_format',

@@ -1,15 +1,15 @@
 /**
- * Goal: what clients read is exactly the format: whole replies, chunks and errors.
- * Method: canonical values by hand against literal wire text.
+ * Goal: whole replies, chunks and errors have exactly the wire format.
+ * Method: hand-written canonical values are compared with literal wire text.
  */
 import t from 'tap'
 import type { ChatEvent, FinishReason } from '../../../../src/chat/event.js'
 import type { Reply } from '../../../../src/chat/reply/fold.js'
 import type { JsonObject } from '../../../../src/chat/json.js'
 import { ERRORS, type ErrorKind } from '../../../../src/errors.js'
-import { encodeEvents, framesOf, ingress, must, request, SEED } from '../driver.js'
+import { encodeEvents, framesOf, ingress, expectObject, request, SEED } from '../driver.js'
 
-/** The names by which clients of this format know a kind. */
+/** The error names of this format by kind. */
 const WORDS: Readonly<Record<string, string>> = {
   unknown_model: 'model_not_found: ',
   context_too_long: 'context_length_exceeded: ',
@@ -34,7 +34,9 @@ const START: ChatEvent = { type: 'start', id: 'up', model: 'up' }
 const finish = (reason: FinishReason): ChatEvent => ({ type: 'finish', reason, raw: null })
 
 function whole(reply: Partial<Reply>, members: JsonObject = {}): JsonObject {
-  return must(JSON.parse(ingress.encodeReply({ ...BLANK, ...reply }, request(members), SEED).text))
+  return expectObject(
+    JSON.parse(ingress.encodeReply({ ...BLANK, ...reply }, request(members), SEED).text),
+  )
 }
 
 function stream(events: ChatEvent[], members: JsonObject = {}): unknown[] {
@@ -47,7 +49,7 @@ const delta = (it: JsonObject, reason: string | null = null): JsonObject => {
   return { ...CHUNK, choices: [{ index: 0, delta: it, finish_reason: reason }] }
 }
 
-void t.test('a whole reply', (t) => {
+void t.test('a whole reply has the members of the format', (t) => {
   const blocks: Reply['blocks'] = [
     { type: 'thinking', text: 'Hm' },
     { type: 'text', text: 'See ', citations: [] },
@@ -130,7 +132,7 @@ void t.test('calls in a whole reply, with and without arguments, custom and lega
   t.end()
 })
 
-void t.test('reasons', (t) => {
+void t.test('finish reasons have their names in the format', (t) => {
   const tool: Reply['blocks'] = [{ type: 'tool', id: 'a', name: 'f', json: '{}' }]
   const rows: [FinishReason, string, string][] = [
     ['stop', 'stop', 'tool_calls'],
@@ -154,7 +156,7 @@ void t.test('a refusal alone has null content', (t) => {
   t.end()
 })
 
-void t.test('a stream of text, thought and refusal, without usage', (t) => {
+void t.test('a stream of text, reasoning and a refusal, without usage', (t) => {
   const events: ChatEvent[] = [
     { type: 'thinking-start', index: 0 },
     { type: 'thinking-delta', index: 0, text: 'Hm' },
@@ -183,7 +185,7 @@ void t.test('a stream of text, thought and refusal, without usage', (t) => {
   t.end()
 })
 
-void t.test('usage comes last, in a chunk of its own, if the client requests it', (t) => {
+void t.test('usage is the last chunk before [DONE] if the client requests it', (t) => {
   const events: ChatEvent[] = [
     { type: 'usage', usage: { input: 1, output: 1 } },
     { type: 'usage', usage: { output: 2 } },
@@ -202,7 +204,7 @@ void t.test('usage comes last, in a chunk of its own, if the client requests it'
   t.end()
 })
 
-void t.test('a stream of calls', (t) => {
+void t.test('a stream of tool calls has one chunk per fragment', (t) => {
   const call = (it: JsonObject): JsonObject => delta({ tool_calls: [it] })
   t.same(stream([...TOOL, finish('stop')]), [
     delta({ role: 'assistant', content: '' }),
@@ -239,7 +241,7 @@ void t.test('a stream of calls', (t) => {
   t.end()
 })
 
-void t.test('the legacy form shows the first call only', (t) => {
+void t.test('the legacy form contains only the first call', (t) => {
   t.same(stream([...TOOL, finish('tool-use')], { functions: [{ name: 'f' }] }), [
     delta({ role: 'assistant', content: '' }),
     delta({ function_call: { name: 'f', arguments: '' } }),
@@ -262,26 +264,26 @@ void t.test('an error ends a stream without [DONE]', (t) => {
   t.end()
 })
 
-void t.test('every kind of error has the contract’s body', (t) => {
+void t.test('every kind of error has the documented body', (t) => {
   for (const [kind, row] of Object.entries(ERRORS)) {
     const error = { kind: kind as ErrorKind, message: 'M', param: 'p' }
     const { status, body } = ingress.encodeError(error)
     t.equal(status, row.status)
-    const inner = must(must(JSON.parse(body))['error'])
+    const inner = expectObject(expectObject(JSON.parse(body))['error'])
     t.match(inner, { code: row.status, kind, param: 'p' })
     t.equal(inner['message'], `${WORDS[kind] ?? ''}M`)
     t.type(inner['type'], 'string')
   }
   const { body } = ingress.encodeError({ kind: 'unauthenticated', message: 'M' })
-  t.match(must(JSON.parse(body)), { error: { type: 'authentication_error', code: 401 } })
+  t.match(expectObject(JSON.parse(body)), { error: { type: 'authentication_error', code: 401 } })
   const named = { kind: 'unknown_model', message: 'model_not_found: x' } as const
-  t.match(must(JSON.parse(ingress.encodeError(named).body)), {
+  t.match(expectObject(JSON.parse(ingress.encodeError(named).body)), {
     error: { message: /^model_not_found: x$/ },
   })
   t.end()
 })
 
-void t.test('a citation that comes late has its place in the whole text', (t) => {
+void t.test('a late citation has offsets in the whole text', (t) => {
   const events: ChatEvent[] = [
     { type: 'start', id: 'up', model: 'm' },
     { type: 'text-start', index: 0 },

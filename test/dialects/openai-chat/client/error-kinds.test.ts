@@ -1,6 +1,6 @@
 /**
- * Goal: each kind of error has the status and the `type` that clients branch on.
- * Method: the whole table, written out, since a change of a row breaks apps.
+ * Goal: each kind of error has the status and `type` that clients depend on.
+ * Method: the whole table is written out, because a changed row breaks clients.
  */
 import t from 'tap'
 import { objectOf } from '../../../../src/chat/json.js'
@@ -60,7 +60,7 @@ function errorOf(body: string): Record<string, unknown> {
 
 const kinds = Object.keys(ERRORS).filter(isKind)
 
-void t.test('the table has every kind', (t) => {
+void t.test('the table contains every kind of error', (t) => {
   t.strictSame([...REPORTED.keys()].sort(), [...kinds].sort())
   t.end()
 })
@@ -75,7 +75,7 @@ for (const kind of kinds) {
     t.match(frame, /^data: [^\n]+\n\n$/, 'one frame')
     const reported = errorOf(frame.slice('data: '.length))
     t.match(reported, { type, code: status, kind })
-    t.notOk('param' in reported, 'no field at fault, none named')
+    t.notOk('param' in reported, 'an error without a field has no param')
     t.end()
   })
 }

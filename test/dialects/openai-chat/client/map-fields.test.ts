@@ -1,15 +1,15 @@
 /**
  * Goal: each field of a request becomes its canonical member.
- * Method: bodies by hand, with the expected canonical request.
+ * Method: hand-written bodies with the expected canonical requests.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
-import { decode, ingress, must, refusal, request } from '../driver.js'
+import { decode, ingress, expectObject, refusalOf, request } from '../driver.js'
 
 const long = (length: number): string => 'x'.repeat(length)
 
-void t.test('fields take their canonical places', (t) => {
-  const it = request({
+void t.test('each field is decoded to its canonical member', (t) => {
+  const decoded = request({
     stream: true,
     stream_options: { include_usage: true },
     temperature: 0.5,
@@ -34,7 +34,7 @@ void t.test('fields take their canonical places', (t) => {
     unheard_of: 1,
     metadata: null,
   })
-  t.match(it, {
+  t.match(decoded, {
     model: 'gpt-test',
     stream: true,
     includeUsage: true,
@@ -54,7 +54,7 @@ void t.test('fields take their canonical places', (t) => {
     userId: 's',
     serviceTier: 'flex',
   })
-  t.same(it.rest, { logit_bias: { '1': 1 }, provider: { order: ['a'] }, unheard_of: 1 })
+  t.same(decoded.rest, { logit_bias: { '1': 1 }, provider: { order: ['a'] }, unheard_of: 1 })
   t.equal(request({ stream_options: { include_usage: true } }).includeUsage, false)
   t.end()
 })
@@ -66,7 +66,7 @@ void t.test('the last of max_tokens and max_completion_tokens wins in either ord
   t.end()
 })
 
-void t.test('the effort of a reasoning object is the effort; its other members are kept', (t) => {
+void t.test('the effort of a reasoning object is decoded; its other members are kept', (t) => {
   const read = (members: JsonObject): unknown[] => {
     const { reasoningEffort, rest } = request(members)
     return [reasoningEffort, rest]
@@ -86,25 +86,25 @@ void t.test('the effort of a reasoning object is the effort; its other members a
   t.end()
 })
 
-void t.test('a key that would become a prototype is refused', (t) => {
-  const body = must(JSON.parse('{"__proto__":{"x":1},"model":"m"}'))
+void t.test('a key that would set the prototype is refused', (t) => {
+  const body = expectObject(JSON.parse('{"__proto__":{"x":1},"model":"m"}'))
   body['messages'] = [{ role: 'user', content: 'x' }]
-  const { param, message } = refusal(() => decode(body))
+  const { param, message } = refusalOf(() => decode(body))
   t.equal(param, '__proto__')
   t.equal(message, '__proto__ is not the name of a field')
   t.end()
 })
 
-void t.test('peek reads model and stream under the same rules', (t) => {
+void t.test('peek validates model and stream by the same rules', (t) => {
   const at = { operation: 'chat' } as const
   t.same(ingress.peek({ model: 'm' }, at), { model: 'm', stream: false })
   t.same(ingress.peek({ model: 'm', stream: true }, at), { model: 'm', stream: true })
   t.same(ingress.peek({ model: 'm', stream: null }, at), { model: 'm', stream: false })
   for (const stream of ['true', 1, {}, []]) {
-    t.equal(refusal(() => ingress.peek({ model: 'm', stream }, at)).param, 'stream')
+    t.equal(refusalOf(() => ingress.peek({ model: 'm', stream }, at)).param, 'stream')
   }
   for (const model of [undefined, null, '', 5, long(257)]) {
-    t.equal(refusal(() => ingress.peek({ model }, at)).param, 'model')
+    t.equal(refusalOf(() => ingress.peek({ model }, at)).param, 'model')
   }
   t.end()
 })

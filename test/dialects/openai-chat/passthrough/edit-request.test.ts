@@ -1,8 +1,7 @@
 /**
  * Goal: a client's own body reaches an upstream of the same format unchanged, except for fields that the
  * upstream's model refuses; removed fields are reported.
- * Method: bodies and facts by hand; the edits are made on the bytes, and the body that results and the
- * losses are compared.
+ * Method: hand-written bodies and facts; the edited bytes and the reported losses are compared.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
@@ -10,11 +9,11 @@ import type { ModelFacts } from '../../../../src/chat/model.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { parseObject } from '../../../../src/wire/json/parse-body.js'
 import { splice } from '../../../../src/wire/json/splice.js'
-import { egress, refusal } from '../driver.js'
+import { egress, refusalOf } from '../driver.js'
 
-/** A model that only its name is known of, as one of any other maker. */
+/** A model without facts, as of any other vendor. */
 const FACTS: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
-/** One of OpenAI's own. */
+/** A model of OpenAI. */
 const OWN: ModelFacts = { ...FACTS, endpoints: ['chat'], reasoning: false }
 const REASONS: ModelFacts = {
   ...OWN,
@@ -23,7 +22,7 @@ const REASONS: ModelFacts = {
   samplingParams: 'effort-none-only',
 }
 
-/** The body as the upstream gets it, and what was lost. */
+/** The body that the upstream receives, and the losses. */
 function passed(body: JsonObject, facts: ModelFacts): { text: string; lost: string[] } {
   const bytes = Buffer.from(JSON.stringify({ model: 'm', ...body }))
   const lost: string[] = []
@@ -66,12 +65,15 @@ void t.test('a plain body is not changed for any model', (t) => {
   t.end()
 })
 
-void t.test('the model’s name is the upstream’s, and no vendor’s marker stays', (t) => {
-  t.same(edited({ model: 'a' }), [{ key: 'model', json: '"m"' }])
-  const marked = { model: 'm', cache_control: { type: 'ephemeral' } }
-  t.same(edited(marked), [{ key: 'cache_control', json: null }])
-  t.end()
-})
+void t.test(
+  "the model gets the upstream's name, and cache markers of other vendors are removed",
+  (t) => {
+    t.same(edited({ model: 'a' }), [{ key: 'model', json: '"m"' }])
+    const marked = { model: 'm', cache_control: { type: 'ephemeral' } }
+    t.same(edited(marked), [{ key: 'cache_control', json: null }])
+    t.end()
+  },
+)
 
 void t.test('stream_options: usage is requested, other members stay', (t) => {
   const usage = { key: 'stream_options', json: '{"include_usage":true}' }
@@ -88,7 +90,7 @@ void t.test('stream_options: usage is requested, other members stay', (t) => {
   t.end()
 })
 
-void t.test('null is absent: it is taken out', (t) => {
+void t.test('null members are removed', (t) => {
   const { text } = passed({ stop: null, seed: 1, tools: null, user: null }, FACTS)
   t.equal(text, '{"model":"m","seed":1}')
   t.end()
@@ -135,11 +137,15 @@ void t.test('sampling: fields that a reasoning model refuses are dropped and rep
     ['temperature no-equivalent'],
   ])
   t.same(sent(sampling, { ...OWN, samplingParams: 'always' }), [sampling, []])
-  t.same(sent(sampling, { ...FACTS, reasoning: true }), [sampling, []], 'not one of OpenAI’s own')
+  t.same(
+    sent(sampling, { ...FACTS, reasoning: true }),
+    [sampling, []],
+    'a model of another vendor is not edited',
+  )
   t.end()
 })
 
-void t.test('sampling: the value that the model uses anyway is no loss', (t) => {
+void t.test('sampling: a default value is dropped without a loss', (t) => {
   const plain: JsonObject = {
     temperature: 1,
     top_p: 1,
@@ -153,7 +159,7 @@ void t.test('sampling: the value that the model uses anyway is no loss', (t) => 
   t.end()
 })
 
-void t.test('reasoning_effort: one that the model has, the nearest lower, or none at all', (t) => {
+void t.test('reasoning_effort: the supported effort, the nearest lower one, or none', (t) => {
   const effort = (value: string, facts = REASONS): unknown[] =>
     sent({ reasoning_effort: value }, facts)
   t.same(effort('high'), [{ reasoning_effort: 'high' }, []])
@@ -163,7 +169,11 @@ void t.test('reasoning_effort: one that the model has, the nearest lower, or non
   t.same(effort('none', o3), [{ reasoning_effort: 'low' }, ['reasoning_effort approximated']])
   t.same(effort('high', OWN), [{}, ['reasoning_effort no-equivalent']])
   t.same(effort('none', OWN), [{}, []])
-  t.same(effort('max', FACTS), [{ reasoning_effort: 'max' }, []], 'not one of OpenAI’s own')
+  t.same(
+    effort('max', FACTS),
+    [{ reasoning_effort: 'max' }, []],
+    'a model of another vendor is not edited',
+  )
   t.end()
 })
 
@@ -175,7 +185,7 @@ void t.test(
     t.same(sent({ reasoning: { effort: 'high' }, ...flat }, REASONS), [flat, []])
     const more = { reasoning: { effort: 'low', summary: 'auto' } }
     t.same(sent(more, REASONS), [flat, ['reasoning no-equivalent']])
-    t.same(sent(more, FACTS), [more, []], 'OpenRouter takes it')
+    t.same(sent(more, FACTS), [more, []], 'OpenRouter accepts the object')
     t.end()
   },
 )
@@ -190,7 +200,7 @@ void t.test('vendor fields of other formats do not reach OpenAI', (t) => {
   t.end()
 })
 
-void t.test('tools on a model that reasons or calls, but not both', (t) => {
+void t.test('tools on a model that cannot reason and call tools in one request', (t) => {
   const facts: ModelFacts = { ...REASONS, chatToolsWithReasoning: false }
   const tools = [{ type: 'function', function: { name: 'f' } }]
   const off = [{ tools, reasoning_effort: 'none' }, ['reasoning_effort approximated']]
@@ -200,24 +210,24 @@ void t.test('tools on a model that reasons or calls, but not both', (t) => {
   t.match(sent({ functions }, facts), [{ functions, reasoning_effort: 'none' }])
   t.same(sent({ tools: [] }, facts), [{ tools: [] }, []])
   const refused = { kind: 'untranslatable', param: 'tools' }
-  const asked = { tools, reasoning_effort: 'high' }
+  const body = { tools, reasoning_effort: 'high' }
   t.match(
-    refusal(() => passed(asked, facts)),
+    refusalOf(() => passed(body, facts)),
     refused,
   )
   const always: ModelFacts = { ...facts, reasoningEfforts: ['low', 'high'] }
   t.match(
-    refusal(() => passed({ tools }, always)),
+    refusalOf(() => passed({ tools }, always)),
     refused,
   )
   t.end()
 })
 
-void t.test('stop is refused where the model takes none', (t) => {
+void t.test('stop is refused for a model without stop sequences', (t) => {
   const o3: ModelFacts = { ...REASONS, stop: false }
   t.throws(() => passed({ stop: ['x'] }, o3), GatewayError)
   t.match(
-    refusal(() => passed({ stop: 'x' }, o3)),
+    refusalOf(() => passed({ stop: 'x' }, o3)),
     { kind: 'untranslatable', param: 'stop' },
   )
   for (const stop of [[], '', ['', '']]) t.same(sent({ stop }, o3), [{}, []], 'an empty stop')
@@ -243,55 +253,62 @@ void t.test(
     const body = { ...actual(marked), prompt_cache_options: { mode: 'implicit' } }
     t.same(sent(body, { ...REASONS, promptCacheBreakpoints: true }), [body, []])
     t.same(sent(body, REASONS), [actual(text), []])
-    t.same(sent(body, FACTS), [body, []], 'not one of OpenAI’s own')
+    t.same(sent(body, FACTS), [body, []], 'a model of another vendor is not edited')
     t.end()
   },
 )
 
 const LONG = `toolu_${'x'.repeat(60)}`
 
-void t.test('a conversation that began elsewhere loses its marks and long ids', (t) => {
-  const call = { id: LONG, type: 'function', function: { name: 'f', arguments: '{"n":1e400}' } }
-  const messages = [
-    { role: 'system', content: 'S', cache_control: { type: 'ephemeral' } },
-    {
-      role: 'user',
-      content: [{ type: 'text', text: 'T', cache_control: { type: 'ephemeral' } }],
-    },
-    {
-      role: 'assistant',
-      content: 'A',
-      reasoning_content: 'hm',
-      reasoning_details: [{ type: 'reasoning.text' }],
-      thinking_blocks: [],
-      tool_calls: [{ ...call, extra_content: { google: { thought_signature: 's' } } }],
-    },
-    { role: 'tool', tool_call_id: LONG, content: 'R' },
-    { role: 'user', content: 'U' },
-  ]
-  const [body, lost] = sent({ messages }, OWN)
-  t.same(lost, ['messages.reasoning no-equivalent'], 'which is reported')
-  t.match(body, {
-    messages: [
-      { role: 'system', content: 'S' },
-      { role: 'user', content: [{ type: 'text', text: 'T' }] },
-      { role: 'assistant', content: 'A' },
-      { role: 'tool', tool_call_id: /^toolu_x{25}_[0-9a-f]{8}$/, content: 'R' },
+void t.test(
+  'a conversation that began with another provider loses cache markers and long ids',
+  (t) => {
+    const call = { id: LONG, type: 'function', function: { name: 'f', arguments: '{"n":1e400}' } }
+    const messages = [
+      { role: 'system', content: 'S', cache_control: { type: 'ephemeral' } },
+      {
+        role: 'user',
+        content: [{ type: 'text', text: 'T', cache_control: { type: 'ephemeral' } }],
+      },
+      {
+        role: 'assistant',
+        content: 'A',
+        reasoning_content: 'hm',
+        reasoning_details: [{ type: 'reasoning.text' }],
+        thinking_blocks: [],
+        tool_calls: [{ ...call, extra_content: { google: { thought_signature: 's' } } }],
+      },
+      { role: 'tool', tool_call_id: LONG, content: 'R' },
       { role: 'user', content: 'U' },
-    ],
-  })
-  const text = JSON.stringify(body)
-  t.notMatch(text, /cache_control|reasoning|thinking|extra_content/)
-  t.equal(text.split(LONG).length, 1, 'neither call nor result keeps the long id')
-  const ids = [...text.matchAll(/"(?:tool_call_)?id":"([^"]+)"/g)].map((it) => it[1])
-  t.equal(ids.length, 2)
-  t.equal(ids[0], ids[1], 'one id for both')
-  t.match(text, String.raw`{\"n\":1e400}`, 'arguments keep their text')
-  t.same(sent({ messages }, FACTS), [{ messages }, []], 'another maker’s model gets it all')
-  t.end()
-})
+    ]
+    const [body, lost] = sent({ messages }, OWN)
+    t.same(lost, ['messages.reasoning no-equivalent'], 'the loss is reported')
+    t.match(body, {
+      messages: [
+        { role: 'system', content: 'S' },
+        { role: 'user', content: [{ type: 'text', text: 'T' }] },
+        { role: 'assistant', content: 'A' },
+        { role: 'tool', tool_call_id: /^toolu_x{25}_[0-9a-f]{8}$/, content: 'R' },
+        { role: 'user', content: 'U' },
+      ],
+    })
+    const text = JSON.stringify(body)
+    t.notMatch(text, /cache_control|reasoning|thinking|extra_content/)
+    t.equal(text.split(LONG).length, 1, 'call and result get a shorter id')
+    const ids = [...text.matchAll(/"(?:tool_call_)?id":"([^"]+)"/g)].map((it) => it[1])
+    t.equal(ids.length, 2)
+    t.equal(ids[0], ids[1], 'call and result have the same id')
+    t.match(text, String.raw`{\"n\":1e400}`, 'arguments keep their text')
+    t.same(
+      sent({ messages }, FACTS),
+      [{ messages }, []],
+      'a model of another vendor receives all members',
+    )
+    t.end()
+  },
+)
 
-void t.test('thinking among the parts is taken out; a message stays a message', (t) => {
+void t.test('thinking parts are removed, and the message remains', (t) => {
   const thinking = { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }
   const output = (content: JsonObject[]): unknown =>
     sent({ messages: [{ role: 'assistant', content }] }, OWN)[0]
@@ -301,7 +318,7 @@ void t.test('thinking among the parts is taken out; a message stays a message', 
   t.end()
 })
 
-void t.test('marks on tools are taken out; a parameter of that name stays', (t) => {
+void t.test('cache markers on tools are removed; a tool parameter of that name is not', (t) => {
   const parameters = { type: 'object', properties: { cache_control: { type: 'string' } } }
   const inner = { name: 'f', parameters }
   const mark = { cache_control: { type: 'ephemeral' } }

@@ -1,8 +1,8 @@
 /**
- * Goal: in a stream that passes through, no broken frame is forwarded, and no `usage: null` that only the
- * gateway requested; usage is read at any position.
- * Method: frames in the spellings of several vendors, whole and with a byte of theirs changed by seeded
- * chance; what passes must be JSON with what was sent in it.
+ * Goal: in a stream that passes through, no malformed frame and no `usage: null` that only the gateway
+ * requested is forwarded; usage is read at any position.
+ * Method: frames of several vendors, unchanged and with one byte changed by a seeded generator; every
+ * forwarded frame must be JSON with the sent content.
  */
 import t from 'tap'
 import { isObject } from '../../../../src/chat/json.js'
@@ -17,7 +17,7 @@ const newTap = (includeUsage = false): StreamTap => {
   return tap
 }
 
-/** A frame as OpenAI writes it to a client that asked for usage. */
+/** A frame of OpenAI for a client that requested usage. */
 function frame(content: string, obfuscation = 'aB'): string {
   return (
     '{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,' +
@@ -26,7 +26,7 @@ function frame(content: string, obfuscation = 'aB'): string {
   )
 }
 
-void t.test('no broken frame passes, wherever a byte of it is wrong', (t) => {
+void t.test('no frame with a wrong byte is forwarded', (t) => {
   const roll = dice(7)
   let passed = 0
   for (let round = 0; round < 3_000; round += 1) {
@@ -43,7 +43,7 @@ void t.test('no broken frame passes, wherever a byte of it is wrong', (t) => {
   t.end()
 })
 
-void t.test('counts that come in every frame are read in every frame', (t) => {
+void t.test('usage in every frame is read from every frame', (t) => {
   const tap = newTap(true)
   const counted = (at: number): string =>
     frame(`word ${at}`).replace(
@@ -57,7 +57,7 @@ void t.test('counts that come in every frame are read in every frame', (t) => {
   t.end()
 })
 
-/** What the client gets of these frames. */
+/** The bytes of these frames that the client receives. */
 function through(frames: readonly string[], includeUsage: boolean): string {
   const stream = new PassthroughStream(newTap(includeUsage))
   let out = ''
@@ -66,7 +66,7 @@ function through(frames: readonly string[], includeUsage: boolean): string {
   return out + stream.end().toString('latin1')
 }
 
-void t.test('`usage: null` goes only to clients that asked for usage', (t) => {
+void t.test('`usage: null` is forwarded only to clients that requested usage', (t) => {
   const last = frame('').replace('"finish_reason":null', '"finish_reason":"stop"')
   const spaced = JSON.stringify(JSON.parse(frame('.')), null, ' ').replaceAll('\n', '')
   const inText = frame(',"usage":null')

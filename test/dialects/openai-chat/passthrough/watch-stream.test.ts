@@ -1,6 +1,8 @@
 /**
- * Goal: a stream that passes through is watched without being changed, and cheaply.
- * Method: frames by hand in compact and spaced JSON; the facts that the tap collects and the frames that it holds back.
+ * Goal: the tap collects the facts of a stream that passes through, without changing it and without parsing
+ * every frame.
+ * Method: hand-written frames in compact and spaced JSON; the collected facts and the withheld frames are
+ * compared.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
@@ -15,19 +17,19 @@ const newTap = (includeUsage = false): StreamTap => {
 const bytes = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
 const spaced = (json: string): string => JSON.stringify(JSON.parse(json), null, 1)
 
-void t.test('usage, reason, model, content and the end are collected', (t) => {
+void t.test('usage, finish reason, model, content and completeness are collected', (t) => {
   for (const form of [(it: string): string => it, spaced]) {
     const tap = newTap()
     t.equal(tap.frame('', form(chunk({ role: 'assistant', content: '' }))), true)
-    t.equal(tap.hasContent, false, 'a role is no content')
+    t.equal(tap.hasContent, false, 'a role is not content')
     t.equal(tap.frame('', form(chunk({ content: 'Hi' }))), true)
     t.equal(tap.hasContent, true)
     t.equal(tap.frame('', form(chunk({ content: ' there' }))), true)
     t.equal(tap.reason, null)
     t.equal(tap.frame('', form(chunk({}, 'stop'))), true)
     t.equal(tap.reason, 'stop')
-    t.equal(tap.isComplete, false, 'usage may still come')
-    t.equal(tap.frame('', form(usageChunk(3, 2))), false, 'the client did not ask for it')
+    t.equal(tap.isComplete, false, 'usage may still follow')
+    t.equal(tap.frame('', form(usageChunk(3, 2))), false, 'the client did not request it')
     t.equal(tap.frame('', '[DONE]'), true)
     t.equal(tap.isComplete, true)
     t.same(tap.usage, { input: 3, output: 2 })
@@ -37,7 +39,7 @@ void t.test('usage, reason, model, content and the end are collected', (t) => {
   t.end()
 })
 
-void t.test('an end of file finishes a stream only where each answer has its reason', (t) => {
+void t.test('an end of file completes a stream only if each choice has a finish reason', (t) => {
   const at = (index: number, reason: string | null): string =>
     JSON.stringify({ choices: [{ index, delta: { content: 'x' }, finish_reason: reason }] })
   const tap = newTap()
@@ -56,7 +58,7 @@ void t.test('an end of file finishes a stream only where each answer has its rea
   t.end()
 })
 
-void t.test('the usage chunk passes where the client asked', (t) => {
+void t.test('the usage chunk is forwarded if the client requested usage', (t) => {
   const tap = newTap(true)
   tap.frame('', chunk({ content: 'x' }, 'length'))
   t.equal(tap.frame('', usageChunk(1, 1)), true)
@@ -64,7 +66,7 @@ void t.test('the usage chunk passes where the client asked', (t) => {
   t.end()
 })
 
-void t.test('usage beside choices passes and counts', (t) => {
+void t.test('usage beside choices is forwarded and counted', (t) => {
   const tap = newTap()
   tap.frame('', chunk({ content: 'x' }))
   const last =
@@ -74,7 +76,7 @@ void t.test('usage beside choices passes and counts', (t) => {
   t.end()
 })
 
-void t.test('text that contains the words usage, error and reason is only text', (t) => {
+void t.test('text with the words usage, error and reason is ordinary text', (t) => {
   const tap = newTap()
   for (const content of [
     'usage',
@@ -91,7 +93,7 @@ void t.test('text that contains the words usage, error and reason is only text',
   t.end()
 })
 
-void t.test('null usage, null reason and null error are ordinary', (t) => {
+void t.test('null usage, finish reason and error are ordinary frames', (t) => {
   const tap = newTap()
   const frame =
     '{"choices":[{"delta":{"content":"x"},"finish_reason" : null}],"usage":  null,"error":null}'
@@ -101,7 +103,7 @@ void t.test('null usage, null reason and null error are ordinary', (t) => {
   t.end()
 })
 
-void t.test('what counts as content', (t) => {
+void t.test('the first non-empty member of a delta is content', (t) => {
   const yes = [
     { content: 'x' },
     { refusal: 'x' },
@@ -127,7 +129,7 @@ void t.test('what counts as content', (t) => {
   t.end()
 })
 
-void t.test('[DONE] is the end of a stream without a reason where content came before it', (t) => {
+void t.test('[DONE] completes a stream with content but without a finish reason', (t) => {
   const cases: [JsonObject, string][] = [
     [{ content: 'x' }, 'stop'],
     [{ tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: '{}' } }] }, 'tool-use'],
@@ -146,7 +148,7 @@ void t.test('[DONE] is the end of a stream without a reason where content came b
   t.end()
 })
 
-void t.test('errors and broken frames stop the stream', (t) => {
+void t.test('errors and malformed frames stop the stream', (t) => {
   const cases: [string, string][] = [
     ['{"error":{"message":"Überlast","code":503}}', 'upstream_busy'],
     [
@@ -168,11 +170,11 @@ void t.test('errors and broken frames stop the stream', (t) => {
   }
   const tap = newTap()
   tap.frame('', bytes('{"error":{"message":"Überlast"}}'))
-  t.equal(tap.error?.message, 'Überlast', 'bytes are read as UTF-8')
+  t.equal(tap.error?.message, 'Überlast', 'bytes are decoded as UTF-8')
   t.end()
 })
 
-void t.test('an ordinary delta costs no parsing', (t) => {
+void t.test('an ordinary delta is not parsed', (t) => {
   const tap = newTap()
   for (const content of ['w', 'x']) tap.frame('', chunk({ content }))
   const parse = t.capture(JSON, 'parse', JSON.parse)
@@ -182,7 +184,7 @@ void t.test('an ordinary delta costs no parsing', (t) => {
   t.end()
 })
 
-void t.test('a whole reply', (t) => {
+void t.test('the facts of a whole reply are collected', (t) => {
   const usage = { prompt_tokens: 1, completion_tokens: 2 }
   const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'length' }]
   t.same(egress.tapReply?.({ model: 'm', choices, usage, service_tier: 'flex' }), {
@@ -194,7 +196,11 @@ void t.test('a whole reply', (t) => {
     outputSize: { bytes: 0, calls: 0 },
   })
   const unreported = egress.tapReply?.({ model: 'm', choices })
-  t.same(unreported?.outputSize, { bytes: 1, calls: 0 }, 'words are counted where tokens are not')
+  t.same(
+    unreported?.outputSize,
+    { bytes: 1, calls: 0 },
+    'output is measured if the upstream reports no usage',
+  )
   t.match(egress.tapReply?.({ error: { message: 'x', code: 500 } }), {
     usage: {},
     reason: null,
@@ -204,7 +210,7 @@ void t.test('a whole reply', (t) => {
   t.end()
 })
 
-void t.test('output is counted in each of its members', (t) => {
+void t.test('output is measured in every member with text', (t) => {
   const actual: [string, JsonObject, number][] = [
     ['text', { content: 'four' }, 4],
     ['umlauts, in UTF-8', { content: 'Überlast' }, 9],
@@ -225,6 +231,6 @@ void t.test('output is counted in each of its members', (t) => {
   t.ok(spaced.outputSize.bytes >= 16, 'spaces and escapes')
   const cut = newTap()
   cut.frame('', '{"choices":[{"delta":{"content":"never ends')
-  t.ok(cut.outputSize.bytes > 0, 'a frame that is no JSON')
+  t.ok(cut.outputSize.bytes > 0, 'a frame that is not JSON')
   t.end()
 })

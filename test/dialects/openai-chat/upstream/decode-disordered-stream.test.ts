@@ -1,19 +1,19 @@
 /**
  * Goal: a stream in any order decodes to one reply or one error.
- * Method: streams by hand, each with one kind of disorder that some provider has shown.
+ * Method: hand-written streams, each with one kind of disorder that a provider has sent.
  */
 import t from 'tap'
 import type { ReplyBlock } from '../../../../src/chat/reply/fold.js'
 import type { JsonObject } from '../../../../src/chat/json.js'
 import { wireName } from '../../../../src/wire/openai/tool-names.js'
-import { chunk, decodeBody, decodeFrames, type Outcome, request, usageChunk } from '../driver.js'
+import { chunk, decodeBody, decodeFrames, type Decoded, request, usageChunk } from '../driver.js'
 
 const ROLE = chunk({ role: 'assistant', content: '' })
-const say = (content: string): string => chunk({ content })
+const textChunk = (content: string): string => chunk({ content })
 const stop = (reason = 'stop'): string => chunk({}, reason)
 const DONE = '[DONE]'
 
-/** A fragment of a call; what is left out is absent on the wire. */
+/** A fragment of a call; omitted members are absent from the chunk. */
 const textPart = (
   index: number | undefined,
   args: string,
@@ -27,12 +27,12 @@ const textPart = (
 }
 const call = (...chunks: JsonObject[]): string => chunk({ tool_calls: chunks })
 
-const blocks = ({ reply }: Outcome): ReplyBlock[] => reply?.blocks ?? []
-const made = (outcome: Outcome): string[] =>
+const blocks = ({ reply }: Decoded): ReplyBlock[] => reply?.blocks ?? []
+const callsOf = (outcome: Decoded): string[] =>
   blocks(outcome).map((it) => (it.type === 'tool' ? `${it.id} ${it.name} ${it.json}` : it.type))
-const kinds = ({ events }: Outcome): string[] => events.map(({ type }) => type)
+const kinds = ({ events }: Decoded): string[] => events.map(({ type }) => type)
 
-void t.test('sources that are named before the first word are cited', (t) => {
+void t.test('sources that arrive before the text are cited', (t) => {
   const note = { type: 'url_citation', url_citation: { url: 'https://a.example/', start_index: 0 } }
   const chunk = (delta: object, finish_reason: string | null = null): string =>
     JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })
@@ -50,17 +50,17 @@ void t.test('sources that are named before the first word are cited', (t) => {
   t.end()
 })
 
-void t.test('usage after the reason is kept, and the finish comes last', (t) => {
-  const outcome = decodeFrames([ROLE, say('Hi'), stop(), usageChunk(3, 2), DONE])
+void t.test('usage after the finish reason is kept, and the finish event is last', (t) => {
+  const outcome = decodeFrames([ROLE, textChunk('Hi'), stop(), usageChunk(3, 2), DONE])
   t.same(kinds(outcome), ['start', 'text-start', 'text-delta', 'usage', 'text-end', 'finish'])
   t.match(outcome.reply, { id: 'chatcmpl-1', model: 'm', usage: { input: 3, output: 2 } })
   t.end()
 })
 
-void t.test('usage before the reason, twice, or on every chunk is not added up', (t) => {
+void t.test('usage before the finish reason, twice, or in every chunk is not added up', (t) => {
   const withUsage = (content: string, count: number): string =>
     JSON.stringify({
-      ...(JSON.parse(say(content)) as JsonObject),
+      ...(JSON.parse(textChunk(content)) as JsonObject),
       usage: { prompt_tokens: 5, completion_tokens: count },
     })
   const outcome = decodeFrames([withUsage('a', 1), withUsage('b', 2), stop(), DONE])
@@ -68,24 +68,32 @@ void t.test('usage before the reason, twice, or on every chunk is not added up',
   t.end()
 })
 
-void t.test('no role chunk, empty choices and Azure’s first chunk do not matter', (t) => {
+void t.test("a missing role chunk, empty choices and Azure's first chunk are accepted", (t) => {
   const azure = '{"choices":[],"id":"","model":"","prompt_filter_results":[{"prompt_index":0}]}'
-  const outcome = decodeFrames([azure, '{"choices":[]}', say('Hi'), stop(), DONE])
+  const outcome = decodeFrames([azure, '{"choices":[]}', textChunk('Hi'), stop(), DONE])
   t.equal(outcome.events[0]?.type, 'start')
   t.match(outcome.reply, { id: 'chatcmpl-1', model: 'm', blocks: [{ text: 'Hi' }] })
   t.end()
 })
 
-void t.test('text after the reason and anything after [DONE] is ignored', (t) => {
-  const outcome = decodeFrames([say('Hi'), stop(), say('!'), DONE, say('?'), '{broken', DONE])
+void t.test('text after the finish reason and everything after [DONE] is ignored', (t) => {
+  const outcome = decodeFrames([
+    textChunk('Hi'),
+    stop(),
+    textChunk('!'),
+    DONE,
+    textChunk('?'),
+    '{broken',
+    DONE,
+  ])
   t.match(outcome.reply?.blocks, [{ text: 'Hi' }])
   t.equal(outcome.breach, null)
   t.end()
 })
 
-void t.test('[DONE] after content completes an answer that came without a reason', (t) => {
-  // As OpenRouter's streams from Novita end.
-  const actual = decodeFrames([ROLE, say('Hi'), usageChunk(3, 2), DONE])
+void t.test('[DONE] after content completes a reply without a finish reason', (t) => {
+  // OpenRouter's streams from Novita end like this.
+  const actual = decodeFrames([ROLE, textChunk('Hi'), usageChunk(3, 2), DONE])
   t.match(actual.reply, {
     reason: 'stop',
     raw: null,
@@ -96,25 +104,36 @@ void t.test('[DONE] after content completes an answer that came without a reason
   const called = decodeFrames([ROLE, call(textPart(0, '{"a":1}', 'f', 'c1')), DONE])
   t.match(called.reply, { reason: 'tool-use', raw: null, blocks: [{ name: 'f', json: '{"a":1}' }] })
   t.equal(
-    decodeFrames([say('Hi'), DONE, say('!')]).reply?.reason,
+    decodeFrames([textChunk('Hi'), DONE, textChunk('!')]).reply?.reason,
     'stop',
-    'what follows is ignored',
+    'later chunks are ignored',
   )
   t.end()
 })
 
-void t.test('an end after the reason is complete; any other end is not', (t) => {
-  t.equal(decodeFrames([say('Hi'), stop()]).reply?.reason, 'stop')
-  const cut = [call(textPart(0, '{"a"', 'f', 'c1'))]
-  for (const frames of [[], [ROLE], [say('Hi')], cut, [ROLE, DONE], [DONE], ['{"choices":[]}']]) {
-    const { error, reply } = decodeFrames(frames)
-    t.equal(error?.kind, 'upstream_truncated', JSON.stringify(frames))
-    t.equal(reply, null)
-  }
-  t.end()
-})
+void t.test(
+  'an end after the finish reason completes the reply; any other end truncates it',
+  (t) => {
+    t.equal(decodeFrames([textChunk('Hi'), stop()]).reply?.reason, 'stop')
+    const cut = [call(textPart(0, '{"a"', 'f', 'c1'))]
+    for (const frames of [
+      [],
+      [ROLE],
+      [textChunk('Hi')],
+      cut,
+      [ROLE, DONE],
+      [DONE],
+      ['{"choices":[]}'],
+    ]) {
+      const { error, reply } = decodeFrames(frames)
+      t.equal(error?.kind, 'upstream_truncated', JSON.stringify(frames))
+      t.equal(reply, null)
+    }
+    t.end()
+  },
+)
 
-void t.test('what is not a chunk is malformed', (t) => {
+void t.test('a frame that is not a chunk is malformed', (t) => {
   for (const bad of [
     '{broken',
     '',
@@ -125,7 +144,7 @@ void t.test('what is not a chunk is malformed', (t) => {
     '<html>',
     '{"choices":[{"delta":{"tool_calls":["x"]}}]}',
   ]) {
-    const { error, breach } = decodeFrames([say('Hi'), bad, stop(), DONE])
+    const { error, breach } = decodeFrames([textChunk('Hi'), bad, stop(), DONE])
     t.equal(error?.kind, 'upstream_malformed', bad)
     t.equal(breach, null)
   }
@@ -148,12 +167,12 @@ void t.test('an error ends the stream with its kind, alone or beside choices', (
   for (const [error, kind] of cases) {
     t.equal(decodeFrames([JSON.stringify({ error }), DONE]).error?.kind, kind)
     const choices = [{ index: 0, delta: { content: '' }, finish_reason: 'error' }]
-    const beside = JSON.stringify({ id: 'x', model: 'm', choices, error })
-    const outcome = decodeFrames([say('Hi'), beside, DONE])
+    const errorBesideChoices = JSON.stringify({ id: 'x', model: 'm', choices, error })
+    const outcome = decodeFrames([textChunk('Hi'), errorBesideChoices, DONE])
     t.equal(outcome.error?.kind, kind)
     t.equal(outcome.reply, null)
   }
-  t.equal(decodeFrames([say('Hi'), stop('error'), DONE]).error?.kind, 'upstream_failed')
+  t.equal(decodeFrames([textChunk('Hi'), stop('error'), DONE]).error?.kind, 'upstream_failed')
   t.equal(decodeFrames(['{"error":"overheated"}']).error?.message, 'overheated')
   t.end()
 })
@@ -170,12 +189,12 @@ void t.test('calls with interleaved fragments are emitted in sequence', (t) => {
     DONE,
   ])
   t.equal(outcome.breach, null)
-  t.same(made(outcome), ['a f {"x":1}', 'b g {"y":2}'])
+  t.same(callsOf(outcome), ['a f {"x":1}', 'b g {"y":2}'])
   t.equal(outcome.reply?.reason, 'tool-use')
   t.end()
 })
 
-void t.test('a call streams on as soon as the one before it is complete', (t) => {
+void t.test('a call is emitted as soon as the previous one is complete', (t) => {
   const frames = [
     call(textPart(0, '{}', 'f', 'a')),
     call(textPart(1, '', 'g', 'b')),
@@ -191,19 +210,19 @@ void t.test('a call streams on as soon as the one before it is complete', (t) =>
 
 void t.test('calls without arguments, and text between and after calls', (t) => {
   const outcome = decodeFrames([
-    say('A'),
+    textChunk('A'),
     call(textPart(0, '', 'f', 'a')),
-    say('B'),
+    textChunk('B'),
     call(textPart(1, '', 'g', 'b')),
-    say('C'),
+    textChunk('C'),
     stop('tool_calls'),
   ])
   t.equal(outcome.breach, null)
-  t.same(made(outcome), ['text', 'a f ', 'text', 'b g ', 'text'])
+  t.same(callsOf(outcome), ['text', 'a f ', 'text', 'b g ', 'text'])
   t.end()
 })
 
-void t.test('an index of -1 or none, with ids', (t) => {
+void t.test('calls with the index -1 or none are distinguished by ids', (t) => {
   for (const index of [-1, undefined]) {
     const outcome = decodeFrames([
       call(textPart(index, '{"x":', 'f', 'a')),
@@ -212,56 +231,62 @@ void t.test('an index of -1 or none, with ids', (t) => {
       call(textPart(index, '{"y":2}')),
       stop('tool_calls'),
     ])
-    t.same(made(outcome), ['a f {"x":1}', 'b g {"y":2}'])
+    t.same(callsOf(outcome), ['a f {"x":1}', 'b g {"y":2}'])
   }
   t.end()
 })
 
-void t.test('every call at index 0, distinguished by ids or by being complete', (t) => {
-  const ids = [
-    call(textPart(0, '{"x":1}', 'f', 'a')),
-    call(textPart(0, '{"x":2}', 'f', 'b')),
-    stop(),
-  ]
-  t.same(made(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
-  const none = [call(textPart(0, '{"x":1}', 'f')), call(textPart(0, '{"x":2}', 'f')), stop()]
-  t.same(made(decodeFrames(none)), ['call_chatcmpl1_0 f {"x":1}', 'call_chatcmpl1_1 f {"x":2}'])
-  t.end()
-})
+void t.test(
+  'calls that all have index 0 are distinguished by ids or by complete arguments',
+  (t) => {
+    const ids = [
+      call(textPart(0, '{"x":1}', 'f', 'a')),
+      call(textPart(0, '{"x":2}', 'f', 'b')),
+      stop(),
+    ]
+    t.same(callsOf(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
+    const none = [call(textPart(0, '{"x":1}', 'f')), call(textPart(0, '{"x":2}', 'f')), stop()]
+    t.same(callsOf(decodeFrames(none)), [
+      'call_chatcmpl1_0 f {"x":1}',
+      'call_chatcmpl1_1 f {"x":2}',
+    ])
+    t.end()
+  },
+)
 
-void t.test('an index that moves on while the same call goes on', (t) => {
+void t.test('an index that increases within one call continues the call', (t) => {
   const frames = [
     call(textPart(0, '{"x"', 'f', 'a')),
     call(textPart(1, ':1')),
     call(textPart(2, '}')),
     stop(),
   ]
-  t.same(made(decodeFrames(frames)), ['a f {"x":1}'])
+  t.same(callsOf(decodeFrames(frames)), ['a f {"x":1}'])
   t.end()
 })
 
-void t.test('id and name that come late, or an id and name on every fragment', (t) => {
+void t.test('a late id and name, and an id and name in every fragment, are accepted', (t) => {
   const late = [
     call(textPart(0, '{"x"')),
     call(textPart(0, ':', undefined, 'a')),
     call(textPart(0, '1}', 'f')),
   ]
-  t.same(made(decodeFrames([...late, stop()])), ['a f {"x":1}'])
+  t.same(callsOf(decodeFrames([...late, stop()])), ['a f {"x":1}'])
   const often = [call(textPart(0, '{"x"', 'f', 'a')), call(textPart(0, ':1}', 'f', 'a')), stop()]
-  t.same(made(decodeFrames(often)), ['a f {"x":1}'])
+  t.same(callsOf(decodeFrames(often)), ['a f {"x":1}'])
   t.end()
 })
 
-void t.test('a call that never gets a name is malformed, an empty one is dropped', (t) => {
+void t.test('a call without a name is malformed, an empty one is dropped', (t) => {
   const nameless = decodeFrames([call(textPart(0, '{}', undefined, 'a')), stop()])
   t.equal(nameless.error?.kind, 'upstream_malformed')
-  t.same(made(decodeFrames([say('Hi'), call(textPart(0, '')), stop()])), ['text'])
+  t.same(callsOf(decodeFrames([textChunk('Hi'), call(textPart(0, '')), stop()])), ['text'])
   t.end()
 })
 
-void t.test('two calls never share an id', (t) => {
+void t.test('two calls never have the same id', (t) => {
   const frames = [call(textPart(0, '{}', 'f', 'a')), call(textPart(1, '{}', 'g', 'a')), stop()]
-  t.same(made(decodeFrames(frames)), ['a f {}', 'call_chatcmpl1_1 g {}'])
+  t.same(callsOf(decodeFrames(frames)), ['a f {}', 'call_chatcmpl1_1 g {}'])
   const whole = {
     id: 'r',
     choices: [
@@ -273,11 +298,11 @@ void t.test('two calls never share an id', (t) => {
       },
     ],
   }
-  t.same(made(decodeBody(whole)), ['a f {}', 'call_r_1 g {}'])
+  t.same(callsOf(decodeBody(whole)), ['a f {}', 'call_r_1 g {}'])
   t.end()
 })
 
-void t.test('a stop with calls is a turn of tools; other reasons stay', (t) => {
+void t.test('stop with calls becomes tool-use; other finish reasons are kept', (t) => {
   const tool = call(textPart(0, '{}', 'f', 'a'))
   t.match(decodeFrames([tool, stop('stop')]).reply, { reason: 'tool-use', raw: 'stop' })
   t.match(decodeFrames([tool, stop('length')]).reply, { reason: 'length', raw: 'length' })
@@ -289,19 +314,19 @@ void t.test('a stop with calls is a turn of tools; other reasons stay', (t) => {
     ['content_filter', 'filter'],
     ['moon', 'other'],
   ] as const) {
-    t.match(decodeFrames([say('x'), stop(raw)]).reply, { reason, raw })
+    t.match(decodeFrames([textChunk('x'), stop(raw)]).reply, { reason, raw })
   }
   t.end()
 })
 
 void t.test(
-  'refusals, reasoning in three spellings, custom calls, legacy calls, citations',
+  'refusals, three spellings of reasoning, custom and legacy calls and citations are decoded',
   (t) => {
     const refusal = decodeFrames([chunk({ refusal: 'I ' }), chunk({ refusal: 'cannot' }), stop()])
     t.same(blocks(refusal), [{ type: 'refusal', text: 'I cannot' }])
     const parts = [{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] }]
     for (const delta of [{ reasoning_content: 'Hm' }, { reasoning: 'Hm' }, { content: parts }]) {
-      const outcome = decodeFrames([chunk(delta), say('Hi'), stop()])
+      const outcome = decodeFrames([chunk(delta), textChunk('Hi'), stop()])
       t.match(blocks(outcome), [{ type: 'thinking', text: 'Hm' }, { text: 'Hi' }])
     }
     const custom = { index: 0, id: 'a', type: 'custom', custom: { name: 'c', input: 'go' } }
@@ -312,18 +337,18 @@ void t.test(
       chunk({ function_call: { arguments: '{}' } }),
       stop('function_call'),
     ])
-    t.same(made(legacy), ['call_chatcmpl1_0 f {}'])
+    t.same(callsOf(legacy), ['call_chatcmpl1_0 f {}'])
     const note = {
       type: 'url_citation',
       url_citation: { url: 'u', title: 'T', start_index: 0, end_index: 2 },
     }
-    const cited = decodeFrames([say('Hi'), chunk({ annotations: [note] }), stop()])
+    const cited = decodeFrames([textChunk('Hi'), chunk({ annotations: [note] }), stop()])
     t.match(blocks(cited), [{ citations: [{ url: 'u', title: 'T', start: 0, end: 2 }] }])
     t.end()
   },
 )
 
-void t.test('only the first choice is read', (t) => {
+void t.test('only the first choice is decoded', (t) => {
   const both = JSON.stringify({
     id: 'x',
     model: 'm',
@@ -336,7 +361,7 @@ void t.test('only the first choice is read', (t) => {
   t.end()
 })
 
-void t.test('whole replies that are none', (t) => {
+void t.test('an invalid whole reply is malformed', (t) => {
   for (const body of [{}, { choices: [] }, { choices: 'x' }, { choices: [7] }]) {
     t.equal(decodeBody(body).error?.kind, 'upstream_malformed')
   }
@@ -346,19 +371,19 @@ void t.test('whole replies that are none', (t) => {
   t.end()
 })
 
-void t.test('long tool names are given back as the client wrote them', (t) => {
+void t.test('long tool names are restored to those of the client', (t) => {
   const name = 'n'.repeat(100)
-  const asked = { ...request(), tools: [{ name }] }
+  const chatRequest = { ...request(), tools: [{ name }] }
   const short = wireName(name)
   t.match(short, /^n{55}_[0-9a-f]{8}$/)
   const sent = (it: string): ReplyBlock[] =>
-    blocks(decodeFrames([call(textPart(0, '{}', it, 'a')), stop()], asked))
+    blocks(decodeFrames([call(textPart(0, '{}', it, 'a')), stop()], chatRequest))
   t.match(sent(short), [{ name }])
   t.match(sent('other'), [{ name: 'other' }])
   t.end()
 })
 
-void t.test('unknown members are named, beside a text and alone', (t) => {
+void t.test('unknown members are reported by name, beside text and alone', (t) => {
   const frames = [
     chunk({ role: 'assistant', content: '' }),
     chunk({ content: 'Hi', hologram: { at: 1 }, empty: null, blank: '', none: [] }),

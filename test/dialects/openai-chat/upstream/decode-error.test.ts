@@ -1,16 +1,16 @@
 /**
- * Goal: an upstream's failure becomes the right kind, with its hints, and never its secrets.
- * Method: statuses, headers and bodies by hand, and all recorded failures.
+ * Goal: an upstream's failure has the right kind and retry delay, and contains no secrets.
+ * Method: hand-written statuses, headers and bodies, and all recorded failures.
  */
 import t from 'tap'
 import { stringOf } from '../../../../src/chat/json.js'
 import { ERRORS } from '../../../../src/errors.js'
 import { fixturesFolder, recordings } from '../../../helpers/fixtures.js'
-import { egress, ingress, must } from '../driver.js'
+import { egress, ingress, expectObject } from '../driver.js'
 
 const body = (error: object): string => JSON.stringify({ error })
 
-void t.test('kinds by status', (t) => {
+void t.test('the status determines the kind', (t) => {
   const rows: [number, string][] = [
     [400, 'upstream_rejected'],
     [401, 'upstream_denied'],
@@ -41,7 +41,7 @@ void t.test('kinds by status', (t) => {
   t.end()
 })
 
-void t.test('the code and the parameter tell variants apart, the text never', (t) => {
+void t.test('the code and the parameter distinguish variants; the text is not used', (t) => {
   const kind = (status: number, error: object): string =>
     egress.decodeError(status, {}, body(error)).kind
   t.equal(kind(400, { code: 'model_not_found' }), 'unknown_model')
@@ -53,7 +53,7 @@ void t.test('the code and the parameter tell variants apart, the text never', (t
   t.end()
 })
 
-void t.test('an empty purse is not worth another try', (t) => {
+void t.test('an exhausted quota is not retryable', (t) => {
   const quota = egress.decodeError(429, {}, body({ message: 'M', code: 'insufficient_quota' }))
   t.match(quota, { kind: 'upstream_busy', retryable: false })
   t.equal(egress.decodeError(402, {}, body({ message: 'M' })).retryable, false)
@@ -63,7 +63,7 @@ void t.test('an empty purse is not worth another try', (t) => {
   t.end()
 })
 
-void t.test('when to try again', (t) => {
+void t.test('the retry delay is that of the headers', (t) => {
   const wait = (headers: Record<string, string>): number | undefined =>
     egress.decodeError(429, headers, '').retryAfterSeconds
   t.equal(wait({ 'retry-after': '7' }), 7)
@@ -77,7 +77,7 @@ void t.test('when to try again', (t) => {
   t.end()
 })
 
-void t.test('messages are scrubbed and bounded', (t) => {
+void t.test('messages are redacted and bounded', (t) => {
   const secrets = [
     'sk-proj-abcDEF123456',
     'sk_abcDEF1234567890',
@@ -100,7 +100,7 @@ void t.test('messages are scrubbed and bounded', (t) => {
   t.end()
 })
 
-void t.test('bodies in other shapes', (t) => {
+void t.test('bodies in other forms have a generic message', (t) => {
   const read = (text: string): string => egress.decodeError(400, {}, text).message
   t.equal(read('{"error":"plain"}'), 'plain')
   t.equal(read('[{"error":{"message":"listed"}}]'), 'listed')
@@ -113,11 +113,11 @@ void t.test('bodies in other shapes', (t) => {
   t.end()
 })
 
-void t.test('recorded failures', (t) => {
+void t.test('recorded failures have their kinds', (t) => {
   const folder = fixturesFolder()
   let count = 0
   for (const { name, recording } of folder === null ? [] : recordings(folder)) {
-    const it = must(recording)
+    const it = expectObject(recording)
     const status = Number(it['status'])
     if (it['api'] !== 'chat.completions' || status < 400) continue
     const text = stringOf(it['response_body']) ?? ''
@@ -130,11 +130,11 @@ void t.test('recorded failures', (t) => {
   t.end()
 })
 
-void t.test('too long a conversation is known by its code, never by words', (t) => {
+void t.test('a context overflow is recognized by its code, not by its message', (t) => {
   const long = { code: 'context_length_exceeded', message: 'Too many tokens.', param: 'messages' }
   const error = egress.decodeError(400, {}, body(long))
   t.equal(error.kind, 'context_too_long')
-  const actual = must(JSON.parse(ingress.encodeError(error).body))['error']
+  const actual = expectObject(JSON.parse(ingress.encodeError(error).body))['error']
   t.match(actual, { message: 'context_length_exceeded: Too many tokens.', code: 400 })
   for (const message of [
     "This model's maximum context length is 8192 tokens.",

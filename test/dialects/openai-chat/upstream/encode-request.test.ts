@@ -1,12 +1,13 @@
 /**
- * Goal: a body for an upstream of this format has all fields of the request; fields that it cannot express are reported.
- * Method: canonical requests and facts by hand, with the body and the losses that must come out.
+ * Goal: a body for an upstream of this format has all fields of the request; fields that it cannot express
+ * are reported.
+ * Method: hand-written canonical requests and facts with the expected bodies and losses.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
 import type { ModelFacts } from '../../../../src/chat/model.js'
 import type { ChatRequest } from '../../../../src/chat/request.js'
-import { egress, must, refusal, request } from '../driver.js'
+import { egress, expectObject, refusalOf, request } from '../driver.js'
 
 const PLAIN: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
 
@@ -20,7 +21,7 @@ function encode(
   return { body, lost }
 }
 
-void t.test('target, credential, headers', (t) => {
+void t.test('target, credential and headers', (t) => {
   const accept = 'text/event-stream'
   t.same(egress.target('m', true), { path: '/chat/completions', accept })
   t.equal(egress.target('m', false).accept, 'application/json')
@@ -36,7 +37,7 @@ void t.test('a stream requests usage, a whole reply does not', (t) => {
   t.end()
 })
 
-void t.test('the output limit has the name that the family takes', (t) => {
+void t.test('the output limit has the name that the family accepts', (t) => {
   t.equal(encode({ maxOutputTokens: 5 }).body['max_completion_tokens'], 5)
   const { body } = encode({ maxOutputTokens: 5 }, { family: 'google' })
   t.equal(body['max_tokens'], 5)
@@ -56,7 +57,7 @@ void t.test('sampling fields are dropped and reported for reasoning models', (t)
   t.end()
 })
 
-void t.test('an effort that the model lacks becomes the nearest lower one', (t) => {
+void t.test('an unsupported effort becomes the nearest lower one', (t) => {
   const reasoningEfforts = ['low', 'medium', 'high']
   const max = encode({ reasoningEffort: 'max' }, { reasoningEfforts })
   t.equal(max.body['reasoning_effort'], 'high')
@@ -66,20 +67,20 @@ void t.test('an effort that the model lacks becomes the nearest lower one', (t) 
   t.end()
 })
 
-void t.test('tools on a model that cannot reason with them', (t) => {
+void t.test('tools turn reasoning off on a model that cannot combine them', (t) => {
   const tools = [{ name: 'f' }]
   const facts = { chatToolsWithReasoning: false, reasoningEfforts: ['none', 'high'] }
   t.equal(encode({ tools }, facts).body['reasoning_effort'], 'none')
   t.same(encode({ tools }, facts).lost, ['reasoning_effort approximated'])
-  const asked = { tools, reasoningEffort: 'high' } as const
+  const members = { tools, reasoningEffort: 'high' } as const
   t.match(
-    refusal(() => encode(asked, facts)),
+    refusalOf(() => encode(members, facts)),
     { kind: 'untranslatable', param: 'tools' },
   )
   t.end()
 })
 
-void t.test('the system role is the one that the model takes', (t) => {
+void t.test('the system role is the one that the model accepts', (t) => {
   const messages = [{ role: 'system', index: 0, parts: [{ type: 'text', text: 'S' }] }] as const
   const sent = (facts: Partial<ModelFacts>): unknown =>
     encode({ messages: messages.map((it) => ({ ...it, parts: [...it.parts] })) }, facts).body
@@ -89,7 +90,7 @@ void t.test('the system role is the one that the model takes', (t) => {
 })
 
 void t.test(
-  'what a tool shows follows its turn; foreign state is dropped; ids are shortened',
+  'media of tool results follow the turn; state of other providers is dropped; ids are shortened',
   (t) => {
     const id = `toolu_${'x'.repeat(80)}`
     const image = {
@@ -137,14 +138,14 @@ void t.test('files: text becomes a text part, an image id of another provider is
   t.match(actual.body, { messages: [{ content: [{ type: 'text', text: 'Hé' }] }] })
   t.same(actual.lost, ['messages.file approximated'])
   const image = { type: 'image', source: { kind: 'file-id', id: 'x' } } as const
-  const error = refusal(() => encode({ messages: [{ role: 'user', index: 4, parts: [image] }] }))
+  const error = refusalOf(() => encode({ messages: [{ role: 'user', index: 4, parts: [image] }] }))
   t.match(error, { kind: 'untranslatable', param: 'messages[4].content' })
   t.end()
 })
 
 void t.test('fields of other formats are reported, not sent', (t) => {
   const { body, lost } = encode({ rest: { top_k: 5, logit_bias: { '1': 1 } }, serviceTier: 'x' })
-  t.same(must(body['logit_bias']), { '1': 1 })
+  t.same(expectObject(body['logit_bias']), { '1': 1 })
   t.notOk('top_k' in body || 'service_tier' in body)
   t.same(lost, ['service_tier no-equivalent', 'top_k no-equivalent'])
   t.end()

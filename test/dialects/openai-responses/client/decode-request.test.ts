@@ -1,6 +1,7 @@
 /**
- * Goal: every field of a Responses request is checked, errors name the path, and what is taken means the same in the canon.
- * Method: tables of values that pass and that fail; requests as clients send them, read one by one.
+ * Goal: every field of a Responses request is validated, errors name the path, and valid fields are decoded
+ * to their canonical form.
+ * Method: tables of valid and invalid values; requests of real clients.
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
@@ -28,7 +29,9 @@ function refusal(body: JsonObject): GatewayError {
 
 const TOOL = { type: 'function', name: 'f', parameters: { type: 'object' } }
 
-/** A field, values that pass, and values that fail with the path that is named (the field itself if empty). */
+/**
+ * A field, values that pass, and values that fail with the path that is named (the field itself if empty).
+ */
 const RULES: readonly (readonly [string, JsonValue[], [JsonValue, string][], JsonObject?])[] = [
   [
     'model',
@@ -178,11 +181,11 @@ const RULES: readonly (readonly [string, JsonValue[], [JsonValue, string][], Jso
   ['api_base', [], [['http://evil', '']]],
 ]
 
-for (const [field, good, bad, beside] of RULES) {
+for (const [field, good, bad, members] of RULES) {
   void t.test(`${field} is checked`, (t) => {
-    for (const value of good) t.ok(decode({ ...beside, [field]: value }), JSON.stringify(value))
+    for (const value of good) t.ok(decode({ ...members, [field]: value }), JSON.stringify(value))
     for (const [value, path] of bad) {
-      const error = refusal({ ...beside, [field]: value })
+      const error = refusal({ ...members, [field]: value })
       t.equal(error.kind, 'malformed_request')
       t.equal(error.wire.param, path === '' ? field : path)
       t.ok(error.message.startsWith(path === '' ? field : path), error.message)
@@ -191,7 +194,7 @@ for (const [field, good, bad, beside] of RULES) {
   })
 }
 
-void t.test('null is absent everywhere', (t) => {
+void t.test('null is absent for every field', (t) => {
   const nulls = Object.fromEntries(RULES.map(([field]) => [field, null]))
   t.same(decode({ ...nulls, model: 'm', input: 'Hello' }), decode({}))
   t.end()
@@ -243,7 +246,7 @@ void t.test('items become turns, and results follow the turn of their calls', (t
   t.end()
 })
 
-void t.test('broken pairs of calls and results are refused by their place', (t) => {
+void t.test('invalid pairs of calls and results are refused with their path', (t) => {
   const cases: readonly (readonly [JsonValue[], string])[] = [
     [[user('Go'), call('a')], 'input[1]'],
     [[user('Go'), output('a')], 'input[1].call_id'],
@@ -260,7 +263,7 @@ void t.test('broken pairs of calls and results are refused by their place', (t) 
   t.end()
 })
 
-void t.test('state that the gateway gave out comes back as what it was', (t) => {
+void t.test('reasoning state that the gateway issued is restored', (t) => {
   const token = (state: Parameters<typeof writeReasoningToken>[0]): JsonObject => {
     return {
       type: 'reasoning',
@@ -290,7 +293,7 @@ void t.test('state that the gateway gave out comes back as what it was', (t) => 
   t.end()
 })
 
-void t.test('tools of OpenAI’s own are for its upstreams alone', (t) => {
+void t.test('hosted tools of OpenAI are sent only to its upstreams', (t) => {
   const request = decode({
     tools: [TOOL, { type: 'web_search' }, { type: 'mcp', server_label: 'x' }],
   })
@@ -303,50 +306,53 @@ void t.test('tools of OpenAI’s own are for its upstreams alone', (t) => {
   t.end()
 })
 
-void t.test('tools in a namespace have one name elsewhere, and both in calls', (t) => {
-  const tools = [
-    { type: 'namespace', name: 'mcp', tools: [TOOL, { type: 'custom', name: 'c' }] },
-    TOOL,
-  ]
-  const history = [
-    user('Go'),
-    { ...call('a'), namespace: 'mcp' },
-    { ...call('b'), namespace: 'f' },
-    output('a'),
-    output('b'),
-  ]
-  const request = decode({ tools, input: history })
-  t.same(
-    request.tools.map(({ name }) => name),
-    ['mcp__f', 'mcp__c', 'f'],
-  )
-  t.match(request.messages[1], { toolCalls: [{ name: 'mcp__f' }, { name: 'f' }] })
-  t.same(request.native, undefined, 'nothing is lost')
-  const reply = {
-    id: 'x',
-    model: 'm',
-    blocks: [{ type: 'tool' as const, id: 'call_1', name: 'mcp__f', json: '{}' }],
-    usage: {},
-    reason: 'tool-use' as const,
-    raw: null,
-  }
-  const seed = { id: 'resp_1', createdAtSeconds: 0, model: 'm' }
-  const body = JSON.parse(ingress.encodeReply(reply, request, seed).text) as JsonObject
-  t.match(body, {
-    output: [{ type: 'function_call', namespace: 'mcp', name: 'f', call_id: 'call_1' }],
-  })
-  const encoder = ingress.newEncoder(request, seed)
-  encoder.event({ type: 'start', id: 'x', model: 'm' })
-  encoder.event({ type: 'tool-start', index: 0, id: 'call_1', name: 'mcp__f' })
-  encoder.event({ type: 'tool-end', index: 0 })
-  const frames = encoder.take()
-  t.match(frames, /"response\.output_item\.added".*"name":"f","namespace":"mcp"/)
-  t.match(frames, /"response\.function_call_arguments\.done".*"name":"f"/)
-  t.match(frames, /"response\.output_item\.done".*"name":"f","namespace":"mcp"/)
-  t.end()
-})
+void t.test(
+  'tools in a namespace have a joined name for other formats, and both names in calls',
+  (t) => {
+    const tools = [
+      { type: 'namespace', name: 'mcp', tools: [TOOL, { type: 'custom', name: 'c' }] },
+      TOOL,
+    ]
+    const history = [
+      user('Go'),
+      { ...call('a'), namespace: 'mcp' },
+      { ...call('b'), namespace: 'f' },
+      output('a'),
+      output('b'),
+    ]
+    const request = decode({ tools, input: history })
+    t.same(
+      request.tools.map(({ name }) => name),
+      ['mcp__f', 'mcp__c', 'f'],
+    )
+    t.match(request.messages[1], { toolCalls: [{ name: 'mcp__f' }, { name: 'f' }] })
+    t.same(request.native, undefined, 'no field is lost')
+    const reply = {
+      id: 'x',
+      model: 'm',
+      blocks: [{ type: 'tool' as const, id: 'call_1', name: 'mcp__f', json: '{}' }],
+      usage: {},
+      reason: 'tool-use' as const,
+      raw: null,
+    }
+    const seed = { id: 'resp_1', createdAtSeconds: 0, model: 'm' }
+    const body = JSON.parse(ingress.encodeReply(reply, request, seed).text) as JsonObject
+    t.match(body, {
+      output: [{ type: 'function_call', namespace: 'mcp', name: 'f', call_id: 'call_1' }],
+    })
+    const encoder = ingress.newEncoder(request, seed)
+    encoder.event({ type: 'start', id: 'x', model: 'm' })
+    encoder.event({ type: 'tool-start', index: 0, id: 'call_1', name: 'mcp__f' })
+    encoder.event({ type: 'tool-end', index: 0 })
+    const frames = encoder.take()
+    t.match(frames, /"response\.output_item\.added".*"name":"f","namespace":"mcp"/)
+    t.match(frames, /"response\.function_call_arguments\.done".*"name":"f"/)
+    t.match(frames, /"response\.output_item\.done".*"name":"f","namespace":"mcp"/)
+    t.end()
+  },
+)
 
-void t.test('items that are named are bounded', (t) => {
+void t.test('the number of references to items is bounded', (t) => {
   const input = Array.from({ length: 1_025 }, (_, at) => ({
     type: 'item_reference',
     id: `msg_${at}`,
@@ -356,7 +362,7 @@ void t.test('items that are named are bounded', (t) => {
   t.end()
 })
 
-void t.test('what a reply repeats is bounded', (t) => {
+void t.test('the settings that a reply repeats are bounded', (t) => {
   const long = 'word '.repeat(100_000)
   const { repeated } = decode({
     instructions: long,

@@ -1,5 +1,6 @@
 /**
- * Goal: a Responses client's own body is forwarded unchanged, except for the model, gateway ids and forbidden fields.
+ * Goal: a Responses client's own body is forwarded unchanged, except for the model, gateway ids and forbidden
+ * fields.
  */
 import t from 'tap'
 import { objectOf, type JsonObject, type JsonValue } from '../../../../src/chat/json.js'
@@ -8,7 +9,7 @@ import { writeReasoningToken } from '../../../../src/wire/reasoning-token.js'
 
 const OWN = '0192f0c1-2345-7abc-8def-0123456789ab'
 
-/** The members that change, with their new values, and what is reported. */
+/** The changed members with their new values, and the losses. */
 function edited(body: JsonObject): { changed: Record<string, JsonValue>; lost: string[] } {
   const lost: string[] = []
   const { egress } = openaiResponses
@@ -20,7 +21,7 @@ function edited(body: JsonObject): { changed: Record<string, JsonValue>; lost: s
   return { changed: Object.fromEntries(changed), lost }
 }
 
-void t.test('nothing changes but the model', (t) => {
+void t.test('only the model changes', (t) => {
   const body = {
     model: 'm',
     input: [{ role: 'user', content: 'x' }],
@@ -36,7 +37,7 @@ void t.test('nothing changes but the model', (t) => {
   t.end()
 })
 
-void t.test('no field that would choose another model, provider or length passes', (t) => {
+void t.test('fields that choose another model, provider or length are removed', (t) => {
   const { changed, lost } = edited({
     model: 'm',
     input: 'x',
@@ -57,7 +58,7 @@ void t.test('no field that would choose another model, provider or length passes
   t.end()
 })
 
-void t.test('a gateway’s ids and tokens do not reach an upstream', (t) => {
+void t.test('ids and tokens of a gateway are not sent to an upstream', (t) => {
   const token = (origin: string, signature: string): JsonObject => ({
     type: 'reasoning',
     id: `rs_${OWN}_0`,

@@ -1,11 +1,11 @@
 /**
- * Goal: an upstream's error keeps its meaning: its cause, and whether to retry.
- * Method: the codes that the format has for failed responses, and the bodies of refused requests.
+ * Goal: an upstream's error has the right kind and retry advice.
+ * Method: the codes of failed responses, and the bodies of refused requests.
  */
 import t from 'tap'
 import { egress, decodeWhole } from '../driver.js'
 
-void t.test('codes of a failed response', (t) => {
+void t.test('the code of a failed response determines the kind', (t) => {
   const rows: [code: string | null, kind: string, retryable?: false][] = [
     ['server_error', 'upstream_failed'],
     ['rate_limit_exceeded', 'upstream_busy'],
@@ -37,7 +37,7 @@ void t.test('codes of a failed response', (t) => {
   t.end()
 })
 
-void t.test('bodies of refused requests', (t) => {
+void t.test('the body of a refused request determines the kind', (t) => {
   const body = (error: object): string => JSON.stringify({ error })
   const model = { message: 'No such model.', type: 'invalid_request_error', param: 'model' }
   t.match(egress.decodeError(400, {}, body({ ...model, code: 'model_not_found' })), {

@@ -1,6 +1,6 @@
 /**
- * Goal: any sequence of the format's events decodes to a whole reply or to an error.
- * Method: small streams, each with one thing that real upstreams and copies of the format do.
+ * Goal: any sequence of the format's events decodes to a whole reply or an error.
+ * Method: small streams, each with one deviation of real upstreams.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
@@ -24,7 +24,7 @@ function done(place: number, item: JsonObject): JsonObject {
   return { type: 'response.output_item.done', output_index: place, item }
 }
 
-function words(place: number, delta: string, more: JsonObject = {}): JsonObject {
+function textDelta(place: number, delta: string, more: JsonObject = {}): JsonObject {
   return {
     type: 'response.output_text.delta',
     output_index: place,
@@ -50,20 +50,27 @@ function calls(received: Decoded): string[] | undefined {
   return received.reply?.blocks.map((it) => (it.type === 'tool' ? `${it.id}=${it.json}` : '?'))
 }
 
-void t.test('an item that the last event has at another index is emitted once', (t) => {
+void t.test('an item that has another index in the last event is emitted once', (t) => {
   const item = (content: JsonObject[]): JsonObject => ({ type: 'message', id: 'msg_1', content })
   const whole = item([{ type: 'output_text', text: 'One two' }])
   const last: JsonObject = {
     type: 'response.completed',
     response: { id: 'resp_1', output: [{ type: 'reasoning', id: 'rs_1', summary: [] }, whole] },
   }
-  t.equal(text(decode(added(0, item([])), words(0, 'One two'), last)), 'One two')
-  t.equal(text(decode(added(0, item([])), words(0, 'One'), last)), 'One two', 'the rest of it is')
-  t.equal(text(decode(added(0, item([])), words(0, 'One two'), done(0, whole), last)), 'One two')
+  t.equal(text(decode(added(0, item([])), textDelta(0, 'One two'), last)), 'One two')
+  t.equal(
+    text(decode(added(0, item([])), textDelta(0, 'One'), last)),
+    'One two',
+    'the rest of the item is emitted',
+  )
+  t.equal(
+    text(decode(added(0, item([])), textDelta(0, 'One two'), done(0, whole), last)),
+    'One two',
+  )
   t.end()
 })
 
-void t.test('empty-argument-deltas-end-nothing', (t) => {
+void t.test('empty deltas of arguments do not end a call', (t) => {
   const recorder = decode(
     added(0, call('a')),
     args(0, ''),
@@ -78,7 +85,7 @@ void t.test('empty-argument-deltas-end-nothing', (t) => {
   t.end()
 })
 
-void t.test('text and arguments that only the last event has are emitted once', (t) => {
+void t.test('text and arguments that are only in the last event are emitted once', (t) => {
   const whole = { type: 'response.function_call_arguments.done', output_index: 0, arguments: '{}' }
   t.same(calls(decode(added(0, call('a')), whole, whole, done(0, call('a', '{}')), DONE)), ['a={}'])
   t.same(calls(decode(done(0, call('a', '{}')), DONE)), ['a={}'], 'no start')
@@ -89,7 +96,7 @@ void t.test('text and arguments that only the last event has are emitted once', 
   t.end()
 })
 
-void t.test('items that grow at the same time are emitted in sequence', (t) => {
+void t.test('interleaved items are emitted in sequence', (t) => {
   const recorder = decode(
     added(0, call('a')),
     added(1, call('b')),
@@ -106,9 +113,13 @@ void t.test('items that grow at the same time are emitted in sequence', (t) => {
   t.end()
 })
 
-void t.test('an item that is never done is done at the end', (t) => {
-  t.equal(text(decode(words(0, 'Hel'), words(0, 'lo'), DONE)), 'Hello', 'no start and no end')
-  const recorder = decode(added(0, call('a')), args(0, '{}'), words(1, 'Hi'), DONE)
+void t.test('an item without a done event is closed at the end', (t) => {
+  t.equal(
+    text(decode(textDelta(0, 'Hel'), textDelta(0, 'lo'), DONE)),
+    'Hello',
+    'no start and no end',
+  )
+  const recorder = decode(added(0, call('a')), args(0, '{}'), textDelta(1, 'Hi'), DONE)
   t.match(recorder.reply?.blocks, [{ type: 'tool' }, { type: 'text', text: 'Hi' }])
   t.end()
 })
@@ -123,8 +134,8 @@ void t.test('an item with another id in each event is one item', (t) => {
   }
   const recorder = decode(
     added(0, message('x1', '')),
-    words(0, 'Hel', { item_id: 'x2' }),
-    words(0, 'lo', { item_id: 'x3' }),
+    textDelta(0, 'Hel', { item_id: 'x2' }),
+    textDelta(0, 'lo', { item_id: 'x3' }),
     done(0, message('x4', 'Hello')),
     { type: 'response.completed', response: { output: [message('x5', 'Hello')] } },
   )
@@ -132,21 +143,24 @@ void t.test('an item with another id in each event is one item', (t) => {
   t.end()
 })
 
-void t.test('events without a place are those of their id, or of the newest item', (t) => {
-  const bare = (event: JsonObject): JsonObject => {
-    const { output_index, ...rest } = event
-    return output_index === undefined ? event : rest
-  }
-  const events = [added(0, call('a')), args(0, '{}'), done(0, call('a', '{}'))]
-  const last = { type: 'response.completed', response: { output: [call('a', '{}')] } }
-  t.same(calls(decode(...events.map(bare), last)), ['a={}'])
-  const named = events.map((event) => ({ ...bare(event), item_id: 'fc_a' }))
-  t.same(calls(decode(...named, last)), ['a={}'])
-  t.end()
-})
+void t.test(
+  'events without an index belong to the item with their id, or to the latest item',
+  (t) => {
+    const bare = (event: JsonObject): JsonObject => {
+      const { output_index, ...rest } = event
+      return output_index === undefined ? event : rest
+    }
+    const events = [added(0, call('a')), args(0, '{}'), done(0, call('a', '{}'))]
+    const last = { type: 'response.completed', response: { output: [call('a', '{}')] } }
+    t.same(calls(decode(...events.map(bare), last)), ['a={}'])
+    const named = events.map((event) => ({ ...bare(event), item_id: 'fc_a' }))
+    t.same(calls(decode(...named, last)), ['a={}'])
+    t.end()
+  },
+)
 
-void t.test('the parts of a message are blocks of their own', (t) => {
-  const part = (at: number, delta: string): JsonObject => words(0, delta, { content_index: at })
+void t.test('each part of a message is a block', (t) => {
+  const part = (at: number, delta: string): JsonObject => textDelta(0, delta, { content_index: at })
   const no = {
     type: 'response.refusal.delta',
     output_index: 0,
@@ -163,7 +177,7 @@ void t.test('the parts of a message are blocks of their own', (t) => {
   t.end()
 })
 
-void t.test('reasoning is one block, with the seal of its last event', (t) => {
+void t.test('reasoning is one block, with the encrypted content of its last event', (t) => {
   const summary = (at: number, delta: string): JsonObject => {
     const type = 'response.reasoning_summary_text.delta'
     return { type, output_index: 0, summary_index: at, delta }
@@ -173,16 +187,20 @@ void t.test('reasoning is one block, with the seal of its last event', (t) => {
   t.match(decode(added(0, item), summary(0, 'A'), summary(1, 'B'), done(0, last), DONE).reply, {
     blocks: [{ type: 'thinking', text: 'A\n\nB', signature: 'rs_1:late' }],
   })
-  t.match(decode(added(0, item), done(0, last), words(1, 'Hi'), DONE).reply?.blocks, [
+  t.match(decode(added(0, item), done(0, last), textDelta(1, 'Hi'), DONE).reply?.blocks, [
     { type: 'thinking', text: '', signature: 'rs_1:late' },
     { type: 'text' },
   ])
   const open = { type: 'reasoning', id: 'rs_2', summary: [] }
-  t.same(decode(added(0, open), done(0, open), DONE).reply?.blocks, [], 'neither words nor a seal')
+  t.same(
+    decode(added(0, open), done(0, open), DONE).reply?.blocks,
+    [],
+    'neither text nor encrypted content',
+  )
   t.end()
 })
 
-void t.test('a source is emitted once, from any of its events', (t) => {
+void t.test('a citation is emitted once, from any of its events', (t) => {
   const note = {
     type: 'url_citation',
     url: 'https://a.example/',
@@ -207,12 +225,12 @@ void t.test('a source is emitted once, from any of its events', (t) => {
     { title: 'log.pdf' },
   ]
   const blocks = [{ type: 'text', text: 'Hi', citations }]
-  t.same(decode(words(0, 'Hi'), reported, done(0, message), DONE).reply?.blocks, blocks)
+  t.same(decode(textDelta(0, 'Hi'), reported, done(0, message), DONE).reply?.blocks, blocks)
   t.same(decodeWhole({ output: [message] }).reply?.blocks, blocks)
   t.end()
 })
 
-void t.test('truncation-is-a-length', (t) => {
+void t.test('an incomplete response has the reason length', (t) => {
   const end = (reason: string | null): JsonObject => ({
     type: 'response.incomplete',
     response: { output: [], incomplete_details: reason === null ? null : { reason } },
@@ -226,7 +244,7 @@ void t.test('truncation-is-a-length', (t) => {
     [null, 'length'],
   ]
   for (const [raw, reason] of reasons) {
-    const recorder = decode(words(0, 'Hi'), end(raw))
+    const recorder = decode(textDelta(0, 'Hi'), end(raw))
     t.match(recorder.reply, { reason, raw: raw ?? 'incomplete' })
     const whole = { status: 'incomplete', output: [], incomplete_details: { reason: raw } }
     t.equal(decodeWhole(whole).reply?.reason, reason)
@@ -234,13 +252,13 @@ void t.test('truncation-is-a-length', (t) => {
   t.end()
 })
 
-void t.test('failed-responses-look-complete', (t) => {
+void t.test('a failed response is an error', (t) => {
   const error = { code: 'server_error', message: 'It broke.' }
   const failed = {
     type: 'response.failed',
     response: { status: 'failed', error, usage: { input_tokens: 7 } },
   }
-  t.match(decode(words(0, 'Hi'), failed), {
+  t.match(decode(textDelta(0, 'Hi'), failed), {
     reply: null,
     error: { kind: 'upstream_failed', message: 'It broke.', upstreamCode: 'server_error' },
   })
@@ -255,7 +273,7 @@ void t.test('failed-responses-look-complete', (t) => {
   t.end()
 })
 
-void t.test('an error is flat, nested, or in a frame of no type', (t) => {
+void t.test('an error is recognized in flat, nested and untyped frames', (t) => {
   const error = { code: 'rate_limit_exceeded', message: 'Later.', param: null }
   for (const event of [
     { type: 'error', ...error },
@@ -267,10 +285,10 @@ void t.test('an error is flat, nested, or in a frame of no type', (t) => {
   t.end()
 })
 
-void t.test('an end that is none', (t) => {
-  t.equal(decode(words(0, 'Hi')).error?.kind, 'upstream_truncated')
+void t.test('a stream without a last event is truncated', (t) => {
+  t.equal(decode(textDelta(0, 'Hi')).error?.kind, 'upstream_truncated')
   t.equal(decodeStream([]).error?.kind, 'upstream_truncated')
-  const early = [...frames(BEGUN, words(0, 'Hi')), { name: '', data: '[DONE]' }]
+  const early = [...frames(BEGUN, textDelta(0, 'Hi')), { name: '', data: '[DONE]' }]
   t.equal(decodeStream(early).error?.kind, 'upstream_truncated')
   for (const status of ['in_progress', 'queued']) {
     t.equal(decodeWhole({ status, output: [] }).error?.kind, 'upstream_truncated', status)
@@ -278,25 +296,29 @@ void t.test('an end that is none', (t) => {
   t.end()
 })
 
-void t.test('what is not of this format', (t) => {
+void t.test('frames of another format are malformed', (t) => {
   for (const data of ['{', '[]', '1', 'null', '"x"']) {
     t.equal(decodeStream([{ name: '', data }]).error?.kind, 'upstream_malformed', data)
   }
   t.equal(decodeWhole({}).error?.kind, 'upstream_malformed')
   t.equal(decodeWhole({ choices: [] }).error?.kind, 'upstream_malformed')
   const nameless = { type: 'function_call', id: 'fc_1', call_id: 'a', arguments: '{}' }
-  t.equal(decode(done(0, nameless), DONE).error?.kind, 'upstream_malformed', 'a call of nothing')
-  t.equal(decode(args(0, '{}'), DONE).error?.kind, 'upstream_malformed', 'arguments of nothing')
+  t.equal(
+    decode(done(0, nameless), DONE).error?.kind,
+    'upstream_malformed',
+    'a call without a name',
+  )
+  t.equal(decode(args(0, '{}'), DONE).error?.kind, 'upstream_malformed', 'arguments without a call')
   t.end()
 })
 
-void t.test('what means nothing is passed over', (t) => {
+void t.test('unknown events are ignored', (t) => {
   const recorder = decode(
     { type: 'response.future', depth: { of: 'it' } },
-    words(0, 'Hi'),
+    textDelta(0, 'Hi'),
     { type: 'response.web_search_call.searching', output_index: 4 },
     DONE,
-    words(0, ' again'),
+    textDelta(0, ' again'),
     { type: 'error', message: 'late' },
   )
   t.equal(text(recorder), 'Hi')
@@ -304,12 +326,12 @@ void t.test('what means nothing is passed over', (t) => {
   t.end()
 })
 
-void t.test('items of the provider’s own tools are kept whole', (t) => {
+void t.test('items of hosted tools are kept whole', (t) => {
   const item = { type: 'web_search_call', id: 'ws_1', status: 'completed' }
   const recorder = decode(
     added(0, { ...item, status: 'in_progress' }),
     done(0, item),
-    words(1, 'Hi'),
+    textDelta(1, 'Hi'),
     DONE,
   )
   t.match(recorder.reply?.blocks, [
@@ -330,7 +352,7 @@ void t.test('the name of the event replaces a missing type', (t) => {
   t.end()
 })
 
-void t.test('a call without an id gets one, and no two share one', (t) => {
+void t.test('a call without an id gets a unique one', (t) => {
   const bare = { type: 'function_call', name: 'look', arguments: '{}' }
   const recorder = decode(done(0, bare), done(1, call('a', '{}')), done(2, call('a', '{}')), DONE)
   const ids = recorder.reply?.blocks.map((block) => (block.type === 'tool' ? block.id : ''))
@@ -339,7 +361,7 @@ void t.test('a call without an id gets one, and no two share one', (t) => {
   t.end()
 })
 
-void t.test('more items than any real response has', (t) => {
+void t.test('a response with too many items is malformed', (t) => {
   const many = Array.from({ length: 5_000 }, (_, at) => done(at, call(`c${at}`, '{}')))
   t.equal(decode(...many, DONE).error?.kind, 'upstream_malformed')
   t.end()

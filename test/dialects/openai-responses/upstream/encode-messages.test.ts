@@ -1,10 +1,10 @@
 /**
- * Goal: a conversation becomes the input items that it would have been, reasoning in its place.
- * Method: each kind of turn; then conversations cut at every turn, whose items must begin alike.
+ * Goal: a conversation is encoded as the input items of the format, with reasoning at its position.
+ * Method: each kind of turn; then prefixes of a conversation, whose items must be a prefix of all items.
  */
 import t from 'tap'
 import type { Message, ThinkingPart, UserPart } from '../../../../src/chat/request.js'
-import { encode, userMessage, SPEAKER } from '../driver.js'
+import { encode, userMessage, PLAIN_MODEL } from '../driver.js'
 
 function input(...messages: Message[]): unknown[] {
   return encode({ messages }).body['input'] as unknown[]
@@ -25,11 +25,11 @@ void t.test('instructions keep their position, and get the role that the model a
   const system: Message = { role: 'system', index: 0, parts: [{ type: 'text', text: 'Be brief.' }] }
   t.match(input(system, userMessage('Hi')), [{ role: 'developer' }, { role: 'user' }])
   t.match(input(userMessage('Hi'), system), [{ role: 'user' }, { role: 'developer' }])
-  t.match(encode({ messages: [system] }, SPEAKER).body, { input: [{ role: 'system' }] })
+  t.match(encode({ messages: [system] }, PLAIN_MODEL).body, { input: [{ role: 'system' }] })
   t.end()
 })
 
-void t.test('what a user may say and show', (t) => {
+void t.test('user messages with every kind of part', (t) => {
   const rows: [part: UserPart, wire: object][] = [
     [
       { type: 'text', text: 'Hi' },
@@ -79,7 +79,7 @@ void t.test('what a user may say and show', (t) => {
   t.end()
 })
 
-void t.test('a turn of the model: reasoning, words, calls', (t) => {
+void t.test('a turn of the model: reasoning, text, calls', (t) => {
   const turn = assistant(
     [THOUGHT, { type: 'text', text: 'I look.' }, { type: 'text', text: '' }],
     [LOOK, { id: 'call_2', name: 'order', arguments: 'SWING', custom: true }],
@@ -100,21 +100,24 @@ void t.test('a turn of the model: reasoning, words, calls', (t) => {
   t.end()
 })
 
-void t.test('reasoning without its state, of another origin, or that nothing follows', (t) => {
-  const calls = [LOOK]
-  for (const part of [BARE, { ...THOUGHT, origin: 'anthropic' }, { ...BARE, signature: '' }]) {
-    const { body, lost } = encode({ messages: [assistant([part], calls)] })
-    t.match(body['input'], [{ type: 'function_call' }])
-    t.same(lost, ['messages.thinking: no-equivalent'])
-  }
-  const last = encode({ messages: [assistant([{ type: 'text', text: 'Yes.' }, THOUGHT])] })
-  t.match(last.body['input'], [{ role: 'assistant' }])
-  t.same(last.lost, ['messages.thinking: no-equivalent'])
-  t.same(encode({ messages: [assistant([THOUGHT])] }).body['input'], [])
-  t.end()
-})
+void t.test(
+  'reasoning without state, of another origin, or without a following item is omitted',
+  (t) => {
+    const calls = [LOOK]
+    for (const part of [BARE, { ...THOUGHT, origin: 'anthropic' }, { ...BARE, signature: '' }]) {
+      const { body, lost } = encode({ messages: [assistant([part], calls)] })
+      t.match(body['input'], [{ type: 'function_call' }])
+      t.same(lost, ['messages.thinking: no-equivalent'])
+    }
+    const last = encode({ messages: [assistant([{ type: 'text', text: 'Yes.' }, THOUGHT])] })
+    t.match(last.body['input'], [{ role: 'assistant' }])
+    t.same(last.lost, ['messages.thinking: no-equivalent'])
+    t.same(encode({ messages: [assistant([THOUGHT])] }).body['input'], [])
+    t.end()
+  },
+)
 
-void t.test('state in other hands: sealed content without an id, or as `redacted`', (t) => {
+void t.test('encrypted content without an id, or as `redacted`, is sent back', (t) => {
   const silent = { ...BARE, text: '', redacted: 'gAAAother' }
   t.strictSame(input(assistant([silent], [LOOK])).slice(0, 1), [
     { type: 'reasoning', summary: [], encrypted_content: 'gAAAother' },
@@ -122,7 +125,7 @@ void t.test('state in other hands: sealed content without an id, or as `redacted
   t.end()
 })
 
-void t.test('results: words as a string, what was shown as parts', (t) => {
+void t.test('results with text are strings, others are parts', (t) => {
   const calls = [LOOK, { id: 'call_2', name: 'order', arguments: 'X', custom: true }]
   const png = { kind: 'base64', mediaType: 'image/png', data: 'AA==' } as const
   const tool = (callId: string, parts: UserPart[]): Message => {
@@ -185,8 +188,8 @@ void t.test('items of hosted tools are sent back unchanged, and no other opaque 
   ])
   const foreign = { ...own, provider: 'anthropic' }
   const strange = { ...own, block: { type: 'hologram' } }
-  const made = encode({ messages: [userMessage('Hi'), assistant([foreign, strange, text])] })
-  t.same(made.lost, ['messages.opaque: no-equivalent', 'messages.opaque: no-equivalent'])
-  t.equal(Array.isArray(made.body['input']) && made.body['input'].length, 2)
+  const encoded = encode({ messages: [userMessage('Hi'), assistant([foreign, strange, text])] })
+  t.same(encoded.lost, ['messages.opaque: no-equivalent', 'messages.opaque: no-equivalent'])
+  t.equal(Array.isArray(encoded.body['input']) && encoded.body['input'].length, 2)
   t.end()
 })

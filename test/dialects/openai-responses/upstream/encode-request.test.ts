@@ -1,13 +1,13 @@
 /**
- * Goal: every field of a request is mapped, reported or refused as the format needs it.
- * Method: one field at a time, and what becomes of it; what is refused names its field.
+ * Goal: every field of a request is mapped, reported or refused as specified.
+ * Method: one field at a time, compared with the body, the losses or the error.
  */
 import t from 'tap'
 import type { ModelFacts } from '../../../../src/chat/model.js'
 import type { ChatRequest } from '../../../../src/chat/request.js'
-import { egress, encode, refusal, request, SPEAKER, THINKER } from '../driver.js'
+import { egress, encode, refusalOf, request, PLAIN_MODEL, REASONING_MODEL } from '../driver.js'
 
-void t.test('the plain request', (t) => {
+void t.test('a minimal request', (t) => {
   t.strictSame(encode({}).body, {
     model: 'gpt-test',
     input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hello' }] }],
@@ -15,7 +15,7 @@ void t.test('the plain request', (t) => {
     include: ['reasoning.encrypted_content'],
   })
   t.same(encode({}).lost, [])
-  t.strictSame(encode({ stream: true }, SPEAKER).body, {
+  t.strictSame(encode({ stream: true }, PLAIN_MODEL).body, {
     model: 'gpt-test',
     input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hello' }] }],
     store: false,
@@ -24,7 +24,7 @@ void t.test('the plain request', (t) => {
   t.end()
 })
 
-void t.test('fields that are mapped', (t) => {
+void t.test('each field has its member in the body', (t) => {
   const rows: [members: Partial<ChatRequest>, body: object][] = [
     [{ maxOutputTokens: 500 }, { max_output_tokens: 500 }],
     [{ parallelToolCalls: false }, { parallel_tool_calls: false }],
@@ -66,19 +66,19 @@ void t.test('fields that are mapped', (t) => {
     ],
   ]
   for (const [members, body] of rows) {
-    const made = encode(members)
-    t.match(made.body, body, JSON.stringify(members))
-    t.same(made.lost, [], JSON.stringify(members))
+    const encoded = encode(members)
+    t.match(encoded.body, body, JSON.stringify(members))
+    t.same(encoded.lost, [], JSON.stringify(members))
   }
   t.end()
 })
 
-void t.test('a JSON schema is flat, and strict only where it was', (t) => {
+void t.test('a JSON schema is flat, and strict only if the request is', (t) => {
   const schema = { type: 'object', properties: {} }
   const format = (strict?: boolean): unknown => {
     const responseFormat = { type: 'json-schema', name: 'log', schema } as const
-    const asked = strict === undefined ? responseFormat : { ...responseFormat, strict }
-    return encode({ responseFormat: asked }).body['text']
+    const members = strict === undefined ? responseFormat : { ...responseFormat, strict }
+    return encode({ responseFormat: members }).body['text']
   }
   t.strictSame(format(), { format: { type: 'json_schema', name: 'log', schema, strict: false } })
   t.match(format(true), { format: { strict: true } })
@@ -96,29 +96,29 @@ void t.test('the nearest supported value is sent', (t) => {
     lost: ['reasoning_effort: approximated'],
   })
   t.match(encode({ reasoningEffort: 'minimal' }).body, { reasoning: { effort: 'none' } })
-  const deep = { ...THINKER, reasoningEfforts: ['medium', 'high'] }
+  const deep = { ...REASONING_MODEL, reasoningEfforts: ['medium', 'high'] }
   t.match(encode({ reasoningEffort: 'none' }, deep).body, { reasoning: { effort: 'medium' } })
   const unknown: ModelFacts = { id: 'new', family: 'openai', createdAtSeconds: 0 }
   t.match(encode({ reasoningEffort: 'max' }, unknown).body, { reasoning: { effort: 'max' } })
   t.end()
 })
 
-void t.test('sampling goes where the model takes it', (t) => {
-  const asked = { temperature: 0.5, topP: 0.9 }
-  t.match(encode(asked, SPEAKER), { body: { temperature: 0.5, top_p: 0.9 }, lost: [] })
-  const dropped = encode(asked)
+void t.test('sampling parameters are sent only to models that accept them', (t) => {
+  const members = { temperature: 0.5, topP: 0.9 }
+  t.match(encode(members, PLAIN_MODEL), { body: { temperature: 0.5, top_p: 0.9 }, lost: [] })
+  const dropped = encode(members)
   t.same(dropped.lost, ['temperature: no-equivalent', 'top_p: no-equivalent'])
   t.notOk('temperature' in dropped.body)
-  t.match(encode({ ...asked, reasoningEffort: 'none' }), { body: { temperature: 0.5 }, lost: [] })
-  const never = { ...THINKER, samplingParams: 'never' } as const
-  t.same(encode({ temperature: 1, topP: 1 }, never).lost, [], 'the value it has anyway')
+  t.match(encode({ ...members, reasoningEffort: 'none' }), { body: { temperature: 0.5 }, lost: [] })
+  const never = { ...REASONING_MODEL, samplingParams: 'never' } as const
+  t.same(encode({ temperature: 1, topP: 1 }, never).lost, [], 'the default value')
   t.same(encode({ temperature: 0, reasoningEffort: 'none' }, never).lost, [
     'temperature: no-equivalent',
   ])
   t.end()
 })
 
-void t.test('fields that are reported', (t) => {
+void t.test('fields without an equivalent are reported', (t) => {
   const rows: [members: Partial<ChatRequest>, lost: string[]][] = [
     [{ seed: 7 }, ['seed']],
     [{ frequencyPenalty: 0.1 }, ['frequency_penalty']],
@@ -141,22 +141,22 @@ void t.test('fields that are reported', (t) => {
   t.end()
 })
 
-void t.test('a field that the model alone refuses is left out', (t) => {
+void t.test('a field that the model refuses is omitted', (t) => {
   const rest = { prompt_cache_retention: '24h' }
-  const made = encode({ rest }, { ...THINKER, promptCacheRetention: false })
-  t.notOk('prompt_cache_retention' in made.body)
-  t.same(made.lost, [])
+  const encoded = encode({ rest }, { ...REASONING_MODEL, promptCacheRetention: false })
+  t.notOk('prompt_cache_retention' in encoded.body)
+  t.same(encoded.lost, [])
   t.end()
 })
 
-void t.test('a reply that may take long is requested as a stream', (t) => {
-  t.equal(egress.streamsWhole?.(request(), THINKER), true)
-  t.equal(egress.streamsWhole?.(request(), SPEAKER), false)
+void t.test('a long reply is requested as a stream', (t) => {
+  t.equal(egress.streamsWhole?.(request(), REASONING_MODEL), true)
+  t.equal(egress.streamsWhole?.(request(), PLAIN_MODEL), false)
   t.end()
 })
 
 void t.test('token probabilities are requested from models that return them', (t) => {
-  const { body, lost } = encode({ logprobs: true, topLogprobs: 2 }, SPEAKER)
+  const { body, lost } = encode({ logprobs: true, topLogprobs: 2 }, PLAIN_MODEL)
   t.same(body['include'], ['message.output_text.logprobs'])
   t.equal(body['top_logprobs'], 2)
   t.same(lost, [])
@@ -167,18 +167,18 @@ void t.test('token probabilities are requested from models that return them', (t
 })
 
 void t.test('a model without reasoning gets no reasoning fields', (t) => {
-  const asked = encode(
+  const members = encode(
     { reasoningEffort: 'low', rest: { reasoning: { summary: 'auto' } } },
-    SPEAKER,
+    PLAIN_MODEL,
   )
-  t.notOk('reasoning' in asked.body)
-  t.notOk('include' in asked.body)
-  t.same(asked.lost, ['reasoning_effort: no-equivalent', 'reasoning: no-equivalent'])
-  t.same(encode({ reasoningEffort: 'none' }, SPEAKER).lost, [])
+  t.notOk('reasoning' in members.body)
+  t.notOk('include' in members.body)
+  t.same(members.lost, ['reasoning_effort: no-equivalent', 'reasoning: no-equivalent'])
+  t.same(encode({ reasoningEffort: 'none' }, PLAIN_MODEL).lost, [])
   t.end()
 })
 
-void t.test('what would change the answer is refused by name', (t) => {
+void t.test('fields that change the reply are refused by name', (t) => {
   const rows: [members: Partial<ChatRequest>, param: string][] = [
     [{ stop: ['END'] }, 'stop'],
     [{ candidates: 2 }, 'n'],
@@ -194,19 +194,19 @@ void t.test('what would change the answer is refused by name', (t) => {
     ],
   ]
   for (const [members, param] of rows) {
-    const error = refusal(() => encode(members))
+    const error = refusalOf(() => encode(members))
     t.match(error, { kind: 'untranslatable', param }, param)
     t.ok(error.message.startsWith(`${param}: `), error.message)
   }
   t.end()
 })
 
-void t.test('the same request makes the same bytes', (t) => {
-  const asked: Partial<ChatRequest> = {
+void t.test('equal requests give equal bytes', (t) => {
+  const members: Partial<ChatRequest> = {
     tools: [{ name: 'b' }, { name: 'a' }],
     rest: { metadata: { z: '1', a: '2' } },
   }
-  t.equal(JSON.stringify(encode(asked).body), JSON.stringify(encode(asked).body))
-  t.match(encode(asked).body, { tools: [{ name: 'b' }, { name: 'a' }] })
+  t.equal(JSON.stringify(encode(members).body), JSON.stringify(encode(members).body))
+  t.match(encode(members).body, { tools: [{ name: 'b' }, { name: 'a' }] })
   t.end()
 })

@@ -1,7 +1,6 @@
 /**
- * Goal: tools and the tool choice have the flat form of the format, and no tool is strict
- * that was not.
- * Method: each form of tool and of choice; names and ids that are too long, both ways.
+ * Goal: tools and the tool choice have the flat form of the format, and only strict tools stay strict.
+ * Method: each form of tool and choice; names and ids that are too long, in requests and replies.
  */
 import t from 'tap'
 import type { Tool, ToolChoice } from '../../../../src/chat/request.js'
@@ -52,7 +51,7 @@ void t.test('functions and custom tools', (t) => {
   t.end()
 })
 
-void t.test('allowed-tools-and-parallel-calls-lost', (t) => {
+void t.test('allowed tools and parallel calls are kept', (t) => {
   const rows: [choice: ToolChoice, wire: unknown][] = [
     [{ mode: 'auto' }, 'auto'],
     [{ mode: 'none' }, 'none'],
@@ -109,7 +108,7 @@ void t.test('a name of more than 64 characters is restored in the reply', (t) =>
   t.end()
 })
 
-void t.test('call-ids-longer-than-openai-takes', (t) => {
+void t.test('call ids that are too long for OpenAI are shortened', (t) => {
   const id = `call_${'0123456789'.repeat(9)}`
   const call = { id, name: 'look', arguments: '{}' }
   const { body } = encode({

@@ -1,6 +1,7 @@
 /**
- * Goal: prompt_cache_retention, prompt_cache_options and breakpoints go only to models that know them.
- * Method: one request for models that do, that do not, and that nothing is known of.
+ * Goal: prompt_cache_retention, prompt_cache_options and breakpoints are sent only to models that support
+ * them.
+ * Method: one request for models with, without and of unknown support.
  */
 import t from 'tap'
 import { arrayOf } from '../../../../src/chat/json.js'
@@ -13,7 +14,7 @@ const rest = { prompt_cache_retention: '24h', prompt_cache_options: { mode: 'imp
 
 function sent(facts: Partial<ModelFacts>): string[] {
   const { body, lost } = encode({ rest }, { ...UNLISTED, ...facts })
-  t.same(lost, [], 'neither changes the answer')
+  t.same(lost, [], 'neither changes the reply')
   return Object.keys(rest).filter((key) => key in body)
 }
 
@@ -27,10 +28,10 @@ void t.test('each model gets the fields of its catalogue entry', (t) => {
   t.end()
 })
 
-void t.test('a breakpoint stays on the part that had it', (t) => {
+void t.test('a breakpoint stays on its part', (t) => {
   const mark = { ttl: '1h', breakpoint: { ttl: '12h' } } as const
   const text = { type: 'text', text: 'Look.', cache: mark } as const
-  const other = { type: 'text', text: 'Claude’s.', cache: { ttl: '5m' } } as const
+  const other = { type: 'text', text: "Claude's.", cache: { ttl: '5m' } } as const
   const call = { id: 'call_1', name: 'f', arguments: '{}' }
   const messages: Message[] = [
     { role: 'user', index: 0, parts: [text, other] },
@@ -44,7 +45,7 @@ void t.test('a breakpoint stays on the part that had it', (t) => {
   }
   const bare = { type: 'input_text', text: 'Look.' }
   const marked = { ...bare, prompt_cache_breakpoint: { mode: 'explicit', ttl: '12h' } }
-  const second = { type: 'input_text', text: 'Claude’s.' }
+  const second = { type: 'input_text', text: "Claude's." }
   t.match(written({ endpoints: ['responses'], promptCacheBreakpoints: true }), [
     { content: [marked, second] },
     {},

@@ -1,5 +1,5 @@
 /**
- * Canonical token counts as the `usage` members of the Messages format, for streams and whole replies.
+ * Encodes token counts as the `usage` members of the Messages format, for streams and whole replies.
  *
  * Source: Claude API reference, "Messages", read 2026-11-22.
  */

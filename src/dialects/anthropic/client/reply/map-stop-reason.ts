@@ -1,5 +1,5 @@
 /**
- * Canonical finish reasons as the `stop_reason` members of the Messages format.
+ * Maps canonical finish reasons to the `stop_reason` members of the Messages format.
  *
  * Source: Claude API reference, "Handling stop reasons", read 2026-11-22.
  */

@@ -27,7 +27,7 @@ export interface ThinkingState {
 /** The token for a state; `origin` is the dialect of the upstream. */
 export function sealThinking(origin: string, state: string): string {
   const letter = Object.keys(ORIGINS).find((key) => ORIGINS[key] === origin) ?? 'c'
-  return `${PREFIX}${letter}.${checkOf(letter, state)}.${state}`
+  return `${PREFIX}${letter}.${checksumOf(letter, state)}.${state}`
 }
 
 /** True for a token of the gateway, intact or not, which Anthropic would reject. */
@@ -44,11 +44,11 @@ export function openThinking(token: string): ThinkingState | null {
   const head = `${PREFIX}${letter}.${check}.`
   if (origin === undefined || !token.startsWith(head)) return null
   const state = token.slice(head.length)
-  return checkOf(letter, state) === check ? { origin, state } : null
+  return checksumOf(letter, state) === check ? { origin, state } : null
 }
 
 /** FNV-1a in 32 bits: a state can have megabytes, for which a cryptographic hash takes too long. */
-function checkOf(letter: string, state: string): string {
+function checksumOf(letter: string, state: string): string {
   let hash = 0x811c9dc5 ^ letter.charCodeAt(0)
   for (let at = 0; at < state.length; at += 1) {
     hash = Math.imul(hash ^ state.charCodeAt(at), 0x01000193)

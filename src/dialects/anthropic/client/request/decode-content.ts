@@ -25,7 +25,7 @@ import {
   text,
 } from '../../../../wire/json/check-fields.js'
 import { PROVIDER } from '../../shared/constants.js'
-import { decodeDocument, decodeImage, noteExtras } from './decode-media.js'
+import { decodeDocument, decodeImage, recordNativeMembers } from './decode-media.js'
 import { toolName } from './decode-tools.js'
 import type { NativeFields } from './native-fields.js'
 import { isThinkingToken, openThinking } from '../reply/thinking-token.js'
@@ -149,7 +149,7 @@ function addUserPart(block: Block, parts: UserPart[], native: NativeFields): voi
 /** Replaces a document made of text and images by its texts and images. */
 function addDocumentContent({ item, path }: Block, parts: UserPart[], native: NativeFields): void {
   const at = `${path}.source.content`
-  noteExtras(item, path, native)
+  recordNativeMembers(item, path, native)
   native.lost('messages.document')
   for (const block of blocksOf(contentOf(objectOf(item.source), 'content'), at)) {
     if (block instanceof LongText) parts.push(longTextPart(block))

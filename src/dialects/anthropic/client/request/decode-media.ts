@@ -39,12 +39,12 @@ export function decodeDocument(item: JsonObject, path: string, native: NativeFie
   const source = object(item.source, at)
   const part: FilePart = { type: 'file', source: documentSource(source, at) }
   if (given(item.title)) part.filename = string(item.title, `${path}.title`).slice(0, 1_024)
-  noteExtras(item, path, native)
+  recordNativeMembers(item, path, native)
   return part
 }
 
 /** Records the members of a document that only Anthropic upstreams accept. */
-export function noteExtras(item: JsonObject, path: string, native: NativeFields): void {
+export function recordNativeMembers(item: JsonObject, path: string, native: NativeFields): void {
   if (given(item.context)) {
     string(item.context, `${path}.context`)
     native.lost('messages.context')

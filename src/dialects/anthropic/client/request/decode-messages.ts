@@ -89,7 +89,7 @@ class MessagesDecoder {
       refuse(`${path}.content`, 'must not be empty')
     }
     this.nonEmptyCount += 1
-    this.placeResults()
+    this.appendResults()
     if (parts.length === 0) return
     this.closeTurn()
     this.out.push({ role: 'user', index, parts })
@@ -137,7 +137,7 @@ class MessagesDecoder {
   }
 
   /** Appends the results of the open turn, in the order of its calls, once it has all of them. */
-  private placeResults(): void {
+  private appendResults(): void {
     const { turn } = this
     if (turn === null || turn.results.size < turn.paths.size) return
     for (const { id } of turn.message.toolCalls) {

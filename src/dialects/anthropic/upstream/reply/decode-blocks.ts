@@ -27,9 +27,9 @@ export class Blocks {
   /** The number of canonical blocks that have started. */
   count = 0
   /** True once one of the client's tools has been called. */
-  sawTool = false
+  hasToolCall = false
   /** True once the synthetic tool for JSON replies has been called. */
-  sawJson = false
+  hasJsonCall = false
   private readonly queue: Block[] = []
   private readonly growing = new OpenBlocks()
   private readonly sink: EventSink
@@ -88,9 +88,9 @@ export class Blocks {
     const known = this.growing.get(at)
     switch (delta.type) {
       case 'text_delta':
-        return this.grow(at, known, 'text', stringOf(delta.text) ?? '')
+        return this.addText(at, known, 'text', stringOf(delta.text) ?? '')
       case 'thinking_delta':
-        return this.grow(at, known, 'thinking', stringOf(delta.thinking) ?? '')
+        return this.addText(at, known, 'thinking', stringOf(delta.thinking) ?? '')
       case 'input_json_delta':
         if (known === undefined) return 'tool input without a tool call'
         if (known.kind !== 'ignored') this.append(known, stringOf(delta.partial_json) ?? '')
@@ -136,7 +136,7 @@ export class Blocks {
     return 'ignored'
   }
 
-  private grow(at: number, known: Block | undefined, kind: Kind, text: string): Fault {
+  private addText(at: number, known: Block | undefined, kind: Kind, text: string): Fault {
     if (known === undefined) {
       if (text === '') return null
       const fault = this.start(at, { type: kind })
@@ -155,7 +155,7 @@ export class Blocks {
     if (fragment === '') return
     block.length += fragment.length
     if (block.index < 0 || block.kind === 'opaque' || block.kind === 'custom') {
-      block.held += fragment
+      block.pending += fragment
     } else this.emit(block, fragment)
   }
 
@@ -191,7 +191,7 @@ export class Blocks {
     this.current = block
     this.currentAt = block.at
     if (block.kind === 'text' || block.kind === 'json') {
-      if (block.kind === 'json') this.sawJson = true
+      if (block.kind === 'json') this.hasJsonCall = true
       this.sink.event({ type: 'text-start', index })
     } else if (block.kind === 'thinking') {
       const redacted =
@@ -204,14 +204,14 @@ export class Blocks {
     } else {
       this.openTool(block, index)
     }
-    if (block.held === '' || block.kind === 'custom') return
-    const held = block.held
-    block.held = ''
-    this.emit(block, held)
+    if (block.pending === '' || block.kind === 'custom') return
+    const pending = block.pending
+    block.pending = ''
+    this.emit(block, pending)
   }
 
   private openTool(block: Block, index: number): void {
-    this.sawTool = true
+    this.hasToolCall = true
     const id = stringOf(block.start.id) ?? ''
     const call = {
       type: 'tool-start' as const,
@@ -265,7 +265,7 @@ export class Blocks {
 
   /** The input of server tools arrives in deltas; their results are complete in the start. */
   private closeOpaque(block: Block): void {
-    const input = block.held === '' ? undefined : parseJson(block.held)
+    const input = block.pending === '' ? undefined : parseJson(block.pending)
     const whole = input === undefined ? block.start : { ...block.start, input }
     this.sink.event({ type: 'opaque', index: this.count++, provider: PROVIDER, block: whole })
   }
@@ -273,7 +273,7 @@ export class Blocks {
   /** A custom tool's input is its only string property; other input is passed unchanged. */
   private closeCustom(block: Block): void {
     const { index } = block
-    const json = block.held === '' ? block.input : block.held
+    const json = block.pending === '' ? block.input : block.pending
     const input = stringOf(objectOf(parseJson(json))[CUSTOM_INPUT])
     const text = input ?? (json === '{}' ? '' : json)
     if (text !== '') this.sink.event({ type: 'tool-delta', index, json: text })

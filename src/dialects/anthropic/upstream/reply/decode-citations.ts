@@ -1,5 +1,5 @@
 /**
- * A citation of a text block as a canonical one.
+ * Decodes citations of text blocks.
  *
  * Source: Claude API reference, "Citations", read 2026-11-20.
  */

@@ -99,7 +99,7 @@ export class MessageDecoder {
     this.blocks.closeAll()
     if (this.stopReason === 'refusal' && this.explanation) this.refusal(this.explanation)
     this.done = true
-    const reason = finishReason(this.stopReason, this.blocks.sawTool, this.blocks.sawJson)
+    const reason = finishReason(this.stopReason, this.blocks.hasToolCall, this.blocks.hasJsonCall)
     const finish: Extract<ChatEvent, { type: 'finish' }> = {
       type: 'finish',
       reason,

@@ -1,5 +1,5 @@
 /**
- * Anthropic's token counts as canonical ones.
+ * Decodes Anthropic's token counts.
  * Counts are cumulative: each field of a later report replaces the earlier value.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../../chat/json.js'

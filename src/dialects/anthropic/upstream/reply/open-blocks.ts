@@ -20,7 +20,7 @@ export interface Block {
   /**
    * Text or JSON that is held until earlier blocks end, or until the end of a block that is emitted whole.
    */
-  held: string
+  pending: string
   length: number
   signature: string
   readonly citations: JsonObject[]
@@ -35,7 +35,7 @@ export function newBlock(at: number, kind: Kind, start: JsonObject, input: strin
     start,
     input,
     index: -1,
-    held: '',
+    pending: '',
     length: 0,
     signature: '',
     citations: [],

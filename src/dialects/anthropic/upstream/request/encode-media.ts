@@ -98,7 +98,7 @@ function quoted(mediaType: string): string {
   return JSON.stringify(mediaType.slice(0, 100))
 }
 
-function refused(path: string, what: string, instead: string): GatewayError {
-  const message = `${path}: Anthropic models do not accept ${what}. ${instead}`
+function refused(path: string, description: string, advice: string): GatewayError {
+  const message = `${path}: Anthropic models do not accept ${description}. ${advice}`
   return new GatewayError('untranslatable', message, { param: path })
 }

@@ -27,7 +27,7 @@ import {
   type WireMessage,
 } from '../../shared/constants.js'
 
-type Of<Role extends Message['role']> = Extract<Message, { role: Role }>
+type MessageOf<Role extends Message['role']> = Extract<Message, { role: Role }>
 
 /** The `system` and `messages` members. */
 export interface Conversation {
@@ -66,7 +66,7 @@ class MessagesEncoder {
   }
 
   add(message: Message): void {
-    if (message.role !== 'tool') this.placeResults()
+    if (message.role !== 'tool') this.insertResults()
     switch (message.role) {
       case 'system':
       case 'developer':
@@ -87,7 +87,7 @@ class MessagesEncoder {
   }
 
   done(): Conversation {
-    this.placeResults()
+    this.insertResults()
     const { system, messages } = this
     if (messages.length === 0) {
       throw refused('messages', 'Anthropic models need at least one user message.')
@@ -97,7 +97,7 @@ class MessagesEncoder {
   }
 
   /** Leading instructions go to `system`. Later ones keep their position, which the prefix rule requires. */
-  private addSystem(message: Of<'system' | 'developer'>): void {
+  private addSystem(message: MessageOf<'system' | 'developer'>): void {
     const leading = this.messages.length === 0
     const inPlace = leading || this.model.midConversationSystem !== false
     const blocks: JsonObject[] = []
@@ -107,14 +107,14 @@ class MessagesEncoder {
     else this.push(inPlace ? 'system' : 'user', blocks)
   }
 
-  private addUser(message: Of<'user'>): void {
+  private addUser(message: MessageOf<'user'>): void {
     const blocks = userBlocks(message.parts, message.index)
     if (blocks.length === 0)
       throw refused(contentOf(message.index), 'Anthropic models do not accept an empty message.')
     this.push('user', blocks)
   }
 
-  private addAssistant(message: Of<'assistant'>): void {
+  private addAssistant(message: MessageOf<'assistant'>): void {
     if (this.messages.length === 0) {
       throw refused(
         `messages[${message.index}]`,
@@ -163,7 +163,7 @@ class MessagesEncoder {
     }
   }
 
-  private addResult(message: Of<'tool'>): void {
+  private addResult(message: MessageOf<'tool'>): void {
     const content = userBlocks(message.parts, message.index)
     const block: JsonObject = { type: 'tool_result', tool_use_id: wireId(message.callId) }
     if (content.length > 0) block.content = content
@@ -172,8 +172,8 @@ class MessagesEncoder {
     this.results.push({ order: this.callOrder.get(message.callId) ?? -1, block })
   }
 
-  /** Puts the results first in the user turn, in the order of the calls. */
-  private placeResults(): void {
+  /** Inserts the results at the start of the user turn, in the order of the calls. */
+  private insertResults(): void {
     if (this.results.length === 0) return
     this.results.sort((a, b) => a.order - b.order)
     const blocks = this.results.map(({ block }) => block)

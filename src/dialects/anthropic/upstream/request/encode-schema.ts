@@ -71,12 +71,12 @@ export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): S
 }
 
 /** The problems found so far, and the remaining budget. */
-interface Sanitising {
+interface SchemaState {
   readonly problems: string[]
   readonly budget: SchemaBudget
 }
 
-function sanitize(schema: JsonObject, path: string, depth: number, state: Sanitising): JsonObject {
+function sanitize(schema: JsonObject, path: string, depth: number, state: SchemaState): JsonObject {
   const { problems, budget } = state
   budget.spend(1)
   if (depth > MAX_DEPTH) {

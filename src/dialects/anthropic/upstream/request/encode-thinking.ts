@@ -126,7 +126,7 @@ function inLoopWithoutThinking(messages: readonly WireMessage[]): boolean {
 }
 
 /** True if the model will think, by the request or by its default. */
-function thinks(thinking: JsonObject | undefined, model: ModelFacts): boolean {
+function isThinking(thinking: JsonObject | undefined, model: ModelFacts): boolean {
   if (thinking === undefined) return (model.thinkingDefault ?? 'adaptive') === 'adaptive'
   return thinking.type !== 'disabled'
 }
@@ -143,7 +143,8 @@ export function samplingFields(
 ): SamplingFields {
   const { temperature = 1, topP = 1 } = request
   const rule = model.samplingParams ?? 'never'
-  const accepted = rule === 'always' || (rule === 'when-thinking-off' && !thinks(thinking, model))
+  const accepted =
+    rule === 'always' || (rule === 'when-thinking-off' && !isThinking(thinking, model))
   if (!accepted) {
     if (temperature !== 1) losses.drop('temperature', 'no-equivalent')
     if (topP !== 1) losses.drop('top_p', 'no-equivalent')

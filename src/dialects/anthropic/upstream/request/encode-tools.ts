@@ -38,15 +38,15 @@ export function toolFields(
   losses: Losses,
 ): ToolFields {
   if (replySchema !== null) return withReplyTool(request, replySchema, { model, losses })
-  if (request.tools.length === 0) return synthesised(request)
+  if (request.tools.length === 0) return historyTools(request)
   const choice = request.toolChoice ?? { mode: 'auto' }
   const chosen = choose(request, forced, losses)
   const context = { model, losses, budget: new SchemaBudget() }
   const tools: JsonObject[] = []
-  for (const [at, tool] of request.tools.entries()) {
-    if (chosen.isKept(tool)) tools.push(wireTool(tool, at, context))
+  for (const [index, tool] of request.tools.entries()) {
+    if (chosen.isKept(tool)) tools.push(wireTool(tool, index, context))
   }
-  if (tools.length === 0) return synthesised(request)
+  if (tools.length === 0) return historyTools(request)
   const single = request.parallelToolCalls === false && choice.mode !== 'none'
   if (chosen.type === 'auto' && !single) return { tools }
   const tool_choice: JsonObject = { type: chosen.type }
@@ -69,7 +69,7 @@ const ALL = (): boolean => true
  */
 function choose(request: ChatRequest, forced: boolean, losses: Losses): Chosen {
   const choice = request.toolChoice ?? { mode: 'auto' }
-  const must = (isKept: Chosen['isKept']): Chosen => {
+  const mustCall = (isKept: Chosen['isKept']): Chosen => {
     if (forced) return { type: 'any', isKept }
     losses.drop('tool_choice', 'approximated')
     return { type: 'auto', isKept }
@@ -79,15 +79,15 @@ function choose(request: ChatRequest, forced: boolean, losses: Losses): Chosen {
     case 'none':
       return { type: choice.mode, isKept: ALL }
     case 'required':
-      return must(ALL)
+      return mustCall(ALL)
     case 'named': {
       if (forced) return { type: 'tool', isKept: ALL, name: choice.name }
-      return must((tool) => tool.name === choice.name)
+      return mustCall((tool) => tool.name === choice.name)
     }
     case 'allowed': {
       const names = new Set(choice.names)
       const isKept = (tool: Tool): boolean => names.has(tool.name)
-      return choice.required ? must(isKept) : { type: 'auto', isKept }
+      return choice.required ? mustCall(isKept) : { type: 'auto', isKept }
     }
     default:
       choice satisfies never
@@ -102,14 +102,14 @@ interface ToolContext {
   readonly budget: SchemaBudget
 }
 
-function wireTool(tool: Tool, at: number, { model, losses, budget }: ToolContext): JsonObject {
+function wireTool(tool: Tool, index: number, { model, losses, budget }: ToolContext): JsonObject {
   const wire: JsonObject = { name: tool.name }
   if (tool.description !== undefined && tool.description !== '') wire.description = tool.description
   if (tool.custom !== undefined) {
-    refuseGrammar(tool, at)
+    refuseGrammar(tool, index)
     wire.input_schema = customSchema()
   } else {
-    budget.path = `tools[${at}].function.parameters`
+    budget.path = `tools[${index}].function.parameters`
     const strict = tool.strict === true ? strictInput(tool, model, budget) : null
     if (tool.strict === true && strict === null) losses.drop('tools.strict', 'approximated')
     wire.input_schema = strict ?? inputSchema(tool.parameters, budget)
@@ -134,14 +134,14 @@ function strictInput(tool: Tool, model: ModelFacts, budget: SchemaBudget): JsonO
   return 'schema' in strict ? strict.schema : null
 }
 
-function refuseGrammar(tool: Tool, at: number): void {
+function refuseGrammar(tool: Tool, index: number): void {
   const format = tool.custom?.format
   if (format === undefined || format.type === 'text' || format.type === undefined) return
   throw new GatewayError(
     'untranslatable',
-    `tools[${at}] (${tool.name}): Anthropic models cannot enforce the grammar of a custom tool. ` +
+    `tools[${index}] (${tool.name}): Anthropic models cannot enforce the grammar of a custom tool. ` +
       'Use a function tool with a JSON Schema, or a route to an OpenAI upstream.',
-    { param: `tools[${at}].custom.format` },
+    { param: `tools[${index}].custom.format` },
   )
 }
 
@@ -155,7 +155,7 @@ function customSchema(): JsonObject {
 }
 
 /** Definitions for the calls in the history, which the API requires even if the request has no tools. */
-function synthesised(request: ChatRequest): ToolFields {
+function historyTools(request: ChatRequest): ToolFields {
   let names: Set<string> | null = null
   for (const message of request.messages) {
     if (message.role !== 'assistant') continue
@@ -176,8 +176,8 @@ function withReplyTool(
   const name = jsonToolName(request)
   const choice = request.toolChoice
   const callable = choice?.mode === 'allowed' ? new Set(choice.names) : null
-  const own = request.tools.flatMap((tool, at) =>
-    callable === null || callable.has(tool.name) ? [wireTool(tool, at, context)] : [],
+  const own = request.tools.flatMap((tool, index) =>
+    callable === null || callable.has(tool.name) ? [wireTool(tool, index, context)] : [],
   )
   context.budget.path = 'response_format.json_schema.schema'
   const synthetic: JsonObject = {
@@ -185,7 +185,7 @@ function withReplyTool(
     description: 'Give the final answer by calling this tool, once.',
     input_schema: rootObject(replySchema, context.budget),
   }
-  const before = own.length > 0 ? own : (synthesised(request).tools ?? [])
+  const before = own.length > 0 ? own : (historyTools(request).tools ?? [])
   const free = own.length > 0 && choice?.mode !== 'none'
   const tool_choice: JsonObject = free ? { type: 'any' } : { type: 'tool', name }
   tool_choice.disable_parallel_tool_use = true

@@ -1,6 +1,4 @@
-/**
- * Merges the variants at the root of a schema into one object schema, which is what tools need.
- */
+/** Merges the variants at the root of a schema into one object schema, as tools require. */
 import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
 import { MAX_DEPTH, resolveRef } from './schema-refs.js'
@@ -22,8 +20,8 @@ export function hasObjectRoot(schema: JsonObject): boolean {
   const seen = new Set<string>()
   const pending = [schema]
   // A loop, not recursion: a chain of thousands of references would overflow the stack.
-  for (let each = pending.pop(); each !== undefined; each = pending.pop()) {
-    const { type, $ref, anyOf, oneOf } = each
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const { type, $ref, anyOf, oneOf } = next
     if (type !== undefined && type !== 'object' && !arrayOf(type).includes('object')) return false
     for (const list of [anyOf, oneOf]) {
       for (const one of arrayOf(list).map(objectOf)) if (one.type !== 'null') pending.push(one)

@@ -31,7 +31,7 @@ export function reportUnsupportedFields(request: ChatRequest, losses: Losses): v
     const value = rest[field] ?? null
     if (value === null || SILENT.has(field)) continue
     refuseField(field, value)
-    if (!harmless(field, value, request)) losses.drop(field, 'no-equivalent')
+    if (!isHarmless(field, value, request)) losses.drop(field, 'no-equivalent')
   }
 }
 
@@ -62,7 +62,7 @@ function refuseField(field: string, value: JsonValue): void {
   }
 }
 
-function harmless(field: string, value: JsonValue, request: ChatRequest): boolean {
+function isHarmless(field: string, value: JsonValue, request: ChatRequest): boolean {
   switch (field) {
     case 'store':
       return value === false
@@ -77,7 +77,7 @@ function harmless(field: string, value: JsonValue, request: ChatRequest): boolea
   }
 }
 
-function refused(field: string, why: string, instead: string): GatewayError {
-  const message = `${field}: ${why}. ${instead}, or use a route to an OpenAI upstream.`
+function refused(field: string, why: string, advice: string): GatewayError {
+  const message = `${field}: ${why}. ${advice}, or use a route to an OpenAI upstream.`
   return new GatewayError('untranslatable', message, { param: field })
 }

@@ -1,7 +1,6 @@
 /**
  * Serializes a body to the same bytes as `stringifyExact` in a third of the time. Turns of text, the usual
- * case, are concatenated here; all other values are left to `stringifyExact`, because only they can contain
- * exact numbers.
+ * case, are concatenated here; all other values may contain exact numbers and use `stringifyExact`.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'

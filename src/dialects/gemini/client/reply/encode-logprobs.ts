@@ -1,5 +1,5 @@
 /**
- * Token log probabilities as `logprobsResult` of a candidate.
+ * Encodes log probabilities of tokens as `logprobsResult` of a candidate.
  *
  * Source: ai.google.dev/api/generate-content, "LogprobsResult", read 2026-11-20.
  */

@@ -1,5 +1,5 @@
 /**
- * Canonical token counts as `usageMetadata` of the Gemini format.
+ * Encodes token counts as `usageMetadata` of the Gemini format.
  *
  * Source: ai.google.dev/api/generate-content, "UsageMetadata", read 2026-11-20.
  */

@@ -1,5 +1,5 @@
 /**
- * Canonical finish reasons as `finishReason` and `blockReason` of the Gemini format.
+ * Maps canonical finish reasons to `finishReason` and `blockReason` of the Gemini format.
  *
  * Source: ai.google.dev/api/generate-content, "FinishReason" and "BlockReason", read 2026-11-20.
  */

@@ -19,7 +19,7 @@ import {
   string,
 } from '../../../../wire/json/check-fields.js'
 import { jsonSchema } from './decode-schema.js'
-import { list, message, numeric, word } from './proto-fields.js'
+import { list, message, numeric, enumValue } from './proto-fields.js'
 import { loseNative } from './native-fields.js'
 
 /** Checks one field and stores it. */
@@ -89,7 +89,9 @@ function stopSequences(value: JsonValue, request: ChatRequest, path: string): vo
 
 /** Every upstream supports text; any other modality is native. */
 function responseModalities(value: JsonValue, request: ChatRequest, path: string): void {
-  const kinds = list(value, path, MAX_MODALITIES).map((kind, at) => word(kind, `${path}[${at}]`))
+  const kinds = list(value, path, MAX_MODALITIES).map((kind, at) =>
+    enumValue(kind, `${path}[${at}]`),
+  )
   if (kinds.some((kind) => kind !== 'TEXT' && kind !== 'MODALITY_UNSPECIFIED')) {
     loseNative(request, path)
   }
@@ -102,7 +104,7 @@ const DETAILS: Readonly<Record<string, 'low' | 'high'>> = {
 
 /** Sets the detail of all images, which other formats state per image. The messages are already decoded. */
 function mediaResolution(value: JsonValue, request: ChatRequest, path: string): void {
-  const detail = DETAILS[word(value, path)]
+  const detail = DETAILS[enumValue(value, path)]
   if (detail === undefined) return
   for (const { role, parts } of request.messages) {
     if (role !== 'user' && role !== 'tool') continue
@@ -135,7 +137,7 @@ function thinkingConfig(value: JsonValue, request: ChatRequest, path: string): v
   for (const [key, inner] of Object.entries(others)) {
     if (given(inner)) loseNative(request, `${path}.${key}`)
   }
-  const level = given(thinkingLevel) ? word(thinkingLevel, `${path}.thinkingLevel`) : ''
+  const level = given(thinkingLevel) ? enumValue(thinkingLevel, `${path}.thinkingLevel`) : ''
   const named = level !== '' && level !== 'THINKING_LEVEL_UNSPECIFIED'
   if (named && given(thinkingBudget)) {
     refuse(path, 'must not have both thinkingLevel and thinkingBudget')

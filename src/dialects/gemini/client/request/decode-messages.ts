@@ -23,7 +23,7 @@ import {
   textPart,
   type Part,
 } from './decode-content.js'
-import { list, message, under } from './proto-fields.js'
+import { list, message, memberPath } from './proto-fields.js'
 import { PairedCalls } from './pair-calls.js'
 import { googleSignature, openEnvelope, thoughtsOf } from '../reply/thinking-token.js'
 
@@ -49,7 +49,7 @@ export function decodeSystem(value: JsonValue, path: string): Message | null {
   const texts = parts.flatMap((entry, at) => {
     const part = partOf(entry, `${path}.parts[${at}]`)
     if (part.kind !== 'text')
-      refuse(part.path, 'must be a text: system instructions hold nothing else')
+      refuse(part.path, 'must be text: a system instruction supports no other parts')
     const read = textPart(part)
     return isEmpty(read) ? [] : [read]
   })
@@ -66,7 +66,7 @@ function partsIn(value: JsonValue, path: string): JsonValue[] {
 
 /** Decodes `contents`. `path` is the path of the body; empty for the top level. */
 export function decodeContents(value: JsonValue | undefined, path: string): Conversation {
-  const at = under(path, 'contents')
+  const at = memberPath(path, 'contents')
   const contents = list(value, at, MAX_CONTENTS)
   if (contents.length === 0) refuse(at, 'must be a non-empty array')
   const decoder = new ContentsDecoder()
@@ -83,7 +83,7 @@ class ContentsDecoder {
   private hasParts = false
   private readonly nested = new NestedJson()
   /** User messages between the model's calls and its next turn. */
-  private held: Message[] = []
+  private pendingUserMessages: Message[] = []
 
   content(value: JsonValue, path: string, index: number): void {
     const content: JsonObject =
@@ -125,7 +125,7 @@ class ContentsDecoder {
         else if (part.kind !== 'none') this.unknown.push(part.path)
       }
     }
-    if (own.length > 0) this.held.push({ role: 'user', index, parts: own })
+    if (own.length > 0) this.pendingUserMessages.push({ role: 'user', index, parts: own })
   }
 
   /** Decodes a content of the model. */
@@ -174,9 +174,9 @@ class ContentsDecoder {
     const name = text(given['name'], `${at}.name`, MAX_NAME)
     const id = idOf(given['id'], `${at}.id`) ?? state.id
     // A generated id is the same in every request of the conversation and differs from those of other turns.
-    const nth = turn.toolCalls.length === 0 ? '' : `_${turn.toolCalls.length}`
+    const suffix = turn.toolCalls.length === 0 ? '' : `_${turn.toolCalls.length}`
     const call: ToolCall = {
-      id: id ?? `call_fn_${turn.index}${nth}`,
+      id: id ?? `call_fn_${turn.index}${suffix}`,
       name,
       arguments: stringifyExact(argumentsOf(given['args'], `${at}.args`)),
     }
@@ -190,9 +190,9 @@ class ContentsDecoder {
     const given = message(item['functionResponse'], at)
     const name = text(given['name'], `${at}.name`, MAX_NAME)
     const { parts, isError } = resultOf(argumentsOf(given['response'], `${at}.response`))
-    list(given['parts'], `${at}.parts`, MAX_PARTS).forEach((entry, nth) => {
-      const media = mediaPart(partOf(entry, `${at}.parts[${nth}]`))
-      if (media === null) refuse(`${at}.parts[${nth}]`, 'must have inlineData or fileData')
+    list(given['parts'], `${at}.parts`, MAX_PARTS).forEach((entry, partIndex) => {
+      const media = mediaPart(partOf(entry, `${at}.parts[${partIndex}]`))
+      if (media === null) refuse(`${at}.parts[${partIndex}]`, 'must have inlineData or fileData')
       parts.push(media)
     })
     const id = idOf(given['id'], `${at}.id`)
@@ -208,12 +208,12 @@ class ContentsDecoder {
     if (turn !== null && (turn.parts.length > 0 || turn.toolCalls.length > 0)) this.out.push(turn)
   }
 
-  /** Appends the results of a turn in the order of its calls, then the held user messages. */
+  /** Appends the results of a turn in the order of its calls, then the pending user messages. */
   private closeResults(): void {
     this.out.push(...this.calls.results())
     this.calls = new PairedCalls()
-    this.out.push(...this.held)
-    this.held = []
+    this.out.push(...this.pendingUserMessages)
+    this.pendingUserMessages = []
   }
 }
 

@@ -10,7 +10,7 @@ import { finiteObject } from '../../../../wire/json/check-fields.js'
 import { message, numeric } from './proto-fields.js'
 
 /** Keywords without equivalent in JSON Schema that do not affect validation. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['propertyOrdering', 'example', 'nullable'])
+const IGNORED: ReadonlySet<string> = new Set(['propertyOrdering', 'example', 'nullable'])
 
 const COUNTS: ReadonlySet<string> = new Set([
   'minItems',
@@ -33,7 +33,7 @@ function converted(value: JsonValue | undefined, path: string): JsonObject {
   const schema = message(value, path)
   const out: JsonObject = {}
   for (const [key, inner] of Object.entries(schema)) {
-    if (inner === null || inner === undefined || LEFT_OUT.has(key)) continue
+    if (inner === null || inner === undefined || IGNORED.has(key)) continue
     if (key === 'type') out[key] = typeOf(inner, schema['nullable'] === true)
     else if (key === 'enum') out[key] = enumOf(inner, schema['nullable'] === true)
     else if (COUNTS.has(key)) out[key] = numeric(inner)

@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import type { Tool, ToolChoice } from '../../../../chat/request.js'
 import { finiteObject, given, refuse, string, text } from '../../../../wire/json/check-fields.js'
 import { jsonSchema } from './decode-schema.js'
-import { list, message, under, word } from './proto-fields.js'
+import { list, message, memberPath, enumValue } from './proto-fields.js'
 
 /** The limit of the other dialects; Google's own is 512. */
 const MAX_TOOLS = 1_024
@@ -112,7 +112,7 @@ function chosen(
   names: string[],
   functions: number,
 ): ToolChoice | undefined {
-  const mode = given(calling['mode']) ? word(calling['mode'], `${path}.mode`) : ''
+  const mode = given(calling['mode']) ? enumValue(calling['mode'], `${path}.mode`) : ''
   switch (mode) {
     case '':
     case 'MODE_UNSPECIFIED':
@@ -142,7 +142,7 @@ export function unknownConfig(value: JsonValue, path: string): string[] {
   const others = Object.entries(message(value, path)).filter(
     ([key, inner]) => given(inner) && !CONFIG.has(key),
   )
-  return others.map(([key]) => under(path, key))
+  return others.map(([key]) => memberPath(path, key))
 }
 
 /** `includeServerSideToolInvocations` only affects the visibility of Google's own calls. */

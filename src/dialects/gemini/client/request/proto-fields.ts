@@ -17,7 +17,7 @@ export function message(value: unknown, path: string): JsonObject {
   const out = new Map<string, JsonValue | undefined>()
   for (const key of keys) {
     const name = camelCase(key)
-    if (out.has(name)) refuse(under(path, name), 'is given twice, in both spellings')
+    if (out.has(name)) refuse(memberPath(path, name), 'is given twice, in both spellings')
     out.set(name, item[key])
   }
   return Object.fromEntries(out)
@@ -36,12 +36,12 @@ export function numeric(value: JsonValue): JsonValue {
 }
 
 /** An enum value in upper case, as in Google's SDKs; some clients send lower case. */
-export function word(value: JsonValue | undefined, path: string): string {
+export function enumValue(value: JsonValue | undefined, path: string): string {
   return typeof value === 'string' ? value.toUpperCase() : refuse(path, 'must be a string')
 }
 
 /** The path of a member; the path of the body is empty. */
-export function under(path: string, name: string): string {
+export function memberPath(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`
 }
 

@@ -25,7 +25,7 @@ export class Calls {
   private readonly names: ToolNames
   private readonly customs: Set<string>
   private readonly jsonTool: string | null
-  private readonly taken = new Set<string>()
+  private readonly usedIds = new Set<string>()
   private readonly stem: string
   private count = 0
 
@@ -40,7 +40,7 @@ export class Calls {
     this.stem = safe === '' ? `m${request.messages.length}` : safe
     for (const message of request.messages) {
       if (message.role === 'assistant')
-        for (const call of message.toolCalls) this.taken.add(call.id)
+        for (const call of message.toolCalls) this.usedIds.add(call.id)
     }
   }
 
@@ -64,11 +64,11 @@ export class Calls {
     const ordinal = this.count
     this.count += 1
     let id = `call_${this.stem}_${ordinal}`
-    if (typeof given === 'string' && isId(given) && !this.taken.has(given)) id = given
-    for (let suffix = 1; this.taken.has(id); suffix += 1) {
+    if (typeof given === 'string' && isId(given) && !this.usedIds.has(given)) id = given
+    for (let suffix = 1; this.usedIds.has(id); suffix += 1) {
       id = `call_${this.stem}_${ordinal}_${suffix}`
     }
-    this.taken.add(id)
+    this.usedIds.add(id)
     return id
   }
 }

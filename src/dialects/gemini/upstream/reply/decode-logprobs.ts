@@ -10,8 +10,8 @@ export function logprobsOf(value: JsonValue | undefined, top: number): TokenLogp
   const others = arrayOf(result.topCandidates)
   return arrayOf(result.chosenCandidates).flatMap((chosen, at) => {
     return likelyOf(chosen).map((token) => {
-      const rivals = top === 0 ? [] : arrayOf(objectOf(others[at]).candidates)
-      return { ...token, top: rivals.slice(0, top).flatMap(likelyOf) }
+      const likely = top === 0 ? [] : arrayOf(objectOf(others[at]).candidates)
+      return { ...token, top: likely.slice(0, top).flatMap(likelyOf) }
     })
   })
 }

@@ -14,7 +14,7 @@ import { CitationBudget, citationsOf, recitationsOf } from './decode-citations.j
 /** The message of an `upstream_malformed` error; null if the part is well-formed. */
 export type Fault = string | null
 
-const TOO_DEEP = 'The upstream sent arguments that nest too deep.'
+const TOO_DEEP = 'The upstream sent arguments that are nested too deeply.'
 
 type OpenBlock = 'text' | 'thinking'
 
@@ -50,7 +50,7 @@ export class PartsDecoder {
     this.candidate = candidate
   }
 
-  /** Starts the reply; ids of calls are made of its id. */
+  /** Starts the reply. Ids of calls derive from its id. */
   start(replyId: string): void {
     this.replyId = replyId
   }
@@ -76,7 +76,7 @@ export class PartsDecoder {
       return this.call(functionCall, signature)
     }
     if (typeof text === 'string' || hasNoContent(part)) {
-      this.prose(
+      this.addText(
         thought === true ? 'thinking' : 'text',
         typeof text === 'string' ? text : '',
         signature,
@@ -110,7 +110,7 @@ export class PartsDecoder {
     this.sink.event({ type: 'refusal-end', index })
   }
 
-  private prose(kind: OpenBlock, text: string, signature: string | undefined): void {
+  private addText(kind: OpenBlock, text: string, signature: string | undefined): void {
     if (this.open !== kind || this.signature !== undefined) {
       if (text === '' && signature === undefined) return
       this.close()
@@ -142,7 +142,7 @@ export class PartsDecoder {
     const name = functionCall.name
     const partial = functionCall.partialArgs !== undefined || functionCall.willContinue === true
     if (typeof name !== 'string' || name === '' || partial) {
-      return 'The upstream sent a function call that is not whole.'
+      return 'The upstream sent an incomplete function call.'
     }
     // Each candidate counts its calls from 0.
     this.calls ??= new Calls(
@@ -187,7 +187,7 @@ export class PartsDecoder {
       return TOO_DEEP
     }
     this.close()
-    this.prose('text', json, signature)
+    this.addText('text', json, signature)
     return null
   }
 

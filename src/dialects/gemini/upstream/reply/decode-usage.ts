@@ -1,5 +1,5 @@
 /**
- * Gemini's token counts as canonical ones. Counts are cumulative: a later value replaces the earlier one.
+ * Decodes Gemini's token counts. Counts are cumulative: a later value replaces the earlier one.
  */
 import {
   arrayOf,

@@ -1,10 +1,8 @@
-/**
- * Gemini's finish reasons as canonical ones.
- */
+/** Maps Gemini's finish reasons to canonical ones. */
 import type { FinishReason } from '../../../../chat/event.js'
 
 /** The kinds of content that a reply had when it ended. */
-export interface Seen {
+export interface ContentKinds {
   call: boolean
   text: boolean
 }
@@ -48,12 +46,12 @@ export function reasonName(value: unknown): string | null {
  * The canonical reason; null if the reply failed and must end in an error.
  * Gemini has no reason for calls: they end with STOP.
  */
-export function finishReason(name: string, seen: Seen): FinishReason | null {
+export function finishReason(name: string, content: ContentKinds): FinishReason | null {
   if (name === 'STOP' || name === 'FINISH_REASON_UNSPECIFIED')
-    return seen.call ? 'tool-use' : 'stop'
+    return content.call ? 'tool-use' : 'stop'
   if (name === 'MAX_TOKENS' || name === 'CONTINUATION') return 'length'
   if (FILTERS.has(name)) return 'filter'
   if (FAILURES.has(name)) return null
-  if (seen.call) return 'tool-use'
-  return seen.text ? 'stop' : null
+  if (content.call) return 'tool-use'
+  return content.text ? 'stop' : null
 }

@@ -67,7 +67,7 @@ class ContentsEncoder {
   private step = new Map<string, { call: ToolCall; result: ToolMessage | null }>()
   private stepIndex = 0
   /** User parts between the calls and their results. */
-  private held: Part[] = []
+  private pendingParts: Part[] = []
   private leading = true
   private readonly nested = new NestedJson()
 
@@ -125,7 +125,7 @@ class ContentsEncoder {
     }
     // Moving it to `systemInstruction` would reorder instructions and change the prefix.
     const part = { text: `<system>\n${texts.join('\n')}\n</system>` }
-    if (this.step.size > 0) this.held.push(part)
+    if (this.step.size > 0) this.pendingParts.push(part)
     else this.push('user', [part])
   }
 
@@ -199,10 +199,10 @@ class ContentsEncoder {
       }
       responses.push(this.resultPart(call, result, mediaParts))
     }
-    const held = this.held
+    const pendingParts = this.pendingParts
     this.step = new Map()
-    this.held = []
-    this.push('user', [...responses, ...mediaParts, ...held])
+    this.pendingParts = []
+    this.push('user', [...responses, ...mediaParts, ...pendingParts])
   }
 
   private resultPart(call: ToolCall, message: ToolMessage, mediaParts: Part[]): Part {

@@ -37,8 +37,8 @@ interface Position {
   readonly copied: { count: number }
   readonly depth: number
   /** The definition being walked; '' is the root. */
-  readonly inside: string
-  /** Set to cyclic if a reference leads back to `inside`; null if no property is in between. */
+  readonly definition: string
+  /** Set to cyclic if a reference leads back to `definition`; null if no property is in between. */
   readonly property: { cyclic: boolean } | null
 }
 
@@ -57,12 +57,12 @@ export function relaxSchema(schema: JsonObject, budget = new SchemaBudget()): Js
     budget,
     copied: { count: 0 },
     depth: 0,
-    inside: '',
+    definition: '',
     property: null,
   }
   const root = relax(schema, position)
   const defs = refs.names().map((name): [string, JsonValue] => {
-    return [name, relax(refs.definition(name), { ...position, inside: name })]
+    return [name, relax(refs.definition(name), { ...position, definition: name })]
   })
   return defs.length === 0 ? root : { ...root, $defs: Object.fromEntries(defs) }
 }
@@ -88,7 +88,7 @@ function relax(node: JsonValue | undefined, position: Position): JsonObject {
 function relaxRef(ref: string, position: Position): JsonObject {
   const name = position.refs.nameOf(ref)
   if (name === null) return {}
-  if (position.refs.leadsBack(position.inside, name)) {
+  if (position.refs.leadsBack(position.definition, name)) {
     if (position.property === null) return {}
     position.property.cyclic = true
   }
@@ -206,7 +206,8 @@ function addBranches(
 function inlined(branch: JsonObject, position: Position): JsonObject | null {
   if (typeof branch.$ref !== 'string') return branch
   const name = position.refs.nameOf(branch.$ref)
-  if (name === null || name === position.inside || position.copied.count === MAX_COPIES) return null
+  if (name === null || name === position.definition || position.copied.count === MAX_COPIES)
+    return null
   const copy = position.refs.copyOf(name)
   if (copy !== null) position.copied.count += 1
   return copy

@@ -18,14 +18,14 @@ export function toolNames(tools: readonly Tool[]): ToolNames {
   const client = new Map<string, string>()
   const own = new Set(tools.map((tool) => tool.name))
   for (const { name } of tools) {
-    if (isLegal(name)) continue
+    if (isValid(name)) continue
     let candidate = prefixed(name)
     while (own.has(candidate) || client.has(candidate)) candidate = `_${candidate}`
     wire.set(name, candidate)
     client.set(candidate, name)
   }
   return {
-    toWire: (name) => wire.get(name) ?? (isLegal(name) ? name : prefixed(name)),
+    toWire: (name) => wire.get(name) ?? (isValid(name) ? name : prefixed(name)),
     toClient: (name) => client.get(name) ?? name,
   }
 }
@@ -36,13 +36,13 @@ export function toolNames(tools: readonly Tool[]): ToolNames {
  */
 export function jsonToolName(request: ChatRequest): string | null {
   if (request.responseFormat?.type !== 'json-schema' || request.tools.length === 0) return null
-  const taken = new Set(request.tools.map((tool) => tool.name))
+  const names = new Set(request.tools.map((tool) => tool.name))
   let name = 'json_response'
-  while (taken.has(name)) name += '_'
+  while (names.has(name)) name += '_'
   return name
 }
 
-function isLegal(name: string): boolean {
+function isValid(name: string): boolean {
   return /^[A-Za-z_]/.test(name)
 }
 

@@ -10,13 +10,12 @@ import type {
   ThinkingPart,
   UserPart,
 } from '../../../../chat/request.js'
-import { withCacheMark } from '../../../../wire/cache-mark.js'
 import { given, object, oneOf, refuse, string, text } from '../../../../wire/json/check-fields.js'
 import { decodeMediaUrl } from '../../../../wire/decode-media-url.js'
 import {
-  decodeAudioPart,
   decodeParts,
   decodeTextPart,
+  decodeUserParts,
   type Content,
 } from '../../../../wire/openai/content-parts.js'
 
@@ -30,20 +29,10 @@ export function textParts(value: Content, path: string): TextPart[] {
 
 /** The parts of a user message or a tool result. Empty text is dropped. */
 export function userParts(value: Content, path: string): UserPart[] {
-  return decodeParts<UserPart>(value, path, (item, at) => {
-    const type = oneOf(item['type'], `${at}.type`, ['text', 'image_url', 'input_audio', 'file'])
-    switch (type) {
-      case 'text':
-        return decodeTextPart(item, 'text', at)
-      case 'image_url':
-        return withCacheMark(image(item, at), item, at)
-      case 'file':
-        return withCacheMark(file(item, at), item, at)
-      case 'input_audio':
-        return decodeAudioPart(item, at)
-      default:
-        return type satisfies never
-    }
+  return decodeUserParts(value, path, {
+    text: 'text',
+    image: ['image_url', image],
+    file: ['file', file],
   })
 }
 

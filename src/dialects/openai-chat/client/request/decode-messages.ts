@@ -17,7 +17,7 @@ import {
 import { toolName } from '../../../../wire/openai/tool-names.js'
 import { contentOf } from '../../../../wire/openai/content-parts.js'
 import { assistantParts, textParts, userParts } from './decode-content.js'
-import { decodeReasoning, sign, thoughtSignature } from '../../shared/reasoning.js'
+import { decodeReasoning, attachSignatures, thoughtSignature } from '../../shared/reasoning.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
@@ -121,7 +121,7 @@ function assistant(item: JsonObject, path: string, index: number): Message | nul
   const other = otherContent(item, path)
   if (other !== null) parts.push(other)
   messageMark(item, path, parts)
-  sign(state, parts, toolCalls)
+  attachSignatures(state, parts, toolCalls)
   if (parts.length > 0 || toolCalls.length > 0) {
     return { role: 'assistant', index, parts, toolCalls }
   }
@@ -167,7 +167,7 @@ function toolCall(value: JsonValue, path: string): ToolCall {
   return call
 }
 
-/** The legacy form has no ids. The id is made of the message's index, which is the same on every later turn. */
+/** The legacy form has no ids. The id derives from the message's index, which is the same on every later turn. */
 function functionCall(value: JsonValue | undefined, path: string, index: number): ToolCall {
   const item = object(value, path)
   const name = toolName(item['name'], `${path}.name`)
@@ -199,7 +199,9 @@ function toolCallId(item: JsonObject, path: string): string {
 
 function callNamed(item: JsonObject, path: string, turn: Turn): string {
   const name = toolName(item['name'], `${path}.name`)
-  const call = turn.calls.find((it) => it.name === name && !turn.results.has(it.id))
+  const call = turn.calls.find(
+    (candidate) => candidate.name === name && !turn.results.has(candidate.id),
+  )
   return call?.id ?? refuse(`${path}.name`, 'must name a function call without a result')
 }
 

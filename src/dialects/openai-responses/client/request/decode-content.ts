@@ -5,13 +5,12 @@
  */
 import type { JsonObject } from '../../../../chat/json.js'
 import type { FilePart, ImagePart, TextPart, UserPart } from '../../../../chat/request.js'
-import { withCacheMark } from '../../../../wire/cache-mark.js'
 import { given, oneOf, refuse, string, text } from '../../../../wire/json/check-fields.js'
 import { decodeMediaUrl } from '../../../../wire/decode-media-url.js'
 import {
-  decodeAudioPart,
   decodeParts,
   decodeTextPart,
+  decodeUserParts,
   type Content,
 } from '../../../../wire/openai/content-parts.js'
 
@@ -27,25 +26,10 @@ export function textParts(value: Content, path: string): TextPart[] {
 
 /** The parts of a user message or a tool result. Empty text is dropped. */
 export function userParts(value: Content, path: string): UserPart[] {
-  return decodeParts<UserPart>(value, path, (item, at) => {
-    const type = oneOf(item['type'], `${at}.type`, [
-      'input_text',
-      'input_image',
-      'input_file',
-      'input_audio',
-    ])
-    switch (type) {
-      case 'input_text':
-        return decodeTextPart(item, 'text', at)
-      case 'input_image':
-        return withCacheMark(imagePart(item, at), item, at)
-      case 'input_file':
-        return withCacheMark(filePart(item, at), item, at)
-      case 'input_audio':
-        return decodeAudioPart(item, at)
-      default:
-        return type satisfies never
-    }
+  return decodeUserParts(value, path, {
+    text: 'input_text',
+    image: ['input_image', imagePart],
+    file: ['input_file', filePart],
   })
 }
 

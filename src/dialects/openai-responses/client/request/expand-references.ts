@@ -42,8 +42,8 @@ function itemsOf(input: JsonValue | undefined): JsonValue[] {
 /** Leaves out reasoning without its encrypted state, unless the upstream stores the response itself. */
 function outputOf({ reply, upstream }: Pick<StoredReply, 'reply' | 'upstream'>): StoredItem[] {
   return arrayOf(reply['output']).flatMap((item): StoredItem[] => {
-    const isUseless = isBareReasoning(item) && (upstream === null || reply['store'] !== true)
-    return isUseless ? [] : [{ item, upstream }]
+    const isUnusable = isBareReasoning(item) && (upstream === null || reply['store'] !== true)
+    return isUnusable ? [] : [{ item, upstream }]
   })
 }
 

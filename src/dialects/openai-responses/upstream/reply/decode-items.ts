@@ -1,6 +1,6 @@
 /**
- * Decodes output items into blocks, from their fragments and from the whole items of `.done` events. Both ways give the
- * same blocks. An item is identified by its index in the output, because some upstreams give one item another id in each
+ * Decodes output items into blocks, from their fragments and from the whole items of `.done` events. Both result in
+ * the same blocks. An item is identified by its index in the output, because some upstreams give one item another id in each
  * event.
  */
 import {

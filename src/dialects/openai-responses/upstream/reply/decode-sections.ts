@@ -1,6 +1,6 @@
 /**
  * The sections of output items: content parts, summary parts and arguments. Each has its own `.done` event, which repeats
- * its text; only text that the deltas did not bring is added.
+ * its text; only text that is missing from the deltas is added.
  */
 import type { JsonValue } from '../../../../chat/json.js'
 import { objectOf } from '../../../../chat/json.js'
@@ -71,7 +71,7 @@ export class SectionWriter {
     if (section.block !== null) this.blocks.addLogprobs(section.block, tokens)
   }
 
-  /** Adds the tokens of a whole text that the fragments did not bring. */
+  /** Adds the tokens of a whole text that are missing from the fragments. */
   addRemainingLogprobs(item: SectionOwner, at: number, tokens: readonly TokenLogprob[]): void {
     const known = item.sections.get(`text${at}`)?.tokens ?? 0
     this.addLogprobs(item, at, tokens.slice(known))
@@ -128,7 +128,7 @@ export class SectionWriter {
         return
       case 'text':
       case 'refusal':
-        // The parts of a message follow each other.
+        // The parts of a message are consecutive.
         for (const { block } of item.sections.values()) if (block !== null) this.blocks.end(block)
         section.block = this.blocks.begin({ kind })
         return
