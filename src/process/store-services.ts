@@ -66,24 +66,24 @@ export function partsOf(
     now: () => performance.now(),
     onResult: (result) => metrics.auth(result),
   })
-  const shelved = {
-    shelf: store.cache,
+  const cacheOptions = {
+    cache: store.cache,
     secret: current().config.escrow.key ?? newSealSecret(),
     now: () => Date.now(),
   }
   const escrow = new Escrow({
-    ...shelved,
+    ...cacheOptions,
     settings: () => current().config.escrow,
     onResult: (result) => metrics.escrow(result),
   })
   const responses = new StoredResponses({
-    ...shelved,
+    ...cacheOptions,
     settings: () => {
-      const { escrow: room, responses: kept } = current().config
+      const { escrow: limits, responses } = current().config
       return {
-        storeSeconds: kept.storeSeconds,
-        maxEntries: room.maxEntries,
-        maxBytes: room.maxBytes,
+        storeSeconds: responses.storeSeconds,
+        maxEntries: limits.maxEntries,
+        maxBytes: limits.maxBytes,
       }
     },
   })
@@ -119,7 +119,7 @@ export function probing(store: Store, limiter: Limiter): { state: string; timer:
     store.probe().then(
       () => {
         probe.state = 'ok'
-        limiter.answered()
+        limiter.storeReplied()
       },
       (error: unknown) => (probe.state = `unavailable: ${reasonOf(error)}`),
     )

@@ -7,7 +7,7 @@ import t from 'tap'
 import type { Usage } from '../../src/chat/usage.js'
 import {
   costNanoUsd,
-  dearerPrice,
+  higherPrice,
   maxCostNanoUsd,
   priceOf,
   tierPrice,
@@ -59,7 +59,7 @@ void t.test('a tier costs its multiple, and one without is not known', (t) => {
   t.equal(cost('priority', { input: 101, output: 1 }), (101 * 6000 + 20_000) * 1.75)
   for (const tier of ['scale', 'toString']) t.equal(cost(tier, usage), null, tier)
   const most = (tier: string | null) => {
-    const asked = dearerPrice(price, tier)
+    const asked = higherPrice(price, tier)
     return asked === null ? null : maxCostNanoUsd(asked, { input: 10, output: 0 })
   }
   t.equal(most('priority'), 10 * 6000 * 1.75, 'what is dearer is set aside')

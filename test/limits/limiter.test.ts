@@ -93,7 +93,7 @@ void t.test('all limits are checked in one call', async (t) => {
     limitReservation: {
       admissionRequest: scene.admissionRequest('r1', [PLACE, BUDGET]),
       taken: 'reserved',
-      looks: null,
+      timesSeen: null,
     },
     closed: false,
     limitStates,
@@ -152,7 +152,7 @@ void t.test('what a slice lets in is reserved once it runs on', async (t) => {
   const limitStates = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
   scene.result = { admitted: true, limitStates: limitStates, isSlice: true }
   const limitReservation = await scene.admit('r1', BUDGET)
-  t.match(limitReservation, { taken: 'slice', looks: 0 })
+  t.match(limitReservation, { taken: 'slice', timesSeen: 0 })
   if (limitReservation === null) return
   t.same(storeReservationOf(limitReservation), { demands: [BUDGET], takenFrom: 'slice' })
   await scene.limiter.renew()
@@ -204,7 +204,7 @@ void t.test('while the ledger fails the process decides, and no longer', async (
     if (limitReservation !== null) scene.limiter.end(limitReservation, 10)
   }
   scene.nowMs = 1_500
-  scene.limiter.answered()
+  scene.limiter.storeReplied()
   t.equal(scene.limiter.isAway, true, 'not at the first answer: it failed a moment ago')
   scene.nowMs = 2_010
   scene.result = { admitted: false, limitStates: [] }

@@ -137,7 +137,7 @@ function newEscrow(): Escrow {
     memoryBytes: 1e9,
   }
   const options = { settings: () => settings, secret: 's', now: () => 0, onResult: () => undefined }
-  return new Escrow({ ...options, shelf: new FakeSharedCache() })
+  return new Escrow({ ...options, cache: new FakeSharedCache() })
 }
 
 /** The next message of a user or tool, sometimes an instruction. */

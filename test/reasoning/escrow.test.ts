@@ -36,7 +36,7 @@ function stage(
 ): Stage {
   const made: Omit<Stage, 'escrow'> = { cache, results: [], clock: 1_000 }
   const escrow = new Escrow({
-    shelf: cache,
+    cache,
     settings: () => ({ ...SETTINGS, ...settings }),
     secret,
     now: () => at.clock,
