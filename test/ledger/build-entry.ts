@@ -1,9 +1,7 @@
-/**
- * Rows for the tests of the ledger.
- */
+/** Builds ledger entries for the tests of the ledger. */
 import { UNEXPLAINED, type LedgerEntry } from '../../src/ledger/entry.js'
 
-/** A row of its own; what the test does not say is as good as anything. */
+/** A ledger entry; members that the test does not pass have arbitrary values. */
 export function aRow(requestId: string, over: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
     requestId,

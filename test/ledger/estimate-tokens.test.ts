@@ -1,7 +1,6 @@
 /**
- * Goal: an estimate is never zero for words, grows with all that makes tokens, and the upper bound holds
- * for any text.
- * Method: requests of every kind of part; adversarial texts against their bytes.
+ * Goal: an estimate is above zero for any text, grows with everything that becomes tokens, and the upper
+ * bound holds for any text. Method: requests of every kind of part; adversarial texts against their bytes.
  */
 import t from 'tap'
 import type { ChatRequest } from '../../src/chat/request.js'

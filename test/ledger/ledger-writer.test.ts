@@ -1,7 +1,7 @@
 /**
- * Goal: a row is never lost and never waited for longer than half a second, however the ledger fails: it
- * refuses, is frozen, comes back, does not answer; each row arrives once.
- * Method: ledgerWriter over a ledger in memory that fails on command, spools in temporary folders.
+ * Goal: an entry is never lost, and no request waits longer than half a second for it, if the ledger refuses,
+ * freezes, recovers or does not reply; each entry arrives once. Method: the writer with a ledger in memory
+ * that fails on command, and spools in temporary folders.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,19 +13,19 @@ import type { Reservation, Retention, SettleOutcome } from '../../src/store/ledg
 import { stopwatch } from '../helpers/stopwatch.js'
 import { aRow } from './build-entry.js'
 
-/** Of a request that holds something. */
+/** The reservation of a request under a limit. */
 const HELD: Reservation = { demands: [], takenFrom: 'reserved' }
 
-/** Answers, refuses or freezes, as the test sets. */
+/** A ledger that replies, refuses or freezes, as the test sets. */
 class Whim {
   mode: 'answers' | 'refuses' | 'freezes' = 'answers'
   readonly rows = new Map<string, LedgerEntry>()
   readonly limitDemands = new Map<string, Reservation | undefined>()
   settles = 0
   appends = 0
-  /** After so many it refuses. */
+  /** The number of entries after which it refuses. */
   breaksAfter = Number.POSITIVE_INFINITY
-  /** How long ago what was to be taken for lost had to have run out, each time. */
+  /** The argument of each call of `expire`. */
   readonly spared: number[] = []
   readonly pruned: Retention[] = []
 

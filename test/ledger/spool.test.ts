@@ -1,7 +1,7 @@
 /**
- * Goal: lines that were kept are there after the death of the process, in order; what is cut or damaged is
- * counted and costs nothing else; the spool never grows past its bound, and a full disk is an answer.
- * Method: spools in temporary folders, files damaged by hand, a process killed with SIGKILL, /dev/full.
+ * Goal: spooled lines survive a crash of the process, in order; truncated or damaged lines are counted and do
+ * not affect others; the spool never exceeds its maximum size, and a full disk is reported. Method: spools in
+ * temporary folders, files damaged by hand, a process killed with SIGKILL, /dev/full.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -97,7 +97,7 @@ void t.test('a disk that takes nothing is an answer, not an exception', (t) => {
   t.end()
 })
 
-/** A process that has kept 100 lines and stays; `isolated`: in a PID namespace of its own. */
+/** A running process that has spooled 100 lines; `isolated`: in its own PID namespace. */
 async function startOwner(t: Test, folder: string, isolated: boolean): Promise<ChildProcess> {
   const module = new URL('../../src/ledger/spool.js', import.meta.url).href
   const program = `

@@ -1,4 +1,4 @@
-/** A key of the test's account in a store that others may have open. */
+/** Creates a key of the test's account in a store that other processes may have open. */
 import { createAccount, createKey, findAccount } from '../../src/accounts/accounts.js'
 import type { Store } from '../../src/store/store.js'
 import { EMAIL } from '../process/program.js'

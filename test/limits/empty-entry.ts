@@ -1,9 +1,7 @@
-/**
- * Rows as a test needs them: about a request that took nothing.
- */
+/** Builds ledger entries of requests that used nothing. */
 import { UNEXPLAINED, type LedgerEntry } from '../../src/ledger/entry.js'
 
-/** A row of that request. */
+/** The entry of such a request. */
 export function aRow(requestId: string, change: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
     requestId,

@@ -1,8 +1,7 @@
 /**
- * Goal: every end of a request frees its slot (G19, L-184).
- * Method: requests that the upstream resets, cuts short, refuses or answers, that cannot be translated, and
- * whose client leaves, all over one limit of slots; at the end exactly as many as ever are admitted.
- * `SLUICE_LIMIT_FAULTS=10000` makes it as many requests.
+ * Goal: every end of a request frees its slot (G19, L-184). Method: requests that the upstream resets,
+ * truncates, refuses or serves, that cannot be translated, and whose client leaves, under one limit of slots;
+ * at the end all slots are free. `SLUICE_LIMIT_FAULTS=10000` sets the number of requests.
  */
 import t from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
@@ -73,7 +72,7 @@ void t.test('no place is kept', { timeout: TIMEOUT_MS }, async (t) => {
 
 type Fate = (typeof FATES)[number]
 
-/** The fault's name is in the question, so that requests meet their own however they overtake. */
+/** The question contains the name of the fault, so that each request gets its own fault in any order. */
 function marked(kind: string): (call: { body?: unknown }) => boolean {
   return ({ body }) => JSON.stringify(body ?? '').includes(`meets:${kind}`)
 }
@@ -99,6 +98,6 @@ async function hold(gateway: TestGateway, signal: AbortSignal): Promise<void> {
       await res.text()
     }
   } catch {
-    // It had been admitted, and left.
+    // The request was admitted and cancelled.
   }
 }

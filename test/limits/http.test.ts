@@ -1,7 +1,7 @@
 /**
- * Goal: what a client sees of limits: refusals with their reasons, headers on every answer, and nothing of a
- * refused request upstream; and that every end of a request frees its reservation.
- * Method: a gateway over an emulator; each test has a model of its own, for which alone its rules are.
+ * Goal: clients get refusals with their reasons, and limit headers on every reply; refused requests never
+ * reach an upstream; every end of a request frees its reservation. Method: a gateway over an emulator; each
+ * test has its own model, and rules for that model only.
  */
 import { writeFileSync, readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -169,7 +169,7 @@ async function slots(t: Test, gateway: TestGateway): Promise<void> {
   t.equal((await eventuallyAdmitted(gateway, model)).status, 200)
 }
 
-/** A place may be free a moment after its holder has its answer. */
+/** Retries, because a slot becomes free a moment after the reply of its request. */
 async function eventuallyAdmitted(
   gateway: TestGateway,
   model: string,
@@ -205,8 +205,8 @@ async function shortened(t: Test, gateway: TestGateway): Promise<void> {
   const { emulator } = gateway
   t.equal((await ask(gateway, model)).status, 200)
   const asked = numberOf(emulator.ledger.at(-1)?.body?.['max_tokens']) ?? 0
-  // 0.03 dollars at 15 for a million tokens are 2,000 of them, less the prompt.
-  t.ok(asked > 1_800 && asked < 2_000, `asked for ${asked}`)
+  // 0.03 dollars at 15 dollars per million tokens are 2,000 tokens, minus the prompt.
+  t.ok(asked > 1_800 && asked < 2_000, `requested ${asked}`)
   const own = await ask(gateway, 'gpt-5.4-nano')
   t.equal(own.status, 200)
   const passed = numberOf(emulator.ledger.at(-1)?.body?.['max_completion_tokens']) ?? 0

@@ -1,6 +1,6 @@
 /**
- * Goal: the arithmetic of limits is exact.
- * Method: examples at each edge, then ten thousand random histories held against a count by hand.
+ * Goal: the arithmetic of limits is exact. Method: examples at each edge, then ten thousand random histories
+ * compared with a simple count.
  */
 import t from 'tap'
 import { dice } from '../helpers/seeded-random.js'
@@ -95,8 +95,8 @@ void t.test('the calendar is that of UTC', (t) => {
 })
 
 /**
- * One history of requests: in no minute are more admitted than a full bucket and what flows in, a
- * request is refused only where it does not fit, and what the limitState promises is kept to the ms.
+ * Checks one history of requests: no minute admits more than a full bucket and its refill, a request is
+ * refused only if it does not fit, and the limit state is exact to the millisecond.
  */
 function isTrue(perMinute: number, roll: () => number): boolean {
   let units = 0

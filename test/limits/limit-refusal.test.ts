@@ -30,7 +30,7 @@ function limitState(
   return { limit, remaining, resetMs, retryAfterMs }
 }
 
-/** Of one refused demand: kind, seconds, whether to come again at all, message. */
+/** The kind, `retryAfterSeconds`, `retryable` and message for one refused demand. */
 function refusal(demand: Demand, at: LimitState): unknown[] {
   const { kind, error } = refusalOf([limitDemand(demand)], [at])
   const { wire } = error

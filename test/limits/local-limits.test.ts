@@ -1,7 +1,6 @@
 /**
- * Goal: while the store is away no limit is exceeded by more than documented, with any number of processes.
- * Method: as many objects as there are processes, a clock that is a number, and every request that they let
- * through counted.
+ * Goal: while the store is unavailable no limit is exceeded by more than documented, with any number of
+ * processes. Method: one object per process, a manual clock, and a count of the admitted requests.
  */
 import t from 'tap'
 import type { BudgetDemand, Demand, RateDemand, ConcurrencyDemand } from '../../src/store/ledger.js'
@@ -25,7 +24,7 @@ function budget(limitNanoUsd: number, costNanoUsd: number): BudgetDemand {
   return { kind: 'usd_day', subject, shared, limitNanoUsd, costNanoUsd }
 }
 
-/** How many of `count` requests at `nowMs` are let through. */
+/** The number of `count` requests at `nowMs` that are admitted. */
 function through(local: LocalLimits, demand: Demand, nowMs: number, count: number): number {
   let admitted = 0
   for (let at = 0; at < count; at += 1) if (local.admit([demand], nowMs).admitted) admitted += 1

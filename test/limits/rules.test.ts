@@ -1,7 +1,6 @@
 /**
- * Goal: a request falls under every rule that fits it and no other, and what is counted for one rule is
- * counted for no second one.
- * Method: rules as the file spells them, loaded, and asked for requests that differ in one thing at a time.
+ * Goal: exactly the rules that match a request apply to it, and each rule has its own counter. Method: rules
+ * of loaded configurations, and requests that differ in one property at a time.
  */
 import t from 'tap'
 import type { Identity, KeyLimits } from '../../src/accounts/account.js'
@@ -52,7 +51,7 @@ void t.test('where there is no rule there is no limit, and nothing is made', (t)
   t.equal(
     rulesOf('[{ scope: key, plan: max, concurrent: 1 }]').of(asked()),
     NO_LIMITS,
-    'nor where none fits',
+    'no limit if no rule matches',
   )
   t.end()
 })
@@ -76,7 +75,7 @@ void t.test('what is counted, and for whom', (t) => {
   t.end()
 })
 
-/** A rule's selector, and a request that it does not fit. */
+/** A rule's selector, and a request that it does not match. */
 const SELECTORS: [string, LimitedRequest][] = [
   ['plan: pro', asked({}, { plan: 'starter' })],
   ['account: acc_1', asked({}, { accountId: 'acc_2' })],

@@ -1,8 +1,8 @@
 /**
- * Goal: behind the whole gateway a request under hot limits costs Redis one command, and its admission none;
- * what is counted in the end is what was used; and while Redis is away requests go on at the same speed, and the
- * budget counts them when it is available again.
- * Method: the real program over a real Redis, whose statistics show how many scripts ran; then it is frozen.
+ * Goal: in the whole gateway a request under frequently used limits costs Redis one command, and its
+ * admission none; the final counts are exact; while Redis is unavailable requests continue at the same speed,
+ * and the budget includes them after its recovery. Method: the real program over a real Redis, whose
+ * statistics show how many scripts ran; then it is frozen.
  */
 import t from 'tap'
 import { openStore } from '../../src/store/open-store.js'
@@ -76,7 +76,7 @@ void t.test('a hot key over Redis', options, async (t) => {
     times.push(performance.now() - beganMs)
   }
   redis.thaw()
-  // Only who settles first finds out, and waits half a second.
+  // Only the first settlement waits half a second, and detects the failure.
   const took = times.map((ms) => ms.toFixed(0)).join(' ')
   t.ok((times.sort((a, b) => a - b)[7] ?? 0) < 400, `in ms: ${took}`)
   await untilRedis(async () => {

@@ -1,7 +1,7 @@
 /**
- * Goal: a budget takes models whose price or longest reply is not known, without refusing them and without being
- * a way around the budget.
- * Method: a gateway over an emulator, with the snippets of the README in one file; budgets by their headers and rows.
+ * Goal: models of unknown price or maximum reply can be used under a budget, and the budget still limits
+ * them. Method: a gateway over an emulator, with the snippets of the README in one file; budgets are read
+ * from headers and ledger entries.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -54,7 +54,7 @@ void t.test('an assumed price is reserved and charged, so that the budget holds'
     t,
     `${limits}limiting: { assumed_price: { input: 10, output: 50 } }\n`,
   )
-  // 0.01 dollars at 50 for a million tokens are 200 of them, less the bound of the prompt.
+  // 0.01 dollars at 50 dollars per million tokens are 200 tokens, minus the upper bound of the prompt.
   const refused = await ask(gateway, { max_tokens: 500 })
   t.match(refused, { status: 429, error: { kind: 'rate_limited' } })
   t.match(
@@ -75,7 +75,7 @@ void t.test('an assumed price is reserved and charged, so that the budget holds'
 })
 
 void t.test(
-  'at price 0 no bound is needed, and a budget that is spent stops nothing',
+  'at price 0 no maximum length is needed, and a spent budget refuses nothing',
   async (t) => {
     const limits = 'limits: [{ scope: key, prefix: llama, usd_per_day: 0 }]\n'
     const strict = 'limiting: { unknown_price: refuse, unknown_length: refuse }\n'

@@ -1,7 +1,6 @@
 /**
- * Goal: the expected latency of a target rises at once with a slow reply, falls slowly with fast ones and while
- * nothing is measured, and grows with the load.
- * Method: a clock that the test sets.
+ * Goal: the expected latency of a target rises at once with a slow reply, falls slowly with fast ones and
+ * without samples, and grows with the load. Method: a clock that the test sets.
  */
 import t from 'tap'
 import { PeakEwma } from '../../src/routing/latency-average.js'
@@ -39,11 +38,7 @@ void t.test('the load multiplies it, and it fades while nothing is measured', (t
   t.equal(latency.expectedMs(1_000), 300)
   for (const end of ends) end(1_050, false)
   t.equal(latency.waiting, 0)
-  t.equal(
-    Math.round(latency.expectedMs(1_000)),
-    100,
-    'a failure that came fast does not improve it',
-  )
+  t.equal(Math.round(latency.expectedMs(1_000)), 100, 'a fast failure does not lower it')
   t.ok(latency.expectedMs(61_000) < 1)
   t.end()
 })

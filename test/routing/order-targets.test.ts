@@ -24,7 +24,7 @@ function names(targets: readonly RouteTarget[]): string {
   return targets.map(({ upstream }) => upstream.name).join(' ')
 }
 
-/** How often each upstream comes first. */
+/** The number of times that each upstream is first. */
 function counts(route: ModelRoute, choices: readonly Choice[]): Map<string, number> {
   const found = new Map<string, number>()
   for (const each of choices) {

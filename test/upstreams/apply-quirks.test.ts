@@ -1,6 +1,6 @@
 /**
- * Goal: an upstream's quirks change the same members whether the body is bytes or a value.
- * Method: each quirk alone and together, through both ways, compared.
+ * Goal: an upstream's quirks change the same members whether the body is bytes or a value. Method: each quirk
+ * alone and all together, in both forms, whose results are compared.
  */
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
@@ -13,7 +13,7 @@ import { splice } from '../../src/wire/json/splice.js'
 const NONE = PLAIN
 const ignore = (): void => undefined
 
-/** Both ways; fails where they differ. */
+/** Applies quirks to both forms; fails if the results differ. */
 function both(
   t: { same: (a: unknown, b: unknown) => void },
   body: JsonObject,

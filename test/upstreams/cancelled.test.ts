@@ -1,6 +1,7 @@
 /**
- * Goal: a request that is cancelled while it waits for a connection neither opens nor closes one, and leaves nothing behind.
- * Method: an upstream that answers only on the signal of the test, two connections, two hundred requests.
+ * Goal: a request that is cancelled while it waits for a connection neither opens nor closes one, and is
+ * removed completely. Method: an upstream that replies only when the test signals it, two connections, two
+ * hundred requests.
  */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
@@ -11,7 +12,7 @@ import { ask, openPool, send } from './fixtures.js'
 
 interface Slow {
   readonly baseUrl: string
-  /** Replies that have not been given. */
+  /** Replies that have not been sent. */
   readonly held: ServerResponse[]
   opened: number
   closed: number
@@ -79,13 +80,13 @@ void t.test('cancelled ones make room in the order in which the others came', as
 })
 
 void t.test(
-  'one that is cancelled before its connection is there leaves it to the next',
+  'a request that is cancelled before its connection is open leaves it to the next request',
   async (t) => {
     const slow = await slowUpstream(t)
     const pool = openPool({ baseUrl: slow.baseUrl, maxConnections: 1 })
     t.teardown(() => pool.destroy())
     const cancelled = send(pool, 'cancelled')
-    // Handed to undici, which is connecting.
+    // undici has the request and is connecting.
     await new Promise<void>((resolve) => queueMicrotask(resolve))
     cancelled.call.abort()
     const next = ask(pool, 'next')

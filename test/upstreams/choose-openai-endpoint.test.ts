@@ -1,7 +1,6 @@
 /**
- * Goal: a request of OpenAI's goes to chat completions wherever the model answers it there, and to
- * Responses where it must.
- * Method: the rule on made-up facts, then on every model of the shipped catalogue.
+ * Goal: a request to OpenAI is sent to chat completions if the model supports it there, and otherwise to
+ * Responses. Method: the rule for invented facts, then for every model of the shipped catalogue.
  */
 import t from 'tap'
 import type { ModelFacts } from '../../src/chat/model.js'

@@ -1,6 +1,6 @@
 /**
- * Goal: requests share connections, one at a time, and no reply is ever taken for that to another.
- * Method: a raw server on a real socket that answers by the request's path, in any chunks.
+ * Goal: requests share connections, one at a time, and no reply is assigned to another request. Method: a raw
+ * server on a real socket whose reply depends on the request's path.
  */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ const HELLO = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'
 const CHUNKED =
   'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n'
 
-/** What the server does for each path. */
+/** The reply of the server for each path. */
 const ANSWERS: Readonly<Record<string, (socket: Socket) => void>> = {
   plain: (socket) => socket.write(HELLO),
   chunked: (socket) => socket.write(CHUNKED),

@@ -1,6 +1,6 @@
 /**
- * Goal: requests go through the configured proxy, and nowhere else when it fails.
- * Method: a proxy that opens tunnels, counts them and fails as the test sets.
+ * Goal: requests use the configured proxy, and fail if it fails. Method: a proxy that opens tunnels, counts
+ * them and fails as the test sets.
  */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -58,7 +58,7 @@ async function startUpstream(t: Test): Promise<{ baseUrl: string; requested: () 
   return { baseUrl: `http://127.0.0.1:${await listen(t, server)}`, requested: () => requested }
 }
 
-/** Sets variables for the time of a test. */
+/** Sets environment variables for the duration of a test. */
 function setEnv(t: Test, values: Record<string, string>): void {
   for (const [name, value] of Object.entries(values)) {
     const before = process.env[name]
@@ -121,11 +121,7 @@ void t.test('the proxy of the environment', async (t) => {
   t.equal(proxy.requested.length, 1, 'NO_PROXY goes around it')
   setEnv(t, { http_proxy: 'no url', no_proxy: '' })
   const wrong = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
-  t.equal(
-    await ask(wrong, 'a'),
-    'PROXY_FAILED',
-    'an address that is none is no reason to go around it',
-  )
+  t.equal(await ask(wrong, 'a'), 'PROXY_FAILED', 'a proxy with an invalid address is not bypassed')
   for (const pool of [through, none, excepted, wrong]) await pool.destroy()
 })
 

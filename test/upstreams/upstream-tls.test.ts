@@ -1,6 +1,6 @@
 /**
- * Goal: TLS with an upstream trusts and presents the files of the configuration, over HTTP/1.1 and HTTP/2.
- * Method: real servers with certificates of an authority made for the test.
+ * Goal: TLS with an upstream uses the configured authorities and certificates, over HTTP/1.1 and HTTP/2.
+ * Method: real servers with certificates of a test authority.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
- * Goal: a reply whose client has left is handled as the configuration sets: cancelled, read to
- * its end, or read until the counts have come; never more of them at once, nor longer, than allowed.
- * Method: gateways with each setting over the emulator, whose answers are paced; clients that leave.
+ * Goal: a reply whose client has left is handled as the configuration sets: cancelled, read to its end, or
+ * read until the counts have arrived, within the limits of number and time. Method: gateways with each
+ * setting over the emulator, which sends replies slowly; clients that leave.
  */
 import t, { type Test } from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
@@ -19,7 +19,7 @@ import { rowsOf } from '../../helpers/ledger.js'
 /** About 150 chunks in 300 ms. */
 const SLOW = 'Say it. [[words:150]] [[pace:2]]'
 
-/** Leaves as soon as there is content, or the upstream is at work on a whole reply. */
+/** Leaves when content has arrived, or while the upstream processes a whole reply. */
 async function leave(t: Test, gateway: TestGateway, model: string, stream = true): Promise<void> {
   const asked = gateway.emulator.ledger.length
   if (!stream) gateway.emulator.script({ times: 1, fault: { kind: 'delay', ms: 150 } })

@@ -1,14 +1,15 @@
 /**
- * Goal: for every fault of a provider before its first content, a client with a fallback gets one complete reply, and a
- * client without one a clear error in time. Nothing is repeated that may have been executed, unless that is allowed.
- * Method: a route over three providers, each fault at the first of them; the emulator's ledger shows which provider got a request.
+ * Goal: for every fault of a provider before its first content, a client with a fallback gets one complete
+ * reply, and a client without one gets a clear error in time. A request that may have been executed is not
+ * repeated, unless that is allowed. Method: a route over three providers, each fault at the first of them;
+ * the emulator's ledger shows which provider got a request.
  */
 import t from 'tap'
 import type { Fault } from '../../../src/emulator/faults/fault.js'
 import { ask, checkFailed, isComplete, question, series, watchProcess } from '../../faults/scene.js'
 import { breakProvider, CHAIN, counts, entryOf, startWith } from './fixtures.js'
 
-/** Faults after which the next target is tried without leave, for streams. */
+/** Faults after which the next target is always tried, for streams. */
 const SAFE: readonly [name: string, fault: Fault, outcome: string][] = [
   ['throttles', { kind: 'status', code: 429 }, 'upstream_busy'],
   ['throttles for long', { kind: 'status', code: 429, 'retry-after': '3000' }, 'upstream_busy'],
@@ -93,11 +94,8 @@ void t.test('a request that may have been executed is repeated only with leave',
       const reply = await gateway.chat(question(model, true), { headers })
       const body = await reply.text()
       const { openai, anthropic } = counts(gateway)
-      // A reused connection that is lost at once may be followed by one more attempt on a fresh one.
-      t.ok(
-        openai === 1 || (fault.kind === 'drop' && openai === 2),
-        `${name}: asked ${openai} times`,
-      )
+      // A reused connection that is lost at once may cause one more attempt on a new connection.
+      t.ok(openai === 1 || (fault.kind === 'drop' && openai === 2), `${name}: ${openai} requests`)
       t.equal(anthropic, isRepeated ? 1 : 0, `${name}, ${model} ${key ?? 'without a key'}`)
       if (isRepeated) {
         t.match(body, /\[DONE\]/)
@@ -194,7 +192,7 @@ void t.test(
       `model: main, ${CHAIN}`,
       'model: late, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 1500, extra_spend: 1 }',
     ])
-    // The head of the reply, no content for longer than a head is held otherwise, and then an error.
+    // The head of the reply, no content for longer than the usual maximum hold of a head, and then an error.
     breakProvider(gateway, 'openai', { kind: 'delay', ms: 1500, mode: 'first' }, 1)
     gateway.emulator.script({
       match: ({ provider }) => provider === 'openai',
@@ -205,7 +203,7 @@ void t.test(
     })
     t.ok(
       isComplete(await ask(gateway, question('main', true), 10_000)),
-      'late content is no failure',
+      'late content does not count as a failure',
     )
     const moved = await ask(gateway, question('main', true), 10_000)
     t.ok(isComplete(moved))

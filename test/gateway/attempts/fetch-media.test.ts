@@ -1,7 +1,7 @@
 /**
- * Goal: a picture that a client names by URL reaches an upstream that reads no URLs, where the operator
- * allows it; otherwise the request is refused by the part's path.
- * Method: a picture server on this machine, requests through a gateway, the requests that the emulator got.
+ * Goal: an image that a client references by URL reaches an upstream that cannot read URLs, if the operator
+ * allows it; otherwise the error names the path of the part. Method: an image server on this machine and
+ * requests through a gateway; the requests to the emulator are checked.
  */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
@@ -75,7 +75,7 @@ void t.test('off by default: refused by the part, nothing is fetched', async (t)
 })
 
 void t.test(
-  'what cannot be fetched is a 400 that names the part and not the address',
+  'a URL that cannot be fetched gets a 400 that names the part and not the address',
   async (t) => {
     const { url } = await pictures(t)
     const gateway = await startGateway(t, { more: ALLOWED })

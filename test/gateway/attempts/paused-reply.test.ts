@@ -1,7 +1,7 @@
 /**
- * Goal: an answer that the upstream pauses (Gemini's CONTINUATION, Anthropic's pause_turn) is requested
- * for to its end and reaches the client as one, whole or streamed; no pause goes on for ever.
- * Method: upstreams of raw bytes that pause as often as the test sets; their requests are checked.
+ * Goal: the rest of a reply that the upstream pauses (Gemini's CONTINUATION, Anthropic's pause_turn) is
+ * requested, and the client gets one reply, whole or streamed; the number of pauses is limited. Method:
+ * upstreams of raw bytes that pause as often as the test sets; their requests are checked.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
@@ -36,7 +36,7 @@ function events(frames: readonly (readonly [string, object])[]): string {
     .join('')
 }
 
-/** One part of a Messages answer: a text, and a search where it is not the last. */
+/** One part of a Messages reply: a text, and a search if it is not the last part. */
 function messagePart(text: string, stop: string): JsonObject {
   const textBlock: JsonObject = { type: 'text', text }
   return {
@@ -88,7 +88,7 @@ function chunk(text: string, reason: string | null, token?: string): JsonObject 
 const SSE = ['content-type: text/event-stream']
 const JSON_TYPE = ['content-type: application/json']
 
-/** Answers the n-th request, counted from 0, with what `reply` makes. */
+/** Starts a gateway whose upstream replies to the n-th request, counted from 0, with `reply(n)`. */
 async function gatewayFor(
   t: Test,
   side: 'anthropic' | 'gemini',
@@ -264,7 +264,7 @@ void t.test('a MAX_TOKENS with a token is the end: the budget is spent', async (
 })
 
 void t.test(
-  'without a tool that Anthropic runs, nothing is kept and nothing goes on',
+  'without a tool that Anthropic runs, no part is kept and no rest is requested',
   async (t) => {
     let asked = 0
     const upstream = await startRawUpstream(t, ({ socket }) => {

@@ -1,6 +1,6 @@
 /**
- * Goal: retries on one target follow `attempts`, `Retry-After`, the retry budget and the client's deadline; several
- * credentials take turns; a connection that was closing costs no client an error.
+ * Goal: retries on one target follow `attempts`, `Retry-After`, the retry budget and the client's deadline;
+ * requests rotate through several credentials; a connection that was closing causes no error for the client.
  * Method: the emulator throttles and fails as scripted; its ledger has the time of each request.
  */
 import { once } from 'node:events'
@@ -143,7 +143,7 @@ void t.test('a truncated attempt counts the tokens that the provider bills', asy
   t.match(entry, { attempts: 2, source: 'reported', costNanoUsd: alone.costNanoUsd })
 })
 
-/** A keep-alive server that closes each connection when its second request arrives, unread. */
+/** A keep-alive server that closes each connection when its second request arrives, without reading it. */
 async function closing(t: Test): Promise<{ url: string; requests: () => number }> {
   let requests = 0
   const sockets = new Set<Socket>()

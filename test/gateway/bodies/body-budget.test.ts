@@ -1,6 +1,6 @@
 /**
- * Goal: bodies are charged with what they hold, by process and account, and all of it comes back.
- * Method: the budget by itself; `process/gateway/memory.test.ts` has it in a running gateway.
+ * Goal: the memory of bodies is counted by process and account, and all of it is freed. Method: the budget
+ * alone; `process/gateway/memory.test.ts` tests it in a running gateway.
  */
 import t from 'tap'
 import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'
@@ -8,7 +8,7 @@ import { GatewayError } from '../../../src/errors.js'
 import { isObject, type JsonObject } from '../../../src/chat/json.js'
 import { LongText, putLongText } from '../../../src/chat/long-text.js'
 
-/** The kind and wait of the error that the step throws; null if it throws none. */
+/** The kind and `retryAfterSeconds` of the error that the step throws; null if it throws none. */
 function refusal(step: () => void): readonly [string, number | undefined] | null {
   try {
     step()
@@ -52,7 +52,7 @@ void t.test('the process, an account and a body each have a limit', (t) => {
   t.same(
     refusal(() => third.take(501)),
     ['body_too_large', undefined],
-    'no other try would help',
+    'a retry cannot succeed',
   )
   t.equal(budget.heldBytes, 950, 'what was refused is not taken')
   for (const holding of [one, two, other, third, one]) holding.end()

@@ -1,7 +1,7 @@
 /**
- * Goal: a wrong `base_url` is the operator's fault to every client: 502 `upstream_misconfigured`, one warning for each
- * upstream in the log; a model that the upstream does not have stays the client's 404.
- * Method: the emulator behind a base_url without `/v1`, with `/chat/completions`, and a good one.
+ * Goal: a wrong `base_url` gives every client 502 `upstream_misconfigured` and is logged once per upstream;
+ * for a model that the upstream does not have the client gets 404. Method: the emulator behind a base_url
+ * without `/v1`, with `/chat/completions`, and a good one.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'

@@ -1,12 +1,12 @@
 /**
- * Goal: one log line tells which hop made a request slow, and which upstream.
- * Method: a gateway whose upstreams fail or wait on purpose; the greatest time of the line is compared with the cause.
+ * Goal: the log line of a slow request shows the slow hop and the upstream. Method: a gateway whose upstreams
+ * fail or wait; the largest time in the line must be that of the cause.
  */
 import t from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
 
-/** The times of a line that are parts of `duration_ms`. */
+/** The fields of a line that are parts of `duration_ms`. */
 const PARTS = [
   'overhead_ms',
   'receive_ms',

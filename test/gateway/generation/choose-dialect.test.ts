@@ -1,8 +1,7 @@
 /**
  * Goal: an OpenAI upstream gets requests at the endpoint that model and request need, unless the
- * configuration forces one; and an unmodified client notices nothing.
- * Method: a whole gateway before an emulated OpenAI that refuses what the real one refuses; what arrived
- * there is in its ledger.
+ * configuration forces one; the client needs no change. Method: a whole gateway with an emulated OpenAI that
+ * refuses the same requests as the real one and records the requests that it receives.
  */
 import t, { type Test } from 'tap'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
- * Goal: one row for each authenticated request for a chat, by the written rules (docs/reference/ledger.md),
- * however the exchange ends; what flowed is never free, and nothing is charged twice.
- * Method: a whole gateway over the emulator, one fault at a time; rows are read from the store beside it.
+ * Goal: each authenticated chat request has one ledger entry by the rules of docs/reference/ledger.md for
+ * every end of the exchange; received tokens are always charged, and only once. Method: a whole gateway over
+ * the emulator, one fault at a time; the entries are read from the store.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -18,10 +18,10 @@ import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 
 const WORDS = 'Say it. [[words:200]]'
-/** The emulator bills the last word with its space. */
+/** The emulator counts the last word with its space. */
 const tokens = (text: string): number => Math.ceil(text.length / 4)
 
-/** The row that a request leaves; fails where there is not exactly one. */
+/** The ledger entry of a request; fails if there is not exactly one. */
 async function rowAfter(
   t: Test,
   gateway: TestGateway,
@@ -114,7 +114,7 @@ void t.test('counts that are missing or absurd: estimated, and never nothing', a
       }
       gateway.emulator.script({ times: 1, fault: { kind: 'usage', mode: 'twice' } })
       const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, WORDS)))
-      // The second report is one higher, and the last one counts.
+      // The second report is one higher, and the last one is used.
       const output = (gateway.emulator.ledger.at(-1)?.counted?.output ?? 0) + 1
       t.match(row, { source: 'reported', usage: { output } }, `${name} twice`)
     }
@@ -133,7 +133,7 @@ void t.test('an upstream that fails before its first word: nothing was used', as
   ] as const
   for (const { name, model } of UPSTREAMS) {
     for (const fault of faults) {
-      // A reused connection that is lost at once is followed by an attempt on a fresh one.
+      // A reused connection that is lost at once causes an attempt on a new connection.
       const times = fault.kind === 'drop' ? 2 : 1
       gateway.emulator.script({ times, fault })
       const row = await rowAfter(t, gateway, () => ask(gateway, question(model, true, WORDS)))
@@ -164,7 +164,7 @@ void t.test('an upstream that fails in the middle: what flowed', async (t) => {
   }
 })
 
-/** Within 5 % of what the client has, or one or two chunks in transit. */
+/** Whether the output is within 5 % of the received text, or within the one or two chunks in transit. */
 function isNear({ usage: { output = 0 } }: LedgerEntry, received: string): boolean {
   const exact = tokens(received)
   return output >= exact && output <= Math.max(exact * 1.05, exact + 6)

@@ -1,8 +1,7 @@
 /**
- * Goal: what a request waits for its upstream is never counted as time of the gateway's own, however the
- * wait ends.
- * Method: waits of over half a second in every phase before the answer begins; most of the time must
- * be another's, in the log's line and in the ledger's terms alike.
+ * Goal: the time for which a request waits for its upstream is never counted as the gateway's own time, for
+ * any end of the wait. Method: waits of over half a second in every phase before the reply begins; in the log
+ * line and in the ledger entry, most of the time must not be the gateway's own.
  */
 import t from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'

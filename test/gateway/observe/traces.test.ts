@@ -1,7 +1,7 @@
 /**
- * Goal: a request is one server span, and each attempt one client span, in the trace of the client; what they say is
- * what happened, and no prompt unless it is configured.
- * Method: a gateway with the emulator exports to a real OTLP receiver, which decodes what it gets.
+ * Goal: a request is one server span, and each attempt one client span, in the trace of the client; the
+ * attributes are correct and contain no prompt unless that is configured. Method: a gateway with the emulator
+ * exports to a real OTLP receiver, which decodes the spans.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -20,7 +20,7 @@ const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const UNSAMPLED = PARENT.replace(/01$/, '00')
 
-/** Sets variables for the test; `undefined` takes one away. */
+/** Sets environment variables for the test; `undefined` removes one. */
 function setEnv(t: Test, variables: Readonly<Record<string, string | undefined>>): void {
   for (const [name, value] of Object.entries({ OTEL_BSP_SCHEDULE_DELAY: '20', ...variables })) {
     const before = process.env[name]
@@ -171,7 +171,7 @@ void t.test('a hedge is a span beside the attempt that lost', async (t) => {
   t.same(
     attempts.map(({ status }) => status),
     [0, 0],
-    'that another attempt was faster is no error',
+    'a slower attempt that was cancelled is not an error',
   )
 })
 

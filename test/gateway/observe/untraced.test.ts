@@ -1,7 +1,7 @@
 /**
- * Goal: without a receiver the SDK of OpenTelemetry is not loaded, and the client's trace context reaches the upstream
- * unchanged.
- * Method: a gateway in this process, whose loaded modules are listed; headers good and bad.
+ * Goal: without a receiver the SDK of OpenTelemetry is not loaded, and the client's trace context reaches the
+ * upstream unchanged. Method: a gateway in this process, whose loaded modules are listed; valid and invalid
+ * headers.
  */
 import { createRequire } from 'node:module'
 import t from 'tap'
@@ -54,7 +54,7 @@ void t.test('the client’s trace context is passed on, and named in the log', a
 void t.test('the SDK of OpenTelemetry is not loaded', (t) => {
   const loaded = Object.keys(createRequire(import.meta.url).cache)
   t.ok(loaded.length > 0, 'the list contains modules')
-  // prom-client loads the API, which does nothing by itself.
+  // prom-client loads the API package, which has no effect without the SDK.
   t.same(
     loaded.filter((path) => /@opentelemetry\/(?!api\/)/.test(path)),
     [],

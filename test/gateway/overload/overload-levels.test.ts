@@ -1,6 +1,6 @@
 /**
- * Goal: the level of overload follows sustained readings up and down in steps, and one bad reading changes nothing.
- * Method: readings and the time are handed in.
+ * Goal: the overload level follows sustained readings up and down in steps, and a single high reading has no
+ * effect. Method: the test passes the readings and the time.
  */
 import t from 'tap'
 import {
@@ -67,7 +67,7 @@ void t.test('sustained readings raise the level step by step', (t) => {
 })
 
 void t.test(
-  'the level holds for hold_ms after the last bad reading, then falls to what is left',
+  'the level holds for hold_ms after the last high reading, then falls to the level of the others',
   (t) => {
     const levels = new Levels()
     t.equal(play(levels, times(11, 3)).at(-1), 3)

@@ -1,7 +1,7 @@
 /**
- * Goal: an upstream is requested exactly what was checked and reserved: no other model or
- * provider, no longer answer, no more answers.
- * Method: a gateway in front of an emulator that keeps the bodies it was sent.
+ * Goal: the upstream gets exactly the request that was checked and reserved: the same model and provider, no
+ * longer reply, and no more choices. Method: a gateway with an emulator that keeps the bodies of its
+ * requests.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -9,7 +9,7 @@ import type { JsonObject } from '../../../src/chat/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const MESSAGES = [{ role: 'user', content: 'Hi' }]
-/** Costs a thousandth of what 50,000 output tokens do. */
+/** A budget of a thousandth of the price of 50,000 output tokens. */
 const BUDGET = `
 limits:
   - { scope: account, model: gpt-4o, usd_per_day: 0.01 }

@@ -1,6 +1,6 @@
 /**
- * Goal: a key that may ask for some models only, or until some time only, may do no more.
- * Method: keys made on the store of a running gateway, and requests with them.
+ * Goal: a key with a list of models or an expiry time is refused for other models and after that time.
+ * Method: keys that are created in the store of a running gateway, and requests with them.
  */
 import t from 'tap'
 import { createKey, type NewKey } from '../../../src/accounts/accounts.js'

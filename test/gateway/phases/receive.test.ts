@@ -1,6 +1,6 @@
 /**
- * Goal: a body is taken whole or refused, and what it took from the process's budget comes back.
- * Method: `receive` and `refuse` behind a real listener, with a budget as small as the cap.
+ * Goal: a body is accepted whole or refused, and its memory is returned to the budget of the process. Method:
+ * `receive` behind a real listener, with a budget as small as the size limit.
  */
 import { copyFileSync } from 'node:fs'
 import { once } from 'node:events'
@@ -21,17 +21,17 @@ import { sendReply } from '../../../src/http/respond.js'
 import { openServer } from '../../../src/http/server.js'
 
 const CAP = 1_000
-/** Enough for one body at the cap, and what is made of it. */
+/** Enough for one body of the maximum size with its copies. */
 const ROOM = 10_000
 const GOOD = JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] })
 
-/** What came of each request, in order. */
+/** The results of the requests, in order. */
 interface Taken {
   readonly port: number
   readonly calls: Call[]
   readonly errors: string[]
   readonly budget: BodyBudget
-  /** Resolves when a request has arrived, its body aside. */
+  /** Resolves when the head of a request has arrived. */
   readonly arrived: Promise<void>
 }
 
@@ -90,7 +90,7 @@ plans:
   return { port: server.port, calls, errors, budget, arrived }
 }
 
-/** Sends the parts as chunks, each in a turn of its own, and reads to the end of the connection. */
+/** Sends each part as a separate chunk, and reads to the end of the connection. */
 async function send(
   port: number,
   parts: readonly string[],
@@ -105,7 +105,7 @@ async function send(
   socket.write(`POST / HTTP/1.1\r\n${head}transfer-encoding: chunked\r\n\r\n`)
   for (const part of parts) {
     socket.write(`${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`)
-    // The next part must be a read of its own on the other side.
+    // The other side must read the next part separately.
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   if (cutAfter !== undefined) {

@@ -14,7 +14,7 @@ function routeWith(abort: string, more = ''): string {
   return `  - { prefix: m-, targets: [{ upstream: stable }, { upstream: canary, abort: ${abort} }]${more} }`
 }
 
-/** Sends requests until the canary has received so many requests. */
+/** Sends requests until the canary has received this number of requests. */
 async function askUntilCanaryHas({ ask, received }: Stage, requests: number): Promise<void> {
   await until(async () => {
     if ((received()['canary'] ?? 0) >= requests) return true
@@ -27,7 +27,7 @@ function checkOf({ gateway }: Stage): string | undefined {
   return gateway.plane.ready().checks['canaries']
 }
 
-/** Longer than a process takes to report its counts. */
+/** Waits for longer than the interval at which a process reports its counts. */
 function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 300))
 }
@@ -108,7 +108,7 @@ void t.test('a stream that the canary cuts after its first content is a failure'
   const { emulators, ask, received } = stage
   emulators['canary']?.script({ fault: { kind: 'cut', event: 4, mode: 'reset' } })
   await until(async () => {
-    // A reply that breaks off ends its connection.
+    // The connection of a truncated reply is closed.
     await ask({ stream: true }).catch(() => null)
     return received()['canary'] === 3
   })

@@ -1,7 +1,8 @@
 /**
- * Goal: for every fault of the shadow target, clients get the same bytes, as early as without it, and the breaker and keys of
- * their upstream are left alone; caps hold; a drain waits for no copy.
- * Method: a whole gateway; the main emulator replays fixed bytes while the shadow's emulator fails as the test sets.
+ * Goal: for every fault of the shadow target, clients get the same bytes as early as without it, and the
+ * breaker and keys of their upstream are not affected; limits of copies apply; a drain does not wait for
+ * copies. Method: a whole gateway; the main emulator replays fixed bytes while the shadow's emulator fails as
+ * the test sets.
  */
 import t, { type Test } from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
@@ -93,7 +94,7 @@ void t.test('replies are the same bytes, for every fault of the shadow', async (
 })
 
 void t.test(
-  'a shadow on the client’s own upstream leaves its breaker and keys alone',
+  'a shadow on the client’s own upstream does not affect its breaker and keys',
   async (t) => {
     const options =
       'api_keys: [one, two], breaker: { failures: 2, error_rate: 0.1, min_requests: 2 }'

@@ -16,7 +16,7 @@ function routeWith(shadow: string): string {
   - { prefix: gpt-, upstream: main, shadow: ${shadow} }`
 }
 
-/** The entries of copies, once there are so many. */
+/** The ledger entries of copies, once there are `count` of them. */
 async function copiesOf({ gateway }: Stage, count: number): Promise<LedgerEntry[]> {
   let copies: LedgerEntry[] = []
   await until(async () => {

@@ -1,6 +1,7 @@
 /**
- * Goal: a client continues a response by its id, on any upstream, reads it and deletes it; no other account can.
- * Method: the official client against a whole gateway with its own store; what arrives upstream is looked at.
+ * Goal: a client can continue a response by its id on any upstream, read it and delete it; other accounts
+ * cannot. Method: the official client with a whole gateway and its own store; the requests to the upstream
+ * are checked.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -65,7 +66,7 @@ void t.test('a stream is kept as well, before its end reaches the client', async
   }
 })
 
-/** What the helper adds to items. */
+/** Removes the members that the SDK's helper adds to items. */
 function withoutParsed(item: unknown): unknown {
   return JSON.parse(
     JSON.stringify(item, (key, value: unknown) =>
@@ -145,7 +146,7 @@ void t.test('what failed or was cut off is not kept', async (t) => {
       for await (const event of stream)
         if (event.type === 'response.created') id = event.response.id
     } catch {
-      // The connection is cut.
+      // The connection is closed after an error event.
     }
     t.match(id, /^resp_/)
     t.equal((await failureOf(client.responses.retrieve(id))).status, 404, model)
@@ -306,45 +307,42 @@ void t.test('the store shows nothing of it', async (t) => {
   }
 })
 
-void t.test(
-  'a client that keeps everything itself brings state back without the store',
-  async (t) => {
-    const more = 'escrow: { enabled: false }\nresponses: { store_seconds: 0 }'
-    const gateway = await startGateway(t, { more })
-    const client = clientOf(gateway)
-    const tools: OpenAI.Responses.FunctionTool[] = [
-      {
-        type: 'function',
-        name: 'get_time',
-        strict: false,
-        parameters: { type: 'object', properties: {} },
-      },
-    ]
-    const cases = [
-      ['claude-opus-4-8', '"signature"'],
-      ['gemini-3.5-flash', '"thoughtSignature"'],
-    ] as const
-    for (const [model, state] of cases) {
-      const ask = {
-        model,
-        tools,
-        store: false,
-        reasoning: { effort: 'low' as const },
-        include: ['reasoning.encrypted_content' as const],
-      }
-      const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'Use get_time' }]
-      const one = await client.responses.create({ ...ask, input })
-      const call = one.output.find((item) => item.type === 'function_call')
-      input.push(...(one.output as OpenAI.Responses.ResponseInput))
-      input.push({ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' })
-      const two = await client.responses.create({ ...ask, input })
-      t.match(two.output_text, /get_time returned/, model)
-      const asked = askedOf(gateway)
-      t.ok(asked.includes(state), `${model}: its state is back`)
-      t.notOk(asked.includes('skip_thought_signature_validator'), `${model}: and is its own`)
+void t.test('a client that sends the whole history restores state without the store', async (t) => {
+  const more = 'escrow: { enabled: false }\nresponses: { store_seconds: 0 }'
+  const gateway = await startGateway(t, { more })
+  const client = clientOf(gateway)
+  const tools: OpenAI.Responses.FunctionTool[] = [
+    {
+      type: 'function',
+      name: 'get_time',
+      strict: false,
+      parameters: { type: 'object', properties: {} },
+    },
+  ]
+  const cases = [
+    ['claude-opus-4-8', '"signature"'],
+    ['gemini-3.5-flash', '"thoughtSignature"'],
+  ] as const
+  for (const [model, state] of cases) {
+    const ask = {
+      model,
+      tools,
+      store: false,
+      reasoning: { effort: 'low' as const },
+      include: ['reasoning.encrypted_content' as const],
     }
-  },
-)
+    const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'Use get_time' }]
+    const one = await client.responses.create({ ...ask, input })
+    const call = one.output.find((item) => item.type === 'function_call')
+    input.push(...(one.output as OpenAI.Responses.ResponseInput))
+    input.push({ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' })
+    const two = await client.responses.create({ ...ask, input })
+    t.match(two.output_text, /get_time returned/, model)
+    const asked = askedOf(gateway)
+    t.ok(asked.includes(state), `${model}: its state is back`)
+    t.notOk(asked.includes('skip_thought_signature_validator'), `${model}: and is its own`)
+  }
+})
 
 void t.test('a large picture holds up neither the reply nor the next request', async (t) => {
   const gateway = await startGateway(t)

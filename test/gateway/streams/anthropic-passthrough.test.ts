@@ -1,7 +1,7 @@
 /**
- * Goal: what changes in a request and a reply that pass between a client and an upstream of the Messages format is what
- * has to change, and errors keep the provider's own type.
- * Method: plain requests against a whole gateway, with an emulated provider.
+ * Goal: requests and replies between a client and an upstream of the Messages format change only where
+ * necessary, and errors keep the provider's own type. Method: plain requests against a whole gateway, with an
+ * emulated provider.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
@@ -144,7 +144,7 @@ void t.test('an error inside a stream is one event, and no end follows it', asyn
   }
 })
 
-/** What came of a body before its connection was cut. */
+/** The text of a body up to the end of its connection. */
 async function textOf(response: Response): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''

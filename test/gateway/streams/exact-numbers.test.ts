@@ -1,7 +1,7 @@
 /**
- * Goal: §13 68: an id of 19 digits among a call's arguments reaches the tool, and goes back upstream,
- * digit for digit, whole and streamed; so do numbers like `1e400` and keys like `__proto__` (§13 69).
- * Method: one answer through a gateway, and a history with the same call sent back.
+ * Goal: §13 68: an id of 19 digits in a call's arguments reaches the tool, and is sent back upstream, without
+ * a change, whole and streamed; so do numbers like `1e400` and keys like `__proto__` (§13 69). Method: one
+ * reply through a gateway, and a history with the same call.
  */
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -23,7 +23,7 @@ const GEMINI =
   `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"look",` +
   `"args":${ARGUMENTS}}}]},"finishReason":"STOP","index":0}],"modelVersion":"m"}`
 
-/** A gateway over one server that answers everything with this body, and what it was sent. */
+/** A gateway over one server that replies to all requests with this body and records them. */
 async function over(
   t: Test,
   body: string,

@@ -1,7 +1,7 @@
 /**
- * Goal: `logprobs` and `top_logprobs` come back from Gemini and Responses as OpenAI's chat has them,
- * whole and streamed, with the text that they are of; if a model reports none, that is a loss.
- * Method: requests through a gateway to the emulated providers, and decoders fed what recordings hold.
+ * Goal: log probabilities of Gemini and Responses are returned in the form of OpenAI's chat, whole and
+ * streamed, with their text; if a model reports none, a loss is reported. Method: requests through a gateway
+ * to the emulated providers, and decoders with the contents of recordings.
  */
 import t from 'tap'
 import { Fold } from '../../../src/chat/reply/fold.js'
@@ -16,7 +16,7 @@ import { ask, isComplete, question } from '../../faults/scene.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { client, upstream } from '../../properties/transcript-streams.js'
 
-/** The text and the tokens of all choices that stand at 0. */
+/** The text and the tokens of all choices with index 0. */
 function tokensOf(data: readonly JsonObject[]): { text: string; tokens: JsonObject[] } {
   let text = ''
   const tokens: JsonObject[] = []
@@ -69,7 +69,7 @@ void t.test('a model without log probabilities is reported as a loss', async (t)
   await refused('claude-haiku-4-5')
 })
 
-/** The reply that these bodies or events come to. */
+/** The reply for these bodies or events. */
 function translated(
   dialect: 'gemini' | 'openai-responses',
   frames: readonly JsonObject[],

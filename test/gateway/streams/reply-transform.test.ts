@@ -1,8 +1,7 @@
 /**
- * Goal: the end of a reply waits for what must be done before it, and nothing else of it does; a part of a reply, a
- * failure and a client that left have each their own end.
- * Method: a translation that passes text on and waits at its last chunk; a reader that writes down what it
- * gets, attached before, meanwhile and after.
+ * Goal: only the end of a reply waits for its ledger entry; a part of a reply, a failure and a client that
+ * left each end correctly. Method: a translation that passes text on and waits at its last chunk; a reader
+ * that records the output and is attached before, during and after it.
  */
 import t from 'tap'
 import { ReplyTransform } from '../../../src/gateway/streams/reply-transform.js'
@@ -113,7 +112,7 @@ void t.test('an end that comes too early is a failure of the upstream', async (t
 })
 
 void t.test(
-  'a reader that is behind makes the source wait, and a reply without a reader continues',
+  'a slow reader makes the source wait, and a reply without a reader continues',
   async (t) => {
     const { stream } = stage()
     let drained = 0

@@ -1,6 +1,6 @@
 /**
- * Goal: the array form of a stream is valid JSON with the very data of the events, however they were cut.
- * Method: events by hand, fed at once and byte by byte.
+ * Goal: the array form of a stream is valid JSON with the unchanged data of the events, for all chunk
+ * boundaries. Method: events that are written at once and byte by byte.
  */
 import t from 'tap'
 import { ArrayForm, arrayOfEvents } from '../../../src/gateway/streams/sse-or-json-array.js'

@@ -1,6 +1,7 @@
 /**
- * Goal: what passes through is the upstream's bytes, less the frames that are not the client's; and
- * a replyResult is final. Method: small streams by hand, at the places where bytes can be lost or doubled.
+ * Goal: a passed-through stream has the upstream's bytes without the frames that are not for the client, and
+ * a final result does not change. Method: small streams, cut at the places where bytes could be lost or
+ * duplicated.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
@@ -66,7 +67,7 @@ void t.test('a carriage return that waits for its line feed is neither moved nor
   const crlf = (text: string): string => text.replaceAll('\n', '\r\n')
   const [hello, done] = [crlf(HELLO), crlf(STOP + DONE)]
   t.equal(feed(open(), hello.slice(0, -1), `\n${done}`), hello + done)
-  // A chunk that begins and ends with a deferred CR is as long as what is ready, and not the same.
+  // A chunk that begins and ends with a deferred CR has the same length as the output but differs from it.
   const lone = (text: string): string => text.replaceAll('\n', '\r')
   const [first, second] = [lone(HELLO), lone(chunk({ content: 'x' }))]
   t.equal(feed(open(), first, second, lone(STOP), lone(DONE)), first + second + lone(STOP + DONE))

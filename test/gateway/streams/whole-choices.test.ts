@@ -1,8 +1,7 @@
 /**
- * Goal: `n` above 1 gives as many answers off the diagonal too where the model gives several, whole and
- * streamed, each with its own calls, finish and reasoning; missing choices are reported.
- * Method: requests through a gateway to the emulated Gemini, and to an upstream with replies of the test; the
- * requests and the replies are checked.
+ * Goal: with `n` above 1 the client gets that number of choices also across formats if the model supports it,
+ * whole and streamed, each with its own calls, finish and reasoning; missing choices are reported. Method:
+ * requests through a gateway to the emulated Gemini, and to an upstream whose replies the test sets.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -41,7 +40,7 @@ function choicesOf(chunks: readonly JsonObject[]): Map<number, SeenChoice> {
   return choices
 }
 
-/** A gateway before a Gemini that answers with these candidates. */
+/** A gateway with a Gemini upstream that replies with these candidates. */
 async function gatewayFor(
   t: Test,
   candidates: readonly object[],
@@ -184,7 +183,7 @@ void t.test('the request is not sent again if one choice has content', async (t)
 })
 
 void t.test(
-  'calls of several answers have ids that differ, and each keeps its signature',
+  'calls of several choices have different ids, and each keeps its signature',
   async (t) => {
     const gateway = await gatewayFor(t, [candidate(0, [call('a')]), candidate(1, [call('b')])])
     const seen = await ask(gateway, question(MODEL, false, 'Hello', { n: 2 }))
@@ -238,7 +237,7 @@ void t.test('each of several answers is what it would be alone', (t) => {
     const several = WholeChoices.open(egress, client, two, SEED, false)
     several?.read({ ...body, candidates })
     const { body: written = '' } = several?.encode() ?? {}
-    // A call of the second has an id of its own.
+    // A call of the second choice has its own id.
     const choices = arrayOf(objectOf(JSON.parse(written)).choices).map((it) => JSON.stringify(it))
     const [choice] = arrayOf(objectOf(JSON.parse(alone.body)).choices)
     t.equal(choices[0], JSON.stringify(choice), name)

@@ -1,7 +1,7 @@
 /**
- * Goal: a health check requests its path with the upstream's credential, opens the breaker of an upstream that fails,
- * lets a healthy one be tested at once, and stops without a trace.
- * Method: a local server through a real connection pool; the breaker records its calls.
+ * Goal: a health check requests its path with the upstream's credential, opens the breaker of an upstream
+ * that fails, lets a healthy one be tested at once, and releases its timer when it stops. Method: a local
+ * server through a real connection pool; the breaker records its calls.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -64,7 +64,7 @@ void t.test('it requests the path with GET and the credential, again and again',
 })
 
 void t.test(
-  'status 500 opens the breaker without any traffic; a healthy reply lets a test through',
+  'status 500 opens the breaker without any traffic; a healthy reply allows a test request',
   async (t) => {
     const up = await scene(t)
     up.answer = (res) => res.writeHead(500).end()
