@@ -66,7 +66,7 @@ void t.test('without a password, one is generated and returned', async (t) => {
   t.notSame(generatedPassword, newPassword())
 })
 
-void t.test('an invalid e-mail address is refused by name', async (t) => {
+void t.test('an invalid e-mail address is refused with the field named', async (t) => {
   const store = await newStore(t)
   const bad = ['', 'ada', '@x.org', 'ada@', 'a b@x.org', 'a@x@y.org', 'a@x..org', 'a\0@x.org']
   bad.push('a@x.org, b@y.org', '<a@x.org>', `${'a'.repeat(65)}@x.org`, `a@${'x'.repeat(254)}.org`)
@@ -158,7 +158,7 @@ void t.test('the plan limits the keys; a larger plan or a revocation allows anot
   t.equal((await allKeys(store, account.id))[0]?.revokedAtMs, 9)
 })
 
-void t.test('unknown accounts, keys and plans are refused by name', async (t) => {
+void t.test('unknown accounts, keys and plans are refused with the field named', async (t) => {
   const store = await newStore(t)
   const { account } = await accounts.createAccount(store, {
     email: 'ada@example.com',

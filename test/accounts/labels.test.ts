@@ -26,7 +26,7 @@ function refusedAt(labels: Record<string, string>): string | undefined {
   return undefined
 }
 
-void t.test('an invalid label is refused by name', (t) => {
+void t.test('an invalid label is refused with the field named', (t) => {
   const names = ['', 'Team', 'a b', 'a=b', 'ü', '__proto__', 'x'.repeat(33)]
   for (const name of names) t.equal(refusedAt(Object.fromEntries([[name, 'v']])), 'labels', name)
   for (const value of ['', 'a b', 'a,b', 'ü', 'a\u0000', 'a\n', 'x'.repeat(65)]) {

@@ -17,7 +17,7 @@ import { SseFramer } from '../../src/wire/frames/sse.js'
 /** A frame of a stream: its data, as an object or as raw text. */
 export type Unit = JsonObject | string
 
-/** A call as a client reads it. */
+/** A tool call in the client's form. */
 export interface Call {
   id: string
   name: string
@@ -36,14 +36,14 @@ export interface ClientOutput {
   /** The data of every frame, as text; a whole reply is one. */
   readonly frames: string[]
   readonly chunks: JsonObject[]
-  /** The bytes themselves. */
+  /** The raw bytes. */
   readonly bytes: string
   readonly outcome: ReplyResult['outcome']
   readonly error: WireError | null
   readonly model: string | null
 }
 
-/** What an upstream was sent. */
+/** The request to an upstream. */
 export interface Sent {
   readonly body: JsonObject
   readonly headers: Record<string, string>
@@ -68,14 +68,14 @@ export function factsOf(model: string): ModelFacts {
   return factsFor(shipped.catalogue, model)
 }
 
-/** The upstream's side of a dialect. */
+/** The egress of a dialect. */
 export function upstream(dialect: DialectName): Egress {
   const egress = egressOf(dialect)
   if (egress === null) throw new Error(`no upstream uses ${dialect}`)
   return egress
 }
 
-/** A chat client's body, read; what is missing is made up. */
+/** Decodes a chat client's body; missing members get defaults. */
 export function asked(body: JsonObject = {}): ChatRequest {
   const whole = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello' }], ...body }
   return client.decodeRequest(whole, { operation: 'chat' })
@@ -161,7 +161,7 @@ export function sent(dialect: DialectName, body: JsonObject, model = modelOf(dia
   return { body: received, headers: egress.headers(received), lost }
 }
 
-/** The gateway's error for a body that it refuses. Throws where it does not. */
+/** The gateway's error for a body that it refuses. Throws if it does not refuse it. */
 export function refused(act: () => unknown): WireError {
   try {
     act()

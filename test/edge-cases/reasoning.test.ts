@@ -1,7 +1,7 @@
 /**
- * Goal: what others got wrong about reasoning state does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames to the client, and the client's history
- * back to the provider, through the codecs.
+ * Goal: known bugs of other gateways in reasoning state do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames to the client, and
+ * the client's history back to the provider, through the codecs.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'
@@ -32,7 +32,7 @@ void t.test('33: Gemini’s signature was lost in a stream, and the next turn re
   t.match(JSON.stringify(chunks), JSON.stringify({ extra_content: extra }).slice(1, -1))
   const [made] = calls
   if (made === undefined) throw new Error('no call')
-  // As a client that keeps what it was given sends it back.
+  // The history of a client that sends all received members back.
   const messages = history([made]).map((message) =>
     message['role'] === 'assistant'
       ? {
@@ -90,7 +90,7 @@ void t.test('35: a signature in the call’s id broke the next provider’s limi
   t.same(
     results.map((it) => it['tool_call_id']),
     ids,
-    'and the results know them',
+    'and the results have the same ids',
   )
   t.same(sent('openai-chat', { messages, tools: TOOLS }).body, body, 'the same each time')
   const items = arrayOf(sent('openai-responses', { messages }).body['input']).map(objectOf)
@@ -103,7 +103,7 @@ void t.test('35: a signature in the call’s id broke the next provider’s limi
 
 const USED = { type: 'tool_use', id: 'toolu_1', name: 'f', input: { n: 1 } }
 
-/** The assistant's turns that Claude is sent after a client has sent its answer back, and what is lost. */
+/** The assistant messages for Claude after a client has sent its reply back, and the losses. */
 function replayed(
   content: JsonObject[],
   keeps: (message: JsonObject) => JsonObject = (message) => message,

@@ -1,5 +1,5 @@
 /**
- * Goal: what others got wrong about requests does not happen here; each test is one edge case of
+ * Goal: known bugs of other gateways in requests do not occur here; each test is one edge case of
  * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a chat client's body through the codecs.
  */
 import t from 'tap'
@@ -12,7 +12,7 @@ const PIXEL =
 const CALLS = ['a', 'b', 'c'].map((name) => ({ id: `call_${name}`, name, json: '{}' }))
 const TOOLS = CALLS.map(({ name }) => tool(name))
 
-/** The turns of a body of Claude or Gemini: role, and its blocks or parts. */
+/** The messages of a body for Claude or Gemini: role, and its blocks or parts. */
 function turns(body: JsonObject): [role: unknown, parts: JsonObject[]][] {
   return arrayOf(body['messages'] ?? body['contents'])
     .map(objectOf)
@@ -102,7 +102,7 @@ const STRICT: JsonObject = {
   $defs: { who: { type: 'object', properties: { name: { type: 'string' } } } },
 }
 
-/** Every node below `value`. */
+/** All objects below `value`. */
 function* nodes(value: JsonValue | undefined): Generator<JsonObject> {
   if (Array.isArray(value)) for (const each of value) yield* nodes(each)
   else if (typeof value === 'object' && value !== null) {

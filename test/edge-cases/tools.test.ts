@@ -1,6 +1,7 @@
 /**
- * Goal: what others got wrong about tool calls does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames, or a client's body, through the codecs.
+ * Goal: known bugs of other gateways in tool calls do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames, or a client's body,
+ * through the codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
@@ -198,7 +199,8 @@ void t.test('50: tool names of more than 64 characters broke the request', (t) =
     { kind: 'malformed_request', param: 'tools[0].function.name' },
     'chat has the limit',
   )
-  // A client of another format may have such names: they are shortened and given back.
+  // Clients of another format may use such names: they are shortened for the upstream and restored in the
+  // reply.
   const egress = upstream('openai-chat')
   const request = { ...asked(), tools: [{ name: `${long}one` }, { name: `${long}two` }] }
   const body = egress.encodeRequest(request, factsOf('gpt-4o'), { drop: () => undefined })
@@ -238,7 +240,7 @@ void t.test('51: the order of the tools changed from turn to turn', (t) => {
 })
 
 void t.test('68: integers beyond 2^53 in arguments lost their last digits', (t) => {
-  // JavaScript reads every number as a double; the text of the arguments need not be read.
+  // JavaScript parses every number as a double; the arguments are passed as text instead.
   const json = '{"id":12345678901234567890}'
   const fragments = [json.slice(0, 9), json.slice(9)]
   const call = toolBlock(1, ['toolu_1', 'find'], fragments)
@@ -267,7 +269,7 @@ void t.test('68: integers beyond 2^53 in arguments lost their last digits', (t) 
 })
 
 void t.test('69: −0, duplicate keys and `__proto__` in arguments caused errors', (t) => {
-  // What JSON.parse and JSON.stringify would change, or let in.
+  // Text that JSON.parse and JSON.stringify would change, or that would pollute a prototype.
   const json = '{"n":-0,"a":1,"a":2,"__proto__":{"polluted":true}}'
   const received = streamed('openai-chat', [
     fragment(0, json, { id: 'c', name: 'f' }),

@@ -1,6 +1,7 @@
 /**
- * Goal: what others got wrong between the sockets does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: real requests to a whole gateway over emulated providers.
+ * Goal: known bugs of other gateways in connections do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number. Method: real requests to a whole gateway over
+ * emulated providers.
  */
 import t from 'tap'
 import { objectOf } from '../../src/chat/json.js'
@@ -19,7 +20,7 @@ function ask(model: string, content: string, stream: boolean, signal?: AbortSign
   return gateway.chat(body, signal === undefined ? {} : { signal })
 }
 
-/** What of a body comes before it ends or breaks. */
+/** The text of a body up to the end of its connection. */
 async function textOf(response: Response): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
@@ -28,7 +29,7 @@ async function textOf(response: Response): Promise<string> {
       if (chunk instanceof Uint8Array) text += decoder.decode(chunk, { stream: true })
     }
   } catch {
-    // The connection is cut on purpose after an error event.
+    // The connection is closed after an error event.
   }
   return text
 }
@@ -68,7 +69,7 @@ for (const { dialect, name } of UPSTREAMS) {
   })
 
   void t.test(`27: a retry after output repeated the text: ${dialect}`, async (t) => {
-    // Another try is allowed only before the first content.
+    // A retry is allowed only before the first content.
     const before = emulator.ledger.length
     const restore = emulator.script({ times: 1, fault: { kind: 'cut', event: 8, mode: 'reset' } })
     const text = await textOf(await ask(model, LONG, true))
@@ -133,7 +134,7 @@ for (const { dialect, name } of UPSTREAMS) {
   void t.test(
     `70: a body of many megabytes was encoded again for each use: ${dialect}`,
     async (t) => {
-      // Base64 pictures and files come in bodies of 20 to 100 MB.
+      // Bodies with base64 images and files have 20 to 100 MB.
       const egress = upstream(dialect)
       const real = egress.encodeRequest.bind(egress)
       let encoded = 0

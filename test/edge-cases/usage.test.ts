@@ -1,6 +1,7 @@
 /**
- * Goal: what others got wrong about token counts does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames or reply through the codecs.
+ * Goal: known bugs of other gateways in token counts do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames or reply through the
+ * codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
@@ -12,7 +13,7 @@ import { candidate, chunk, counts, messageEnd, messageStart, textBlock } from '.
 const USER = { role: 'user', content: 'Hello' }
 const COUNTS = { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 }
 
-/** A reply of Claude whose start and end count these. */
+/** A reply of Claude with these counts in its start and end. */
 function claude(start: JsonObject, end: JsonObject): JsonObject {
   const frames = [messageStart(start), ...textBlock(0, 'Hi'), ...messageEnd('end_turn', end)]
   return streamed('anthropic', frames).usage
@@ -161,7 +162,7 @@ void t.test('21: cached_tokens counted the writes too', (t) => {
 })
 
 void t.test('65: a reply of another model was priced as the requested one', (t) => {
-  // From 2026-12-01 on newer models answer for gemini-2.5-pro and -flash.
+  // From 2026-12-01 on newer models serve requests for gemini-2.5-pro and -flash.
   const reply = { ...candidate([{ text: 'Hi' }], 'STOP'), modelVersion: 'gemini-3.5-flash' }
   const body = { model: 'gemini-2.5-flash' }
   for (const received of [streamed('gemini', [reply], body), whole('gemini', reply, body)]) {

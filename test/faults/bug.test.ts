@@ -1,6 +1,5 @@
-// Goal: a codec that throws ends its exchange with an error without details, and a log line with them
-//   (architecture: kind `bug`).
-// Method: one method of a dialect is made to throw, in each place where the gateway calls it.
+// Goal: if a codec throws, the client gets an error of kind `bug` without details, and the log line has the
+// details. Method: one method of a dialect is made to throw, in each place where the gateway calls it.
 import t, { type Test } from 'tap'
 import { egressOf } from '../../src/dialects/index.js'
 import type { Egress, StreamDecoder } from '../../src/dialects/dialect.js'
@@ -15,7 +14,7 @@ function anthropic(): Egress {
   return egress
 }
 
-/** Replaces a member of the dialect until the test is over. */
+/** Replaces a member of the dialect until the test ends. */
 function spoil<K extends keyof Egress>(t: Test, name: K, value: Egress[K]): () => void {
   const egress = anthropic()
   const real = egress[name]

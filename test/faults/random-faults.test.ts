@@ -1,8 +1,9 @@
 /**
- * Goal: with random faults at three upstreams, no reply is wrong and no request is executed twice unless allowed. A reply
- * that looks complete has every word of one upstream's reply, and is followed by nothing.
- * Method: each request names its own token and the requested words; the emulator repeats the token. Every upstream
- * breaks some requests in a random way, from a seed. `SLUICE_FAULTS=10000` runs as many requests (short by default).
+ * Goal: with random faults at three upstreams, no reply is wrong and no request is executed twice unless
+ * allowed. A reply that looks complete has every word of one upstream's reply, and no bytes follow it.
+ * Method: each request names its own token and the requested words; the emulator repeats the token. Every
+ * upstream breaks some requests in a random way, from a seed. `SLUICE_FAULTS=10000` runs as many requests
+ * (short by default).
  */
 import t from 'tap'
 import type { Fault } from '../../src/emulator/faults/fault.js'
@@ -38,7 +39,7 @@ const FAULTS: readonly Fault[] = [
 // Ten thousand requests take minutes.
 t.setTimeout(900_000)
 
-/** Outcomes after which the gateway must not send the request anywhere else. */
+/** Outcomes after which the gateway must not send the request to another target. */
 const FINAL = new Set(['upstream_rejected', 'malformed_request'])
 
 void t.test('random faults at three upstreams', { timeout: 900_000 }, async (t) => {

@@ -1,6 +1,6 @@
-// Goal: a 200 of another kind than the requested one is refused or converted, and never looks like a
-//   complete reply that it is not (D-62, D-63, D-76, D-77).
-// Method: each fault on each upstream, streamed and whole; a second server counts redirected requests.
+// Goal: a 200 of another kind than requested is refused or converted, and never looks like a complete reply
+// by mistake (D-62, D-63, D-76, D-77). Method: each fault on each upstream, streamed and whole; a second
+// server counts redirected requests.
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
@@ -18,7 +18,7 @@ import {
 const FAILED = ['upstream_truncated', 'upstream_malformed', 'upstream_failed']
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`D-63: ${name}: no answer in a 200`, async (t) => {
+  void t.test(`D-63: ${name}: a 200 without a reply`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     for (const mode of ['nothing', 'comments', 'pings']) {
@@ -91,7 +91,7 @@ void t.test('D-62: [DONE] ends a stream without a finish reason only after conte
   checkFailed(t, empty, '[DONE] before content', FAILED)
 })
 
-void t.test('D-77: informational answers before the real one', async (t) => {
+void t.test('D-77: informational replies before the final one', async (t) => {
   watchProcess(t)
   const reply =
     '{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
@@ -123,7 +123,7 @@ void t.test('D-77: informational answers before the real one', async (t) => {
   }
 })
 
-void t.test('D-77: statuses that no upstream should send with an answer', async (t) => {
+void t.test('D-77: statuses that no upstream should send with a reply', async (t) => {
   watchProcess(t)
   let status = 0
   const upstream = await startRawUpstream(t, ({ socket }) => {
@@ -139,7 +139,7 @@ void t.test('D-77: statuses that no upstream should send with an answer', async 
   }
 })
 
-void t.test('what is not HTTP at all', async (t) => {
+void t.test('bytes that are not HTTP', async (t) => {
   watchProcess(t)
   let text = ''
   const upstream = await startRawUpstream(t, ({ socket }) => socket.end(text))

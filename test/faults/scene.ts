@@ -27,7 +27,7 @@ export function question(
   return JSON.stringify({ model, stream, messages: [{ role: 'user', content: text }], ...more })
 }
 
-/** A reply as a client saw it. */
+/** A reply as received by a client. */
 export interface Seen {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -42,7 +42,7 @@ export interface Seen {
   readonly finish: string | undefined
   readonly error: JsonObject | undefined
   readonly tookMs: number
-  /** The part of it in which this process could run, for upper limits. */
+  /** The part of the time in which this process could run, for upper limits. */
   readonly ownMs: number
 }
 
@@ -100,7 +100,9 @@ function parsed(text: string): JsonObject {
   return value
 }
 
-/** Holds for a reply that is complete: proper end of the stream and of the connection, no error. */
+/**
+ * Whether a reply is complete: with a proper end of the stream and of the connection, and without an error.
+ */
 export function isComplete(seen: Seen): boolean {
   const isStream = seen.headers['content-type']?.startsWith('text/event-stream') ?? false
   return (
@@ -113,8 +115,8 @@ export function isComplete(seen: Seen): boolean {
 }
 
 /**
- * Checks that a failure looks like one (G7): a real status and a JSON error where nothing had been
- * sent, else an error event, no finish, no `[DONE]` and a connection cut before the last chunk.
+ * Checks that a failed reply is recognisable (G7): it has an error status and a JSON error, or, if the stream
+ * had begun, an error event, no finish, no `[DONE]` and a connection that is closed before the last chunk.
  */
 export function checkFailed(t: Test, seen: Seen, name: string, kinds: readonly string[]): void {
   const error = seen.error ?? {}
@@ -151,7 +153,7 @@ export async function series(gateway: TestGateway, name: string): Promise<number
   return Number(line?.slice(name.length + 1) ?? 0)
 }
 
-/** Resolves with the time it took until `isSo`, looked at every 5 ms; rejects after `ms`. */
+/** Calls `isSo` every 5 ms until it returns true, and resolves with the elapsed time; rejects after `ms`. */
 export async function eventually(
   isSo: () => boolean | Promise<boolean>,
   what: string,
@@ -184,7 +186,7 @@ export async function checkAfter(t: Test, gateway: TestGateway): Promise<void> {
   }
 }
 
-/** A connection that an upstream of raw bytes got, with the requests that came over it so far. */
+/** A connection to an upstream of raw bytes, with the requests received on it so far. */
 export interface RawConnection {
   readonly socket: Socket
   /** Heads and bodies, unparsed. */
@@ -192,7 +194,7 @@ export interface RawConnection {
   closedMs: number | null
 }
 
-/** An upstream that answers each whole request with the bytes that `answer` writes. */
+/** An upstream that replies to each whole request with the bytes that `answer` writes. */
 export interface RawUpstream {
   readonly port: number
   readonly url: string
@@ -283,8 +285,8 @@ export async function recordingOf(
 }
 
 /**
- * Lets the gateway's clock run ahead: returns a function that adds ms to it. Every time-out of the
- * data plane reads this clock, ten times a second.
+ * Returns a function that moves the gateway's clock forward by ms. Every time-out of the data plane reads
+ * this clock, ten times a second.
  */
 export function fastClock(t: Test): (ms: number) => void {
   const real = performance.now.bind(performance)
@@ -317,7 +319,7 @@ export function openClient(
   return { socket, text: () => text }
 }
 
-/** The last line of the log about an exchange. */
+/** The last exchange line in the log. */
 export function lastLine(gateway: TestGateway): Record<string, unknown> {
   return gateway.lines.filter(({ msg }) => msg === 'exchange').at(-1) ?? {}
 }

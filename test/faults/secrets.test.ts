@@ -60,7 +60,7 @@ function json(value: unknown): string {
 
 interface Stage {
   readonly gateway: TestGateway
-  /** What the upstreams answer. */
+  /** The reply of the upstreams. */
   reply: string
 }
 

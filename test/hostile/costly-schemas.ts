@@ -1,6 +1,4 @@
-/**
- * Tools and JSON Schemas made to grow when they are rewritten, for each place where a schema may stand.
- */
+/** Builds tools and JSON Schemas that grow when they are rewritten, for each place where a schema may be. */
 import { body, many, record, tool, type Hostile } from './generate-bodies.js'
 
 /** Schemas. */

@@ -1,6 +1,7 @@
 /**
- * Goal: what is within the documented limits passes, and what is beyond is refused by an error that names the limit.
- * Method: large requests as real clients send them, for each encoder; then one request beyond each limit.
+ * Goal: requests within the documented limits pass, and others are refused with an error that names the
+ * limit. Method: large requests as real clients send them, for each encoder; then one request beyond each
+ * limit.
  */
 import t from 'tap'
 import { HOSTILE } from './costly-bodies.js'
@@ -26,7 +27,7 @@ void t.test('large requests of real clients pass', (t) => {
     const body = bodyNamed(name)
     for (const encoder of ENCODERS) {
       const { refusal } = trip(body, encoder)
-      // Gemini takes no more than 20 MiB of inline data, which its own encoder checks.
+      // Gemini accepts at most 20 MiB of inline data, which its encoder checks.
       if (encoder === 'gemini' && refusal?.includes('bytes of images and files') === true) continue
       t.equal(refusal, null, `${name}: ${encoder}`)
     }

@@ -1,6 +1,6 @@
 /**
- * Started by `memory.test.ts` with `--expose-gc` and the name of a body: prints what the gateway holds of it while an
- * upstream works, as a multiple of its bytes, for each encoder.
+ * Started by `memory.test.ts` with `--expose-gc` and the name of a body: prints the memory of the body while
+ * an upstream works on it, as a multiple of its size, for each encoder.
  */
 import { HOSTILE } from './costly-bodies.js'
 import { ENCODERS, trip } from './measure-steps.js'
@@ -12,7 +12,7 @@ if (make === undefined || collect === undefined)
   throw new Error(`no body ${name}, or no --expose-gc`)
 
 function heldBytes(): number {
-  // The first run finds buffers that nothing holds any more, the second gives their memory back.
+  // The first run finds unreferenced buffers, the second one frees their memory.
   for (let round = 0; round < 3; round += 1) collect?.()
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external

@@ -108,7 +108,7 @@ async function until(isSo: () => boolean): Promise<void> {
   }
 }
 
-void t.test('a row that the ledger takes', async (t) => {
+void t.test('an entry that the ledger accepts', async (t) => {
   const { ledgerWriter, ledger, kinds, spool } = stage(t)
   await ledgerWriter.settle(aRow('a'), HELD)
   t.ok(ledger.rows.has('a'))
@@ -135,7 +135,7 @@ void t.test('a ledger that refuses: rows wait on disk, and arrive once', async (
   t.same(events, ['ledger unavailable, rows are spooled', 'ledger is back'], 'logged once each')
 })
 
-void t.test('what an outage spent comes to the budgets with its row', async (t) => {
+void t.test('the entries of an outage are charged to the budgets', async (t) => {
   const { ledgerWriter, ledger } = stage(t)
   const budget = { subject: 'key:k', shared: false, limitNanoUsd: 100, costNanoUsd: 7 }
   const demands = [{ ...budget, kind: 'usd_day' }] as const
@@ -152,7 +152,7 @@ void t.test('what an outage spent comes to the budgets with its row', async (t) 
   t.equal(ledger.limitDemands.get('reserved'), undefined, 'its reservation is what counts')
 })
 
-void t.test('a ledger that is back is given time before anything is taken for lost', async (t) => {
+void t.test('after an outage requests have time to settle before they count as lost', async (t) => {
   const { ledgerWriter, ledger } = stage(t)
   const beganMs = performance.now()
   await until(() => ledger.spared.length === 1)
@@ -167,7 +167,7 @@ void t.test('a ledger that is back is given time before anything is taken for lo
   }
 })
 
-void t.test('a ledger that falters goes on where it was', async (t) => {
+void t.test('a replay that fails continues where it stopped', async (t) => {
   const { ledgerWriter, ledger } = stage(t)
   ledger.mode = 'refuses'
   await ledgerWriter.settle(aRow('a'), HELD)
@@ -184,7 +184,7 @@ void t.test('a ledger that falters goes on where it was', async (t) => {
   t.ok(ledger.settles - before < 600, `${ledger.settles - before} more, not all again`)
 })
 
-void t.test('a ledger that freezes holds an answer for half a second at most', async (t) => {
+void t.test('a ledger that freezes delays a reply by half a second at most', async (t) => {
   const { ledgerWriter, ledger } = stage(t)
   ledger.mode = 'freezes'
   const began = performance.now()
@@ -195,33 +195,39 @@ void t.test('a ledger that freezes holds an answer for half a second at most', a
   t.equal(ledgerWriter.settle(aRow('c'), HELD), null, 'and the next one not at all')
 })
 
-void t.test('no room: served and counted, or refused, as configured', async (t) => {
-  for (const whenFull of ['serve', 'refuse'] as const) {
-    const { ledgerWriter, ledger, kinds, events } = stage(t, { bytes: 100, whenFull })
-    t.equal(ledgerWriter.isRefusing, false)
-    ledger.mode = 'refuses'
-    await ledgerWriter.settle(aRow('a'), HELD)
-    const isHeld = whenFull === 'refuse'
-    t.equal(kinds.get('dropped'), isHeld ? undefined : 1)
-    t.match(ledgerWriter.state, isHeld ? /1 in memory, requests are refused/ : /1 dropped/)
-    const event = isHeld ? 'usage row held in memory' : 'usage row dropped'
-    t.ok(events.some((each) => each.startsWith(event)))
-    t.equal(ledgerWriter.isRefusing, isHeld, whenFull)
-    ledger.mode = 'answers'
-    await until(() => ledgerWriter.state === 'ok')
-    t.equal(ledgerWriter.isRefusing, false)
-    t.equal(ledger.rows.has('a'), isHeld, 'what was held in memory arrives')
-  }
-})
+void t.test(
+  'a full spool: requests are served and counted, or refused, as configured',
+  async (t) => {
+    for (const whenFull of ['serve', 'refuse'] as const) {
+      const { ledgerWriter, ledger, kinds, events } = stage(t, { bytes: 100, whenFull })
+      t.equal(ledgerWriter.isRefusing, false)
+      ledger.mode = 'refuses'
+      await ledgerWriter.settle(aRow('a'), HELD)
+      const isHeld = whenFull === 'refuse'
+      t.equal(kinds.get('dropped'), isHeld ? undefined : 1)
+      t.match(ledgerWriter.state, isHeld ? /1 in memory, requests are refused/ : /1 dropped/)
+      const event = isHeld ? 'usage row held in memory' : 'usage row dropped'
+      t.ok(events.some((each) => each.startsWith(event)))
+      t.equal(ledgerWriter.isRefusing, isHeld, whenFull)
+      ledger.mode = 'answers'
+      await until(() => ledgerWriter.state === 'ok')
+      t.equal(ledgerWriter.isRefusing, false)
+      t.equal(ledger.rows.has('a'), isHeld, 'what was held in memory arrives')
+    }
+  },
+)
 
-void t.test('what is on its way at the end arrives, or is kept for the next process', async (t) => {
-  const { ledgerWriter, ledger, spool } = stage(t)
-  ledger.mode = 'freezes'
-  const settled = ledgerWriter.settle(aRow('a'), HELD)
-  await ledgerWriter.close()
-  await settled
-  t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
-})
+void t.test(
+  'pending entries at shutdown arrive, or are spooled for the next process',
+  async (t) => {
+    const { ledgerWriter, ledger, spool } = stage(t)
+    ledger.mode = 'freezes'
+    const settled = ledgerWriter.settle(aRow('a'), HELD)
+    await ledgerWriter.close()
+    await settled
+    t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
+  },
+)
 
 void t.test('closing empties the spool', async (t) => {
   const { ledgerWriter, ledger, spool } = stage(t)
@@ -233,7 +239,7 @@ void t.test('closing empties the spool', async (t) => {
   t.same(spool.segments(), [])
 })
 
-void t.test('lines that are no rows are counted, kept, and cost the others nothing', async (t) => {
+void t.test('invalid lines are counted and kept, and do not affect the others', async (t) => {
   const { ledgerWriter, ledger, spool, kinds } = stage(t)
   ledger.mode = 'refuses'
   await ledgerWriter.settle(aRow('a'), HELD)

@@ -17,7 +17,7 @@ const DAY: Demand = {
 }
 const RATE: Demand = { kind: 'requests', subject: 'key:k', shared: false, perMinute: 9, cost: 1 }
 
-void t.test('budgets are written, rates are not', (t) => {
+void t.test('budgets are written to the line, rates are not', (t) => {
   const row = aRow('a')
   for (const takenFrom of ['slice', 'nothing'] as const) {
     const line = writeSpoolLine({
@@ -30,7 +30,7 @@ void t.test('budgets are written, rates are not', (t) => {
   t.end()
 })
 
-void t.test('what owes nothing is the text of the row', (t) => {
+void t.test('a line without budgets is the text of the entry', (t) => {
   const row = aRow('a')
   const text = writeEntry(row)
   t.equal(writeSpoolLine({ row, reservation: undefined }), text)

@@ -33,7 +33,7 @@ const FATES = [
 const TIMEOUT_MS = 60_000 + COUNT * 50
 t.setTimeout(TIMEOUT_MS)
 
-void t.test('no place is kept', { timeout: TIMEOUT_MS }, async (t) => {
+void t.test('all slots are freed', { timeout: TIMEOUT_MS }, async (t) => {
   const gateway = await startGateway(t, {
     more: `limits: [{ scope: key, concurrent: ${PLACES} }]`,
     upstreamOptions: 'timeouts: { idle_ms: 300, first_byte_ms: 300 }',

@@ -22,7 +22,7 @@ limits:
   - { scope: upstream, upstream: google, requests_per_minute: 1 }
 `
 
-void t.test('limits as a client meets them', async (t) => {
+void t.test('limits as a client sees them', async (t) => {
   const gateway = await startGateway(t, { more: RULES })
   for (const [name, test] of Object.entries(TESTS)) {
     await t.test(name, async (t) => {

@@ -33,7 +33,7 @@ void t.test('random histories', (t) => {
   t.end()
 })
 
-void t.test('a full bucket holds a minute, to the last one', (t) => {
+void t.test('a full bucket admits exactly the requests of a minute', (t) => {
   for (const perMinute of RATES.filter((rate) => rate <= 123_457)) {
     let units = 0
     let taken = 0
@@ -75,7 +75,7 @@ void t.test('limit states at the edges', (t) => {
   t.end()
 })
 
-void t.test('the calendar is that of UTC', (t) => {
+void t.test('days and months are those of UTC', (t) => {
   const roll = dice(7)
   for (let count = 0; count < HISTORIES; count += 1) {
     const nowMs = Math.floor(roll() * 4e12)

@@ -85,7 +85,7 @@ void t.test(
   },
 )
 
-void t.test('of several limits the one that takes longest is named', (t) => {
+void t.test('of several limits the one with the longest wait is named', (t) => {
   const limitDemands = [DEMANDS.requests, DEMANDS.concurrent, DEMANDS.day].map((demand) =>
     limitDemand(demand),
   )

@@ -131,7 +131,7 @@ void t.test('an unlimited request that keeps running is written in the backgroun
   t.same(scene.reported, ['away'], 'that it failed is known')
 })
 
-void t.test('what runs is renewed in one call, and only that', async (t) => {
+void t.test('exactly the running requests are renewed, in one call', async (t) => {
   const scene = new Scene(t)
   const first = await scene.admit('r1', PLACE)
   await scene.admit('r2', PLACE)
@@ -144,7 +144,7 @@ void t.test('what runs is renewed in one call, and only that', async (t) => {
   t.ok(RENEW_MS * 2 < RESERVATION_MS, 'one renewal may fail')
 })
 
-void t.test('what a slice lets in is reserved once it runs on', async (t) => {
+void t.test('a request admitted by a slice is reserved if it keeps running', async (t) => {
   const scene = new Scene(t)
   const limitStates = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
   scene.result = { admitted: true, limitStates: limitStates, isSlice: true }
@@ -177,7 +177,7 @@ void t.test(
   },
 )
 
-void t.test('while the ledger fails the process decides, and no longer', async (t) => {
+void t.test('the process decides exactly as long as the ledger fails', async (t) => {
   const scene = new Scene(t)
   scene.result = {
     admitted: true,
@@ -219,14 +219,14 @@ void t.test('a budget of unknown state is closed', async (t) => {
   })
 })
 
-void t.test('an unexpected error is no outage', async (t) => {
+void t.test('an unexpected error does not start an outage', async (t) => {
   const scene = new Scene(t)
   scene.result = new TypeError('a bug')
   await t.rejects(scene.limiter.admit(scene.admissionRequest('r1', [PLACE])), TypeError)
   t.equal(scene.limiter.isAway, false)
 })
 
-void t.test('a ledger that is late is away; its late result is not lost', async (t) => {
+void t.test('a ledger that is late counts as unavailable; its late result is used', async (t) => {
   const scene = new Scene(t)
   let answer: (result: AdmissionResult) => void = () => undefined
   scene.result = new Promise((resolve) => {

@@ -43,7 +43,7 @@ void t.test('four processes together keep a rate', (t) => {
   t.end()
 })
 
-void t.test('a rate goes on from its last known state', (t) => {
+void t.test('a rate continues from its last known state', (t) => {
   const lastStates = new LastLimitStates()
   lastStates.note(
     requests(100),
@@ -65,7 +65,7 @@ void t.test('a rate goes on from its last known state', (t) => {
   t.end()
 })
 
-void t.test('a limit of less than one for each lets each have one', (t) => {
+void t.test('a limit below one per process admits one request per process', (t) => {
   const local = new LocalLimits(new LastLimitStates(), away)
   t.equal(through(local, requests(1), 0, 10), 1)
   t.equal(through(local, requests(1), 60_000, 10), 0, 'one in four minutes, of each')
@@ -93,7 +93,7 @@ void t.test(
   },
 )
 
-void t.test('slots: what ran before holds them, and what ends frees them', (t) => {
+void t.test('slots: running requests hold them, and ended ones free them', (t) => {
   const local = new LocalLimits(new LastLimitStates(), away)
   local.takeSlots([slots(12), requests(5)])
   t.equal(through(local, slots(12), 0, 10), 2, 'three for each, and one is taken')
@@ -104,7 +104,7 @@ void t.test('slots: what ran before holds them, and what ends frees them', (t) =
   t.end()
 })
 
-void t.test('a budget: closed where nothing is known, or little is left', (t) => {
+void t.test('a budget: closed if its state is unknown or little remains', (t) => {
   const cent = budget(1e9, 1)
   const unknown = new LocalLimits(new LastLimitStates(), alone).admit([cent], 0)
   t.match(unknown, { admitted: false, closed: true })
@@ -121,7 +121,7 @@ void t.test('a budget: closed where nothing is known, or little is left', (t) =>
   t.end()
 })
 
-void t.test('a budget: an outage spends its share and no more', (t) => {
+void t.test('a budget: an outage spends at most its share', (t) => {
   const lastStates = new LastLimitStates()
   const cost = budget(1e9, 1e6)
   lastStates.note(cost, { limit: 1e9, remaining: 5e8, resetMs: 1e6, retryAfterMs: 0 }, 0)
@@ -140,7 +140,7 @@ void t.test('a budget: an outage spends its share and no more', (t) => {
   t.end()
 })
 
-void t.test('all or nothing', (t) => {
+void t.test('all demands are reserved, or none', (t) => {
   const local = new LocalLimits(new LastLimitStates(), alone)
   const both = [requests(2), slots(1)]
   t.equal(local.admit(both, 0).admitted, true)

@@ -46,7 +46,7 @@ function subjects(rules: Rules, request: LimitedRequest): string[] {
   return rules.of(request).map(({ subject }) => subject)
 }
 
-void t.test('where there is no rule there is no limit, and nothing is made', (t) => {
+void t.test('without rules there are no limits and no allocations', (t) => {
   t.equal(rulesOf('[]').of(asked()), NO_LIMITS)
   t.equal(
     rulesOf('[{ scope: key, plan: max, concurrent: 1 }]').of(asked()),
@@ -56,7 +56,7 @@ void t.test('where there is no rule there is no limit, and nothing is made', (t)
   t.end()
 })
 
-void t.test('what is counted, and for whom', (t) => {
+void t.test('subjects of counters', (t) => {
   const rules = rulesOf(`
   - { scope: key, concurrent: 1 }
   - { scope: account, concurrent: 2 }
@@ -86,7 +86,7 @@ const SELECTORS: [string, LimitedRequest][] = [
   ['upstream: openai', asked({ upstream: 'other' })],
 ]
 
-void t.test('each selector lets in what fits it alone', (t) => {
+void t.test('each selector matches only its own requests', (t) => {
   for (const [selector, other] of SELECTORS) {
     const rules = rulesOf(`[{ scope: account, ${selector}, concurrent: 1 }]`)
     t.equal(rules.of(asked()).length, 1, selector)
@@ -95,7 +95,7 @@ void t.test('each selector lets in what fits it alone', (t) => {
   t.end()
 })
 
-void t.test('two rules that both apply never share a count', (t) => {
+void t.test('two rules that both apply never share a counter', (t) => {
   const rules = rulesOf(
     `\n${['', ...SELECTORS.map(([selector]) => `${selector}, `)]
       .flatMap((selector) =>
@@ -113,7 +113,7 @@ void t.test('two rules that both apply never share a count', (t) => {
   t.end()
 })
 
-void t.test('a count stays where it is as rules move and plans change', (t) => {
+void t.test('a counter is kept when rules move and plans change', (t) => {
   const before = rulesOf(
     '[{ scope: key, concurrent: 1 }, { scope: account, requests_per_minute: 5 }]',
   )
@@ -130,7 +130,7 @@ void t.test('a count stays where it is as rules move and plans change', (t) => {
   t.end()
 })
 
-void t.test('a name of any length makes a subject that the ledger takes', (t) => {
+void t.test('a name of any length makes a valid subject of the ledger', (t) => {
   const long = 'm'.repeat(256)
   const rules = rulesOf(`[{ scope: model, prefix: ${'m'.repeat(250)}, concurrent: 1 }]`)
   const [one] = subjects(rules, asked({ model: long, modelName: long }))
@@ -140,7 +140,7 @@ void t.test('a name of any length makes a subject that the ledger takes', (t) =>
   t.end()
 })
 
-void t.test('what is demanded', (t) => {
+void t.test('demands of a request', (t) => {
   const limits: KeyLimits = {
     requestsPerMinute: 1,
     tokensPerMinute: 2,

@@ -37,7 +37,7 @@ limits:
   - { scope: account, plan: starter, usd_per_month: 20 }
 `
 
-void t.test('the limits of the README take a model without a price or a length', async (t) => {
+void t.test('the limits of the README admit a model without a price or a length', async (t) => {
   const gateway = await local(t, LIMITS)
   for (let at = 0; at < 60; at += 1) t.match(await ask(gateway), { status: 200 })
   const sent = gateway.emulator.ledger.at(-1)?.body ?? {}
@@ -88,19 +88,22 @@ void t.test(
   },
 )
 
-void t.test('a reply of unknown length: reserved as configured, or refused by name', async (t) => {
-  const limits = 'limits: [{ scope: key, prefix: llama, usd_per_day: 1 }]\n'
-  const priced = ', prices: { llama-3: { input: 1, output: 1 } }'
-  const strict = await local(t, `${limits}limiting: { unknown_length: refuse }\n`, priced)
-  const refused = await ask(strict)
-  t.match(refused, { status: 400, error: { kind: 'malformed_request' } })
-  t.match(refused.error?.message, /max_completion_tokens .* limiting\.unknown_length/)
-  t.match(await ask(strict, { max_tokens: 10 }), { status: 200 })
-  const length =
-    ', models: [{ id: llama-3, max_output_tokens: 4096, price: { input: 1, output: 1 } }]'
-  const known = await local(t, `${limits}limiting: { unknown_length: refuse }\n`, length)
-  t.match(await ask(known), { status: 200 })
-})
+void t.test(
+  'a reply of unknown length: reserved as configured, or refused with the model named',
+  async (t) => {
+    const limits = 'limits: [{ scope: key, prefix: llama, usd_per_day: 1 }]\n'
+    const priced = ', prices: { llama-3: { input: 1, output: 1 } }'
+    const strict = await local(t, `${limits}limiting: { unknown_length: refuse }\n`, priced)
+    const refused = await ask(strict)
+    t.match(refused, { status: 400, error: { kind: 'malformed_request' } })
+    t.match(refused.error?.message, /max_completion_tokens .* limiting\.unknown_length/)
+    t.match(await ask(strict, { max_tokens: 10 }), { status: 200 })
+    const length =
+      ', models: [{ id: llama-3, max_output_tokens: 4096, price: { input: 1, output: 1 } }]'
+    const known = await local(t, `${limits}limiting: { unknown_length: refuse }\n`, length)
+    t.match(await ask(known), { status: 200 })
+  },
+)
 
 void t.test(
   'listed models are in the model list, with any family, if a route takes them',

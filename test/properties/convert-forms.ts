@@ -1,7 +1,7 @@
 /**
- * The two forms of one answer, turned into each other by the plainest reading of each format: a whole
- * body cut into the fragments of a stream by seeded chance, and fragments put together to a whole body.
- * Shares no code with the dialects.
+ * Converts between the two forms of a reply by the simplest reading of each format: splits a whole body into
+ * the fragments of a stream with seeded randomness, and joins fragments to a whole body. Shares no code with
+ * the dialects.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 
@@ -75,7 +75,7 @@ function chunksOf(body: JsonObject, roll: (n: number) => number): JsonObject[] {
   ]
 }
 
-/** As a client's library does it: texts joined, calls by their index. */
+/** Joins chunks as client libraries do: texts are concatenated, calls are joined by index. */
 function completionOf(fragments: readonly JsonObject[]): JsonObject {
   const message: JsonObject = { role: 'assistant', content: '' }
   const calls: JsonObject[] = []

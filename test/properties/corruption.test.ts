@@ -1,7 +1,7 @@
 /**
- * Goal: no bytes from an upstream make a translation throw, hang open or lie.
- * Method: 100,000 seeded corruptions of the transcripts over all pairs of dialects, cut into chunks by
- * chance. A failure prints its seed; SLUICE_CORRUPTIONS sets another number.
+ * Goal: no bytes from an upstream make a translation throw, never end, or report a false result. Method:
+ * 100,000 seeded corruptions of the transcripts over all pairs of dialects, in random chunks. A failure
+ * prints its seed; SLUICE_CORRUPTIONS sets another number.
  */
 import t from 'tap'
 import type { ReplyResult } from '../../src/gateway/streams/translated-stream.js'
@@ -11,7 +11,7 @@ import { client, dice, framesOf, PAIRS, transcripts, type Pair } from './transcr
 const TOTAL = Number(process.env['SLUICE_CORRUPTIONS'] ?? 100_000)
 const EACH = Math.ceil(TOTAL / PAIRS.length)
 
-/** What is wrong with how the pair took the bytes; null where nothing is. */
+/** Describes the error in the pair's output for the bytes; null if there is none. */
 function fault(
   pair: Pair,
   bytes: Buffer,

@@ -1,7 +1,7 @@
 /**
- * Goal: nothing ungrammatical gets past the grammar, and nothing grammatical is changed by it.
- * Method: seeded legal streams and seeded illegal ones, checked by a second, declarative grammar: a
- * regular expression over the kinds of events.
+ * Goal: the grammar refuses every ungrammatical stream, and changes no grammatical one. Method: seeded legal
+ * streams and seeded illegal ones, checked by a second, declarative grammar: a regular expression over the
+ * kinds of events.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'
@@ -35,7 +35,7 @@ const LETTERS: Readonly<Record<ChatEvent['type'], string>> = {
 
 const BLOCK = '(?:C|U|O|I|a[bCPU]*c|d[CeU]*f|g[ChU]*i|j[CkU]*l)'
 const OPEN = '(?:a[bCPU]*|d[CeU]*|g[ChU]*|j[CkU]*)?'
-/** A stream that came to its end, whole or failed; and one that has not yet. */
+/** A stream that has ended, complete or failed; and one that has not ended. */
 const ENDED = new RegExp(`^(?:S${BLOCK}*F|S${BLOCK}*${OPEN}E|E)$`)
 const UNENDED = new RegExp(`^(?:S${BLOCK}*${OPEN})?$`)
 
@@ -44,8 +44,8 @@ function word(events: readonly ChatEvent[]): string {
 }
 
 /**
- * Blocks are numbered in order of start, and every event of a block carries its number; a citation that
- * of any text so far.
+ * Whether blocks are numbered in order of start, and every event has the number of its block; a citation has
+ * that of any earlier text.
  */
 function numbersAreRight(events: readonly ChatEvent[]): boolean {
   let next = 0
@@ -84,7 +84,7 @@ void t.test('5,000 legal streams pass unchanged', (t) => {
   t.end()
 })
 
-/** A legal stream with one to three events lost, doubled, moved, added or renumbered. */
+/** A legal stream with one to three events removed, duplicated, moved, added or renumbered. */
 function disturbed(roll: (n: number) => number): ChatEvent[] {
   const events = legalStream(roll)
   const others = legalStream(roll)
@@ -112,7 +112,7 @@ function disturbed(roll: (n: number) => number): ChatEvent[] {
   return events
 }
 
-void t.test('20,000 disturbed streams: what comes out is legal, and ends where it broke', (t) => {
+void t.test('20,000 disturbed streams: the output is legal and ends at the violation', (t) => {
   let breaches = 0
   for (let seed = 1; seed <= 20_000; seed += 1) {
     const events = disturbed(dice(seed))

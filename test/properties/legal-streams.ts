@@ -1,6 +1,4 @@
-/**
- * Generates grammatical streams of canonical events by seeded chance.
- */
+/** Generates grammatical streams of canonical events with seeded randomness. */
 import type { ChatEvent, FinishReason } from '../../src/chat/event.js'
 import { logprobOf } from '../../src/chat/reply/logprobs.js'
 
@@ -27,11 +25,11 @@ const ARGUMENTS = [
 const REASONS: readonly FinishReason[] = ['stop', 'length', 'tool-use', 'filter', 'pause', 'other']
 const WORDS = ['text', 'thinking', 'refusal'] as const
 
-/** What the streams may hold. */
+/** The options of generated streams. */
 export interface Shape {
   /**
-   * True for streams that chat completions can say: no opaque block, never two blocks of a kind side
-   * by side, because those become one there, and no reason that it has no word for.
+   * True for streams that chat completions can represent: no opaque block, no two adjacent blocks of a kind,
+   * which would be merged, and only finish reasons of that format.
    */
   readonly sayable: boolean
 }

@@ -1,9 +1,8 @@
 /**
- * Goal: a conversation that grows is rendered as what was sent before and an end, for every upstream:
- * bound thinking and prompt caches depend on it.
- * Method: conversations by seeded chance, their replies too; each request of one is rendered, and the
- * rendering before it must be its beginning. With the escrow the client keeps other fields of its
- * messages in each request; without, always the same ones.
+ * Goal: for every upstream, the request of a growing conversation begins with the previous request unchanged;
+ * signed thinking and prompt caches depend on it. Method: conversations and replies with seeded randomness;
+ * each request must begin with the previous one. With the escrow the client sends different members of its
+ * messages in each request; without it, always the same ones.
  */
 import t from 'tap'
 import type { ReplyBlock } from '../../src/chat/reply/fold.js'
@@ -24,7 +23,7 @@ const TOOLS = ['look', 'look-up', 'get_time'].map((name) => {
   return { type: 'function', function: { name, parameters: { type: 'object', properties: {} } } }
 })
 
-/** Facts under which the formats render differently. */
+/** Model facts for which the formats encode differently. */
 const FACTS: Readonly<Record<string, readonly Partial<ModelFacts>[]>> = {
   'openai-chat': [{ family: 'openai' }],
   'openai-responses': [{ family: 'openai' }, { family: 'openai', systemRole: 'developer' }],
@@ -35,7 +34,7 @@ const FACTS: Readonly<Record<string, readonly Partial<ModelFacts>[]>> = {
   ],
 }
 
-/** What was sent, one entry for each thing that may only be appended to. */
+/** The parts of a request that may only be appended to, one entry each. */
 function sent(dialect: DialectName, body: JsonObject): { fixed: string; turns: string[] } {
   const flat = (turns: JsonValue | undefined, member: string): string[] =>
     arrayOf(turns)
@@ -58,7 +57,7 @@ function sent(dialect: DialectName, body: JsonObject): { fixed: string; turns: s
   }
 }
 
-/** An answer as this upstream might give it; calls come last. */
+/** A possible reply of this upstream; calls come last. */
 function answer(dialect: DialectName, roll: Roll, turn: number): ReplyBlock[] {
   const blocks: ReplyBlock[] = []
   const state = (): string => `s${turn}_${roll(1_000_000)}`
@@ -97,7 +96,7 @@ function answer(dialect: DialectName, roll: Roll, turn: number): ReplyBlock[] {
   return writes ? blocks : [...blocks, { type: 'text', text: `answer ${turn}`, citations: [] }]
 }
 
-/** How much of a message a client sends back. */
+/** The members of a message that different clients send back. */
 const CLIENTS: readonly ((message: JsonObject) => JsonObject)[] = [
   (message) => message,
   ({ role, content, tool_calls }) => {
@@ -156,7 +155,7 @@ function question(roll: Roll, message: JsonObject | null): Entry[] {
   return entries
 }
 
-/** The first rendering that does not begin with the one before it; null where all do. */
+/** The first request that does not begin with the previous one; null if all do. */
 async function breach(
   dialect: DialectName,
   facts: ModelFacts,
@@ -204,7 +203,7 @@ async function breach(
 
 for (const [name, variants] of Object.entries(FACTS)) {
   const dialect = name as DialectName
-  // Between two sides of one dialect the client's own bytes pass, and what it kept is what is sent.
+  // If client and upstream use the same dialect, the client's own bytes pass, with the members that it kept.
   for (const kept of dialect === 'openai-chat' ? [false] : [true, false]) {
     void t.test(`${dialect}, ${kept ? 'with' : 'without'} the escrow`, async (t) => {
       let rendered = 0

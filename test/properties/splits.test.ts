@@ -1,7 +1,7 @@
 /**
- * Goal: how the network cuts an upstream's bytes changes nothing that the client gets.
- * Method: every 2-way split and the byte-by-byte feed of every transcript, in several line ends and
- * with comments, through every pair of dialects; recorded streams in seeded cuts.
+ * Goal: the chunk boundaries of an upstream's bytes do not change the client's output. Method: every 2-way
+ * split and every single byte of every transcript, with several line ends and with comments, through every
+ * pair of dialects; recorded streams with seeded splits.
  */
 import t from 'tap'
 import { fixturesFolder } from '../helpers/fixtures.js'
@@ -17,7 +17,7 @@ import {
   type Pair,
 } from './transcript-streams.js'
 
-/** The same stream as other servers would frame it. */
+/** The same stream with the framing of other servers. */
 function variants(bytes: Buffer): Buffer[] {
   const text = bytes.toString('utf8')
   const lines = text.replaceAll('\r\n', '\n')
@@ -66,11 +66,11 @@ function firstChange(pair: Pair, bytes: Buffer, splits: Iterable<Buffer[]>): str
 }
 
 for (const pair of PAIRS) {
-  void t.test(`${pair.name}: any cut gives the client the same bytes`, (t) => {
+  void t.test(`${pair.name}: the client gets the same bytes for all chunk boundaries`, (t) => {
     for (const { dialect, name, bytes } of transcripts) {
       if (dialect !== pair.dialect) continue
       for (const [at, variant] of variants(bytes).entries()) {
-        // The rewritten streams differ in their line ends only: a share of their cuts will do.
+        // The rewritten streams differ only in their line ends, so a part of their splits is sufficient.
         const splits = everySplit(variant, at === 0 || pair.passes ? 1 : 5)
         t.equal(firstChange(pair, variant, splits), null, `${name}, variant ${at}`)
       }
@@ -86,7 +86,7 @@ void t.test('passed: bytes out are bytes in, up to the terminator', (t) => {
     for (const [at, variant] of variants(bytes).entries()) {
       const { out, outcome } = run(pair, singly(variant))
       const sent = variant.toString('latin1')
-      // A last event that was cut gets its blank line, so that the error event behind it can be read.
+      // A truncated last event gets a blank line, so that the error event after it can be parsed.
       const isCut = outcome === 'failed' && out === `${sent}\n\n`
       t.ok(isCut || sent.startsWith(out), `${name}, variant ${at}`)
       if (outcome === 'complete') t.notMatch(sent.slice(out.length), /^data/m)

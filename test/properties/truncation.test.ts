@@ -1,7 +1,7 @@
 /**
- * Goal: a stream that breaks off can never look complete, in any pair of dialects.
- * Method: every byte prefix of every transcript, at once and byte by byte, ended by an end of file or
- * by a failure of the transport; recorded streams at seeded offsets.
+ * Goal: a truncated stream never looks complete, in any pair of dialects. Method: every byte prefix of every
+ * transcript, at once and byte by byte, ended by an end of file or by a failure of the transport; recorded
+ * streams at seeded offsets.
  */
 import t from 'tap'
 import type { Test } from 'tap'
@@ -22,7 +22,7 @@ import {
 const REASON =
   /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*"|"type"\s*:\s*"response\.(?:completed|incomplete)"/
 
-/** What is wrong with how a prefix ended; null where nothing is. */
+/** Describes the error in the output for a prefix; null if there is none. */
 function fault({ out, outcome, kind, reason }: Run, chunks: readonly Buffer[]): string | null {
   if (outcome === 'open') return 'is still open'
   if (outcome === 'complete') {
@@ -54,7 +54,7 @@ function* every(length: number, step = 1): Generator<number> {
 }
 
 for (const pair of PAIRS) {
-  void t.test(`${pair.name}: every prefix ends in exactly one way, and never falsely`, (t) => {
+  void t.test(`${pair.name}: every prefix has exactly one correct result`, (t) => {
     for (const { dialect, name, bytes } of transcripts) {
       if (dialect !== pair.dialect) continue
       check(t, pair, name, bytes, every(bytes.length))

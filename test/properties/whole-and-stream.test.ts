@@ -1,7 +1,7 @@
 /**
- * Goal: a whole reply and a stream of the same answer fold to the same value, always.
- * Method: every recorded and written answer in the one form is turned into the other by code that
- * shares nothing with the dialects; so are answers made by seeded chance. Both are decoded.
+ * Goal: the whole form and the stream of a reply always fold to the same value. Method: every recorded or
+ * written reply in one form is converted to the other by code that shares nothing with the dialects; so are
+ * generated replies. Both are decoded.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -51,9 +51,8 @@ function foldStream(form: Form, fragments: readonly JsonObject[]): Folded {
 }
 
 /**
- * Arguments as values, since a stream keeps the spaces between them. A member of a chat completion that
- * is unknown here is a loss to report and no part of the reply; the plain reading of the two forms
- * leaves it out.
+ * Arguments as values, because a stream keeps their spaces. Unknown members of a chat completion are reported
+ * as losses and are not part of the reply, so they are left out.
  */
 function comparable(reply: Reply | null): unknown {
   if (reply === null) return null
@@ -81,7 +80,7 @@ const good = cases().flatMap((it) =>
   it.recording.status === 200 && it.format !== 'responses' ? [{ ...it, format: it.format }] : [],
 )
 
-void t.test('every recorded stream, put together', skipWithoutFixtures(), (t) => {
+void t.test('every recorded stream, joined to a whole reply', skipWithoutFixtures(), (t) => {
   let count = 0
   for (const { format, label, recording } of good) {
     if (!recording.stream) continue
@@ -94,7 +93,7 @@ void t.test('every recorded stream, put together', skipWithoutFixtures(), (t) =>
   t.end()
 })
 
-void t.test('every recorded whole reply, cut up', skipWithoutFixtures(), (t) => {
+void t.test('every recorded whole reply, split into a stream', skipWithoutFixtures(), (t) => {
   let count = 0
   for (const [at, { format, label, recording }] of good.entries()) {
     if (recording.stream) continue
@@ -108,7 +107,7 @@ void t.test('every recorded whole reply, cut up', skipWithoutFixtures(), (t) => 
   t.end()
 })
 
-void t.test('every whole reply of the transcripts, cut up in twenty ways', (t) => {
+void t.test('every whole reply of the transcripts, split in twenty ways', (t) => {
   let count = 0
   for (const { dialect, name } of transcripts) {
     const file = join(process.cwd(), 'test/transcripts', `${name}.reply.json`)
@@ -149,7 +148,10 @@ function inputOf(roll: (n: number) => number): JsonObject {
   return input
 }
 
-/** Never two blocks of one kind side by side: a stream of Gemini or of chat completions joins them. */
+/**
+ * Kinds of blocks without two adjacent ones of the same kind, which a stream of Gemini or of chat completions
+ * joins.
+ */
 function kindsOf(roll: (n: number) => number): ('text' | 'thinking' | 'tool')[] {
   const kinds: ('text' | 'thinking' | 'tool')[] = []
   for (let at = roll(6); at > 0; at -= 1) {
@@ -193,7 +195,7 @@ function madeGemini(roll: (n: number) => number): JsonObject {
   return { candidates: [candidate], usageMetadata, modelVersion: 'made', responseId: 'made' }
 }
 
-/** The whole form has one text, one thought and the calls, in that order of the format's own. */
+/** The whole form has one text, one thought and the calls, in the order of the format. */
 function madeOpenAi(roll: (n: number) => number): JsonObject {
   const message: JsonObject = { role: 'assistant', content: roll(3) === 0 ? null : words(roll) }
   if (roll(3) === 0) message['reasoning_content'] = words(roll)
@@ -219,7 +221,7 @@ const MAKERS: Readonly<Record<Form, (roll: (n: number) => number) => JsonObject>
 }
 
 for (const form of ['openai', 'anthropic', 'gemini'] as const) {
-  void t.test(`${form}: 1,000 answers made by chance`, (t) => {
+  void t.test(`${form}: 1,000 random replies`, (t) => {
     for (let seed = 1; seed <= 1_000; seed += 1) {
       const roll = dice(seed)
       const body = MAKERS[form](roll)

@@ -1,7 +1,7 @@
 /**
  * Goal: the gateway restores the reasoning state that a client omits, and no other account receives it.
  * Method: stored replies and restored histories over a cache in memory that can also fail, hang and return
- * wrong values; the clock is a number that the test sets.
+ * wrong values; a manual clock.
  */
 import t, { type Test } from 'tap'
 import type { Reply, ReplyBlock } from '../../src/chat/reply/fold.js'

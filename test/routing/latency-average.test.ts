@@ -11,7 +11,7 @@ function sampled(samples: readonly (readonly [atMs: number, tookMs: number])[]):
   return latency
 }
 
-void t.test('a target that was not used yet is tried before any other', (t) => {
+void t.test('a target that has not been used yet is tried before all others', (t) => {
   const fresh = new PeakEwma()
   t.equal(fresh.expectedMs(0), 0)
   fresh.begin(0)
@@ -19,7 +19,7 @@ void t.test('a target that was not used yet is tried before any other', (t) => {
   t.end()
 })
 
-void t.test('a slow reply counts at once, fast ones only over time', (t) => {
+void t.test('a slow reply raises the average at once, fast ones lower it over time', (t) => {
   const latency = sampled([[1_000, 100]])
   t.equal(latency.expectedMs(1_000), 100)
   latency.begin(1_000)(3_000, true)
@@ -31,7 +31,7 @@ void t.test('a slow reply counts at once, fast ones only over time', (t) => {
   t.end()
 })
 
-void t.test('the load multiplies it, and it fades while nothing is measured', (t) => {
+void t.test('the load multiplies it, and it decays without samples', (t) => {
   const latency = sampled([[1_000, 100]])
   const ends = [latency.begin(1_000), latency.begin(1_000)]
   t.equal(latency.waiting, 2)

@@ -54,7 +54,7 @@ void t.test('the first target is drawn by weight, for all weights', (t) => {
   t.end()
 })
 
-void t.test('behind it come the other targets by weight, then fallback in order', (t) => {
+void t.test('the other targets by weight follow it, then fallback in order', (t) => {
   const route = weighted(
     [1, 5, 9, 5],
     ', fallback: [{ upstream: b, model: x }, { upstream: a, model: y }]',
@@ -89,7 +89,7 @@ void t.test('a sticky key keeps its target, in proportion to the weights', (t) =
   t.end()
 })
 
-void t.test('a change of weights or targets moves only the keys that it has to', (t) => {
+void t.test('a change of weights or targets moves the minimum number of keys', (t) => {
   const keys = Array.from({ length: 4_000 }, (_, at) => `key ${at}`)
   const placed = (weights: number[]) => {
     const route = weighted(weights)
@@ -136,7 +136,7 @@ void t.test('a conversation has one sticky key in all its turns', (t) => {
   t.end()
 })
 
-void t.test('a long beginning costs bounded time and is not decoded', (t) => {
+void t.test('a long first message is hashed in bounded time without decoding', (t) => {
   const long = { type: 'text' as const, text: '', textBytes: 10_000_000 }
   Object.defineProperty(long, 'text', {
     get() {

@@ -80,7 +80,7 @@ void t.test(
   },
 )
 
-void t.test('labels named like members of objects are ordinary labels', (t) => {
+void t.test('labels with the names of object members are ordinary labels', (t) => {
   const when = { labels: { constructor: 'x' }, images: null, tools: null, minPromptTokens: null }
   t.equal(holds(when, traits({})), false)
   t.equal(holds(when, traits({ labels: { constructor: 'x' } })), true)

@@ -60,7 +60,7 @@ void t.test('two hundred queued requests are cancelled', async (t) => {
   t.equal(slow.closed, 0, 'none was closed for them')
 })
 
-void t.test('cancelled ones make room in the order in which the others came', async (t) => {
+void t.test('cancelled requests make room for the others in order of arrival', async (t) => {
   const slow = await slowUpstream(t)
   const pool = openPool({ baseUrl: slow.baseUrl, maxConnections: 1 })
   t.teardown(() => pool.destroy())

@@ -65,7 +65,7 @@ const picture: RequestListener = (_req, res) => {
   res.end(PNG)
 }
 
-void t.test('the bytes decide the media type of an image, not the server', async (t) => {
+void t.test('the bytes determine the media type of an image, not the server', async (t) => {
   const { url, seen } = await serve(t, picture)
   const { mediaType, bytes } = await fetcher(t).fetch(`${url}/a.jpg?x=1#top`, NEVER)
   t.equal(mediaType, 'image/png')
@@ -73,7 +73,7 @@ void t.test('the bytes decide the media type of an image, not the server', async
   t.same(seen, ['/a.jpg?x=1'])
 })
 
-void t.test('plain text is taken at its word, anything else is refused', async (t) => {
+void t.test('the declared type is used for plain text; other types are refused', async (t) => {
   let type: string | undefined = 'text/plain; charset=utf-8'
   const { url } = await serve(t, (_req, res) => {
     res.writeHead(200, type === undefined ? {} : { 'content-type': type })
@@ -120,7 +120,7 @@ void t.test('private addresses get no request', async (t) => {
   t.equal(missing, refusal, 'the same of a name that does not exist')
 })
 
-void t.test('a redirect into the network is refused like a first address', async (t) => {
+void t.test('a redirect to a private address is refused like a first address', async (t) => {
   const inside = await serve(t, picture, '127.0.0.2')
   const { url } = await serve(t, (_req, res) => {
     res.writeHead(302, { location: `${inside.url}/secret` })
@@ -179,7 +179,7 @@ void t.test('size: at the limit and one byte beyond, declared or not', async (t)
   }
 })
 
-void t.test('a server that is slow, cuts or refuses', async (t) => {
+void t.test('a server that is slow, truncates or refuses', async (t) => {
   const { url } = await serve(t, (req, res) => {
     if (req.url === '/404') res.writeHead(404).end()
     else if (req.url === '/cut') {
@@ -201,7 +201,7 @@ void t.test('no credentials in a URL, and no other scheme', async (t) => {
   t.equal(await failure(made.fetch('http://', NEVER)), 'the URL is not valid')
 })
 
-void t.test('no more at once than allowed; the others wait their turn', async (t) => {
+void t.test('at most the allowed number at once; the others wait', async (t) => {
   let open = 0
   let most = 0
   const { url } = await serve(t, (req, res) => {

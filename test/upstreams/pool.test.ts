@@ -125,7 +125,7 @@ void t.test('every form of a whole reply is read, and the next one too', async (
   t.equal(await ask(pool, 'no-body'), '204 ')
 })
 
-void t.test('every broken reply ends in an error, and the next one is whole', async (t) => {
+void t.test('every invalid reply ends in an error, and the next one is complete', async (t) => {
   const { pool } = await scene(t)
   for (const [path, code] of Object.entries(BROKEN)) {
     t.equal(await ask(pool, path), code, path)
@@ -133,7 +133,7 @@ void t.test('every broken reply ends in an error, and the next one is whole', as
   }
 })
 
-void t.test('bytes after a reply belong to no reply', async (t) => {
+void t.test('bytes after a reply are not assigned to another reply', async (t) => {
   const { pool } = await scene(t)
   for (const path of ['more-than-announced', 'sent-later']) {
     t.equal(await ask(pool, path), '200 hello', path)
@@ -182,7 +182,7 @@ void t.test(
   },
 )
 
-void t.test('an abort ends the connection, at every moment', async (t) => {
+void t.test('an abort ends the connection in every phase', async (t) => {
   const { pool, open } = await scene(t)
   for (const moment of ['start', 'head', 'data'] as const) {
     const received: string[] = []
@@ -212,7 +212,7 @@ void t.test('an abort ends the connection, at every moment', async (t) => {
   t.equal(await ask(pool, 'plain'), '200 hello')
 })
 
-void t.test('a paused reply waits, and goes on', async (t) => {
+void t.test('a paused reply waits and continues', async (t) => {
   const { pool } = await scene(t)
   const received: string[] = []
   const held: UpstreamCall[] = []
@@ -249,7 +249,7 @@ void t.test('each waiting request gets the error of an unreachable upstream', as
   t.equal(await ask(forbidden.pool, 'plain'), 'EPRIVATE')
 })
 
-void t.test('closing lets what runs finish', async (t) => {
+void t.test('closing lets running requests finish', async (t) => {
   const { pool, open } = await scene(t)
   await ask(pool, 'plain')
   const running = [ask(pool, 'drip'), ask(pool, 'drip')]

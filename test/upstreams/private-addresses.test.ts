@@ -86,7 +86,7 @@ void t.test('public addresses, just outside', (t) => {
   t.end()
 })
 
-void t.test('text that is no address is not private', (t) => {
+void t.test('text that is not an address is not private', (t) => {
   for (const text of ['', 'localhost', '127.1', '0x7f.1', '2130706433', '10.0.0', '::g', '[::1]']) {
     t.equal(isPrivateAddress(text), false, text)
   }

@@ -125,7 +125,7 @@ void t.test('the proxy of the environment', async (t) => {
   for (const pool of [through, none, excepted, wrong]) await pool.destroy()
 })
 
-void t.test('a private address is not requested for at a proxy', async (t) => {
+void t.test('no proxy gets a request for a private address', async (t) => {
   const proxy = await startProxy(t)
   const upstream = await startUpstream(t)
   const settings = { baseUrl: upstream.baseUrl, allowPrivateAddress: false, proxy: proxy.url }

@@ -70,7 +70,7 @@ void t.test('an authority, a client certificate and a server name', async (t) =>
   }
 })
 
-void t.test('HTTP/2 where both sides have it', async (t) => {
+void t.test('HTTP/2 if both sides support it', async (t) => {
   const files = certificates(t)
   const tls = { ...NO_TLS, ca: pem(files.authority.cert), serverName: NAME }
   const versions: string[] = []

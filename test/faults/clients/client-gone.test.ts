@@ -27,7 +27,7 @@ function leave(socket: Socket, way: (typeof WAYS)[number]): void {
   else socket.resetAndDestroy()
 }
 
-/** Checks that the exchange is over within `ms`, with exactly one line since `before`. */
+/** Checks that the exchange ends within `ms`, with exactly one log line since `before`. */
 async function checkLeft(t: Test, gateway: TestGateway, before: number, ms = 200): Promise<void> {
   const exchanges = (): number => gateway.lines.filter(({ msg }) => msg === 'exchange').length
   const tookMs = await eventually(() => exchanges() > before, 'the line')
@@ -46,7 +46,7 @@ const PHASES = {
 } as const
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`${name}: with the upstream at work`, async (t) => {
+  void t.test(`${name}: while the upstream works`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     let before = 0
@@ -121,7 +121,7 @@ async function fullPort(t: Test): Promise<number> {
   return port
 }
 
-void t.test('while a connection is being made', async (t) => {
+void t.test('while a connection is opened', async (t) => {
   watchProcess(t)
   const port = await fullPort(t)
   const upstreams = { openai: `http://127.0.0.1:${port}/v1` }

@@ -47,7 +47,7 @@ function chatBody(content: string, stream = true): object {
   return { stream, messages: [{ role: 'user', content }] }
 }
 
-/** Other files come and go with threads of the store. */
+/** Threads of the store open and close other files. */
 function openSockets({ program }: Served): number {
   const folder = `/proc/${program.pid}/fd`
   return readdirSync(folder).filter((fd) => isSocket(`${folder}/${fd}`)).length
@@ -57,7 +57,7 @@ function isSocket(path: string): boolean {
   try {
     return readlinkSync(path).startsWith('socket:')
   } catch {
-    // Closed since it was listed.
+    // The file was closed after it was listed.
     return false
   }
 }

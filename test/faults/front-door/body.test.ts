@@ -1,6 +1,6 @@
-// Goal: a request body that is refused, broken or cut off ends its exchange at once, releases its
-//   memory, and never reaches an upstream (A-7, A-19, C-41, G6).
-// Method: raw requests against a whole gateway, and the receiving phase alone on a small budget.
+// Goal: a refused, invalid or truncated request body ends its exchange at once, releases its memory, and
+// never reaches an upstream (A-7, A-19, C-41, G6). Method: raw requests against a whole gateway, and the
+// receiving phase alone on a small budget.
 import { connect } from 'node:net'
 import t from 'tap'
 import { ingressOf } from '../../../src/dialects/index.js'
@@ -28,7 +28,7 @@ function chunk(text: string): string {
 const CHUNKED = 'transfer-encoding: chunked'
 
 void t.test(
-  'a chunked body over the cap gets a 413 and the rest of it is thrown away',
+  'a chunked body over the size limit gets a 413 and the rest of it is discarded',
   async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t, { server: 'max_body_bytes: 1000' })
@@ -111,7 +111,7 @@ void t.test('more trailers than a request may have are refused', async (t) => {
 })
 
 void t.test(
-  'a body that breaks the protocol is answered once, and its exchange ends',
+  'a body that violates the protocol gets one reply, and its exchange ends',
   async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
@@ -148,7 +148,7 @@ for (const way of ['fin', 'reset'] as const) {
       if (way === 'fin') socket.end()
       else socket.resetAndDestroy()
       const tookMs = await eventually(() => gateway.lines.length === before + 1, 'the line')
-      // A half-closed client can still read, so it gets a 400 and a moment to do so.
+      // A half-closed client can still read, so it gets a 400 and time to read it.
       t.ok(tookMs < (way === 'fin' ? 1400 : 200), `${tookMs} ms`)
       const line =
         way === 'fin'

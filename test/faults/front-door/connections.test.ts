@@ -108,7 +108,7 @@ void t.test('dropped requests', async (t) => {
   await checkAfter(t, gateway)
 })
 
-void t.test('an answer before the request has been read', async (t) => {
+void t.test('a reply before the request has been read', async (t) => {
   watchProcess(t)
   const early = httpReply(
     429,

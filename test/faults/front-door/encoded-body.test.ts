@@ -1,7 +1,8 @@
 /**
- * Goal: a compressed body is served like a plain one over HTTP/1.1 and HTTP/2, is limited by its decoded size, and
- * never blocks the event loop; a damaged, truncated or otherwise coded body is refused with the reason.
- * Method: bodies that zlib and the zstd tool make, bombs among them, sent to a running gateway.
+ * Goal: a compressed body is served like a plain one over HTTP/1.1 and HTTP/2, is limited by its decoded
+ * size, and never blocks the event loop; a damaged, truncated or otherwise coded body is refused with the
+ * reason. Method: bodies compressed by zlib and the zstd tool, including decompression bombs, sent to a
+ * running gateway.
  */
 import { connect } from 'node:http2'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -60,7 +61,7 @@ async function post(
   return { status: res.status, text: await res.text(), headers: res.headers }
 }
 
-void t.test('every coding, small and large', async (t) => {
+void t.test('every content coding, small and large', async (t) => {
   const gateway = await startGateway(t)
   const long = Array.from({ length: 60_000 }, (_, at) => `word ${at}`).join(' ')
   for (const [coding, encode] of Object.entries(CODERS)) {
@@ -178,7 +179,7 @@ void t.test('a client that disconnects during the body leaves no reserved memory
     t.equal(await sent, null)
   }
   await eventually(() => gateway.lines.length === 6, 'every exchange has ended')
-  // An upload that breaks off is seen as a broken request or as a client that left.
+  // A truncated upload counts as an invalid request or as a client that left.
   const ends = new Set(['client_gone', 'malformed_request'])
   t.ok(gateway.lines.every(({ outcome }) => ends.has(String(outcome))))
   t.equal((await post(gateway, 'gzip', gzipSync(chatOf('hi')))).status, 200)

@@ -1,6 +1,6 @@
 /**
- * Goal: slow clients, early replies and shutdowns end within their time limits.
- * Method: a real listener with short times, raw sockets, and the clock read around them.
+ * Goal: slow clients, early replies and shutdowns end within their time limits. Method: a real listener with
+ * short time limits, and raw sockets whose durations are measured.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -20,12 +20,12 @@ function head(...lines: string[]): string {
   return ['POST /v1/chat/completions HTTP/1.1', 'Host: gateway', ...lines, '', ''].join('\r\n')
 }
 
-/** Reads the body and answers with it. */
+/** Replies with the body of the request. */
 function echo(req: HttpRequest, res: HttpResponse): void {
   bodyOf(req, (body) => sendReply(res, 200, [], body))
 }
 
-/** Answers 401 without looking at the body. */
+/** Replies 401 without reading the body. */
 function deny(_req: HttpRequest, res: HttpResponse): void {
   sendReply(res, 401, [], 'no')
 }
@@ -61,14 +61,14 @@ void t.test('F-93, F-94, F-95: a request that does not arrive in time gets a 408
     t.match(outcome.answers[0]?.body ?? '', '"kind":"request_timeout"', name)
     t.ok(outcome.closed, `${name}: closed`)
     t.ok(outcome.tookMs > timeoutMs - 100, `${name}: not before its time (${outcome.tookMs})`)
-    // What a busy machine may add is far below Node's own thirty seconds between two checks.
+    // The margin for a busy machine is far below Node's own check interval of thirty seconds.
     t.ok(outcome.ownMs < timeoutMs + 2000, `${name}: not long after (${outcome.tookMs})`)
   }
   t.same(new Set(refused), new Set(['request_timeout']))
 })
 
 void t.test(
-  'an early answer arrives, and what is left of the body is never a request',
+  'an early reply arrives, and the rest of the body is never parsed as a request',
   async (t) => {
     let begun = 0
     const door = await open(t, {
@@ -86,7 +86,7 @@ void t.test(
     t.same(
       all.answers.map((answer) => answer.status),
       [401, 401],
-      'a body that comes is thrown away',
+      'a body that arrives is discarded',
     )
     t.equal(begun, 2)
     begun = 0
@@ -94,7 +94,7 @@ void t.test(
     t.same(
       half.answers.map((answer) => answer.status),
       [401],
-      'one that does not is not waited for',
+      'the server does not wait for a body that does not arrive',
     )
     t.ok(half.closed)
     t.ok(half.ownMs < 2500, `${half.tookMs} ms`)
@@ -116,7 +116,7 @@ void t.test('100 Continue is sent only by a handler that reads the body', async 
   t.same(
     asked.answers.map((answer) => answer.status),
     [100, 200, 200],
-    'and the connection stays',
+    'and the connection stays open',
   )
   const denying = await open(t, { handler: deny })
   const denied = await send(denying.port, head(...lines))
@@ -133,7 +133,7 @@ void t.test('100 Continue is sent only by a handler that reads the body', async 
   )
 })
 
-void t.test('an answer in flight is never spoilt by what comes behind it', async (t) => {
+void t.test('a running reply is not affected by later bytes', async (t) => {
   let finish = (): void => undefined
   const door = await open(t, {
     handler: (_req, res) => {
@@ -155,11 +155,11 @@ void t.test('an answer in flight is never spoilt by what comes behind it', async
   t.equal(
     (await last).answers[0]?.body,
     'abcd',
-    'bytes behind the last request do not cut its answer',
+    'bytes after the last request do not truncate its reply',
   )
 })
 
-void t.test('a content-length that is too low, or missing, is answered', async (t) => {
+void t.test('a content-length that is too low, or missing, gets a reply', async (t) => {
   const door = await open(t, {
     handler: (req, res) => {
       bodyOf(req, (body) => setTimeout(() => sendReply(res, 400, [], `read ${body.length}`), 50))
@@ -177,7 +177,7 @@ void t.test('a content-length that is too low, or missing, is answered', async (
   }
 })
 
-void t.test('trailers are few or too many, never a silent part of them', async (t) => {
+void t.test('trailers are accepted or refused as a whole', async (t) => {
   const refusals: (string | undefined)[] = []
   const door = await open(t, {
     handler: (req, res) => {
@@ -244,7 +244,7 @@ void t.test('a server that drains finishes open requests and accepts no new ones
   await drained
 })
 
-void t.test('the lame duck still answers, and closes each connection', async (t) => {
+void t.test('a draining server still replies, and closes each connection', async (t) => {
   const door = await open(t, {})
   const drained = door.drain(1000, { lameDuckMs: 300 })
   const outcome = await send(door.port, head('Content-Length: 2') + '{}')
@@ -283,11 +283,11 @@ void t.test('open streams are notified at the deadline, then closed', async (t) 
   t.equal(
     texts.filter((text) => text.endsWith('0\r\n\r\n')).length,
     1,
-    'the other ends without its end',
+    'the other reply is truncated',
   )
 })
 
-void t.test('F-100: a connection above the maximum is answered 503 and closed', async (t) => {
+void t.test('F-100: a connection above the maximum gets 503 and is closed', async (t) => {
   const refused: string[] = []
   const door = await open(t, { maxConnections: 2, onRefused: (kind) => refused.push(kind) })
   const held = [connect(door.port, '127.0.0.1'), connect(door.port, '127.0.0.1')]

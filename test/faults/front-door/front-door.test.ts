@@ -15,7 +15,7 @@ import type { RawOutcome } from './raw-client.js'
 interface Seen {
   /** Requests whose headers reached the handler. */
   begun: number
-  /** Requests whose whole body reached it. */
+  /** Bodies that reached the handler completely. */
   whole: string[]
   refused: string[]
 }
@@ -68,7 +68,7 @@ async function isStillGood(t: Test, door: GatewayServer, seen: Seen, name: strin
   t.equal(seen.whole.length, before + 1)
 }
 
-/** A request line and headers; `lines` replace nothing, they are added after Host. */
+/** A request line and headers; `lines` are added after Host. */
 function post(lines: string[], body = '', line = 'POST /v1/chat/completions HTTP/1.1'): string {
   return [line, 'Host: gateway', ...lines, '', body].join('\r\n')
 }
@@ -197,7 +197,7 @@ for (const [group, cases] of Object.entries({ framing, lines, headers })) {
     const { door, seen } = await open(t)
     for (const [name, bytes] of Object.entries(cases)) {
       const { begun } = seen
-      // The request behind it must never be taken for one.
+      // The bytes after it must never be parsed as a request.
       const outcome = await send(door.port, bytes + GOOD.replace('/v1/chat', '/smuggled'))
       isRefused(t, outcome, name, [400, 405, 413, 431])
       t.equal(outcome.answers.length, 1, `${name}: one answer`)
@@ -220,7 +220,7 @@ void t.test('a bare line feed never makes a second header or request', async (t)
   await isStillGood(t, door, seen, 'a bare LF')
 })
 
-void t.test('a body whose chunks are wrong never becomes a whole request', async (t) => {
+void t.test('a body with invalid chunks never becomes a complete request', async (t) => {
   const { door, seen } = await open(t)
   const bodies: Record<string, string> = {
     'a size in hexadecimal notation': '0x5\r\nhello\r\n0\r\n\r\n',
@@ -245,7 +245,7 @@ void t.test('a body whose chunks are wrong never becomes a whole request', async
   }
 })
 
-void t.test('bytes after a complete body are another request or refused', async (t) => {
+void t.test('bytes after a complete body are parsed as another request or refused', async (t) => {
   const { door, seen } = await open(t)
   const early = post(['Transfer-Encoding: chunked'], '0\r\n\r\nGET /smuggled')
   const outcome = await send(door.port, [early, ' HTTP/1.1\r\n\r\n'])
@@ -337,7 +337,7 @@ void t.test('other protocols on the port are refused and closed', async (t) => {
   await isStillGood(t, door, seen, 'other protocols')
 })
 
-void t.test('an Upgrade is answered as a plain request, and nothing follows it', async (t) => {
+void t.test('an Upgrade is served as a plain request, and nothing follows it', async (t) => {
   const { door, seen } = await open(t)
   for (const protocol of ['websocket', 'h2c', 'TLS/1.0']) {
     const lines = ['Connection: Upgrade', `Upgrade: ${protocol}`, 'Content-Length: 2']
@@ -348,7 +348,7 @@ void t.test('an Upgrade is answered as a plain request, and nothing follows it',
   }
 })
 
-void t.test('a body where none is usual is read, and the next request is clean', async (t) => {
+void t.test('an unusual body is read, and the next request is not affected', async (t) => {
   const { door, seen } = await open(t)
   const last = GOOD.replace('Host:', 'Connection: close\r\nHost:')
   const bodies = [

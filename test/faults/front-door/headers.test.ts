@@ -67,7 +67,7 @@ for (const { name, model } of UPSTREAMS) {
     t.same(
       names.filter((each) => !ALLOWED.test(each)),
       [],
-      'only our own headers',
+      'only headers of the gateway',
     )
     t.same(
       names.filter((each, i) => names.indexOf(each) !== i),

@@ -1,6 +1,6 @@
 // Goal: a client receives bytes at regular intervals, and one that reads nothing is disconnected (G2, G8).
-// Method: upstreams that fall silent, clients that do not read, and a clock that is put forward; the
-//   raw bytes and the sockets of both sides are checked. Stalled clients have seconds instead of a minute.
+// Method: upstreams that stop sending, clients that do not read, and a clock that the test moves forward; the
+// raw bytes and the sockets of both sides are checked. Stalled clients have seconds instead of a minute.
 import { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
@@ -29,8 +29,8 @@ const CLIENT_SECONDS = 'sluice_backpressure_seconds_total{side="client"}'
 const LAST = EVENT.replace('"finish_reason":null', '"finish_reason":"stop"')
 
 /**
- * Makes the gateway's own side of each connection take writes and let nothing out, as one does whose peer does
- * not read; calls back with it.
+ * Makes the gateway's sockets buffer writes without sending them, as if the client did not read; calls `seen`
+ * with each socket.
  */
 function clogServerSockets(t: Test, gateway: TestGateway, seen: (socket: Socket) => void): void {
   for (const name of ['_write', '_writev'] as const) {
@@ -52,7 +52,7 @@ async function idle(gateway: TestGateway): Promise<void> {
   await eventually(async () => (await series(gateway, gauge)) === 0, gauge)
 }
 
-void t.test('the head leaves within about a second of the upstream’s', async (t) => {
+void t.test('the head is sent within about a second of the upstream’s', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 0 } })
@@ -101,7 +101,7 @@ void t.test('silence in a stream of messages is filled with pings', async (t) =>
   await checkAfter(t, gateway)
 })
 
-void t.test('F-96: a client that never reads holds little and is cut', async (t) => {
+void t.test('F-96: a client that never reads uses little memory and is disconnected', async (t) => {
   watchProcess(t)
   let sent = 0
   const upstream = await startRawUpstream(t, ({ socket }) => {
@@ -127,7 +127,7 @@ void t.test('F-96: a client that never reads holds little and is cut', async (t)
       await new Promise((resolve) => setTimeout(resolve, 200))
       return isStill
     },
-    'the upstream has to wait',
+    'the upstream is paused',
     10_000,
   )
   const held = process.memoryUsage().heapUsed + process.memoryUsage().external - heapBefore
@@ -180,30 +180,33 @@ const ENDINGS = [
   },
 ]
 for (const { name, body, outcome } of ENDINGS) {
-  void t.test(`a client that does not take the end of a ${name} stream is cut`, async (t) => {
-    watchProcess(t)
-    const upstream = await startRawUpstream(t, ({ socket }) => {
-      socket.write(HEAD + EVENT)
-      // Content first, so that the failure is one of a stream that has begun.
-      setTimeout(() => socket.write(body), 50)
-    })
-    const gateway = await startGateway(t, {
-      upstreams: { openai: upstream.url },
-      server: 'client_stall_ms: 1500',
-    })
-    let server: Socket | undefined
-    clogServerSockets(t, gateway, (socket) => (server = socket))
-    openClient(t, gateway, question('gpt-4o', true))
-    await eventually(() => (server?.writableLength ?? 0) > 1000, 'the answer waits')
-    await new Promise((resolve) => setTimeout(resolve, 250))
-    t.equal(server?.destroyed, false, 'it is still within the time limit')
-    await eventually(() => server?.destroyed === true, 'the client was cut')
-    await idle(gateway)
-    await eventually(() => lastLine(gateway)['outcome'] === outcome, 'the line')
-  })
+  void t.test(
+    `a client that does not read the end of a ${name} stream is disconnected`,
+    async (t) => {
+      watchProcess(t)
+      const upstream = await startRawUpstream(t, ({ socket }) => {
+        socket.write(HEAD + EVENT)
+        // Content comes first, so that the stream has begun when it fails.
+        setTimeout(() => socket.write(body), 50)
+      })
+      const gateway = await startGateway(t, {
+        upstreams: { openai: upstream.url },
+        server: 'client_stall_ms: 1500',
+      })
+      let server: Socket | undefined
+      clogServerSockets(t, gateway, (socket) => (server = socket))
+      openClient(t, gateway, question('gpt-4o', true))
+      await eventually(() => (server?.writableLength ?? 0) > 1000, 'the answer waits')
+      await new Promise((resolve) => setTimeout(resolve, 250))
+      t.equal(server?.destroyed, false, 'it is still within the time limit')
+      await eventually(() => server?.destroyed === true, 'the client was cut')
+      await idle(gateway)
+      await eventually(() => lastLine(gateway)['outcome'] === outcome, 'the line')
+    },
+  )
 }
 
-void t.test('a client that does not take a whole reply is cut', async (t) => {
+void t.test('a client that does not read a whole reply is disconnected', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { server: 'client_stall_ms: 1500' })
   for (const words of [5, 200_000]) {

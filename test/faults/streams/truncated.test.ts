@@ -1,8 +1,7 @@
-// Goal: a reply that an upstream truncates never looks complete, at any position and for any cause
-//   (D-60, D-61, G7).
-// Method: for each dialect, one recorded reply of the emulator is cut at every event and at bytes
-//   spread over it, in each way that a connection can end; the rest determines the reply that the client
-//   may see.
+// Goal: a reply that an upstream truncates never looks complete, at any position and for any cause (D-60,
+// D-61, G7). Method: for each dialect, one recorded reply of the emulator is cut at every event and at bytes
+// spread over it, with each kind of connection end; the remaining bytes determine the reply that the client
+// may get.
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
 import {
@@ -19,7 +18,7 @@ import {
 } from '../scene.js'
 
 const MODES = ['reset', 'eof', 'close', 'chunk', 'length'] as const
-/** The mark of each dialect that the reply is complete; an end of file after it is no error. */
+/** The text of each dialect that completes the reply; an end of file after it is not an error. */
 const FINISH =
   /^data:.*("finish_reason": ?"stop"|"stop_reason": ?"end_turn"|"finishReason": ?"STOP").*(?:\r?\n){2}/m
 const KINDS = ['upstream_truncated', 'upstream_malformed']
@@ -46,7 +45,7 @@ for (const { name, model } of UPSTREAMS) {
         const bytes = Math.min(size - 1, Math.round((i * size) / CUTS))
         gateway.emulator.replay(full, { fault: { kind: 'cut', mode, bytes }, chunking: 'events' })
         const seen = await ask(gateway, body)
-        // This way sends half of what is left in a chunk that never ends.
+        // This mode sends half of the remaining bytes in a chunk that never ends.
         const left = mode === 'chunk' ? bytes + Math.ceil((size - bytes) / 2) : bytes
         if (!good.text.startsWith(seen.text)) wrong.push(`${bytes}: text ${seen.text}`)
         if (isComplete(seen)) {

@@ -29,7 +29,7 @@ void t.test('three retries are always allowed, more in proportion to the request
   t.end()
 })
 
-void t.test('with all requests failing, retries add at most their share (G9)', (t) => {
+void t.test('if all requests fail, retries add at most their share (G9)', (t) => {
   const clock = new TestClock()
   const budget = new RetryBudget(clock)
   let sent = 0
@@ -71,7 +71,7 @@ void t.test('if requests cost nothing, the share of hedges is that of their numb
   t.end()
 })
 
-void t.test('waits: full jitter that doubles, within max_wait_ms', (t) => {
+void t.test('waits: exponential back-off with full jitter, within max_wait_ms', (t) => {
   const wait = (retry: number, random: number, maxWaitMs = 5_000) =>
     backOffMs({ retry, retryAfterMs: null, maxWaitMs, random })
   t.equal(wait(1, 0), 0)
@@ -83,7 +83,7 @@ void t.test('waits: full jitter that doubles, within max_wait_ms', (t) => {
   t.end()
 })
 
-void t.test('Retry-After is waited for in full, or another target is tried', (t) => {
+void t.test('the gateway waits for Retry-After in full, or tries another target', (t) => {
   const wait = (retryAfterMs: number, random = 0) =>
     backOffMs({ retry: 1, retryAfterMs, maxWaitMs: 5_000, random })
   t.equal(wait(1_000), 1_000)
@@ -95,7 +95,7 @@ void t.test('Retry-After is waited for in full, or another target is tried', (t)
   t.end()
 })
 
-void t.test('rolling sums hold between nine and ten tenths of the window', (t) => {
+void t.test('rolling sums include between nine and ten tenths of the window', (t) => {
   const random = seeded(3)
   for (let round = 0; round < 200; round++) {
     const sums = new RollingSums(10_000, 2)

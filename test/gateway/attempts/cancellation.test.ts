@@ -30,7 +30,7 @@ void t.test('a listener added after the cancellation is called at once', (t) => 
   t.end()
 })
 
-void t.test('the last listener replaces the one before it, and null takes it away', (t) => {
+void t.test('a listener replaces the previous one, and null removes it', (t) => {
   const cancellation = new Cancellation()
   cancellation.onCancel(() => t.fail('was replaced'))
   let reasons = 0
@@ -45,7 +45,7 @@ void t.test('the last listener replaces the one before it, and null takes it awa
   t.end()
 })
 
-void t.test('check throws the reason, and nothing before there is one', (t) => {
+void t.test('check throws the reason once there is one', (t) => {
   const cancellation = new Cancellation()
   cancellation.check()
   cancellation.cancel(gone)
@@ -53,7 +53,7 @@ void t.test('check throws the reason, and nothing before there is one', (t) => {
   t.end()
 })
 
-void t.test('a listener that cancels again changes nothing', (t) => {
+void t.test('a second cancellation by a listener has no effect', (t) => {
   const cancellation = new Cancellation()
   let reasons = 0
   cancellation.onCancel(() => {

@@ -38,7 +38,7 @@ async function rowAt(gateway: TestGateway, count: number): Promise<LedgerEntry> 
   return row
 }
 
-void t.test('drain: the counts are the upstream’s own', async (t) => {
+void t.test('drain: the counts are those of the upstream', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { more: 'on_disconnect: drain' })
   let count = 0
@@ -60,7 +60,7 @@ void t.test('drain: the counts are the upstream’s own', async (t) => {
   }
 })
 
-void t.test('drain_until_usage: no longer than it takes', async (t) => {
+void t.test('drain_until_usage: reading ends when the counts have arrived', async (t) => {
   const gateway = await startGateway(t, { more: 'on_disconnect: drain_until_usage' })
   await leave(t, gateway, 'gemini-2.5-flash')
   const row = await rowAt(gateway, 1)
@@ -82,7 +82,7 @@ void t.test('cancel is the default, and an upstream may have its own', async (t)
   t.equal(plain.emulator.ledger.at(-1)?.outcome, 'client_closed')
 })
 
-void t.test('no more at once than allowed, and no longer', async (t) => {
+void t.test('at most the allowed number at once, for at most the allowed time', async (t) => {
   const more = 'on_disconnect: drain\nafter_disconnect: { max_streams: 1, max_ms: 60 }'
   const gateway = await startGateway(t, { more })
   gateway.emulator.script({ times: 2, fault: { kind: 'stall', event: 20 } })
@@ -97,7 +97,7 @@ void t.test('no more at once than allowed, and no longer', async (t) => {
   t.match(await rowAt(gateway, 3), { outcome: 'client_gone' }, 'the place is free again')
 })
 
-void t.test('the end of the process ends them, with their rows', async (t) => {
+void t.test('the end of the process ends them and writes their entries', async (t) => {
   const gateway = await startGateway(t, { more: 'on_disconnect: drain' })
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 20 } })
   await leave(t, gateway, 'gpt-4o')

@@ -64,7 +64,7 @@ for (const stream of [false, true]) {
   const form = stream ? 'streamed' : 'whole'
 
   for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'MALFORMED_RESPONSE']) {
-    void t.test(`${reason}, ${form}: the same request again`, async (t) => {
+    void t.test(`${reason}, ${form}: the same request is retried`, async (t) => {
       const { gateway, bodies } = await gatewayFor(t, stream, [{ reason }, GOOD])
       const seen = await ask(gateway, question(MODEL, stream, 'Hello', stream ? USAGE : {}))
       t.ok(isComplete(seen), seen.body.slice(-300))
@@ -78,7 +78,7 @@ for (const stream of [false, true]) {
     })
   }
 
-  void t.test(`a second failure is the answer, ${form}`, async (t) => {
+  void t.test(`a second failure is returned to the client, ${form}`, async (t) => {
     const { gateway, bodies } = await gatewayFor(t, stream, [MALFORMED, MALFORMED, GOOD])
     const seen = await ask(gateway, question(MODEL, stream))
     checkFailed(t, seen, form, ['upstream_failed'])
@@ -87,7 +87,7 @@ for (const stream of [false, true]) {
     t.equal(await attempts(gateway, 'upstream_failed'), 2)
   })
 
-  void t.test(`an empty answer, ${form}: requested again, then passed unchanged`, async (t) => {
+  void t.test(`an empty reply, ${form}: retried once, then passed unchanged`, async (t) => {
     const { gateway, bodies } = await gatewayFor(t, stream, [EMPTY, GOOD, EMPTY, EMPTY, GOOD])
     const second = await ask(gateway, question(MODEL, stream))
     t.equal(second.text, 'Well.')

@@ -31,7 +31,7 @@ const UNSAFE: readonly [name: string, fault: Fault, outcome: string][] = [
 
 const QUICK = 'timeouts: { first_byte_ms: 400, idle_ms: 400 }'
 
-void t.test('a stream goes on at the next target', async (t) => {
+void t.test('a stream is served by the next target', async (t) => {
   watchProcess(t)
   const gateway = await startWith(t, [`model: main, ${CHAIN}`], { upstreamOptions: QUICK })
   for (const [name, fault, outcome] of SAFE) {
@@ -53,7 +53,7 @@ void t.test('a stream goes on at the next target', async (t) => {
   t.equal(await series(gateway, fallbacks), SAFE.length)
 })
 
-void t.test('without a fallback the same faults are clear errors, in time', async (t) => {
+void t.test('without a fallback the same faults give clear errors in time', async (t) => {
   watchProcess(t)
   const gateway = await startWith(
     t,
@@ -75,40 +75,43 @@ void t.test('without a fallback the same faults are clear errors, in time', asyn
   }
 })
 
-void t.test('a request that may have been executed is repeated only with leave', async (t) => {
-  watchProcess(t)
-  const routes = [
-    `model: main, ${CHAIN}`,
-    `model: free, ${CHAIN}, retry: { attempts: 1, non_idempotent: true }`,
-  ]
-  const gateway = await startWith(t, routes, { upstreamOptions: QUICK })
-  for (const [name, fault, outcome] of UNSAFE) {
-    for (const [model, key, isRepeated] of [
-      ['main', null, false],
-      ['main', 'abc-1', true],
-      ['free', null, true],
-    ] as const) {
-      gateway.emulator.reset()
-      breakProvider(gateway, 'openai', fault)
-      const headers: Record<string, string> = key === null ? {} : { 'idempotency-key': key }
-      const reply = await gateway.chat(question(model, true), { headers })
-      const body = await reply.text()
-      const { openai, anthropic } = counts(gateway)
-      // A reused connection that is lost at once may cause one more attempt on a new connection.
-      t.ok(openai === 1 || (fault.kind === 'drop' && openai === 2), `${name}: ${openai} requests`)
-      t.equal(anthropic, isRepeated ? 1 : 0, `${name}, ${model} ${key ?? 'without a key'}`)
-      if (isRepeated) {
-        t.match(body, /\[DONE\]/)
-        t.equal(gateway.emulator.ledger.at(-1)?.headers['idempotency-key'], key ?? undefined)
-      } else {
-        t.ok(reply.status >= 500)
-        t.match(body, new RegExp(outcome))
+void t.test(
+  'a request that may have been executed is repeated only if that is allowed',
+  async (t) => {
+    watchProcess(t)
+    const routes = [
+      `model: main, ${CHAIN}`,
+      `model: free, ${CHAIN}, retry: { attempts: 1, non_idempotent: true }`,
+    ]
+    const gateway = await startWith(t, routes, { upstreamOptions: QUICK })
+    for (const [name, fault, outcome] of UNSAFE) {
+      for (const [model, key, isRepeated] of [
+        ['main', null, false],
+        ['main', 'abc-1', true],
+        ['free', null, true],
+      ] as const) {
+        gateway.emulator.reset()
+        breakProvider(gateway, 'openai', fault)
+        const headers: Record<string, string> = key === null ? {} : { 'idempotency-key': key }
+        const reply = await gateway.chat(question(model, true), { headers })
+        const body = await reply.text()
+        const { openai, anthropic } = counts(gateway)
+        // A reused connection that is lost at once may cause one more attempt on a new connection.
+        t.ok(openai === 1 || (fault.kind === 'drop' && openai === 2), `${name}: ${openai} requests`)
+        t.equal(anthropic, isRepeated ? 1 : 0, `${name}, ${model} ${key ?? 'without a key'}`)
+        if (isRepeated) {
+          t.match(body, /\[DONE\]/)
+          t.equal(gateway.emulator.ledger.at(-1)?.headers['idempotency-key'], key ?? undefined)
+        } else {
+          t.ok(reply.status >= 500)
+          t.match(body, new RegExp(outcome))
+        }
       }
     }
-  }
-})
+  },
+)
 
-void t.test('a whole reply that is cut within its body may have been executed', async (t) => {
+void t.test('a truncated whole reply may have been executed', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}`])
   breakProvider(gateway, 'openai', { kind: 'cut', bytes: 40, mode: 'reset' })
   const cut = await ask(gateway, question('main', false))
@@ -123,17 +126,20 @@ void t.test('a whole reply that is cut within its body may have been executed', 
   }
 })
 
-void t.test('what the provider refuses as the client’s fault is never repeated', async (t) => {
-  const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { attempts: 3 }`])
-  for (const code of [400, 404, 413, 422]) {
-    gateway.emulator.reset()
-    breakProvider(gateway, 'openai', { kind: 'status', code })
-    const seen = await ask(gateway, question('main', true))
-    t.ok(seen.status >= 400 && seen.status < 500, `${code} → ${seen.status}`)
-    t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
-    t.equal(seen.headers['x-sluice-attempts'], undefined, 'one attempt is not listed')
-  }
-})
+void t.test(
+  'a request that the provider refuses as the client’s fault is never repeated',
+  async (t) => {
+    const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { attempts: 3 }`])
+    for (const code of [400, 404, 413, 422]) {
+      gateway.emulator.reset()
+      breakProvider(gateway, 'openai', { kind: 'status', code })
+      const seen = await ask(gateway, question('main', true))
+      t.ok(seen.status >= 400 && seen.status < 500, `${code} → ${seen.status}`)
+      t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
+      t.equal(seen.headers['x-sluice-attempts'], undefined, 'one attempt is not listed')
+    }
+  },
+)
 
 void t.test('nothing is repeated after the first content', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { non_idempotent: true }`])
@@ -152,31 +158,34 @@ void t.test('nothing is repeated after the first content', async (t) => {
   }
 })
 
-void t.test('E-91: the chain goes to its end, and the last error has a real status', async (t) => {
-  const gateway = await startWith(t, [`model: main, ${CHAIN}`])
-  for (const isStream of [true, false]) {
-    gateway.emulator.reset()
-    breakProvider(gateway, 'openai', { kind: 'status', code: 429 })
-    breakProvider(gateway, 'anthropic', { kind: 'status', code: 529 })
-    const third = await ask(gateway, question('main', isStream))
-    t.ok(isComplete(third), 'the third one replies')
-    t.equal(
-      third.headers['x-sluice-attempts'],
-      'openai:upstream_busy, anthropic:upstream_busy, google:ok',
-    )
-    breakProvider(gateway, 'gemini', { kind: 'status', code: 500 })
-    const none = await ask(gateway, question('main', isStream))
-    t.equal(none.status, 502)
-    t.equal(
-      none.headers['x-sluice-attempts'],
-      'openai:upstream_busy, anthropic:upstream_busy, google:upstream_failed',
-    )
-    const entry = await entryOf(gateway, none.headers['x-request-id'] ?? '')
-    t.match(entry, { attempts: 3, outcome: 'upstream_failed', source: 'none', costNanoUsd: 0 })
-  }
-})
+void t.test(
+  'E-91: all targets of the chain are tried, and the last error has an error status',
+  async (t) => {
+    const gateway = await startWith(t, [`model: main, ${CHAIN}`])
+    for (const isStream of [true, false]) {
+      gateway.emulator.reset()
+      breakProvider(gateway, 'openai', { kind: 'status', code: 429 })
+      breakProvider(gateway, 'anthropic', { kind: 'status', code: 529 })
+      const third = await ask(gateway, question('main', isStream))
+      t.ok(isComplete(third), 'the third one replies')
+      t.equal(
+        third.headers['x-sluice-attempts'],
+        'openai:upstream_busy, anthropic:upstream_busy, google:ok',
+      )
+      breakProvider(gateway, 'gemini', { kind: 'status', code: 500 })
+      const none = await ask(gateway, question('main', isStream))
+      t.equal(none.status, 502)
+      t.equal(
+        none.headers['x-sluice-attempts'],
+        'openai:upstream_busy, anthropic:upstream_busy, google:upstream_failed',
+      )
+      const entry = await entryOf(gateway, none.headers['x-request-id'] ?? '')
+      t.match(entry, { attempts: 3, outcome: 'upstream_failed', source: 'none', costNanoUsd: 0 })
+    }
+  },
+)
 
-void t.test('an upstream that refuses connections is passed over', async (t) => {
+void t.test('an upstream that refuses connections is skipped', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}`], {
     upstreams: { openai: 'http://127.0.0.1:9/v1' },
   })

@@ -35,34 +35,37 @@ function showing(model: string, ...urls: string[]): { model: string; messages: J
   return { model, messages: [{ role: 'user', content }] }
 }
 
-void t.test('fetched once each, sent inline, for those who read no such URL', async (t) => {
-  const { url, seen } = await pictures(t)
-  const gateway = await startGateway(t, { more: ALLOWED })
-  const data = PNG.toString('base64')
-  const [a, b] = [`${url}/a.png`, `${url}/b.png`]
-  const gemini = await gateway.chat(showing('gemini-2.5-flash', a, b, a))
-  t.equal(gemini.status, 200)
-  t.same(seen.sort(), ['/a.png', '/b.png'])
-  const part = { inlineData: { mimeType: 'image/png', data } }
-  t.match(gateway.emulator.ledger.at(-1)?.body, { contents: [{ parts: [{}, part, part, part] }] })
+void t.test(
+  'each URL is fetched once and sent inline to upstreams that cannot read it',
+  async (t) => {
+    const { url, seen } = await pictures(t)
+    const gateway = await startGateway(t, { more: ALLOWED })
+    const data = PNG.toString('base64')
+    const [a, b] = [`${url}/a.png`, `${url}/b.png`]
+    const gemini = await gateway.chat(showing('gemini-2.5-flash', a, b, a))
+    t.equal(gemini.status, 200)
+    t.same(seen.sort(), ['/a.png', '/b.png'])
+    const part = { inlineData: { mimeType: 'image/png', data } }
+    t.match(gateway.emulator.ledger.at(-1)?.body, { contents: [{ parts: [{}, part, part, part] }] })
 
-  const claude = await gateway.chat(showing('claude-haiku-4-5', a, 'https://a.example/i.png'))
-  t.equal(claude.status, 200)
-  const source = { type: 'base64', media_type: 'image/png', data }
-  const asked = { type: 'url', url: 'https://a.example/i.png' }
-  t.match(gateway.emulator.ledger.at(-1)?.body, {
-    messages: [{ content: [{}, { source }, { source: asked }] }],
-  })
+    const claude = await gateway.chat(showing('claude-haiku-4-5', a, 'https://a.example/i.png'))
+    t.equal(claude.status, 200)
+    const source = { type: 'base64', media_type: 'image/png', data }
+    const asked = { type: 'url', url: 'https://a.example/i.png' }
+    t.match(gateway.emulator.ledger.at(-1)?.body, {
+      messages: [{ content: [{}, { source }, { source: asked }] }],
+    })
 
-  const own = await gateway.chat(showing('gpt-4o', a))
-  t.equal(own.status, 200)
-  t.match(gateway.emulator.ledger.at(-1)?.body, {
-    messages: [{ content: [{}, { image_url: { url: a } }] }],
-  })
-  t.equal(seen.length, 3, 'OpenAI reads it itself')
-})
+    const own = await gateway.chat(showing('gpt-4o', a))
+    t.equal(own.status, 200)
+    t.match(gateway.emulator.ledger.at(-1)?.body, {
+      messages: [{ content: [{}, { image_url: { url: a } }] }],
+    })
+    t.equal(seen.length, 3, 'OpenAI reads it itself')
+  },
+)
 
-void t.test('off by default: refused by the part, nothing is fetched', async (t) => {
+void t.test('off by default: the error names the part, and nothing is fetched', async (t) => {
   const { url, seen } = await pictures(t)
   const gateway = await startGateway(t)
   for (const model of ['gemini-2.5-flash', 'claude-haiku-4-5']) {
@@ -92,7 +95,7 @@ void t.test(
   },
 )
 
-void t.test('the network behind the gateway stays out of reach', async (t) => {
+void t.test('the network behind the gateway is not reachable', async (t) => {
   const { url, seen } = await pictures(t)
   const gateway = await startGateway(t, { more: 'fetch_media: { enabled: true }' })
   const response = await gateway.chat(showing('gemini-2.5-flash', `${url}/a.png`))
@@ -101,7 +104,7 @@ void t.test('the network behind the gateway stays out of reach', async (t) => {
   t.same(seen, [])
 })
 
-void t.test('a client that leaves while its picture is fetched ends the exchange', async (t) => {
+void t.test('a client that leaves during the fetch of its image ends the exchange', async (t) => {
   const { url, seen } = await pictures(t)
   const gateway = await startGateway(t, { more: ALLOWED })
   const aborter = new AbortController()

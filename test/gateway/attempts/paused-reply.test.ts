@@ -140,7 +140,7 @@ for (const stream of [false, true]) {
     t.equal(await series(gateway, 'sluice_inflight{upstream="google"}'), 0)
   })
 
-  void t.test(`anthropic pause_turn, ${form}: the content goes back unchanged`, async (t) => {
+  void t.test(`anthropic pause_turn, ${form}: the content is sent back unchanged`, async (t) => {
     watchProcess(t)
     const { gateway, bodies } = await gatewayFor(t, 'anthropic', (turn) => {
       const part = messagePart(`part ${turn}.`, turn < 2 ? 'pause_turn' : 'end_turn')
@@ -166,7 +166,7 @@ for (const stream of [false, true]) {
     t.equal(usage.completion_tokens, 12)
   })
 
-  void t.test(`a pause without end, ${form}: five times on, then stop`, async (t) => {
+  void t.test(`an endless pause, ${form}: the reply is continued five times`, async (t) => {
     watchProcess(t)
     const { gateway, bodies } = await gatewayFor(t, 'anthropic', () => {
       const part = messagePart('.', 'pause_turn')
@@ -197,7 +197,7 @@ for (const stream of [false, true]) {
   })
 }
 
-void t.test('a whole answer that comes as streams is one as well', async (t) => {
+void t.test('a whole reply that arrives as several streams is joined', async (t) => {
   watchProcess(t)
   const { gateway, bodies } = await gatewayFor(t, 'gemini', (turn) => {
     const last = chunk(` part ${turn}`, turn < 1 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
@@ -217,7 +217,7 @@ void t.test('a whole answer that comes as streams is one as well', async (t) => 
   t.equal(objectOf(seen.data[0]?.usage).completion_tokens, 8)
 })
 
-void t.test('the client’s limit is not passed by going on', async (t) => {
+void t.test('continuing does not exceed the client’s limit', async (t) => {
   const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
     return httpReply(200, SSE, events([['', chunk('x', 'CONTINUATION', 'token')]]))
   })
@@ -227,7 +227,7 @@ void t.test('the client’s limit is not passed by going on', async (t) => {
   t.equal(bodies.length, 2, 'two parts of four tokens')
 })
 
-void t.test('a client that leaves between the parts ends it all', async (t) => {
+void t.test('a client that leaves between the parts ends the exchange', async (t) => {
   watchProcess(t)
   const { gateway, upstream } = await gatewayFor(t, 'gemini', (turn) => {
     if (turn > 0) return ''
@@ -245,7 +245,7 @@ void t.test('a client that leaves between the parts ends it all', async (t) => {
   )
 })
 
-void t.test('a stream that has begun does not go on as JSON', async (t) => {
+void t.test('a stream that has begun cannot continue as JSON', async (t) => {
   const { gateway } = await gatewayFor(t, 'gemini', (turn) => {
     if (turn > 0) return httpReply(200, JSON_TYPE, JSON.stringify(chunk('more', 'STOP')))
     return httpReply(200, SSE, events([['', chunk('begun', 'CONTINUATION', 'token')]]))
@@ -254,14 +254,17 @@ void t.test('a stream that has begun does not go on as JSON', async (t) => {
   checkFailed(t, seen, 'JSON', ['upstream_malformed'])
 })
 
-void t.test('a MAX_TOKENS with a token is the end: the budget is spent', async (t) => {
-  const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
-    return httpReply(200, JSON_TYPE, JSON.stringify(chunk('x', 'MAX_TOKENS', 'token')))
-  })
-  const seen = await ask(gateway, question('gemini-4-argon', false))
-  t.equal(seen.finish, 'length')
-  t.equal(bodies.length, 1)
-})
+void t.test(
+  'MAX_TOKENS with a continuation token ends the reply when the maximum is used up',
+  async (t) => {
+    const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
+      return httpReply(200, JSON_TYPE, JSON.stringify(chunk('x', 'MAX_TOKENS', 'token')))
+    })
+    const seen = await ask(gateway, question('gemini-4-argon', false))
+    t.equal(seen.finish, 'length')
+    t.equal(bodies.length, 1)
+  },
+)
 
 void t.test(
   'without a tool that Anthropic runs, no part is kept and no rest is requested',
@@ -279,21 +282,24 @@ void t.test(
   },
 )
 
-void t.test('a stream that is answered in JSON continues too, for any parts', async (t) => {
-  watchProcess(t)
-  const forms = [
-    (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify(part)),
-    (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify([part])),
-    (part: JsonObject) => httpReply(200, SSE, events([['', part]])),
-  ]
-  const { gateway, bodies } = await gatewayFor(t, 'gemini', (turn) => {
-    const part = chunk(` part ${turn}`, turn < 2 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
-    return forms[turn]?.(part) ?? ''
-  })
-  const seen = await ask(gateway, question('gemini-4-argon', true, 'Hello', USAGE))
-  t.ok(isComplete(seen), seen.body.slice(-300))
-  t.equal(seen.text, ' part 0 part 1 part 2')
-  t.equal(objectOf(bodies[2]).continuationToken, 'token-1')
-  const usage = objectOf(seen.data.map((each) => each.usage).findLast(Boolean))
-  t.equal(usage.completion_tokens, 12)
-})
+void t.test(
+  'a stream that gets a JSON reply is continued too, for any kind of parts',
+  async (t) => {
+    watchProcess(t)
+    const forms = [
+      (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify(part)),
+      (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify([part])),
+      (part: JsonObject) => httpReply(200, SSE, events([['', part]])),
+    ]
+    const { gateway, bodies } = await gatewayFor(t, 'gemini', (turn) => {
+      const part = chunk(` part ${turn}`, turn < 2 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
+      return forms[turn]?.(part) ?? ''
+    })
+    const seen = await ask(gateway, question('gemini-4-argon', true, 'Hello', USAGE))
+    t.ok(isComplete(seen), seen.body.slice(-300))
+    t.equal(seen.text, ' part 0 part 1 part 2')
+    t.equal(objectOf(bodies[2]).continuationToken, 'token-1')
+    const usage = objectOf(seen.data.map((each) => each.usage).findLast(Boolean))
+    t.equal(usage.completion_tokens, 12)
+  },
+)

@@ -89,7 +89,7 @@ async function budgets(t: Test, stores: Stores): Promise<void> {
 
 function suite(t: Test, stores: Stores): void {
   void t.test('a hedge', (t) => hedges(t, stores))
-  void t.test('an attempt after one that is billed', (t) => afterBilled(t, stores))
+  void t.test('an attempt after a billed one', (t) => afterBilled(t, stores))
   void t.test('hedges of many requests at once', (t) => budgets(t, stores))
 }
 

@@ -25,7 +25,7 @@ void t.test('a failed attempt is retried on the same target first', async (t) =>
   t.equal(await series(gateway, 'sluice_attempts_total{upstream="openai",kind="upstream_busy"}'), 2)
 })
 
-void t.test('E-88: Retry-After is waited for up to max_wait_ms', async (t) => {
+void t.test('E-88: the gateway waits for Retry-After up to max_wait_ms', async (t) => {
   const gateway = await startWith(t, [
     `model: main, ${CHAIN}, retry: { attempts: 2, max_wait_ms: 3000 }`,
   ])
@@ -44,7 +44,7 @@ void t.test('E-88: Retry-After is waited for up to max_wait_ms', async (t) => {
   }
 })
 
-void t.test('with every upstream failing, the load grows by a fifth at most (G9)', async (t) => {
+void t.test('if every upstream fails, the load grows by at most a fifth (G9)', async (t) => {
   watchProcess(t)
   const gateway = await startWith(t, [`model: main, ${ONE}, retry: { attempts: 3, budget: 0.2 }`])
   breakProvider(gateway, 'openai', { kind: 'status', code: 503 })

@@ -61,7 +61,7 @@ void t.test('the process, an account and a body each have a limit', (t) => {
   t.end()
 })
 
-void t.test('a body is charged with its text, its copies and its structure', (t) => {
+void t.test('the memory of a body includes its text, its copies and its structure', (t) => {
   const chargeOf = (text: string): readonly [number, number] => {
     const budget = new BodyBudget(1e9)
     const holding = budget.open('a')
@@ -86,7 +86,7 @@ void t.test('a body is charged with its text, its copies and its structure', (t)
   t.end()
 })
 
-void t.test('a long text is charged without being decoded', (t) => {
+void t.test('a long text is counted without decoding', (t) => {
   let decoded = 0
   const long = new LongText(100_000, () => {
     decoded += 1
@@ -110,7 +110,7 @@ void t.test('a long text is charged without being decoded', (t) => {
   t.end()
 })
 
-void t.test('work that may be left undone gets a share, and only while half is free', (t) => {
+void t.test('optional work gets a share, and only while half of the budget is free', (t) => {
   const budget = new BodyBudget(1_000)
   const has = (bytes: number): boolean => budget.hasSpareRoom('shadow', bytes, 0.1)
   t.ok(has(100))

@@ -118,7 +118,7 @@ void t.test('documentation, code and lines have the same fields', async (t) => {
     t.equal('cause' in line, line['outcome'] !== 'ok', String(line['outcome']))
 })
 
-void t.test('sampling leaves out successes alone, and not slow ones or retries', async (t) => {
+void t.test('sampling leaves out only successes, except slow ones and retries', async (t) => {
   const routes = `  - model: fragile
     targets: [{ upstream: openai, model: gpt-4o }]
     retry: { attempts: 2 }

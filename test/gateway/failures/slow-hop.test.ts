@@ -40,7 +40,7 @@ function question(prompt: string, more: object = {}): object {
   return { model: 'gpt-4o', messages: [{ role: 'user', content: prompt }], ...more }
 }
 
-void t.test('the upstream that answers late', async (t) => {
+void t.test('the upstream that replies late', async (t) => {
   const gateway = await startGateway(t)
   const prompt = `[[fault: delay ms=${WAIT_MS} mode=headers]] Hi.`
   const line = await lineOf(gateway, question(prompt))
@@ -59,7 +59,7 @@ void t.test('the upstream whose first content is late', async (t) => {
   t.ok(Number(line['first_token_ms']) >= WAIT_MS, 'also if the head was sent before')
 })
 
-void t.test('the wait before a retry, and the upstream that made it necessary', async (t) => {
+void t.test('the wait before a retry, and the upstream that caused it', async (t) => {
   const routes = `  - model: fragile
     targets: [{ upstream: openai, model: gpt-4o }]
     fallback: [{ upstream: anthropic, model: claude-sonnet-4-5 }]

@@ -102,7 +102,7 @@ void t.test(
   },
 )
 
-void t.test('`openai-responses` and `openai-chat` force one', async (t) => {
+void t.test('`openai-responses` and `openai-chat` force an endpoint', async (t) => {
   const gateway = await startGateway(t)
   force(gateway, 'openai-responses')
   const plain = await ask(gateway, { model: 'gpt-4o', messages: WEATHER, temperature: 0.5 })

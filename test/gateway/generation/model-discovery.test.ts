@@ -74,7 +74,7 @@ void t.test('the models of the upstream are listed if a route takes them to it',
   t.same(warnings(gateway), [])
 })
 
-void t.test('the list of Anthropic’s format is read with the key where it belongs', async (t) => {
+void t.test('the list in Anthropic’s format is read with the key in its header', async (t) => {
   const answer: RequestListener = (_req, res) => {
     res.end(JSON.stringify({ data: [{ type: 'model', id: 'llama-a' }], has_more: false }))
   }
@@ -92,7 +92,7 @@ const BAD: Record<string, RequestListener> = {
 }
 
 for (const [name, answer] of Object.entries(BAD)) {
-  void t.test(`${name}: one warning, and requests go on`, async (t) => {
+  void t.test(`${name}: one warning, and requests continue`, async (t) => {
     const { gateway } = await discovering(t, answer)
     await until(() => warnings(gateway).length > 0)
     gateway.reload()

@@ -59,7 +59,7 @@ void t.test('an item that is removed during a visit is not visited, and all othe
   t.end()
 })
 
-void t.test('one that enters during a visit waits for the next', (t) => {
+void t.test('an item that is added during a visit is visited by the next one', (t) => {
   const list = new InFlightList<Plane>()
   const late: Plane = { listIndex: NOT_LISTED, name: 2 }
   list.add({ listIndex: NOT_LISTED, name: 1 })

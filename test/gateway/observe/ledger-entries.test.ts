@@ -39,7 +39,7 @@ async function rowAfter(
   return row
 }
 
-void t.test('an answer that is complete: what the upstream counted', async (t) => {
+void t.test('a complete reply: the counts of the upstream', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {
@@ -62,7 +62,7 @@ void t.test('an answer that is complete: what the upstream counted', async (t) =
   t.equal(price?.costNanoUsd, input * 2500 + output * 10_000, 'gpt-4o: 2.5 and 10 dollars')
 })
 
-void t.test('the tier that served it: at its own price, or at none', async (t) => {
+void t.test('the tier that served the request has its own price, or none', async (t) => {
   const gateway = await startGateway(t)
   const cost = async (model: string, stream: boolean, tier: string) => {
     const body = question(model, stream, WORDS, { service_tier: tier })
@@ -88,17 +88,20 @@ void t.test('the tier that served it: at its own price, or at none', async (t) =
   }
 })
 
-void t.test('a model beyond the catalogue counts by its own name once it was served', async (t) => {
-  const gateway = await startGateway(t)
-  const asked = async (model: string) =>
-    rowAfter(t, gateway, () => ask(gateway, question(model, false)))
-  t.match(await asked('gpt-house-1'), { outcome: 'ok', model: 'gpt-house-1' })
-  gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
-  t.match(await asked('gpt-house-2'), { model: 'gpt-' }, 'one that failed counts as its route')
-  t.match(await asked('gpt-"; drop table'), { model: 'gpt-' }, 'and a text that is no name')
-})
+void t.test(
+  'a model outside the catalogue counts under its own name once it was served',
+  async (t) => {
+    const gateway = await startGateway(t)
+    const asked = async (model: string) =>
+      rowAfter(t, gateway, () => ask(gateway, question(model, false)))
+    t.match(await asked('gpt-house-1'), { outcome: 'ok', model: 'gpt-house-1' })
+    gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
+    t.match(await asked('gpt-house-2'), { model: 'gpt-' }, 'one that failed counts as its route')
+    t.match(await asked('gpt-"; drop table'), { model: 'gpt-' }, 'and a text that is no name')
+  },
+)
 
-void t.test('counts that are missing or absurd: estimated, and never nothing', async (t) => {
+void t.test('counts that are missing or impossible are estimated and never zero', async (t) => {
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {
     for (const stream of [true, false]) {
@@ -123,7 +126,7 @@ void t.test('counts that are missing or absurd: estimated, and never nothing', a
   t.equal(warned.length, 6, 'the absurd ones are logged')
 })
 
-void t.test('an upstream that fails before its first word: nothing was used', async (t) => {
+void t.test('an upstream that fails before its first content: nothing is charged', async (t) => {
   const gateway = await startGateway(t)
   const faults = [
     { kind: 'status', code: 500 },
@@ -145,7 +148,7 @@ void t.test('an upstream that fails before its first word: nothing was used', as
   }
 })
 
-void t.test('an upstream that fails in the middle: what flowed', async (t) => {
+void t.test('an upstream that fails in the middle: the received output is charged', async (t) => {
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {
     for (const fault of [{ kind: 'cut', mode: 'eof' }, { kind: 'error' }] as const) {
@@ -170,7 +173,7 @@ function isNear({ usage: { output = 0 } }: LedgerEntry, received: string): boole
   return output >= exact && output <= Math.max(exact * 1.05, exact + 6)
 }
 
-void t.test('a client that leaves: the prompt, and what flowed', async (t) => {
+void t.test('a client that leaves: the prompt and the received output are charged', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {
@@ -198,7 +201,7 @@ void t.test('a client that leaves: the prompt, and what flowed', async (t) => {
   }
 })
 
-void t.test('what never reached an upstream has a row of nothing', async (t) => {
+void t.test('a request that never reached an upstream has an entry without usage', async (t) => {
   const gateway = await startGateway(t)
   const cases: [string, string, string, number][] = [
     ['a broken body', '{', 'malformed_request', 400],
@@ -220,27 +223,30 @@ void t.test('what never reached an upstream has a row of nothing', async (t) => 
   t.equal((await rowsOf(gateway)).length, before, 'a list of models and an unknown key have none')
 })
 
-void t.test('an answer in parts: each request to the upstream billed, one row', async (t) => {
-  const gateway = await startGateway(t)
-  for (const reason of ['CONTINUATION', 'CONTINUATION', 'STOP']) {
-    const candidate = {
-      content: { role: 'model', parts: [{ text: 'part' }] },
-      index: 0,
-      finishReason: reason,
-      continuationToken: 'token',
+void t.test(
+  'a reply in parts: one entry with the usage of all requests to the upstream',
+  async (t) => {
+    const gateway = await startGateway(t)
+    for (const reason of ['CONTINUATION', 'CONTINUATION', 'STOP']) {
+      const candidate = {
+        content: { role: 'model', parts: [{ text: 'part' }] },
+        index: 0,
+        finishReason: reason,
+        continuationToken: 'token',
+      }
+      const usageMetadata = { promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 1 }
+      gateway.emulator.replay({
+        status: 200,
+        response_headers: { 'content-type': 'application/json' },
+        response_body: JSON.stringify({
+          candidates: [candidate],
+          usageMetadata,
+          modelVersion: 'gemini-4-argon',
+        }),
+      })
     }
-    const usageMetadata = { promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 1 }
-    gateway.emulator.replay({
-      status: 200,
-      response_headers: { 'content-type': 'application/json' },
-      response_body: JSON.stringify({
-        candidates: [candidate],
-        usageMetadata,
-        modelVersion: 'gemini-4-argon',
-      }),
-    })
-  }
-  const row = await rowAfter(t, gateway, () => ask(gateway, question('gemini-4-argon', false)))
-  t.match(row, { attempts: 3, source: 'reported', outcome: 'ok' })
-  t.match(row.usage, { input: 21, output: 12, reasoning: 3 })
-})
+    const row = await rowAfter(t, gateway, () => ask(gateway, question('gemini-4-argon', false)))
+    t.match(row, { attempts: 3, source: 'reported', outcome: 'ok' })
+    t.match(row.usage, { input: 21, output: 12, reasoning: 3 })
+  },
+)

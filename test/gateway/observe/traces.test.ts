@@ -157,7 +157,7 @@ void t.test('a retry and a fallback are spans and events', async (t) => {
   t.equal(new Set(ids).size, ids.length, 'each attempt has a context of its own')
 })
 
-void t.test('a hedge is a span beside the attempt that lost', async (t) => {
+void t.test('a hedge has its own span beside the slower attempt', async (t) => {
   const routes = `  - model: late
     targets: [{ upstream: openai, model: gpt-4o }, { upstream: anthropic, model: claude-sonnet-4-5, weight: 0 }]
     hedge: { after_ms: 50, extra_spend: 1 }
@@ -175,7 +175,7 @@ void t.test('a hedge is a span beside the attempt that lost', async (t) => {
   )
 })
 
-void t.test('what is an error, and whose', async (t) => {
+void t.test('the classes of errors and their causes', async (t) => {
   const { gateway, receiver } = await startTraced(t)
   const cases: [string, object, { status: number; attempt: number | null; outcome: string }][] = [
     ['client', question({ model: 'nope' }), { status: 0, attempt: null, outcome: 'unknown_model' }],
@@ -265,7 +265,7 @@ void t.test('sampling follows the standard variables and the client', async (t) 
   }
 })
 
-void t.test('JSON, resource and headers as the variables say', async (t) => {
+void t.test('JSON, resource and headers follow the environment variables', async (t) => {
   const { gateway, receiver } = await startTraced(
     t,
     {},
@@ -332,7 +332,7 @@ void t.test('content only if it is configured, and bounded', async (t) => {
   t.match(input, PROMPT, 'the latest message is kept')
 })
 
-void t.test('a receiver that fails is counted, and affects no request', async (t) => {
+void t.test('failures of a receiver are counted and affect no request', async (t) => {
   const { gateway, receiver } = await startTraced(
     t,
     {},
@@ -366,7 +366,7 @@ void t.test('a receiver that fails is counted, and affects no request', async (t
   t.match(warned[0], { reason: 'status 400' })
 })
 
-void t.test('what waits is exported when the gateway drains', async (t) => {
+void t.test('pending spans are exported when the gateway drains', async (t) => {
   const { gateway, receiver } = await startTraced(t, {}, { OTEL_BSP_SCHEDULE_DELAY: '60000' })
   await ask(gateway, question())
   t.same(receiver.spans, [])
@@ -374,7 +374,7 @@ void t.test('what waits is exported when the gateway drains', async (t) => {
   t.equal(receiver.spans.length, 2)
 })
 
-void t.test('a receiver that never answers does not hold up the drain', async (t) => {
+void t.test('a receiver that never replies does not delay the drain', async (t) => {
   const silent = createServer(() => undefined)
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {

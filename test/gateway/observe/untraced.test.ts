@@ -27,7 +27,7 @@ const REFUSED: Readonly<Record<string, string>> = {
 
 const QUESTION = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi.' }] }
 
-void t.test('the client’s trace context is passed on, and named in the log', async (t) => {
+void t.test('the client’s trace context is forwarded and logged', async (t) => {
   for (const name of ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']) {
     Reflect.deleteProperty(process.env, name)
   }
@@ -62,7 +62,7 @@ void t.test('the SDK of OpenTelemetry is not loaded', (t) => {
   t.end()
 })
 
-void t.test('the standard switches turn traces off', async (t) => {
+void t.test('the standard variables turn traces off', async (t) => {
   const switches = [{ OTEL_SDK_DISABLED: 'true' }, { OTEL_TRACES_EXPORTER: 'none' }]
   for (const variables of switches) {
     Object.assign(process.env, variables, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' })

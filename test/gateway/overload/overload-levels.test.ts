@@ -24,7 +24,7 @@ const CONFIG = {
 }
 const CALM: Readings = { delayMs: 1, heapShare: 0.1, openFilesShare: 0.1, inFlight: 1 }
 
-void t.test('G-107: each resource has its steps, and the worst counts', (t) => {
+void t.test('G-107: each resource has its thresholds, and the highest level applies', (t) => {
   const cases: readonly (readonly [Partial<Readings>, Level, string])[] = [
     [{}, 0, 'delay'],
     [{ delayMs: 99.9 }, 0, 'delay'],
@@ -53,7 +53,7 @@ function play(levels: Levels, wanted: readonly Level[], startMs = 0): Level[] {
 
 const times = (count: number, level: Level): Level[] => Array.from({ length: count }, () => level)
 
-void t.test('one long turn, or several with pauses between, raise nothing', (t) => {
+void t.test('one long turn, or several with pauses, do not raise the level', (t) => {
   t.same(new Set(play(new Levels(), [3, 0, 3, 3, 3, 0, ...times(9, 3), 0])), new Set([0]))
   t.end()
 })
@@ -195,7 +195,7 @@ void t.test('each level serves the right keys, is reported, and recovers', (t) =
   t.end()
 })
 
-void t.test('requests under way are counted at once, without a reading', (t) => {
+void t.test('requests in flight are counted at once, without a reading', (t) => {
   const b = bench()
   b.set({ inFlight: 100 })
   t.same(served(b), ['low', 'normal', 'high'], 'the request itself is among them')

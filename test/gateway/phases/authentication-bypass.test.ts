@@ -80,7 +80,7 @@ void t.test('a preference that only narrows the choice of a provider is kept', a
   t.same([kept.body['provider'], kept.lost], [{ zdr: true }, ['']])
 })
 
-void t.test('extra_body does not carry what the body itself may not', async (t) => {
+void t.test('extra_body cannot contain members that the body must not have', async (t) => {
   const gateway = await aggregator(t)
   const google = { thinking_config: { include_thoughts: true } }
   const extra_body = {
@@ -96,7 +96,7 @@ void t.test('extra_body does not carry what the body itself may not', async (t) 
   t.equal(lost.length, 5)
 })
 
-void t.test('the limit that was admitted is the only one that an upstream sees', async (t) => {
+void t.test('the upstream sees only the admitted maximum', async (t) => {
   const gateway = await aggregator(t)
   const both = { max_completion_tokens: 20, max_tokens: 50_000 }
   for (const fields of [both, { max_tokens: 50_000, max_completion_tokens: 20 }]) {

@@ -35,7 +35,7 @@ void t.test('each dialect of an upstream counts exactly', async (t) => {
   }
 })
 
-void t.test('a request for an Anthropic upstream passes as the bytes that it is', async (t) => {
+void t.test('the bytes of a request for an Anthropic upstream pass unchanged', async (t) => {
   const gateway = await startGateway(t)
   const body = '{"model":"claude-haiku-4-5",  "messages":[{"role":"user","content":"\\u0048i"}]}'
   const response = await post(gateway, body)
@@ -83,7 +83,7 @@ void t.test(
   },
 )
 
-void t.test('message batches are refused by name, in the format of Anthropic', async (t) => {
+void t.test('message batches are refused in the format of Anthropic', async (t) => {
   const gateway = await startGateway(t)
   const error = await thrownBy(() =>
     clientOf(gateway).messages.batches.create({

@@ -50,7 +50,7 @@ void t.test('a key may use the models of its list, and no other', async (t) => {
   )
 })
 
-void t.test('a key ends at its time', async (t) => {
+void t.test('a key expires at its time', async (t) => {
   const gateway = await startGateway(t)
   const past = await keyWith(gateway, { expiresAtMs: Date.now() - 1 })
   const future = await keyWith(gateway, { expiresAtMs: Date.now() + 60_000 })
@@ -58,7 +58,7 @@ void t.test('a key ends at its time', async (t) => {
   t.equal((await ask(gateway, future, 'gpt-5.4-mini')).status, 200)
 })
 
-void t.test('a pattern is an id, or the beginning of ids', (t) => {
+void t.test('a pattern is an id or a prefix of ids', (t) => {
   t.ok(namesModel(['*'], 'anything'))
   t.ok(namesModel(['a', 'gpt-*'], 'gpt-'))
   for (const pattern of ['gpt-*', 'gpt-5', 'g*-5', '']) t.notOk(namesModel([pattern], 'gpt'))
@@ -78,7 +78,7 @@ async function get(
   return { status: res.status, ids: arrayOf(data).map((one) => stringOf(objectOf(one)['id'])) }
 }
 
-void t.test('a key lists the models that it may ask for', async (t) => {
+void t.test('the model list has the models that the key may use', async (t) => {
   const gateway = await startGateway(t)
   const all = await get(gateway, gateway.secret, '/v1/models')
   const patterns = ['gpt-5.4-mini', 'claude-*', 'no-such-model', '']

@@ -116,7 +116,7 @@ async function send(
   return text
 }
 
-void t.test('a body in chunks is one call, and its bytes are kept unchanged', async (t) => {
+void t.test('a body in several chunks becomes one call with unchanged bytes', async (t) => {
   const { port, calls, budget } = await listening(t)
   t.match(await send(port, [GOOD.slice(0, 10), GOOD.slice(10, 11), GOOD.slice(11)]), /taken/)
   t.equal(calls[0]?.raw.toString(), GOOD)
@@ -134,7 +134,7 @@ void t.test('bytes after the maximum are not accepted, for any size', async (t) 
   t.equal(budget.heldBytes, 0, 'all of the budget is back')
 })
 
-void t.test('a full process refuses with a time to try again, and recovers', async (t) => {
+void t.test('a full process refuses with retry-after, and recovers', async (t) => {
   const { port, errors, budget } = await listening(t)
   const others = budget.open('others')
   others.take(ROOM - 20)
@@ -145,7 +145,7 @@ void t.test('a full process refuses with a time to try again, and recovers', asy
   t.equal(budget.heldBytes, 0)
 })
 
-void t.test('a client that leaves in its body takes nothing with it', async (t) => {
+void t.test('a client that leaves during its body frees its memory', async (t) => {
   const { port, errors, budget, arrived } = await listening(t)
   await send(port, [GOOD.slice(0, 40)], arrived)
   while (errors.length === 0) await new Promise((resolve) => setImmediate(resolve))

@@ -32,7 +32,7 @@ function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 300))
 }
 
-void t.test('a canary that fails is aborted at min_requests and not before', async (t) => {
+void t.test('a failing canary is aborted at min_requests and not before', async (t) => {
   const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 0.3, min_requests: 12 }'))
   const { gateway, emulators, ask, received, metric } = stage
   emulators['canary']?.script({ fault: { kind: 'status', code: 500 } })
@@ -65,7 +65,7 @@ void t.test('a canary that fails is aborted at min_requests and not before', asy
   ])
 })
 
-void t.test('below the error rate a canary stays, at the rate it goes', async (t) => {
+void t.test('a canary is aborted at the error rate and not below it', async (t) => {
   const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 0.5, min_requests: 4 }'))
   await askUntilCanaryHas(stage, 6)
   stage.emulators['canary']?.script({ fault: { kind: 'status', code: 503 } })
@@ -77,7 +77,7 @@ void t.test('below the error rate a canary stays, at the rate it goes', async (t
   t.equal(checkOf(stage), 'm- to canary aborted: 6 of 12 requests failed')
 })
 
-void t.test('what is not the provider’s fault aborts nothing', async (t) => {
+void t.test('failures that are not the provider’s do not abort a canary', async (t) => {
   const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 0.01, min_requests: 1 }'))
   const { emulators, received, gateway } = stage
   const restore = emulators['canary']?.script({ fault: { kind: 'status', code: 400 } })
@@ -103,20 +103,23 @@ void t.test('what is not the provider’s fault aborts nothing', async (t) => {
   t.match(gateway.plane.canaries(), [{ failures: 0 }])
 })
 
-void t.test('a stream that the canary cuts after its first content is a failure', async (t) => {
-  const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 1, min_requests: 3 }'))
-  const { emulators, ask, received } = stage
-  emulators['canary']?.script({ fault: { kind: 'cut', event: 4, mode: 'reset' } })
-  await until(async () => {
-    // The connection of a truncated reply is closed.
-    await ask({ stream: true }).catch(() => null)
-    return received()['canary'] === 3
-  })
-  await until(() => checkOf(stage) !== 'ok')
-  t.match(checkOf(stage), /3 of 3 requests failed/)
-})
+void t.test(
+  'a stream that the canary truncates after its first content is a failure',
+  async (t) => {
+    const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 1, min_requests: 3 }'))
+    const { emulators, ask, received } = stage
+    emulators['canary']?.script({ fault: { kind: 'cut', event: 4, mode: 'reset' } })
+    await until(async () => {
+      // The connection of a truncated reply is closed.
+      await ask({ stream: true }).catch(() => null)
+      return received()['canary'] === 3
+    })
+    await until(() => checkOf(stage) !== 'ok')
+    t.match(checkOf(stage), /3 of 3 requests failed/)
+  },
+)
 
-void t.test('the next generation puts an aborted canary back, and counts anew', async (t) => {
+void t.test('the next generation restores an aborted canary, and resets the counts', async (t) => {
   const routes = routeWith('{ error_rate: 0.5, min_requests: 3 }')
   const stage = await startStage(t, UPSTREAMS, routes)
   const { emulators, reload, metric } = stage

@@ -62,7 +62,7 @@ void t.test('E-86: half-open: one request at a time tests the upstream', async (
   t.equal((received()['a'] ?? 0) - before, 1)
 })
 
-void t.test('E-87: without another target, an open breaker changes nothing', async (t) => {
+void t.test('E-87: an open breaker has no effect without another target', async (t) => {
   const { ask, emulators, received, metric } = await startStage(
     t,
     { a: { options: BREAKER } },
@@ -170,22 +170,25 @@ for (const [code, kind] of [
   )
 }
 
-void t.test('an only credential never rests, and all refused ones end in an error', async (t) => {
-  const { ask, emulators, received } = await startStage(
-    t,
-    { a: { options: 'api_keys: [key-one, key-two, key-three]' }, b: {} },
-    '  - { prefix: m-, upstream: a }\n  - { prefix: n-, upstream: b }',
-  )
-  emulators['a']?.script({ fault: { kind: 'status', code: 401 } })
-  t.equal((await ask()).status, 502)
-  t.equal(received()['a'], 3, 'each key once')
-  const restore = emulators['b']?.script({ fault: { kind: 'status', code: 429 } })
-  t.equal((await ask({ model: 'n-1' })).status, 429)
-  restore?.()
-  t.equal((await ask({ model: 'n-1' })).status, 200)
-})
+void t.test(
+  'a single credential never rests, and if all are refused the client gets an error',
+  async (t) => {
+    const { ask, emulators, received } = await startStage(
+      t,
+      { a: { options: 'api_keys: [key-one, key-two, key-three]' }, b: {} },
+      '  - { prefix: m-, upstream: a }\n  - { prefix: n-, upstream: b }',
+    )
+    emulators['a']?.script({ fault: { kind: 'status', code: 401 } })
+    t.equal((await ask()).status, 502)
+    t.equal(received()['a'], 3, 'each key once')
+    const restore = emulators['b']?.script({ fault: { kind: 'status', code: 429 } })
+    t.equal((await ask({ model: 'n-1' })).status, 429)
+    restore?.()
+    t.equal((await ask({ model: 'n-1' })).status, 200)
+  },
+)
 
-void t.test('targets of three formats stand in for each other, whole and streamed', async (t) => {
+void t.test('targets of three formats replace each other, whole and streamed', async (t) => {
   const { ask, emulators } = await startStage(
     t,
     {

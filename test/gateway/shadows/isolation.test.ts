@@ -121,7 +121,7 @@ void t.test(
   },
 )
 
-void t.test('no more copies are under way than concurrent allows', async (t) => {
+void t.test('at most `concurrent` copies run at once', async (t) => {
   const stage = await stageWith(t, 'upstream: other, percent: 100, concurrent: 2')
   stage.emulators['other']?.script({ fault: { kind: 'hang' } })
   for (let at = 0; at < 6; at += 1) t.equal((await stage.ask()).status, 200)
@@ -149,7 +149,7 @@ void t.test('copies cost no more than usd_per_day, and the rest is dropped', asy
   t.equal(await dropped(stage, 'spend'), 40 - (received()['other'] ?? 0))
 })
 
-void t.test('a drain cancels copies at once and enters what they used', async (t) => {
+void t.test('a drain cancels copies at once and writes their usage to the ledger', async (t) => {
   const stage = await stageWith(t, 'upstream: other, percent: 100')
   const { gateway, emulators, ask, received } = stage
   emulators['other']?.script({ fault: { kind: 'hang' } })
@@ -161,7 +161,7 @@ void t.test('a drain cancels copies at once and enters what they used', async (t
   t.match(copies, [{ outcome: 'draining', source: 'estimated', upstream: 'other' }])
 })
 
-void t.test('a copy outlives a reload', async (t) => {
+void t.test('a copy continues after a reload', async (t) => {
   const stage = await stageWith(t, 'upstream: other, percent: 100')
   const { gateway, emulators, ask, received, reload } = stage
   emulators['other']?.script({ fault: { kind: 'delay', ms: 400 } })

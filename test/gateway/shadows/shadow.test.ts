@@ -26,7 +26,7 @@ async function copiesOf({ gateway }: Stage, count: number): Promise<LedgerEntry[
   return copies
 }
 
-void t.test('every copy has a ledger entry of its own, in the other dialect', async (t) => {
+void t.test('every copy has its own ledger entry, in the other dialect', async (t) => {
   const stage = await startStage(t, UPSTREAMS, routeWith(SHADOW))
   const { gateway, received, metric, emulators } = stage
   const ids: (string | null)[] = []

@@ -21,7 +21,7 @@ function askedOf({ emulator }: TestGateway): string {
   return JSON.stringify(emulator.ledger.at(-1)?.body)
 }
 
-void t.test('a conversation goes on by id, and moves between providers', async (t) => {
+void t.test('a conversation continues by id, also at another provider', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   for (const first of MODELS) {
@@ -53,7 +53,7 @@ void t.test('a conversation goes on by id, and moves between providers', async (
   }
 })
 
-void t.test('a stream is kept as well, before its end reaches the client', async (t) => {
+void t.test('a stream is stored too, before its end reaches the client', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   for (const model of MODELS) {
@@ -99,7 +99,7 @@ void t.test('retrieve, input items and delete', async (t) => {
   t.equal((await failureOf(client.responses.inputItems.list('resp_none'))).status, 404)
 })
 
-void t.test('items of earlier responses are named by item_reference', async (t) => {
+void t.test('item_reference inserts items of earlier responses', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   for (const first of MODELS) {
@@ -119,7 +119,7 @@ void t.test('items of earlier responses are named by item_reference', async (t) 
   }
 })
 
-void t.test('store: false keeps nothing', async (t) => {
+void t.test('store: false stores nothing', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   for (const model of MODELS) {
@@ -130,7 +130,7 @@ void t.test('store: false keeps nothing', async (t) => {
   }
 })
 
-void t.test('what failed or was cut off is not kept', async (t) => {
+void t.test('failed and truncated replies are not stored', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   const restore = gateway.emulator.script({ fault: { kind: 'cut', event: 8, mode: 'eof' } })
@@ -182,7 +182,7 @@ async function secretOfAnother(gateway: TestGateway): Promise<string> {
   return secret
 }
 
-void t.test('store_seconds bounds how long, and 0 keeps nothing', async (t) => {
+void t.test('store_seconds limits the lifetime, and 0 stores nothing', async (t) => {
   const short = await startGateway(t, { more: 'responses: { store_seconds: 1 }' })
   const client = clientOf(short)
   const one = await client.responses.create({ model: 'claude-haiku-4-5', input: 'Hello' })
@@ -218,7 +218,7 @@ void t.test(
   },
 )
 
-void t.test('one account fills its own share only', async (t) => {
+void t.test('one account can fill only its own share', async (t) => {
   const gateway = await startGateway(t, { more: 'escrow: { max_entries: 64 }' })
   const client = clientOf(gateway)
   const other = clientOf(gateway, await secretOfAnother(gateway))
@@ -233,36 +233,39 @@ void t.test('one account fills its own share only', async (t) => {
   t.equal((await failureOf(client.responses.retrieve(ids[0] ?? ''))).status, 404, 'the oldest left')
 })
 
-void t.test('calls go on without their turn being sent again, on every upstream', async (t) => {
-  const gateway = await startGateway(t)
-  const client = clientOf(gateway)
-  const tools: OpenAI.Responses.FunctionTool[] = [
-    {
-      type: 'function',
-      name: 'get_time',
-      strict: false,
-      parameters: { type: 'object', properties: {} },
-    },
-  ]
-  for (const first of MODELS) {
-    for (const second of MODELS) {
-      const one = await client.responses.create({ model: first, tools, input: 'Use get_time' })
-      const call = one.output.find((item) => item.type === 'function_call')
-      const two = await client.responses.create({
-        model: second,
-        tools,
-        previous_response_id: one.id,
-        input: [{ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' }],
-      })
-      t.match(two.output_text, /get_time returned: “noon”/, `${first} → ${second}`)
+void t.test(
+  'tool calls continue without their message being sent again, on every upstream',
+  async (t) => {
+    const gateway = await startGateway(t)
+    const client = clientOf(gateway)
+    const tools: OpenAI.Responses.FunctionTool[] = [
+      {
+        type: 'function',
+        name: 'get_time',
+        strict: false,
+        parameters: { type: 'object', properties: {} },
+      },
+    ]
+    for (const first of MODELS) {
+      for (const second of MODELS) {
+        const one = await client.responses.create({ model: first, tools, input: 'Use get_time' })
+        const call = one.output.find((item) => item.type === 'function_call')
+        const two = await client.responses.create({
+          model: second,
+          tools,
+          previous_response_id: one.id,
+          input: [{ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' }],
+        })
+        t.match(two.output_text, /get_time returned: “noon”/, `${first} → ${second}`)
+      }
     }
-  }
-  const one = await client.responses.create({ model: 'gpt-4.1', tools, input: 'Use get_time' })
-  const missing = await failureOf(
-    client.responses.create({ model: 'gpt-4.1', previous_response_id: one.id, input: 'And?' }),
-  )
-  t.match(missing, { status: 400, param: /^input/ }, 'a call must have its result')
-})
+    const one = await client.responses.create({ model: 'gpt-4.1', tools, input: 'Use get_time' })
+    const missing = await failureOf(
+      client.responses.create({ model: 'gpt-4.1', previous_response_id: one.id, input: 'And?' }),
+    )
+    t.match(missing, { status: 400, param: /^input/ }, 'a call must have its result')
+  },
+)
 
 void t.test('reasoning of another upstream is left out, and reported as lost', async (t) => {
   const gateway = await startGateway(t)
@@ -292,7 +295,7 @@ void t.test('reasoning of another upstream is left out, and reported as lost', a
   t.match(askedOf(gateway), /"signature"/, 'it goes back to where it came from')
 })
 
-void t.test('the store shows nothing of it', async (t) => {
+void t.test('the store contains no plain text', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   const one = await client.responses.create({ model: 'claude-haiku-4-5', input: 'A-PLAIN-SECRET' })
@@ -344,7 +347,7 @@ void t.test('a client that sends the whole history restores state without the st
   }
 })
 
-void t.test('a large picture holds up neither the reply nor the next request', async (t) => {
+void t.test('a large image delays neither the reply nor the next request', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   const picture = `data:image/png;base64,${Buffer.alloc(6 * 1024 * 1024).toString('base64')}`
@@ -365,7 +368,7 @@ void t.test('a large picture holds up neither the reply nor the next request', a
   t.match((await failureOf(next)).message, /too large to be stored/)
 })
 
-void t.test('a conversation goes on at the fallback when its own upstream is busy', async (t) => {
+void t.test('a conversation continues at the fallback when its own upstream is busy', async (t) => {
   const gateway = await startGateway(t)
   const text = readFileSync(gateway.configFile, 'utf8')
   const route = '- { model: gpt-4.1, upstream: responses }'

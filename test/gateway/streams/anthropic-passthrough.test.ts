@@ -76,22 +76,25 @@ void t.test('`allow_betas` names the beta features that pass', async (t) => {
   t.match(await refused.json(), { type: 'error', error: { message: /anthropic-beta\.one/ } })
 })
 
-void t.test('what other upstreams do not take is named in the words of the format', async (t) => {
-  const gateway = await startGateway(t)
-  const response = await post(gateway, {
-    model: 'gemini-2.5-flash',
-    tools: [{ name: 'f', input_schema: { type: 'object' } }],
-    tool_choice: { type: 'auto', disable_parallel_tool_use: true },
-  })
-  t.equal(response.headers.get('x-sluice-lost'), 'tool_choice.disable_parallel_tool_use')
-  const many = await post(gateway, { model: 'gpt-4o', stop_sequences: ['1', '2', '3', '4', '5'] })
-  t.match(await many.json(), { error: { param: 'stop_sequences', message: /at most 4/ } })
-  const refused = await post(gateway, { model: 'gpt-4.1', stop_sequences: ['END'] })
-  t.equal(refused.status, 400)
-  t.match(await refused.json(), {
-    error: { param: 'stop_sequences', message: /^stop_sequences: / },
-  })
-})
+void t.test(
+  'fields that other upstreams do not support are reported by their names in the client’s format',
+  async (t) => {
+    const gateway = await startGateway(t)
+    const response = await post(gateway, {
+      model: 'gemini-2.5-flash',
+      tools: [{ name: 'f', input_schema: { type: 'object' } }],
+      tool_choice: { type: 'auto', disable_parallel_tool_use: true },
+    })
+    t.equal(response.headers.get('x-sluice-lost'), 'tool_choice.disable_parallel_tool_use')
+    const many = await post(gateway, { model: 'gpt-4o', stop_sequences: ['1', '2', '3', '4', '5'] })
+    t.match(await many.json(), { error: { param: 'stop_sequences', message: /at most 4/ } })
+    const refused = await post(gateway, { model: 'gpt-4.1', stop_sequences: ['END'] })
+    t.equal(refused.status, 400)
+    t.match(await refused.json(), {
+      error: { param: 'stop_sequences', message: /^stop_sequences: / },
+    })
+  },
+)
 
 void t.test('a missing version is accepted', async (t) => {
   const gateway = await startGateway(t)
@@ -158,7 +161,7 @@ async function textOf(response: Response): Promise<string> {
   return text
 }
 
-void t.test('the ledger has the counts of a reply that passed, and its format', async (t) => {
+void t.test('the ledger has the counts and the format of a passed-through reply', async (t) => {
   const gateway = await startGateway(t)
   for (const stream of [false, true]) await (await post(gateway, { stream })).text()
   const lines = gateway.lines.filter(({ msg }) => msg === 'exchange')

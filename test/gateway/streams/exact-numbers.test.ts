@@ -60,7 +60,7 @@ for (const [model, body] of [
     t.equal(argumentsIn(objectOf(choice['message'])), ARGUMENTS)
   })
 
-  void t.test(`a conversation that goes back to ${model}`, async (t) => {
+  void t.test(`a conversation that returns to ${model}`, async (t) => {
     const { gateway, sent } = await over(t, body)
     const call = { id: 'a', type: 'function', function: { name: 'look', arguments: ARGUMENTS } }
     const messages = [

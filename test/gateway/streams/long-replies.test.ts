@@ -25,7 +25,7 @@ function content(reply: JsonObject): unknown {
   return objectOf(objectOf(arrayOf(reply['choices'])[0])['message'])['content']
 }
 
-void t.test('max_tokens above 21,333 makes a stream for Claude', async (t) => {
+void t.test('max_tokens above 21,333 causes a stream for Claude', async (t) => {
   const gateway = await startGateway(t)
   const model = 'claude-haiku-4-5'
   const long = await whole(gateway, { model, max_tokens: 21_334 })
@@ -62,15 +62,18 @@ void t.test('a Gemini model with shorter whole replies gets a request for a stre
   t.notOk((await whole(gateway, { model: 'gemini-2.5-flash' })).streamed)
 })
 
-void t.test('a failure inside the stream is a status, and a cut one is no answer', async (t) => {
-  const gateway = await startGateway(t)
-  for (const model of ['claude-haiku-4-5', 'gemini-4-argon']) {
-    gateway.emulator.script({ times: 1, fault: { kind: 'error', event: 3 } })
-    const failed = await whole(gateway, { model })
-    t.ok(failed.streamed && failed.status >= 400, `${model}: ${failed.status}`)
-    gateway.emulator.script({ times: 1, fault: { kind: 'cut', event: 2, mode: 'eof' } })
-    const cut = await whole(gateway, { model })
-    t.equal(cut.status, 502, model)
-    t.match(objectOf(cut.reply['error'])['kind'], /^upstream_/)
-  }
-})
+void t.test(
+  'a failure inside the stream becomes a status, and a truncated stream is not a reply',
+  async (t) => {
+    const gateway = await startGateway(t)
+    for (const model of ['claude-haiku-4-5', 'gemini-4-argon']) {
+      gateway.emulator.script({ times: 1, fault: { kind: 'error', event: 3 } })
+      const failed = await whole(gateway, { model })
+      t.ok(failed.streamed && failed.status >= 400, `${model}: ${failed.status}`)
+      gateway.emulator.script({ times: 1, fault: { kind: 'cut', event: 2, mode: 'eof' } })
+      const cut = await whole(gateway, { model })
+      t.equal(cut.status, 502, model)
+      t.match(objectOf(cut.reply['error'])['kind'], /^upstream_/)
+    }
+  },
+)

@@ -58,24 +58,27 @@ void t.test('only the last chunk waits, and the end with it', async (t) => {
   t.same(received, ['first', 'last', 'finish'])
 })
 
-void t.test('a client whose side opens meanwhile, or later, gets all in order', async (t) => {
-  for (const opensFirst of [true, false]) {
-    const { stream, received, open, release } = stage()
-    stream.write(Buffer.from('first'))
-    stream.write(Buffer.from('last'))
-    stream.end()
-    if (opensFirst) open()
-    await later()
-    t.same(received, opensFirst ? ['first'] : [])
-    release()
-    await later()
-    if (!opensFirst) open()
-    await later()
-    t.same(received, ['first', 'last', 'finish'])
-  }
-})
+void t.test(
+  'a client that starts to read meanwhile, or later, gets all output in order',
+  async (t) => {
+    for (const opensFirst of [true, false]) {
+      const { stream, received, open, release } = stage()
+      stream.write(Buffer.from('first'))
+      stream.write(Buffer.from('last'))
+      stream.end()
+      if (opensFirst) open()
+      await later()
+      t.same(received, opensFirst ? ['first'] : [])
+      release()
+      await later()
+      if (!opensFirst) open()
+      await later()
+      t.same(received, ['first', 'last', 'finish'])
+    }
+  },
+)
 
-void t.test('one that has left gets nothing', async (t) => {
+void t.test('a removed item is not visited', async (t) => {
   const { stream, received, open, release } = stage()
   open()
   stream.write(Buffer.from('last'))
@@ -102,7 +105,7 @@ void t.test(
   },
 )
 
-void t.test('an end that comes too early is a failure of the upstream', async (t) => {
+void t.test('a premature end is a failure of the upstream', async (t) => {
   const { stream, open } = stage()
   open()
   stream.write(Buffer.from('first'))
@@ -130,7 +133,7 @@ void t.test(
   },
 )
 
-void t.test('a last event without its blank line does not run into what follows', (t) => {
+void t.test('a last event without its blank line is separated from the next one', (t) => {
   const tap = egressOf('openai-chat')?.newTap?.({ includeUsage: false })
   if (tap === undefined) throw new Error('chat completions cannot pass')
   const stream = new PassthroughStream(tap)

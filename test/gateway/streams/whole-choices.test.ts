@@ -89,7 +89,7 @@ void t.test('Gemini gets a whole request for several choices, and returns them',
   }
 })
 
-void t.test('each answer is one of its own', async (t) => {
+void t.test('each choice is independent', async (t) => {
   const candidates = [
     candidate(1, [call('look'), call('touch')]),
     candidate(0, [{ text: 'Hm.', thought: true }, { text: 'Yes.' }]),
@@ -134,7 +134,7 @@ void t.test(
   },
 )
 
-void t.test('if all choices are empty, the request is sent again', async (t) => {
+void t.test('if all choices are empty, the request is retried', async (t) => {
   const empty = candidate(1, [])
   const malformed = candidate(0, [], 'MALFORMED_FUNCTION_CALL')
   const good = [candidate(0, [{ text: 'Yes.' }]), candidate(1, [{ text: 'No.' }])]
@@ -196,7 +196,7 @@ void t.test(
   },
 )
 
-void t.test('where a model gives one answer, n is refused by name', async (t) => {
+void t.test('n is refused for a model with a single choice', async (t) => {
   const gateway = await startGateway(t)
   for (const [model, n] of [
     ['gemini-3.5-flash', 2],
@@ -209,7 +209,7 @@ void t.test('where a model gives one answer, n is refused by name', async (t) =>
   }
 })
 
-void t.test('OpenAI’s own choices pass side by side', async (t) => {
+void t.test('OpenAI’s own choices pass unchanged', async (t) => {
   const gateway = await startGateway(t)
   const seen = await ask(gateway, question('gpt-4o', true, 'Hello', { n: 2, ...USAGE }))
   t.ok(isComplete(seen))
@@ -219,7 +219,7 @@ void t.test('OpenAI’s own choices pass side by side', async (t) => {
   t.equal(choices.get(0)?.text, choices.get(1)?.text)
 })
 
-void t.test('each of several answers is what it would be alone', (t) => {
+void t.test('each of several choices is the same as alone', (t) => {
   const asked = { model: 'm', messages: [{ role: 'user', content: 'q' }] }
   const one = client.decodeRequest(asked, { operation: 'chat' })
   const two = { ...one, candidates: 2 }

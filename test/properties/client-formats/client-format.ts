@@ -1,7 +1,7 @@
 /**
- * The properties that hold for every client format over every upstream dialect: a stream that breaks off never looks
- * complete, how the bytes are cut changes nothing, and no bytes make a translation throw, hang or lie.
- * The caller defines what a client accepts as a complete stream.
+ * Checks properties for every client format over every upstream dialect: a truncated stream never looks
+ * complete, chunk boundaries have no effect, and no bytes make a translation throw, hang or report a false
+ * result. The caller defines a complete stream of the client format.
  */
 import type { Test } from 'tap'
 import type { ChatRequest } from '../../../src/chat/request.js'
@@ -32,13 +32,13 @@ export interface ClientCase {
   /** A request for a stream. */
   readonly body: JsonObject
   readonly endpoint: Endpoint
-  /** The client takes the output for a whole answer. */
+  /** Whether a client accepts the output as a complete reply. */
   readonly claims: (frames: readonly string[]) => boolean
 }
 
 const UPSTREAMS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 
-/** Corruptions for each pair. */
+/** Number of corruptions for each pair. */
 const CORRUPTIONS = Number(process.env['SLUICE_CLIENT_CORRUPTIONS'] ?? 4_000)
 
 /** The finish reasons of upstreams, in all dialects. */
@@ -74,7 +74,7 @@ export function checkClient(t: Test, it: ClientCase): void {
       }
       t.end()
     })
-    void t.test(`${pair.name}: any cut gives the client the same bytes`, (t) => {
+    void t.test(`${pair.name}: the client gets the same bytes for all chunk boundaries`, (t) => {
       for (const { name, bytes } of streams) {
         const whole = run(pair, [bytes])
         let wrong = difference(run(pair, singly(bytes)), whole)

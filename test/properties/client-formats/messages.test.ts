@@ -1,8 +1,8 @@
 /**
- * Goal: what a client of the Messages format gets is complete, cut anywhere the same, and never a lie, over every
- * upstream dialect; and its encoder's output contains everything of the events.
- * Method: prefixes, splits and seeded corruptions of every transcript; seeded legal streams through grammar and encoder,
- * and back through the decoder that reads Anthropic's own replies.
+ * Goal: a client of the Messages format gets complete and correct replies from every upstream dialect,
+ * regardless of chunk boundaries; and the encoder's output contains all information of the events. Method:
+ * prefixes, splits and seeded corruptions of every transcript; seeded legal streams through grammar and
+ * encoder, and back through the decoder that reads Anthropic's own replies.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../src/chat/event.js'
@@ -51,7 +51,7 @@ function read(feed: (grammar: Grammar) => void): Reply {
   return reply
 }
 
-/** The words of a reply by kind, its calls, how it ended, and what was counted. */
+/** The texts of a reply by kind, its calls, its finish reason, and its usage. */
 function actual(reply: Reply): unknown {
   const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
     reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')

@@ -58,7 +58,7 @@ void t.test(
   },
 )
 
-void t.test('attempts that ended for other reasons count for nothing', (t) => {
+void t.test('attempts that ended for other reasons are not counted', (t) => {
   const { breaker } = scene({ failures: 2, minRequests: 2 })
   breaker.begin().failed()
   for (let at = 0; at < 100; at++) breaker.begin().abandoned()
@@ -95,7 +95,7 @@ void t.test(
   },
 )
 
-void t.test('workers test at different moments', (t) => {
+void t.test('workers test at different times', (t) => {
   const { breaker, clock } = scene()
   clock.randomness = 0.5
   fail(breaker, 5)
@@ -149,7 +149,7 @@ void t.test(
   },
 )
 
-void t.test('probes: failures in a row open it, a success lets a test through at once', (t) => {
+void t.test('probes: failures in a row open it, a success allows a test request at once', (t) => {
   const { breaker, clock } = scene({ failures: 3 })
   breaker.probeFailed()
   breaker.probeFailed()
@@ -212,7 +212,7 @@ void t.test(
   },
 )
 
-void t.test('a slow start moves requests behind the other candidates, never away', (t) => {
+void t.test('a candidate in slow start comes after the others and is never removed', (t) => {
   const clock = new TestClock()
   const [a, b] = ['a', 'b'].map((name) => ({ name, breaker: new Breaker(CONFIG, clock) }))
   if (a === undefined || b === undefined) throw new Error('no candidates')

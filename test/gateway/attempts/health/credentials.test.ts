@@ -15,7 +15,7 @@ function scene(...keys: string[]) {
   return { clock, credentials, next }
 }
 
-void t.test('keys take turns', (t) => {
+void t.test('requests rotate through the keys', (t) => {
   const { next } = scene('a', 'b', 'c')
   const first = [next(), next(), next()]
   t.same([...first].sort(), [0, 1, 2])
@@ -68,7 +68,7 @@ void t.test('if all keys rest, a new request gets the one that is ready soonest'
   t.end()
 })
 
-void t.test('an only key never rests; an upstream without keys has one that is empty', (t) => {
+void t.test('a single key never rests; an upstream without keys has one empty key', (t) => {
   const only = scene('a')
   only.credentials.refused(0, 401, null)
   t.equal(only.credentials.resting, 0)
@@ -80,7 +80,7 @@ void t.test('an only key never rests; an upstream without keys has one that is e
   t.end()
 })
 
-void t.test('a sticky key keeps its credential while that does not rest', (t) => {
+void t.test('a sticky key keeps its credential unless that rests', (t) => {
   const { credentials, clock } = scene('a', 'b', 'c')
   const of = (sticky: string) => credentials.next(NONE, sticky)?.index
   const keys = Array.from({ length: 300 }, (_, at) => `conversation ${at}`)

@@ -82,7 +82,7 @@ void t.test('a server that accepts and sends nothing counts as down', async (t) 
   t.pass()
 })
 
-void t.test('after stop nothing more is sent, and what is under way has no effect', async (t) => {
+void t.test('after stop nothing more is sent, and a running check has no effect', async (t) => {
   const up = await scene(t)
   up.answer = (res) => void setTimeout(() => res.writeHead(500).end(), 30)
   await until(() => up.requests.length === 1)

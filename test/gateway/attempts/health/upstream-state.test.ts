@@ -38,7 +38,7 @@ void t.test('an unchanged upstream keeps its breaker, credentials and latency', 
   t.end()
 })
 
-void t.test('changed settings start anew, each by itself', (t) => {
+void t.test('changed settings reset only their own state', (t) => {
   const { states } = statesOf({})
   const a = states.of('a')
   a.credentials.refused(0, 429, null)
@@ -51,7 +51,7 @@ void t.test('changed settings start anew, each by itself', (t) => {
   t.end()
 })
 
-void t.test('the spending on hedges stays with a route; routes without hedge have none', (t) => {
+void t.test('the hedge budget belongs to a route; routes without hedge have none', (t) => {
   const { states, routes } = statesOf({})
   const [hedged, plain] = routes
   if (hedged === undefined || plain === undefined) throw new Error('no routes')
