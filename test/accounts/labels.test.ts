@@ -32,7 +32,7 @@ void t.test('an invalid label is refused with the field named', (t) => {
   for (const value of ['', 'a b', 'a,b', 'ü', 'a\u0000', 'a\n', 'x'.repeat(65)]) {
     t.equal(refusedAt({ team: value }), 'labels.team', value)
   }
-  const many = Array.from({ length: 17 }, (_, at) => [`l${at}`, 'v'])
+  const many = Array.from({ length: 17 }, (_, index) => [`l${index}`, 'v'])
   t.equal(refusedAt(Object.fromEntries(many) as Record<string, string>), 'labels')
   t.end()
 })

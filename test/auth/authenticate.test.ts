@@ -46,7 +46,7 @@ void t.test('requests of a key are ended when it expires', async (t) => {
   const lasting = digestOf(bench.store.add())
   bench.clock.wallMs = 1_999
   const digests = new Set([ending, lasting])
-  const [digest, why] = await new Promise<[string, GatewayError]>((resolve) => {
+  const [digest, error] = await new Promise<[string, GatewayError]>((resolve) => {
     let scans = 0
     bench.auth.watch({
       digests: () => {
@@ -54,14 +54,14 @@ void t.test('requests of a key are ended when it expires', async (t) => {
         if (scans === 2) bench.clock.wallMs = 2_000
         return digests
       },
-      end: (digest, why) => resolve([digest, why]),
+      end: (digest, error) => resolve([digest, error]),
     })
     // The timers of the authenticator do not prevent the process from exiting.
     const timer = setInterval(() => undefined, 1_000)
     t.teardown(() => clearInterval(timer))
   })
   t.equal(digest, ending, 'only this key')
-  t.match([why.kind, why.message], ['unauthenticated', /expired/])
+  t.match([error.kind, error.message], ['unauthenticated', /expired/])
   t.equal(bench.store.lookedUp.length, 2, 'each was looked up once')
   bench.auth.close()
 })
@@ -197,9 +197,9 @@ void t.test('a failing store is 503 with retry-after, never 401', async (t) => {
     const secret = bench.store.add()
     const unknown = newSecret()
     bench.store.mode = mode
-    const wanted = { kind: 'store_unavailable', retryAfterSeconds: 1 }
-    t.match(await outcome(bench, secret), wanted)
-    t.match(await outcome(bench, unknown), wanted, 'an unknown key too')
+    const expected = { kind: 'store_unavailable', retryAfterSeconds: 1 }
+    t.match(await outcome(bench, secret), expected)
+    t.match(await outcome(bench, unknown), expected, 'an unknown key too')
     t.same(bench.results, ['store_unavailable', 'store_unavailable'])
     bench.store.mode = 'sync'
     t.equal(await kind(bench, secret), 'ok', 'failures are not cached')

@@ -76,7 +76,7 @@ export function upstream(dialect: DialectName): Egress {
 }
 
 /** Decodes a chat client's body; missing members get defaults. */
-export function asked(body: JsonObject = {}): ChatRequest {
+export function chatRequest(body: JsonObject = {}): ChatRequest {
   const whole = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello' }], ...body }
   return client.decodeRequest(whole, { operation: 'chat' })
 }
@@ -88,8 +88,8 @@ export function framed(dialect: DialectName, units: readonly Unit[]): string {
     .map((unit) => {
       const data = typeof unit === 'string' ? unit : JSON.stringify(unit)
       const type = typeof unit === 'string' ? undefined : stringOf(unit['type'])
-      const named = dialect === 'anthropic' || dialect === 'openai-responses'
-      const name = named && type !== undefined ? `event: ${type}${end}` : ''
+      const hasEventNames = dialect === 'anthropic' || dialect === 'openai-responses'
+      const name = hasEventNames && type !== undefined ? `event: ${type}${end}` : ''
       return `${name}data: ${data}${end}${end}`
     })
     .join('')
@@ -111,7 +111,7 @@ export function fed(
   body: JsonObject = {},
 ): ClientOutput {
   const options = { stream: true, stream_options: { include_usage: true } }
-  const request = asked({ ...options, ...body })
+  const request = chatRequest({ ...options, ...body })
   const stream = new TranslatedStream(upstream(dialect), client, request, {
     ...SEED,
     origin: dialect,
@@ -129,7 +129,7 @@ export function whole(
   body: JsonObject = {},
 ): ClientOutput {
   const seed = { ...SEED, origin: dialect }
-  const result = translateReply(reply, upstream(dialect), client, asked(body), seed)
+  const result = translateReply(reply, upstream(dialect), client, chatRequest(body), seed)
   const { choices, usage } = objectOf(result.body === '' ? {} : JSON.parse(result.body))
   const choice = objectOf(arrayOf(choices)[0])
   const message = objectOf(choice['message'])
@@ -154,7 +154,7 @@ export function whole(
 export function sent(dialect: DialectName, body: JsonObject, model = modelOf(dialect)): Sent {
   const lost: string[] = []
   const egress = upstream(dialect)
-  const request = { ...asked({ ...body, model }), model }
+  const request = { ...chatRequest({ ...body, model }), model }
   const received = egress.encodeRequest(request, factsOf(model), {
     drop: (path) => void lost.push(path),
   })
@@ -229,12 +229,12 @@ function clientOutputOf(bytes: string, { outcome, error, model }: ReplyResult): 
   for (const delta of deltas) {
     for (const fragment of arrayOf(delta['tool_calls']).map(objectOf)) {
       const at = Number(fragment['index'])
-      const known = calls[at] ?? { id: '', name: '', json: '' }
+      const call = calls[at] ?? { id: '', name: '', json: '' }
       const more = callOf(fragment)
       calls[at] = {
-        id: known.id + more.id,
-        name: known.name + more.name,
-        json: known.json + more.json,
+        id: call.id + more.id,
+        name: call.name + more.name,
+        json: call.json + more.json,
       }
     }
   }

@@ -8,7 +8,7 @@ import type { ChatEvent } from '../../src/chat/event.js'
 import { Fold } from '../../src/chat/reply/fold.js'
 import { Grammar } from '../../src/chat/grammar.js'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
-import { asked, history, sent, streamed, tool, upstream, whole } from './drive-codecs.js'
+import { chatRequest, history, sent, streamed, tool, upstream, whole } from './drive-codecs.js'
 import { candidate } from './provider-frames.js'
 
 const TOOLS = [tool('f', { type: 'object', properties: { n: { type: 'integer' } } })]
@@ -17,7 +17,9 @@ const CALL = { id: 'toolu_1', name: 'f', json: '{"n":1}' }
 /** The events of a stream of Gemini. */
 function eventsOf(frames: readonly JsonObject[]): ChatEvent[] {
   const events: ChatEvent[] = []
-  const decoder = upstream('gemini').newDecoder(asked(), { event: (it) => void events.push(it) })
+  const decoder = upstream('gemini').newDecoder(chatRequest(), {
+    event: (it) => void events.push(it),
+  })
   for (const frame of frames) decoder.frame('', JSON.stringify(frame))
   decoder.end()
   return events
@@ -30,10 +32,10 @@ void t.test('33: Gemini’s signature was lost in a stream, and the next turn re
   const { chunks, calls } = streamed('gemini', frames)
   const extra = { google: { thought_signature: 'c2ln' } }
   t.match(JSON.stringify(chunks), JSON.stringify({ extra_content: extra }).slice(1, -1))
-  const [made] = calls
-  if (made === undefined) throw new Error('no call')
+  const [sentCall] = calls
+  if (sentCall === undefined) throw new Error('no call')
   // The history of a client that sends all received members back.
-  const messages = history([made]).map((message) =>
+  const messages = history([sentCall]).map((message) =>
     message['role'] === 'assistant'
       ? {
           ...message,

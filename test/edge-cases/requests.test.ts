@@ -5,7 +5,7 @@
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
 import { openAiEndpoint } from '../../src/upstreams/choose-openai-endpoint.js'
-import { asked, factsOf, refused, sent, tool, turnOf } from './drive-codecs.js'
+import { chatRequest, factsOf, refused, sent, tool, turnOf } from './drive-codecs.js'
 
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
@@ -175,7 +175,7 @@ void t.test('46: a temperature was sent with an API version that lacks it', (t) 
 void t.test('47: tools with reasoning on the newest models went to the chat endpoint', (t) => {
   // https://github.com/danny-avila/LibreChat/issues/14231; https://github.com/itzcrazykns/vane/issues/1173
   for (const model of ['gpt-5.6-sol', 'gpt-6-astra', 'gpt-6.1-terra']) {
-    const request = asked({ model, tools: TOOLS })
+    const request = chatRequest({ model, tools: TOOLS })
     t.equal(openAiEndpoint(request, factsOf(model)), 'openai-responses', model)
   }
   const body = { tools: TOOLS, reasoning_effort: 'high' }
@@ -244,7 +244,7 @@ void t.test('64: null for an optional field went upstream as null', (t) => {
     'user metadata logprobs top_logprobs n parallel_tool_calls reasoning_effort stream_options ' +
     'frequency_penalty presence_penalty logit_bias service_tier store functions function_call'
   const nulls = Object.fromEntries(names.split(' ').map((name) => [name, null]))
-  t.same(asked(nulls), asked(), 'null is absent')
+  t.same(chatRequest(nulls), chatRequest(), 'null is absent')
   for (const dialect of ['openai-chat', 'anthropic', 'gemini'] as const) {
     const received = sent(dialect, nulls)
     t.same(received, sent(dialect, {}), dialect)

@@ -88,14 +88,14 @@ for (const { dialect, name } of UPSTREAMS) {
         { stream: true, content: LONG },
       ]
       for (const { stream, content } of phases) {
-        const left = new AbortController()
+        const leaving = new AbortController()
         const lines = gateway.lines.length
-        const answer = ask(model, content, stream, left.signal)
-        const over = answer.then(textOf, () => '')
+        const answer = ask(model, content, stream, leaving.signal)
+        const ended = answer.then(textOf, () => '')
         await until(() => emulator.open() === 1)
         if (content === LONG) await until(() => (emulator.ledger.at(-1)?.bytesSent ?? 0) > 500)
-        left.abort()
-        await over
+        leaving.abort()
+        await ended
         await until(() => emulator.open() === 0, 1000)
         t.equal(emulator.ledger.at(-1)?.outcome, 'client_closed', `${String(stream)} ${content}`)
         await until(() => gateway.lines.length > lines)
@@ -116,16 +116,16 @@ for (const { dialect, name } of UPSTREAMS) {
         'upstream_malformed',
       ]
       const failures = await Promise.all(kinds.map(count))
-      const gone = await count('client_gone')
+      const clientGoneCount = await count('client_gone')
       const lines = gateway.lines.length
-      const left = new AbortController()
-      const answer = ask(model, 'wait [[fault: hang]]', true, left.signal).catch(() => null)
+      const leaving = new AbortController()
+      const answer = ask(model, 'wait [[fault: hang]]', true, leaving.signal).catch(() => null)
       await until(() => emulator.open() === 1)
-      left.abort()
+      leaving.abort()
       await answer
       await until(() => gateway.lines.length > lines)
       t.match(gateway.lines.at(-1), { status: 499, outcome: 'client_gone' })
-      t.equal(await count('client_gone'), gone + 1, 'a class of its own')
+      t.equal(await count('client_gone'), clientGoneCount + 1, 'a class of its own')
       t.same(await Promise.all(kinds.map(count)), failures)
       t.equal((await ask(model, 'hi', false)).status, 200, 'and the next is served')
     },

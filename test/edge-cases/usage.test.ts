@@ -7,7 +7,16 @@ import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { ingressOf } from '../../src/dialects/index.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
-import { asked, factsOf, fed, framed, sent, streamed, upstream, whole } from './drive-codecs.js'
+import {
+  chatRequest,
+  factsOf,
+  fed,
+  framed,
+  sent,
+  streamed,
+  upstream,
+  whole,
+} from './drive-codecs.js'
 import { candidate, chunk, counts, messageEnd, messageStart, textBlock } from './provider-frames.js'
 
 const USER = { role: 'user', content: 'Hello' }
@@ -169,6 +178,6 @@ void t.test('65: a reply of another model was priced as the requested one', (t) 
     t.equal(received.model, 'gemini-3.5-flash', 'the model that answered is known')
     t.equal(received.outcome, 'complete')
   }
-  t.equal(asked(body).model, 'gemini-2.5-flash')
+  t.equal(chatRequest(body).model, 'gemini-2.5-flash')
   t.end()
 })

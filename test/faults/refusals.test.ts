@@ -70,11 +70,11 @@ for (const { name, model } of UPSTREAMS) {
       [{ 'retry-after': '-5' }, '1'],
       [{ 'retry-after': '1e9' }, '1'],
     ] as const
-    for (const [fields, wanted] of cases) {
+    for (const [fields, expected] of cases) {
       gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 429, ...fields } })
       const seen = await ask(gateway, question(model, true))
       t.equal(seen.status, 429)
-      t.equal(seen.headers['retry-after'], wanted, JSON.stringify(fields))
+      t.equal(seen.headers['retry-after'], expected, JSON.stringify(fields))
     }
     gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 402 } })
     const spent = await ask(gateway, question(model, true))

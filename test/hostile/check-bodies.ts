@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
-import { ENCODERS, trip, type Client } from './measure-steps.js'
+import { ENCODERS, processBody, type Client } from './measure-steps.js'
 
 const MOST_MS = 50
 /** A slow step is repeated, because other work on the machine may have slowed it down. */
@@ -21,9 +21,9 @@ export function checkBodies(
     void t.test(name, (t) => {
       const body = Buffer.from(JSON.stringify(made))
       for (const encoder of ENCODERS) {
-        let best = trip(body, encoder, client)
+        let best = processBody(body, encoder, client)
         for (let tries = 1; tries < TRIES && best.slowest.ms > MOST_MS; tries += 1) {
-          const again = trip(body, encoder, client)
+          const again = processBody(body, encoder, client)
           if (again.slowest.ms < best.slowest.ms) best = again
         }
         const { step, ms } = best.slowest

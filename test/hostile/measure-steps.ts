@@ -59,7 +59,7 @@ export const ENCODERS: readonly string[] = [
 ]
 
 /** The result of one request. */
-export interface Trip {
+export interface RequestResult {
   /** The message of the refusal; null if the request would have been sent. */
   readonly refusal: string | null
   readonly slowest: { readonly step: string; readonly ms: number }
@@ -73,8 +73,8 @@ export type Client = Pick<ResolvedEndpoint, 'dialect' | 'format' | 'endpoint'>
 const CHAT: Client = { dialect: 'openai-chat', format: 'chat', endpoint: { operation: 'chat' } }
 
 /** Processes the body completely. Throws errors that are not refusals of the gateway. */
-export function trip(body: Buffer, encoder: string, client = CHAT): Trip {
-  const watch = new Watch()
+export function processBody(body: Buffer, encoder: string, client = CHAT): RequestResult {
+  const watch = new StepTimer()
   try {
     return { refusal: null, held: run(body, encoder, watch, client), slowest: watch.slowest }
   } catch (error) {
@@ -83,10 +83,10 @@ export function trip(body: Buffer, encoder: string, client = CHAT): Trip {
   }
 }
 
-function run(body: Buffer, encoder: string, watch: Watch, client: Client): unknown[] {
+function run(body: Buffer, encoder: string, watch: StepTimer, client: Client): unknown[] {
   const chunks: Buffer[] = []
-  for (let at = 0; at < body.length; at += CHUNK_BYTES) {
-    chunks.push(body.subarray(at, at + CHUNK_BYTES))
+  for (let index = 0; index < body.length; index += CHUNK_BYTES) {
+    chunks.push(body.subarray(index, index + CHUNK_BYTES))
   }
   const arrived = new TextLimit(MAX_TEXT_BYTES)
   for (const chunk of chunks) watch.time('arrive', () => arrived.add(chunk))
@@ -131,7 +131,7 @@ function rendered(call: Call, encoder: string, dialect: DialectName): Pick<Rende
  * Measures the processor time of a step on the main thread, without other work on the machine and other
  * threads of this process.
  */
-class Watch {
+class StepTimer {
   slowest = { step: '', ms: 0 }
 
   time<T>(step: string, work: () => T): T {

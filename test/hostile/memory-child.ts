@@ -3,7 +3,7 @@
  * an upstream works on it, as a multiple of its size, for each encoder.
  */
 import { HOSTILE } from './costly-bodies.js'
-import { ENCODERS, trip } from './measure-steps.js'
+import { ENCODERS, processBody } from './measure-steps.js'
 
 const name = process.argv[2] ?? ''
 const make = HOSTILE.find((each) => each.name === name)?.make
@@ -20,13 +20,13 @@ function heldBytes(): number {
 
 const found: Record<string, number> = {}
 const warm = Buffer.from('{"model":"m","messages":[{"role":"user","content":"Hi"}]}')
-for (const encoder of ENCODERS) trip(warm, encoder)
+for (const encoder of ENCODERS) processBody(warm, encoder)
 const body = Buffer.from(make())
 
 /** The memory of the body for this encoder; it is freed before the next one. */
 function timesHeld(encoder: string): number {
   const before = heldBytes()
-  const { held } = trip(body, encoder)
+  const { held } = processBody(body, encoder)
   const after = heldBytes()
   return held.length === 0 ? 0 : (after - before) / body.length
 }

@@ -33,8 +33,8 @@ void t.test('serves ordinary requests beside hostile ones', async (t) => {
   t.ok(mixed.ordinary.sent > SECONDS * 20, `${mixed.ordinary.sent} ordinary requests`)
   t.strictSame(mixed.ordinary.failures, [], 'no ordinary request fails')
   t.strictSame(result.workersAfter, result.workersBefore, 'no worker ends')
-  const left = result.afterMegabytes - quiet.residentMegabytes
-  t.ok(left < MAX_LEFT_MEGABYTES, `${Math.round(left)} MB more than before`)
+  const growthMegabytes = result.afterMegabytes - quiet.residentMegabytes
+  t.ok(growthMegabytes < MAX_LEFT_MEGABYTES, `${Math.round(growthMegabytes)} MB more than before`)
   for (const { name, shots, words } of mixed.classes) {
     t.ok(shots > 0, `${name} was sent`)
     const holes = Object.keys(words).filter((word) => word.startsWith('!') || word === 'no answer')

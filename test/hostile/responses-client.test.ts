@@ -18,12 +18,12 @@ const CLIENT: Client = {
 const TOOL: JsonObject = { type: 'function', name: 'f', parameters: { type: 'object' } }
 const asked: JsonObject = { role: 'user', content: 'Hello' }
 
-function call(at: number, json = '{}'): JsonObject {
-  return { type: 'function_call', call_id: `c${at}`, name: 'f', arguments: json }
+function call(index: number, json = '{}'): JsonObject {
+  return { type: 'function_call', call_id: `c${index}`, name: 'f', arguments: json }
 }
 
-function output(at: number, text = 'r'): JsonObject {
-  return { type: 'function_call_output', call_id: `c${at}`, output: text }
+function output(index: number, text = 'r'): JsonObject {
+  return { type: 'function_call_output', call_id: `c${index}`, output: text }
 }
 
 function reasoning(bytes: number): JsonObject {

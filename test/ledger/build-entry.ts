@@ -2,7 +2,7 @@
 import { UNEXPLAINED, type LedgerEntry } from '../../src/ledger/entry.js'
 
 /** A ledger entry; members that the test does not pass have arbitrary values. */
-export function aRow(requestId: string, over: Partial<LedgerEntry> = {}): LedgerEntry {
+export function ledgerEntry(requestId: string, changes: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
     requestId,
     atMs: 1_795_000_000_000,
@@ -27,6 +27,6 @@ export function aRow(requestId: string, over: Partial<LedgerEntry> = {}): Ledger
     generation: 1,
     ...UNEXPLAINED,
     hops: { authenticate: 0.1, overhead: 0.4 },
-    ...over,
+    ...changes,
   }
 }

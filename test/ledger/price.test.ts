@@ -59,8 +59,8 @@ void t.test('a tier costs its factor, and the price of other tiers is unknown', 
   t.equal(cost('priority', { input: 101, output: 1 }), (101 * 6000 + 20_000) * 1.75)
   for (const tier of ['scale', 'toString']) t.equal(cost(tier, usage), null, tier)
   const most = (tier: string | null) => {
-    const asked = higherPrice(price, tier)
-    return asked === null ? null : maxCostNanoUsd(asked, { input: 10, output: 0 })
+    const tierRate = higherPrice(price, tier)
+    return tierRate === null ? null : maxCostNanoUsd(tierRate, { input: 10, output: 0 })
   }
   t.equal(most('priority'), 10 * 6000 * 1.75, 'what is dearer is set aside')
   t.equal(most('flex'), 10 * 6000, 'and not what is cheaper, which may not be what is served')
@@ -136,8 +136,8 @@ void t.test(
       { name: 'own', prices: { 'gpt-9': { input: 5 }, alias: { input: 6 } } },
       { name: 'free', prices: { '*': { input: 0 } } },
     ])
-    const input = (upstream: string, asked: string, answered: string | null) =>
-      prices.find(upstream, asked, answered)?.usual.input ?? null
+    const input = (upstream: string, requested: string, reported: string | null) =>
+      prices.find(upstream, requested, reported)?.usual.input ?? null
     const usd = (value: number) => value * 1e9
     t.equal(input('plain', 'gpt-9', null), usd(9))
     t.equal(input('plain', 'gpt-9', 'gpt-9-mini'), usd(1), 'the one that answered')

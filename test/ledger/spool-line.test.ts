@@ -6,7 +6,7 @@ import t from 'tap'
 import { readSpoolLine, writeSpoolLine } from '../../src/ledger/spool-line.js'
 import type { Demand } from '../../src/store/ledger.js'
 import { writeEntry } from '../../src/store/records/entry-text.js'
-import { aRow } from './build-entry.js'
+import { ledgerEntry } from './build-entry.js'
 
 const DAY: Demand = {
   kind: 'usd_day',
@@ -18,7 +18,7 @@ const DAY: Demand = {
 const RATE: Demand = { kind: 'requests', subject: 'key:k', shared: false, perMinute: 9, cost: 1 }
 
 void t.test('budgets are written to the line, rates are not', (t) => {
-  const row = aRow('a')
+  const row = ledgerEntry('a')
   for (const takenFrom of ['slice', 'nothing'] as const) {
     const line = writeSpoolLine({
       row,
@@ -31,7 +31,7 @@ void t.test('budgets are written to the line, rates are not', (t) => {
 })
 
 void t.test('a line without budgets is the text of the entry', (t) => {
-  const row = aRow('a')
+  const row = ledgerEntry('a')
   const text = writeEntry(row)
   t.equal(writeSpoolLine({ row, reservation: undefined }), text)
   t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'reserved', demands: [DAY] } }), text)
@@ -41,7 +41,7 @@ void t.test('a line without budgets is the text of the entry', (t) => {
 })
 
 void t.test('damage is reported and never read as another value', (t) => {
-  const text = writeEntry(aRow('a'))
+  const text = writeEntry(ledgerEntry('a'))
   const tails = [
     '',
     '{',

@@ -157,11 +157,11 @@ for (const [name, isolated] of [
 }
 
 /** The kernel ends a namespace's processes a moment after the one that made it. */
-async function settled(look: () => string[]): Promise<string[]> {
-  for (let turn = 0; turn < 500 && look().length === 0; turn += 1) {
+async function settled(list: () => string[]): Promise<string[]> {
+  for (let turn = 0; turn < 500 && list().length === 0; turn += 1) {
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  return look()
+  return list()
 }
 
 void t.test(

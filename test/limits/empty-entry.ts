@@ -2,7 +2,7 @@
 import { UNEXPLAINED, type LedgerEntry } from '../../src/ledger/entry.js'
 
 /** The entry of such a request. */
-export function aRow(requestId: string, change: Partial<LedgerEntry> = {}): LedgerEntry {
+export function emptyEntry(requestId: string, change: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
     requestId,
     atMs: 0,

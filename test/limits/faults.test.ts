@@ -14,7 +14,7 @@ const MODELS = ['gpt-4o', 'claude-sonnet-4-6', 'gemini-2.5-flash'] as const
 const QUESTION = [{ role: 'user', content: 'Hi' }]
 
 /** Additional members of a request, its fault, and when its client leaves, in ms. */
-const FATES = [
+const ENDINGS = [
   { more: {}, fault: 'none', leavesMs: null },
   { more: { stream: true }, fault: 'none', leavesMs: null },
   { more: {}, fault: 'drop', leavesMs: null },
@@ -50,8 +50,8 @@ void t.test('all slots are freed', { timeout: TIMEOUT_MS }, async (t) => {
     while (begun < COUNT) {
       const at = begun
       begun += 1
-      const fate = FATES[at % FATES.length] ?? FATES[0]
-      const outcome = await meet(gateway, MODELS[at % MODELS.length] ?? 'gpt-4o', fate)
+      const ending = ENDINGS[at % ENDINGS.length] ?? ENDINGS[0]
+      const outcome = await sendWith(gateway, MODELS[at % MODELS.length] ?? 'gpt-4o', ending)
       admitted.set(outcome, (admitted.get(outcome) ?? 0) + 1)
     }
   }
@@ -70,15 +70,15 @@ void t.test('all slots are freed', { timeout: TIMEOUT_MS }, async (t) => {
   await Promise.all(holders)
 })
 
-type Fate = (typeof FATES)[number]
+type Ending = (typeof ENDINGS)[number]
 
 /** The question contains the name of the fault, so that each request gets its own fault in any order. */
 function marked(kind: string): (call: { body?: unknown }) => boolean {
   return ({ body }) => JSON.stringify(body ?? '').includes(`meets:${kind}`)
 }
 
-async function meet(gateway: TestGateway, model: string, fate: Fate): Promise<string> {
-  const { more, fault, leavesMs } = fate
+async function sendWith(gateway: TestGateway, model: string, ending: Ending): Promise<string> {
+  const { more, fault, leavesMs } = ending
   const messages = [{ role: 'user', content: `meets:${fault}` }]
   const signal = leavesMs === null ? null : AbortSignal.timeout(leavesMs)
   try {

@@ -50,7 +50,7 @@ async function labelled(t: Test, store: string | undefined): Promise<void> {
   const free = await keyWith(gateway, {})
   const statuses = async (secret: string, times: number): Promise<number[]> => {
     const found = []
-    for (let at = 0; at < times; at += 1) {
+    for (let index = 0; index < times; index += 1) {
       found.push((await ask(gateway, secret, 'gpt-5.4-mini')).status)
     }
     return found

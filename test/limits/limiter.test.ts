@@ -13,7 +13,7 @@ import {
 import { RESERVATION_MS, Limiter, RENEW_MS } from '../../src/limits/limiter.js'
 import type { Admission, Demand, AdmissionResult } from '../../src/store/ledger.js'
 import { until } from '../helpers/upstream.js'
-import { aRow } from './empty-entry.js'
+import { emptyEntry } from './empty-entry.js'
 
 const PLACE: Demand = { kind: 'concurrent', subject: 'key:key_1', shared: false, limit: 2 }
 const BUDGET: Demand = {
@@ -25,7 +25,7 @@ const BUDGET: Demand = {
 }
 
 class Scene {
-  readonly asked: Admission[] = []
+  readonly admissions: Admission[] = []
   readonly renewed: string[][] = []
   readonly reported: unknown[] = []
   readonly running = new Set<LimitReservation>()
@@ -37,7 +37,7 @@ class Scene {
     this.limiter = new Limiter({
       ledger: {
         admit: (admission) => {
-          this.asked.push(admission)
+          this.admissions.push(admission)
           return this.result instanceof Error
             ? Promise.reject(this.result)
             : Promise.resolve(this.result)
@@ -69,7 +69,7 @@ class Scene {
   }
 
   admissionRequest(requestId: string, demands: readonly Demand[]): AdmissionRequest {
-    return { requestId, accountId: 'acc_1', demands, unsettled: aRow(requestId) }
+    return { requestId, accountId: 'acc_1', demands, unsettled: emptyEntry(requestId) }
   }
 
   async admit(requestId: string, ...demands: Demand[]): Promise<LimitReservation | null> {
@@ -98,12 +98,12 @@ void t.test('all limits are checked in one call', async (t) => {
     closed: false,
     limitStates,
   })
-  t.same(scene.asked, [
+  t.same(scene.admissions, [
     {
       requestId: 'r1',
       accountId: 'acc_1',
       demands: [PLACE, BUDGET],
-      unsettled: aRow('r1'),
+      unsettled: emptyEntry('r1'),
       leaseMs: RESERVATION_MS,
     },
   ])
@@ -119,14 +119,14 @@ void t.test('an unlimited request that keeps running is written in the backgroun
   const long = scene.limiter.note(scene.admissionRequest('r2', []))
   scene.running.add(short).add(long)
   scene.limiter.noteRunning()
-  t.same(scene.asked, [], 'most are over before the second stateOf')
+  t.same(scene.admissions, [], 'most are over before the second stateOf')
   scene.running.delete(short)
   await scene.limiter.renew()
   t.same(scene.renewed, [], 'what the ledger does not know is not renewed')
   scene.limiter.noteRunning()
   scene.limiter.noteRunning()
-  t.match(scene.asked, [{ requestId: 'r2', demands: [], leaseMs: RESERVATION_MS }])
-  t.equal(scene.asked.length, 1)
+  t.match(scene.admissions, [{ requestId: 'r2', demands: [], leaseMs: RESERVATION_MS }])
+  t.equal(scene.admissions.length, 1)
   await until(() => scene.reported.length > 0)
   t.same(scene.reported, ['away'], 'that it failed is known')
 })
@@ -156,7 +156,7 @@ void t.test('a request admitted by a slice is reserved if it keeps running', asy
   t.same(scene.renewed, [], 'there is nothing to renew yet')
   scene.limiter.noteRunning()
   scene.limiter.noteRunning()
-  t.match(scene.asked.slice(1), [{ requestId: 'r1', demands: [BUDGET], isTaken: true }])
+  t.match(scene.admissions.slice(1), [{ requestId: 'r1', demands: [BUDGET], isTaken: true }])
   await scene.limiter.renew()
   t.same(scene.renewed, [['r1']])
 })

@@ -85,8 +85,11 @@ async function race(t: Test, served: Served, secret: string, model: Model): Prom
   t.equal(admitted, emulator.open(), `${model}: what was admitted runs`)
   t.equal(admitted + refused.length, CLIENTS)
   // The refill during the race may be used too.
-  const most = LIMIT + Math.floor((KINDS[model].refill * seconds) / 60)
-  t.ok(admitted >= LIMIT && admitted <= most, `${model}: ${admitted}, at most ${most}`)
+  const maxAdmitted = LIMIT + Math.floor((KINDS[model].refill * seconds) / 60)
+  t.ok(
+    admitted >= LIMIT && admitted <= maxAdmitted,
+    `${model}: ${admitted}, at most ${maxAdmitted}`,
+  )
   const wrong = refused.filter(({ head }) => !isTrue(head, model))
   t.same(wrong.map(({ head }) => head).slice(0, 1), [], 'every refusal has a correct message')
   for (const client of clients) client.close()
@@ -96,10 +99,10 @@ async function race(t: Test, served: Served, secret: string, model: Model): Prom
 /** Whether the reply is 429 with `retry-after` in whole seconds and nothing remaining of the limit. */
 function isTrue(head: string, model: Model): boolean {
   if (!head.startsWith('HTTP/1.1 429') || !/\r\nretry-after: [1-9]\d*\r\n/.test(head)) return false
-  const [, name, left] = /x-ratelimit-remaining-(\w+): (-?\d+)/.exec(head) ?? []
-  if (model.endsWith('requests')) return name === 'requests' && left === '0'
+  const [, name, remaining] = /x-ratelimit-remaining-(\w+): (-?\d+)/.exec(head) ?? []
+  if (model.endsWith('requests')) return name === 'requests' && remaining === '0'
   if (model.endsWith('tokens'))
-    return name === 'tokens' && Number(left) >= 0 && Number(left) < TOKENS
+    return name === 'tokens' && Number(remaining) >= 0 && Number(remaining) < TOKENS
   return name === undefined
 }
 

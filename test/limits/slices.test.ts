@@ -51,12 +51,12 @@ void t.test('a hot key over Redis', options, async (t) => {
   }
 
   const five = () => Promise.all(Array.from({ length: 5 }, ask))
-  for (let at = 0; at < 12; at += 1) {
+  for (let index = 0; index < 12; index += 1) {
     for (const { status } of await five()) t.equal(status, 200)
   }
   const before = await scripts()
   let remaining = ''
-  for (let at = 0; at < 20; at += 1) {
+  for (let index = 0; index < 20; index += 1) {
     remaining = (await five())[4]?.headers.get('x-ratelimit-remaining-requests') ?? ''
   }
   const commands = (await scripts()) - before
@@ -67,18 +67,18 @@ void t.test('a hot key over Redis', options, async (t) => {
   )
   await untilRedis(async () => (await spent()) === (await charged()), 'the budget is the rows')
 
-  for (let at = 0; at < 12; at += 1) await five()
+  for (let index = 0; index < 12; index += 1) await five()
   redis.freeze()
   const times: number[] = []
-  for (let at = 0; at < 15; at += 1) {
+  for (let index = 0; index < 15; index += 1) {
     const beganMs = performance.now()
     t.equal((await ask()).status, 200)
     times.push(performance.now() - beganMs)
   }
   redis.thaw()
   // Only the first settlement waits half a second, and detects the failure.
-  const took = times.map((ms) => ms.toFixed(0)).join(' ')
-  t.ok((times.sort((a, b) => a - b)[7] ?? 0) < 400, `in ms: ${took}`)
+  const durations = times.map((ms) => ms.toFixed(0)).join(' ')
+  t.ok((times.sort((a, b) => a - b)[7] ?? 0) < 400, `in ms: ${durations}`)
   await untilRedis(async () => {
     const page = await store.ledger.entries({ accountId, keyId, after: null, limit: 1_000 })
     return page.entries.length === 235

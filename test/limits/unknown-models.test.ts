@@ -39,7 +39,7 @@ limits:
 
 void t.test('the limits of the README admit a model without a price or a length', async (t) => {
   const gateway = await local(t, LIMITS)
-  for (let at = 0; at < 60; at += 1) t.match(await ask(gateway), { status: 200 })
+  for (let index = 0; index < 60; index += 1) t.match(await ask(gateway), { status: 200 })
   const sent = gateway.emulator.ledger.at(-1)?.body ?? {}
   t.notOk('max_tokens' in sent || 'max_completion_tokens' in sent, 'the request is not shortened')
   const row = (await rowsOf(gateway)).at(-1)
@@ -62,7 +62,7 @@ void t.test('an assumed price is reserved and charged, so that the budget holds'
     /limiting\.assumed_price, since the price .* upstreams\.NAME\.prices/,
   )
   let answered = 0
-  for (let at = 0; at < 100; at += 1) {
+  for (let index = 0; index < 100; index += 1) {
     const { status } = await ask(gateway, { max_tokens: 40 })
     if (status === 200) answered += 1
     else t.equal(status, 429)
@@ -82,7 +82,7 @@ void t.test(
     const free = ', models: [{ id: llama-3, price: { input: 0, output: 0 } }]'
     for (const prices of [free, ', prices: { "*": { input: 0, output: 0 } }']) {
       const gateway = await local(t, limits + strict, prices)
-      for (let at = 0; at < 3; at += 1) t.match(await ask(gateway), { status: 200 })
+      for (let index = 0; index < 3; index += 1) t.match(await ask(gateway), { status: 200 })
       t.equal((await rowsOf(gateway)).at(-1)?.costNanoUsd, 0)
     }
   },

@@ -207,8 +207,8 @@ function messageOf(events: readonly JsonObject[]): JsonObject {
     const counts = objectOf(objectOf(event['message'])['usage'] ?? event['usage'])
     for (const [name, value] of Object.entries(counts)) if (value !== null) usage[name] = value
   }
-  const content = blocks.map((block, at) => {
-    const typed = json[at] ?? ''
+  const content = blocks.map((block, index) => {
+    const typed = json[index] ?? ''
     return typed === '' ? block : { ...block, input: objectOf(JSON.parse(typed)) }
   })
   return { ...message, content, usage }
@@ -249,8 +249,8 @@ function cutPart(part: JsonObject, roll: (n: number) => number): JsonObject[] {
   if (typeof text !== 'string' || text === '') return [part]
   const fragments = cut(text, roll).map((fragment) => ({ ...rest, text: fragment }))
   if (thoughtSignature === undefined) return fragments
-  return fragments.map((fragment, at) =>
-    at === fragments.length - 1 ? { ...fragment, thoughtSignature } : fragment,
+  return fragments.map((fragment, index) =>
+    index === fragments.length - 1 ? { ...fragment, thoughtSignature } : fragment,
   )
 }
 

@@ -29,9 +29,9 @@ export function corrupt(streams: readonly Buffer[], roll: Roll): Buffer {
 
 /** The text with one corruption. */
 export function damage(text: string, streams: readonly Buffer[], roll: Roll): string {
-  const at = roll(text.length + 1)
+  const index = roll(text.length + 1)
   const length = roll(8) === 0 ? roll(400) : roll(6)
-  const [before, after] = [text.slice(0, at), text.slice(at)]
+  const [before, after] = [text.slice(0, index), text.slice(index)]
   switch (roll(9)) {
     case 0:
       return before + String.fromCharCode(roll(256)) + after.slice(1)
@@ -73,10 +73,10 @@ function value(text: string, roll: Roll): string {
 function frames(text: string, roll: Roll): string {
   const end = text.includes('\r\n\r\n') ? '\r\n\r\n' : '\n\n'
   const list = text.split(end)
-  const at = roll(list.length)
-  const [one = ''] = list.splice(at, 1)
+  const index = roll(list.length)
+  const [one = ''] = list.splice(index, 1)
   const kind = roll(3)
   if (kind > 0) list.splice(roll(list.length + 1), 0, one)
-  if (kind > 1) list.splice(at, 0, one)
+  if (kind > 1) list.splice(index, 0, one)
   return list.join(end)
 }

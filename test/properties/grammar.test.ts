@@ -7,7 +7,7 @@ import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'
 import { Grammar } from '../../src/chat/grammar.js'
 import { legalStream } from './legal-streams.js'
-import { dice } from './transcript-streams.js'
+import { seededRoll } from './transcript-streams.js'
 
 /** One letter per kind: blocks in lower case (start, delta, end), the rest in capitals. */
 const LETTERS: Readonly<Record<ChatEvent['type'], string>> = {
@@ -73,9 +73,10 @@ function through(events: readonly ChatEvent[]): { out: ChatEvent[]; grammar: Gra
 
 void t.test('5,000 legal streams pass unchanged', (t) => {
   for (let seed = 1; seed <= 5_000; seed += 1) {
-    const events = legalStream(dice(seed))
+    const events = legalStream(seededRoll(seed))
     const { out, grammar } = through(events)
-    const same = out.length === events.length && out.every((event, at) => event === events[at])
+    const same =
+      out.length === events.length && out.every((event, index) => event === events[index])
     if (!same || grammar.breach !== null || !grammar.ended || !ENDED.test(word(events))) {
       t.fail(`seed ${seed}: ${word(events)} became ${word(out)}: ${grammar.breach ?? 'no breach'}`)
     }
@@ -89,24 +90,24 @@ function disturbed(roll: (n: number) => number): ChatEvent[] {
   const events = legalStream(roll)
   const others = legalStream(roll)
   for (let hits = roll(3); hits >= 0; hits -= 1) {
-    const at = roll(events.length + 1)
-    const one = events[at] ?? others[0]
+    const index = roll(events.length + 1)
+    const one = events[index] ?? others[0]
     if (one === undefined) continue
     switch (roll(5)) {
       case 0:
-        events.splice(at, 1)
+        events.splice(index, 1)
         break
       case 1:
-        events.splice(at, 0, one)
+        events.splice(index, 0, one)
         break
       case 2:
-        events.splice(roll(events.length + 1), 0, ...events.splice(at, 1))
+        events.splice(roll(events.length + 1), 0, ...events.splice(index, 1))
         break
       case 3:
-        events.splice(at, 0, others[roll(others.length)] ?? one)
+        events.splice(index, 0, others[roll(others.length)] ?? one)
         break
       default:
-        if ('index' in one) events[at] = { ...one, index: one.index + 1 - 2 * roll(2) }
+        if ('index' in one) events[index] = { ...one, index: one.index + 1 - 2 * roll(2) }
     }
   }
   return events
@@ -115,7 +116,7 @@ function disturbed(roll: (n: number) => number): ChatEvent[] {
 void t.test('20,000 disturbed streams: the output is legal and ends at the violation', (t) => {
   let breaches = 0
   for (let seed = 1; seed <= 20_000; seed += 1) {
-    const events = disturbed(dice(seed))
+    const events = disturbed(seededRoll(seed))
     const { out, grammar } = through(events)
     const isLegal = ENDED.test(word(events)) && numbersAreRight(events)
     const letters = word(out)

@@ -12,7 +12,7 @@ import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 import { Escrow } from '../../src/reasoning/escrow.js'
 import { FakeSharedCache } from '../reasoning/fake-shared-cache.js'
-import { client, dice, SEED, upstream } from './transcript-streams.js'
+import { client, seededRoll, SEED, upstream } from './transcript-streams.js'
 
 type Roll = (n: number) => number
 
@@ -162,7 +162,7 @@ async function breach(
   seed: number,
   escrow: Escrow | null,
 ): Promise<string | null> {
-  const roll = dice(seed)
+  const roll = seededRoll(seed)
   const scope = { accountId: 'a', family: dialect, model: `m${seed}` }
   const constant = CLIENTS[roll(CLIENTS.length)] ?? CLIENTS[0]
   const keeps = (): ((message: JsonObject) => JsonObject) =>
@@ -182,8 +182,9 @@ async function breach(
     if (before !== null) {
       const { turns } = before
       if (now.fixed !== before.fixed) return `turn ${turn}: what comes first has changed`
-      const at = turns.findIndex((item, index) => item !== now.turns[index])
-      if (at >= 0) return `turn ${turn}: ${turns[at] ?? ''} became ${now.turns[at] ?? 'nothing'}`
+      const position = turns.findIndex((item, index) => item !== now.turns[index])
+      if (position >= 0)
+        return `turn ${turn}: ${turns[position] ?? ''} became ${now.turns[position] ?? 'nothing'}`
       if (now.turns.length <= turns.length) return `turn ${turn}: nothing was appended`
     }
     before = now

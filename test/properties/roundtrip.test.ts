@@ -19,7 +19,7 @@ import { legalStream } from './legal-streams.js'
 import {
   client,
   cutAt,
-  dice,
+  seededRoll,
   PAIRS,
   REQUEST,
   run,
@@ -61,7 +61,7 @@ function decoded(bytes: Buffer, dialect: DialectName): Reply {
 }
 
 /** The reply as chat completions represent it: with their id, model and finish reason. */
-function sayable(reply: Reply): Reply {
+function representable(reply: Reply): Reply {
   const tools = reply.blocks.some(({ type }) => type === 'tool')
   const raw = encodeFinishReason(reply.reason, tools, false)
   const reason = tools && raw === 'stop' ? 'tool-use' : finishReason(raw)
@@ -76,10 +76,10 @@ void t.test('2,000 replies through encoder, framer and decoder', (t) => {
   const again = PAIRS.find(({ name }) => name === 'openai-chat translated')
   if (passed === undefined || again === undefined) throw new Error('the pairs are gone')
   for (let seed = 1; seed <= 2_000; seed += 1) {
-    const roll = dice(seed)
-    const events = legalStream(roll, { sayable: true })
+    const roll = seededRoll(seed)
+    const events = legalStream(roll, { isRepresentable: true })
     const bytes = Buffer.from(encoded(events))
-    if (!t.same(decoded(bytes, 'openai-chat'), sayable(folded(events)), `seed ${seed}`)) break
+    if (!t.same(decoded(bytes, 'openai-chat'), representable(folded(events)), `seed ${seed}`)) break
     const chunks = cutAt(
       bytes,
       Array.from({ length: roll(9) }, () => roll(bytes.length + 1)),
@@ -94,7 +94,7 @@ void t.test('2,000 replies through encoder, framer and decoder', (t) => {
 })
 
 /** The texts of a reply by kind, and its calls: the parts that a whole reply distinguishes. */
-function actual(reply: Reply): unknown {
+function contentOf(reply: Reply): unknown {
   const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
     reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
   const calls = reply.blocks.flatMap((block) =>
@@ -116,7 +116,7 @@ function compact(json: string): string {
 void t.test('2,000 replies through the whole form, and back to a stream', (t) => {
   const egress = upstream('openai-chat')
   for (let seed = 1; seed <= 2_000; seed += 1) {
-    const reply = folded(legalStream(dice(seed), { sayable: true }))
+    const reply = folded(legalStream(seededRoll(seed), { isRepresentable: true }))
     const { text: body, bytes } = client.encodeReply(reply, WHOLE, SEED)
     if (bytes !== Buffer.byteLength(body)) t.fail(`seed ${seed}: has other bytes`)
     const parsed = objectOf(JSON.parse(body))
@@ -124,7 +124,7 @@ void t.test('2,000 replies through the whole form, and back to a stream', (t) =>
     if (once.body !== body) t.fail(`seed ${seed}: is translated to another`)
     const streamed = streamReply(parsed, egress, client, REQUEST, SEED)
     const received = decoded(Buffer.from(streamed.body), 'openai-chat')
-    if (!t.same(actual(received), actual(sayable(reply)), `seed ${seed}`)) break
+    if (!t.same(contentOf(received), contentOf(representable(reply)), `seed ${seed}`)) break
   }
   t.end()
 })
@@ -146,7 +146,11 @@ void t.test('every transcript: its stream and its whole reply are equal', (t) =>
     t.same(spaceless(objectOf(JSON.parse(whole.body))), spaceless(streamed), name)
     t.equal(whole.reason, reply.reason)
     const again = streamReply(body, upstream(dialect), client, REQUEST, SEED)
-    t.same(actual(decoded(Buffer.from(again.body), 'openai-chat')), actual(sayable(reply)), name)
+    t.same(
+      contentOf(decoded(Buffer.from(again.body), 'openai-chat')),
+      contentOf(representable(reply)),
+      name,
+    )
   }
   t.ok(pairs >= 15, `${pairs} transcripts`)
   t.end()

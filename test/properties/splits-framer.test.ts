@@ -151,8 +151,8 @@ function check(t: Test, bytes: Buffer, cuts: Iterable<number[]>): void {
 }
 
 function* everySplit(length: number): Generator<number[]> {
-  for (let at = 0; at <= length; at += 1) yield [at]
-  yield Array.from({ length }, (_, at) => at)
+  for (let index = 0; index <= length; index += 1) yield [index]
+  yield Array.from({ length }, (_, index) => index)
 }
 
 function* someSplits(length: number, seed: number, count: number): Generator<number[]> {

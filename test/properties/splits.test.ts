@@ -7,7 +7,7 @@ import t from 'tap'
 import { fixturesFolder } from '../helpers/fixtures.js'
 import {
   cutAt,
-  dice,
+  seededRoll,
   difference,
   PAIRS,
   recorded,
@@ -25,7 +25,7 @@ function variants(bytes: Buffer): Buffer[] {
     .replaceAll('\n\n', '\n\n: keep-alive\n\n')
     .replaceAll('data:', ':x\ndata:')
   const mixed = [...lines.split('\n')].map(
-    (line, at) => line + (['\n', '\r\n', '\r'][at % 3] ?? ''),
+    (line, index) => line + (['\n', '\r\n', '\r'][index % 3] ?? ''),
   )
   return [
     bytes,
@@ -37,14 +37,14 @@ function variants(bytes: Buffer): Buffer[] {
 }
 
 function* everySplit(bytes: Buffer, step: number): Generator<Buffer[]> {
-  for (let at = 1; at < bytes.length; at += step) {
-    yield [bytes.subarray(0, at), bytes.subarray(at)]
+  for (let index = 1; index < bytes.length; index += step) {
+    yield [bytes.subarray(0, index), bytes.subarray(index)]
   }
   yield singly(bytes)
 }
 
 function* someSplits(bytes: Buffer, seed: number, count: number): Generator<Buffer[]> {
-  const roll = dice(seed)
+  const roll = seededRoll(seed)
   for (let i = 0; i < count; i += 1) {
     const cuts = Array.from({ length: 1 + roll(20) }, () => roll(bytes.length + 1))
     yield cutAt(bytes, cuts)
@@ -69,10 +69,10 @@ for (const pair of PAIRS) {
   void t.test(`${pair.name}: the client gets the same bytes for all chunk boundaries`, (t) => {
     for (const { dialect, name, bytes } of transcripts) {
       if (dialect !== pair.dialect) continue
-      for (const [at, variant] of variants(bytes).entries()) {
+      for (const [index, variant] of variants(bytes).entries()) {
         // The rewritten streams differ only in their line ends, so a part of their splits is sufficient.
-        const splits = everySplit(variant, at === 0 || pair.passes ? 1 : 5)
-        t.equal(firstChange(pair, variant, splits), null, `${name}, variant ${at}`)
+        const splits = everySplit(variant, index === 0 || pair.passes ? 1 : 5)
+        t.equal(firstChange(pair, variant, splits), null, `${name}, variant ${index}`)
       }
     }
     t.end()
@@ -83,12 +83,12 @@ void t.test('passed: bytes out are bytes in, up to the terminator', (t) => {
   const [pair] = PAIRS
   for (const { dialect, name, bytes } of transcripts) {
     if (pair === undefined || dialect !== pair.dialect) continue
-    for (const [at, variant] of variants(bytes).entries()) {
+    for (const [index, variant] of variants(bytes).entries()) {
       const { out, outcome } = run(pair, singly(variant))
       const sent = variant.toString('latin1')
       // A truncated last event gets a blank line, so that the error event after it can be parsed.
       const isCut = outcome === 'failed' && out === `${sent}\n\n`
-      t.ok(isCut || sent.startsWith(out), `${name}, variant ${at}`)
+      t.ok(isCut || sent.startsWith(out), `${name}, variant ${index}`)
       if (outcome === 'complete') t.notMatch(sent.slice(out.length), /^data/m)
     }
   }

@@ -113,7 +113,7 @@ export function recorded(count: number): Transcript[] {
     )
     const step = Math.max(1, Math.floor(all.length / count))
     return all
-      .filter((_, at) => at % step === 0)
+      .filter((_, index) => index % step === 0)
       .slice(0, count)
       .map((each) => ({ dialect, name: each.name, bytes: Buffer.from(each.response_body) }))
   })
@@ -162,7 +162,7 @@ export function claimsCompletion(out: string): boolean {
 }
 
 /** A function that returns whole numbers below `n`, the same for the same seed (mulberry32). */
-export function dice(seed: number): (n: number) => number {
+export function seededRoll(seed: number): (n: number) => number {
   let state = seed
   return (n) => {
     state = (state + 0x6d2b79f5) | 0
@@ -175,10 +175,10 @@ export function dice(seed: number): (n: number) => number {
 /** The bytes in chunks, split at the given offsets, which may be in any order. */
 export function cutAt(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const edges = [0, ...cuts.toSorted((a, b) => a - b), bytes.length]
-  return edges.slice(1).map((edge, at) => bytes.subarray(edges[at] ?? 0, edge))
+  return edges.slice(1).map((edge, index) => bytes.subarray(edges[index] ?? 0, edge))
 }
 
 /** One byte at a time. */
 export function singly(bytes: Buffer): Buffer[] {
-  return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
+  return Array.from(bytes, (_, index) => bytes.subarray(index, index + 1))
 }

@@ -8,7 +8,7 @@ import type { Test } from 'tap'
 import { fixturesFolder } from '../helpers/fixtures.js'
 import {
   claimsCompletion,
-  dice,
+  seededRoll,
   PAIRS,
   recorded,
   run,
@@ -50,7 +50,7 @@ function check(t: Test, pair: Pair, name: string, bytes: Buffer, cuts: Iterable<
 }
 
 function* every(length: number, step = 1): Generator<number> {
-  for (let at = 0; at <= length; at += step) yield at
+  for (let index = 0; index <= length; index += step) yield index
 }
 
 for (const pair of PAIRS) {
@@ -104,7 +104,7 @@ void t.test('recorded streams, cut at seeded places', (t) => {
     t.end()
     return
   }
-  const roll = dice(11)
+  const roll = seededRoll(11)
   let streams = 0
   for (const { dialect, name, bytes } of recorded(8)) {
     if (bytes.length > 60_000) continue

@@ -86,13 +86,13 @@ void t.test(
         ...prefixes.map((prefix) => `  - { prefix: ${prefix}, upstream: b }`),
       ].join('\n'),
     )
-    const asked = [...exact, ...prefixes.map((prefix) => `${prefix}x`), 'm-x', 'p-2-', 'p-1', 'q']
+    const ids = [...exact, ...prefixes.map((prefix) => `${prefix}x`), 'm-x', 'p-2-', 'p-1', 'q']
     const before = process.hrtime.bigint()
-    const answers = asked.map((model) => plain(router, model)?.label ?? null)
+    const answers = ids.map((model) => plain(router, model)?.label ?? null)
     const spentMs = Number(process.hrtime.bigint() - before) / 1e6
-    t.ok(spentMs < asked.length, `${spentMs} ms`)
+    t.ok(spentMs < ids.length, `${spentMs} ms`)
     const isExact = new Set(exact)
-    asked.forEach((model, index) => {
+    ids.forEach((model, index) => {
       if (index % 97 !== 0 && index < 10_000) return
       const fitting = prefixes.filter((prefix) => model.startsWith(prefix))
       fitting.sort((one, other) => other.length - one.length)

@@ -27,14 +27,18 @@ export function openPool(
 }
 
 /** A running request. */
-export interface Asked {
+export interface RunningRequest {
   readonly call: UpstreamCall
   /** `200 hello`, or the code of the failure. */
   readonly reply: Promise<string>
 }
 
 /** Sends `POST /path`. */
-export function send(pool: UpstreamPool, path: string, body: string | Buffer = '{}'): Asked {
+export function send(
+  pool: UpstreamPool,
+  path: string,
+  body: string | Buffer = '{}',
+): RunningRequest {
   let resolve: (text: string) => void = () => undefined
   const reply = new Promise<string>((settle) => {
     resolve = settle
@@ -55,7 +59,7 @@ export function send(pool: UpstreamPool, path: string, body: string | Buffer = '
 }
 
 /** The reply to `POST /path`. */
-export function ask(
+export function replyTo(
   pool: UpstreamPool,
   path: string,
   body: string | Buffer = '{}',

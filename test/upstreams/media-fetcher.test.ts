@@ -45,9 +45,9 @@ async function serve(
 }
 
 function fetcher(t: Test, limits: Partial<FetchMediaConfig> = {}, network = OUTSIDE): MediaFetcher {
-  const made = new MediaFetcher({ ...LIMITS, ...limits }, network)
-  t.teardown(() => made.destroy())
-  return made
+  const mediaFetcher = new MediaFetcher({ ...LIMITS, ...limits }, network)
+  t.teardown(() => mediaFetcher.destroy())
+  return mediaFetcher
 }
 
 async function failure(fetched: Promise<unknown>): Promise<string> {
@@ -132,10 +132,10 @@ void t.test('a redirect to a private address is refused like a first address', a
 
 void t.test('redirects are followed a few times, and only to http', async (t) => {
   const { url, seen } = await serve(t, (req, res) => {
-    const left = Number(req.url?.slice(1))
-    if (left === 0) return picture(req, res)
-    res.writeHead(left === 9 ? 301 : 307, {
-      location: left === 9 ? 'file:///etc/passwd' : `/${left - 1}`,
+    const redirects = Number(req.url?.slice(1))
+    if (redirects === 0) return picture(req, res)
+    res.writeHead(redirects === 9 ? 301 : 307, {
+      location: redirects === 9 ? 'file:///etc/passwd' : `/${redirects - 1}`,
     })
     res.end('moved')
   })
@@ -152,9 +152,9 @@ void t.test('DNS rebinding: the address of the connected socket is checked', asy
     if (options.all === true) callback(null, [{ address: '127.0.0.2', family: 4 }])
     else callback(null, '127.0.0.2', 4)
   }
-  const made = fetcher(t, {}, { ...OUTSIDE, lookup })
+  const mediaFetcher = fetcher(t, {}, { ...OUTSIDE, lookup })
   const url = `http://pictures.example:${inside.port}/`
-  t.equal(await failure(made.fetch(url, NEVER)), 'the URL could not be fetched')
+  t.equal(await failure(mediaFetcher.fetch(url, NEVER)), 'the URL could not be fetched')
   t.same(inside.seen, [], 'not a byte was sent')
 })
 
@@ -195,26 +195,26 @@ void t.test('a server that is slow, truncates or refuses', async (t) => {
 })
 
 void t.test('no credentials in a URL, and no other scheme', async (t) => {
-  const made = fetcher(t)
-  t.match(await failure(made.fetch('http://user:pw@127.0.0.1/', NEVER)), /user or password/)
-  t.match(await failure(made.fetch('ftp://127.0.0.1/', NEVER)), /neither http nor https/)
-  t.equal(await failure(made.fetch('http://', NEVER)), 'the URL is not valid')
+  const mediaFetcher = fetcher(t)
+  t.match(await failure(mediaFetcher.fetch('http://user:pw@127.0.0.1/', NEVER)), /user or password/)
+  t.match(await failure(mediaFetcher.fetch('ftp://127.0.0.1/', NEVER)), /neither http nor https/)
+  t.equal(await failure(mediaFetcher.fetch('http://', NEVER)), 'the URL is not valid')
 })
 
 void t.test('at most the allowed number at once; the others wait', async (t) => {
   let open = 0
-  let most = 0
+  let maxRunning = 0
   const { url } = await serve(t, (req, res) => {
     open += 1
-    most = Math.max(most, open)
+    maxRunning = Math.max(maxRunning, open)
     setTimeout(() => {
       open -= 1
       picture(req, res)
     }, 30)
   })
-  const made = fetcher(t)
-  await Promise.all([1, 2, 3, 4, 5].map((n) => made.fetch(`${url}/${n}`, NEVER)))
-  t.equal(most, 2)
+  const mediaFetcher = fetcher(t)
+  await Promise.all([1, 2, 3, 4, 5].map((n) => mediaFetcher.fetch(`${url}/${n}`, NEVER)))
+  t.equal(maxRunning, 2)
 })
 
 void t.test('a client that leaves ends the fetch with its own reason', async (t) => {

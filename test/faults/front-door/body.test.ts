@@ -61,7 +61,7 @@ void t.test('a refused body releases its memory and reserves no more', async (t)
     port: 0,
     handler: (req, res) => {
       const x = new Exchange({ id: '1', req, res, generation, startedMs: 0 })
-      const held = budget.open('account')
+      const memory = budget.open('account')
       const at = {
         dialect: 'openai-chat',
         ingress,
@@ -69,10 +69,10 @@ void t.test('a refused body releases its memory and reserves no more', async (t)
         wire: 'openai-chat',
         endpoint,
       } as const
-      receive(x, at, new Intake(held))
+      receive(x, at, new Intake(memory))
         .catch(() => (errors += 1))
         .finally(() => {
-          held.end()
+          memory.end()
           sendReply(res, 200, [], '')
         })
         .catch(() => undefined)
@@ -133,8 +133,8 @@ void t.test(
   },
 )
 
-for (const way of ['fin', 'reset'] as const) {
-  void t.test(`a client that leaves in the middle of its body: ${way}`, async (t) => {
+for (const mode of ['fin', 'reset'] as const) {
+  void t.test(`a client that leaves in the middle of its body: ${mode}`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     for (const framing of [CHUNKED, 'content-length: 500']) {
@@ -145,13 +145,13 @@ for (const way of ['fin', 'reset'] as const) {
       socket.write(head(gateway, framing) + start)
       await new Promise((resolve) => setTimeout(resolve, 30))
       t.equal(gateway.lines.length, before, 'waiting for the rest')
-      if (way === 'fin') socket.end()
+      if (mode === 'fin') socket.end()
       else socket.resetAndDestroy()
       const tookMs = await eventually(() => gateway.lines.length === before + 1, 'the line')
       // A half-closed client can still read, so it gets a 400 and time to read it.
-      t.ok(tookMs < (way === 'fin' ? 1400 : 200), `${tookMs} ms`)
+      t.ok(tookMs < (mode === 'fin' ? 1400 : 200), `${tookMs} ms`)
       const line =
-        way === 'fin'
+        mode === 'fin'
           ? { status: 400, outcome: 'malformed_request' }
           : { status: 499, outcome: 'client_gone' }
       t.match(lastLine(gateway), line)

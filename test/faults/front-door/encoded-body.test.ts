@@ -22,10 +22,10 @@ const BLOCK_BYTES = 128 * 1024
 /** A frame of blocks with the unchanged bytes. */
 function zstd(bytes: Buffer): Buffer {
   const blocks: Buffer[] = []
-  for (let at = 0; at < bytes.length; at += BLOCK_BYTES) {
-    const block = bytes.subarray(at, at + BLOCK_BYTES)
+  for (let index = 0; index < bytes.length; index += BLOCK_BYTES) {
+    const block = bytes.subarray(index, index + BLOCK_BYTES)
     const header = Buffer.alloc(3)
-    header.writeUIntLE((block.length << 3) | Number(at + BLOCK_BYTES >= bytes.length), 0, 3)
+    header.writeUIntLE((block.length << 3) | Number(index + BLOCK_BYTES >= bytes.length), 0, 3)
     blocks.push(header, block)
   }
   return Buffer.concat([ZSTD_HEADER, ...blocks])
@@ -63,7 +63,7 @@ async function post(
 
 void t.test('every content coding, small and large', async (t) => {
   const gateway = await startGateway(t)
-  const long = Array.from({ length: 60_000 }, (_, at) => `word ${at}`).join(' ')
+  const long = Array.from({ length: 60_000 }, (_, index) => `word ${index}`).join(' ')
   for (const [coding, encode] of Object.entries(CODERS)) {
     for (const content of ['hi', long]) {
       const { status, text } = await post(gateway, coding, encode(chatOf(content)))
@@ -136,8 +136,8 @@ void t.test('empty members count: the coded bytes are limited, too', async (t) =
   const gateway = await startGateway(t, { server: 'max_body_bytes: 100000' })
   const empty = Buffer.concat(Array.from({ length: 10_000 }, () => gzipSync(Buffer.alloc(0))))
   async function* chunks(): AsyncGenerator<Buffer> {
-    for (let at = 0; at < empty.length; at += 10_000) {
-      yield empty.subarray(at, at + 10_000)
+    for (let index = 0; index < empty.length; index += 10_000) {
+      yield empty.subarray(index, index + 10_000)
       await new Promise((resolve) => setTimeout(resolve, 1))
     }
   }

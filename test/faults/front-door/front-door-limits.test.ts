@@ -112,9 +112,9 @@ void t.test('100 Continue is sent only by a handler that reads the body', async 
   const reading = await open(t, {})
   const lines = ['Expect: 100-continue', 'Content-Length: 2']
   const next = head('Connection: close', 'Content-Length: 0')
-  const asked = await send(reading.port, [head(...lines), '{}', next], { chunkEveryMs: 100 })
+  const outcome = await send(reading.port, [head(...lines), '{}', next], { chunkEveryMs: 100 })
   t.same(
-    asked.answers.map((answer) => answer.status),
+    outcome.answers.map((answer) => answer.status),
     [100, 200, 200],
     'and the connection stays open',
   )
@@ -290,9 +290,9 @@ void t.test('open streams are notified at the deadline, then closed', async (t) 
 void t.test('F-100: a connection above the maximum gets 503 and is closed', async (t) => {
   const refused: string[] = []
   const door = await open(t, { maxConnections: 2, onRefused: (kind) => refused.push(kind) })
-  const held = [connect(door.port, '127.0.0.1'), connect(door.port, '127.0.0.1')]
-  t.teardown(() => held.forEach((socket) => socket.destroy()))
-  await Promise.all(held.map((socket) => once(socket, 'connect')))
+  const sockets = [connect(door.port, '127.0.0.1'), connect(door.port, '127.0.0.1')]
+  t.teardown(() => sockets.forEach((socket) => socket.destroy()))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
   const outcome = await send(door.port, head('Content-Length: 2') + '{}')
   t.equal(outcome.answers[0]?.status, 503)
   t.match(outcome.answers[0]?.body, '"kind":"overloaded"')
@@ -300,7 +300,7 @@ void t.test('F-100: a connection above the maximum gets 503 and is closed', asyn
   t.ok(outcome.closed)
   t.equal(outcome.answers.length, 1)
   t.same(refused, ['overloaded'])
-  held[0]?.destroy()
+  sockets[0]?.destroy()
   await new Promise((resolve) => setTimeout(resolve, 100))
   const next = await send(door.port, head('Connection: close', 'Content-Length: 2') + '{}')
   t.equal(next.answers[0]?.status, 200, 'a place is free again')
@@ -309,11 +309,11 @@ void t.test('F-100: a connection above the maximum gets 503 and is closed', asyn
 void t.test(
   'a client that reads nothing is disconnected, one that reads slowly is not',
   async (t) => {
-    const left: boolean[] = []
+    const hasClosed: boolean[] = []
     const door = await open(t, {
       clientStallMs: 500,
       handler: (_req, res) => {
-        res.once('close', () => left.push(hasLeft(res)))
+        res.once('close', () => hasClosed.push(hasLeft(res)))
         sendReply(res, 200, [], Buffer.alloc(32e6))
       },
     })
@@ -321,8 +321,8 @@ void t.test(
     const slow = connect(door.port, '127.0.0.1')
     t.teardown(() => [stuck, slow].forEach((socket) => socket.destroy()))
     stuck.write(head('Content-Length: 0'))
-    while (left.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
-    t.same(left, [false])
+    while (hasClosed.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+    t.same(hasClosed, [false])
     let bytes = 0
     slow.on('data', (chunk: Buffer) => {
       bytes += chunk.length
@@ -330,8 +330,8 @@ void t.test(
       setTimeout(() => slow.resume(), 2)
     })
     slow.write(head('Content-Length: 0'))
-    while (left.length === 1) await new Promise((resolve) => setTimeout(resolve, 10))
-    t.same(left, [false, true])
+    while (hasClosed.length === 1) await new Promise((resolve) => setTimeout(resolve, 10))
+    t.same(hasClosed, [false, true])
     while (bytes < 32e6) await new Promise((resolve) => setTimeout(resolve, 10))
     t.ok(bytes > 32e6)
   },

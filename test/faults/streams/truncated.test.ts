@@ -46,11 +46,11 @@ for (const { name, model } of UPSTREAMS) {
         gateway.emulator.replay(full, { fault: { kind: 'cut', mode, bytes }, chunking: 'events' })
         const seen = await ask(gateway, body)
         // This mode sends half of the remaining bytes in a chunk that never ends.
-        const left = mode === 'chunk' ? bytes + Math.ceil((size - bytes) / 2) : bytes
+        const remaining = mode === 'chunk' ? bytes + Math.ceil((size - bytes) / 2) : bytes
         if (!good.text.startsWith(seen.text)) wrong.push(`${bytes}: text ${seen.text}`)
         if (isComplete(seen)) {
-          if (left < finishedAt - 2) wrong.push(`${bytes}: looks complete`)
-        } else if (left >= finishedAt) {
+          if (remaining < finishedAt - 2) wrong.push(`${bytes}: looks complete`)
+        } else if (remaining >= finishedAt) {
           wrong.push(`${bytes}: not complete though finished: ${seen.body.slice(-200)}`)
         } else {
           checkFailed(t, seen, `${mode} at ${bytes}`, KINDS)
@@ -95,8 +95,8 @@ for (const { name, model } of UPSTREAMS) {
     const gateway = await startGateway(t)
     const body = question(model, true)
     const full = await recordingOf(gateway, body)
-    const at = full.body.indexOf('data:', full.body.length * 0.6)
-    const broken = { ...full, body: `${full.body.slice(0, at)}data: {"\r\n\r\n` }
+    const index = full.body.indexOf('data:', full.body.length * 0.6)
+    const broken = { ...full, body: `${full.body.slice(0, index)}data: {"\r\n\r\n` }
     for (const chunking of ['whole', 'events'] as const) {
       gateway.emulator.replay(broken, { chunking })
       const seen = await ask(gateway, body)

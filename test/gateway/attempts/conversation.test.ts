@@ -100,10 +100,10 @@ async function loop(t: Test, stream: boolean): Promise<void> {
   const second = await turn(gateway, messages, stream)
   t.equal(second.headers.get('x-sluice-attempts'), 'anthropic:upstream_busy, openai:ok')
   t.equal(nameOf(second.message), 'beta_step', 'the conversation goes on')
-  const asked = JSON.stringify(emulator.ledger.at(-1)?.body)
+  const upstreamBody = JSON.stringify(emulator.ledger.at(-1)?.body)
   for (const signature of signaturesIn(first.message))
-    t.notMatch(asked, signature, 'no state of Claude')
-  t.match(asked, /alpha is done/)
+    t.notMatch(upstreamBody, signature, 'no state of Claude')
+  t.match(upstreamBody, /alpha is done/)
   messages.push(...answered(second.message, 'beta is done'))
 
   breakProvider(gateway, 'openai', { kind: 'status', code: 503 })

@@ -21,17 +21,21 @@ const SLOW = 'Say it. [[words:150]] [[pace:2]]'
 
 /** Leaves when content has arrived, or while the upstream processes a whole reply. */
 async function leave(t: Test, gateway: TestGateway, model: string, stream = true): Promise<void> {
-  const asked = gateway.emulator.ledger.length
+  const requestsBefore = gateway.emulator.ledger.length
   if (!stream) gateway.emulator.script({ times: 1, fault: { kind: 'delay', ms: 150 } })
   const client = openClient(t, gateway, question(model, stream, SLOW))
-  await eventually(() => gateway.emulator.ledger.length > asked, 'the upstream gets the request')
+  await eventually(
+    () => gateway.emulator.ledger.length > requestsBefore,
+    'the upstream gets the request',
+  )
   if (stream) await eventually(() => client.text().includes('"content":"'), 'content')
   client.socket.destroy()
 }
 
 async function rowAt(gateway: TestGateway, count: number): Promise<LedgerEntry> {
-  const over = (): boolean => gateway.lines.filter(({ msg }) => msg === 'exchange').length >= count
-  await eventually(over, 'the exchange is over', 5000)
+  const hasEnded = (): boolean =>
+    gateway.lines.filter(({ msg }) => msg === 'exchange').length >= count
+  await eventually(hasEnded, 'the exchange is over', 5000)
   const rows = await rowsOf(gateway)
   const row = rows.at(-1)
   if (row === undefined || rows.length !== count) throw new Error(`${rows.length} rows`)
@@ -88,9 +92,9 @@ void t.test('at most the allowed number at once, for at most the allowed time', 
   gateway.emulator.script({ times: 2, fault: { kind: 'stall', event: 20 } })
   await leave(t, gateway, 'gpt-4o')
   await leave(t, gateway, 'gpt-4o')
-  const over = (): number => gateway.lines.filter(({ msg }) => msg === 'exchange').length
-  await eventually(() => over() >= 1, 'the second is cancelled at once', 50)
-  await eventually(() => over() >= 2, 'the first when its time is over', 3000)
+  const endedCount = (): number => gateway.lines.filter(({ msg }) => msg === 'exchange').length
+  await eventually(() => endedCount() >= 1, 'the second is cancelled at once', 50)
+  await eventually(() => endedCount() >= 2, 'the first when its time is over', 3000)
   for (const row of await rowsOf(gateway)) t.match(row, { source: 'estimated', status: 499 })
   await eventually(() => gateway.emulator.open() === 0, 'both connections are closed')
   await leave(t, gateway, 'gemini-2.5-flash')

@@ -51,9 +51,9 @@ void t.test(
     const claude = await gateway.chat(showing('claude-haiku-4-5', a, 'https://a.example/i.png'))
     t.equal(claude.status, 200)
     const source = { type: 'base64', media_type: 'image/png', data }
-    const asked = { type: 'url', url: 'https://a.example/i.png' }
+    const urlSource = { type: 'url', url: 'https://a.example/i.png' }
     t.match(gateway.emulator.ledger.at(-1)?.body, {
-      messages: [{ content: [{}, { source }, { source: asked }] }],
+      messages: [{ content: [{}, { source }, { source: urlSource }] }],
     })
 
     const own = await gateway.chat(showing('gpt-4o', a))
@@ -108,12 +108,12 @@ void t.test('a client that leaves during the fetch of its image ends the exchang
   const { url, seen } = await pictures(t)
   const gateway = await startGateway(t, { more: ALLOWED })
   const aborter = new AbortController()
-  const asked = gateway.chat(showing('gemini-2.5-flash', `${url}/hang.png`), {
+  const pending = gateway.chat(showing('gemini-2.5-flash', `${url}/hang.png`), {
     signal: aborter.signal,
   })
   while (seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   aborter.abort()
-  await t.rejects(asked)
+  await t.rejects(pending)
   while (gateway.lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   t.match(gateway.lines.at(-1), { outcome: 'client_gone' })
 })

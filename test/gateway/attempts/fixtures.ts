@@ -47,9 +47,9 @@ export function breakProvider(
 
 /** Number of requests that each provider received. */
 export function counts({ emulator }: TestGateway): Record<Provider, number> {
-  const found = { openai: 0, anthropic: 0, gemini: 0 }
-  for (const { provider } of emulator.ledger) found[provider] += 1
-  return found
+  const requests = { openai: 0, anthropic: 0, gemini: 0 }
+  for (const { provider } of emulator.ledger) requests[provider] += 1
+  return requests
 }
 
 /** The ledger entry of a request, once it is written. */

@@ -72,17 +72,17 @@ void t.test(
       const gateway = await startWith(t, [
         `model: main, targets: [ { upstream: openai, model: gpt-4o } ]${more}`,
       ])
-      let asked = 0
+      let requests = 0
       const match = (): boolean => {
-        asked += 1
-        return asked % SLOW_EVERY === 0
+        requests += 1
+        return requests % SLOW_EVERY === 0
       }
       gateway.emulator.script({ match, fault: { kind: 'delay', ms: SLOW_MS, mode: 'first' } })
       const firstMs: number[] = []
-      let left = REQUESTS
+      let remaining = REQUESTS
       const client = async (): Promise<void> => {
-        for (; left > 0;) {
-          left -= 1
+        for (; remaining > 0;) {
+          remaining -= 1
           const began = performance.now()
           const reply = await gateway.chat(question('main', true))
           let text = ''

@@ -269,15 +269,15 @@ void t.test(
 void t.test(
   'without a tool that Anthropic runs, no part is kept and no rest is requested',
   async (t) => {
-    let asked = 0
+    let requests = 0
     const upstream = await startRawUpstream(t, ({ socket }) => {
-      asked += 1
+      requests += 1
       socket.write(httpReply(200, SSE, messageStream(messagePart('.', 'pause_turn'))))
     })
     const gateway = await startGateway(t, { upstreams: { anthropic: upstream.url } })
     const seen = await ask(gateway, question('claude-sonnet-4-5', true))
     t.equal(seen.finish, 'stop')
-    t.equal(asked, 1)
+    t.equal(requests, 1)
     t.equal(stringOf(lastLine(gateway)['finish_reason']), 'pause')
   },
 )

@@ -49,10 +49,10 @@ void t.test('if every upstream fails, the load grows by at most a fifth (G9)', a
   const gateway = await startWith(t, [`model: main, ${ONE}, retry: { attempts: 3, budget: 0.2 }`])
   breakProvider(gateway, 'openai', { kind: 'status', code: 503 })
   const REQUESTS = 200
-  let left = REQUESTS
+  let remaining = REQUESTS
   const client = async (): Promise<void> => {
-    for (; left > 0;) {
-      left -= 1
+    for (; remaining > 0;) {
+      remaining -= 1
       checkFailed(t, await ask(gateway, question('main', true)), 'refused', ['upstream_busy'])
     }
   }

@@ -29,7 +29,7 @@ void t.test('a wrong base_url', async (t) => {
     )
     gateway.reload()
     const before = warnings(gateway).length
-    for (let at = 0; at < 3; at += 1) {
+    for (let index = 0; index < 3; index += 1) {
       t.same(
         await ask(gateway, 'gpt-5.4-mini'),
         { status: 502, kind: 'upstream_misconfigured' },

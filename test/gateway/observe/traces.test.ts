@@ -190,8 +190,8 @@ void t.test('the classes of errors and their causes', async (t) => {
       { status: 2, attempt: 2, outcome: 'upstream_truncated' },
     ],
   ]
-  for (const [at, [name, body, { status, attempt, outcome }]] of cases.entries()) {
-    const traceId = TRACE.replace(/.$/, String(at))
+  for (const [index, [name, body, { status, attempt, outcome }]] of cases.entries()) {
+    const traceId = TRACE.replace(/.$/, String(index))
     await ask(gateway, body, { traceparent: PARENT.replace(TRACE, traceId) })
     const [server, first] = await receiver.trace(traceId, attempt === null ? 1 : 2)
     t.match(
@@ -289,9 +289,9 @@ void t.test('content only if it is configured, and bounded', async (t) => {
   const more = 'telemetry: { capture_content: true }'
   const { gateway, receiver } = await startTraced(t, { more })
   const system = { role: 'system', content: 'Be brief.' }
-  for (const [at, stream] of [false, true].entries()) {
+  for (const [index, stream] of [false, true].entries()) {
     for (const [place, model] of ['gpt-4o', 'claude-sonnet-4-5', 'gemini-2.5-flash'].entries()) {
-      const traceId = TRACE.replace(/..$/, `${at}${place}`)
+      const traceId = TRACE.replace(/..$/, `${index}${place}`)
       const messages = [system, { role: 'user', content: `${PROMPT} [[words: 12]]` }]
       const replied = await ask(
         gateway,

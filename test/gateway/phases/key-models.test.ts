@@ -35,14 +35,14 @@ void t.test('a key may use the models of its list, and no other', async (t) => {
   for (const model of ['gpt-5.4-mini', 'claude-sonnet-4-5', 'claude-haiku-4-5']) {
     t.equal((await ask(gateway, secret, model)).status, 200, model)
   }
-  const asked = gateway.emulator.ledger.length
+  const requestsBefore = gateway.emulator.ledger.length
   for (const model of ['gpt-5.4', 'gpt-5.4-mini-2026-01-01', 'gemini-2.5-flash']) {
     const answer = await ask(gateway, secret, model)
     t.equal(answer.status, 403, model)
     const error = objectOf(objectOf(await answer.json())['error'])
     t.match(error, { kind: 'forbidden', param: 'model', message: new RegExp(`'${model}'`) })
   }
-  t.equal(gateway.emulator.ledger.length, asked, 'no upstream got a request')
+  t.equal(gateway.emulator.ledger.length, requestsBefore, 'no upstream got a request')
   t.equal(
     (await ask(gateway, secret, 'no-such-model')).status,
     404,
@@ -52,9 +52,9 @@ void t.test('a key may use the models of its list, and no other', async (t) => {
 
 void t.test('a key expires at its time', async (t) => {
   const gateway = await startGateway(t)
-  const past = await keyWith(gateway, { expiresAtMs: Date.now() - 1 })
+  const expiredKey = await keyWith(gateway, { expiresAtMs: Date.now() - 1 })
   const future = await keyWith(gateway, { expiresAtMs: Date.now() + 60_000 })
-  t.equal((await ask(gateway, past, 'gpt-5.4-mini')).status, 401)
+  t.equal((await ask(gateway, expiredKey, 'gpt-5.4-mini')).status, 401)
   t.equal((await ask(gateway, future, 'gpt-5.4-mini')).status, 200)
 })
 

@@ -69,8 +69,8 @@ plans:
       const x = new Exchange({ id: 'id', req, res, generation, startedMs: performance.now() })
       const at = resolveEndpoint('POST', '/v1/chat/completions')
       if (at === null) throw new Error('the endpoint is gone')
-      const held = budget.open('')
-      receive(x, at, new Intake(held))
+      const memory = budget.open('')
+      receive(x, at, new Intake(memory))
         .then(
           (call) => {
             calls.push(call)
@@ -82,7 +82,7 @@ plans:
             sendErrorReply(x, error, { dialect: null, headers: [] })
           },
         )
-        .finally(() => held.end())
+        .finally(() => memory.end())
         .catch((error: unknown) => t.fail(String(error)))
     },
   })

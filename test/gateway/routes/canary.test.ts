@@ -45,7 +45,7 @@ void t.test('a failing canary is aborted at min_requests and not before', async 
   await until(() => checkOf(stage) !== 'ok')
   t.equal(checkOf(stage), 'm- to canary aborted: 12 of 12 requests failed')
   t.equal(gateway.plane.ready().ready, true)
-  for (let at = 0; at < 40; at += 1) {
+  for (let index = 0; index < 40; index += 1) {
     t.match(await ask(), { status: 200, upstream: 'stable', attempts: null })
   }
   t.equal(received()['canary'], 12)
@@ -88,11 +88,11 @@ void t.test('failures that are not the provider’s do not abort a canary', asyn
   const before = received()['canary'] ?? 0
   await until(async () => {
     const aborter = new AbortController()
-    const asked = gateway.chat(
+    const pending = gateway.chat(
       { model: 'm-1', messages: [{ role: 'user', content: 'Hello' }] },
       { signal: aborter.signal },
     )
-    const ended = asked.then((reply) => reply.text()).catch(() => null)
+    const ended = pending.then((reply) => reply.text()).catch(() => null)
     await Promise.race([ended, pause()])
     aborter.abort()
     await ended
@@ -150,7 +150,7 @@ void t.test('keys that stick to an aborted canary move, the others stay', async 
     return new Set(upstreamOf.values()).size === 2
   })
   for (const [key, upstream] of upstreamOf) {
-    for (let at = 0; at < 3; at += 1) t.equal((await ask({}, key)).upstream, upstream)
+    for (let index = 0; index < 3; index += 1) t.equal((await ask({}, key)).upstream, upstream)
   }
   emulators['canary']?.script({ fault: { kind: 'status', code: 500 }, times: 1 })
   const [canaryKey] = [...upstreamOf].find(([, upstream]) => upstream === 'canary') ?? ['']

@@ -19,8 +19,8 @@ void t.test(
       FALLBACK,
     )
     const restore = emulators['a']?.script({ fault: { kind: 'status', code: 503 } })
-    for (let at = 0; at < 3; at += 1) {
-      const { status, upstream, attempts } = await ask({ stream: at === 1 })
+    for (let index = 0; index < 3; index += 1) {
+      const { status, upstream, attempts } = await ask({ stream: index === 1 })
       t.match(
         { status, upstream, attempts },
         { status: 200, upstream: 'b', attempts: /^a:upstream_\w+, b:ok$/ },
@@ -51,14 +51,14 @@ void t.test('E-86: half-open: one request at a time tests the upstream', async (
     FALLBACK,
   )
   emulators['a']?.script({ times: 3, fault: { kind: 'status', code: 500 } })
-  for (let at = 0; at < 3; at += 1) await ask()
+  for (let index = 0; index < 3; index += 1) await ask()
   emulators['a']?.script({ fault: { kind: 'delay', ms: 2_000 } })
   await until(async () => (await metric('sluice_breaker_state{upstream="a"}')) === 1)
   const before = received()['a'] ?? 0
   // Large requests are prepared in several turns of the event loop.
   const content = 'x'.repeat(400_000)
   const large = { messages: [{ role: 'user', content }] }
-  await Promise.all(Array.from({ length: 20 }, (_, at) => ask(at % 2 === 0 ? large : {})))
+  await Promise.all(Array.from({ length: 20 }, (_, index) => ask(index % 2 === 0 ? large : {})))
   t.equal((received()['a'] ?? 0) - before, 1)
 })
 
@@ -69,7 +69,7 @@ void t.test('E-87: an open breaker has no effect without another target', async 
     '  - { prefix: m-, upstream: a }',
   )
   const restore = emulators['a']?.script({ fault: { kind: 'status', code: 500 } })
-  for (let at = 0; at < 5; at += 1) t.equal((await ask()).status, 502)
+  for (let index = 0; index < 5; index += 1) t.equal((await ask()).status, 502)
   t.equal(await metric('sluice_breaker_state{upstream="a"}'), 2)
   t.equal(received()['a'], 5)
   restore?.()
@@ -86,13 +86,13 @@ void t.test(
       FALLBACK,
     )
     const restore = emulators['a']?.script({ fault: { kind: 'status', code: 400 } })
-    for (let at = 0; at < 5; at += 1) {
+    for (let index = 0; index < 5; index += 1) {
       const { status, upstream } = await ask()
       t.match({ status, upstream }, { status: 400, upstream: 'a' }, 'never repeated elsewhere')
     }
     restore?.()
     emulators['a']?.script({ fault: { kind: 'hang' } })
-    for (let at = 0; at < 5; at += 1) {
+    for (let index = 0; index < 5; index += 1) {
       const signal = AbortSignal.timeout(50)
       await gateway
         .chat({ model: 'm-1', messages: [{ role: 'user', content: 'x' }] }, { signal })
@@ -112,7 +112,7 @@ void t.test('a reload keeps an open breaker, unless its settings changed', async
   emulators['a']?.script({ fault: { kind: 'status', code: 500 } })
   const lasting = BREAKER.replace('open_seconds: 1', 'open_seconds: 600')
   reload({ a: { options: lasting }, b: {} }, FALLBACK)
-  for (let at = 0; at < 3; at += 1) await ask()
+  for (let index = 0; index < 3; index += 1) await ask()
   const state = () => metric('sluice_breaker_state{upstream="a"}')
   t.equal(await state(), 2)
   reload({ a: { options: `${lasting}, max_connections: 7` }, b: {} }, FALLBACK)
@@ -159,7 +159,7 @@ for (const [code, kind] of [
         headers.authorization === 'Bearer key-one'
       emulators['a']?.script({ match, fault: { kind: 'status', code } })
       const replies = []
-      for (let at = 0; at < 6; at += 1) replies.push(await ask())
+      for (let index = 0; index < 6; index += 1) replies.push(await ask())
       t.ok(replies.every(({ status }) => status === 200))
       const several = replies.flatMap(({ attempts }) => attempts ?? [])
       t.same(several, [`a:${kind}, a:ok`], 'one request met the bad key')
@@ -231,7 +231,7 @@ void t.test('failing upstreams get at most 1.2 times the requests (G9)', async (
     emulator.script({ fault: { kind: 'status', code: 500 } })
   }
   const flood = async (requests: number): Promise<void> => {
-    for (let at = 0; at < requests; at += 20) {
+    for (let index = 0; index < requests; index += 20) {
       const replies = await Promise.all(Array.from({ length: 20 }, () => ask()))
       t.ok(replies.every(({ status }) => status >= 500))
     }

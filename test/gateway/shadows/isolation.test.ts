@@ -108,7 +108,7 @@ void t.test(
       call.body?.['model'] === 'new-1'
     for (const code of [401, 429, 500]) {
       const restore = emulators['main']?.script({ match: isCopy, fault: { kind: 'status', code } })
-      for (let at = 0; at < 4; at += 1) t.equal((await ask()).status, 200)
+      for (let index = 0; index < 4; index += 1) t.equal((await ask()).status, 200)
       restore?.()
     }
     await until(async () => {
@@ -124,7 +124,7 @@ void t.test(
 void t.test('at most `concurrent` copies run at once', async (t) => {
   const stage = await stageWith(t, 'upstream: other, percent: 100, concurrent: 2')
   stage.emulators['other']?.script({ fault: { kind: 'hang' } })
-  for (let at = 0; at < 6; at += 1) t.equal((await stage.ask()).status, 200)
+  for (let index = 0; index < 6; index += 1) t.equal((await stage.ask()).status, 200)
   await until(() => stage.received()['other'] === 2)
   t.equal(await dropped(stage, 'concurrent'), 4)
 })
@@ -135,10 +135,10 @@ void t.test('copies cost no more than usd_per_day, and the rest is dropped', asy
     'upstream: other, model: claude-sonnet-4-5, percent: 100, usd_per_day: 0.004',
   )
   const { gateway, ask, received } = stage
-  for (let at = 0; at < 40; at += 1) {
+  for (let index = 0; index < 40; index += 1) {
     t.equal((await ask({ max_tokens: 32 })).status, 200)
     await until(
-      async () => (received()['other'] ?? 0) + ((await dropped(stage, 'spend')) || 0) > at,
+      async () => (received()['other'] ?? 0) + ((await dropped(stage, 'spend')) || 0) > index,
     )
   }
   await until(() => stage.emulators['other']?.open() === 0)

@@ -85,7 +85,7 @@ void t.test('percent is a share of the requests', async (t) => {
     UPSTREAMS,
     routeWith('{ upstream: other, percent: 30, concurrent: 1000 }'),
   )
-  for (let at = 0; at < 300; at += 1) await stage.ask()
+  for (let index = 0; index < 300; index += 1) await stage.ask()
   await until(() => (stage.received()['other'] ?? 0) > 40)
   // Eight standard deviations of the binomial distribution on either side.
   const copies = (await copiesOf(stage, 40)).length
@@ -117,6 +117,6 @@ void t.test('requests whose replies are stored are not copied', async (t) => {
 
 void t.test('a route without shadow copies nothing', async (t) => {
   const stage = await startStage(t, UPSTREAMS, '  - { prefix: m-, upstream: main }')
-  for (let at = 0; at < 5; at += 1) await stage.ask()
+  for (let index = 0; index < 5; index += 1) await stage.ask()
   t.strictSame(stage.received(), { main: 5, other: 0 })
 })

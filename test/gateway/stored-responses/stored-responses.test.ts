@@ -17,7 +17,7 @@ t.setTimeout(60_000)
 const MODELS = ['gpt-4.1', 'claude-haiku-4-5', 'gemini-2.5-flash'] as const
 
 /** The last request to the upstream, as text. */
-function askedOf({ emulator }: TestGateway): string {
+function upstreamRequestOf({ emulator }: TestGateway): string {
   return JSON.stringify(emulator.ledger.at(-1)?.body)
 }
 
@@ -26,28 +26,28 @@ void t.test('a conversation continues by id, also at another provider', async (t
   const client = clientOf(gateway)
   for (const first of MODELS) {
     for (const second of MODELS) {
-      const one = await client.responses.create({
+      const response = await client.responses.create({
         model: first,
         instructions: 'Be brief.',
         input: 'My name is Ada.',
       })
       const two = await client.responses.create({
         model: second,
-        previous_response_id: one.id,
+        previous_response_id: response.id,
         input: 'What is my name?',
       })
-      const asked = askedOf(gateway)
+      const upstreamRequest = upstreamRequestOf(gateway)
       const label = `${first} → ${second}`
-      t.match(asked, /My name is Ada\./, label)
-      t.ok(asked.includes('This is an emulated reply'), `${label}: the answer too`)
-      t.notMatch(asked, /Be brief/, `${label}: instructions are of one request`)
-      t.notMatch(asked, /previous_response_id/, label)
+      t.match(upstreamRequest, /My name is Ada\./, label)
+      t.ok(upstreamRequest.includes('This is an emulated reply'), `${label}: the answer too`)
+      t.notMatch(upstreamRequest, /Be brief/, `${label}: instructions are of one request`)
+      t.notMatch(upstreamRequest, /previous_response_id/, label)
       const three = await client.responses.create({
         model: first,
         previous_response_id: two.id,
         input: 'And now?',
       })
-      t.match(askedOf(gateway), /My name is Ada\..*What is my name\?.*And now\?/s, label)
+      t.match(upstreamRequestOf(gateway), /My name is Ada\..*What is my name\?.*And now\?/s, label)
       t.not(three.id, two.id)
     }
   }
@@ -58,11 +58,11 @@ void t.test('a stream is stored too, before its end reaches the client', async (
   const client = clientOf(gateway)
   for (const model of MODELS) {
     const stream = client.responses.stream({ model, input: 'My name is Ada.' })
-    const one = await stream.finalResponse()
-    const kept = await client.responses.retrieve(one.id)
-    t.same(kept.output, one.output.map(withoutParsed), model)
-    await client.responses.create({ model, previous_response_id: one.id, input: 'And?' })
-    t.match(askedOf(gateway), /My name is Ada/, model)
+    const response = await stream.finalResponse()
+    const stored = await client.responses.retrieve(response.id)
+    t.same(stored.output, response.output.map(withoutParsed), model)
+    await client.responses.create({ model, previous_response_id: response.id, input: 'And?' })
+    t.match(upstreamRequestOf(gateway), /My name is Ada/, model)
   }
 })
 
@@ -79,22 +79,22 @@ void t.test('retrieve, input items and delete', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   for (const model of MODELS) {
-    const one = await client.responses.create({ model, input: 'Hello there' })
-    const kept = await client.responses.retrieve(one.id)
-    t.same(kept, { ...one }, model)
-    const items = await client.responses.inputItems.list(one.id)
+    const response = await client.responses.create({ model, input: 'Hello there' })
+    const stored = await client.responses.retrieve(response.id)
+    t.same(stored, { ...response }, model)
+    const items = await client.responses.inputItems.list(response.id)
     t.match(items.data, [
       { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hello there' }] },
     ])
-    await client.responses.delete(one.id)
-    const gone = await failureOf(client.responses.retrieve(one.id))
-    t.equal(gone.status, 404)
-    t.match(gone.error, { kind: 'unknown_response' })
+    await client.responses.delete(response.id)
+    const deletedError = await failureOf(client.responses.retrieve(response.id))
+    t.equal(deletedError.status, 404)
+    t.match(deletedError.error, { kind: 'unknown_response' })
     const again = await failureOf(
-      client.responses.create({ model, previous_response_id: one.id, input: 'hi' }),
+      client.responses.create({ model, previous_response_id: response.id, input: 'hi' }),
     )
     t.match(again, { status: 400, param: 'previous_response_id' })
-    t.equal((await failureOf(client.responses.delete(one.id))).status, 404)
+    t.equal((await failureOf(client.responses.delete(response.id))).status, 404)
   }
   t.equal((await failureOf(client.responses.inputItems.list('resp_none'))).status, 404)
 })
@@ -103,8 +103,8 @@ void t.test('item_reference inserts items of earlier responses', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   for (const first of MODELS) {
-    const one = await client.responses.create({ model: first, input: 'Say something' })
-    const [item] = one.output
+    const response = await client.responses.create({ model: first, input: 'Say something' })
+    const [item] = response.output
     for (const model of MODELS) {
       const input: OpenAI.Responses.ResponseInput = [
         { role: 'user', content: 'Say something' },
@@ -112,9 +112,9 @@ void t.test('item_reference inserts items of earlier responses', async (t) => {
         { role: 'user', content: 'Say it again' },
       ]
       await client.responses.create({ model, input })
-      const asked = askedOf(gateway)
-      t.match(asked, /Your message: “Say something”/, `${first} → ${model}`)
-      t.notMatch(asked, /item_reference/)
+      const upstreamRequest = upstreamRequestOf(gateway)
+      t.match(upstreamRequest, /Your message: “Say something”/, `${first} → ${model}`)
+      t.notMatch(upstreamRequest, /item_reference/)
     }
   }
 })
@@ -123,9 +123,13 @@ void t.test('store: false stores nothing', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   for (const model of MODELS) {
-    const one = await client.responses.create({ model, input: 'Hello', store: false })
-    t.equal((await failureOf(client.responses.retrieve(one.id))).status, 404)
-    const next = client.responses.create({ model, previous_response_id: one.id, input: 'And?' })
+    const response = await client.responses.create({ model, input: 'Hello', store: false })
+    t.equal((await failureOf(client.responses.retrieve(response.id))).status, 404)
+    const next = client.responses.create({
+      model,
+      previous_response_id: response.id,
+      input: 'And?',
+    })
     t.match(await failureOf(next), { status: 400, param: 'previous_response_id' })
   }
 })
@@ -157,16 +161,16 @@ void t.test('another account finds nothing', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   const other = clientOf(gateway, await secretOfAnother(gateway))
-  const one = await client.responses.create({ model: 'claude-haiku-4-5', input: 'My secret' })
-  t.equal((await failureOf(other.responses.retrieve(one.id))).status, 404)
-  t.equal((await failureOf(other.responses.delete(one.id))).status, 404)
+  const response = await client.responses.create({ model: 'claude-haiku-4-5', input: 'My secret' })
+  t.equal((await failureOf(other.responses.retrieve(response.id))).status, 404)
+  t.equal((await failureOf(other.responses.delete(response.id))).status, 404)
   const next = other.responses.create({
     model: 'claude-haiku-4-5',
-    previous_response_id: one.id,
+    previous_response_id: response.id,
     input: 'What did I say?',
   })
   t.match(await failureOf(next), { status: 400, param: 'previous_response_id' })
-  t.equal((await client.responses.retrieve(one.id)).id, one.id)
+  t.equal((await client.responses.retrieve(response.id)).id, response.id)
 })
 
 async function secretOfAnother(gateway: TestGateway): Promise<string> {
@@ -185,12 +189,12 @@ async function secretOfAnother(gateway: TestGateway): Promise<string> {
 void t.test('store_seconds limits the lifetime, and 0 stores nothing', async (t) => {
   const short = await startGateway(t, { more: 'responses: { store_seconds: 1 }' })
   const client = clientOf(short)
-  const one = await client.responses.create({ model: 'claude-haiku-4-5', input: 'Hello' })
-  t.equal((await client.responses.retrieve(one.id)).id, one.id)
+  const response = await client.responses.create({ model: 'claude-haiku-4-5', input: 'Hello' })
+  t.equal((await client.responses.retrieve(response.id)).id, response.id)
   await new Promise((resolve) => setTimeout(resolve, 1_100))
-  t.equal((await failureOf(client.responses.retrieve(one.id))).status, 404)
+  t.equal((await failureOf(client.responses.retrieve(response.id))).status, 404)
   const late = await failureOf(
-    client.responses.create({ model: 'gpt-4.1', previous_response_id: one.id, input: 'And?' }),
+    client.responses.create({ model: 'gpt-4.1', previous_response_id: response.id, input: 'And?' }),
   )
   t.match(late.message, /previous_response_id .*expired.*1 seconds/)
   const off = clientOf(await startGateway(t, { more: 'responses: { store_seconds: 0 }' }))
@@ -206,10 +210,10 @@ void t.test(
     const gateway = await startGateway(t, { more: 'escrow: { max_bytes: 1048576 }' })
     const client = clientOf(gateway)
     const input = 'word '.repeat(5_000)
-    const one = await client.responses.create({ model: 'claude-haiku-4-5', input })
+    const response = await client.responses.create({ model: 'claude-haiku-4-5', input })
     const next = client.responses.create({
       model: 'claude-haiku-4-5',
-      previous_response_id: one.id,
+      previous_response_id: response.id,
       input: 'And?',
     })
     const error = await failureOf(next)
@@ -224,8 +228,11 @@ void t.test('one account can fill only its own share', async (t) => {
   const other = clientOf(gateway, await secretOfAnother(gateway))
   const theirs = await other.responses.create({ model: 'claude-haiku-4-5', input: 'KeepReply me' })
   const ids: string[] = []
-  for (let at = 0; at < 12; at += 1) {
-    const { id } = await client.responses.create({ model: 'claude-haiku-4-5', input: `No. ${at}` })
+  for (let index = 0; index < 12; index += 1) {
+    const { id } = await client.responses.create({
+      model: 'claude-haiku-4-5',
+      input: `No. ${index}`,
+    })
     ids.push(id)
   }
   t.equal((await other.responses.retrieve(theirs.id)).id, theirs.id)
@@ -248,20 +255,32 @@ void t.test(
     ]
     for (const first of MODELS) {
       for (const second of MODELS) {
-        const one = await client.responses.create({ model: first, tools, input: 'Use get_time' })
-        const call = one.output.find((item) => item.type === 'function_call')
+        const response = await client.responses.create({
+          model: first,
+          tools,
+          input: 'Use get_time',
+        })
+        const call = response.output.find((item) => item.type === 'function_call')
         const two = await client.responses.create({
           model: second,
           tools,
-          previous_response_id: one.id,
+          previous_response_id: response.id,
           input: [{ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' }],
         })
         t.match(two.output_text, /get_time returned: “noon”/, `${first} → ${second}`)
       }
     }
-    const one = await client.responses.create({ model: 'gpt-4.1', tools, input: 'Use get_time' })
+    const response = await client.responses.create({
+      model: 'gpt-4.1',
+      tools,
+      input: 'Use get_time',
+    })
     const missing = await failureOf(
-      client.responses.create({ model: 'gpt-4.1', previous_response_id: one.id, input: 'And?' }),
+      client.responses.create({
+        model: 'gpt-4.1',
+        previous_response_id: response.id,
+        input: 'And?',
+      }),
     )
     t.match(missing, { status: 400, param: /^input/ }, 'a call must have its result')
   },
@@ -277,28 +296,31 @@ void t.test('reasoning of another upstream is left out, and reported as lost', a
     })
   const include = ['reasoning.encrypted_content']
   const ask = { model: 'claude-opus-4-8', input: 'Think', reasoning: { effort: 'low' }, include }
-  const one = objectOf(await (await post(ask)).json())
-  const kinds = arrayOf(one['output']).map((item) => objectOf(item)['type'])
+  const response = objectOf(await (await post(ask)).json())
+  const kinds = arrayOf(response['output']).map((item) => objectOf(item)['type'])
   t.same(kinds, ['reasoning', 'message'])
   const two = await post({
     model: 'gpt-5-pro',
     input: 'And?',
-    previous_response_id: one['id'] ?? '',
+    previous_response_id: response['id'] ?? '',
   })
   t.equal(two.status, 200)
   await two.text()
   const lost = two.headers.get('x-sluice-lost')?.split(', ')
   t.ok(lost?.includes('input.reasoning'))
-  t.notMatch(askedOf(gateway), /encrypted_content|sluice/)
-  const three = await post({ ...ask, input: 'And?', previous_response_id: one['id'] ?? '' })
+  t.notMatch(upstreamRequestOf(gateway), /encrypted_content|sluice/)
+  const three = await post({ ...ask, input: 'And?', previous_response_id: response['id'] ?? '' })
   t.equal(three.status, 200)
-  t.match(askedOf(gateway), /"signature"/, 'it goes back to where it came from')
+  t.match(upstreamRequestOf(gateway), /"signature"/, 'it goes back to where it came from')
 })
 
 void t.test('the store contains no plain text', async (t) => {
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
-  const one = await client.responses.create({ model: 'claude-haiku-4-5', input: 'A-PLAIN-SECRET' })
+  const response = await client.responses.create({
+    model: 'claude-haiku-4-5',
+    input: 'A-PLAIN-SECRET',
+  })
   await gateway.plane.drain()
   const folder = join(gateway.folder, 'data')
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -306,7 +328,7 @@ void t.test('the store contains no plain text', async (t) => {
     const file = entry.name
     const bytes = readFileSync(join(folder, file)).toString('latin1')
     t.notOk(bytes.includes('A-PLAIN-SECRET'), file)
-    t.notOk(bytes.includes(one.id), file)
+    t.notOk(bytes.includes(response.id), file)
   }
 })
 
@@ -335,15 +357,18 @@ void t.test('a client that sends the whole history restores state without the st
       include: ['reasoning.encrypted_content' as const],
     }
     const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'Use get_time' }]
-    const one = await client.responses.create({ ...ask, input })
-    const call = one.output.find((item) => item.type === 'function_call')
-    input.push(...(one.output as OpenAI.Responses.ResponseInput))
+    const response = await client.responses.create({ ...ask, input })
+    const call = response.output.find((item) => item.type === 'function_call')
+    input.push(...(response.output as OpenAI.Responses.ResponseInput))
     input.push({ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' })
     const two = await client.responses.create({ ...ask, input })
     t.match(two.output_text, /get_time returned/, model)
-    const asked = askedOf(gateway)
-    t.ok(asked.includes(state), `${model}: its state is back`)
-    t.notOk(asked.includes('skip_thought_signature_validator'), `${model}: and is its own`)
+    const upstreamRequest = upstreamRequestOf(gateway)
+    t.ok(upstreamRequest.includes(state), `${model}: its state is back`)
+    t.notOk(
+      upstreamRequest.includes('skip_thought_signature_validator'),
+      `${model}: and is its own`,
+    )
   }
 })
 
@@ -351,7 +376,7 @@ void t.test('a large image delays neither the reply nor the next request', async
   const gateway = await startGateway(t)
   const client = clientOf(gateway)
   const picture = `data:image/png;base64,${Buffer.alloc(6 * 1024 * 1024).toString('base64')}`
-  const one = await client.responses.create({
+  const response = await client.responses.create({
     model: 'claude-haiku-4-5',
     input: [
       {
@@ -362,7 +387,7 @@ void t.test('a large image delays neither the reply nor the next request', async
   })
   const next = client.responses.create({
     model: 'claude-haiku-4-5',
-    previous_response_id: one.id,
+    previous_response_id: response.id,
     input: 'And?',
   })
   t.match((await failureOf(next)).message, /too large to be stored/)
@@ -379,7 +404,7 @@ void t.test('a conversation continues at the fallback when its own upstream is b
   )
   gateway.reload()
   const client = clientOf(gateway)
-  const one = await client.responses.create({ model: 'gpt-4.1', input: 'My name is Ada.' })
+  const response = await client.responses.create({ model: 'gpt-4.1', input: 'My name is Ada.' })
   const restore = gateway.emulator.script({
     match: ({ path }) => path.endsWith('/responses'),
     fault: { kind: 'status', code: 503 },
@@ -387,16 +412,16 @@ void t.test('a conversation continues at the fallback when its own upstream is b
   t.teardown(restore)
   const two = await client.responses.create({
     model: 'gpt-4.1',
-    previous_response_id: one.id,
+    previous_response_id: response.id,
     input: 'What is my name?',
   })
   t.match(
-    askedOf(gateway),
+    upstreamRequestOf(gateway),
     /"max_tokens".*My name is Ada|My name is Ada.*"max_tokens"/,
     'Anthropic got the request',
   )
   restore()
   await client.responses.create({ model: 'gpt-4.1', previous_response_id: two.id, input: 'Sure?' })
-  t.match(askedOf(gateway), /My name is Ada.*What is my name.*Sure/, 'and back again')
-  t.notMatch(askedOf(gateway), /max_tokens/)
+  t.match(upstreamRequestOf(gateway), /My name is Ada.*What is my name.*Sure/, 'and back again')
+  t.notMatch(upstreamRequestOf(gateway), /max_tokens/)
 })

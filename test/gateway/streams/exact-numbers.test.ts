@@ -24,7 +24,7 @@ const GEMINI =
   `"args":${ARGUMENTS}}}]},"finishReason":"STOP","index":0}],"modelVersion":"m"}`
 
 /** A gateway over one server that replies to all requests with this body and records them. */
-async function over(
+async function gatewayOver(
   t: Test,
   body: string,
   type = 'application/json',
@@ -54,14 +54,14 @@ for (const [model, body] of [
   ['gemini-2.5-flash', GEMINI],
 ] as const) {
   void t.test(`a whole reply of ${model}`, async (t) => {
-    const { gateway } = await over(t, body)
+    const { gateway } = await gatewayOver(t, body)
     const response = await gateway.chat({ model, messages: [QUESTION], tools, max_tokens: 99 })
     const choice = objectOf(arrayOf(objectOf(await response.json())['choices'])[0])
     t.equal(argumentsIn(objectOf(choice['message'])), ARGUMENTS)
   })
 
   void t.test(`a conversation that returns to ${model}`, async (t) => {
-    const { gateway, sent } = await over(t, body)
+    const { gateway, sent } = await gatewayOver(t, body)
     const call = { id: 'a', type: 'function', function: { name: 'look', arguments: ARGUMENTS } }
     const messages = [
       QUESTION,
@@ -77,7 +77,7 @@ for (const [model, body] of [
 }
 
 void t.test('a stream of Gemini', async (t) => {
-  const { gateway } = await over(t, `data: ${GEMINI}\r\n\r\n`, 'text/event-stream')
+  const { gateway } = await gatewayOver(t, `data: ${GEMINI}\r\n\r\n`, 'text/event-stream')
   const model = 'gemini-2.5-flash'
   const response = await gateway.chat({ model, messages: [QUESTION], tools, stream: true })
   t.ok((await response.text()).includes(JSON.stringify(ARGUMENTS)))

@@ -74,8 +74,8 @@ function translated(
   dialect: 'gemini' | 'openai-responses',
   frames: readonly JsonObject[],
 ): ReturnType<Fold['reply']> {
-  const asked = { model: 'm', messages: [{ role: 'user', content: 'q' }], logprobs: true }
-  const request = client.decodeRequest({ ...asked, top_logprobs: 1 }, { operation: 'chat' })
+  const body = { model: 'm', messages: [{ role: 'user', content: 'q' }], logprobs: true }
+  const request = client.decodeRequest({ ...body, top_logprobs: 1 }, { operation: 'chat' })
   const fold = new Fold()
   const decoder = upstream(dialect).newDecoder(request, fold)
   for (const frame of frames) decoder.frame('', JSON.stringify(frame))

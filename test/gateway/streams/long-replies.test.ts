@@ -42,9 +42,9 @@ void t.test('a call, the finish reason and the counts are those of a whole reply
   const gateway = await startGateway(t)
   const parameters = { type: 'object', properties: { at: { type: 'string' } }, required: ['at'] }
   const tools = [{ type: 'function', function: { name: 'look', parameters } }]
-  const asked = { model: 'claude-haiku-4-5', tools, tool_choice: 'required' }
-  const long = await whole(gateway, asked)
-  const short = await whole(gateway, { ...asked, max_tokens: 1000 })
+  const requestBody = { model: 'claude-haiku-4-5', tools, tool_choice: 'required' }
+  const long = await whole(gateway, requestBody)
+  const short = await whole(gateway, { ...requestBody, max_tokens: 1000 })
   t.same([long.streamed, short.streamed], [true, false])
   const { choices } = long.reply
   const call = { type: 'function', function: { name: 'look' } }

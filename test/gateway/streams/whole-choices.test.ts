@@ -140,13 +140,13 @@ void t.test('if all choices are empty, the request is retried', async (t) => {
   const good = [candidate(0, [{ text: 'Yes.' }]), candidate(1, [{ text: 'No.' }])]
   for (const stream of [false, true]) {
     const tries = [[malformed, empty], good, [malformed, empty], [malformed]]
-    const asked: string[] = []
+    const bodies: string[] = []
     const upstream = await startRawUpstream(t, ({ socket }, request) => {
-      const candidates = tries[asked.length] ?? good
+      const candidates = tries[bodies.length] ?? good
       const counts = candidates === good ? { candidatesTokenCount: 4 } : {}
       const usageMetadata = { promptTokenCount: 5, ...counts }
       const body = { candidates, usageMetadata, modelVersion: MODEL }
-      asked.push(request.slice(request.indexOf('\r\n\r\n')))
+      bodies.push(request.slice(request.indexOf('\r\n\r\n')))
       socket.write(httpReply(200, ['content-type: application/json'], JSON.stringify(body)))
     })
     const gateway = await startGateway(t, { upstreams: { gemini: upstream.url } })
@@ -159,19 +159,19 @@ void t.test('if all choices are empty, the request is retried', async (t) => {
     )
     const usage = seen.data.map((each) => each.usage).findLast(Boolean)
     t.match(usage, { prompt_tokens: 10, completion_tokens: 4 }, 'both tries are paid for')
-    t.equal(asked.length, 2)
-    t.equal(asked[1], asked[0], 'byte for byte')
+    t.equal(bodies.length, 2)
+    t.equal(bodies[1], bodies[0], 'byte for byte')
     const failed = await gateway.chat(question(MODEL, stream, 'Hello', more))
     t.equal(failed.status, 502, 'a second failure is the answer')
-    t.equal(asked.length, 4)
+    t.equal(bodies.length, 4)
   }
 })
 
 void t.test('the request is not sent again if one choice has content', async (t) => {
-  let asked = 0
+  let requests = 0
   const one = [candidate(0, [], 'MALFORMED_FUNCTION_CALL'), candidate(1, [{ text: 'No.' }])]
   const upstream = await startRawUpstream(t, ({ socket }) => {
-    asked += 1
+    requests += 1
     const body = JSON.stringify({ candidates: one, modelVersion: MODEL })
     socket.write(httpReply(200, ['content-type: application/json'], body))
   })
@@ -179,7 +179,7 @@ void t.test('the request is not sent again if one choice has content', async (t)
   const response = await gateway.chat(question(MODEL, false, 'Hello', { n: 2 }))
   t.equal(response.headers.get('x-sluice-lost'), 'reply.choices')
   t.match(await response.json(), { choices: [{ index: 1, message: { content: 'No.' } }] })
-  t.equal(asked, 1)
+  t.equal(requests, 1)
 })
 
 void t.test(
@@ -220,8 +220,8 @@ void t.test('OpenAI’s own choices pass unchanged', async (t) => {
 })
 
 void t.test('each of several choices is the same as alone', (t) => {
-  const asked = { model: 'm', messages: [{ role: 'user', content: 'q' }] }
-  const one = client.decodeRequest(asked, { operation: 'chat' })
+  const body = { model: 'm', messages: [{ role: 'user', content: 'q' }] }
+  const one = client.decodeRequest(body, { operation: 'chat' })
   const two = { ...one, candidates: 2 }
   const egress = upstream('gemini')
   let compared = 0

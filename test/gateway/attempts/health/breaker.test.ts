@@ -47,10 +47,10 @@ void t.test(
       breaker.begin().succeeded()
       breaker.begin().failed()
     }
-    for (let at = 0; at < 9; at++) pair()
+    for (let index = 0; index < 9; index++) pair()
     t.equal(breaker.state, 'closed', '18 attempts')
     clock.pass(11_000)
-    for (let at = 0; at < 9; at++) pair()
+    for (let index = 0; index < 9; index++) pair()
     t.equal(breaker.state, 'closed', 'those before the window do not count')
     pair()
     t.equal(breaker.state, 'open', '20 attempts, half of them failed')
@@ -61,7 +61,7 @@ void t.test(
 void t.test('attempts that ended for other reasons are not counted', (t) => {
   const { breaker } = scene({ failures: 2, minRequests: 2 })
   breaker.begin().failed()
-  for (let at = 0; at < 100; at++) breaker.begin().abandoned()
+  for (let index = 0; index < 100; index++) breaker.begin().abandoned()
   t.equal(breaker.state, 'closed')
   const pass = breaker.begin()
   pass.abandoned()
@@ -126,8 +126,8 @@ void t.test(
     breaker.begin().succeeded()
     const share = (): number => {
       let allowed = 0
-      for (let at = 0; at < 100; at++) {
-        clock.randomness = at / 100
+      for (let index = 0; index < 100; index++) {
+        clock.randomness = index / 100
         if (breaker.allows()) allowed += 1
       }
       return allowed
@@ -185,8 +185,8 @@ void t.test('candidates come in order, without those whose breakers are open', (
   const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ name, breaker: new Breaker(CONFIG, clock) }))
   if (a === undefined || b === undefined || c === undefined) throw new Error('no candidates')
   fail(b.breaker, 5)
-  const take = queueOf([a, b, c])
-  t.same([take(), take(), take(), take()], ['a', 'c', null, null])
+  const takeNext = queueOf([a, b, c])
+  t.same([takeNext(), takeNext(), takeNext(), takeNext()], ['a', 'c', null, null])
   t.end()
 })
 
@@ -200,8 +200,8 @@ void t.test(
     clock.pass(1_000)
     fail(a.breaker, 5)
     fail(c.breaker, 5)
-    const take = queueOf([a, b, c])
-    t.same([take(), take()], ['b', null])
+    const takeNext = queueOf([a, b, c])
+    t.same([takeNext(), takeNext()], ['b', null])
     t.equal(queueOf([a])(), 'a', 'a request is never failed by a breaker alone')
     t.equal(queueOf([])(), null)
     a.breaker.begin().succeeded()
@@ -220,8 +220,8 @@ void t.test('a candidate in slow start comes after the others and is never remov
   clock.pass(30_000)
   a.breaker.begin().succeeded()
   clock.randomness = 0.99
-  const take = queueOf([a, b])
-  t.same([take(), take(), take()], ['b', 'a', null])
+  const takeNext = queueOf([a, b])
+  t.same([takeNext(), takeNext(), takeNext()], ['b', 'a', null])
   t.equal(queueOf([a])(), 'a')
   t.end()
 })

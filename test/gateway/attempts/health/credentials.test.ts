@@ -83,14 +83,14 @@ void t.test('a single key never rests; an upstream without keys has one empty ke
 void t.test('a sticky key keeps its credential unless that rests', (t) => {
   const { credentials, clock } = scene('a', 'b', 'c')
   const of = (sticky: string) => credentials.next(NONE, sticky)?.index
-  const keys = Array.from({ length: 300 }, (_, at) => `conversation ${at}`)
+  const keys = Array.from({ length: 300 }, (_, position) => `conversation ${position}`)
   const before = keys.map(of)
   t.same(keys.map(of), before)
   for (const index of [0, 1, 2]) t.ok(before.filter((each) => each === index).length > 60)
   credentials.refused(1, 429, null)
   const during = keys.map(of)
   t.ok(
-    before.every((index, at) => index === 1 || index === during[at]),
+    before.every((index, position) => index === 1 || index === during[position]),
     'only those of the key move',
   )
   clock.pass(10_000)

@@ -24,13 +24,13 @@ async function scene(t: Test, intervalMs = 20): Promise<Scene> {
   const requests: IncomingMessage[] = []
   const server = createServer((req, res) => {
     requests.push(req)
-    made.answer(res)
+    scene.answer(res)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const pool = openPool({ baseUrl: `http://127.0.0.1:${port}` })
   const breaker = new Breaker(CONFIG, SYSTEM_CLOCK)
-  const made: Scene = {
+  const scene: Scene = {
     breaker,
     requests,
     answer: (res) => res.end('{}'),
@@ -43,12 +43,12 @@ async function scene(t: Test, intervalMs = 20): Promise<Scene> {
     }),
   }
   t.teardown(async () => {
-    made.probe.stop()
+    scene.probe.stop()
     await pool.destroy()
     server.closeAllConnections()
     server.close()
   })
-  return made
+  return scene
 }
 
 async function until(isSo: () => boolean): Promise<void> {

@@ -68,7 +68,7 @@ void t.test('breakers and resting keys are shown for metrics and /readyz', (t) =
   const { states } = statesOf({})
   t.equal(states.text(), 'ok')
   states.of('a').credentials.refused(0, 429, null)
-  for (let at = 0; at < 5; at++) states.of('b').breaker.begin().failed()
+  for (let index = 0; index < 5; index++) states.of('b').breaker.begin().failed()
   const levels = states.levels()
   const now = Date.now()
   t.ok(Math.abs((levels[1]?.breakerChangedAtMs ?? 0) - now) < 60_000, 'opened just now')
