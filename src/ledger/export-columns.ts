@@ -21,7 +21,7 @@ export const COLUMNS: readonly (readonly [
   ['model_asked', 'The model that the client requested.', (row) => row.modelAsked],
   [
     'model_answered',
-    'The model that the upstream reports, else the one that it got.',
+    'The model that the upstream reports, else the requested one.',
     (row) => row.modelAnswered,
   ],
   ['model', 'The model under which sums count it.', (row) => row.model],

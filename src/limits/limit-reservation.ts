@@ -25,7 +25,7 @@ export interface LimitReservation {
   raised?: RaisedAmounts
 }
 
-/** What a request has taken in addition to its admission. */
+/** The amounts that a request has reserved in addition to its admission. */
 export interface RaisedAmounts {
   readonly byStore: Raise[]
   /** Taken from this process's share while the store was unavailable. */

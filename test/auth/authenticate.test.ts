@@ -292,7 +292,7 @@ void t.test('the result of a look-up that began before a change is not cached', 
     const after = kind(bench, secret)
     bench.store.release()
     t.equal(await early, 'ok', 'the look-up began before')
-    t.equal(await after, 'unauthenticated', 'a request after the change makes its own look-up')
+    t.equal(await after, 'unauthenticated', 'a request after the change causes a new look-up')
     t.equal(await kind(bench, secret), 'unauthenticated')
 
     const alone = newBench()

@@ -212,7 +212,7 @@ void t.test('66: stop sequences were cut out of the text a second time', (t) => 
     { type: 'message_stop' },
   ]
   const received = streamed('anthropic', frames, { stop: ['END'] })
-  t.equal(received.text, 'The END is nigh. ', 'what the provider sends is what the client gets')
+  t.equal(received.text, 'The END is nigh. ', 'the client gets the text unchanged')
   t.equal(received.finishes.at(-1), 'stop')
   t.end()
 })

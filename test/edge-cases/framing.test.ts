@@ -37,7 +37,7 @@ void t.test('30: a stream with CRLF was buffered until its end', (t) => {
     framer.write(Buffer.from(part))
   }
   framer.end()
-  t.same(collected, ['1', '2', '3'], 'and a CRLF cut in two is one line end')
+  t.same(collected, ['1', '2', '3'], 'and a CRLF in two chunks is one line end')
   t.end()
 })
 

@@ -146,7 +146,7 @@ void t.test('45: a forced tool_choice reached a model that refuses it', (t) => {
     t.notMatch(JSON.stringify(newest['tool_choice'] ?? null), /"any"|"tool"/)
     t.ok(lost.includes('tool_choice'), 'and it is reported')
     const offered = arrayOf(newest['tools']).length
-    t.equal(offered, typeof choice === 'string' ? 3 : 1, 'the one that was named is offered alone')
+    t.equal(offered, typeof choice === 'string' ? 3 : 1, 'only the named tool is offered')
     const { body: older } = sent('anthropic', body, 'claude-haiku-4-5')
     t.match(JSON.stringify(older['tool_choice']), /"any"|"tool"/)
   }

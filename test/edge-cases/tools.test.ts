@@ -51,7 +51,7 @@ void t.test('2: the empty input of the block’s start came before the fragments
   t.same(received.calls, [{ id: 'toolu_1', name: 'add', json: '{"a":1}' }])
   const early = block(0, { type: 'tool_use', id: 'toolu_2', name: 'add', input: { a: 2 } })
   const given = streamed('anthropic', [messageStart(), ...early, ...messageEnd('tool_use')])
-  t.equal(given.calls[0]?.json, '{"a":2}', 'and it is used where no fragment follows')
+  t.equal(given.calls[0]?.json, '{"a":2}', 'and it is used if no fragment follows')
   t.end()
 })
 
@@ -79,11 +79,7 @@ void t.test('5: Gemini’s calls, which arrive whole, lost their arguments in a 
   const call = { functionCall: { name: 'tide', args: { at: 'Ness' } } }
   const received = streamed('gemini', [candidate([call]), candidate([{ text: '' }], 'STOP')])
   t.equal(received.calls[0]?.json, '{"at":"Ness"}')
-  t.match(
-    received.bytes,
-    '"function":{"arguments":"{\\"at\\":\\"Ness\\"}"}',
-    'in a fragment of its own',
-  )
+  t.match(received.bytes, '"function":{"arguments":"{\\"at\\":\\"Ness\\"}"}', 'in its own fragment')
   t.end()
 })
 

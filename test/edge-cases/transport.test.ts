@@ -6,7 +6,7 @@
 import t from 'tap'
 import { objectOf } from '../../src/chat/json.js'
 import { series } from '../faults/scene.js'
-import { eventsOf } from '../helpers/collect.js'
+import { eventsOf, textUntilEnd } from '../helpers/collect.js'
 import { startGateway } from '../helpers/gateway.js'
 import { until } from '../helpers/upstream.js'
 import { MODELS, upstream } from './drive-codecs.js'
@@ -18,20 +18,6 @@ const LONG = 'talk [[words: 400]] [[pace: 5]]'
 function ask(model: string, content: string, stream: boolean, signal?: AbortSignal) {
   const body = { model, stream, messages: [{ role: 'user', content }] }
   return gateway.chat(body, signal === undefined ? {} : { signal })
-}
-
-/** The text of a body up to the end of its connection. */
-async function textOf(response: Response): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  try {
-    for await (const chunk of response.body ?? []) {
-      if (chunk instanceof Uint8Array) text += decoder.decode(chunk, { stream: true })
-    }
-  } catch {
-    // The connection is closed after an error event.
-  }
-  return text
 }
 
 /** The upstreams of the test gateway, by name. */
@@ -49,10 +35,10 @@ for (const { dialect, name } of UPSTREAMS) {
     // https://github.com/mozilla-ai/any-llm/issues/847; https://github.com/Portkey-AI/gateway/issues/1143
     for (const mode of ['reset', 'eof', 'chunk']) {
       const restore = emulator.script({ fault: { kind: 'cut', event: 8, mode } })
-      const events = eventsOf(await textOf(await ask(model, LONG, true)))
+      const events = eventsOf(await textUntilEnd(await ask(model, LONG, true)))
       restore()
       t.match(JSON.parse(events.at(-1)?.data ?? ''), { error: { kind: /^upstream_/ } }, mode)
-      t.ok(events.length > 2, 'after what had come')
+      t.ok(events.length > 2, 'after the received output')
       t.notOk(events.some(({ data }) => data === '[DONE]'))
     }
   })
@@ -72,7 +58,7 @@ for (const { dialect, name } of UPSTREAMS) {
     // A retry is allowed only before the first content.
     const before = emulator.ledger.length
     const restore = emulator.script({ times: 1, fault: { kind: 'cut', event: 8, mode: 'reset' } })
-    const text = await textOf(await ask(model, LONG, true))
+    const text = await textUntilEnd(await ask(model, LONG, true))
     restore()
     t.equal(emulator.ledger.length, before + 1, 'no second attempt')
     t.equal(text.split('"role":"assistant"').length, 2, 'one beginning')
@@ -91,7 +77,7 @@ for (const { dialect, name } of UPSTREAMS) {
         const leaving = new AbortController()
         const lines = gateway.lines.length
         const answer = ask(model, content, stream, leaving.signal)
-        const ended = answer.then(textOf, () => '')
+        const ended = answer.then(textUntilEnd, () => '')
         await until(() => emulator.open() === 1)
         if (content === LONG) await until(() => (emulator.ledger.at(-1)?.bytesSent ?? 0) > 500)
         leaving.abort()
@@ -125,7 +111,7 @@ for (const { dialect, name } of UPSTREAMS) {
       await answer
       await until(() => gateway.lines.length > lines)
       t.match(gateway.lines.at(-1), { status: 499, outcome: 'client_gone' })
-      t.equal(await count('client_gone'), clientGoneCount + 1, 'a class of its own')
+      t.equal(await count('client_gone'), clientGoneCount + 1, 'counted as its own kind')
       t.same(await Promise.all(kinds.map(count)), failures)
       t.equal((await ask(model, 'hi', false)).status, 200, 'and the next is served')
     },

@@ -37,7 +37,7 @@ void t.test('15: the usage chunk, which has no choice, crashed the reader', (t) 
   const tap = upstream('openai-chat').newTap?.({ includeUsage: false })
   for (const frame of frames)
     tap?.frame('', typeof frame === 'string' ? frame : JSON.stringify(frame))
-  t.match(tap, { isComplete: true, usage: { input: 11, output: 4 } }, 'nor where bytes pass')
+  t.match(tap, { isComplete: true, usage: { input: 11, output: 4 } }, 'nor if bytes pass unchanged')
   t.end()
 })
 
@@ -55,7 +55,7 @@ void t.test('16: streams had no usage, or lost it', (t) => {
   t.match(
     JSON.parse(edit?.json?.toString() ?? 'null'),
     { include_usage: true },
-    'also where bytes pass',
+    'also if bytes pass unchanged',
   )
   for (const received of [
     streamed('anthropic', [messageStart(), ...textBlock(0, 'Hi'), ...messageEnd('end_turn')]),
@@ -79,11 +79,7 @@ void t.test('17: a usage chunk after the finish was ignored', (t) => {
     stream.map((frame) => Buffer.from(frame)),
   )
   t.match(received.usage, COUNTS)
-  t.same(
-    arrayOf(received.chunks.at(-1)?.['choices']),
-    [],
-    'and it comes last to the client as well',
-  )
+  t.same(arrayOf(received.chunks.at(-1)?.['choices']), [], 'and the client gets it last')
   t.end()
 })
 
@@ -117,7 +113,7 @@ void t.test('19: the counts of the start were added to those of the end', (t) =>
   const usage = claude(start, { input_tokens: 61, output_tokens: 7, cache_read_input_tokens: 5 })
   t.match(usage, { prompt_tokens: 66, completion_tokens: 7, total_tokens: 73 })
   const older = claude(start, { output_tokens: 7 })
-  t.match(older, { prompt_tokens: 48, completion_tokens: 7 }, 'what the end leaves out stays')
+  t.match(older, { prompt_tokens: 48, completion_tokens: 7 }, 'counts that the end omits are kept')
   const twice = [candidate([{ text: 'a' }]), candidate([{ text: 'b' }], 'STOP')]
   t.match(streamed('gemini', twice).usage, { prompt_tokens: 7, completion_tokens: 3 })
   t.end()
@@ -175,7 +171,7 @@ void t.test('65: a reply of another model was priced as the requested one', (t) 
   const reply = { ...candidate([{ text: 'Hi' }], 'STOP'), modelVersion: 'gemini-3.5-flash' }
   const body = { model: 'gemini-2.5-flash' }
   for (const received of [streamed('gemini', [reply], body), whole('gemini', reply, body)]) {
-    t.equal(received.model, 'gemini-3.5-flash', 'the model that answered is known')
+    t.equal(received.model, 'gemini-3.5-flash', 'the model that replied is reported')
     t.equal(received.outcome, 'complete')
   }
   t.equal(chatRequest(body).model, 'gemini-2.5-flash')

@@ -27,7 +27,7 @@ function replaceMember<K extends keyof Egress>(t: Test, name: K, value: Egress[K
 }
 
 function fails(): never {
-  throw new Unexpected('tripped over a wire')
+  throw new Unexpected('a failure of the test')
 }
 
 const real = anthropic()
@@ -101,7 +101,7 @@ for (const { place, stream, begun, breakCodec } of PLACES) {
     checkFailed(t, seen, place, ['bug'])
     t.notMatch(seen.body, 'tripped', 'the client receives no details')
     const line = gateway.lines.find(({ msg }) => msg === 'unforeseen failure')
-    t.match(JSON.stringify(line?.['error']), 'tripped over a wire')
+    t.match(JSON.stringify(line?.['error']), 'a failure of the test')
     t.equal(line?.['request_id'], seen.headers['x-request-id'])
     await checkAfter(t, gateway)
   })

@@ -3,15 +3,8 @@
 // on each upstream; marker texts in the upstream's messages.
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
-import {
-  ask,
-  checkAfter,
-  checkFailed,
-  question,
-  startRawUpstream,
-  UPSTREAMS,
-  watchProcess,
-} from './scene.js'
+import { ask, checkAfter, checkFailed, question, UPSTREAMS, watchProcess } from './scene.js'
+import { startSocketUpstream } from './socket-upstream.js'
 
 /** The error kinds that a client may see for an upstream's reply; several if the dialects differ. */
 const STATUSES: Record<number, readonly number[]> = {
@@ -51,7 +44,7 @@ for (const { name, model } of UPSTREAMS) {
           const what = `${code} ${mode} ${stream ? 'streamed' : 'whole'}`
           t.ok(allowed.includes(seen.status), `${what}: ${seen.status}`)
           checkFailed(t, seen, what, KINDS)
-          t.notMatch(seen.body, /<html|<h1/i, `${what}: no page is passed on`)
+          t.notMatch(seen.body, /<html|<h1/i, `${what}: no HTML page is passed on`)
         }
       }
     }
@@ -90,7 +83,7 @@ void t.test(
     watchProcess(t)
     const canary = 'sk-proj-CANARY0123456789abcdefgh'
     let answer = ''
-    const upstream = await startRawUpstream(t, ({ socket }) => socket.write(answer))
+    const upstream = await startSocketUpstream(t, ({ socket }) => socket.write(answer))
     const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
     const long = JSON.stringify({
       error: {
@@ -114,7 +107,7 @@ void t.test(
 
 void t.test('D-67: an endless error body is truncated', async (t) => {
   watchProcess(t)
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     socket.write('HTTP/1.1 429 X\r\ncontent-type: application/json\r\nretry-after: 7\r\n\r\n')
     const more = (): void => {
       while (!socket.destroyed && socket.write('x'.repeat(65_536)));
@@ -132,7 +125,7 @@ void t.test('D-67: an endless error body is truncated', async (t) => {
 
 void t.test('D-67: an error whose body stalls keeps its status', async (t) => {
   watchProcess(t)
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     socket.write(
       'HTTP/1.1 429 X\r\ncontent-type: application/json\r\nretry-after: 7\r\ncontent-length: 50\r\n\r\n{',
     )

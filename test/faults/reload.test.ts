@@ -46,7 +46,7 @@ void t.test('an upstream that changes while the body of a request arrives', asyn
   await eventually(() => text.includes('\r\n\r\n{'), 'an answer')
   t.match(text, /^HTTP\/1\.1 200 /m)
   t.match(text, /x-sluice-generation: 1\r\n/)
-  t.equal(gateway.emulator.ledger.length, 1, 'it went to the upstream of its own generation')
+  t.equal(gateway.emulator.ledger.length, 1, 'it was sent to the upstream of its generation')
   t.equal(other.ledger.length, 0)
   const next = await ask(gateway, question('gpt-4o', true))
   t.ok(isComplete(next))

@@ -1,9 +1,8 @@
 /**
- * Helpers of the fault tests: requests over a raw socket with parsed replies, upstreams that write any bytes, and the
+ * Helpers of the fault tests: requests over a raw socket with parsed replies, and the
  * checks after every case. Each test adds its own faults.
  */
-import { once } from 'node:events'
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import { chunksOf, eventsOf, rawPost } from '../helpers/collect.js'
@@ -184,76 +183,6 @@ export async function checkAfter(t: Test, gateway: TestGateway): Promise<void> {
     const good = await ask(gateway, question(model, true))
     t.ok(isComplete(good), `a good request for ${model} succeeds after`)
   }
-}
-
-/** A connection to an upstream of raw bytes, with the requests received on it so far. */
-export interface RawConnection {
-  readonly socket: Socket
-  /** Heads and bodies, unparsed. */
-  readonly requests: string[]
-  closedMs: number | null
-}
-
-/** An upstream that replies to each whole request with the bytes that `answer` writes. */
-export interface RawUpstream {
-  readonly port: number
-  readonly url: string
-  readonly connections: RawConnection[]
-}
-
-/** Starts it on a free port; it ends with the test. */
-export async function startRawUpstream(
-  t: Test,
-  answer: (connection: RawConnection, request: string) => void,
-): Promise<RawUpstream> {
-  const connections: RawConnection[] = []
-  const server = createServer((socket) => {
-    const connection: RawConnection = { socket, requests: [], closedMs: null }
-    connections.push(connection)
-    let text = ''
-    socket.on('error', () => undefined)
-    socket.once('close', () => (connection.closedMs = performance.now()))
-    socket.on('data', (chunk: Buffer) => {
-      text += chunk.toString('latin1')
-      const end = text.indexOf('\r\n\r\n')
-      const length = Number(/\r\ncontent-length: (\d+)/i.exec(text)?.[1] ?? 0)
-      if (end < 0 || text.length < end + 4 + length) return
-      const request = text.slice(0, end + 4 + length)
-      text = text.slice(request.length)
-      connection.requests.push(request)
-      answer(connection, request)
-    })
-  })
-  const port = await listen(t, server)
-  return { port, url: `http://127.0.0.1:${port}/v1`, connections }
-}
-
-async function listen(t: Test, server: Server): Promise<number> {
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(async () => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-    await once(server, 'close')
-  })
-  const address = server.address()
-  if (!isAddress(address)) throw new Error('no address')
-  return address.port
-}
-
-function isAddress(address: ReturnType<Server['address']>): address is AddressInfo {
-  return typeof address === 'object' && address !== null
-}
-
-/** An HTTP head and body with a length; `lines` are header lines. */
-export function httpReply(status: number, lines: readonly string[], body: string): string {
-  const head = [`HTTP/1.1 ${status} Status`, ...lines, `content-length: ${Buffer.byteLength(body)}`]
-  return `${head.join('\r\n')}\r\n\r\n${body}`
 }
 
 /** The emulator's reply to the last request through the gateway: status, headers, bytes. */

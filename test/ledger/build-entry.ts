@@ -30,3 +30,23 @@ export function ledgerEntry(requestId: string, changes: Partial<LedgerEntry> = {
     ...changes,
   }
 }
+
+/** The entry of a request that used nothing. */
+export function emptyEntry(requestId: string, changes: Partial<LedgerEntry> = {}): LedgerEntry {
+  return ledgerEntry(requestId, {
+    accountId: 'acc_1',
+    modelAsked: null,
+    modelAnswered: null,
+    model: 'other',
+    upstream: null,
+    dialect: null,
+    attempts: 0,
+    stream: false,
+    finish: null,
+    usage: {},
+    source: 'none',
+    costNanoUsd: 0,
+    hops: {},
+    ...changes,
+  })
+}

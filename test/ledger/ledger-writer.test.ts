@@ -149,14 +149,14 @@ void t.test('the entries of an outage are charged to the budgets', async (t) => 
   await until(() => ledger.rows.size === 4)
   t.same(ledger.limitDemands.get('nothing'), { demands, takenFrom: 'nothing' })
   t.same(ledger.limitDemands.get('slice'), { demands, takenFrom: 'slice' })
-  t.equal(ledger.limitDemands.get('reserved'), undefined, 'its reservation is what counts')
+  t.equal(ledger.limitDemands.get('reserved'), undefined, 'its reservation is counted')
 })
 
 void t.test('after an outage requests have time to settle before they count as lost', async (t) => {
   const { ledgerWriter, ledger } = stage(t)
   const beganMs = performance.now()
   await until(() => ledger.spared.length === 1)
-  t.same(ledger.spared, [0], 'without an outage what has run out is lost')
+  t.same(ledger.spared, [0], 'without an outage expired reservations are lost')
   ledger.mode = 'refuses'
   await ledgerWriter.settle(ledgerEntry('a'), HELD)
   ledger.mode = 'answers'
@@ -182,7 +182,7 @@ void t.test('a replay that fails continues where it stopped', async (t) => {
   ledger.mode = 'answers'
   await until(() => ledgerWriter.state === 'ok')
   t.equal(ledger.rows.size, 1_001)
-  t.ok(ledger.settles - before < 600, `${ledger.settles - before} more, not all again`)
+  t.ok(ledger.settles - before < 600, `${ledger.settles - before} more instead of all`)
 })
 
 void t.test('a ledger that freezes delays a reply by half a second at most', async (t) => {
@@ -196,7 +196,7 @@ void t.test('a ledger that freezes delays a reply by half a second at most', asy
   ])
   const tookMs = performance.now() - began
   t.ok(tookMs > 300 && watch() < 1500, `${tookMs} ms`)
-  t.equal(ledgerWriter.settle(ledgerEntry('c'), HELD), null, 'and the next one not at all')
+  t.equal(ledgerWriter.settle(ledgerEntry('c'), HELD), null, 'and the next one is not')
 })
 
 void t.test(
@@ -216,7 +216,7 @@ void t.test(
       ledger.mode = 'answers'
       await until(() => ledgerWriter.state === 'ok')
       t.equal(ledgerWriter.isRefusing, false)
-      t.equal(ledger.rows.has('a'), isHeld, 'what was held in memory arrives')
+      t.equal(ledger.rows.has('a'), isHeld, 'entries held in memory arrive')
     }
   },
 )

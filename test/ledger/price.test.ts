@@ -62,8 +62,8 @@ void t.test('a tier costs its factor, and the price of other tiers is unknown', 
     const tierRate = higherPrice(price, tier)
     return tierRate === null ? null : maxCostNanoUsd(tierRate, { input: 10, output: 0 })
   }
-  t.equal(most('priority'), 10 * 6000 * 1.75, 'what is dearer is set aside')
-  t.equal(most('flex'), 10 * 6000, 'and not what is cheaper, which may not be what is served')
+  t.equal(most('priority'), 10 * 6000 * 1.75, 'the higher amount is reserved')
+  t.equal(most('flex'), 10 * 6000, 'and not the cheaper tier, which may not be served')
   t.equal(most('scale'), null)
   t.end()
 })
@@ -140,7 +140,7 @@ void t.test(
       prices.find(upstream, requested, reported)?.usual.input ?? null
     const usd = (value: number) => value * 1e9
     t.equal(input('plain', 'gpt-9', null), usd(9))
-    t.equal(input('plain', 'gpt-9', 'gpt-9-mini'), usd(1), 'the one that answered')
+    t.equal(input('plain', 'gpt-9', 'gpt-9-mini'), usd(1), 'the model that replied')
     t.equal(input('plain', 'gpt-9', 'gpt-9-2026-01-31'), usd(9), 'dated')
     t.equal(input('plain', 'gpt-9', 'gpt-9-first'), usd(9), 'a variant')
     t.equal(input('plain', 'gpt-9', 'gpt-9-mini-20260131'), usd(1))
@@ -150,7 +150,7 @@ void t.test(
     t.equal(
       input('own', 'gpt-9', 'gpt-9-mini'),
       usd(1),
-      'the catalogue where its own list is silent',
+      "the catalogue's price if its own list has none",
     )
     t.equal(input('own', 'alias', 'something-else'), usd(6), 'the requested model, last')
     t.equal(input('own', 'alias', 'gpt-9-mini'), usd(1))

@@ -36,7 +36,7 @@ void t.test('a line without budgets is the text of the entry', (t) => {
   t.equal(writeSpoolLine({ row, reservation: undefined }), text)
   t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'reserved', demands: [DAY] } }), text)
   t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'nothing', demands: [RATE] } }), text)
-  t.same(readSpoolLine(text), { row, reservation: undefined }, 'as those of before')
+  t.same(readSpoolLine(text), { row, reservation: undefined }, 'as before')
   t.end()
 })
 

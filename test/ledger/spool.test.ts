@@ -139,7 +139,7 @@ for (const [name, isolated] of [
     t.same(linesOf(spool), [], 'looking ends no lock')
     child.kill('SIGKILL')
     await once(child, 'exit')
-    t.equal((await settled(() => linesOf(spool))).length, 100, 'all that it had kept')
+    t.equal((await settled(() => linesOf(spool))).length, 100, 'all kept lines')
     for (const segment of spool.segments()) {
       t.notOk(spool.owns(segment))
       spool.remove(segment)

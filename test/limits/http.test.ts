@@ -116,7 +116,7 @@ async function tokens(t: Test, gateway: TestGateway): Promise<void> {
   )
   await until(() => gateway.emulator.open() === 1)
   const second = await ask(gateway, 'o3', { max_completion_tokens: 1_000 })
-  t.equal(second.status, 429, 'what the first may need is set aside')
+  t.equal(second.status, 429, 'the maximum of the first is reserved')
   t.match(second.headers, { 'x-ratelimit-limit-tokens': '2000', 'retry-after': /^\d+$/ })
   const remaining = Number(second.headers['x-ratelimit-remaining-tokens'])
   t.ok(remaining > 400 && remaining < 600, `${remaining} left of 2,000`)
@@ -128,7 +128,7 @@ async function tokens(t: Test, gateway: TestGateway): Promise<void> {
   for (let tries = 0; third.status === 429 && tries < 50; tries += 1) {
     third = await ask(gateway, 'o3', { max_completion_tokens: 1_000 })
   }
-  t.equal(third.status, 200, 'what the first did not need is given back')
+  t.equal(third.status, 200, 'the unused part of the first is released')
   t.equal((await ask(gateway, 'o3')).status, 429, 'a reply without a maximum is assumed to be long')
 }
 

@@ -104,7 +104,7 @@ void t.test('of several limits the one with the longest wait is named', (t) => {
   t.end()
 })
 
-void t.test('the share of a budget in use leaves out what the request itself reserves', (t) => {
+void t.test('the used share of a budget excludes the reservation of the request itself', (t) => {
   const limitDemands = [
     limitDemand(DEMANDS.requests),
     limitDemand(DEMANDS.day),

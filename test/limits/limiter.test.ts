@@ -13,7 +13,7 @@ import {
 import { RESERVATION_MS, Limiter, RENEW_MS } from '../../src/limits/limiter.js'
 import type { Admission, Demand, AdmissionResult } from '../../src/store/ledger.js'
 import { until } from '../helpers/upstream.js'
-import { emptyEntry } from './empty-entry.js'
+import { emptyEntry } from '../ledger/build-entry.js'
 
 const PLACE: Demand = { kind: 'concurrent', subject: 'key:key_1', shared: false, limit: 2 }
 const BUDGET: Demand = {
@@ -119,16 +119,16 @@ void t.test('an unlimited request that keeps running is written in the backgroun
   const long = scene.limiter.note(scene.admissionRequest('r2', []))
   scene.running.add(short).add(long)
   scene.limiter.noteRunning()
-  t.same(scene.admissions, [], 'most are over before the second stateOf')
+  t.same(scene.admissions, [], 'most have ended before the second check')
   scene.running.delete(short)
   await scene.limiter.renew()
-  t.same(scene.renewed, [], 'what the ledger does not know is not renewed')
+  t.same(scene.renewed, [], 'reservations that the ledger does not have are not renewed')
   scene.limiter.noteRunning()
   scene.limiter.noteRunning()
   t.match(scene.admissions, [{ requestId: 'r2', demands: [], leaseMs: RESERVATION_MS }])
   t.equal(scene.admissions.length, 1)
   await until(() => scene.reported.length > 0)
-  t.same(scene.reported, ['away'], 'that it failed is known')
+  t.same(scene.reported, ['away'], 'the failure is recorded')
 })
 
 void t.test('exactly the running requests are renewed, in one call', async (t) => {
@@ -171,7 +171,7 @@ void t.test(
     scene.nowMs = 10_000
     scene.result = { admitted: true, limitStates: limitStates, isSlice: true }
     t.match(await scene.admit('r2', BUDGET), { taken: 'slice' })
-    t.equal(scene.limiter.isAway, true, 'it is as away as before')
+    t.equal(scene.limiter.isAway, true, 'it is still unavailable')
     scene.result = AWAY
     t.match(await scene.admit('r3', BUDGET), { taken: 'nothing' }, 'the budget is known')
   },
@@ -192,7 +192,7 @@ void t.test('the process decides exactly as long as the ledger fails', async (t)
     admissionRequest: { requestId: 'r2' },
     taken: 'nothing',
   })
-  t.equal(await scene.admit('r3', PLACE), null, 'the one from before holds its place')
+  t.equal(await scene.admit('r3', PLACE), null, 'the earlier request still holds its slot')
   t.same(scene.reported, ['away'], 'reported once')
   t.equal(scene.limiter.isAway, true)
   for (const id of ['b1', 'b2', 'b3']) {
@@ -202,7 +202,7 @@ void t.test('the process decides exactly as long as the ledger fails', async (t)
   }
   scene.nowMs = 1_500
   scene.limiter.storeReplied()
-  t.equal(scene.limiter.isAway, true, 'not at the first answer: it failed a moment ago')
+  t.equal(scene.limiter.isAway, true, 'not at the first reply, because it failed a moment ago')
   scene.nowMs = 2_010
   scene.result = { admitted: false, limitStates: [] }
   t.equal(await scene.admit('r4', PLACE), null, 'the ledger’s own word')
@@ -240,7 +240,7 @@ void t.test('a ledger that is late counts as unavailable; its late result is use
   const limitReservation = await asking
   t.match(limitReservation, { admissionRequest: { requestId: 'r1' }, taken: 'nothing' })
   await scene.limiter.renew()
-  t.same(scene.renewed, [], 'the ledger does not know of it')
+  t.same(scene.renewed, [], 'the ledger does not have it')
   answer({ admitted: true, limitStates: [] })
   await scene.result
   t.equal(limitReservation?.taken, 'reserved')

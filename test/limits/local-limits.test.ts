@@ -97,14 +97,14 @@ void t.test(
 void t.test('slots: running requests hold them, and ended ones free them', (t) => {
   const local = new LocalLimits(new LastLimitStates(), away)
   local.takeSlots([slots(12), requests(5)])
-  t.equal(admittedOf(local, slots(12), 0, 10), 2, 'three for each, and one is taken')
+  t.equal(admittedOf(local, slots(12), 0, 10), 2, 'three for each, and one is used')
   local.end([slots(12)], null, false)
   local.end([slots(12)], null, true)
   t.equal(admittedOf(local, slots(12), 0, 10), 2)
   t.equal(
     admittedOf(new LocalLimits(new LastLimitStates(), away), slots(2), 0, 10),
     1,
-    'never none',
+    'never zero',
   )
   t.end()
 })
@@ -122,7 +122,7 @@ void t.test('a budget: closed if its state is unknown or little remains', (t) =>
     'it is another day',
   )
   const raised = new LocalLimits(lastStates, alone).admit([budget(2e9, 1)], 0)
-  t.equal(raised.admitted, true, 'a higher limit keeps what was spent')
+  t.equal(raised.admitted, true, 'a higher limit keeps the spent amount')
   t.end()
 })
 
@@ -134,7 +134,7 @@ void t.test('a budget: an outage spends at most its share', (t) => {
   t.equal(admittedOf(local, cost, 0, 50), 10, 'one per cent')
   local.end([cost], 250_000, true)
   local.end([cost], 250_000, true)
-  t.equal(admittedOf(local, cost, 0, 50), 1, 'what was not needed comes back')
+  t.equal(admittedOf(local, cost, 0, 50), 1, 'the unused part is released')
   local.end([cost], 0, false)
   local.end([cost], null, true)
   t.equal(admittedOf(local, cost, 0, 50), 0, 'not of others, nor what is not known')

@@ -60,7 +60,7 @@ for (const workers of [1, 4]) {
     const pids = new Set(
       served.program.lines().flatMap(({ msg, pid }) => (msg === 'exchange' ? [pid] : [])),
     )
-    t.equal(pids.size, workers, 'every process took its part')
+    t.equal(pids.size, workers, 'every process admitted some')
   })
 }
 
@@ -82,7 +82,7 @@ async function race(t: Test, served: Served, secret: string, model: Model): Prom
   const seconds = (performance.now() - beganMs) / 1_000
   const refused = clients.filter(({ head }) => head !== '')
   const admitted = emulator.ledger.length - before
-  t.equal(admitted, emulator.open(), `${model}: what was admitted runs`)
+  t.equal(admitted, emulator.open(), `${model}: admitted requests run`)
   t.equal(admitted + refused.length, CLIENTS)
   // The refill during the race may be used too.
   const maxAdmitted = LIMIT + Math.floor((KINDS[model].refill * seconds) / 60)

@@ -53,7 +53,7 @@ async function secondKey(served: Served): Promise<string> {
   const store = await openStore(`sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`)
   try {
     const account = await findAccount(store, EMAIL)
-    if (account === null) throw new Error('the account is gone')
+    if (account === null) throw new Error('the account is missing')
     const plan = { priceUsd: 0, maxKeys: null }
     const plans = { starter: plan, pro: plan, max: plan }
     return (await createKey(store, plans, account, 'quiet')).secret

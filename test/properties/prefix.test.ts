@@ -181,7 +181,7 @@ async function breach(
       return `turn ${turn}: two renderings of one request`
     if (before !== null) {
       const { turns } = before
-      if (now.fixed !== before.fixed) return `turn ${turn}: what comes first has changed`
+      if (now.fixed !== before.fixed) return `turn ${turn}: the beginning has changed`
       const position = turns.findIndex((item, index) => item !== now.turns[index])
       if (position >= 0)
         return `turn ${turn}: ${turns[position] ?? ''} became ${now.turns[position] ?? 'nothing'}`

@@ -15,7 +15,7 @@ void t.test('a target that has not been used yet is tried before all others', (t
   const fresh = new PeakEwma()
   t.equal(fresh.expectedMs(0), 0)
   fresh.begin(0)
-  t.ok(fresh.expectedMs(1) > 100_000, 'but with one request at a time until that has content')
+  t.ok(fresh.expectedMs(1) > 100_000, 'one request at a time until it has content')
   t.end()
 })
 

@@ -53,7 +53,7 @@ void t.test('two hundred queued requests are cancelled', async (t) => {
   for (const res of slow.pendingReplies.splice(0)) res.end('hello')
   t.same(await Promise.all(running.map(({ reply }) => reply)), ['200 hello', '200 hello'])
   const after = replyTo(pool, 'after')
-  await eventually(() => slow.pendingReplies.length === 1, 'the next request comes through')
+  await eventually(() => slow.pendingReplies.length === 1, 'the next request succeeds')
   slow.pendingReplies[0]?.end('hello')
   t.equal(await after, '200 hello')
   t.equal(slow.opened, 2, 'no connection was opened for the cancelled')

@@ -155,8 +155,8 @@ void t.test('one request is sent, for any content', async (t) => {
     `POST /plain HTTP/1.1\r\nHOST\r\nconnection: keep-alive\r\nx-a: b\r\ncontent-length: ${bytes}\r\n\r\n`
   const text = Buffer.from('{"a":"é – 你"}').toString('latin1')
   t.equal(sent.split(head(text.length) + text).length - 1, 2, 'a text and its bytes are the same')
-  t.ok(sent.includes(head(100_000) + 'x'.repeat(100_000)), 'a large body comes whole')
-  t.equal(await replyTo(pool, 'plain\r\nx: y'), 'BAD_REQUEST', 'no line end gets into a head')
+  t.ok(sent.includes(head(100_000) + 'x'.repeat(100_000)), 'a large body arrives complete')
+  t.equal(await replyTo(pool, 'plain\r\nx: y'), 'BAD_REQUEST', 'a head contains no line end')
 })
 
 void t.test('connections are reused, and never more than allowed', async (t) => {
@@ -165,7 +165,7 @@ void t.test('connections are reused, and never more than allowed', async (t) => 
   t.same(new Set(replies), new Set(['200 hello']))
   t.equal(received.length, 3)
   await replyTo(pool, 'plain')
-  t.equal(received.length, 3, 'an idle one is taken first')
+  t.equal(received.length, 3, 'an idle connection is used first')
 })
 
 void t.test(

@@ -114,11 +114,11 @@ void t.test('the proxy of the environment', async (t) => {
   t.equal(proxy.requested.length, 1)
   const none = openPool({ baseUrl: upstream.baseUrl, proxy: 'none' })
   t.equal(await replyTo(none, 'a'), '200 hello')
-  t.equal(proxy.requested.length, 1, '`none` goes around it')
+  t.equal(proxy.requested.length, 1, '`none` bypasses it')
   setEnv(t, { no_proxy: '127.0.0.1' })
   const excepted = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
   t.equal(await replyTo(excepted, 'a'), '200 hello')
-  t.equal(proxy.requested.length, 1, 'NO_PROXY goes around it')
+  t.equal(proxy.requested.length, 1, 'NO_PROXY bypasses it')
   setEnv(t, { http_proxy: 'no url', no_proxy: '' })
   const wrong = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
   t.equal(

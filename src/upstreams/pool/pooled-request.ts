@@ -78,7 +78,7 @@ export class PooledRequest implements UpstreamCall, Writing, Dispatcher.Dispatch
     status: number,
     headers: IncomingHttpHeaders,
   ): void {
-    // Informational replies precede the one that counts.
+    // Informational replies (1xx) precede the final one.
     if (status >= 200) this.handler?.onResponseStart(status, headers)
   }
 

@@ -91,11 +91,11 @@ void t.test('queued behind the only connection', async (t) => {
     )
     leave(queued.socket, mode)
     await checkLeft(t, gateway, before)
-    t.equal(emulator.open(), 1, 'the other goes on')
+    t.equal(emulator.open(), 1, 'the other continues')
     leave(busy.socket, mode)
     await checkLeft(t, gateway, before + 1)
     before += 2
-    t.equal(emulator.ledger.length, requestsBefore, 'the upstream never saw the queued one')
+    t.equal(emulator.ledger.length, requestsBefore, 'the upstream never got the queued request')
   }
   await checkAfter(t, gateway)
 })

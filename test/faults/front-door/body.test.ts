@@ -42,7 +42,7 @@ void t.test(
     t.equal(answers[0]?.status, 413)
     t.equal(answers[0]?.headers['connection'], 'close')
     t.match(answers[0]?.body, '"kind":"body_too_large"')
-    t.ok(closed && ownMs < 700, `closed when the client had sent all, after ${ownMs} ms`)
+    t.ok(closed && ownMs < 700, `closed after the client had sent everything, after ${ownMs} ms`)
     t.equal(gateway.emulator.ledger.length, 0)
     await checkAfter(t, gateway)
   },
@@ -106,7 +106,7 @@ void t.test('more trailers than a request may have are refused', async (t) => {
     t.equal(answers[0]?.headers['connection'], 'close')
     t.match(answers[0]?.body, '"kind":"headers_too_large"')
   }
-  t.equal(gateway.emulator.ledger.length, 1, 'the upstream saw only the good one')
+  t.equal(gateway.emulator.ledger.length, 1, 'the upstream got only the valid request')
   await checkAfter(t, gateway)
 })
 
@@ -124,7 +124,7 @@ void t.test(
         { waitMs: 1500 },
       )
       t.equal(answers[0]?.status, 400, name)
-      t.equal(text.match(/HTTP\/1\.1 \d/g)?.length, 1, `${name}: one answer`)
+      t.equal(text.match(/HTTP\/1\.1 \d/g)?.length, 1, `${name}: one reply`)
       await eventually(() => gateway.lines.length === before + 1, `${name}: one line`)
       t.match(lastLine(gateway), { status: 400, outcome: 'malformed_request' }, name)
     }

@@ -115,7 +115,7 @@ void t.test('seeded mutations of a request never pass the checks', async (t) => 
     }
   }
   t.same(wrong, [])
-  t.ok(begun > 30, `${begun} mutations left a good request`)
+  t.ok(begun > 30, `${begun} mutations left a valid request`)
   t.ok((statuses.get(400) ?? 0) > 100, 'most did not')
   t.same(
     [...statuses.keys()].filter((status) => ![100, 200, 400, 405, 413, 431].includes(status)),

@@ -104,7 +104,7 @@ void t.test(
       [400],
     )
     t.ok(refused.closed)
-    t.equal(begun, 1, 'only the one that was admitted')
+    t.equal(begun, 1, 'only the admitted request')
   },
 )
 
@@ -125,7 +125,7 @@ void t.test('100 Continue is sent only by a handler that reads the body', async 
     [401],
   )
   t.equal(denied.answers[0]?.headers['connection'], 'close')
-  t.ok(denied.closed, 'since the body may come or not')
+  t.ok(denied.closed, 'since the body may arrive or not')
   const refused = await send(denying.port, head(...lines, 'Content-Type: a', 'Content-Type: b'))
   t.same(
     refused.answers.map((answer) => answer.status),
@@ -147,8 +147,8 @@ void t.test('a running reply is not affected by later bytes', async (t) => {
   })
   setTimeout(() => finish(), 300)
   const garbage = await sent
-  t.equal(garbage.answers[0]?.body, 'abcd', 'the answer comes whole')
-  t.equal(garbage.answers.length, 1, 'no second answer inside the first, nor behind it')
+  t.equal(garbage.answers[0]?.body, 'abcd', 'the reply arrives complete')
+  t.equal(garbage.answers.length, 1, 'no second reply inside or after the first')
   t.ok(garbage.closed)
   const last = send(door.port, [head('Connection: close', 'Content-Length: 0'), '\r\nmore\r\n'])
   setTimeout(() => finish(), 100)
@@ -172,7 +172,7 @@ void t.test('a content-length that is too low, or missing, gets a reply', async 
     const outcome = await send(door.port, `${head(...lines)}{"a":1}`)
     t.equal(outcome.answers[0]?.body, read)
     t.equal(outcome.answers[0]?.headers['connection'], 'close')
-    t.equal(outcome.answers.length, 1, 'the rest is no request and gets no answer')
+    t.equal(outcome.answers.length, 1, 'the rest is not parsed as a request and gets no reply')
     t.ok(outcome.closed)
   }
 })
@@ -232,7 +232,7 @@ void t.test('a server that drains finishes open requests and accepts no new ones
   t.ok(door.draining)
   t.equal(door.drain(0), drained, 'a second call is the first')
   await silentGone
-  t.ok((await idle).closed, 'an idle connection goes')
+  t.ok((await idle).closed, 'an idle connection is closed')
   const late = await send(door.port, head('Content-Length: 0'))
   t.equal(late.text, '', 'a new one is not taken')
   for (const res of waiting) sendReply(res, 200, [], 'ok')
@@ -303,7 +303,7 @@ void t.test('F-100: a connection above the maximum gets 503 and is closed', asyn
   sockets[0]?.destroy()
   await new Promise((resolve) => setTimeout(resolve, 100))
   const next = await send(door.port, head('Connection: close', 'Content-Length: 2') + '{}')
-  t.equal(next.answers[0]?.status, 200, 'a place is free again')
+  t.equal(next.answers[0]?.status, 200, 'a slot is free again')
 })
 
 void t.test(

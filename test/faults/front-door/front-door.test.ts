@@ -144,7 +144,7 @@ const lines: Record<string, string> = {
   'an escaped NUL': get('/v1/models/%00'),
   'an escaped NUL in the query': get('/v1/models?a=%00'),
   'an escaped line end': get('/v1/models/a%0d%0aX:1'),
-  'an escape that is none': get('/v1/%zz'),
+  'an invalid escape': get('/v1/%zz'),
   'an escape cut short': get('/v1/models/%2'),
   'an escape of half a character': get('/v1/models/%c3'),
   'a fragment': get('/v1/models#x'),
@@ -200,7 +200,7 @@ for (const [group, cases] of Object.entries({ framing, lines, headers })) {
       // The bytes after it must never be parsed as a request.
       const outcome = await send(door.port, bytes + GOOD.replace('/v1/chat', '/smuggled'))
       isRefused(t, outcome, name, [400, 405, 413, 431])
-      t.equal(outcome.answers.length, 1, `${name}: one answer`)
+      t.equal(outcome.answers.length, 1, `${name}: one reply`)
       t.equal(seen.begun, begun, `${name}: the handler saw nothing`)
       t.ok(seen.refused.length > 0, `${name}: was counted`)
       seen.refused.length = 0
@@ -332,7 +332,7 @@ void t.test('other protocols on the port are refused and closed', async (t) => {
   isRefused(t, await send(door.port, Buffer.alloc(4096, 0)), 'zeros', [400])
   isRefused(t, await send(door.port, Buffer.from('EHLO x\r\nMAIL FROM:<a>\r\n')), 'SMTP', [400])
   const connected = await send(door.port, 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n')
-  t.same([connected.closed, connected.text], [true, ''], 'CONNECT gets nothing')
+  t.same([connected.closed, connected.text], [true, ''], 'CONNECT gets no reply')
   t.equal(seen.begun, 0)
   await isStillGood(t, door, seen, 'other protocols')
 })

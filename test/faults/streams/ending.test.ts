@@ -12,10 +12,10 @@ import {
   question,
   recordingOf,
   series,
-  startRawUpstream,
   UPSTREAMS,
   watchProcess,
 } from '../scene.js'
+import { startSocketUpstream } from '../socket-upstream.js'
 
 for (const { name, model } of UPSTREAMS) {
   void t.test(`D-78: ${name}: continues to send, or never ends`, async (t) => {
@@ -42,7 +42,7 @@ for (const { name, model } of UPSTREAMS) {
     const recording = await recordingOf(probe, body)
     // More than the gateway buffers, in one chunk, as a fast upstream sends it.
     const padded = `: ${'x'.repeat(40_000)}\n\n${recording.body}`
-    const upstream = await startRawUpstream(t, ({ socket }) => {
+    const upstream = await startSocketUpstream(t, ({ socket }) => {
       socket.write(
         `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n` +
           `${Buffer.byteLength(padded).toString(16)}\r\n${padded}\r\n`,

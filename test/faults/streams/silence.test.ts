@@ -12,21 +12,12 @@ import {
   openClient,
   question,
   series,
-  startRawUpstream,
   watchProcess,
 } from '../scene.js'
+import { CONTENT_EVENT, STREAM_HEAD, startSocketUpstream } from '../socket-upstream.js'
 
-const CHUNK = JSON.stringify({
-  id: 'chatcmpl-1',
-  object: 'chat.completion.chunk',
-  created: 1,
-  model: 'gpt-4o',
-  choices: [{ index: 0, delta: { content: 'x'.repeat(1000) }, finish_reason: null }],
-})
-const EVENT = `data: ${CHUNK}\n\n`
-const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
 const CLIENT_SECONDS = 'sluice_backpressure_seconds_total{side="client"}'
-const LAST = EVENT.replace('"finish_reason":null', '"finish_reason":"stop"')
+const LAST = CONTENT_EVENT.replace('"finish_reason":null', '"finish_reason":"stop"')
 
 /**
  * Makes the gateway's sockets buffer writes without sending them, as if the client did not read; calls `seen`
@@ -104,10 +95,11 @@ void t.test('silence in a stream of messages is filled with pings', async (t) =>
 void t.test('F-96: a client that never reads uses little memory and is disconnected', async (t) => {
   watchProcess(t)
   let sent = 0
-  const upstream = await startRawUpstream(t, ({ socket }) => {
-    socket.write(HEAD)
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
+    socket.write(STREAM_HEAD)
     const blast = (): void => {
-      while (!socket.destroyed && socket.write(EVENT.repeat(50))) sent += EVENT.length * 50
+      while (!socket.destroyed && socket.write(CONTENT_EVENT.repeat(50)))
+        sent += CONTENT_EVENT.length * 50
     }
     socket.on('drain', blast)
     blast()
@@ -148,10 +140,10 @@ void t.test('F-96: a client that never reads uses little memory and is disconnec
 void t.test('time blocked on a slow client is counted once', async (t) => {
   watchProcess(t)
   let source: Socket | undefined
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     source = socket
-    socket.write(HEAD)
-    for (let i = 0; i < 20; i++) socket.write(EVENT.repeat(1000))
+    socket.write(STREAM_HEAD)
+    for (let i = 0; i < 20; i++) socket.write(CONTENT_EVENT.repeat(1000))
     socket.write(`${LAST}data: [DONE]\n\n`)
   })
   const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
@@ -187,8 +179,8 @@ for (const { name, body, outcome } of ENDINGS) {
     `a client that does not read the end of a ${name} stream is disconnected`,
     async (t) => {
       watchProcess(t)
-      const upstream = await startRawUpstream(t, ({ socket }) => {
-        socket.write(HEAD + EVENT)
+      const upstream = await startSocketUpstream(t, ({ socket }) => {
+        socket.write(STREAM_HEAD + CONTENT_EVENT)
         // Content comes first, so that the stream has begun when it fails.
         setTimeout(() => socket.write(body), 50)
       })
@@ -199,7 +191,7 @@ for (const { name, body, outcome } of ENDINGS) {
       let server: Socket | undefined
       clogServerSockets(t, gateway, (socket) => (server = socket))
       openClient(t, gateway, question('gpt-4o', true))
-      await eventually(() => (server?.writableLength ?? 0) > 1000, 'the answer waits')
+      await eventually(() => (server?.writableLength ?? 0) > 1000, 'the reply waits')
       await new Promise((resolve) => setTimeout(resolve, 250))
       t.equal(server?.destroyed, false, 'it is still within the time limit')
       await eventually(() => server?.destroyed === true, 'the client was cut')
@@ -216,7 +208,7 @@ void t.test('a client that does not read a whole reply is disconnected', async (
     let server: Socket | undefined
     clogServerSockets(t, gateway, (socket) => (server = socket))
     const client = openClient(t, gateway, question('gpt-4o', false, `[[words: ${words}]]`))
-    await eventually(() => (server?.writableLength ?? 0) > 500, 'the answer waits')
+    await eventually(() => (server?.writableLength ?? 0) > 500, 'the reply waits')
     await eventually(() => server?.destroyed === true, 'the client was cut')
     await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'the line')
     client.socket.destroy()

@@ -13,10 +13,10 @@ import {
   lastLine,
   question,
   recordingOf,
-  startRawUpstream,
   UPSTREAMS,
   watchProcess,
 } from '../scene.js'
+import { startSocketUpstream } from '../socket-upstream.js'
 
 const FAILED = ['upstream_malformed', 'upstream_truncated', 'upstream_failed']
 
@@ -51,7 +51,7 @@ for (const { name, model } of UPSTREAMS) {
     // If only the end of the body ends a stream, such text is still part of the reply.
     const { text } = after
     const isWhole = good.text.startsWith(text) || text.startsWith(good.text)
-    if (isComplete(after)) t.ok(isWhole, 'text after the end takes nothing from the answer')
+    if (isComplete(after)) t.ok(isWhole, 'text after the end does not change the reply')
     else checkFailed(t, after, 'text after the end', FAILED)
     gateway.emulator.replay({ ...recording, body: [events[0], ...events].join('') })
     const twice = await ask(gateway, body)
@@ -120,7 +120,7 @@ for (const { name, model } of UPSTREAMS) {
 void t.test('D-69: an endless event is refused, and memory stays bounded', async (t) => {
   watchProcess(t)
   let sent = 0
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {"x":"')
     const chunk = Buffer.alloc(65_536, 'x')
     const more = (): void => {

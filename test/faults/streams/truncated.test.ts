@@ -78,14 +78,14 @@ for (const { name, model } of UPSTREAMS) {
       })
       const after = await ask(gateway, body)
       t.equal(after.status, 200, `${mode} after content`)
-      t.not(after.text, '', `${mode}: what had come is delivered`)
+      t.not(after.text, '', `${mode}: the received part is delivered`)
       checkFailed(t, after, `${mode} after content`, KINDS)
     }
     const ends = (end: string): Promise<number> =>
       series(gateway, `sluice_stream_ends_total{upstream="${name}",end="${end}"}`)
     const failed = async (): Promise<boolean> =>
       (await ends('truncated')) === 2 * (MODES.length - 1)
-    await eventually(failed, 'they count as what they were')
+    await eventually(failed, 'they are counted by their outcome')
     t.equal(await ends('client_gone'), 0, 'no client has left')
     await checkAfter(t, gateway)
   })

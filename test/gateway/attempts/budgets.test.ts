@@ -23,7 +23,7 @@ void t.test('three retries are always allowed, more in proportion to the request
   for (let index = 0; index < 100; index++) budget.request()
   t.equal(retries(), 17, '20 of 100')
   clock.pass(11_000)
-  t.equal(retries(), 3, 'what is older than ten seconds does not count')
+  t.equal(retries(), 3, 'requests older than ten seconds are not counted')
   t.equal(budget.tryRetry(0), false)
   t.equal(budget.denied, 4, 'each refusal is counted')
   t.end()

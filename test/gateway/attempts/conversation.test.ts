@@ -99,7 +99,7 @@ async function loop(t: Test, stream: boolean): Promise<void> {
   breakProvider(gateway, 'anthropic', { kind: 'status', code: 529 })
   const second = await turn(gateway, messages, stream)
   t.equal(second.headers.get('x-sluice-attempts'), 'anthropic:upstream_busy, openai:ok')
-  t.equal(nameOf(second.message), 'beta_step', 'the conversation goes on')
+  t.equal(nameOf(second.message), 'beta_step', 'the conversation continues')
   const upstreamBody = JSON.stringify(emulator.ledger.at(-1)?.body)
   for (const signature of signaturesIn(first.message))
     t.notMatch(upstreamBody, signature, 'no state of Claude')
@@ -131,7 +131,7 @@ async function loop(t: Test, stream: boolean): Promise<void> {
   const entry = await entryOf(gateway, third.headers.get('x-request-id') ?? '')
   t.match(entry, { attempts: 3, upstream: 'google', model: 'agent', outcome: 'ok' })
   for (const { headers } of [second, third]) {
-    t.equal(headers.get('x-sluice-lost'), 'messages.reasoning', 'what is lost is named')
+    t.equal(headers.get('x-sluice-lost'), 'messages.reasoning', 'the losses are named')
   }
   t.same(
     entry.losses.filter((path) => !path.startsWith('reply.')),

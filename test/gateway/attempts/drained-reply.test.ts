@@ -98,7 +98,7 @@ void t.test('at most the allowed number at once, for at most the allowed time', 
   for (const row of await rowsOf(gateway)) t.match(row, { source: 'estimated', status: 499 })
   await eventually(() => gateway.emulator.open() === 0, 'both connections are closed')
   await leave(t, gateway, 'gemini-2.5-flash')
-  t.match(await rowAt(gateway, 3), { outcome: 'client_gone' }, 'the place is free again')
+  t.match(await rowAt(gateway, 3), { outcome: 'client_gone' }, 'the slot is free again')
 })
 
 void t.test('the end of the process ends them and writes their entries', async (t) => {

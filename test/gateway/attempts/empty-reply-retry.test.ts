@@ -5,16 +5,8 @@
  */
 import t, { type Test } from 'tap'
 import { objectOf, type JsonObject } from '../../../src/chat/json.js'
-import {
-  ask,
-  checkFailed,
-  httpReply,
-  isComplete,
-  question,
-  series,
-  startRawUpstream,
-  watchProcess,
-} from '../../faults/scene.js'
+import { ask, checkFailed, isComplete, question, series, watchProcess } from '../../faults/scene.js'
+import { httpReply, startSocketUpstream } from '../../faults/socket-upstream.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const MODEL = 'gemini-3.5-flash'
@@ -49,7 +41,7 @@ async function gatewayFor(
 ): Promise<{ gateway: TestGateway; bodies: string[] }> {
   watchProcess(t)
   const bodies: string[] = []
-  const upstream = await startRawUpstream(t, ({ socket }, request) => {
+  const upstream = await startSocketUpstream(t, ({ socket }, request) => {
     bodies.push(request.slice(request.indexOf('\r\n\r\n') + 4))
     socket.write(replyOf(replies[bodies.length - 1] ?? GOOD, stream))
   })
@@ -107,6 +99,6 @@ for (const stream of [false, true]) {
     checkFailed(t, await ask(gateway, question(MODEL, stream)), form, ['upstream_failed'])
     t.equal(bodies.length, 1)
     t.equal((await ask(gateway, question(MODEL, stream))).finish, 'stop')
-    t.equal(bodies.length, 2, 'counted words are an answer')
+    t.equal(bodies.length, 2, 'counted output counts as a reply')
   })
 }

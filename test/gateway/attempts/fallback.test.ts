@@ -152,7 +152,7 @@ void t.test('nothing is repeated after the first content', async (t) => {
     breakProvider(gateway, 'openai', fault)
     const seen = await ask(gateway, question('main', true, 'Tell me. [[words: 50]]'))
     t.equal(seen.status, 200)
-    t.ok(seen.text !== '', 'content had come')
+    t.ok(seen.text !== '', 'content has arrived')
     t.ok(seen.error !== undefined && !seen.done && !seen.whole, 'and the reply is an error')
     t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
   }

@@ -9,15 +9,17 @@ import {
   ask,
   checkFailed,
   eventually,
-  httpReply,
   isComplete,
   lastLine,
   question,
   series,
-  startRawUpstream,
   watchProcess,
-  type RawUpstream,
 } from '../../faults/scene.js'
+import {
+  type SocketUpstream,
+  httpReply,
+  startSocketUpstream,
+} from '../../faults/socket-upstream.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const SEARCH = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { q: 'x' } }
@@ -93,9 +95,9 @@ async function gatewayFor(
   t: Test,
   side: 'anthropic' | 'gemini',
   reply: (turn: number) => string,
-): Promise<{ gateway: TestGateway; upstream: RawUpstream; bodies: readonly JsonObject[] }> {
+): Promise<{ gateway: TestGateway; upstream: SocketUpstream; bodies: readonly JsonObject[] }> {
   const bodies: JsonObject[] = []
-  const upstream = await startRawUpstream(t, ({ socket }, request) => {
+  const upstream = await startSocketUpstream(t, ({ socket }, request) => {
     bodies.push(bodyOf(request))
     socket.write(reply(bodies.length - 1))
   })
@@ -234,7 +236,7 @@ void t.test('a client that leaves between the parts ends the exchange', async (t
     return httpReply(200, SSE, events([['', chunk('begun', 'CONTINUATION', 'token')]]))
   })
   await ask(gateway, question('gemini-4-argon', true), 400)
-  await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'the client is gone')
+  await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'the client has left')
   await eventually(
     async () => (await series(gateway, 'sluice_inflight{upstream="google"}')) === 0,
     'nothing in flight',
@@ -270,7 +272,7 @@ void t.test(
   'without a tool that Anthropic runs, no part is kept and no rest is requested',
   async (t) => {
     let requests = 0
-    const upstream = await startRawUpstream(t, ({ socket }) => {
+    const upstream = await startSocketUpstream(t, ({ socket }) => {
       requests += 1
       socket.write(httpReply(200, SSE, messageStream(messagePart('.', 'pause_turn'))))
     })

@@ -47,7 +47,7 @@ async function hedges(t: Test, stores: Stores): Promise<void> {
   breakProvider(roomy, 'openai', TIMEOUT_TEXTS, 1)
   const both = await ask(roomy, question('hedged', true, 'Hi', REPLY))
   t.equal(both.headers['x-sluice-attempts'], 'openai:cancelled, openai:ok')
-  await eventually(async () => (await remaining(roomy)) > 1_200, 'what was not used comes back')
+  await eventually(async () => (await remaining(roomy)) > 1_200, 'the unused tokens are released')
 }
 
 async function afterBilled(t: Test, stores: Stores): Promise<void> {

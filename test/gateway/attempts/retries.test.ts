@@ -134,7 +134,7 @@ void t.test('a truncated attempt counts the tokens that the provider bills', asy
   const both = await entryOf(gateway, seen.headers['x-request-id'] ?? '')
   t.match(both, { attempted: 'openai:upstream_timeout, anthropic:ok', source: 'estimated' })
   t.ok((both.usage.input ?? 0) > (alone.usage.input ?? 0), 'the prompt of both')
-  t.equal(both.usage.output, alone.usage.output, 'the words of one')
+  t.equal(both.usage.output, alone.usage.output, 'the text of one')
   t.ok((both.costNanoUsd ?? 0) > (alone.costNanoUsd ?? 0))
   gateway.emulator.reset()
   breakProvider(gateway, 'openai', { kind: 'status', code: 503 }, 1)

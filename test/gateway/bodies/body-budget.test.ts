@@ -54,7 +54,7 @@ void t.test('the process, an account and a body each have a limit', (t) => {
     ['body_too_large', undefined],
     'a retry cannot succeed',
   )
-  t.equal(budget.heldBytes, 950, 'what was refused is not taken')
+  t.equal(budget.heldBytes, 950, 'refused amounts are not reserved')
   for (const holding of [one, two, other, third, one]) holding.end()
   one.take(100)
   t.same([budget.heldBytes, budget.size], [0, 0], 'nothing is held after the end')
@@ -119,10 +119,10 @@ void t.test('optional work gets a share, and only while half of the budget is fr
   own.take(60)
   t.equal(own.heldBytes, 60)
   t.ok(has(40))
-  t.notOk(has(41), 'more than its share with what it holds')
+  t.notOk(has(41), 'more than its share, including the bytes in use')
   const client = budget.open('client')
   client.take(401)
-  t.notOk(has(40), 'all together would hold more than half')
+  t.notOk(has(40), 'all together would use more than half')
   client.end()
   own.end()
   t.ok(has(100))

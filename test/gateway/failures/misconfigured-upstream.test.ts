@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
-import { startRawUpstream } from '../../faults/scene.js'
+import { startSocketUpstream } from '../../faults/socket-upstream.js'
 
 async function ask(gateway: TestGateway, model: string): Promise<{ status: number; kind: string }> {
   const messages = [{ role: 'user', content: 'Hi' }]
@@ -50,7 +50,7 @@ void t.test('an unknown model is the client’s error', async (t) => {
     },
   })
   const answer = `HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
-  const upstream = await startRawUpstream(t, ({ socket }) => socket.write(answer))
+  const upstream = await startSocketUpstream(t, ({ socket }) => socket.write(answer))
   const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
   t.same(await ask(gateway, 'gpt-5.4-mini'), { status: 404, kind: 'unknown_model' })
   t.same(warnings(gateway), [])

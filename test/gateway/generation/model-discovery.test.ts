@@ -70,7 +70,7 @@ void t.test('the models of the upstream are listed if a route takes them to it',
   t.same(await listed(gateway), ['qwen3:8b', 'llama-3'])
   t.same(requests[0], 'GET /v1/models Bearer local-key')
   gateway.reload()
-  t.same(await listed(gateway), ['qwen3:8b', 'llama-3'], 'a reload keeps what is known')
+  t.same(await listed(gateway), ['qwen3:8b', 'llama-3'], 'a reload keeps the known models')
   t.same(warnings(gateway), [])
 })
 

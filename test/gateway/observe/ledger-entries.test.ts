@@ -96,7 +96,11 @@ void t.test(
       rowAfter(t, gateway, () => ask(gateway, question(model, false)))
     t.match(await asked('gpt-house-1'), { outcome: 'ok', model: 'gpt-house-1' })
     gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
-    t.match(await asked('gpt-house-2'), { model: 'gpt-' }, 'one that failed counts as its route')
+    t.match(
+      await asked('gpt-house-2'),
+      { model: 'gpt-' },
+      'a failed request counts under its route',
+    )
     t.match(await asked('gpt-"; drop table'), { model: 'gpt-' }, 'and a text that is no name')
   },
 )
@@ -220,7 +224,7 @@ void t.test('a request that never reached an upstream has an entry without usage
     headers: { authorization: `Bearer ${gateway.secret}` },
   })
   await gateway.chat('{}', { headers: { authorization: 'Bearer sk_unknown' } })
-  t.equal((await rowsOf(gateway)).length, before, 'a list of models and an unknown key have none')
+  t.equal((await rowsOf(gateway)).length, before, 'a model list and an unknown key have none')
 })
 
 void t.test(

@@ -154,7 +154,7 @@ void t.test('a retry and a fallback are spans and events', async (t) => {
     ],
   )
   const ids = gateway.emulator.ledger.map(({ headers }) => headers['traceparent'])
-  t.equal(new Set(ids).size, ids.length, 'each attempt has a context of its own')
+  t.equal(new Set(ids).size, ids.length, 'each attempt has its own context')
 })
 
 void t.test('a hedge has its own span beside the slower attempt', async (t) => {
@@ -310,7 +310,7 @@ void t.test('content only if it is configured, and bounded', async (t) => {
       t.match(reply, { role: 'assistant', finish_reason: 'stop' })
       const words = reply?.parts[0]?.content.split(' ') ?? []
       t.equal(words.length, 12)
-      t.match(replied, words.at(-1) ?? 'no word', 'what the client got')
+      t.match(replied, words.at(-1) ?? 'no word', 'the text that the client received')
     }
   }
   const long = 'x'.repeat(300_000)

@@ -68,7 +68,7 @@ plans:
       arrive()
       const x = new Exchange({ id: 'id', req, res, generation, startedMs: performance.now() })
       const at = resolveEndpoint('POST', '/v1/chat/completions')
-      if (at === null) throw new Error('the endpoint is gone')
+      if (at === null) throw new Error('the endpoint is missing')
       const memory = budget.open('')
       receive(x, at, new Intake(memory))
         .then(
@@ -121,7 +121,7 @@ void t.test('a body in several chunks becomes one call with unchanged bytes', as
   t.match(await send(port, [GOOD.slice(0, 10), GOOD.slice(10, 11), GOOD.slice(11)]), /taken/)
   t.equal(calls[0]?.raw.toString(), GOOD)
   t.match(calls[0], { request: { model: 'gpt-4o', stream: false }, dialect: 'openai-chat' })
-  t.equal(budget.heldBytes, 0, 'all of the budget is back')
+  t.equal(budget.heldBytes, 0, 'the whole budget is available')
 })
 
 void t.test('bytes after the maximum are not accepted, for any size', async (t) => {
@@ -131,7 +131,7 @@ void t.test('bytes after the maximum are not accepted, for any size', async (t) 
   t.match(await send(port, ['x'.repeat(600), 'y'.repeat(600), 'z'.repeat(10)]), /413/)
   t.same(errors, ['body_too_large', 'body_too_large'])
   t.equal(calls.length, 0)
-  t.equal(budget.heldBytes, 0, 'all of the budget is back')
+  t.equal(budget.heldBytes, 0, 'the whole budget is available')
 })
 
 void t.test('a full process refuses with retry-after, and recovers', async (t) => {

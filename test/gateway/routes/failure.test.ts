@@ -162,7 +162,7 @@ for (const [code, kind] of [
       for (let index = 0; index < 6; index += 1) replies.push(await ask())
       t.ok(replies.every(({ status }) => status === 200))
       const several = replies.flatMap(({ attempts }) => attempts ?? [])
-      t.same(several, [`a:${kind}, a:ok`], 'one request met the bad key')
+      t.same(several, [`a:${kind}, a:ok`], 'one request used the refused key')
       t.equal(received()['a'], 7)
       t.equal(await metric('sluice_credentials_resting{upstream="a"}'), 1)
       t.equal(gateway.plane.ready().checks['upstreams'], '1 of 2 keys of a resting')

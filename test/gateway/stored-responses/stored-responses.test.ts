@@ -39,8 +39,8 @@ void t.test('a conversation continues by id, also at another provider', async (t
       const upstreamRequest = upstreamRequestOf(gateway)
       const label = `${first} → ${second}`
       t.match(upstreamRequest, /My name is Ada\./, label)
-      t.ok(upstreamRequest.includes('This is an emulated reply'), `${label}: the answer too`)
-      t.notMatch(upstreamRequest, /Be brief/, `${label}: instructions are of one request`)
+      t.ok(upstreamRequest.includes('This is an emulated reply'), `${label}: the reply too`)
+      t.notMatch(upstreamRequest, /Be brief/, `${label}: instructions apply to one request`)
       t.notMatch(upstreamRequest, /previous_response_id/, label)
       const three = await client.responses.create({
         model: first,
@@ -311,7 +311,7 @@ void t.test('reasoning of another upstream is left out, and reported as lost', a
   t.notMatch(upstreamRequestOf(gateway), /encrypted_content|sluice/)
   const three = await post({ ...ask, input: 'And?', previous_response_id: response['id'] ?? '' })
   t.equal(three.status, 200)
-  t.match(upstreamRequestOf(gateway), /"signature"/, 'it goes back to where it came from')
+  t.match(upstreamRequestOf(gateway), /"signature"/, 'it is sent back to its provider')
 })
 
 void t.test('the store contains no plain text', async (t) => {
@@ -364,10 +364,10 @@ void t.test('a client that sends the whole history restores state without the st
     const two = await client.responses.create({ ...ask, input })
     t.match(two.output_text, /get_time returned/, model)
     const upstreamRequest = upstreamRequestOf(gateway)
-    t.ok(upstreamRequest.includes(state), `${model}: its state is back`)
+    t.ok(upstreamRequest.includes(state), `${model}: its state is restored`)
     t.notOk(
       upstreamRequest.includes('skip_thought_signature_validator'),
-      `${model}: and is its own`,
+      `${model}: and it is the model's own state`,
     )
   }
 })

@@ -4,6 +4,7 @@
  * emulated provider.
  */
 import t from 'tap'
+import { textUntilEnd } from '../../helpers/collect.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { sealThinking } from '../../../src/dialects/anthropic/client/reply/thinking-token.js'
 import { failing } from '../../conformance/client-scenarios.js'
@@ -51,7 +52,7 @@ void t.test('reasoning and ids of other models do not reach Anthropic', async (t
   t.equal(response.status, 200)
   t.equal(response.headers.get('x-sluice-lost'), 'messages.thinking')
   const sent = arrayOf(sentOf(gateway)['messages']).map(objectOf)
-  t.equal(sent.length, 4, 'a message that held nothing else is left out')
+  t.equal(sent.length, 4, 'a message without other content is left out')
   const [call] = arrayOf(sent[1]?.['content']).map(objectOf)
   const [result] = arrayOf(sent[2]?.['content']).map(objectOf)
   t.match(call?.['id'], /^[A-Za-z0-9_-]+$/)
@@ -135,7 +136,7 @@ void t.test('an error inside a stream is one event, and no end follows it', asyn
     const text = await failing(gateway.emulator, { kind: 'error', event: 20 }, async () => {
       const response = await post(gateway, { model, messages: prompt, stream: true })
       t.equal(response.status, 200)
-      return textOf(response)
+      return textUntilEnd(response)
     })
     const event = /event: error\ndata: ([^\n]*)\n\n$/.exec(text)?.[1] ?? '{}'
     t.match(
@@ -146,20 +147,6 @@ void t.test('an error inside a stream is one event, and no end follows it', asyn
     t.notMatch(text, /message_stop/)
   }
 })
-
-/** The text of a body up to the end of its connection. */
-async function textOf(response: Response): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  try {
-    for await (const chunk of response.body ?? []) {
-      if (chunk instanceof Uint8Array) text += decoder.decode(chunk, { stream: true })
-    }
-  } catch {
-    return text
-  }
-  return text
-}
 
 void t.test('the ledger has the counts and the format of a passed-through reply', async (t) => {
   const gateway = await startGateway(t)

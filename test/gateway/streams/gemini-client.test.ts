@@ -166,7 +166,7 @@ void t.test('reasoning state of another provider’s model does not reach Google
     tools,
     generationConfig,
   })
-  t.equal(back.headers.get('x-sluice-lost'), null, 'and Claude gets its own back')
+  t.equal(back.headers.get('x-sluice-lost'), null, 'and Claude gets its own signature back')
   t.match(JSON.stringify(gateway.emulator.ledger.at(-1)?.body), /"signature":"[\w+/=]{40,}"/)
 })
 

@@ -32,7 +32,7 @@ void t.test('max_tokens above 21,333 causes a stream for Claude', async (t) => {
   const short = await whole(gateway, { model, max_tokens: 21_333 })
   t.same([long.streamed, short.streamed], [true, false])
   t.equal(long.type, 'application/json')
-  t.equal(content(long.reply), content(short.reply), 'the same answer')
+  t.equal(content(long.reply), content(short.reply), 'the same reply')
   t.match(long.reply, { object: 'chat.completion', usage: { completion_tokens: Number } })
   const silent = await whole(gateway, { model })
   t.ok(silent.streamed, 'the default is the model’s most')

@@ -128,7 +128,7 @@ void t.test(
     t.equal(drained, 0, 'it waits for its reader')
     stream.drain()
     await later()
-    t.ok(drained > 0, 'what is dropped makes room')
+    t.ok(drained > 0, 'dropped entries make room')
     t.ok(stream.write(Buffer.from('more')))
   },
 )

@@ -104,7 +104,7 @@ void t.test(
     t.match(ended.slice(HELLO.length), /"delta":\{\},"finish_reason":"stop"/, 'with its reason')
     t.match(done, { outcome: 'complete', error: null, reason: 'stop' })
     const empty = open()
-    t.equal(feed(empty, DONE), '', 'and before content it is none')
+    t.equal(feed(empty, DONE), '', 'and without content it does not end the stream')
     t.match(empty, { outcome: 'failed', error: { kind: 'upstream_truncated' } })
     t.end()
   },
@@ -130,7 +130,7 @@ void t.test('content is output that a retry would repeat', (t) => {
   for (const pair of PAIRS.filter(({ dialect }) => dialect === 'openai-chat')) {
     const translation = pair.open()
     translation.write(Buffer.from(`: comment\n\n${role}`))
-    t.equal(translation.content, false, `${pair.name}: a role is none`)
+    t.equal(translation.content, false, `${pair.name}: a role is not content`)
     translation.write(Buffer.from(HELLO))
     t.equal(translation.content, true)
   }

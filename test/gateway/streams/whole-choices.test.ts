@@ -9,7 +9,8 @@ import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import { WholeChoices } from '../../../src/gateway/streams/whole-choices.js'
 import { translateReply } from '../../../src/gateway/streams/whole-reply.js'
-import { ask, httpReply, isComplete, question, startRawUpstream } from '../../faults/scene.js'
+import { ask, isComplete, question } from '../../faults/scene.js'
+import { httpReply, startSocketUpstream } from '../../faults/socket-upstream.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { client, SEED, transcripts, upstream } from '../../properties/transcript-streams.js'
 
@@ -48,7 +49,7 @@ async function gatewayFor(
 ): Promise<TestGateway> {
   const usageMetadata = { promptTokenCount: 5, candidatesTokenCount: 9 }
   const body = JSON.stringify({ candidates, usageMetadata, modelVersion: MODEL, responseId: 'r' })
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     socket.write(
       events
         ? httpReply(200, ['content-type: text/event-stream'], `data: ${body}\r\n\r\n`)
@@ -141,7 +142,7 @@ void t.test('if all choices are empty, the request is retried', async (t) => {
   for (const stream of [false, true]) {
     const tries = [[malformed, empty], good, [malformed, empty], [malformed]]
     const bodies: string[] = []
-    const upstream = await startRawUpstream(t, ({ socket }, request) => {
+    const upstream = await startSocketUpstream(t, ({ socket }, request) => {
       const candidates = tries[bodies.length] ?? good
       const counts = candidates === good ? { candidatesTokenCount: 4 } : {}
       const usageMetadata = { promptTokenCount: 5, ...counts }
@@ -170,7 +171,7 @@ void t.test('if all choices are empty, the request is retried', async (t) => {
 void t.test('the request is not sent again if one choice has content', async (t) => {
   let requests = 0
   const one = [candidate(0, [], 'MALFORMED_FUNCTION_CALL'), candidate(1, [{ text: 'No.' }])]
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     requests += 1
     const body = JSON.stringify({ candidates: one, modelVersion: MODEL })
     socket.write(httpReply(200, ['content-type: application/json'], body))

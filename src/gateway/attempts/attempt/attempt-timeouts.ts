@@ -51,7 +51,7 @@ export class AttemptClock {
     this.limits = limits
   }
 
-  /** A phase with a time-out of its own begins. */
+  /** Starts a phase that has its own time-out. */
   begin(nowMs: number): void {
     this.sinceMs = nowMs
   }

@@ -88,7 +88,7 @@ void t.test(
     t.equal(breaker.state, 'open')
     clock.pass(30_000)
     breaker.begin().abandoned()
-    t.equal(breaker.allows(), true, 'a test that the client left proves nothing')
+    t.equal(breaker.allows(), true, 'a test whose client left has no result')
     breaker.begin().succeeded()
     t.equal(breaker.state, 'closed')
     t.end()
