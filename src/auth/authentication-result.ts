@@ -1,11 +1,11 @@
 /**
- * Converts the result of a key look-up: the identity of the key's requests, or the reason for refusing them.
+ * Converts the result of a key lookup: the identity of the key's requests, or the reason for refusing them.
  */
 import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
 import type { KeyLookup } from '../store/store.js'
 
-/** The result of a look-up, reduced to the values that requests need. */
+/** The result of a lookup, reduced to the values that requests need. */
 export type KeyResult =
   | { readonly good: true; readonly identity: Identity }
   | { readonly good: false; readonly reason: 'unknown' | 'revoked' | 'disabled' }

@@ -2,7 +2,7 @@
  * Finds the identity of a request by its API key.
  *
  * Two rules prevent outages that other gateways had. A failing store is 503 and never 401 (OpenRouter,
- * February 2026, reported time-outs as unknown users). And cache misses do not stampede: requests with the
+ * February 2026, reported timeouts as unknown users). And cache misses do not stampede: requests with the
  * same key share one lookup, at most 32 lookups run at once, and a key with a wrong checksum needs none.
  */
 import type { Identity } from '../accounts/account.js'

@@ -43,10 +43,7 @@ export type RowKind = (typeof ROW_KINDS)[number]
 const RETRY_MS = 1_000
 /** Interval of the maintenance of other processes' spools and reservations. */
 const MAINTENANCE_MS = 10_000
-/**
- * Time after an outage for every process to settle the requests that ended during it, before their
- * reservations count as lost.
- */
+/** Time after an outage to settle the requests that ended during it, before they count as lost. */
 const GRACE_MS = 30_000
 /** Interval of deleting entries and sums that are older than the configured limits. */
 const PRUNE_MS = 600_000
@@ -56,10 +53,7 @@ const BATCH = 64
 const MAINTENANCE_CALL_MS = 5_000
 /** Minimum interval between two log lines about dropped entries. */
 const ALARM_MS = 10_000
-/**
- * Maximum number of entries in memory while the disk is full, about 1 KB each. New requests are refused
- * meanwhile.
- */
+/** Maximum number of entries in memory while the disk is full, about 1 KB each. */
 const MAX_HELD = 20_000
 const DAY_MS = 86_400_000
 
@@ -179,13 +173,17 @@ export class LedgerWriter {
   private async settleHeld(): Promise<void> {
     while (this.held.length > 0) {
       const batch = this.held.slice(0, BATCH)
-      const settling = batch.map(({ row, reservation }) =>
-        this.options.ledger.settle(row, reservation),
-      )
-      await within(MAINTENANCE_CALL_MS, Promise.all(settling))
+      await this.settleBatch(batch)
       this.held.splice(0, batch.length)
-      this.options.onRow('replayed', batch.length)
     }
+  }
+
+  /** Settles entries at the same time. Rejects if the ledger is unavailable. */
+  private async settleBatch(batch: readonly SpooledEntry[]): Promise<void> {
+    const { ledger, onRow } = this.options
+    const settling = batch.map(({ row, reservation }) => ledger.settle(row, reservation))
+    await within(MAINTENANCE_CALL_MS, Promise.all(settling))
+    onRow('replayed', batch.length)
   }
 
   private scheduleMaintenance(ms: number): void {
@@ -202,8 +200,7 @@ export class LedgerWriter {
   }
 
   /**
-   * Settles spooled entries and lost reservations, which also tests whether the ledger is available, and
-   * deletes old data.
+   * Settles spooled entries and lost reservations, deletes old data, and detects whether the ledger works.
    */
   private async maintain(): Promise<void> {
     try {
@@ -239,21 +236,14 @@ export class LedgerWriter {
 
   /** Settles the entries of the spool. The ledger accepts each entry once, however often it is sent. */
   private async replay(): Promise<void> {
-    const { spool, onRow } = this.options
+    const { spool } = this.options
     await this.settleHeld()
     for (const segment of spool.segments()) {
       const { rows, damaged } = this.rowsOf(segment)
-      for (
-        let start = this.settledEntries.get(segment.path) ?? 0;
-        start < rows.length;
-        start += BATCH
-      ) {
+      const settled = this.settledEntries.get(segment.path) ?? 0
+      for (let start = settled; start < rows.length; start += BATCH) {
         const batch = rows.slice(start, start + BATCH)
-        const settling = batch.map(({ row, reservation }) =>
-          this.options.ledger.settle(row, reservation),
-        )
-        await within(MAINTENANCE_CALL_MS, Promise.all(settling))
-        onRow('replayed', batch.length)
+        await this.settleBatch(batch)
         this.settledEntries.set(segment.path, start + batch.length)
       }
       // An operator, or another version of the program, may be able to read the damaged lines.

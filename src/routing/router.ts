@@ -62,7 +62,7 @@ export interface Router {
 const NONE: readonly ModelRoute[] = []
 
 /**
- * Creates the router of one generation. A look-up costs one map access for the exact id and one for each
+ * Creates the router of one generation. A lookup costs one map access for the exact id and one for each
  * distinct prefix length, regardless of the number of routes.
  */
 export function createRouter(config: Config): Router {

@@ -48,7 +48,7 @@ export function isPrivateAddress(address: string): boolean {
   return isIP(address) === 6 && PRIVATE.check(address, 'ipv6')
 }
 
-/** The error of a connection or look-up that leads only to private addresses. */
+/** The error of a connection or lookup that leads only to private addresses. */
 export class PrivateAddressError extends Error {
   readonly code = 'EPRIVATE'
 }

@@ -1,7 +1,7 @@
 /**
- * Goal: an address that sends many wrong keys is throttled without look-ups, while valid keys from the
+ * Goal: an address that sends many wrong keys is throttled without lookups, while valid keys from the
  * same address work.
- * Method: the counts with a manual clock; an authenticator with a store that records its look-ups; and a
+ * Method: the counts with a manual clock; an authenticator with a store that records its lookups; and a
  * flood of wrong keys next to valid ones at a running gateway.
  */
 import { Agent, request } from 'node:http'
@@ -29,7 +29,7 @@ async function kindFrom({ auth }: Bench, secret: string | null, address: string)
   }
 }
 
-void t.test('after a burst of wrong keys the store gets no more look-ups', async (t) => {
+void t.test('after a burst of wrong keys the store gets no more lookups', async (t) => {
   const bench = newBench()
   const good = bench.store.add()
   t.equal(await kindFrom(bench, good, HERE), 'ok')

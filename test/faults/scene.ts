@@ -214,7 +214,7 @@ export async function recordingOf(
 }
 
 /**
- * Returns a function that moves the gateway's clock forward by ms. Every time-out of the data plane reads
+ * Returns a function that moves the gateway's clock forward by ms. Every timeout of the data plane reads
  * this clock, ten times a second.
  */
 export function fastClock(t: Test): (ms: number) => void {

@@ -19,7 +19,7 @@ type Roll = (n: number) => number
 const ROUNDS = 150
 const NO_LOSSES = { drop: (): void => undefined }
 const TEXTS = ['Hello', ' ', 'Ünïcode 🔑', '{"a":1}', 'yes', 'Done.', 'Done.']
-const TOOLS = ['look', 'look-up', 'get_time'].map((name) => {
+const TOOLS = ['look', 'lookup', 'get_time'].map((name) => {
   return { type: 'function', function: { name, parameters: { type: 'object', properties: {} } } }
 })
 
@@ -85,7 +85,7 @@ function answer(dialect: DialectName, roll: Roll, turn: number): ReplyBlock[] {
     const call = {
       type: 'tool',
       id: `call_${turn}_${count}`,
-      name: 'look-up',
+      name: 'lookup',
       json: '{"q":1}',
     } as const
     blocks.push(dialect === 'gemini' && roll(2) === 0 ? { ...call, signature: state() } : call)

@@ -147,7 +147,7 @@ void t.test('redirects are followed a few times, and only to http', async (t) =>
 
 void t.test('DNS rebinding: the address of the connected socket is checked', async (t) => {
   const inside = await serve(t, picture, '127.0.0.2')
-  // A look-up without any check, so that only the socket's own address is checked.
+  // A lookup without any check, so that only the socket's own address is checked.
   const lookup: LookupFunction = (_name, options, callback) => {
     if (options.all === true) callback(null, [{ address: '127.0.0.2', family: 4 }])
     else callback(null, '127.0.0.2', 4)

@@ -21,7 +21,7 @@ export const PUBLIC: Network = {
 export const ANY: Network = { permits: () => true }
 
 /**
- * A connector with three checks: IP literals are checked directly, the look-up drops addresses that are not
+ * A connector with three checks: IP literals are checked directly, the lookup drops addresses that are not
  * public, and the address of the connected socket is checked before any data is sent. The last check alone
  * would be sufficient; it also covers names that resolve differently the second time.
  */

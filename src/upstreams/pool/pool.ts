@@ -170,7 +170,7 @@ export class UpstreamPool {
     const isFresh = request.request.onFreshConnection === true
     const requestDispatcher = isFresh ? this.options.openFresh() : dispatcher
     requestDispatcher.dispatch(
-      // The gateway has its own time-outs; 0 turns undici's off.
+      // The gateway has its own timeouts; 0 turns undici's off.
       {
         origin,
         path,
