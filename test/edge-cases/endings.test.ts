@@ -1,7 +1,7 @@
 /**
  * Goal: known bugs of other gateways in the beginning and end of replies do not occur here; each test is one
- * edge case of `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames through
- * the codecs.
+ * edge case of `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a provider's frames through the codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'

@@ -1,7 +1,7 @@
 /**
  * Goal: known bugs of other gateways in bytes and events do not occur here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's bytes in chosen chunks
- * through the codecs.
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a provider's bytes in chosen chunks through the codecs.
  */
 import t from 'tap'
 import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'

@@ -1,7 +1,8 @@
 /**
  * Goal: known bugs of other gateways in reasoning state do not occur here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames to the client, and
- * the client's history back to the provider, through the codecs.
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a provider's frames to the client, and the client's history back to the provider, through the
+ * codecs.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'

@@ -1,6 +1,7 @@
 /**
  * Goal: known bugs of other gateways in requests do not occur here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a chat client's body through the codecs.
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a chat client's body through the codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'

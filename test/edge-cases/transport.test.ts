@@ -1,7 +1,7 @@
 /**
  * Goal: known bugs of other gateways in connections do not occur here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: real requests to a whole gateway over
- * emulated providers.
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: real requests to a whole gateway over emulated providers.
  */
 import t from 'tap'
 import { objectOf } from '../../src/chat/json.js'

@@ -1,7 +1,7 @@
 /**
  * Goal: known bugs of other gateways in token counts do not occur here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames or reply through the
- * codecs.
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a provider's frames or reply through the codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'

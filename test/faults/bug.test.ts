@@ -1,5 +1,6 @@
 // Goal: if a codec throws, the client gets an error of kind `bug` without details, and the log line has the
-// details. Method: one method of a dialect is made to throw, in each place where the gateway calls it.
+//   details.
+// Method: one method of a dialect is made to throw, in each place where the gateway calls it.
 import t, { type Test } from 'tap'
 import { egressOf } from '../../src/dialects/index.js'
 import type { Egress, StreamDecoder } from '../../src/dialects/dialect.js'

@@ -1,6 +1,6 @@
 // Goal: an upstream's refusal reaches the client with the correct status in the client's format, limited in
-// size, without secrets, and with `retry-after` (D-67, E-88). Method: every status with three kinds of body
-// on each upstream; marker texts in the upstream's messages.
+//   size, without secrets, and with `retry-after` (D-67, E-88).
+// Method: every status with three kinds of body on each upstream; marker texts in the upstream's messages.
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, checkAfter, checkFailed, question, UPSTREAMS, watchProcess } from './scene.js'

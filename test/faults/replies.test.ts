@@ -1,6 +1,6 @@
 // Goal: a 200 of another kind than requested is refused or converted, and never looks like a complete reply
-// by mistake (D-62, D-63, D-76, D-77). Method: each fault on each upstream, streamed and whole; a second
-// server counts redirected requests.
+//   by mistake (D-62, D-63, D-76, D-77).
+// Method: each fault on each upstream, streamed and whole; a second server counts redirected requests.
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'

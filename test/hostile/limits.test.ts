@@ -1,7 +1,7 @@
 /**
  * Goal: requests within the documented limits pass, and others are refused with an error that names the
- * limit. Method: large requests as real clients send them, for each encoder; then one request beyond each
  * limit.
+ * Method: large requests as real clients send them, for each encoder; then one request beyond each limit.
  */
 import t from 'tap'
 import { HOSTILE } from './costly-bodies.js'

@@ -1,7 +1,8 @@
 /**
  * Goal: simultaneous hostile requests of every class do not affect ordinary requests, crash no worker and
- * leak no memory. Method: the real program with two workers before two emulators; `npm run bench -- hostile`
- * is the long form, with latencies. Bounds are generous: a busy machine must not fail this test.
+ * leak no memory.
+ * Method: the real program with two workers before two emulators; `npm run bench -- hostile` is the long
+ * form, with latencies. Bounds are generous: a busy machine must not fail this test.
  */
 import t from 'tap'
 import { Children } from '../../bench/processes/children.js'

@@ -1,8 +1,8 @@
 /**
- * Goal: no request holds the event loop for more than 50 ms, for any content and any upstream. Method:
- * requests of maximum cost at the accepted limits are processed from their bytes to the request for the
- * upstream. The longest turn of the event loop is measured in processor time, the minimum of several runs, so
- * that other work on the machine is excluded. The limit is higher on a machine that needs longer for
+ * Goal: no request holds the event loop for more than 50 ms, for any content and any upstream.
+ * Method: requests of maximum cost at the accepted limits are processed from their bytes to the request for
+ * the upstream. The longest turn of the event loop is measured in processor time, the minimum of several
+ * runs, so that other work on the machine is excluded. The limit is higher on a machine that needs longer for
  * JSON.parse of the body alone.
  */
 import t from 'tap'

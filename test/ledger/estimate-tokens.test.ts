@@ -1,6 +1,7 @@
 /**
  * Goal: an estimate is above zero for any text, grows with everything that becomes tokens, and the upper
- * bound holds for any text. Method: requests of every kind of part; adversarial texts against their bytes.
+ * bound holds for any text.
+ * Method: requests of every kind of part; adversarial texts against their bytes.
  */
 import t from 'tap'
 import type { ChatRequest } from '../../src/chat/request.js'

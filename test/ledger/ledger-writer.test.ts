@@ -1,7 +1,7 @@
 /**
  * Goal: an entry is never lost, and no request waits longer than half a second for it, if the ledger refuses,
- * freezes, recovers or does not reply; each entry arrives once. Method: the writer with a ledger in memory
- * that fails on command, and spools in temporary folders.
+ * freezes, recovers or does not reply; each entry arrives once.
+ * Method: the writer with a ledger in memory that fails on command, and spools in temporary folders.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,7 +1,7 @@
 /**
  * Goal: a cost is exact to the nano-dollar, is that of the model that replied, and is null if a needed price
- * is unknown. Method: vendors' examples calculated by hand; random sums compared with big rational
- * arithmetic.
+ * is unknown.
+ * Method: vendors' examples calculated by hand; random sums compared with big rational arithmetic.
  */
 import t from 'tap'
 import type { Usage } from '../../src/chat/usage.js'

@@ -1,6 +1,6 @@
 /**
- * Goal: a spooled line contains the entry and the budget amounts to correct; old lines can be read. Method:
- * lines are written and read back, and damaged.
+ * Goal: a spooled line contains the entry and the budget amounts to correct; old lines can be read.
+ * Method: lines are written and read back, and damaged.
  */
 import t from 'tap'
 import { readSpoolLine, writeSpoolLine } from '../../src/ledger/spool-line.js'

@@ -1,7 +1,7 @@
 /**
  * Goal: spooled lines survive a crash of the process, in order; truncated or damaged lines are counted and do
- * not affect others; the spool never exceeds its maximum size, and a full disk is reported. Method: spools in
- * temporary folders, files damaged by hand, a process killed with SIGKILL, /dev/full.
+ * not affect others; the spool never exceeds its maximum size, and a full disk is reported.
+ * Method: spools in temporary folders, files damaged by hand, a process killed with SIGKILL, /dev/full.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'

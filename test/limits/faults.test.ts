@@ -1,7 +1,8 @@
 /**
- * Goal: every end of a request frees its slot (G19, L-184). Method: requests that the upstream resets,
- * truncates, refuses or serves, that cannot be translated, and whose client leaves, under one limit of slots;
- * at the end all slots are free. `SLUICE_LIMIT_FAULTS=10000` sets the number of requests.
+ * Goal: every end of a request frees its slot (G19, L-184).
+ * Method: requests that the upstream resets, truncates, refuses or serves, that cannot be translated, and
+ * whose client leaves, under one limit of slots; at the end all slots are free. `SLUICE_LIMIT_FAULTS=10000`
+ * sets the number of requests.
  */
 import t from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'

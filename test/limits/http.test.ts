@@ -1,7 +1,7 @@
 /**
  * Goal: clients get refusals with their reasons, and limit headers on every reply; refused requests never
- * reach an upstream; every end of a request frees its reservation. Method: a gateway over an emulator; each
- * test has its own model, and rules for that model only.
+ * reach an upstream; every end of a request frees its reservation.
+ * Method: a gateway over an emulator; each test has its own model, and rules for that model only.
  */
 import { writeFileSync, readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'

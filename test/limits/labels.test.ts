@@ -1,7 +1,7 @@
 /**
  * Goal: labels of a key are in its ledger entries, choose a route, and are limited by `scope: label:NAME`:
- * each value separately, for all keys that have it, on both engines. Method: a gateway over an emulator, on
- * SQLite and on Redis; keys with and without labels.
+ * each value separately, for all keys that have it, on both engines.
+ * Method: a gateway over an emulator, on SQLite and on Redis; keys with and without labels.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'

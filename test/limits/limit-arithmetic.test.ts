@@ -1,6 +1,6 @@
 /**
- * Goal: the arithmetic of limits is exact. Method: examples at each edge, then ten thousand random histories
- * compared with a simple count.
+ * Goal: the arithmetic of limits is exact.
+ * Method: examples at each edge, then ten thousand random histories compared with a simple count.
  */
 import t from 'tap'
 import { dice } from '../helpers/seeded-random.js'

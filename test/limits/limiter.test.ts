@@ -1,7 +1,7 @@
 /**
  * Goal: the limiter calls the ledger once, renews the reservations of running requests, and decides without
- * the ledger exactly as long as the ledger fails. Method: a ledger whose results the test sets, and a manual
- * clock.
+ * the ledger exactly as long as the ledger fails.
+ * Method: a ledger whose results the test sets, and a manual clock.
  */
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'

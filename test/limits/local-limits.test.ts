@@ -1,6 +1,7 @@
 /**
  * Goal: while the store is unavailable no limit is exceeded by more than documented, with any number of
- * processes. Method: one object per process, a manual clock, and a count of the admitted requests.
+ * processes.
+ * Method: one object per process, a manual clock, and a count of the admitted requests.
  */
 import t from 'tap'
 import type { BudgetDemand, Demand, RateDemand, ConcurrencyDemand } from '../../src/store/ledger.js'

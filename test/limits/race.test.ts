@@ -1,10 +1,10 @@
 /**
  * Goal: with 200 simultaneous requests no limit admits one too many or refuses one that fits; with one
- * process and with four; also for the first requests of a key (G18, L-179, L-180, L-194). Method: the real
- * program; 200 connections have sent all but their last byte and then send that byte. The upstream never
- * replies, so that admitted requests keep running; the requests that it received are those that were
- * admitted. `SLUICE_LIMIT_ROUNDS=20` sets the number of rounds, each with a new key; `SLUICE_LIMIT_STORE`
- * sets the URL of a store instead of the embedded one.
+ * process and with four; also for the first requests of a key (G18, L-179, L-180, L-194).
+ * Method: the real program; 200 connections have sent all but their last byte and then send that byte. The
+ * upstream never replies, so that admitted requests keep running; the requests that it received are those
+ * that were admitted. `SLUICE_LIMIT_ROUNDS=20` sets the number of rounds, each with a new key;
+ * `SLUICE_LIMIT_STORE` sets the URL of a store instead of the embedded one.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'

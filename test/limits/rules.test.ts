@@ -1,6 +1,6 @@
 /**
- * Goal: exactly the rules that match a request apply to it, and each rule has its own counter. Method: rules
- * of loaded configurations, and requests that differ in one property at a time.
+ * Goal: exactly the rules that match a request apply to it, and each rule has its own counter.
+ * Method: rules of loaded configurations, and requests that differ in one property at a time.
  */
 import t from 'tap'
 import type { Identity, KeyLimits } from '../../src/accounts/account.js'

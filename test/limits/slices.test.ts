@@ -1,8 +1,8 @@
 /**
  * Goal: in the whole gateway a request under frequently used limits costs Redis one command, and its
  * admission none; the final counts are exact; while Redis is unavailable requests continue at the same speed,
- * and the budget includes them after its recovery. Method: the real program over a real Redis, whose
- * statistics show how many scripts ran; then it is frozen.
+ * and the budget includes them after its recovery.
+ * Method: the real program over a real Redis, whose statistics show how many scripts ran; then it is frozen.
  */
 import t from 'tap'
 import { openStore } from '../../src/store/open-store.js'

@@ -1,8 +1,9 @@
 /**
  * Goal: a key that sends a hundred times its limit is refused at once and does not noticeably slow down other
- * keys (G-111). Method: a quiet key sends requests, alone and then beside a loud one; all its requests must
- * succeed, and the loud key must get exactly its limit. The cost is printed but not checked, because the
- * machine may run other work.
+ * keys (G-111).
+ * Method: a quiet key sends requests, alone and then beside a loud one; all its requests must succeed, and
+ * the loud key must get exactly its limit. The cost is printed but not checked, because the machine may run
+ * other work.
  */
 import t from 'tap'
 import { createKey, findAccount } from '../../src/accounts/accounts.js'

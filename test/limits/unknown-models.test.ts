@@ -1,7 +1,8 @@
 /**
  * Goal: models of unknown price or maximum reply can be used under a budget, and the budget still limits
- * them. Method: a gateway over an emulator, with the snippets of the README in one file; budgets are read
- * from headers and ledger entries.
+ * them.
+ * Method: a gateway over an emulator, with the snippets of the README in one file; budgets are read from
+ * headers and ledger entries.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'

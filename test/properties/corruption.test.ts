@@ -1,7 +1,7 @@
 /**
- * Goal: no bytes from an upstream make a translation throw, never end, or report a false result. Method:
- * 100,000 seeded corruptions of the transcripts over all pairs of dialects, in random chunks. A failure
- * prints its seed; SLUICE_CORRUPTIONS sets another number.
+ * Goal: no bytes from an upstream make a translation throw, never end, or report a false result.
+ * Method: 100,000 seeded corruptions of the transcripts over all pairs of dialects, in random chunks. A
+ * failure prints its seed; SLUICE_CORRUPTIONS sets another number.
  */
 import t from 'tap'
 import type { ReplyResult } from '../../src/gateway/streams/translated-stream.js'

@@ -1,7 +1,7 @@
 /**
- * Goal: the grammar refuses every ungrammatical stream, and changes no grammatical one. Method: seeded legal
- * streams and seeded illegal ones, checked by a second, declarative grammar: a regular expression over the
- * kinds of events.
+ * Goal: the grammar refuses every ungrammatical stream, and changes no grammatical one.
+ * Method: seeded legal streams and seeded illegal ones, checked by a second, declarative grammar: a regular
+ * expression over the kinds of events.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'

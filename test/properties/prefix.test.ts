@@ -1,8 +1,9 @@
 /**
  * Goal: for every upstream, the request of a growing conversation begins with the previous request unchanged;
- * signed thinking and prompt caches depend on it. Method: conversations and replies with seeded randomness;
- * each request must begin with the previous one. With the escrow the client sends different members of its
- * messages in each request; without it, always the same ones.
+ * signed thinking and prompt caches depend on it.
+ * Method: conversations and replies with seeded randomness; each request must begin with the previous one.
+ * With the escrow the client sends different members of its messages in each request; without it, always the
+ * same ones.
  */
 import t from 'tap'
 import type { ReplyBlock } from '../../src/chat/reply/fold.js'

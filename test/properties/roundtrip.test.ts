@@ -1,7 +1,8 @@
 /**
  * Goal: the output of the client's encoder contains all information of the events, and the stream and the
- * whole form of a reply are equal. Method: seeded legal streams through grammar, encoder, framer, decoder and
- * grammar again; the same through the whole reply; every transcript's stream against its whole reply.
+ * whole form of a reply are equal.
+ * Method: seeded legal streams through grammar, encoder, framer, decoder and grammar again; the same through
+ * the whole reply; every transcript's stream against its whole reply.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,7 +1,7 @@
 /**
- * Goal: the framer gives the same frames, unframed text and results for all chunk boundaries. Method:
- * handwritten streams and every recorded one, in every 2-way split, byte by byte and in seeded k-way splits,
- * compared with a simple parser of the whole text.
+ * Goal: the framer gives the same frames, unframed text and results for all chunk boundaries.
+ * Method: handwritten streams and every recorded one, in every 2-way split, byte by byte and in seeded k-way
+ * splits, compared with a simple parser of the whole text.
  */
 import t from 'tap'
 import type { Test } from 'tap'

@@ -1,7 +1,7 @@
 /**
- * Goal: the chunk boundaries of an upstream's bytes do not change the client's output. Method: every 2-way
- * split and every single byte of every transcript, with several line ends and with comments, through every
- * pair of dialects; recorded streams with seeded splits.
+ * Goal: the chunk boundaries of an upstream's bytes do not change the client's output.
+ * Method: every 2-way split and every single byte of every transcript, with several line ends and with
+ * comments, through every pair of dialects; recorded streams with seeded splits.
  */
 import t from 'tap'
 import { fixturesFolder } from '../helpers/fixtures.js'

@@ -1,7 +1,7 @@
 /**
- * Goal: a truncated stream never looks complete, in any pair of dialects. Method: every byte prefix of every
- * transcript, at once and byte by byte, ended by an end of file or by a failure of the transport; recorded
- * streams at seeded offsets.
+ * Goal: a truncated stream never looks complete, in any pair of dialects.
+ * Method: every byte prefix of every transcript, at once and byte by byte, ended by an end of file or by a
+ * failure of the transport; recorded streams at seeded offsets.
  */
 import t from 'tap'
 import type { Test } from 'tap'

@@ -1,7 +1,7 @@
 /**
- * Goal: the whole form and the stream of a reply always fold to the same value. Method: every recorded or
- * written reply in one form is converted to the other by code that shares nothing with the dialects; so are
- * generated replies. Both are decoded.
+ * Goal: the whole form and the stream of a reply always fold to the same value.
+ * Method: every recorded or written reply in one form is converted to the other by code that shares nothing
+ * with the dialects; so are generated replies. Both are decoded.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

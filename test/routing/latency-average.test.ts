@@ -1,6 +1,7 @@
 /**
  * Goal: the expected latency of a target rises at once with a slow reply, falls slowly with fast ones and
- * without samples, and grows with the load. Method: a clock that the test sets.
+ * without samples, and grows with the load.
+ * Method: a clock that the test sets.
  */
 import t from 'tap'
 import { PeakEwma } from '../../src/routing/latency-average.js'

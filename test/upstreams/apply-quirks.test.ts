@@ -1,6 +1,6 @@
 /**
- * Goal: an upstream's quirks change the same members whether the body is bytes or a value. Method: each quirk
- * alone and all together, in both forms, whose results are compared.
+ * Goal: an upstream's quirks change the same members whether the body is bytes or a value.
+ * Method: each quirk alone and all together, in both forms, whose results are compared.
  */
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'

@@ -1,7 +1,7 @@
 /**
  * Goal: a request that is cancelled while it waits for a connection neither opens nor closes one, and is
- * removed completely. Method: an upstream that replies only when the test signals it, two connections, two
- * hundred requests.
+ * removed completely.
+ * Method: an upstream that replies only when the test signals it, two connections, two hundred requests.
  */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'

@@ -1,6 +1,7 @@
 /**
  * Goal: a request to OpenAI is sent to chat completions if the model supports it there, and otherwise to
- * Responses. Method: the rule for invented facts, then for every model of the shipped catalogue.
+ * Responses.
+ * Method: the rule for invented facts, then for every model of the shipped catalogue.
  */
 import t from 'tap'
 import type { ModelFacts } from '../../src/chat/model.js'

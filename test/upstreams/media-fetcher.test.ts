@@ -1,6 +1,7 @@
 /**
  * Goal: a client's URL returns an image or a document, and never data of the network behind the gateway, for
- * any address and redirect. Method: servers on loopback addresses, of which one counts as public.
+ * any address and redirect.
+ * Method: servers on loopback addresses, of which one counts as public.
  */
 import { createServer, type RequestListener } from 'node:http'
 import type { LookupFunction } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * Goal: requests share connections, one at a time, and no reply is assigned to another request. Method: a raw
- * server on a real socket whose reply depends on the request's path.
+ * Goal: requests share connections, one at a time, and no reply is assigned to another request.
+ * Method: a raw server on a real socket whose reply depends on the request's path.
  */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
 /**
- * Goal: the name of an upstream never gives access to the network behind the gateway. Method: addresses at
- * the edges of every range; the resolver itself with names that need no network.
+ * Goal: the name of an upstream never gives access to the network behind the gateway.
+ * Method: addresses at the edges of every range; the resolver itself with names that need no network.
  */
 import t from 'tap'
 import type { LookupAddress } from 'node:dns'

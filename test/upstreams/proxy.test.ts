@@ -1,6 +1,6 @@
 /**
- * Goal: requests use the configured proxy, and fail if it fails. Method: a proxy that opens tunnels, counts
- * them and fails as the test sets.
+ * Goal: requests use the configured proxy, and fail if it fails.
+ * Method: a proxy that opens tunnels, counts them and fails as the test sets.
  */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'

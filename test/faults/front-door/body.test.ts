@@ -1,6 +1,6 @@
 // Goal: a refused, invalid or truncated request body ends its exchange at once, releases its memory, and
-// never reaches an upstream (A-7, A-19, C-41, G6). Method: raw requests against a whole gateway, and the
-// receiving phase alone on a small budget.
+//   never reaches an upstream (A-7, A-19, C-41, G6).
+// Method: raw requests against a whole gateway, and the receiving phase alone on a small budget.
 import { connect } from 'node:net'
 import t from 'tap'
 import { ingressOf } from '../../../src/dialects/index.js'

@@ -1,8 +1,9 @@
 /**
  * Goal: a compressed body is served like a plain one over HTTP/1.1 and HTTP/2, is limited by its decoded
  * size, and never blocks the event loop; a damaged, truncated or otherwise coded body is refused with the
- * reason. Method: bodies compressed by zlib and the zstd tool, including decompression bombs, sent to a
- * running gateway.
+ * reason.
+ * Method: bodies compressed by zlib and the zstd tool, including decompression bombs, sent to a running
+ * gateway.
  */
 import { connect } from 'node:http2'
 import { monitorEventLoopDelay } from 'node:perf_hooks'

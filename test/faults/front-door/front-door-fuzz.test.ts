@@ -1,7 +1,7 @@
 /**
  * Goal: no bytes crash the server or cause a 5xx, and the handler gets only requests that the listener's
- * checks allow. Method: seeded mutations of a good request over raw sockets, fifty at a time, then a good
- * one.
+ * checks allow.
+ * Method: seeded mutations of a good request over raw sockets, fifty at a time, then a good one.
  */
 import t from 'tap'
 import { pathOf } from '../../../src/http/request-guard.js'

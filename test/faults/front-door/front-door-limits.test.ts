@@ -1,6 +1,6 @@
 /**
- * Goal: slow clients, early replies and shutdowns end within their time limits. Method: a real listener with
- * short time limits, and raw sockets whose durations are measured.
+ * Goal: slow clients, early replies and shutdowns end within their time limits.
+ * Method: a real listener with short time limits, and raw sockets whose durations are measured.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'

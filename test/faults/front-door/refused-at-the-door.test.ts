@@ -1,6 +1,7 @@
 /**
  * Goal: requests that the listener refuses are counted under the status that the client received, so that
- * dashboards show them as 4xx. Method: one raw request without a Host header, and the text of the metrics.
+ * dashboards show them as 4xx.
+ * Method: one raw request without a Host header, and the text of the metrics.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'

@@ -1,7 +1,7 @@
 // Goal: the client is finished at the terminator, regardless of later bytes of the upstream, and the
-// upstream's connection is reused or closed within about a second (D-78). Method: upstreams that continue to
-// send, never end the body, or end it properly; the client's time, the upstream's sockets and the count of
-// attempts are checked.
+//   upstream's connection is reused or closed within about a second (D-78).
+// Method: upstreams that continue to send, never end the body, or end it properly; the client's time, the
+//   upstream's sockets and the count of attempts are checked.
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
 import {

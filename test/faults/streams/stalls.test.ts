@@ -1,6 +1,7 @@
 // Goal: a request to an upstream that stops sending ends after the timeout of its phase, with a 504 or an
-// error event, and its connection is closed (D-65). Method: stalls before the head, before the first event,
-// between events and after the last content, with timeouts of 300 ms.
+//   error event, and its connection is closed (D-65).
+// Method: stalls before the head, before the first event, between events and after the last content, with
+//   timeouts of 300 ms.
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
 import {

@@ -1,6 +1,6 @@
 // Goal: for any content of a stream's events, the client gets either the whole reply or an error, never a
-// part that looks complete; memory and token counts are limited (D-66, D-68, D-69, D-75). Method: invalid,
-// unknown and duplicate events, unusual sizes and invalid token counts on each upstream.
+//   part that looks complete; memory and token counts are limited (D-66, D-68, D-69, D-75).
+// Method: invalid, unknown and duplicate events, unusual sizes and invalid token counts on each upstream.
 import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'

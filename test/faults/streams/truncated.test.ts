@@ -1,7 +1,7 @@
 // Goal: a reply that an upstream truncates never looks complete, at any position and for any cause (D-60,
-// D-61, G7). Method: for each dialect, one recorded reply of the emulator is cut at every event and at bytes
-// spread over it, with each kind of connection end; the remaining bytes determine the reply that the client
-// may get.
+//   D-61, G7).
+// Method: for each dialect, one recorded reply of the emulator is cut at every event and at bytes spread over
+//   it, with each kind of connection end; the remaining bytes determine the reply that the client may get.
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
 import {

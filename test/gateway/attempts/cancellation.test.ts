@@ -1,6 +1,6 @@
 /**
- * Goal: an exchange is cancelled once, and its owner is called exactly once. Method: cancellation and
- * listening in every order.
+ * Goal: an exchange is cancelled once, and its owner is called exactly once.
+ * Method: cancellation and listening in every order.
  */
 import t from 'tap'
 import { GatewayError } from '../../../src/errors.js'

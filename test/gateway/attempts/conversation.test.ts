@@ -1,8 +1,9 @@
 /**
  * Goal: a tool loop of the OpenAI SDK that starts on Claude continues on GPT and then on Gemini when the
  * previous provider fails. Reasoning state of one provider never reaches another, and lost fields are
- * reported. Method: the SDK's own loop, every message sent back unchanged; the emulator refuses state that it
- * did not sign.
+ * reported.
+ * Method: the SDK's own loop, every message sent back unchanged; the emulator refuses state that it did not
+ * sign.
  */
 import OpenAI from 'openai'
 import t from 'tap'

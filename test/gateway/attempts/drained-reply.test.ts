@@ -1,7 +1,7 @@
 /**
  * Goal: a reply whose client has left is handled as the configuration sets: cancelled, read to its end, or
- * read until the counts have arrived, within the limits of number and time. Method: gateways with each
- * setting over the emulator, which sends replies slowly; clients that leave.
+ * read until the counts have arrived, within the limits of number and time.
+ * Method: gateways with each setting over the emulator, which sends replies slowly; clients that leave.
  */
 import t, { type Test } from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'

@@ -1,7 +1,7 @@
 /**
  * Goal: an empty Gemini reply (a malformed call and similar reasons, STOP without content) is retried once,
- * before the client gets any content; each attempt is counted. Method: an upstream of raw bytes that fails as
- * often as the test sets; its requests are checked.
+ * before the client gets any content; each attempt is counted.
+ * Method: an upstream of raw bytes that fails as often as the test sets; its requests are checked.
  */
 import t, { type Test } from 'tap'
 import { objectOf, type JsonObject } from '../../../src/chat/json.js'

@@ -1,8 +1,9 @@
 /**
  * Goal: for every fault of a provider before its first content, a client with a fallback gets one complete
  * reply, and a client without one gets a clear error in time. A request that may have been executed is not
- * repeated, unless that is allowed. Method: a route over three providers, each fault at the first of them;
- * the emulator's ledger shows which provider got a request.
+ * repeated, unless that is allowed.
+ * Method: a route over three providers, each fault at the first of them; the emulator's ledger shows which
+ * provider got a request.
  */
 import t from 'tap'
 import type { Fault } from '../../../src/emulator/faults/fault.js'

@@ -1,7 +1,8 @@
 /**
  * Goal: an image that a client references by URL reaches an upstream that cannot read URLs, if the operator
- * allows it; otherwise the error names the path of the part. Method: an image server on this machine and
- * requests through a gateway; the requests to the emulator are checked.
+ * allows it; otherwise the error names the path of the part.
+ * Method: an image server on this machine and requests through a gateway; the requests to the emulator are
+ * checked.
  */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'

@@ -1,7 +1,8 @@
 /**
  * Goal: a hedge takes over when the first content is late; the slower attempt is cancelled at once; both are
- * in the ledger entry; the hedge budget of the route limits them. Method: an emulator that is slow for one
- * request in 67; its ledger shows which requests arrived and which were cancelled.
+ * in the ledger entry; the hedge budget of the route limits them.
+ * Method: an emulator that is slow for one request in 67; its ledger shows which requests arrived and which
+ * were cancelled.
  */
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'

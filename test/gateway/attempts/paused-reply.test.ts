@@ -1,7 +1,7 @@
 /**
  * Goal: the rest of a reply that the upstream pauses (Gemini's CONTINUATION, Anthropic's pause_turn) is
- * requested, and the client gets one reply, whole or streamed; the number of pauses is limited. Method:
- * upstreams of raw bytes that pause as often as the test sets; their requests are checked.
+ * requested, and the client gets one reply, whole or streamed; the number of pauses is limited.
+ * Method: upstreams of raw bytes that pause as often as the test sets; their requests are checked.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'

@@ -1,8 +1,8 @@
 /**
  * Goal (G20): a request whose attempts may be billed together reserves for all of them: a hedge and an
  * attempt after one that was truncated are sent only if the limits of the client allow it, and budgets are
- * never exceeded. Method: gateways on both stores with limits for one attempt, and for two; the emulator
- * hangs or is late.
+ * never exceeded.
+ * Method: gateways on both stores with limits for one attempt, and for two; the emulator hangs or is late.
  */
 import t, { type Test } from 'tap'
 import { ask, eventually, isComplete, question, series } from '../../faults/scene.js'

@@ -1,6 +1,6 @@
 /**
- * Goal: the memory of bodies is counted by process and account, and all of it is freed. Method: the budget
- * alone; `process/gateway/memory.test.ts` tests it in a running gateway.
+ * Goal: the memory of bodies is counted by process and account, and all of it is freed.
+ * Method: the budget alone; `process/gateway/memory.test.ts` tests it in a running gateway.
  */
 import t from 'tap'
 import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'

@@ -1,6 +1,7 @@
 /**
  * Goal: the monitor adds up the counts of all processes over the window, aborts once at the rate, and starts
- * again with each generation. Method: reports and a clock that the test passes.
+ * again with each generation.
+ * Method: reports and a clock that the test passes.
  */
 import t from 'tap'
 import { CanaryMonitor } from '../../../src/gateway/canaries/canary-monitor.js'

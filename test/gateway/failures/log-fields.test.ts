@@ -1,7 +1,7 @@
 /**
  * Goal: the documentation, the code and the log lines have the same fields, and sampling leaves out only
- * lines of successful requests. Method: the table of the page, the code's list, and the lines of requests
- * with every kind of end.
+ * lines of successful requests.
+ * Method: the table of the page, the code's list, and the lines of requests with every kind of end.
  */
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * Goal: the log line of a failed request is sufficient to find its cause and the responsible side. Method:
- * ten failures on a gateway with the emulator; only the log line of each is read.
+ * Goal: the log line of a failed request is sufficient to find its cause and the responsible side.
+ * Method: ten failures on a gateway with the emulator; only the log line of each is read.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'

@@ -1,7 +1,7 @@
 /**
  * Goal: a wrong `base_url` gives every client 502 `upstream_misconfigured` and is logged once per upstream;
- * for a model that the upstream does not have the client gets 404. Method: the emulator behind a base_url
- * without `/v1`, with `/chat/completions`, and a good one.
+ * for a model that the upstream does not have the client gets 404.
+ * Method: the emulator behind a base_url without `/v1`, with `/chat/completions`, and a good one.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'

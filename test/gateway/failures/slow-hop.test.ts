@@ -1,6 +1,6 @@
 /**
- * Goal: the log line of a slow request shows the slow hop and the upstream. Method: a gateway whose upstreams
- * fail or wait; the largest time in the line must be that of the cause.
+ * Goal: the log line of a slow request shows the slow hop and the upstream.
+ * Method: a gateway whose upstreams fail or wait; the largest time in the line must be that of the cause.
  */
 import t from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'

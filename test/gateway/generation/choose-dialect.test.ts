@@ -1,7 +1,8 @@
 /**
  * Goal: an OpenAI upstream gets requests at the endpoint that model and request need, unless the
- * configuration forces one; the client needs no change. Method: a whole gateway with an emulated OpenAI that
- * refuses the same requests as the real one and records the requests that it receives.
+ * configuration forces one; the client needs no change.
+ * Method: a whole gateway with an emulated OpenAI that refuses the same requests as the real one and records
+ * the requests that it receives.
  */
 import t, { type Test } from 'tap'
 import { readFileSync, writeFileSync } from 'node:fs'

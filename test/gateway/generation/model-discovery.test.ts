@@ -1,7 +1,7 @@
 /**
  * Goal: `discover: true` adds the models that an upstream lists to `GET /v1/models`, and an upstream whose
- * list is missing, too long or invalid causes one warning and no effect for clients. Method: a gateway over a
- * server whose reply to `GET /v1/models` the test sets.
+ * list is missing, too long or invalid causes one warning and no effect for clients.
+ * Method: a gateway over a server whose reply to `GET /v1/models` the test sets.
  */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * Goal: all items in flight are checked on every tick, and no others. Method: the real clock; the test counts
- * ticks instead of milliseconds.
+ * Goal: all items in flight are checked on every tick, and no others.
+ * Method: the real clock; the test counts ticks instead of milliseconds.
  */
 import t from 'tap'
 import { Deadlines, TICK_MS } from '../../../src/gateway/in-flight/deadlines.js'

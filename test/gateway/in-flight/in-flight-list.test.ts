@@ -1,6 +1,6 @@
 /**
- * Goal: the list contains exactly the items that were added and not removed, in any order of calls. Method:
- * random additions and removals compared with a Set, also during a visit.
+ * Goal: the list contains exactly the items that were added and not removed, in any order of calls.
+ * Method: random additions and removals compared with a Set, also during a visit.
  */
 import t from 'tap'
 import { InFlightList, NOT_LISTED } from '../../../src/gateway/in-flight/in-flight-list.js'

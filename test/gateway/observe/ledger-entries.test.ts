@@ -1,7 +1,7 @@
 /**
  * Goal: each authenticated chat request has one ledger entry by the rules of docs/reference/ledger.md for
- * every end of the exchange; received tokens are always charged, and only once. Method: a whole gateway over
- * the emulator, one fault at a time; the entries are read from the store.
+ * every end of the exchange; received tokens are always charged, and only once.
+ * Method: a whole gateway over the emulator, one fault at a time; the entries are read from the store.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'

@@ -1,7 +1,8 @@
 /**
  * Goal: the time for which a request waits for its upstream is never counted as the gateway's own time, for
- * any end of the wait. Method: waits of over half a second in every phase before the reply begins; in the log
- * line and in the ledger entry, most of the time must not be the gateway's own.
+ * any end of the wait.
+ * Method: waits of over half a second in every phase before the reply begins; in the log line and in the
+ * ledger entry, most of the time must not be the gateway's own.
  */
 import t from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'

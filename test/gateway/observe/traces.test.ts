@@ -1,7 +1,7 @@
 /**
  * Goal: a request is one server span, and each attempt one client span, in the trace of the client; the
- * attributes are correct and contain no prompt unless that is configured. Method: a gateway with the emulator
- * exports to a real OTLP receiver, which decodes the spans.
+ * attributes are correct and contain no prompt unless that is configured.
+ * Method: a gateway with the emulator exports to a real OTLP receiver, which decodes the spans.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

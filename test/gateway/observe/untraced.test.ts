@@ -1,7 +1,7 @@
 /**
  * Goal: without a receiver the SDK of OpenTelemetry is not loaded, and the client's trace context reaches the
- * upstream unchanged. Method: a gateway in this process, whose loaded modules are listed; valid and invalid
- * headers.
+ * upstream unchanged.
+ * Method: a gateway in this process, whose loaded modules are listed; valid and invalid headers.
  */
 import { createRequire } from 'node:module'
 import t from 'tap'

@@ -1,6 +1,7 @@
 /**
  * Goal: the overload level follows sustained readings up and down in steps, and a single high reading has no
- * effect. Method: the test passes the readings and the time.
+ * effect.
+ * Method: the test passes the readings and the time.
  */
 import t from 'tap'
 import {

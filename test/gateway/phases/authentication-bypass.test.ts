@@ -1,7 +1,7 @@
 /**
  * Goal: the upstream gets exactly the request that was checked and reserved: the same model and provider, no
- * longer reply, and no more choices. Method: a gateway with an emulator that keeps the bodies of its
- * requests.
+ * longer reply, and no more choices.
+ * Method: a gateway with an emulator that keeps the bodies of its requests.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'

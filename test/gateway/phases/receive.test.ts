@@ -1,6 +1,6 @@
 /**
- * Goal: a body is accepted whole or refused, and its memory is returned to the budget of the process. Method:
- * `receive` behind a real listener, with a budget as small as the size limit.
+ * Goal: a body is accepted whole or refused, and its memory is returned to the budget of the process.
+ * Method: `receive` behind a real listener, with a budget as small as the size limit.
  */
 import { copyFileSync } from 'node:fs'
 import { once } from 'node:events'

@@ -1,7 +1,7 @@
 /**
  * Goal: requests are shared by weight, conversations and keys stay with their target, the slow target of two
- * is avoided, and `when` chooses the route by labels, images, tools and prompt size. Method: a whole gateway
- * with an emulator for each upstream, which counts the requests that it receives.
+ * is avoided, and `when` chooses the route by labels, images, tools and prompt size.
+ * Method: a whole gateway with an emulator for each upstream, which counts the requests that it receives.
  */
 import t from 'tap'
 import { startStage, type Reply } from './fixtures.js'

@@ -1,7 +1,8 @@
 /**
  * Goal (E-85, E-86, E-87, E-88): breakers open and close under faults and never lose a request, credentials
  * rotate after 401, 403 and 429, requests fall back across formats, and headers, metrics and `/readyz` report
- * it. Method: a whole gateway with an emulator for each upstream that fails as the test sets.
+ * it.
+ * Method: a whole gateway with an emulator for each upstream that fails as the test sets.
  */
 import t from 'tap'
 import { startStage, until } from './fixtures.js'

@@ -1,8 +1,9 @@
 /**
  * Goal: for every fault of the shadow target, clients get the same bytes as early as without it, and the
  * breaker and keys of their upstream are not affected; limits of copies apply; a drain does not wait for
- * copies. Method: a whole gateway; the main emulator replays fixed bytes while the shadow's emulator fails as
- * the test sets.
+ * copies.
+ * Method: a whole gateway; the main emulator replays fixed bytes while the shadow's emulator fails as the
+ * test sets.
  */
 import t, { type Test } from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'

@@ -1,7 +1,8 @@
 /**
  * Goal: a client can continue a response by its id on any upstream, read it and delete it; other accounts
- * cannot. Method: the official client with a whole gateway and its own store; the requests to the upstream
- * are checked.
+ * cannot.
+ * Method: the official client with a whole gateway and its own store; the requests to the upstream are
+ * checked.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

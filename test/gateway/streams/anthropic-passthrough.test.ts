@@ -1,7 +1,7 @@
 /**
  * Goal: requests and replies between a client and an upstream of the Messages format change only where
- * necessary, and errors keep the provider's own type. Method: plain requests against a whole gateway, with an
- * emulated provider.
+ * necessary, and errors keep the provider's own type.
+ * Method: plain requests against a whole gateway, with an emulated provider.
  */
 import t from 'tap'
 import { textUntilEnd } from '../../helpers/collect.js'

@@ -1,7 +1,7 @@
 /**
  * Goal: §13 68: an id of 19 digits in a call's arguments reaches the tool, and is sent back upstream, without
- * a change, whole and streamed; so do numbers like `1e400` and keys like `__proto__` (§13 69). Method: one
- * reply through a gateway, and a history with the same call.
+ * a change, whole and streamed; so do numbers like `1e400` and keys like `__proto__` (§13 69).
+ * Method: one reply through a gateway, and a history with the same call.
  */
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'

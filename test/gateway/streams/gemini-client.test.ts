@@ -1,7 +1,7 @@
 /**
  * Goal: bytes pass unchanged between a Gemini client and a Gemini upstream; otherwise errors have Google's
- * format, failed arrays have no end, and state of other providers' models is removed. Method: a real gateway,
- * and an upstream that keeps the received bytes and replies with given bytes.
+ * format, failed arrays have no end, and state of other providers' models is removed.
+ * Method: a real gateway, and an upstream that keeps the received bytes and replies with given bytes.
  */
 import { request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'

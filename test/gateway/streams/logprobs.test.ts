@@ -1,7 +1,7 @@
 /**
  * Goal: log probabilities of Gemini and Responses are returned in the form of OpenAI's chat, whole and
- * streamed, with their text; if a model reports none, a loss is reported. Method: requests through a gateway
- * to the emulated providers, and decoders with the contents of recordings.
+ * streamed, with their text; if a model reports none, a loss is reported.
+ * Method: requests through a gateway to the emulated providers, and decoders with the contents of recordings.
  */
 import t from 'tap'
 import { Fold } from '../../../src/chat/reply/fold.js'

@@ -1,7 +1,7 @@
 /**
  * Goal: a reply that may be long is requested as a stream although the client requested it whole, and the
- * client's reply is the same. Method: whole requests through a gateway; the requests of the emulated
- * provider, and the replies.
+ * client's reply is the same.
+ * Method: whole requests through a gateway; the requests of the emulated provider, and the replies.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'

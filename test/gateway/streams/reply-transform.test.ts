@@ -1,7 +1,8 @@
 /**
  * Goal: only the end of a reply waits for its ledger entry; a part of a reply, a failure and a client that
- * left each end correctly. Method: a translation that passes text on and waits at its last chunk; a reader
- * that records the output and is attached before, during and after it.
+ * left each end correctly.
+ * Method: a translation that passes text on and waits at its last chunk; a reader that records the output and
+ * is attached before, during and after it.
  */
 import t from 'tap'
 import { ReplyTransform } from '../../../src/gateway/streams/reply-transform.js'

@@ -1,6 +1,7 @@
 /**
  * Goal: the array form of a stream is valid JSON with the unchanged data of the events, for all chunk
- * boundaries. Method: events that are written at once and byte by byte.
+ * boundaries.
+ * Method: events that are written at once and byte by byte.
  */
 import t from 'tap'
 import { ArrayForm, arrayOfEvents } from '../../../src/gateway/streams/sse-or-json-array.js'

@@ -1,7 +1,7 @@
 /**
  * Goal: a passed-through stream has the upstream's bytes without the frames that are not for the client, and
- * a final result does not change. Method: small streams, cut at the places where bytes could be lost or
- * duplicated.
+ * a final result does not change.
+ * Method: small streams, cut at the places where bytes could be lost or duplicated.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'

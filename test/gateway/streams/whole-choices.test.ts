@@ -1,7 +1,7 @@
 /**
  * Goal: with `n` above 1 the client gets that number of choices also across formats if the model supports it,
- * whole and streamed, each with its own calls, finish and reasoning; missing choices are reported. Method:
- * requests through a gateway to the emulated Gemini, and to an upstream whose replies the test sets.
+ * whole and streamed, each with its own calls, finish and reasoning; missing choices are reported.
+ * Method: requests through a gateway to the emulated Gemini, and to an upstream whose replies the test sets.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,7 @@
 /**
  * Goal: a Gemini client gets complete and correct replies from every upstream dialect, regardless of chunk
- * boundaries. Method: prefixes, splits and seeded corruptions of every transcript.
+ * boundaries.
+ * Method: prefixes, splits and seeded corruptions of every transcript.
  */
 import t from 'tap'
 import { checkClient } from './client-format.js'

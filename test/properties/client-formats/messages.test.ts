@@ -1,8 +1,8 @@
 /**
  * Goal: a client of the Messages format gets complete and correct replies from every upstream dialect,
- * regardless of chunk boundaries; and the encoder's output contains all information of the events. Method:
- * prefixes, splits and seeded corruptions of every transcript; seeded legal streams through grammar and
- * encoder, and back through the decoder that reads Anthropic's own replies.
+ * regardless of chunk boundaries; and the encoder's output contains all information of the events.
+ * Method: prefixes, splits and seeded corruptions of every transcript; seeded legal streams through grammar
+ * and encoder, and back through the decoder that reads Anthropic's own replies.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../src/chat/event.js'

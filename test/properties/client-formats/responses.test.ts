@@ -1,7 +1,8 @@
 /**
  * Goal: a client of `POST /v1/responses` gets complete and correct replies from every upstream dialect,
- * regardless of chunk boundaries, passed-through streams included. Method: prefixes, splits and seeded
- * corruptions of every transcript; the events of whole streams are checked one by one.
+ * regardless of chunk boundaries, passed-through streams included.
+ * Method: prefixes, splits and seeded corruptions of every transcript; the events of whole streams are
+ * checked one by one.
  */
 import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'

@@ -1,6 +1,7 @@
 /**
  * Goal (E-88): requests rotate through the keys of an upstream; a refused key rests alone, for `Retry-After`
- * or the documented times; a single key never rests. Method: a clock that the test sets.
+ * or the documented times; a single key never rests.
+ * Method: a clock that the test sets.
  */
 import t from 'tap'
 import { Credentials } from '../../../../src/gateway/attempts/health/credentials.js'

@@ -1,7 +1,7 @@
 /**
  * Goal: a health check requests its path with the upstream's credential, opens the breaker of an upstream
- * that fails, lets a healthy one be tested at once, and releases its timer when it stops. Method: a local
- * server through a real connection pool; the breaker records its calls.
+ * that fails, lets a healthy one be tested at once, and releases its timer when it stops.
+ * Method: a local server through a real connection pool; the breaker records its calls.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

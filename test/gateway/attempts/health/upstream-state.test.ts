@@ -1,6 +1,6 @@
 /**
- * Goal: the state of an upstream survives a reload if the settings that it depends on did not change. Method:
- * states of loaded configurations.
+ * Goal: the state of an upstream survives a reload if the settings that it depends on did not change.
+ * Method: states of loaded configurations.
  */
 import t from 'tap'
 import { UpstreamStates } from '../../../../src/gateway/attempts/health/upstream-state.js'
