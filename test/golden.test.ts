@@ -221,7 +221,7 @@ for (const transcript of CALLED) {
     const reply = objectOf(JSON.parse(readFileSync(join(FOLDER, `${name}.reply.json`), 'utf8')))
     const shelf = new FakeSharedCache()
     const escrow = new Escrow({
-      shelf,
+      cache: shelf,
       settings: () => SETTINGS,
       secret: 's',
       now: () => 0,

@@ -18,7 +18,7 @@ import {
 import { startGateway, type RunningGateway } from '../processes/gateway.js'
 import { tailChart } from '../report/tail-chart.js'
 
-/** One slow reply in so many: 1.5 %. */
+/** One reply in 67 is slow: 1.5 %. */
 const SLOW_EVERY = 67
 const SLOW_MS = 2000
 const FAST_MS = 30

@@ -1,10 +1,6 @@
-/**
- * Accounts and keys as values.
- */
+/** The data types of accounts, API keys and identities. */
 
 import type { Labels } from './labels.js'
-
-/** The name of a plan; `plans` of the configuration defines it. */
 
 /** The plan of an account; the configuration defines its limits. */
 export type PlanName = 'starter' | 'pro' | 'max'
@@ -43,9 +39,12 @@ export interface ApiKey {
   lastFour: string
   createdAtMs: number
   revokedAtMs?: number
-  /** The time from which it is refused; absent: never. It counts for the plan until it is revoked. */
+  /**
+   * The time from which the key is refused, in ms since 1970; absent: never. An expired key counts for the
+   * plan until it is revoked.
+   */
   expiresAtMs?: number
-  /** The model ids that it may use; `*` at the end of one matches any rest. Absent: all. */
+  /** The model ids that the key may use; `*` at the end of one matches any suffix. Absent: all. */
   models?: readonly string[]
   limits?: KeyLimits
   /** Set when the key is created, sorted by name. */

@@ -39,7 +39,8 @@ export interface NewAccount {
   readonly email: string
   readonly plan: PlanName
   /**
-   * Null: a password is generated. `none`: no password, until the owner signs in by a link or an identity provider.
+   * Null: a password is generated. `none`: the account has no password, and its owner signs in with a link or
+   * an identity provider.
    */
   readonly password: string | null | { readonly none: true }
   readonly role?: Account['role']
@@ -78,18 +79,18 @@ export function isPlanName(name: string): name is PlanName {
  */
 export async function createAccount(
   store: Store,
-  wanted: NewAccount,
+  newAccount: NewAccount,
   { now = Date.now, random, hash = hashPassword }: Sources = {},
   audit: (account: Account) => readonly AuditEntry[] = () => [],
 ): Promise<CreatedAccount> {
-  const email = checkedEmail(wanted.email)
-  const generatedPassword = wanted.password === null ? newPassword(random) : null
-  const password = typeof wanted.password === 'string' ? wanted.password : generatedPassword
+  const email = checkedEmail(newAccount.email)
+  const generatedPassword = newAccount.password === null ? newPassword(random) : null
+  const password = typeof newAccount.password === 'string' ? newAccount.password : generatedPassword
   const account: Account = {
     id: `acc_${randomBase62(16, random)}`,
     email,
-    plan: wanted.plan,
-    role: wanted.role ?? 'owner',
+    plan: newAccount.plan,
+    role: newAccount.role ?? 'owner',
     passwordHash: password === null ? '' : await hash(password),
     disabled: false,
     createdAtMs: now(),
@@ -145,7 +146,7 @@ export async function createKey(
   }
   const create = () => {
     return store.createKey(key, maxKeys, audit(key)).catch((error: unknown) => {
-      return withdraw(store, key, now(), error)
+      return revokeUnconfirmed(store, key, now(), error)
     })
   }
   let outcome = await create()
@@ -160,7 +161,7 @@ export async function createKey(
 }
 
 /** Revokes a key that a failover could lose. Its secret has not been shown. */
-async function withdraw(
+async function revokeUnconfirmed(
   store: Store,
   { id, accountId }: ApiKey,
   nowMs: number,
@@ -174,8 +175,8 @@ async function withdraw(
 }
 
 /**
- * Revokes the key, and adds the entries of `audit` to the audit trail. Revoking it again is no error and adds none.
- * Throws `malformed_request` for an unknown key, `store_unavailable`.
+ * Revokes the key, and adds the entries of `audit` to the audit trail. Revoking a revoked key succeeds and
+ * adds no entries. Throws `malformed_request` for an unknown key, `store_unavailable`.
  */
 export async function revokeKey(
   store: Store,
@@ -231,8 +232,8 @@ function accountFull(): GatewayError {
 }
 
 /** Ids and digests are random, so a collision means a broken random source. */
-function unforeseen(what: string, outcome: string): GatewayError {
-  return new GatewayError('bug', `the store refused a new ${what}: ${outcome}`)
+function unforeseen(kind: string, outcome: string): GatewayError {
+  return new GatewayError('bug', `the store refused a new ${kind}: ${outcome}`)
 }
 
 function noAccount(): GatewayError {

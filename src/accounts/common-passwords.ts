@@ -1,15 +1,15 @@
 /**
- * The 3,000 most common passwords of 8 characters and more, which attackers try first.
+ * Recognises the 3,000 most common passwords of 8 characters or more, which attackers try first.
  *
- * Source: the package @zxcvbn-ts/language-common 4.1.3 (MIT; from leaked lists, by frequency), read 2026-11-20.
- * Stored as the first 40 bits of each one's SHA-256 in lower case; another password matches with a probability of 1
- * in 366 million.
+ * Source: the package @zxcvbn-ts/language-common 4.1.3 (MIT; from leaked lists, by frequency), read
+ * 2026-11-20. Stored as the first 40 bits of the SHA-256 of each password in lower case; any other password
+ * matches with a probability of 1 in 366 million.
  */
 import { createHash } from 'node:crypto'
 
 const BYTES = 5
 
-/** Whether it is one of them, in any case. */
+/** Whether the password is one of them, ignoring case. */
 export function isCommonPassword(password: string): boolean {
   const digest = createHash('sha256').update(password.toLowerCase()).digest()
   return DIGESTS.has(digest.readUIntBE(0, BYTES))
@@ -244,6 +244,7 @@ const DIGESTS = unpacked(Buffer.from(PACKED, 'base64'))
 
 function unpacked(bytes: Buffer): ReadonlySet<number> {
   const digests = new Set<number>()
-  for (let at = 0; at < bytes.length; at += BYTES) digests.add(bytes.readUIntBE(at, BYTES))
+  for (let offset = 0; offset < bytes.length; offset += BYTES)
+    digests.add(bytes.readUIntBE(offset, BYTES))
   return digests
 }

@@ -1,5 +1,6 @@
 /**
- * The secret of an API key: `sk_`, 38 random base62 characters (226 bits), and 6 of checksum.
+ * Creates and validates the secrets of API keys: `sk_`, 38 random base62 characters (226 bits), and a
+ * checksum of 6 characters.
  *
  * The checksum (CRC-32 of the characters before it) refuses invalid secrets without a lookup, and lets secret
  * scanners recognise keys offline, as with GitHub's tokens.
@@ -19,7 +20,7 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** Larger bytes would favour the first characters: 248 is the largest multiple of 62. */
 const FAIR_BYTES = 248
 
-/** A new secret. */
+/** Creates a secret. */
 export function newSecret(random: RandomBytes = randomBytes): string {
   const body = PREFIX + randomBase62(RANDOM_LENGTH, random)
   return body + checksumOf(body)
@@ -59,13 +60,13 @@ export function randomBase62(length: number, random: RandomBytes = randomBytes):
   return text
 }
 
-/** CRC-32 (IEEE) in six base62 digits; 62^6 is larger than 2^32, so every value has its own text. */
+/** CRC-32 (IEEE) in six base62 digits; 62^6 is larger than 2^32, so the text is unique for each value. */
 function checksumOf(text: string): string {
-  let rest = crc32(text)
+  let remaining = crc32(text)
   let digits = ''
-  for (let place = 0; place < CHECKSUM_LENGTH; place += 1) {
-    digits = BASE62.charAt(rest % 62) + digits
-    rest = Math.floor(rest / 62)
+  for (let digit = 0; digit < CHECKSUM_LENGTH; digit += 1) {
+    digits = BASE62.charAt(remaining % 62) + digits
+    remaining = Math.floor(remaining / 62)
   }
   return digits
 }

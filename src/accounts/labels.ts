@@ -1,6 +1,7 @@
 /**
- * Labels of keys, such as `team=research`: for routes (`when`), limits (`label:NAME`), priorities and sums. A label
- * is not a permission: account holders choose the labels of their keys in the dashboard.
+ * Validates the labels of keys, such as `team=research`, which routes (`when`), limits (`label:NAME`),
+ * priorities and sums use. A label is not a permission: account holders choose the labels of their keys in
+ * the dashboard.
  */
 import { GatewayError } from '../errors.js'
 
@@ -41,7 +42,7 @@ export function checkedLabels(labels: Labels): Labels {
   return Object.fromEntries(entries)
 }
 
-/** `k=v` separated by spaces, as in the ledger; null if there are none. */
+/** `k=v` separated by spaces, as in the ledger; null for no labels. */
 export function labelsText(labels: Labels): string | null {
   const text = Object.entries(labels)
     .map(([name, value]) => `${name}=${value}`)

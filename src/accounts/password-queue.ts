@@ -7,22 +7,22 @@ import { GatewayError } from '../errors.js'
 import { assertPassword } from './password.js'
 import type { PasswordJob } from './password-thread.js'
 
-/** At 24 ms each, the last of them waits 1.6 s on an idle machine. */
+/** Maximum number of waiting jobs. At 24 ms each, the last one waits 1.6 s on an idle machine. */
 const MAX_WAITING = 64
-/** The thread needs little more than Argon2's own 19 MiB, which are not on its heap. */
+/** Argon2's own 19 MiB are not on the heap of the thread. */
 const HEAP = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 }
 const THREAD = new URL('./password-thread.js', import.meta.url)
 /**
- * Compared if an account has no hash, so that the reply takes the same time. It has the same cost as new hashes, and
- * its password is unknown.
+ * The hash that is compared for an account without one, so that the reply takes the same time. It has the
+ * same cost as new hashes, and its password is unknown.
  */
 const MISSING_HASH =
   '$argon2id$v=19$m=19456,t=2,p=1$shX3lHNxEJhwI0VdP6H3wQ$QENRXEh1sUBHfa/YCpGfbFVLayrhVI94Qeup6+G29zU'
 
 /** A job and its promise. */
 interface Job {
-  readonly order: PasswordJob
-  readonly resolve: (answer: unknown) => void
+  readonly passwordJob: PasswordJob
+  readonly resolve: (result: unknown) => void
   readonly reject: (error: Error) => void
 }
 
@@ -35,7 +35,7 @@ export class PasswordQueue {
   /** As `hashPassword`; rejects with `rate_limited` if too many jobs wait. */
   async hash(password: string): Promise<string> {
     assertPassword(password)
-    return String(await this.answerTo({ kind: 'hash', password }))
+    return String(await this.runJob({ kind: 'hash', password }))
   }
 
   /**
@@ -50,24 +50,24 @@ export class PasswordQueue {
     }
   }
 
-  /** As `isPassword`; without a hash (null or empty) false, after the same time. */
+  /** As `isPassword`. Without a hash (null or empty) the result is false, after the same time. */
   async matches(passwordHash: string | null, password: string): Promise<boolean> {
-    const has = passwordHash !== null && passwordHash !== ''
-    const order = {
+    const hasHash = passwordHash !== null && passwordHash !== ''
+    const passwordJob = {
       kind: 'compare',
       password,
-      passwordHash: has ? passwordHash : MISSING_HASH,
+      passwordHash: hasHash ? passwordHash : MISSING_HASH,
     } as const
-    return (await this.answerTo(order)) === true && has
+    return (await this.runJob(passwordJob)) === true && hasHash
   }
 
   /** Ends the thread; waiting jobs reject. */
   async close(): Promise<void> {
-    for (const { reject } of this.waiting.splice(0)) reject(ended())
+    for (const { reject } of this.waiting.splice(0)) reject(threadExited())
     await this.thread?.terminate()
   }
 
-  private answerTo(order: PasswordJob): Promise<unknown> {
+  private runJob(passwordJob: PasswordJob): Promise<unknown> {
     if (this.waiting.length >= MAX_WAITING) {
       throw new GatewayError(
         'rate_limited',
@@ -78,7 +78,7 @@ export class PasswordQueue {
       )
     }
     return new Promise((resolve, reject) => {
-      this.waiting.push({ order, resolve, reject })
+      this.waiting.push({ passwordJob, resolve, reject })
       if (this.running === null) this.next()
     })
   }
@@ -91,18 +91,18 @@ export class PasswordQueue {
       this.thread?.unref()
       return
     }
-    this.thread ??= this.started()
+    this.thread ??= this.startThread()
     this.thread.ref()
-    this.thread.postMessage(job.order)
+    this.thread.postMessage(job.passwordJob)
   }
 
-  private started(): Worker {
+  private startThread(): Worker {
     const thread = new Worker(THREAD, { execArgv: [], resourceLimits: HEAP })
-    thread.on('message', (answer: unknown) => {
-      this.running?.resolve(answer)
+    thread.on('message', (result: unknown) => {
+      this.running?.resolve(result)
       this.next()
     })
-    let reason = ended()
+    let reason = threadExited()
     thread.once('error', (error) => (reason = error))
     thread.once('exit', () => {
       // The next job starts a new thread.
@@ -114,6 +114,6 @@ export class PasswordQueue {
   }
 }
 
-function ended(): Error {
+function threadExited(): Error {
   return new Error('the password thread exited')
 }

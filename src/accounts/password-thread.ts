@@ -14,9 +14,9 @@ const LOWEST = 19
 // Linux has a priority per thread; elsewhere this would slow the whole process down.
 if (process.platform === 'linux') setPriority(LOWEST)
 
-parentPort?.on('message', (order: PasswordJob) => {
-  const { password } = order
+parentPort?.on('message', (job: PasswordJob) => {
+  const { password } = job
   parentPort?.postMessage(
-    order.kind === 'hash' ? hashPassword(password) : isPassword(order.passwordHash, password),
+    job.kind === 'hash' ? hashPassword(password) : isPassword(job.passwordHash, password),
   )
 })

@@ -7,7 +7,7 @@ import { GatewayError } from '../errors.js'
 import { isCommonPassword } from './common-passwords.js'
 import { randomBase62, type RandomBytes } from './key-secret.js'
 
-/** OWASP's current advice: 19 MiB, two passes, one lane; about 24 ms of one core. */
+/** The parameters that OWASP recommends: 19 MiB, two passes, one lane; about 24 ms of one core. */
 const MEMORY_KIB = 19_456
 const PASSES = 2
 const ARGON2: Options = { memoryCost: MEMORY_KIB, timeCost: PASSES, parallelism: 1 }
@@ -40,9 +40,9 @@ export function hashPassword(password: string): string {
 
 /** Whether a hash has lower costs than the current ones, so that the password should be hashed again. */
 export function isOutdated(passwordHash: string): boolean {
-  const made = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=\d+\$/.exec(passwordHash)
-  if (made === null) return true
-  return Number(made[1]) < MEMORY_KIB || Number(made[2]) < PASSES
+  const parameters = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=\d+\$/.exec(passwordHash)
+  if (parameters === null) return true
+  return Number(parameters[1]) < MEMORY_KIB || Number(parameters[2]) < PASSES
 }
 
 /** False for a wrong password, one that is not allowed, and a damaged hash. */

@@ -4,7 +4,7 @@
  */
 import type { Store } from '../store/store.js'
 
-/** Keys of one page of the list. */
+/** Number of keys in one page of the list. */
 const PAGE = 100
 
 /** Revokes expired replaced keys, so that they no longer count for the plan. Resolves to their number. */
@@ -14,8 +14,12 @@ export async function revokeReplacedKeys(
   nowMs: number,
 ): Promise<number> {
   let count = 0
-  for (let after: string | null = null; ;) {
-    const page = await store.listKeys(accountId, { order: 'newest_first', after, limit: PAGE })
+  for (let cursor: string | null = null; ;) {
+    const page = await store.listKeys(accountId, {
+      order: 'newest_first',
+      after: cursor,
+      limit: PAGE,
+    })
     for (const { id, replacedBy, expiresAtMs, revokedAtMs } of page.items) {
       if (replacedBy === undefined || revokedAtMs !== undefined) continue
       if (expiresAtMs === undefined || expiresAtMs > nowMs) continue
@@ -23,6 +27,6 @@ export async function revokeReplacedKeys(
       count += 1
     }
     if (page.next === null) return count
-    after = page.next
+    cursor = page.next
   }
 }

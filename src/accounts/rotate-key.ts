@@ -8,7 +8,7 @@ import type { AuditEntry } from '../store/audit-trail.js'
 import type { Account, ApiKey } from './account.js'
 import { createKey, UNLIMITED_KEYS, type CreatedKey, type NewKey, type Plans } from './accounts.js'
 
-/** How long an account may have one key more than its plan allows. */
+/** Time for which an account may have one key more than its plan allows. */
 export const ROTATION_MS = 24 * 3_600_000
 
 /** Options of a rotation. */
@@ -20,10 +20,10 @@ export interface Rotation {
   /** Ms since 1970. */
   readonly now: () => number
   /** Entries for the audit trail. */
-  readonly audit: (made: ApiKey) => readonly AuditEntry[]
+  readonly audit: (created: ApiKey) => readonly AuditEntry[]
 }
 
-/** The new key, and when the old one expires; null if only by a revocation. */
+/** The new key, and when the old one expires, in ms since 1970; null: never. */
 export interface Rotated extends CreatedKey {
   readonly oldEndsAtMs: number | null
 }
@@ -39,22 +39,30 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
     throw new GatewayError('malformed_request', 'This key no longer works. Create a new one.')
   }
   const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
-  const more = { ...plans, [account.plan]: { ...plans[account.plan], maxKeys: maxKeys + 1 } }
-  const made = await createKey(store, more, account, old.name, wanted(old, now), audit).catch(
-    (error: unknown) => {
-      if (error instanceof GatewayError && error.kind === 'plan_limit') throw tooMany(maxKeys)
-      throw error
-    },
-  )
+  const raisedPlans = { ...plans, [account.plan]: { ...plans[account.plan], maxKeys: maxKeys + 1 } }
+  const created = await createKey(
+    store,
+    raisedPlans,
+    account,
+    old.name,
+    newKeyLike(old, now),
+    audit,
+  ).catch((error: unknown) => {
+    if (error instanceof GatewayError && error.kind === 'plan_limit') throw tooMany(maxKeys)
+    throw error
+  })
   const isOver = (await store.countKeys(account.id)) > maxKeys
   const endsAtMs = isOver
     ? Math.min(old.expiresAtMs ?? Infinity, nowMs + ROTATION_MS)
     : (old.expiresAtMs ?? null)
-  await store.changeKey(account.id, old.id, { replacedBy: made.key.id, expiresAtMs: endsAtMs })
-  return { ...made, oldEndsAtMs: endsAtMs }
+  await store.changeKey(account.id, old.id, { replacedBy: created.key.id, expiresAtMs: endsAtMs })
+  return { ...created, oldEndsAtMs: endsAtMs }
 }
 
-function wanted({ id, expiresAtMs, models, limits, labels }: ApiKey, now: () => number): NewKey {
+function newKeyLike(
+  { id, expiresAtMs, models, limits, labels }: ApiKey,
+  now: () => number,
+): NewKey {
   return {
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(models === undefined ? {} : { models }),

@@ -1,24 +1,24 @@
 /**
- * The result of looking a key up: the identity that its requests run as, or the reason for refusing it.
+ * Converts the result of a key lookup: the identity of the key's requests, or the reason for refusing them.
  */
 import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
 import type { KeyLookup } from '../store/store.js'
 
-/** The result of a lookup, reduced to what a request needs. */
+/** The result of a lookup, reduced to the values that requests need. */
 export type KeyResult =
   | { readonly good: true; readonly identity: Identity }
-  | { readonly good: false; readonly why: 'unknown' | 'revoked' | 'disabled' }
+  | { readonly good: false; readonly reason: 'unknown' | 'revoked' | 'disabled' }
 
 /** Throws `GatewayError(store_unavailable)` if the store returned another key than the requested one. */
-export function resultOfLookup(digest: string, found: KeyLookup | null): KeyResult {
-  if (found === null) return { good: false, why: 'unknown' }
-  const { key, account } = found
+export function resultOfLookup(digest: string, lookup: KeyLookup | null): KeyResult {
+  if (lookup === null) return { good: false, reason: 'unknown' }
+  const { key, account } = lookup
   if (key.digest !== digest || key.accountId !== account.id) {
     throw storeUnavailable(new Error('The store returned another key or account'))
   }
-  if (key.revokedAtMs !== undefined) return { good: false, why: 'revoked' }
-  if (account.disabled) return { good: false, why: 'disabled' }
+  if (key.revokedAtMs !== undefined) return { good: false, reason: 'revoked' }
+  if (account.disabled) return { good: false, reason: 'disabled' }
   return {
     good: true,
     identity: {

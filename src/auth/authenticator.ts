@@ -1,9 +1,9 @@
 /**
- * Turns a client's API key into the identity that its request runs as.
+ * Finds the identity of a request by its API key.
  *
- * Two rules prevent outages that other gateways had. A failing store is 503 and never 401 (OpenRouter, February 2026,
- * reported time-outs as unknown users). And cache misses do not stampede: requests with the same key share one lookup, at
- * most 32 lookups run at once, and a key with a wrong checksum needs none.
+ * Two rules prevent outages that other gateways had. A failing store is 503 and never 401 (OpenRouter,
+ * February 2026, reported timeouts as unknown users). And cache misses do not stampede: requests with the
+ * same key share one lookup, at most 32 lookups run at once, and a key with a wrong checksum needs none.
  */
 import type { Identity } from '../accounts/account.js'
 import { digestOf, hasValidForm, looksLikeSecret } from '../accounts/key-secret.js'
@@ -18,7 +18,7 @@ import { KnownHeaders } from './known-headers.js'
 import { OutageFallback, usableInOutage } from './outage-fallback.js'
 import { WrongKeyThrottle } from './wrong-key-throttle.js'
 
-/** How an authentication ended: the label of `sluice_auth_total`. */
+/** The result of an authentication: the label of `sluice_auth_total`. */
 export type AuthResult =
   | 'ok'
   | 'missing'
@@ -30,7 +30,7 @@ export type AuthResult =
   | 'throttled'
   | 'store_unavailable'
 
-/** What an `Authenticator` depends on. */
+/** The dependencies of an `Authenticator`. */
 export interface AuthenticatorOptions {
   readonly store: Pick<Store, 'findKey' | 'subscribe'>
   /** Called for every request, so that a reload of the configuration takes effect at once. */
@@ -109,11 +109,11 @@ export class Authenticator {
         return this.wrongKeyThrottle.counted(address, () => this.decide(digest, cached, nowMs))
       }
     }
-    const found = this.identify(keyIn(header), address)
-    if (!(found instanceof Promise) && found.digest !== null) {
-      this.knownHeaders.put(header, found.digest)
+    const identified = this.identify(keyIn(header), address)
+    if (!(identified instanceof Promise) && identified.digest !== null) {
+      this.knownHeaders.put(header, identified.digest)
     }
-    return found
+    return identified
   }
 
   /** Ends running requests from now on when their key is revoked, disabled or expired. */
@@ -187,7 +187,7 @@ export class Authenticator {
     }
     if (!(result instanceof Promise)) return this.conclude(result)
     return result.then(
-      (found) => this.conclude(found),
+      (keyResult) => this.conclude(keyResult),
       (error: unknown) => this.withoutStore(digest, fallback, error),
     )
   }
@@ -229,7 +229,7 @@ export class Authenticator {
 
   private conclude(result: KeyResult): Identity {
     if (!result.good) {
-      if (result.why !== 'disabled') throw this.unauthenticated(result.why)
+      if (result.reason !== 'disabled') throw this.unauthenticated(result.reason)
       this.onResult('disabled')
       throw accountDisabled()
     }

@@ -6,7 +6,7 @@ import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
 import { accountDisabled, type KeyResult } from './authentication-result.js'
 
-/** Lookups for running requests at once; the other slots stay free for new requests. */
+/** Maximum concurrent lookups for running requests; the other slots stay free for new requests. */
 const MAX_CHECKS = 16
 /** The documentation promises that an expired key ends its requests within 5 seconds. */
 const SWEEP_MS = 2_000
@@ -15,10 +15,10 @@ const SWEEP_MS = 2_000
 export interface KeysInUse {
   digests(): ReadonlySet<string>
   /** Ends all requests that run with the key. */
-  end(digest: string, why: GatewayError): void
+  end(digest: string, error: GatewayError): void
 }
 
-/** What the checks need from the authenticator. */
+/** The callbacks that the checks use. */
 export interface RunningRequestChecksOptions {
   readonly inUse: KeysInUse
   /** The cached result, of any age. */
@@ -35,7 +35,7 @@ export interface RunningRequestChecksOptions {
 export class RunningRequestChecks {
   private readonly options: RunningRequestChecksOptions
   private readonly sweep: NodeJS.Timeout
-  /** State of `checkAll`; `again`: a further change came while it ran. */
+  /** State of `checkAll`; `again`: another change occurred while it ran. */
   private checking: 'no' | 'once' | 'again' = 'no'
 
   constructor(options: RunningRequestChecksOptions) {
@@ -50,7 +50,7 @@ export class RunningRequestChecks {
     clearInterval(this.sweep)
   }
 
-  /** The key has changed; null: any key may have changed. */
+  /** Checks requests after the key has changed; null: any key may have changed. */
   changed(digest: string | null): void {
     if (digest === null) void this.checkAll()
     else if (this.options.inUse.digests().has(digest)) void this.check(digest)
@@ -67,15 +67,15 @@ export class RunningRequestChecks {
         for (const digest of digests) await this.check(digest)
       }
       await Promise.all(Array.from({ length: MAX_CHECKS }, checkNext))
-    } while (this.isToRepeat())
+    } while (this.mustRepeat())
     this.checking = 'no'
   }
 
-  private isToRepeat(): boolean {
+  private mustRepeat(): boolean {
     return this.checking === 'again'
   }
 
-  /** Requests go on if the store does not reply. */
+  /** Requests continue if the store does not reply. */
   private async check(digest: string): Promise<void> {
     const { inUse, current, hasExpired, onStoreError } = this.options
     try {
@@ -83,7 +83,7 @@ export class RunningRequestChecks {
       if (!result.good) {
         const revoked = 'The API key was revoked while the request ran.'
         const error = new GatewayError('unauthenticated', revoked)
-        inUse.end(digest, result.why === 'disabled' ? accountDisabled() : error)
+        inUse.end(digest, result.reason === 'disabled' ? accountDisabled() : error)
       } else if (hasExpired(result.identity)) {
         const message = 'The API key expired while the request ran.'
         inUse.end(digest, new GatewayError('unauthenticated', message))

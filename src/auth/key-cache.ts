@@ -8,7 +8,7 @@
 import type { KeyResult } from './authentication-result.js'
 import { Lru } from './lru.js'
 
-/** A result and when the store returned it. */
+/** A cached result, and when the store returned it (monotonic, in ms). */
 export interface CachedResult {
   readonly result: KeyResult
   readonly checkedAtMs: number
@@ -18,12 +18,15 @@ export interface CachedResult {
 
 /** Memory of an entry without a model list. */
 const ENTRY_BYTES = 300
-/** Of `ENTRY_BYTES` each: 30 MB when full. The cache keeps at least the most recently used half of them. */
+/**
+ * Maximum number of good entries of `ENTRY_BYTES` each: 30 MB. At least the most recently used half of them
+ * is kept.
+ */
 const GOOD_ENTRIES = 100_000
 const BAD_ENTRIES = 50_000
 /** Overhead of a string in V8. */
 const NAME_BYTES = 32
-/** Short, because a key can be created at any time and the notification can be lost. */
+/** Bad results expire soon, because a key can be created at any time and the notification can be lost. */
 const BAD_MS = 5_000
 
 interface Entry {
@@ -37,7 +40,10 @@ function cachedResult({ result, checkedAtMs }: Entry, trusted: boolean): CachedR
   return { result, checkedAtMs, trusted }
 }
 
-/** In entries: a key with a hundred model names uses the memory of several keys without any. */
+/**
+ * The weight of an entry, in entries without a model list: a key with a hundred model names uses the memory
+ * of several keys.
+ */
 function weightOf({ result }: Entry): number {
   if (!result.good || result.identity.models === null) return 1
   let bytes = ENTRY_BYTES
@@ -49,7 +55,7 @@ function weightOf({ result }: Entry): number {
 export class AuthCache {
   private readonly good: Lru<Entry>
   private readonly bad: Lru<Entry>
-  /** Grows when any key may have changed; entries of an earlier epoch are not trusted. */
+  /** Incremented when any key may have changed; entries of an earlier epoch are not trusted. */
   private epoch = 0
 
   /** Maximum numbers of entries; tests pass smaller ones. */

@@ -6,12 +6,12 @@ import type { KeyLookup, Store } from '../store/store.js'
 import { resultOfLookup, storeUnavailable, type KeyResult } from './authentication-result.js'
 import type { AuthCache } from './key-cache.js'
 
-/** Allows 64,000 lookups a second at 0.5 ms each. */
+/** Maximum concurrent lookups: 64,000 a second at 0.5 ms each. */
 const MAX_LOOKUPS = 32
-/** If each lookup times out after 100 ms, the last of these waits 0.8 s. */
+/** Maximum waiting lookups. If each times out after 100 ms, the last one waits 0.8 s. */
 const MAX_WAITING = 256
 
-/** The queue for lookups is full: the store received no request, so it has not failed. */
+/** The queue for lookups is full. This is not a failure of the store, which received no request. */
 export class LookupQueueFull extends Error {}
 
 /** Lookups of one process. */
@@ -41,14 +41,14 @@ export class KeyLookups {
   lookUp(digest: string): KeyResult | Promise<KeyResult> {
     const shared = this.running.get(digest)
     if (shared !== undefined) return shared
-    const found = this.find(digest)
-    if (!(found instanceof Promise)) {
-      const result = resultOfLookup(digest, found)
+    const finding = this.find(digest)
+    if (!(finding instanceof Promise)) {
+      const result = resultOfLookup(digest, finding)
       this.cache.put(digest, result, this.now())
       return result
     }
     const startedMs = this.now()
-    const lookup = found
+    const lookup = finding
       .then((key) => {
         const result = resultOfLookup(digest, key)
         // `discard` removes a lookup whose result may be older than a change of the key.
@@ -70,10 +70,10 @@ export class KeyLookups {
 
   private find(digest: string): KeyLookup | null | Promise<KeyLookup | null> {
     if (this.usedSlots >= MAX_LOOKUPS) return this.findLater(digest)
-    const found = this.store.findKey(digest)
-    if (!(found instanceof Promise)) return found
+    const finding = this.store.findKey(digest)
+    if (!(finding instanceof Promise)) return finding
     this.usedSlots += 1
-    return found.finally(() => this.freeSlot())
+    return finding.finally(() => this.freeSlot())
   }
 
   private async findLater(digest: string): Promise<KeyLookup | null> {

@@ -7,7 +7,7 @@ import { Lru } from './lru.js'
 const MAX_HEADERS = 4_096
 /** Longer headers are not cached; a header with a Sluice key has 60 characters. */
 const MAX_CHARS = 512
-/** An unused header is dropped after one to two times this. */
+/** An unused header is dropped after one to two times this interval. */
 const UNUSED_MS = 60_000
 
 /** Digests by the text of the header. */

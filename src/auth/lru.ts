@@ -1,8 +1,9 @@
 /**
- * A bounded map that drops the least recently used entries. It has two generations: an entry that is used moves into the
- * recent one; when that is full, it becomes the old one and the former old one is dropped. So at least the most recently
- * used half of the entries stays, and a hot entry costs one `Map` lookup. The usual list in a `Map` (delete and set on
- * each use) took 47 µs for one hot key: V8 leaves deleted entries in the chain that the next insertion walks.
+ * A bounded map that drops the least recently used entries. It has two generations: an entry that is used
+ * moves into the recent one; when that is full, it becomes the old one and the former old one is dropped. At
+ * least the most recently used half of the entries is kept, and a hot entry costs one `Map` lookup. The usual
+ * `Map` with delete and set on each use took 47 µs for one hot key, because V8 leaves deleted entries in the
+ * chain that the next insertion walks.
  */
 
 /** Values by string keys. */
@@ -33,8 +34,8 @@ export class Lru<T> {
   }
 
   set(key: string, value: T): void {
-    const before = this.recent.get(key)
-    if (before !== undefined) this.recentWeight -= this.weightOf(before)
+    const replaced = this.recent.get(key)
+    if (replaced !== undefined) this.recentWeight -= this.weightOf(replaced)
     this.recent.set(key, value)
     this.recentWeight += this.weightOf(value)
     if (this.recentWeight >= this.generation) this.dropUnused()
@@ -48,8 +49,8 @@ export class Lru<T> {
   }
 
   delete(key: string): void {
-    const before = this.recent.get(key)
-    if (before !== undefined) this.recentWeight -= this.weightOf(before)
+    const removed = this.recent.get(key)
+    if (removed !== undefined) this.recentWeight -= this.weightOf(removed)
     this.recent.delete(key)
     this.old.delete(key)
   }

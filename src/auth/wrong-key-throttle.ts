@@ -15,7 +15,7 @@ export const LOOKUPS_BURST = 20
 export const LOOKUPS_PER_SECOND = 10
 /** About 200 bytes each; the address whose last failure is oldest is dropped first. */
 const MAX_ADDRESSES = 20_000
-/** Delay of a throttled refusal, which slows a flood down. */
+/** Delay of a throttled refusal, in ms; it slows clients that send many keys. */
 const HOLD_MS = 200
 /** Maximum delayed refusals; further ones are sent without delay. */
 const MAX_HELD = 1_000
@@ -23,7 +23,7 @@ const MAX_HELD = 1_000
 const THROTTLED =
   'Too many wrong API keys came from this address: check the key and try again later.'
 
-/** What remains of both rates of an address at `atMs`. */
+/** The remaining failures and lookups of an address at `atMs`. */
 interface Count {
   failures: number
   lookups: number
@@ -106,15 +106,15 @@ export class WrongKeyThrottle {
     identify: () => Identity | Promise<Identity>,
   ): Identity | Promise<Identity> {
     try {
-      const found = identify()
-      if (!(found instanceof Promise)) return found
-      return found.catch((error: unknown) => this.failed(address, error))
+      const identifying = identify()
+      if (!(identifying instanceof Promise)) return identifying
+      return identifying.catch((error: unknown) => this.failed(address, error))
     } catch (error) {
       return this.failed(address, error)
     }
   }
 
-  /** Rejects with `auth_throttled` after 200 ms, or at once if too many refusals are delayed. */
+  /** Rejects with `auth_throttled` trailing 200 ms, or at once if too many refusals are delayed. */
   async refuse(): Promise<never> {
     if (this.delayed < MAX_HELD) {
       this.delayed += 1
@@ -140,15 +140,18 @@ function refilled(count: Count, nowMs: number): Count {
   return count
 }
 
-/** The name that an address is counted under: an IPv6 customer usually has a whole /64. */
+/**
+ * The name under which an address is counted: the /64 network of an IPv6 address, because one customer
+ * usually has all of it.
+ */
 export function addressName(address: string): string {
   if (!address.includes(':')) return address
   // An IPv4 address on a dual-stack socket.
   if (address.startsWith('::ffff:') && address.includes('.')) return address.slice(7)
   const [head = '', tail] = address.split('::')
-  const before = head === '' ? [] : head.split(':')
-  if (tail === undefined) return before.slice(0, 4).join(':')
-  const after = tail === '' ? [] : tail.split(':')
-  const zeros = Array<string>(Math.max(0, 8 - before.length - after.length)).fill('0')
-  return [...before, ...zeros, ...after].slice(0, 4).join(':')
+  const leading = head === '' ? [] : head.split(':')
+  if (tail === undefined) return leading.slice(0, 4).join(':')
+  const trailing = tail === '' ? [] : tail.split(':')
+  const zeros = Array<string>(Math.max(0, 8 - leading.length - trailing.length)).fill('0')
+  return [...leading, ...zeros, ...trailing].slice(0, 4).join(':')
 }

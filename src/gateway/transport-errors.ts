@@ -1,5 +1,5 @@
 /**
- * Maps failed connections and time-outs to the client's errors. The only module that reads error codes of the transport.
+ * Maps failed connections and timeouts to the client's errors. The only module that reads error codes of the transport.
  */
 import { GatewayError, type WireError } from '../errors.js'
 
@@ -41,7 +41,7 @@ export const REPLY_TOO_LARGE: Readonly<WireError> = {
   message: "The upstream's reply is too large.",
 }
 
-/** The predicate of the error message for each time-out. */
+/** The predicate of the error message for each timeout. */
 export const TIMEOUT_TEXTS = {
   connect: 'did not accept a connection in time',
   'first byte': 'did not begin to reply in time',
@@ -49,7 +49,7 @@ export const TIMEOUT_TEXTS = {
   total: 'took too long',
 } as const
 
-/** The error of a time-out; `what` is the predicate of the message. */
+/** The error of a timeout; `what` is the predicate of the message. */
 export function timeoutError(what: string): WireError {
   return { kind: 'upstream_timeout', message: `The upstream ${what}.` }
 }

@@ -1,6 +1,4 @@
-/**
- * What the ledger has on one side of a comparison: an upstream, or one model of it. Pure; fed entry by entry.
- */
+/** Adds up the ledger entries of one side of a comparison: an upstream, or one model of it. Pure. */
 import { isProviderFailure, type ErrorKind } from '../errors.js'
 import { isSameModel } from './find-price.js'
 import type { LedgerEntry } from './entry.js'
@@ -15,15 +13,15 @@ export interface ComparedName {
 export interface ComparedFigures {
   /** Requests that were sent to it at least once. */
   readonly requests: number
-  /** Of these the copies that `shadow` made. */
+  /** Those of them that are shadow requests. */
   readonly shadowRequests: number
-  /** Requests whose last attempt on it failed, as circuit breakers count failures. */
+  /** Requests whose last attempt on it failed by the rules of circuit breakers. */
   readonly errors: number
   /** Null without requests. */
   readonly errorRate: number | null
-  /** Requests that it refused as the client's mistake. */
+  /** Requests that the upstream refused as the client's mistake. */
   readonly rejected: number
-  /** From the end of the request's arrival to the first content. */
+  /** Time from the end of the request body to the first content. */
   readonly firstContentP50Ms: number | null
   readonly firstContentP95Ms: number | null
   readonly inputTokens: number
@@ -31,23 +29,23 @@ export interface ComparedFigures {
   readonly costNanoUsd: number
   /** The mean over requests with a known cost that used tokens. */
   readonly costPerRequestNanoUsd: number | null
-  /** Requests that used tokens and whose price is not known. */
+  /** Requests that used tokens and have no known price. */
   readonly unpriced: number
   /** Requests whose tokens are estimated. */
   readonly estimated: number
 }
 
-/** Above this many times the percentiles are those of a random sample. */
+/** Maximum number of times that are kept. Above it the percentiles are those of a random sample. */
 const MAX_TIMES = 50_000
 
-/** `UPSTREAM` or `UPSTREAM/MODEL`. The names of upstreams have no slash. */
+/** `UPSTREAM` or `UPSTREAM/MODEL`. Upstream names contain no slash. */
 export function comparedNameOf(text: string): ComparedName {
-  const at = text.indexOf('/')
-  if (at === -1) return { upstream: text, model: null }
-  return { upstream: text.slice(0, at), model: text.slice(at + 1) }
+  const slash = text.indexOf('/')
+  if (slash === -1) return { upstream: text, model: null }
+  return { upstream: text.slice(0, slash), model: text.slice(slash + 1) }
 }
 
-/** Sums up one side. */
+/** Adds up one side. */
 export class ComparedUpstream {
   readonly name: ComparedName
   private requests = 0
@@ -74,7 +72,7 @@ export class ComparedUpstream {
   add(row: LedgerEntry): void {
     const { upstream, model } = this.name
     const isLast = row.upstream === upstream
-    // Which model an earlier attempt asked for is not in the entry.
+    // The entry does not contain the models of earlier attempts.
     if (model !== null && !(isLast && isSameModel(row.modelAnswered ?? '', model))) return
     const outcome = outcomeAt(row, upstream)
     if (outcome === null) return
@@ -82,7 +80,7 @@ export class ComparedUpstream {
     if (row.shadowOf !== null) this.shadowRequests += 1
     if (isFailure(outcome)) this.errors += 1
     if (outcome === 'upstream_rejected') this.rejected += 1
-    if (isLast) this.addUse(row, outcome)
+    if (isLast) this.addUsage(row, outcome)
   }
 
   /** The sums so far. */
@@ -106,7 +104,7 @@ export class ComparedUpstream {
     }
   }
 
-  private addUse({ usage, source, costNanoUsd, hops }: LedgerEntry, outcome: string): void {
+  private addUsage({ usage, source, costNanoUsd, hops }: LedgerEntry, outcome: string): void {
     this.inputTokens += usage.input ?? 0
     this.outputTokens += usage.output ?? 0
     if (source === 'estimated') this.estimated += 1
@@ -127,25 +125,27 @@ export class ComparedUpstream {
       this.timesMs.push(ms)
       return
     }
-    const at = Math.floor(this.random() * this.timesSeen)
-    if (at < MAX_TIMES) this.timesMs[at] = ms
+    const index = Math.floor(this.random() * this.timesSeen)
+    if (index < MAX_TIMES) this.timesMs[index] = ms
   }
 }
 
-/** How the last attempt on the upstream ended; null if none was made there, or it was cancelled for a faster one. */
+/**
+ * The outcome of the last attempt on the upstream; null if there was none, or a faster attempt replaced it.
+ */
 function outcomeAt({ attempted, upstream, outcome }: LedgerEntry, name: string): string | null {
   if (attempted === null) return upstream === name ? outcome : null
-  const own = attempted
+  const attempts = attempted
     .split(', ')
-    .filter((each) => each.startsWith(`${name}:`) && !each.endsWith(':cancelled'))
-  return own.at(-1)?.slice(name.length + 1) ?? null
+    .filter((attempt) => attempt.startsWith(`${name}:`) && !attempt.endsWith(':cancelled'))
+  return attempts.at(-1)?.slice(name.length + 1) ?? null
 }
 
 function isFailure(outcome: string): boolean {
   return outcome !== 'ok' && outcome !== 'lost' && isProviderFailure(outcome as ErrorKind)
 }
 
-/** The smallest time that at least this share of the times does not exceed; null without times. */
+/** The quantile of sorted times (nearest rank); null without times. */
 function quantileOf(sorted: readonly number[], share: number): number | null {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null
 }

@@ -14,7 +14,7 @@ export type UsageSource = 'reported' | 'estimated' | 'none'
 /** `ok`, or the kind of the error; `lost`: the process exited before the request was settled. */
 export type EntryOutcome = 'ok' | 'lost' | ErrorKind
 
-/** The durations of the stages of a request, in ms; absent: not reached. */
+/** The durations of the stages of a request, in ms. A member is absent if the stage was not reached. */
 export interface EntryHops {
   readonly authenticate?: number
   readonly receive?: number
@@ -24,7 +24,7 @@ export interface EntryHops {
   readonly firstByte?: number
   readonly translate?: number
   readonly relay?: number
-  /** From the arrival of the request to the first content that left. */
+  /** Time from the arrival of the request to the first content for the client. */
   readonly firstContent?: number
   /** The gateway's own share of the duration. */
   readonly overhead?: number
@@ -37,17 +37,17 @@ export interface LedgerEntry {
   readonly atMs: number
   readonly durationMs: number
   readonly accountId: string
-  /** A key's id, or `playground`. */
+  /** The id of the API key, or `playground`. */
   readonly keyId: string
-  /** As the client sent it; null if the body could not be read. At most 256 characters. */
+  /** The model that the client requested; null if the body could not be read. At most 256 characters. */
   readonly modelAsked: string | null
   /** The model that the upstream reported, else the requested one; null if no request was sent. */
   readonly modelAnswered: string | null
-  /** The name in sums: an id of the catalogue, else a routed one, else `other`; a closed set. */
+  /** The name in sums: an id of the catalogue, else a route, else `other`; a closed set. */
   readonly model: string
   readonly upstream: string | null
   readonly dialect: DialectName | null
-  /** Attempts, also those that reached no upstream. */
+  /** Number of attempts, including those that reached no upstream. */
   readonly attempts: number
   readonly stream: boolean
   /** HTTP status; 499 if the client had left. */
@@ -60,34 +60,40 @@ export interface LedgerEntry {
   readonly costNanoUsd: number | null
   /** The charge on budgets if `costNanoUsd` is null; absent: the reserved amount. Not stored. */
   readonly budgetNanoUsd?: number
-  /** Output tokens that the upstream went on to make after the client had left. */
+  /** Output tokens that the upstream generated after the client had left. */
   readonly tokensAfterDisconnect: number
   readonly losses: readonly string[]
   readonly generation: number
   readonly hops: EntryHops
   /** The client's format (`chat`, `messages`, …); null if the path has none. */
   readonly ingress: string | null
-  /** Why it was refused or failed, as the client saw it, without any of the prompt. At most 500 characters. */
+  /**
+   * The error message of the client's reply, without any of the prompt; at most 500 characters. Null if there
+   * is none.
+   */
   readonly errorMessage: string | null
   /** The rule that refused it, with its scope and window: `key:… requests_per_minute`. */
   readonly limit: string | null
   /** The HTTP status of the last attempt; null if no upstream replied. */
   readonly upstreamStatus: number | null
-  /** That upstream's own id of the request. */
+  /** The request id that this upstream returned. */
   readonly upstreamRequestId: string | null
-  /** Each attempt in order, `upstream:outcome`, with `, ` between; null if none was made. */
+  /** Each attempt in order, `upstream:outcome`, separated by `, `; null if there was none. */
   readonly attempted: string | null
-  /** The request that this one repeats for comparison. */
+  /** The id of the original request, if this is a shadow request; else null. */
   readonly shadowOf: string | null
-  /** `k=v`, with spaces between. */
+  /** The labels of the key: `k=v`, separated by spaces; null for no labels. */
   readonly labels: string | null
-  /** The id that the client gave the request (`x-request-id` or `x-client-request-id`). */
+  /** The client's own request id (`x-request-id` or `x-client-request-id`); null if it sent none. */
   readonly clientRequestId: string | null
-  /** How long each attempt took up to its first content or its failure, in the order of `attempted`; null: unknown. */
+  /**
+   * Time of each attempt until its first content or its failure, in ms, in the order of `attempted`; null if
+   * unknown.
+   */
   readonly attemptMs: readonly number[] | null
-  /** The `retry-after` that the client was sent, in seconds; null if there was none. */
+  /** The `retry-after` of the client's reply, in seconds; null if it had none. */
   readonly retryAfterSeconds: number | null
-  /** The version of the prices that the cost was computed with (`priceVersionOf`); null if none was. */
+  /** The version of the prices for the cost (`priceVersionOf`); null if no price was used. */
   readonly priceVersion: string | null
 }
 

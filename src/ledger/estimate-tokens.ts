@@ -1,6 +1,7 @@
 /**
- * Estimates the tokens of a request or reply without a tokenizer: if an upstream did not report them, and for the maximum
- * that a request may need. The rates are fitted to recorded traffic; `docs/reference/ledger.md` states the error.
+ * Estimates the tokens of a request or reply without a tokenizer: for upstreams that report none, and for the
+ * maximum that a request may need. The rates are fitted to recorded traffic; `docs/reference/ledger.md`
+ * states the error.
  */
 import type { JsonValue } from '../chat/json.js'
 import type { ModelFamily } from '../chat/model.js'
@@ -9,18 +10,18 @@ import type { ChatRequest, MediaSource, ThinkingPart, UserPart } from '../chat/r
 
 /** The sizes of the parts of a request that become tokens. */
 export interface PromptSize {
-  /** UTF-8, of instructions, turns and calls. */
+  /** UTF-8 bytes of instructions, messages and tool calls. */
   textBytes: number
   messages: number
   tools: number
-  /** Of the tools, as JSON. */
+  /** Bytes of the tool definitions as JSON. */
   toolBytes: number
-  /** Of the schema that the reply must follow, as JSON. */
+  /** Bytes of the schema for the reply as JSON. */
   schemaBytes: number
   images: number
   /** Documents and audio. */
   files: number
-  /** Of their bytes, where they are inline, and of sealed reasoning that comes back. */
+  /** Bytes of inline files, and of encrypted reasoning that the client sends back. */
   fileBytes: number
 }
 
@@ -42,21 +43,21 @@ export function emptyPromptSize(): PromptSize {
 interface Rates {
   readonly textByte: number
   readonly message: number
-  /** Once, if there are tools: the vendor's own instructions about them. */
+  /** The vendor's own instructions about tools, counted once if there are tools. */
   readonly tooling: number
   readonly toolByte: number
   readonly schemaByte: number
   readonly image: number
   readonly file: number
   readonly fileByte: number
-  /** Of a reply: the overhead of one tool call. */
+  /** The overhead of one tool call in a reply. */
   readonly call: number
 }
 
 /**
- * All vendors come to about four bytes of text a token, in any script (1 byte a letter in Latin, 2 in
- * Cyrillic, 3 in Chinese). They differ in what they add: Claude's own words about tools, its grammar for
- * schemas, and what a picture counts (OpenAI tiles, Anthropic pixels, Google a fixed number).
+ * All vendors have about four bytes of text per token, in any script (1 byte per letter in Latin, 2 in
+ * Cyrillic, 3 in Chinese). They differ in the tokens that they add for tools and schemas, and in the tokens
+ * of an image: OpenAI counts tiles, Anthropic pixels, Google a fixed number.
  */
 const RATES: Readonly<Record<ModelFamily, Rates>> = {
   openai: {
@@ -98,70 +99,70 @@ const RATES: Readonly<Record<ModelFamily, Rates>> = {
  * No byte-level vocabulary has more tokens than bytes. The other rates are the maximum that a vendor documents or a
  * recording shows: an image at full resolution, the instructions about tools, the markers around a turn.
  */
-const MOST: Readonly<Record<ModelFamily, Rates>> = {
-  openai: most(40_000),
-  anthropic: most(5_000),
-  google: most(2_300),
+const MAX_RATES: Readonly<Record<ModelFamily, Rates>> = {
+  openai: upperBounds(40_000),
+  anthropic: upperBounds(5_000),
+  google: upperBounds(2_300),
 }
 
-function most(image: number): Rates {
-  const one = { textByte: 1, toolByte: 1, schemaByte: 1, fileByte: 1 }
-  return { ...one, message: 32, tooling: 1_000, image, file: 20_000, call: 64 }
+function upperBounds(image: number): Rates {
+  const perByte = { textByte: 1, toolByte: 1, schemaByte: 1, fileByte: 1 }
+  return { ...perByte, message: 32, tooling: 1_000, image, file: 20_000, call: 64 }
 }
 
 /** Maximum length of the instructions that some vendors put before the first turn. */
-const MOST_PREAMBLE = 200
+const MAX_PREAMBLE = 200
 
-/** The sizes of a request. */
+/** Measures a request. */
 export function promptSizeOf(request: ChatRequest): PromptSize {
-  const bulk = emptyPromptSize()
+  const size = emptyPromptSize()
   for (const message of request.messages) {
-    bulk.messages += 1
+    size.messages += 1
     for (const part of message.parts) {
-      if (part.type === 'thinking') addThinking(bulk, part)
-      else if (part.type === 'opaque') bulk.textBytes += jsonBytes(part.block)
-      else addPart(bulk, part)
+      if (part.type === 'thinking') addThinking(size, part)
+      else if (part.type === 'opaque') size.textBytes += jsonBytes(part.block)
+      else addPart(size, part)
     }
     if (message.role !== 'assistant') continue
     for (const { name, arguments: json, signature = '' } of message.toolCalls) {
-      bulk.textBytes += name.length + Buffer.byteLength(json)
-      bulk.fileBytes += signature.length
+      size.textBytes += name.length + Buffer.byteLength(json)
+      size.fileBytes += signature.length
     }
   }
   for (const { name, description = '', parameters, custom } of request.tools) {
-    bulk.tools += 1
-    bulk.toolBytes += 40 + name.length + Buffer.byteLength(description)
-    if (parameters !== undefined) bulk.toolBytes += jsonBytes(parameters)
-    if (custom?.format !== undefined) bulk.toolBytes += jsonBytes(custom.format)
+    size.tools += 1
+    size.toolBytes += 40 + name.length + Buffer.byteLength(description)
+    if (parameters !== undefined) size.toolBytes += jsonBytes(parameters)
+    if (custom?.format !== undefined) size.toolBytes += jsonBytes(custom.format)
   }
   // In every vocabulary, a token is about four bytes of text.
-  bulk.textBytes += 4 * (request.tokenIds ?? 0)
+  size.textBytes += 4 * (request.tokenIds ?? 0)
   const format = request.responseFormat
-  if (format?.type === 'json-schema') bulk.schemaBytes += jsonBytes(format.schema)
-  return bulk
+  if (format?.type === 'json-schema') size.schemaBytes += jsonBytes(format.schema)
+  return size
 }
 
-function addThinking(bulk: PromptSize, { text, signature, redacted }: ThinkingPart): void {
-  bulk.textBytes += Buffer.byteLength(text)
-  bulk.fileBytes += (signature?.length ?? 0) + (redacted?.length ?? 0)
+function addThinking(size: PromptSize, { text, signature, redacted }: ThinkingPart): void {
+  size.textBytes += Buffer.byteLength(text)
+  size.fileBytes += (signature?.length ?? 0) + (redacted?.length ?? 0)
 }
 
-function addPart(bulk: PromptSize, part: UserPart): void {
+function addPart(size: PromptSize, part: UserPart): void {
   switch (part.type) {
     case 'text':
-      bulk.textBytes += part.textBytes ?? Buffer.byteLength(part.text)
-      bulk.fileBytes += part.signature?.length ?? 0
+      size.textBytes += part.textBytes ?? Buffer.byteLength(part.text)
+      size.fileBytes += part.signature?.length ?? 0
       return
     case 'image':
-      bulk.images += 1
+      size.images += 1
       return
     case 'file':
-      bulk.files += 1
-      bulk.fileBytes += inlineBytes(part.source)
+      size.files += 1
+      size.fileBytes += inlineBytes(part.source)
       return
     case 'audio':
-      bulk.files += 1
-      bulk.fileBytes += (part.data.length * 3) / 4
+      size.files += 1
+      size.fileBytes += (part.data.length * 3) / 4
       return
     default:
       part satisfies never
@@ -172,13 +173,13 @@ function inlineBytes(source: MediaSource): number {
   return source.kind === 'base64' ? (source.data.length * 3) / 4 : 0
 }
 
-/** The approximate size of the value as JSON, in a quarter of the time of writing it. */
+/** The approximate size of the value as JSON, in a quarter of the time of `JSON.stringify`. */
 export function jsonBytes(value: JsonValue): number {
   if (typeof value === 'string') return Buffer.byteLength(value) + 2
   if (value === null || typeof value !== 'object') return String(value).length
   let bytes = 2
   if (Array.isArray(value)) {
-    for (const each of value) bytes += 1 + jsonBytes(each)
+    for (const item of value) bytes += 1 + jsonBytes(item)
     return bytes
   }
   for (const key of Object.keys(value)) {
@@ -188,16 +189,16 @@ export function jsonBytes(value: JsonValue): number {
 }
 
 /** The estimated number of prompt tokens. */
-export function inputTokens(bulk: PromptSize, family: string): number {
-  return Math.max(1, Math.ceil(weighed(bulk, ratesOf(RATES, family))))
+export function inputTokens(size: PromptSize, family: string): number {
+  return Math.max(1, Math.ceil(weightedSum(size, ratesOf(RATES, family))))
 }
 
 /**
  * An upper bound of the prompt tokens. The size of media by URL or id is unknown; each counts as one large item. Callers
  * reduce the bound to the model's context window.
  */
-export function maxInputTokens(bulk: PromptSize, family: string): number {
-  return Math.ceil(weighed(bulk, ratesOf(MOST, family))) + MOST_PREAMBLE
+export function maxInputTokens(size: PromptSize, family: string): number {
+  return Math.ceil(weightedSum(size, ratesOf(MAX_RATES, family))) + MAX_PREAMBLE
 }
 
 /** Models of other vendors count as OpenAI's, whose format their upstreams use. */
@@ -205,20 +206,20 @@ function ratesOf(table: Readonly<Record<ModelFamily, Rates>>, family: string): R
   return family === 'anthropic' || family === 'google' ? table[family] : table.openai
 }
 
-function weighed(bulk: PromptSize, rates: Rates): number {
+function weightedSum(size: PromptSize, rates: Rates): number {
   return (
-    bulk.textBytes * rates.textByte +
-    bulk.messages * rates.message +
-    (bulk.tools > 0 ? rates.tooling : 0) +
-    bulk.toolBytes * rates.toolByte +
-    bulk.schemaBytes * rates.schemaByte +
-    bulk.images * rates.image +
-    bulk.files * rates.file +
-    bulk.fileBytes * rates.fileByte
+    size.textBytes * rates.textByte +
+    size.messages * rates.message +
+    (size.tools > 0 ? rates.tooling : 0) +
+    size.toolBytes * rates.toolByte +
+    size.schemaBytes * rates.schemaByte +
+    size.images * rates.image +
+    size.files * rates.file +
+    size.fileBytes * rates.fileByte
   )
 }
 
-/** About as many tokens as these words are; at least 1 where there are any. Hidden reasoning is not in it. */
+/** The estimated number of output tokens, without hidden reasoning; at least 1 for any output. */
 export function outputTokens({ bytes, calls }: OutputSize, family: string): number {
   return Math.ceil(bytes / 4 + calls * ratesOf(RATES, family).call)
 }

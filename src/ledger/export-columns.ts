@@ -1,9 +1,10 @@
 /**
- * The columns of `sluice usage export`, with their text for the documentation. New columns are added at the end.
+ * Defines the columns of `sluice usage export` with their documentation, and writes them as JSON lines and
+ * CSV. New columns are added at the end.
  */
 import type { LedgerEntry } from './entry.js'
 
-/** The value of a cell; null is unknown, or not reached. */
+/** The value of a cell; null is unknown or not applicable. */
 type Cell = string | number | boolean | null
 
 /** The columns, in order, with the documentation of each. */
@@ -20,7 +21,7 @@ export const COLUMNS: readonly (readonly [
   ['model_asked', 'The model that the client requested.', (row) => row.modelAsked],
   [
     'model_answered',
-    'The model that the upstream reports, else the one that it got.',
+    'The model that the upstream reports, else the requested one.',
     (row) => row.modelAnswered,
   ],
   ['model', 'The model under which sums count it.', (row) => row.model],
@@ -96,8 +97,8 @@ export function csvLine(row: LedgerEntry): string {
 }
 
 /**
- * Spreadsheets run a cell that begins like a formula, and clients choose names: an apostrophe before the cell makes it text
- * (OWASP, "CSV injection").
+ * Spreadsheets evaluate cells that begin like a formula, and clients choose names: an apostrophe before the
+ * cell makes it text (OWASP, "CSV injection").
  */
 function csvCell(cell: Cell): string {
   if (cell === null) return ''

@@ -4,7 +4,7 @@
 import type { ModelFacts, ModelPrice } from '../chat/model.js'
 import { priceOf, type Price } from './price.js'
 
-/** In an upstream's own list: the price of every model that it does not name. */
+/** The key in an upstream's own list for the price of every model that the list does not name. */
 export const ANY_MODEL = '*'
 
 /**
@@ -13,13 +13,13 @@ export const ANY_MODEL = '*'
  */
 const SAME_MODEL = /^-(\d{4}-\d{2}-\d{2}|\d{8}|\d{3,4}|latest|preview(-\d{2}-\d{2,4})?)$/
 
-/** Whether an upstream's name of a model is this id, or a dated form of it. */
+/** Whether a model name of an upstream is this id, or a dated form of it. */
 export function isSameModel(name: string, id: string): boolean {
   return name === id || (name.startsWith(id) && SAME_MODEL.test(name.slice(id.length)))
 }
 
 /** Maximum number of cached results; further names are searched each time. */
-const MAX_FOUND = 1_000
+const MAX_CACHED = 1_000
 /** Maximum length of an id; longer names are not cached. */
 const MAX_NAME_CHARS = 256
 
@@ -27,7 +27,7 @@ const MAX_NAME_CHARS = 256
 class Listed {
   private readonly byId = new Map<string, Price>()
   /** The results for names that are not ids, such as dated names. */
-  private readonly found = new Map<string, Price | null>()
+  private readonly cachedPrices = new Map<string, Price | null>()
 
   set(id: string, price: ModelPrice): void {
     this.byId.set(id, priceOf(price))
@@ -37,10 +37,10 @@ class Listed {
     const exact = this.byId.get(model)
     if (exact !== undefined) return exact
     if (model.length > MAX_NAME_CHARS) return null
-    const before = this.found.get(model)
-    if (before !== undefined) return before
+    const cached = this.cachedPrices.get(model)
+    if (cached !== undefined) return cached
     const price = this.search(model)
-    if (this.found.size < MAX_FOUND) this.found.set(model, price)
+    if (this.cachedPrices.size < MAX_CACHED) this.cachedPrices.set(model, price)
     return price
   }
 
@@ -56,14 +56,14 @@ class Listed {
 /** The prices of an upstream of the configuration. */
 export interface Priced {
   readonly name: string
-  /** By model id, or `*`. */
+  /** Prices by model id, or `*`. */
   readonly prices: Readonly<Record<string, ModelPrice>>
 }
 
 /** All prices of one generation of the configuration. */
 export class Prices {
   private readonly catalogue = new Listed()
-  private readonly own = new Map<string, Listed>()
+  private readonly byUpstream = new Map<string, Listed>()
 
   constructor(models: readonly ModelFacts[], upstreams: readonly Priced[]) {
     for (const { id, variants = [], price } of models) {
@@ -75,23 +75,23 @@ export class Prices {
       if (entries.length === 0) continue
       const listed = new Listed()
       for (const [model, price] of entries) listed.set(model, price)
-      this.own.set(name, listed)
+      this.byUpstream.set(name, listed)
     }
   }
 
   /**
-   * The price of the model that `answered` (null: not reported) to a request for the model `asked`. The upstream's own price
-   * of the model that answered comes first, then its price of any model, then the catalogue's. A model that is in neither
-   * list has the upstream's price of the requested model.
+   * The price of a reply by the model `reported` (null: not reported) to a request for the model `requested`.
+   * The order is: the upstream's own price of the model that replied, its price of any model, the catalogue's
+   * price. A model that is in neither list has the upstream's price of the requested model.
    */
-  find(upstream: string, asked: string, answered: string | null): Price | null {
-    const own = this.own.get(upstream)
-    const model = answered ?? asked
+  find(upstream: string, requested: string, reported: string | null): Price | null {
+    const own = this.byUpstream.get(upstream)
+    const model = reported ?? requested
     return (
       own?.find(model) ??
       own?.find(ANY_MODEL) ??
       this.catalogue.find(model) ??
-      own?.find(asked) ??
+      own?.find(requested) ??
       null
     )
   }

@@ -22,9 +22,9 @@ export interface LedgerWriterOptions {
 }
 
 /**
- * The label values of `sluice_usage_rows_total`. Each entry counts by the source of its token counts, and by the events on
- * its way to the ledger. `lost`: reservations of a process that exited, settled by another process. `damaged`: lines of
- * the spool that cannot be read.
+ * The label values of `sluice_usage_rows_total`. Each entry counts under the source of its token counts, and
+ * under the events until the ledger has accepted it. `lost`: reservations of a process that exited, settled
+ * by another process. `damaged`: lines of the spool that cannot be read.
  */
 export const ROW_KINDS = [
   'reported',
@@ -41,22 +41,19 @@ export type RowKind = (typeof ROW_KINDS)[number]
 
 /** Interval between attempts to reach an unavailable ledger. */
 const RETRY_MS = 1_000
-/** Interval of the maintenance of other processes' spools and reservations, which are due within a minute. */
+/** Interval of the maintenance of other processes' spools and reservations. */
 const MAINTENANCE_MS = 10_000
-/**
- * Time for every process after an outage to settle the requests that ended meanwhile, before their reservations count as
- * lost.
- */
+/** Time after an outage to settle the requests that ended during it, before they count as lost. */
 const GRACE_MS = 30_000
-/** Interval of dropping entries and sums that are older than the configuration keeps. */
+/** Interval of deleting entries and sums that are older than the configured limits. */
 const PRUNE_MS = 600_000
-/** Spooled entries that are settled at the same time. */
+/** Number of spooled entries that are settled at the same time. */
 const BATCH = 64
 /** Time limit of one call of the maintenance. */
 const MAINTENANCE_CALL_MS = 5_000
 /** Minimum interval between two log lines about dropped entries. */
 const ALARM_MS = 10_000
-/** Entries held in memory while the disk is full, about 1 KB each. New requests are refused meanwhile. */
+/** Maximum number of entries in memory while the disk is full, about 1 KB each. */
 const MAX_HELD = 20_000
 /** Entries of refused requests among them, so that these never displace an entry with a cost. */
 const MAX_HELD_REFUSALS = 10_000
@@ -178,13 +175,17 @@ export class LedgerWriter {
   private async settleHeld(): Promise<void> {
     while (this.held.length > 0) {
       const batch = this.held.slice(0, BATCH)
-      const settling = batch.map(({ row, reservation }) =>
-        this.options.ledger.settle(row, reservation),
-      )
-      await within(MAINTENANCE_CALL_MS, Promise.all(settling))
+      await this.settleBatch(batch)
       this.held.splice(0, batch.length)
-      this.options.onRow('replayed', batch.length)
     }
+  }
+
+  /** Settles entries at the same time. Rejects if the ledger is unavailable. */
+  private async settleBatch(batch: readonly SpooledEntry[]): Promise<void> {
+    const { ledger, onRow } = this.options
+    const settling = batch.map(({ row, reservation }) => ledger.settle(row, reservation))
+    await within(MAINTENANCE_CALL_MS, Promise.all(settling))
+    onRow('replayed', batch.length)
   }
 
   private scheduleMaintenance(ms: number): void {
@@ -200,7 +201,9 @@ export class LedgerWriter {
     }, jitteredMs).unref()
   }
 
-  /** Settles spooled entries and lost reservations, which shows whether the ledger is available, and drops old data. */
+  /**
+   * Settles spooled entries and lost reservations, deletes old data, and detects whether the ledger works.
+   */
   private async maintain(): Promise<void> {
     try {
       // The spool comes first: its entries belong to reservations that would count as lost. `expire` writes, so a ledger
@@ -235,18 +238,15 @@ export class LedgerWriter {
 
   /** Settles the entries of the spool. The ledger accepts each entry once, however often it is sent. */
   private async replay(): Promise<void> {
-    const { spool, onRow } = this.options
+    const { spool } = this.options
     await this.settleHeld()
     for (const segment of spool.segments()) {
       const { rows, damaged } = this.rowsOf(segment)
-      for (let at = this.settledEntries.get(segment.path) ?? 0; at < rows.length; at += BATCH) {
-        const batch = rows.slice(at, at + BATCH)
-        const settling = batch.map(({ row, reservation }) =>
-          this.options.ledger.settle(row, reservation),
-        )
-        await within(MAINTENANCE_CALL_MS, Promise.all(settling))
-        onRow('replayed', batch.length)
-        this.settledEntries.set(segment.path, at + batch.length)
+      const settled = this.settledEntries.get(segment.path) ?? 0
+      for (let start = settled; start < rows.length; start += BATCH) {
+        const batch = rows.slice(start, start + BATCH)
+        await this.settleBatch(batch)
+        this.settledEntries.set(segment.path, start + batch.length)
       }
       // An operator, or another version of the program, may be able to read the damaged lines.
       if (damaged > 0) spool.setAside(segment)

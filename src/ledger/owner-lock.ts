@@ -16,11 +16,12 @@ export class OwnerLock {
   }
 
   /**
-   * Takes the lock, and creates its file (mode 0600) if it is missing. Null when another holder has it. Throws when
-   * the file cannot be created or opened.
+   * Takes the lock, and creates its file (mode 0600) if it is missing. Null if another process holds it.
+   * Throws if the file cannot be created or opened.
    */
   static take(path: string): OwnerLock | null {
-    // SQLite would create the file with the mode of the umask. Closing it after SQLite has opened it would end the lock.
+    // SQLite would create the file with the mode of the umask. The file is closed before SQLite opens it,
+    // because closing it later would release the lock.
     if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
     const database = connect(path)
     try {
@@ -35,7 +36,7 @@ export class OwnerLock {
     }
   }
 
-  /** Releases the lock; `isOver` removes the file, which no process uses any more. */
+  /** Releases the lock. `isOver`: no process needs the file any more, so it is removed. */
   release(isOver: boolean): void {
     // Removed while the lock is held, so that no other process can lock a file that does not exist any more.
     if (isOver) rmSync(this.path, { force: true })

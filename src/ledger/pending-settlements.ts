@@ -1,6 +1,6 @@
 /**
- * Ledger entries that have been sent to the ledger and are not confirmed yet. An entry that the ledger does not confirm
- * within 500 ms is given up, so that its client waits no longer.
+ * Ledger entries that have been sent to the ledger and are not confirmed yet. An entry that the ledger does
+ * not confirm within 500 ms is abandoned, so that its client does not wait longer.
  */
 import type { SpooledEntry } from './spool-line.js'
 
@@ -13,7 +13,7 @@ interface PendingSettlement {
   readonly entry: SpooledEntry
   readonly sinceMs: number
   readonly resolve: () => void
-  /** Its position in the list; `NOT_LISTED` after its end. */
+  /** Its position in the list; `NOT_LISTED` once it is removed. */
   listIndex: number
 }
 
@@ -21,18 +21,23 @@ const NOT_LISTED = -1
 
 /** Holds a timer until `close`. */
 export class PendingSettlements {
-  /** Unordered, and without settled entries: the garbage collector pays for every entry that stays longer. */
+  /**
+   * Unordered. Settled entries are removed at once, because keeping them would cost garbage collection time.
+   */
   private readonly pending: PendingSettlement[] = []
   private readonly timer: NodeJS.Timeout
-  private readonly onGivenUp: (entry: SpooledEntry) => void
+  private readonly onAbandoned: (entry: SpooledEntry) => void
 
-  /** `onGivenUp` is called for an entry that the ledger refused or did not confirm in time. */
-  constructor(onGivenUp: (entry: SpooledEntry) => void) {
-    this.onGivenUp = onGivenUp
-    this.timer = setInterval(() => this.giveUpOld(), SWEEP_MS).unref()
+  /** `onAbandoned` is called for an entry that the ledger refused or did not confirm in time. */
+  constructor(onAbandoned: (entry: SpooledEntry) => void) {
+    this.onAbandoned = onAbandoned
+    this.timer = setInterval(() => this.abandonOld(), SWEEP_MS).unref()
   }
 
-  /** Resolves when `settle` has resolved, or the entry is given up. Time counts from `sinceMs` (monotonic). */
+  /**
+   * Resolves when `settle` has resolved, or the entry is abandoned. The time limit counts from `sinceMs`
+   * (monotonic).
+   */
   add(entry: SpooledEntry, sinceMs: number, settle: () => Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
       const settlement = { entry, sinceMs, resolve, listIndex: this.pending.length }
@@ -41,12 +46,12 @@ export class PendingSettlements {
         () => {
           if (this.remove(settlement)) resolve()
         },
-        () => this.giveUp(settlement),
+        () => this.abandon(settlement),
       )
     })
   }
 
-  /** Waits for all entries to be settled or given up, and stops the timer. */
+  /** Waits until all entries are settled or abandoned, and stops the timer. */
   async close(): Promise<void> {
     while (this.pending.length > 0) {
       await new Promise((resolve) => setTimeout(resolve, SWEEP_MS / 4))
@@ -54,9 +59,9 @@ export class PendingSettlements {
     clearInterval(this.timer)
   }
 
-  private giveUp(settlement: PendingSettlement): void {
+  private abandon(settlement: PendingSettlement): void {
     if (!this.remove(settlement)) return
-    this.onGivenUp(settlement.entry)
+    this.onAbandoned(settlement.entry)
     settlement.resolve()
   }
 
@@ -72,12 +77,12 @@ export class PendingSettlements {
     return true
   }
 
-  private giveUpOld(): void {
+  private abandonOld(): void {
     const oldestMs = performance.now() - SETTLE_MS
     // From the end: an entry that moves into a free position has been checked already.
-    for (let at = this.pending.length - 1; at >= 0; at -= 1) {
-      const settlement = this.pending[at]
-      if (settlement !== undefined && settlement.sinceMs <= oldestMs) this.giveUp(settlement)
+    for (let index = this.pending.length - 1; index >= 0; index -= 1) {
+      const settlement = this.pending[index]
+      if (settlement !== undefined && settlement.sinceMs <= oldestMs) this.abandon(settlement)
     }
   }
 }

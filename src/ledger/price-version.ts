@@ -1,11 +1,11 @@
-/** The version of a list of prices: a digest that depends only on the prices. */
+/** Computes the version of a list of prices: a digest that depends only on the prices. */
 import { createHash } from 'node:crypto'
 import type { ModelFacts } from '../chat/model.js'
 import type { Priced } from './find-price.js'
 
 const DIGITS = 12
 
-/** The version of these prices, 12 hexadecimal digits; any change of a price makes another one. */
+/** The version of these prices, 12 hexadecimal digits; any change of a price changes the version. */
 export function priceVersionOf(
   models: readonly Pick<ModelFacts, 'id' | 'variants' | 'price'>[],
   upstreams: readonly Priced[],
@@ -13,10 +13,10 @@ export function priceVersionOf(
   const catalogue = models.flatMap(({ id, variants = [], price }) => {
     return price === undefined ? [] : [[id, variants, ordered(price)]]
   })
-  const own = upstreams.flatMap(({ name, prices }) => {
+  const upstreamPrices = upstreams.flatMap(({ name, prices }) => {
     return Object.keys(prices).length === 0 ? [] : [[name, ordered(prices)]]
   })
-  const text = JSON.stringify([sorted(catalogue), sorted(own)])
+  const text = JSON.stringify([sorted(catalogue), sorted(upstreamPrices)])
   return createHash('sha256').update(text).digest('hex').slice(0, DIGITS)
 }
 
@@ -24,7 +24,9 @@ function sorted(entries: readonly unknown[][]): unknown[][] {
   return [...entries].sort((a, b) => (String(a[0]) < String(b[0]) ? -1 : 1))
 }
 
-/** With the members of each object in the order of their names: the order in a file does not count. */
+/**
+ * Sorts the members of each object by name, so that their order in a file does not change the version.
+ */
 function ordered(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))

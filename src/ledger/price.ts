@@ -23,7 +23,7 @@ export interface Price {
   /** The factor of each service tier of the vendor, by its name. */
   readonly tiers: Readonly<Record<string, number>>
   readonly usual: Rates
-  /** For prompts of more than `aboveInputTokens`; null if the length makes no difference. */
+  /** The rates for prompts of more than `aboveInputTokens`; null if the length does not change the price. */
   readonly long: Rates | null
   readonly aboveInputTokens: number
 }
@@ -50,16 +50,19 @@ export function priceOf(price: ModelPrice): Price {
   const input = rateOf(longContext.input)
   const long: Rates = {
     input,
-    cacheRead: rateOf(longContext.cacheRead) ?? inShare(usual.cacheRead, usual.input, input),
-    cacheWrite: rateOf(longContext.cacheWrite) ?? inShare(usual.cacheWrite, usual.input, input),
-    cacheWrite1h: inShare(usual.cacheWrite1h, usual.input, input),
+    cacheRead: rateOf(longContext.cacheRead) ?? scaledRate(usual.cacheRead, usual.input, input),
+    cacheWrite: rateOf(longContext.cacheWrite) ?? scaledRate(usual.cacheWrite, usual.input, input),
+    cacheWrite1h: scaledRate(usual.cacheWrite1h, usual.input, input),
     output: rateOf(longContext.output),
-    reasoning: inShare(usual.reasoning, usual.output, rateOf(longContext.output)),
+    reasoning: scaledRate(usual.reasoning, usual.output, rateOf(longContext.output)),
   }
   return { tiers, usual, long, aboveInputTokens: longContext.aboveInputTokens }
 }
 
-/** Names of the usual tier: OpenAI's, Google's, Groq's, and none; `auto` leaves the choice to the vendor. */
+/**
+ * Names of the usual tier at OpenAI, Google and Groq; `''` is no tier, and `auto` leaves the choice to the
+ * vendor.
+ */
 const USUAL_TIERS: ReadonlySet<string> = new Set(['default', 'standard', 'on_demand', '', 'auto'])
 
 /** The price of a service tier (null: not reported); null if it is unknown. */
@@ -68,38 +71,42 @@ export function tierPrice(price: Price, tier: string | null): Price | null {
   const factor = Object.hasOwn(price.tiers, tier) ? price.tiers[tier] : undefined
   if (factor === undefined) return null
   const { usual, long } = price
-  return { ...price, usual: times(usual, factor), long: long === null ? null : times(long, factor) }
+  return {
+    ...price,
+    usual: scaledRates(usual, factor),
+    long: long === null ? null : scaledRates(long, factor),
+  }
 }
 
-/** The dearer of the usual price and that of the tier: the vendor may serve either. */
-export function dearerPrice(price: Price, tier: string | null): Price | null {
+/** The higher of the usual price and that of the tier, because the vendor may bill either. */
+export function higherPrice(price: Price, tier: string | null): Price | null {
   const ofTier = tierPrice(price, tier)
   return ofTier === null || (tier !== null && (price.tiers[tier] ?? 1) > 1) ? ofTier : price
 }
 
-/** A price for models whose own is not known. Every kind of prompt token costs `input`. */
+/** An assumed price for models of unknown price. Every kind of prompt token costs `input`. */
 export function flatPrice({ input, output }: { input: number; output: number }): Price {
   return priceOf({ input, output, cacheRead: input, cacheWrite: input, cacheWrite1h: input })
 }
 
-/** The price with `assumed` for every rate that is not known. */
+/** The price with the rates of `assumed` for all unknown rates. */
 export function completedPrice(price: Price | null, assumed: Price): Price {
   if (price === null) return assumed
   const { usual, long } = price
   return {
     ...price,
-    usual: completed(usual, assumed.usual),
-    long: long === null ? null : completed(long, assumed.usual),
+    usual: completedRates(usual, assumed.usual),
+    long: long === null ? null : completedRates(long, assumed.usual),
   }
 }
 
-/** For a tier of unknown price: each rate is the dearer of the usual one and the assumed one. */
-export function dearestPrice(price: Price, assumed: Price): Price {
+/** The price of a tier with unknown rates: each rate is the higher of the usual and the assumed one. */
+export function highestPrice(price: Price, assumed: Price): Price {
   const { usual, long } = completedPrice(price, assumed)
   return {
     ...price,
-    usual: dearest(usual, assumed.usual),
-    long: long === null ? null : dearest(long, assumed.usual),
+    usual: highestRates(usual, assumed.usual),
+    long: long === null ? null : highestRates(long, assumed.usual),
   }
 }
 
@@ -108,7 +115,7 @@ export function isComplete({ usual, long }: Price): boolean {
   return [usual, long ?? usual].every(({ input, output }) => input !== null && output !== null)
 }
 
-/** Whether no reply token costs anything. */
+/** Whether all output tokens are free. */
 export function isOutputFree({ usual, long }: Price): boolean {
   return [usual, long ?? usual].every(
     ({ output, reasoning }) => output === 0 && (reasoning === null || reasoning === 0),
@@ -126,16 +133,17 @@ export function costNanoUsd(price: Price, usage: Usage): number | null {
   const cached = cacheRead + cacheWrite
   const input = Math.max(usage.input ?? 0, cached)
   const rates = longRates(price, input) ?? price.usual
-  // Most sums are exact in floating point. Others, and those without a rate for a part, are computed part by part.
+  // Most sums are exact in floating point. Larger ones, and those with an unknown rate, are computed part by
+  // part.
   const femto =
-    quick(input - cached, rates.input) +
-    quick(cacheRead, rates.cacheRead) +
-    quick(cacheWrite - written1h, rates.cacheWrite) +
-    quick(written1h, rates.cacheWrite1h) +
-    quick(output - reasoning, rates.output) +
-    quick(reasoning, rates.reasoning)
+    product(input - cached, rates.input) +
+    product(cacheRead, rates.cacheRead) +
+    product(cacheWrite - written1h, rates.cacheWrite) +
+    product(written1h, rates.cacheWrite1h) +
+    product(output - reasoning, rates.output) +
+    product(reasoning, rates.reasoning)
   if (Number.isSafeInteger(femto)) return nanoOf(femto)
-  return total([
+  return sumInNano([
     [input - cached, rates.input],
     [cacheRead, rates.cacheRead],
     [cacheWrite - written1h, rates.cacheWrite],
@@ -146,7 +154,7 @@ export function costNanoUsd(price: Price, usage: Usage): number | null {
 }
 
 /** The maximum token counts of a request. */
-export interface Most {
+export interface MaxTokens {
   readonly input: number
   readonly output: number
 }
@@ -156,40 +164,40 @@ export interface Most {
  * each output token likewise, by the rates of each prompt length that is possible. Null if the price of input or output is
  * unknown.
  */
-export function maxCostNanoUsd(price: Price, { input, output }: Most): number | null {
+export function maxCostNanoUsd(price: Price, { input, output }: MaxTokens): number | null {
   const long = longRates(price, input)
   const tiers = long === null ? [price.usual] : [price.usual, long]
-  let most = 0
+  let maxCost = 0
   for (const rates of tiers) {
     if (rates.input === null || rates.output === null) return null
-    const inward = Math.max(rates.input, rates.cacheWrite ?? 0, rates.cacheWrite1h ?? 0)
-    const outward = Math.max(rates.output, rates.reasoning ?? 0)
-    const cost = total([
-      [input, inward],
-      [output, outward],
+    const inputRate = Math.max(rates.input, rates.cacheWrite ?? 0, rates.cacheWrite1h ?? 0)
+    const outputRate = Math.max(rates.output, rates.reasoning ?? 0)
+    const cost = sumInNano([
+      [input, inputRate],
+      [output, outputRate],
     ])
-    most = Math.max(most, cost ?? 0)
+    maxCost = Math.max(maxCost, cost ?? 0)
   }
-  return most
+  return maxCost
 }
 
 function longRates({ long, aboveInputTokens }: Price, inputTokens: number): Rates | null {
   return inputTokens > aboveInputTokens ? long : null
 }
 
-function times(rates: Rates, factor: number): Rates {
-  const of = (rate: Rate): Rate => (rate === null ? null : Math.round(rate * factor))
+function scaledRates(rates: Rates, factor: number): Rates {
+  const scaled = (rate: Rate): Rate => (rate === null ? null : Math.round(rate * factor))
   return {
-    input: of(rates.input),
-    cacheRead: of(rates.cacheRead),
-    cacheWrite: of(rates.cacheWrite),
-    cacheWrite1h: of(rates.cacheWrite1h),
-    output: of(rates.output),
-    reasoning: of(rates.reasoning),
+    input: scaled(rates.input),
+    cacheRead: scaled(rates.cacheRead),
+    cacheWrite: scaled(rates.cacheWrite),
+    cacheWrite1h: scaled(rates.cacheWrite1h),
+    output: scaled(rates.output),
+    reasoning: scaled(rates.reasoning),
   }
 }
 
-function completed(rates: Rates, assumed: Rates): Rates {
+function completedRates(rates: Rates, assumed: Rates): Rates {
   return {
     input: rates.input ?? assumed.input,
     cacheRead: rates.cacheRead ?? rates.input ?? assumed.cacheRead,
@@ -200,15 +208,15 @@ function completed(rates: Rates, assumed: Rates): Rates {
   }
 }
 
-function dearest(a: Rates, b: Rates): Rates {
-  const of = (kind: keyof Rates): Rate => Math.max(a[kind] ?? 0, b[kind] ?? 0)
+function highestRates(a: Rates, b: Rates): Rates {
+  const higher = (kind: keyof Rates): Rate => Math.max(a[kind] ?? 0, b[kind] ?? 0)
   return {
-    input: of('input'),
-    cacheRead: of('cacheRead'),
-    cacheWrite: of('cacheWrite'),
-    cacheWrite1h: of('cacheWrite1h'),
-    output: of('output'),
-    reasoning: of('reasoning'),
+    input: higher('input'),
+    cacheRead: higher('cacheRead'),
+    cacheWrite: higher('cacheWrite'),
+    cacheWrite1h: higher('cacheWrite1h'),
+    output: higher('output'),
+    reasoning: higher('reasoning'),
   }
 }
 
@@ -216,15 +224,15 @@ function rateOf(usdPerMillion: number | undefined): Rate {
   return usdPerMillion === undefined ? null : Math.round(usdPerMillion * FEMTO_PER_USD_PER_MILLION)
 }
 
-/** `rate` scaled by the change of `whole`; exact to a femto-dollar. */
-function inShare(rate: Rate, whole: Rate, wholeNow: Rate): Rate {
-  if (rate === null || whole === null || wholeNow === null || whole === 0) return null
-  const [of, by] = [BigInt(whole), BigInt(rate) * BigInt(wholeNow)]
-  return Number((by + of / 2n) / of)
+/** Scales `rate` by `newBase / base`, exact to a femto-dollar. */
+function scaledRate(rate: Rate, base: Rate, newBase: Rate): Rate {
+  if (rate === null || base === null || newBase === null || base === 0) return null
+  const [divisor, product] = [BigInt(base), BigInt(rate) * BigInt(newBase)]
+  return Number((product + divisor / 2n) / divisor)
 }
 
 /** Whole numbers up to 2^53 add up exactly; larger sums use big integers. */
-function total(parts: readonly (readonly [tokens: number, rate: Rate])[]): number | null {
+function sumInNano(parts: readonly (readonly [tokens: number, rate: Rate])[]): number | null {
   let femto = 0
   for (const [tokens, rate] of parts) {
     if (tokens === 0) continue
@@ -236,13 +244,13 @@ function total(parts: readonly (readonly [tokens: number, rate: Rate])[]): numbe
 }
 
 /** NaN for tokens whose rate is unknown. */
-function quick(tokens: number, rate: Rate): number {
+function product(tokens: number, rate: Rate): number {
   return tokens === 0 ? 0 : tokens * (rate ?? NaN)
 }
 
 function nanoOf(femto: number): number {
-  const rest = femto % FEMTO_PER_NANO
-  return (femto - rest) / FEMTO_PER_NANO + (rest * 2 >= FEMTO_PER_NANO ? 1 : 0)
+  const remainder = femto % FEMTO_PER_NANO
+  return (femto - remainder) / FEMTO_PER_NANO + (remainder * 2 >= FEMTO_PER_NANO ? 1 : 0)
 }
 
 function exactTotal(parts: readonly (readonly [tokens: number, rate: Rate])[]): number {

@@ -1,5 +1,6 @@
 /**
- * The text of one spooled ledger entry: the entry, and the budget amounts that settling it corrects.
+ * Writes and reads one line of the spool: a ledger entry, and the budget amounts that its settlement
+ * corrects.
  *
  * A line is the row's text, then, after a tab (which the text of a row never has), the reservation as JSON,
  * `["nothing",[["usd_day","key:…",0,LIMIT,COST],…]]`. Rates are left out: they are whole again by the time
@@ -32,7 +33,7 @@ export function writeSpoolLine({ row, reservation }: SpooledEntry): string {
   return `${text}\t${JSON.stringify([reservation.takenFrom, parts])}`
 }
 
-/** Throws an Error that names the damaged part and contains no values. */
+/** Reads a line. Throws an Error that names the damaged part and contains no values. */
 export function readSpoolLine(line: string): SpooledEntry {
   const tab = line.indexOf('\t')
   if (tab < 0) return { row: readEntry(line), reservation: undefined }

@@ -1,4 +1,4 @@
-/** Segment files of the spool: lines with a checksum, written at once and read line by line. */
+/** Segment files of the spool: lines with checksums. */
 import { readFileSync } from 'node:fs'
 import { crc32 } from 'node:zlib'
 
@@ -58,23 +58,23 @@ const DIGITS = Buffer.from('0123456789abcdef')
 /** Reused by each call of `checksummedLines`. */
 let scratch = Buffer.allocUnsafeSlow(64 * 1024)
 
-/** One line for each text, with its checksum before it; the buffer is valid until the next call. */
+/** One line for each text, with its checksum at the beginning. The buffer is valid until the next call. */
 export function checksummedLines(texts: readonly string[]): Buffer {
-  let most = 0
-  for (const text of texts) most += SUM_BYTES + 2 + 3 * text.length
-  if (most > scratch.length) scratch = Buffer.allocUnsafeSlow(2 * most)
-  let at = 0
+  let maxBytes = 0
+  for (const text of texts) maxBytes += SUM_BYTES + 2 + 3 * text.length
+  if (maxBytes > scratch.length) scratch = Buffer.allocUnsafeSlow(2 * maxBytes)
+  let offset = 0
   for (const text of texts) {
-    const from = at + SUM_BYTES + 1
+    const from = offset + SUM_BYTES + 1
     const end = from + scratch.write(text, from)
     let sum = crc32(scratch.subarray(from, end))
-    for (let digit = from - 2; digit >= at; digit -= 1) {
+    for (let digit = from - 2; digit >= offset; digit -= 1) {
       scratch[digit] = DIGITS[sum & 0xf] ?? 0
       sum >>>= 4
     }
     scratch[from - 1] = BLANK
     scratch[end] = BREAK
-    at = end + 1
+    offset = end + 1
   }
-  return scratch.subarray(0, at)
+  return scratch.subarray(0, offset)
 }

@@ -1,10 +1,12 @@
 /**
- * Keeps lines on disk until the ledger takes them: with checksums, in segment files of bounded size, in a folder that all
- * processes of a machine share. Used while the ledger is unavailable, and for engines that write many entries at a time.
+ * Stores lines on disk until the ledger accepts them: with checksums, in segment files of bounded size, in a
+ * folder that all processes of a machine share. Used while the ledger is unavailable, and for engines that
+ * write many entries at a time.
  *
- * `append` returns after the kernel has the line, so a crash of the process loses nothing. The name of a segment contains its
- * owner, and the owner holds a lock while it runs; any process reads the segments of owners without a lock. Reading a segment
- * twice is harmless, because the ledger accepts each entry once, by its id.
+ * `append` returns after the kernel has the line, so a crash of the process loses nothing. The name of a
+ * segment contains its owner, and the owner holds a lock while it runs; any process reads the segments of
+ * owners without a lock. Reading a segment twice is harmless, because the ledger accepts each entry once, by
+ * its id.
  */
 import {
   closeSync,
@@ -23,11 +25,14 @@ import { createFolder } from '../files/create-folder.js'
 import { OwnerLock } from './owner-lock.js'
 import { checksummedLines, isMissing, SegmentFile, type Segment } from './spool-segment.js'
 
-/** Small enough to be read at once, large enough that 10,000 rows share one file. */
+/** Maximum size of a segment: small enough to be read at once, large enough for 10,000 entries. */
 const SEGMENT_BYTES = 8 * 1024 * 1024
 /** Maximum time until a line is synced to the disk. */
 const SYNC_MS = 250
-/** Owner (its start in Unix ms and a random number) and number; version 0.1.0 put a process id before the owner. */
+/**
+ * The name of a segment: its owner (start time in Unix ms and a random number) and its number. Version 0.1.0
+ * had a process id before the owner.
+ */
 const SEGMENT = /^rows-(?:\d+-)?(\d+-[0-9a-f]+)-\d+\.spool$/
 const LOCK = /^rows-(\d+-[0-9a-f]+)\.lock$/
 
@@ -89,32 +94,32 @@ export class Spool {
     } catch (error) {
       this.fault = error instanceof Error ? error : new Error(String(error))
       // A line may have been truncated, so the next line begins a new file.
-      this.seal()
+      this.closeSegment()
       return 'full'
     }
   }
 
   /** The readable segments, oldest first: those of this process, and those of processes that exited. */
   segments(): Segment[] {
-    this.cut()
-    const running = this.livingOwners()
+    this.startNewSegment()
+    const running = this.runningOwners()
     return segmentNames(this.folder)
       .filter((name) => !running.has(ownerOf(name)))
-      .map((name) => this.named(name))
+      .map((name) => this.segmentFile(name))
   }
 
   /** The segments of other processes, oldest first; running processes may still append to theirs. */
   others(): Foreign[] {
-    const running = this.livingOwners()
+    const running = this.runningOwners()
     return segmentNames(this.folder)
       .filter((name) => ownerOf(name) !== this.owner)
-      .map((name) => ({ segment: this.named(name), isOrphan: !running.has(ownerOf(name)) }))
+      .map((name) => ({ segment: this.segmentFile(name), isOrphan: !running.has(ownerOf(name)) }))
   }
 
   /** Ends the current segment, so that the next line begins a new file. Null if there is none. */
-  cut(): Segment | null {
+  startNewSegment(): Segment | null {
     const { current } = this
-    this.seal()
+    this.closeSegment()
     return current === null ? null : new SegmentFile(current)
   }
 
@@ -144,7 +149,7 @@ export class Spool {
 
   /** Syncs and closes the current segment, and releases the lock. */
   close(): void {
-    this.seal()
+    this.closeSegment()
     if (this.timer !== null) clearInterval(this.timer)
     this.timer = null
     const isOver = segmentNames(this.folder).every((name) => ownerOf(name) !== this.owner)
@@ -152,8 +157,10 @@ export class Spool {
     this.lock = null
   }
 
-  /** Other owners that hold their locks. The locks of those that are gone, with all their segments, are removed. */
-  private livingOwners(): ReadonlySet<string> {
+  /**
+   * Other owners that hold their locks. Removes the lock files of exited owners that have no segments left.
+   */
+  private runningOwners(): ReadonlySet<string> {
     const running = new Set<string>()
     const names = namesIn(this.folder)
     const owners = new Set(names.filter((name) => SEGMENT.test(name)).map(ownerOf))
@@ -167,12 +174,12 @@ export class Spool {
     return running
   }
 
-  private named(name: string): Segment {
+  private segmentFile(name: string): Segment {
     return new SegmentFile(join(this.folder, name))
   }
 
   private write(lines: Buffer): void {
-    if (this.currentBytes + lines.length > SEGMENT_BYTES) this.seal()
+    if (this.currentBytes + lines.length > SEGMENT_BYTES) this.closeSegment()
     this.fd ??= this.open()
     const written = writeSync(this.fd, lines)
     this.bytes += written
@@ -202,7 +209,7 @@ export class Spool {
     })
   }
 
-  private seal(): void {
+  private closeSegment(): void {
     const { fd, current, currentBytes } = this
     if (fd === null || current === null) return
     this.fd = null
@@ -220,7 +227,7 @@ export class Spool {
   }
 }
 
-/** By the start of their owner and then by number. */
+/** The segments in the folder, sorted by the start of their owner and then by number. */
 function segmentNames(folder: string): string[] {
   return namesIn(folder)
     .filter((name) => SEGMENT.test(name))

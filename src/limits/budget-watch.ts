@@ -34,7 +34,7 @@ type Threshold = (typeof THRESHOLDS)[number]
 
 /** Maximum number of watched budgets; the oldest is dropped first. */
 const MAX_WATCHED = 10_000
-/** A refusal that ends sooner waits for running requests, not for the next day. */
+/** A refusal with a shorter wait is caused by running requests and not by a spent budget. */
 const SOON_MS = 5_000
 /** Maximum difference between the clocks of processes. */
 const SLACK_MS = 3_600_000
@@ -48,14 +48,14 @@ export class BudgetWatch {
     this.options = options
   }
 
-  /** A request was decided on. */
+  /** Records the decision on a request. */
   decided(limitDemands: readonly LimitDemand[], { limitReservation, limitStates }: Decision): void {
     if (!this.options.isWanted()) return
     for (const [index, { demand }] of limitDemands.entries()) {
       const limitState = limitStates[index]
       if (!isBudget(demand) || limitState === undefined) continue
       const { limit, remaining, resetMs, retryAfterMs } = limitState
-      const watched = this.of(demand, resetMs)
+      const watched = this.watchedBudget(demand, resetMs)
       watched.limitNanoUsd = limit
       watched.usedNanoUsd = limit - remaining
       if (limitReservation !== null) watched.heldNanoUsd += demand.costNanoUsd
@@ -66,7 +66,10 @@ export class BudgetWatch {
     }
   }
 
-  /** An admitted request with these demands is settled; null: it is charged the reserved amount. */
+  /**
+   * Records the settlement of an admitted request with these demands; null: it is charged the reserved
+   * amount.
+   */
   settled(demands: readonly Demand[], chargedNanoUsd: number | null): void {
     for (const demand of demands) {
       if (!isBudget(demand)) continue
@@ -79,16 +82,16 @@ export class BudgetWatch {
     }
   }
 
-  private of(demand: BudgetDemand, resetMs: number): Watched {
+  private watchedBudget(demand: BudgetDemand, resetMs: number): Watched {
     const name = nameOf(demand)
     const nowMs = Date.now()
-    const known = this.watched.get(name)
-    if (known !== undefined && nowMs < known.endsAtMs) return known
+    const existing = this.watched.get(name)
+    if (existing !== undefined && nowMs < existing.endsAtMs) return existing
     this.watched.delete(name)
     const [oldest] = this.watched.keys()
     if (this.watched.size >= MAX_WATCHED && oldest !== undefined) this.watched.delete(oldest)
-    const made = { limitNanoUsd: 0, usedNanoUsd: 0, heldNanoUsd: 0, reported: 0 }
-    const watched = { ...made, endsAtMs: nowMs + resetMs }
+    const unused = { limitNanoUsd: 0, usedNanoUsd: 0, heldNanoUsd: 0, reported: 0 }
+    const watched = { ...unused, endsAtMs: nowMs + resetMs }
     this.watched.set(name, watched)
     return watched
   }
@@ -109,14 +112,14 @@ export class BudgetWatch {
     reason: 'used' | 'refused',
   ): void {
     if (threshold <= watched.reported) return
-    const before = watched.reported
+    const previous = watched.reported
     watched.reported = threshold
     const { limitNanoUsd, usedNanoUsd, heldNanoUsd, endsAtMs } = watched
     const nowMs = Date.now()
     const period = demand.kind === 'usd_day' ? 'day' : 'month'
     const date = new Date(nowMs).toISOString().slice(0, period === 'day' ? 10 : 7)
     const name = `notify:budget:${date}:${threshold}:${demand.subject}`
-    const turn = { name, burst: 1, everyMs: Math.max(0, endsAtMs - nowMs) + SLACK_MS }
+    const attempt = { name, burst: 1, everyMs: Math.max(0, endsAtMs - nowMs) + SLACK_MS }
     const report = ([waitMs = 0]: number[]): void => {
       if (waitMs > 0) return
       this.options.notify({
@@ -134,7 +137,7 @@ export class BudgetWatch {
       })
     }
     // If the store is unavailable, the next request reports.
-    this.options.attempts.take([turn], nowMs).then(report, () => (watched.reported = before))
+    this.options.attempts.take([attempt], nowMs).then(report, () => (watched.reported = previous))
   }
 }
 
@@ -146,7 +149,7 @@ function nameOf({ kind, subject }: BudgetDemand): string {
   return `${kind} ${subject}`
 }
 
-/** To the micro-dollar. */
+/** US dollars, rounded to micro-dollars. */
 function dollars(nanoUsd: number): number {
   return Math.round(Math.max(0, nanoUsd) / 1_000) / 1e6
 }

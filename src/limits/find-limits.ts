@@ -10,16 +10,18 @@ import type { Demand } from '../store/ledger.js'
 /** The properties of a request that rules select by. */
 export interface LimitedRequest {
   readonly identity: Identity
-  /** As the client wrote it. */
+  /** The model that the client requested. */
   readonly model: string
-  /** The name that counts use: the catalogue's id of the model, else its route; a closed set. */
+  /** The name in counters: the catalogue's id of the model, else its route; a closed set. */
   readonly modelName: string
   readonly upstream: string
 }
 
 /** Amounts that one subject may use. */
 export interface Limit {
-  /** As in `Demand`: the same for the same rule, subject and selectors, regardless of its position in the file. */
+  /**
+   * As in `Demand`: identifies a rule with its subject and selectors, regardless of its position in the file.
+   */
   readonly subject: string
   readonly shared: boolean
   /** The subject in messages: `this key`, `the model 'gpt-5.5'`. */
@@ -29,10 +31,10 @@ export interface Limit {
 
 /** The maximum that a request may use, in the units of the limits. */
 export interface Need {
-  /** For token limits. */
+  /** Tokens, for token limits. */
   readonly tokens: number
   readonly nanoUsd: number
-  /** `nanoUsd` is counted with `limiting.assumed_price`. */
+  /** `nanoUsd` is calculated with `limiting.assumed_price`. */
   readonly isAssumed?: boolean
 }
 
@@ -43,8 +45,11 @@ export const NO_LIMITS: readonly Limit[] = []
 
 /** The rules of one generation of the configuration. */
 export class Rules {
-  /** Rules without a key or account; the others are indexed, so that they cost other requests nothing. */
-  private readonly everybody: LimitConfig[] = []
+  /**
+   * Rules without a key or account. The others are indexed, so that requests of other keys and accounts do
+   * not check them.
+   */
+  private readonly unindexed: LimitConfig[] = []
   private readonly byAccount = new Map<string, LimitConfig[]>()
   private readonly byKey = new Map<string, LimitConfig[]>()
   private readonly plans = new Map<PlanName, KeyLimits>()
@@ -53,7 +58,7 @@ export class Rules {
     for (const rule of limits) {
       if (rule.key !== null) listIn(this.byKey, rule.key).push(rule)
       else if (rule.account !== null) listIn(this.byAccount, rule.account).push(rule)
-      else this.everybody.push(rule)
+      else this.unindexed.push(rule)
     }
     for (const name of ['starter', 'pro', 'max'] as const) {
       const { limits: amounts } = plans[name]
@@ -62,25 +67,30 @@ export class Rules {
   }
 
   /** All limits that apply to a request, those of the configuration first; `NO_LIMITS` if there are none. */
-  of(asked: LimitedRequest): readonly Limit[] {
-    const { identity } = asked
+  of(request: LimitedRequest): readonly Limit[] {
+    const { identity } = request
     const { keyId, accountId, plan } = identity
-    const found: Limit[] = []
-    if (this.everybody.length > 0) collect(found, this.everybody, asked)
+    const applying: Limit[] = []
+    if (this.unindexed.length > 0) collect(applying, this.unindexed, request)
     const ofAccount = this.byAccount.get(accountId)
-    if (ofAccount !== undefined) collect(found, ofAccount, asked)
+    if (ofAccount !== undefined) collect(applying, ofAccount, request)
     const ofKey = this.byKey.get(keyId)
-    if (ofKey !== undefined) collect(found, ofKey, asked)
+    if (ofKey !== undefined) collect(applying, ofKey, request)
     const ofPlan = this.plans.get(plan)
     if (ofPlan !== undefined) {
       const subject = `account:${accountId};of-plan`
-      found.push({ subject, shared: false, whose: `the plan '${plan}'`, amounts: ofPlan })
+      applying.push({ subject, shared: false, whose: `the plan '${plan}'`, amounts: ofPlan })
     }
     const { limits } = identity
     if (limits !== null) {
-      found.push({ subject: `key:${keyId};own`, shared: false, whose: 'this key', amounts: limits })
+      applying.push({
+        subject: `key:${keyId};own`,
+        shared: false,
+        whose: 'this key',
+        amounts: limits,
+      })
     }
-    return found.length === 0 ? NO_LIMITS : found
+    return applying.length === 0 ? NO_LIMITS : applying
   }
 }
 
@@ -98,7 +108,7 @@ export function needsOf(limits: readonly Limit[]): { tokens: boolean; money: boo
 export interface LimitDemand {
   readonly demand: Demand
   readonly whose: string
-  /** The cost of the demand is counted with `limiting.assumed_price`. */
+  /** The cost of the demand is calculated with `limiting.assumed_price`. */
   readonly isAssumed?: boolean
 }
 
@@ -128,11 +138,11 @@ export function limitDemandsOf(limits: readonly Limit[], need: Need): LimitDeman
   return limitDemands
 }
 
-function collect(found: Limit[], rules: readonly LimitConfig[], asked: LimitedRequest): void {
-  for (const rule of rules) if (fits(rule, asked)) found.push(limitOf(rule, asked))
+function collect(applying: Limit[], rules: readonly LimitConfig[], request: LimitedRequest): void {
+  for (const rule of rules) if (matches(rule, request)) applying.push(limitOf(rule, request))
 }
 
-function fits(
+function matches(
   rule: LimitConfig,
   { identity, model, modelName, upstream }: LimitedRequest,
 ): boolean {
@@ -148,10 +158,10 @@ function fits(
   )
 }
 
-function limitOf(rule: LimitConfig, asked: LimitedRequest): Limit {
+function limitOf(rule: LimitConfig, request: LimitedRequest): Limit {
   const { scope, amounts } = rule
   const shared = scope !== 'key' && scope !== 'account'
-  return { subject: subjectOf(rule, asked), shared, whose: whoseOf(rule, asked), amounts }
+  return { subject: subjectOf(rule, request), shared, whose: whoseOf(rule, request), amounts }
 }
 
 /**
@@ -177,8 +187,8 @@ function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: Limited
       subject = `${rule.scope}=${labelValue(rule.scope, identity)}`
   }
   if (rule.plan !== null) {
-    const isOnes = rule.scope === 'key' || rule.scope === 'account'
-    subject += isOnes ? ';plan' : `;plan=${rule.plan}`
+    const isForOneSubject = rule.scope === 'key' || rule.scope === 'account'
+    subject += isForOneSubject ? ';plan' : `;plan=${rule.plan}`
   }
   if (rule.account !== null) subject += `;account=${rule.account}`
   if (rule.key !== null) subject += `;key=${rule.key}`
@@ -220,9 +230,9 @@ function whoseOf(
 }
 
 function listIn(lists: Map<string, LimitConfig[]>, name: string): LimitConfig[] {
-  const held = lists.get(name)
-  if (held !== undefined) return held
-  const made: LimitConfig[] = []
-  lists.set(name, made)
-  return made
+  const existing = lists.get(name)
+  if (existing !== undefined) return existing
+  const created: LimitConfig[] = []
+  lists.set(name, created)
+  return created
 }

@@ -34,7 +34,7 @@ export class LastLimitStates {
   }
 }
 
-/** The identity of a count: the subject and the kind of its limit. */
+/** The name of a counter: the kind and the subject of its limit. */
 export function nameOf({ kind, subject }: Demand): string {
   return `${kind} ${subject}`
 }

@@ -1,4 +1,4 @@
-/** Bounds the time that requests wait for the ledger, with one timer for all of them. */
+/** Limits the time that requests wait for the ledger, with one timer for all of them. */
 
 /**
  * Redis commands fail after 100 ms by the setting of their client. An embedded store has no such limit: a process that
@@ -7,17 +7,17 @@
 const TIMEOUT_MS = 2_000
 const SWEEP_MS = 100
 
-interface PendingAnswer {
+interface PendingResult {
   readonly sinceMs: number
-  isAnswered: boolean
+  isSettled: boolean
   readonly giveUp: () => void
 }
 
-/** Holds a timer while answers are pending. */
-export class AnswerTimeout {
+/** Holds a timer while results are pending. */
+export class LedgerTimeout {
   private readonly now: () => number
   private readonly timeoutMs: number
-  private pending: PendingAnswer[] = []
+  private pending: PendingResult[] = []
   private timer: NodeJS.Timeout | null = null
 
   /** `now` is monotonic, in ms. */
@@ -26,23 +26,23 @@ export class AnswerTimeout {
     this.timeoutMs = timeoutMs
   }
 
-  /** The answer; null if it does not come in time. Rejects as `answer` does. */
-  wait<Answer>(answer: Promise<Answer>): Promise<Answer | null> {
+  /** Resolves to the result, or null if it does not arrive in time. Rejects if `result` does. */
+  wait<Result>(result: Promise<Result>): Promise<Result | null> {
     return new Promise((resolve, reject) => {
-      const pending: PendingAnswer = {
+      const pending: PendingResult = {
         sinceMs: this.now(),
-        isAnswered: false,
+        isSettled: false,
         giveUp: () => resolve(null),
       }
       this.pending.push(pending)
       this.timer ??= setInterval(() => this.sweep(), SWEEP_MS).unref()
-      answer.then(
+      result.then(
         (value) => {
-          pending.isAnswered = true
+          pending.isSettled = true
           resolve(value)
         },
         (error: unknown) => {
-          pending.isAnswered = true
+          pending.isSettled = true
           reject(error instanceof Error ? error : new Error(String(error)))
         },
       )
@@ -57,9 +57,9 @@ export class AnswerTimeout {
 
   private sweep(): void {
     const oldestMs = this.now() - this.timeoutMs
-    this.pending = this.pending.filter(({ isAnswered, sinceMs, giveUp }) => {
-      if (!isAnswered && sinceMs <= oldestMs) giveUp()
-      return !isAnswered && sinceMs > oldestMs
+    this.pending = this.pending.filter(({ isSettled, sinceMs, giveUp }) => {
+      if (!isSettled && sinceMs <= oldestMs) giveUp()
+      return !isSettled && sinceMs > oldestMs
     })
     if (this.pending.length === 0) this.close()
   }

@@ -91,11 +91,11 @@ function messageOf(
       return `The limit of ${counted(demand.perMinute, 'request')} a minute for ${whose} is reached; ${again}.`
     case 'tokens': {
       const limit = `${demand.perMinute} tokens a minute for ${whose}`
-      const asked = `this request may need up to ${demand.cost}`
+      const need = `this request may need up to ${demand.cost}`
       if (never) {
-        return `The limit is ${limit}, and ${asked} at once; shorten it, or lower max_completion_tokens.`
+        return `The limit is ${limit}, and ${need} at once; shorten it, or lower max_completion_tokens.`
       }
-      return `The limit of ${limit} leaves ${limitState.remaining}, and ${asked}; ${again}.`
+      return `The limit of ${limit} leaves ${limitState.remaining}, and ${need}; ${again}.`
     }
     case 'concurrent':
       return `The limit of ${counted(demand.limit, 'request')} at the same time for ${whose} is reached; try again when one has ended.`
@@ -103,11 +103,11 @@ function messageOf(
     case 'usd_month': {
       const time = demand.kind === 'usd_day' ? 'day' : 'month'
       const limit = `The budget of $${dollars(demand.limitNanoUsd)} a ${time} for ${whose}`
-      const at = isAssumed === true ? ASSUMED : ''
-      const asked = `this request may cost up to $${dollars(demand.costNanoUsd)}${at}`
+      const assumption = isAssumed === true ? ASSUMED : ''
+      const need = `this request may cost up to $${dollars(demand.costNanoUsd)}${assumption}`
       if (never)
-        return `${limit} is too small for this request: ${asked}; lower max_completion_tokens.`
-      return `${limit} leaves $${dollars(limitState.remaining)}, and ${asked}; ${again}, or lower max_completion_tokens.`
+        return `${limit} is too small for this request: ${need}; lower max_completion_tokens.`
+      return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}; ${again}, or lower max_completion_tokens.`
     }
     default:
       return demand satisfies never
@@ -139,15 +139,16 @@ export function budgetsUsed(
   limitStates: readonly LimitState[],
   isAdmitted: boolean,
 ): readonly BudgetUse[] {
-  const used: BudgetUse[] = []
+  const uses: BudgetUse[] = []
   for (const [index, { demand }] of limitDemands.entries()) {
     const limitState = limitStates[index]
     if (limitState === undefined || (demand.kind !== 'usd_day' && demand.kind !== 'usd_month'))
       continue
     const { kind, subject, costNanoUsd } = demand
-    const left = limitState.remaining + (isAdmitted ? costNanoUsd : 0)
-    const ratio = limitState.limit <= 0 ? 1 : Math.min(1, Math.max(0, 1 - left / limitState.limit))
-    used.push({ scope: subject.slice(0, subject.indexOf(':')), kind, ratio })
+    const remaining = limitState.remaining + (isAdmitted ? costNanoUsd : 0)
+    const ratio =
+      limitState.limit <= 0 ? 1 : Math.min(1, Math.max(0, 1 - remaining / limitState.limit))
+    uses.push({ scope: subject.slice(0, subject.indexOf(':')), kind, ratio })
   }
-  return used
+  return uses
 }

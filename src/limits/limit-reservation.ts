@@ -1,4 +1,4 @@
-/** What the limiter decides on, and what it holds for an admitted request. */
+/** The requests, reservations and decisions of the limiter. */
 import type {
   Admission,
   Demand,
@@ -20,12 +20,12 @@ export interface LimitReservation {
    * How often `noteRunning` has seen a request that has no reservation in the store; the second time writes one. Null:
    * the store has a reservation, or needs none.
    */
-  looks: 0 | 1 | null
+  timesSeen: 0 | 1 | null
   /** Absent until the request takes more than it was admitted with. */
   raised?: RaisedAmounts
 }
 
-/** What a request has taken in addition to its admission. */
+/** The amounts that a request has reserved in addition to its admission. */
 export interface RaisedAmounts {
   readonly byStore: Raise[]
   /** Taken from this process's share while the store was unavailable. */
@@ -34,8 +34,8 @@ export interface RaisedAmounts {
 }
 
 /**
- * The decision on a request: its reservation, or null if it is refused. `closed`: a budget could not be checked, because
- * the store does not answer.
+ * The decision on a request: its reservation, or null if it is refused. `closed`: a budget could not be
+ * checked, because the store is unavailable.
  */
 export interface Decision {
   readonly limitReservation: LimitReservation | null
@@ -46,7 +46,7 @@ export interface Decision {
 /** Calls `visit` for the reservation of every running request. */
 export type EachReservation = (visit: (limitReservation: LimitReservation) => void) => void
 
-/** The reservation as the ledger settles it; undefined if no limit applies to the request. */
+/** The reservation in the form for the ledger; undefined if no limit applies to the request. */
 export function storeReservationOf({
   admissionRequest,
   taken,

@@ -1,11 +1,12 @@
 /**
- * Admits requests: checks all limits of a request against the store's ledger in one step, and renews the reservations of
- * running requests. While the store does not answer, this process enforces its share of the limits (`local-limits.ts`).
+ * Admits requests: checks all limits of a request against the store's ledger in one step, and renews the
+ * reservations of running requests. While the store is unavailable, this process enforces its share of the
+ * limits (`local-limits.ts`).
  */
 import type { LimitingConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { Admission, AdmissionResult, Ledger, Raise } from '../store/ledger.js'
-import { AnswerTimeout } from './ledger-timeout.js'
+import { LedgerTimeout } from './ledger-timeout.js'
 import { LastLimitStates } from './last-limit-states.js'
 import type {
   AdmissionRequest,
@@ -21,13 +22,15 @@ export interface LimiterOptions {
   readonly ledger: Pick<Ledger, 'admit' | 'releaseSlots' | 'lower' | 'raise' | 'renew'>
   /** Read on every use, so that a reload takes effect at once. */
   readonly settings: () => LimitingConfig
-  /** Milliseconds that never go back (`performance.now`). */
+  /** Monotonic time in ms (`performance.now`). */
   readonly now: () => number
-  /** Called when the store stops answering and this process begins to enforce limits alone, with the error. */
-  readonly onAway?: (why: unknown) => void
-  /** Called when the store answers again, with the length of the outage. */
+  /**
+   * Called with the error when the store becomes unavailable and this process begins to enforce limits alone.
+   */
+  readonly onAway?: (cause: unknown) => void
+  /** Called with the length of the outage when the store is available again. */
   readonly onBack?: (elapsedMs: number) => void
-  /** Time limit for an answer of the ledger; default 2000. */
+  /** Time limit for a result of the ledger, in ms; default 2000. */
   readonly lateMs?: number
 }
 
@@ -48,9 +51,9 @@ const CALM_MS = 2_000
 export class Limiter {
   private readonly options: LimiterOptions
   private readonly lastStates = new LastLimitStates()
-  private readonly timer: NodeJS.Timeout
-  private readonly noting: NodeJS.Timeout
-  private readonly answers: AnswerTimeout
+  private readonly renewTimer: NodeJS.Timeout
+  private readonly noteTimer: NodeJS.Timeout
+  private readonly results: LedgerTimeout
   private running: EachReservation = () => undefined
   private local: LocalLimits | null = null
   private beganMs = 0
@@ -58,12 +61,12 @@ export class Limiter {
 
   constructor(options: LimiterOptions) {
     this.options = options
-    this.answers = new AnswerTimeout(options.now, options.lateMs)
-    this.timer = setInterval(() => void this.renew(), RENEW_MS).unref()
-    this.noting = setInterval(() => this.noteRunning(), NOTE_MS).unref()
+    this.results = new LedgerTimeout(options.now, options.lateMs)
+    this.renewTimer = setInterval(() => void this.renew(), RENEW_MS).unref()
+    this.noteTimer = setInterval(() => this.noteRunning(), NOTE_MS).unref()
   }
 
-  /** True while the store does not answer and this process enforces its share of the limits. */
+  /** True while the store is unavailable and this process enforces its share of the limits. */
   get isAway(): boolean {
     return this.local !== null
   }
@@ -78,28 +81,28 @@ export class Limiter {
    * that the ledger has an entry for it if this process exits.
    */
   note(admissionRequest: AdmissionRequest): LimitReservation {
-    return { admissionRequest, taken: 'reserved', looks: 0 }
+    return { admissionRequest, taken: 'reserved', timesSeen: 0 }
   }
 
   /** Writes reservations for requests without one that were running at the previous call too. A timer calls it. */
   noteRunning(): void {
     this.running((limitReservation) => {
-      if (limitReservation.looks === 0) limitReservation.looks = 1
-      else if (limitReservation.looks === 1) this.reserve(limitReservation)
+      if (limitReservation.timesSeen === 0) limitReservation.timesSeen = 1
+      else if (limitReservation.timesSeen === 1) this.reserve(limitReservation)
     })
   }
 
   /** Decides on a request. The caller must call `end` for an admitted one. Rejects only with unexpected errors. */
   async admit(admissionRequest: AdmissionRequest): Promise<Decision> {
-    const answer = this.options.ledger.admit(admissionOf(admissionRequest))
+    const admitting = this.options.ledger.admit(admissionOf(admissionRequest))
     let result: AdmissionResult | null
     try {
-      result = await this.answers.wait(answer)
+      result = await this.results.wait(admitting)
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== 'store_unavailable') throw error
       return this.admitLocally(admissionRequest, error)
     }
-    if (result === null) return this.admitMeanwhile(admissionRequest, answer)
+    if (result === null) return this.admitMeanwhile(admissionRequest, admitting)
     const { admitted, limitStates, isSlice } = result
     const nowMs = this.options.now()
     for (const [index, demand] of admissionRequest.demands.entries()) {
@@ -109,25 +112,25 @@ export class Limiter {
     }
     // A slice decides in this process, so the store may still be unavailable.
     if (isSlice) {
-      const limitReservation: LimitReservation = { admissionRequest, taken: 'slice', looks: 0 }
+      const limitReservation: LimitReservation = { admissionRequest, taken: 'slice', timesSeen: 0 }
       return { limitReservation, closed: false, limitStates }
     }
-    this.answered()
+    this.storeReplied()
     return {
-      limitReservation: admitted ? { admissionRequest, taken: 'reserved', looks: null } : null,
+      limitReservation: admitted ? { admissionRequest, taken: 'reserved', timesSeen: null } : null,
       closed: false,
       limitStates,
     }
   }
 
   /**
-   * Takes more of the limits for a running request, until it ends; false if they do not allow it. Rejects only with
-   * unexpected errors.
+   * Reserves more of the limits for a running request until it ends; resolves to false if they do not allow
+   * it. Rejects only with unexpected errors.
    */
   async raise(limitReservation: LimitReservation, demands: Raise['demands']): Promise<boolean> {
     const raised = (limitReservation.raised ??= { byStore: [], locally: [], isOver: false })
     if (this.local !== null) return this.raiseLocally(this.local, raised, demands)
-    const answer = this.options.ledger
+    const raising = this.options.ledger
       .raise(limitReservation.admissionRequest.accountId, demands)
       .then((raise) => {
         if (raise === null) return false
@@ -137,10 +140,10 @@ export class Limiter {
         return true
       })
     try {
-      return (await this.answers.wait(answer)) ?? false
+      return (await this.results.wait(raising)) ?? false
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== 'store_unavailable') throw error
-      return this.raiseLocally(this.failed(error), raised, demands)
+      return this.raiseLocally(this.storeFailed(error), raised, demands)
     }
   }
 
@@ -156,8 +159,8 @@ export class Limiter {
     this.local?.end(admissionRequest.demands, spentNanoUsd, taken === 'nothing')
   }
 
-  /** Call when the store has answered: ends the outage if the last failure is at least `CALM_MS` ago. */
-  answered(): void {
+  /** Records a reply of the store: ends the outage if the last failure is at least `CALM_MS` ago. */
+  storeReplied(): void {
     if (this.local === null) return
     const nowMs = this.options.now()
     if (nowMs - this.failedMs < CALM_MS) return
@@ -168,24 +171,24 @@ export class Limiter {
   /** Renews the reservations of all running requests in one call. A timer calls it. Never rejects. */
   async renew(): Promise<void> {
     const requests: { requestId: string; accountId: string }[] = []
-    this.running(({ admissionRequest, taken, looks }) => {
+    this.running(({ admissionRequest, taken, timesSeen }) => {
       const { requestId, accountId } = admissionRequest
-      if (taken !== 'nothing' && looks === null) requests.push({ requestId, accountId })
+      if (taken !== 'nothing' && timesSeen === null) requests.push({ requestId, accountId })
     })
     if (requests.length === 0) return
     try {
       await this.options.ledger.renew(requests, RESERVATION_MS)
-      this.answered()
+      this.storeReplied()
     } catch (error) {
-      this.failed(error)
+      this.storeFailed(error)
     }
   }
 
   /** Stops all timers. */
   close(): void {
-    clearInterval(this.timer)
-    clearInterval(this.noting)
-    this.answers.close()
+    clearInterval(this.renewTimer)
+    clearInterval(this.noteTimer)
+    this.results.close()
   }
 
   private raiseLocally(
@@ -198,51 +201,51 @@ export class Limiter {
     return admitted
   }
 
-  /** Gives raised amounts back. If the store fails, they stay charged. */
+  /** Releases raised amounts. If the store fails, they stay charged. */
   private lower({ admissionRequest, raised }: LimitReservation): void {
     for (const raise of raised?.byStore.splice(0) ?? []) {
       this.options.ledger
         .lower(admissionRequest.accountId, raise)
-        .catch((error: unknown) => this.failed(error))
+        .catch((error: unknown) => this.storeFailed(error))
     }
   }
 
   private reserve(limitReservation: LimitReservation): void {
-    limitReservation.looks = null
+    limitReservation.timesSeen = null
     const isTaken = limitReservation.taken === 'slice' ? ({ isTaken: true } as const) : {}
     this.options.ledger
       .admit({ ...admissionOf(limitReservation.admissionRequest), ...isTaken })
       .then(
-        () => this.answered(),
+        () => this.storeReplied(),
         // The ledger entry is written at the end of the request in any case.
-        (error: unknown) => void this.failed(error),
+        (error: unknown) => void this.storeFailed(error),
       )
   }
 
-  private admitLocally(admissionRequest: AdmissionRequest, why: unknown): Decision {
-    const local = this.failed(why)
+  private admitLocally(admissionRequest: AdmissionRequest, cause: unknown): Decision {
+    const local = this.storeFailed(cause)
     const { admitted, closed, limitStates } = local.admit(
       admissionRequest.demands,
       this.options.now(),
     )
     return {
-      limitReservation: admitted ? { admissionRequest, taken: 'nothing', looks: null } : null,
+      limitReservation: admitted ? { admissionRequest, taken: 'nothing', timesSeen: null } : null,
       closed,
       limitStates,
     }
   }
 
-  /** Decides without the ledger, whose late answer may still have made a reservation. */
+  /** Decides without the ledger, whose late result may still include a reservation. */
   private admitMeanwhile(
     admissionRequest: AdmissionRequest,
-    answer: Promise<AdmissionResult>,
+    lateResult: Promise<AdmissionResult>,
   ): Decision {
     const decision = this.admitLocally(
       admissionRequest,
       new Error('the ledger does not answer in time'),
     )
     const { limitReservation } = decision
-    answer.then(
+    lateResult.then(
       ({ admitted }) => {
         if (limitReservation !== null && admitted) limitReservation.taken = 'reserved'
       },
@@ -251,7 +254,7 @@ export class Limiter {
     return decision
   }
 
-  private failed(why: unknown): LocalLimits {
+  private storeFailed(cause: unknown): LocalLimits {
     const nowMs = this.options.now()
     this.failedMs = nowMs
     if (this.local !== null) return this.local
@@ -259,12 +262,14 @@ export class Limiter {
     this.running(({ admissionRequest }) => local.takeSlots(admissionRequest.demands))
     this.local = local
     this.beganMs = nowMs
-    this.options.onAway?.(why)
+    this.options.onAway?.(cause)
     return local
   }
 }
 
-/** Copies each member: reading `unsettled` of an unlimited request computes it. */
+/**
+ * Copies the members one by one, because `unsettled` of an unlimited request is a getter that computes it.
+ */
 function admissionOf({ requestId, accountId, demands, unsettled }: AdmissionRequest): Admission {
   return { requestId, accountId, demands, unsettled, leaseMs: RESERVATION_MS }
 }

@@ -1,14 +1,13 @@
 /**
- * Limits while the store is unavailable: each process enforces its share of them, starting from their last known states. One
- * object is one outage. Times are arguments.
+ * Enforces limits while the store is unavailable: each process enforces its share of them, starting from
+ * their last known states. An object is used for one outage. Times are arguments.
  *
- * The maximum by which all processes together can exceed a limit, with `processes` set right:
- * - requests and tokens: the use since this process last got the state of the limit, so at most one bucket; and one request
- *   for each process if the limit is smaller than the number of processes;
- * - concurrent: the requests that other processes had admitted beyond their share, so at most the limit again (and one for
- *   each process if the limit is smaller than the number of processes);
- * - budgets: the share that one outage may spend, by default 1 %. A budget that is unknown, or was 95 % spent at its last
- *   known state, is closed.
+ * The maximum by which all processes together can exceed a limit, with `processes` set right: - requests and
+ * tokens: the use since this process last got the state of the limit, so at most one bucket; and one request
+ * for each process if the limit is smaller than the number of processes; - concurrent: the requests that
+ * other processes had admitted beyond their share, so at most the limit again (and one for each process if
+ * the limit is smaller than the number of processes); - budgets: the share that one outage may spend, by
+ * default 1 %. A budget that is unknown, or was 95 % spent at its last known state, is closed.
  */
 import type { LimitingConfig } from '../config/config.js'
 import type {
@@ -65,11 +64,14 @@ export class LocalLimits {
       return { admitted: false, closed, limitStates }
     }
     for (const demand of demands) this.commit(demand, nowMs)
-    const after = demands.map((demand) => ({ ...this.stateOf(demand, nowMs), retryAfterMs: 0 }))
-    return { admitted: true, closed: false, limitStates: after }
+    const statesAfter = demands.map((demand) => ({
+      ...this.stateOf(demand, nowMs),
+      retryAfterMs: 0,
+    }))
+    return { admitted: true, closed: false, limitStates: statesAfter }
   }
 
-  /** A request has ended: frees its slots and returns the unused part of its budget. */
+  /** Frees the slots of an ended request, and the unused part of its budget. */
   end(demands: readonly Demand[], spentNanoUsd: number | null, wasAdmittedHere: boolean): void {
     for (const demand of demands) {
       const name = nameOf(demand)
@@ -102,13 +104,13 @@ export class LocalLimits {
     const arrivalMs = this.arrival(demand, nowMs)
     const usedMs = arrivalMs - nowMs
     const afterMs = usedMs + cost * unitMs
-    const over = afterMs > windowMs + ROUNDING_MS
+    const isOverLimit = afterMs > windowMs + ROUNDING_MS
     const waitMs = Math.max(1, Math.ceil(afterMs - windowMs))
     return {
       limit: demand.perMinute,
       remaining: Math.max(0, Math.floor((windowMs - usedMs + ROUNDING_MS) / unitMs)),
       resetMs: usedMs,
-      retryAfterMs: demand.cost > demand.perMinute ? -1 : over ? waitMs : 0,
+      retryAfterMs: demand.cost > demand.perMinute ? -1 : isOverLimit ? waitMs : 0,
     }
   }
 
@@ -127,12 +129,12 @@ export class LocalLimits {
     if (lastStates === null) return closed
     const sinceMs = nowMs - lastStates.atMs
     // If the limit was changed meanwhile, the amount spent stays the same.
-    const left =
+    const remainingBudget =
       sinceMs >= lastStates.resetMs ? limit : limit - (lastStates.limit - lastStates.remaining)
-    if (left < limit * MIN_LEFT_SHARE) return closed
+    if (remainingBudget < limit * MIN_LEFT_SHARE) return closed
     const { budgetShare, budgetNanoUsd, processes } = this.away
-    const most = Math.min(limit * budgetShare, budgetNanoUsd) / processes
-    const remaining = Math.max(0, Math.floor(most - (this.spent.get(nameOf(demand)) ?? 0)))
+    const maxSpend = Math.min(limit * budgetShare, budgetNanoUsd) / processes
+    const remaining = Math.max(0, Math.floor(maxSpend - (this.spent.get(nameOf(demand)) ?? 0)))
     const resetMs = Math.max(0, lastStates.resetMs - sinceMs)
     return { limit, remaining, resetMs, retryAfterMs: cost <= remaining ? 0 : CLOSED_RETRY_MS }
   }
@@ -150,8 +152,8 @@ export class LocalLimits {
   }
 
   /**
-   * The part of the minute that one unit of this process's share takes. A share of less than one request still admits one;
-   * a request for more tokens than the share takes all of it.
+   * The refill time of one unit in this process's share. A share of less than one request still admits one; a
+   * request for more tokens than the share uses all of it.
    */
   private rateOf(demand: RateDemand): { unitMs: number; windowMs: number; cost: number } {
     const unitMs = (MINUTE_MS * this.away.processes) / demand.perMinute
@@ -159,10 +161,10 @@ export class LocalLimits {
     return { unitMs, windowMs: Math.max(MINUTE_MS, unitMs), cost }
   }
 
-  /** Never in the past; starts from the last known state of the limit. */
+  /** The theoretical arrival time, not before `nowMs`; starts from the last known state of the limit. */
   private arrival(demand: RateDemand, nowMs: number): number {
-    const held = this.arrivals.get(nameOf(demand))
-    if (held !== undefined) return Math.max(held, nowMs)
+    const arrivalMs = this.arrivals.get(nameOf(demand))
+    if (arrivalMs !== undefined) return Math.max(arrivalMs, nowMs)
     const lastStates = this.lastStates.find(demand)
     return lastStates === null
       ? nowMs

@@ -67,7 +67,7 @@ export function partsOf(
     onResult: (result) => metrics.auth(result),
   })
   const cacheOptions = {
-    shelf: store.cache,
+    cache: store.cache,
     secret: current().config.escrow.key ?? newSealSecret(),
     now: () => Date.now(),
   }
@@ -79,9 +79,9 @@ export function partsOf(
   const responses = new StoredResponses({
     ...cacheOptions,
     settings: () => {
-      const { escrow: limits, responses: retention } = current().config
+      const { escrow: limits, responses } = current().config
       return {
-        storeSeconds: retention.storeSeconds,
+        storeSeconds: responses.storeSeconds,
         maxEntries: limits.maxEntries,
         maxBytes: limits.maxBytes,
       }
@@ -119,7 +119,7 @@ export function probing(store: Store, limiter: Limiter): { state: string; timer:
     store.probe().then(
       () => {
         probe.state = 'ok'
-        limiter.answered()
+        limiter.storeReplied()
       },
       (error: unknown) => (probe.state = `unavailable: ${reasonOf(error)}`),
     )

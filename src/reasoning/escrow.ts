@@ -13,7 +13,7 @@ import { hasState, readState, restored, writeState } from './serialize-state.js'
 import { turnOf, turnOfReply, TurnNames } from './name-turns.js'
 import { withinTime } from './limit-store-wait.js'
 
-/** The owner of a state. It is never used for another account, format or model. */
+/** The owner of a state, which is never used for another account, dialect or model. */
 export interface Scope {
   readonly accountId: string
   /** The dialect of the upstream. */
@@ -22,12 +22,12 @@ export interface Scope {
   readonly model: string
 }
 
-/** The result of a look-up or of storing a state. */
+/** The result of finding or storing a state. */
 export type EscrowResult = 'hit' | 'miss' | 'stored' | 'too_large' | 'failed'
 
 /** The dependencies of an escrow. */
 export interface EscrowOptions {
-  readonly shelf: SharedCache
+  readonly cache: SharedCache
   /** The current settings. */
   readonly settings: () => EscrowConfig
   readonly secret: string
@@ -47,12 +47,12 @@ type AssistantMessage = Extract<Message, { role: 'assistant' }>
 /** An assistant turn of a request, and the name of its state. */
 interface NamedTurn {
   /** The index of the message. */
-  readonly at: number
+  readonly messageIndex: number
   readonly message: AssistantMessage
   readonly name: string
 }
 
-/** One per process; `close` stops its timer. */
+/** The stored reasoning state, for one process. Holds a timer until `close`. */
 export class Escrow {
   private readonly options: EscrowOptions
   private readonly seal: Seal
@@ -78,20 +78,20 @@ export class Escrow {
     if (!request.messages.some(({ role }) => role === 'assistant')) return request
     const turns = this.namedTurns(request.messages, scope)
     const nowMs = this.options.now()
-    const found = turns.map(({ name }) => this.cached(name, nowMs))
-    const missing = turns.filter((_, at) => found[at] === null).map(({ name }) => name)
+    const cachedStates = turns.map(({ name }) => this.cached(name, nowMs))
+    const missing = turns.filter((_, index) => cachedStates[index] === null).map(({ name }) => name)
     const fill = (items: (CachedValue | null)[]): ChatRequest => {
       let next = 0
-      const all = found.map((blocks, at) => {
+      const states = cachedStates.map((blocks, index) => {
         if (blocks !== null) return blocks
-        const name = turns[at]?.name ?? ''
+        const name = turns[index]?.name ?? ''
         return this.opened(name, items[next++] ?? null, nowMs)
       })
-      return this.filled(request, turns, all, scope)
+      return this.filled(request, turns, states, scope)
     }
     if (missing.length === 0) return fill([])
     try {
-      const items = this.options.shelf.get(missing, nowMs)
+      const items = this.options.cache.get(missing, nowMs)
       return items instanceof Promise ? items.catch(() => this.failed()).then(fill) : fill(items)
     } catch {
       return fill(this.failed())
@@ -99,8 +99,8 @@ export class Escrow {
   }
 
   /**
-   * Stores a reply's state. Once this resolves, the next turn finds it in any process. Null if the reply has no state, as
-   * most replies, or if it is too large. Never rejects.
+   * Stores a reply's state; once this resolves, any process can restore it. Null if the reply has no state,
+   * which is the usual case, or if the state is too large. Never rejects.
    */
   keep(request: ChatRequest, reply: Reply, scope: Scope): Promise<void> | null {
     if (!hasState(reply.blocks)) return null
@@ -130,11 +130,11 @@ export class Escrow {
   private namedTurns(messages: readonly Message[], scope: Scope): NamedTurn[] {
     const turns = new TurnNames()
     const named: NamedTurn[] = []
-    for (const [at, message] of messages.entries()) {
+    for (const [messageIndex, message] of messages.entries()) {
       if (message.role !== 'assistant') turns.addMessage(message)
       else {
         const name = this.nameOf(scope, turns.addReply(turnOf(message)))
-        named.push({ at, message, name })
+        named.push({ messageIndex, message, name })
       }
     }
     return named
@@ -147,25 +147,25 @@ export class Escrow {
   private filled(
     request: ChatRequest,
     turns: readonly NamedTurn[],
-    found: readonly (readonly ReplyBlock[] | null)[],
+    states: readonly (readonly ReplyBlock[] | null)[],
     scope: Scope,
   ): ChatRequest {
     let messages: Message[] | null = null
-    for (const [index, { at, message }] of turns.entries()) {
-      const blocks = found[index] ?? null
+    for (const [index, { messageIndex, message }] of turns.entries()) {
+      const blocks = states[index] ?? null
       this.options.onResult(blocks === null ? 'miss' : 'hit')
       if (blocks === null) continue
       messages ??= [...request.messages]
-      messages[at] = restored(message, blocks, scope.family)
+      messages[messageIndex] = restored(message, blocks, scope.family)
     }
     return messages === null ? request : { ...request, messages }
   }
 
   private cached(name: string, nowMs: number): readonly ReplyBlock[] | null {
-    const held = this.memory.get(name, nowMs)
-    if (held === null) return null
-    this.prolong(name, held, nowMs)
-    return held.blocks
+    const state = this.memory.get(name, nowMs)
+    if (state === null) return null
+    this.prolong(name, state, nowMs)
+    return state.blocks
   }
 
   /** Decrypts a stored state and adds it to the memory cache. */
@@ -177,13 +177,16 @@ export class Escrow {
     const text = item === null ? null : this.seal.open(name, item.value)
     const blocks = text === null ? null : readState(text)
     if (item === null || text === null || blocks === null) return null
-    const held = { blocks, bytes: memoryBytesOf(text), expiresAtMs: item.expiresAtMs }
-    this.memory.set(name, held, this.options.settings().memoryBytes)
-    this.prolong(name, held, nowMs)
+    const state = { blocks, bytes: memoryBytesOf(text), expiresAtMs: item.expiresAtMs }
+    this.memory.set(name, state, this.options.settings().memoryBytes)
+    this.prolong(name, state, nowMs)
     return blocks
   }
 
-  /** Stores a state again when half of its lifetime is over, so that active conversations keep theirs. */
+  /**
+   * Stores a state again when half of its lifetime is over, so that the states of active conversations do not
+   * expire.
+   */
   private prolong(name: string, { blocks, expiresAtMs }: CachedState, nowMs: number): void {
     const halfMs = this.options.settings().ttlSeconds * 500
     if (expiresAtMs - nowMs < halfMs) void this.put(name, blocks, writeState(blocks))
@@ -197,7 +200,7 @@ export class Escrow {
     const item = { value: this.seal.seal(name, text), expiresAtMs }
     const room = { entries: maxEntries, bytes: maxBytes }
     try {
-      await this.options.shelf.put(name, item, room, nowMs)
+      await this.options.cache.put(name, item, room, nowMs)
       this.options.onResult('stored')
     } catch {
       this.failed()
@@ -207,10 +210,10 @@ export class Escrow {
   private sweep(): void {
     const { maxEntries, maxBytes } = this.options.settings()
     const room = { entries: maxEntries, bytes: maxBytes }
-    this.options.shelf.sweep(room, this.options.now()).catch(() => this.failed())
+    this.options.cache.sweep(room, this.options.now()).catch(() => this.failed())
   }
 
-  /** Reports a failure of the store. No state is found then. */
+  /** Reports a failure of the store; the result is an empty list of states. */
   private failed(): [] {
     this.options.onResult('failed')
     return []

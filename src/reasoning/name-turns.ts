@@ -42,8 +42,8 @@ export class TurnNames {
   }
 
   private digest(content: readonly string[]): string {
-    const all = JSON.stringify([this.previous, this.since, content])
-    return createHash('sha256').update(all).digest('base64url')
+    const conversation = JSON.stringify([this.previous, this.since, content])
+    return createHash('sha256').update(conversation).digest('base64url')
   }
 }
 

@@ -36,8 +36,8 @@ export function restored(
   blocks: readonly ReplyBlock[],
   family: string,
 ): AssistantMessage {
-  const own = ownState(message, family)
-  if (own.size > 0 && !sameState(own, blocks)) return message
+  const clientState = clientStateOf(message, family)
+  if (clientState.size > 0 && !sameState(clientState, blocks)) return message
   const signatures = new Map<string, string>()
   for (const block of blocks) {
     if (block.type === 'tool' && block.signature !== undefined) {
@@ -56,10 +56,10 @@ function signed(call: ToolCall, signature: string | undefined): ToolCall {
 }
 
 /** The signatures of a dialect that the client sent. */
-function ownState(message: AssistantMessage, family: string): Set<string> {
-  const own = new Set<string>()
+function clientStateOf(message: AssistantMessage, family: string): Set<string> {
+  const clientState = new Set<string>()
   const add = (signature: string | undefined): void => {
-    if (signature !== undefined) own.add(signature)
+    if (signature !== undefined) clientState.add(signature)
   }
   for (const part of message.parts) {
     if (part.type === 'thinking' && part.origin === family) add(part.redacted ?? part.signature)
@@ -67,17 +67,17 @@ function ownState(message: AssistantMessage, family: string): Set<string> {
     else if (part.type === 'text' && family === 'gemini') add(part.signature)
   }
   if (family === 'gemini') for (const call of message.toolCalls) add(call.signature)
-  return own
+  return clientState
 }
 
 /** Whether all signatures of the client are in the stored state. */
-function sameState(own: ReadonlySet<string>, blocks: readonly ReplyBlock[]): boolean {
-  const kept = new Set<string | undefined>()
+function sameState(clientState: ReadonlySet<string>, blocks: readonly ReplyBlock[]): boolean {
+  const stored = new Set<string | undefined>()
   for (const block of blocks) {
-    if ('redacted' in block) kept.add(block.redacted)
-    if ('signature' in block) kept.add(block.signature)
+    if ('redacted' in block) stored.add(block.redacted)
+    if ('signature' in block) stored.add(block.signature)
   }
-  return [...own].every((signature) => kept.has(signature))
+  return [...clientState].every((signature) => stored.has(signature))
 }
 
 function partsOf(

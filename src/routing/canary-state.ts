@@ -1,6 +1,6 @@
-/** The state of a target with `abort`, for the dashboard and metrics. */
+/** The type of a canary's state (a target with `abort`), for the dashboard and metrics. */
 
-/** A target with `abort`, as the dashboard shows it. */
+/** The state of one target with `abort`. */
 export interface CanaryState {
   /** As `RouteTarget.canary`. */
   readonly id: string
@@ -9,9 +9,9 @@ export interface CanaryState {
   readonly upstream: string
   /** Null: the model that the client requests. */
   readonly model: string | null
-  /** As the file has it. */
+  /** The configured weight. */
   readonly weight: number
-  /** Of the route's requests while it is not aborted, 0 to 100. */
+  /** Its share of the route's requests while it is not aborted, 0 to 100. */
   readonly percent: number
   /** Attempts and failures in the window that ends now, or at the abort. */
   readonly attempts: number
@@ -19,6 +19,6 @@ export interface CanaryState {
   readonly errorRate: number
   readonly minRequests: number
   readonly windowSeconds: number
-  /** Ms since 1970; null: it is in use. */
+  /** When it was aborted, in ms since 1970; null if it is in use. */
   readonly abortedAtMs: number | null
 }

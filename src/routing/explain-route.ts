@@ -1,36 +1,36 @@
-/** Explains which route takes a model id, for the command line and the dashboard. Pure. */
+/** Explains which route matches a model id, for the command line and the dashboard. Pure. */
 import { whenText } from './route-conditions.js'
 import type { ModelRoute } from './router.js'
 
-/** The explanation. */
+/** The explanation of a routing decision. */
 export interface Reason {
-  /** The path of the route in the configuration; null if no route takes the id. */
+  /** The path of the route in the configuration; null if no route matches the id. */
   readonly place: string | null
   readonly why: string
-  /** Routes that would take it too, but lose. */
+  /** Other routes that match the id, with a lower priority. */
   readonly others: readonly string[]
 }
 
-/** Why the route of `model` is this one; `all` are those that take it under some condition. */
-export function reasonOf(found: ModelRoute | null, all: readonly ModelRoute[]): Reason {
-  if (found === null) {
+/** Explains the chosen route (null: none); `all` are the routes that match the id under any condition. */
+export function reasonOf(chosen: ModelRoute | null, all: readonly ModelRoute[]): Reason {
+  if (chosen === null) {
     const why =
       all.length === 0
         ? 'no exact model and no prefix of any route fits'
         : 'the conditions of no route that fits hold'
     return { place: null, why, others: all.map(nameOf) }
   }
-  const { match } = found.config
+  const { match } = chosen.config
   const why =
     'model' in match
-      ? `the id is exactly '${found.label}'`
-      : `'${found.label}' is the longest prefix that fits, and no route has the exact id`
-  const others = all.filter((route) => route !== found).sort((a, b) => a.index - b.index)
-  return { place: `routes[${found.index}]`, why, others: others.map(nameOf) }
+      ? `the id is exactly '${chosen.label}'`
+      : `'${chosen.label}' is the longest prefix that fits, and no route has the exact id`
+  const others = all.filter((route) => route !== chosen).sort((a, b) => a.index - b.index)
+  return { place: `routes[${chosen.index}]`, why, others: others.map(nameOf) }
 }
 
 function nameOf({ index, label, config: { match, when } }: ModelRoute): string {
-  const what = 'model' in match ? 'model' : 'prefix'
+  const kind = 'model' in match ? 'model' : 'prefix'
   const condition = when === null ? '' : `, when ${whenText(when)}`
-  return `routes[${index}] ${what} '${label}'${condition}`
+  return `routes[${index}] ${kind} '${label}'${condition}`
 }

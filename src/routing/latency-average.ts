@@ -6,7 +6,7 @@
 
 /** Time over which a sample loses two thirds of its weight. */
 const DECAY_MS = 10_000
-/** The latency of a target that has requests but no sample yet: worse than any that is known. */
+/** The assumed latency of a target that has requests but no sample yet: higher than any measured one. */
 const UNKNOWN_MS = 600_000
 
 /** The latency of one target. */
@@ -15,25 +15,28 @@ export class PeakEwma {
   private sampledAtMs = 0
   private running = 0
 
-  /** An attempt begins; call the returned function once when its first content came, or it ended without any. */
+  /**
+   * Records the start of an attempt. Call the returned function once: at its first content, or when it ended
+   * without content.
+   */
   begin(startedMs: number): (nowMs: number, hasContent: boolean) => void {
     this.running += 1
     return (nowMs, hasContent) => {
       this.running -= 1
       const tookMs = nowMs - startedMs
-      // A failure that came fast is not a fast reply.
+      // A fast failure does not lower the average.
       if (hasContent || tookMs > this.averageMs) this.sample(tookMs, nowMs)
     }
   }
 
-  /** Attempts that wait for their first content. */
+  /** Number of attempts that wait for their first content. */
   get waiting(): number {
     return this.running
   }
 
   /**
-   * The expected time to first content with one more request, in ms; 0 for a target that was not used yet. Falls
-   * towards 0 while there are no samples, so that a slow target gets requests again.
+   * The expected time to first content with one more request, in ms; 0 for a target that has not been used
+   * yet. It decays towards 0 without new samples, so that a slow target gets requests again.
    */
   expectedMs(nowMs: number): number {
     const average = this.averageMs * this.remaining(nowMs)
@@ -48,7 +51,7 @@ export class PeakEwma {
     this.sampledAtMs = nowMs
   }
 
-  /** The weight that the average has kept since the last sample. */
+  /** The remaining weight of the average after the time since the last sample. */
   private remaining(nowMs: number): number {
     return Math.exp(-Math.max(0, nowMs - this.sampledAtMs) / DECAY_MS)
   }

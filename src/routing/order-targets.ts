@@ -1,19 +1,19 @@
 /**
- * The order in which the targets of a route are tried: the chosen one, the other targets by weight, then `fallback`.
- * Pure: randomness, the latency of targets and the sticky key are arguments.
+ * Orders the targets of a route: the chosen one, the other targets by weight, then the fallbacks. Pure:
+ * randomness, the latency of targets and the sticky key are arguments.
  */
 import type { ModelRoute, RouteTarget } from './router.js'
 import { stickiest } from './sticky.js'
 
-/** What the choice of a target depends on. */
+/** The inputs for the choice of a target. */
 export interface Choice {
   /** A number from 0 to below 1, new with each call. */
   readonly random: () => number
-  /** What the choice is stable for; null: nothing. See `stickyKeyOf`. */
+  /** Requests with the same key get the same target; null: no preference. See `stickyKeyOf`. */
   readonly stickyKey: string | null
-  /** The names of aborted targets (`RouteTarget.canary`): they get no request, as if their weight were 0. */
+  /** The ids of aborted targets (`RouteTarget.canary`), which get no requests, as with weight 0. */
   readonly aborted: ReadonlySet<string>
-  /** Expected time to first content, in ms, with the load that the target has now; 0 is unknown. */
+  /** Expected time to first content at the current load of the target, in ms; 0 is unknown. */
   readonly latencyMs: (target: RouteTarget) => number
 }
 
@@ -35,24 +35,27 @@ function chosenOf(
   { random, stickyKey, latencyMs }: Choice,
 ): RouteTarget | undefined {
   if (stickyKey !== null) return stickiest(active, stickyKey)
-  const first = drawn(active, random())
+  const first = drawTarget(active, random())
   if (config.balance === 'weighted' || first === undefined) return first
-  const second = drawn(
+  const second = drawTarget(
     active.filter((target) => target !== first),
     random(),
   )
   return second !== undefined && latencyMs(second) < latencyMs(first) ? second : first
 }
 
-/** One target, with a probability that is proportional to its weight. `point` is from 0 to below 1. */
-export function drawn(targets: readonly RouteTarget[], point: number): RouteTarget | undefined {
+/** Draws a target with a probability that is proportional to its weight. `point` is from 0 to below 1. */
+export function drawTarget(
+  targets: readonly RouteTarget[],
+  point: number,
+): RouteTarget | undefined {
   let total = 0
   for (const { weight } of targets) total += weight
-  let left = point * total
+  let remaining = point * total
   for (const target of targets) {
-    left -= target.weight
-    if (left < 0) return target
+    remaining -= target.weight
+    if (remaining < 0) return target
   }
-  // Rounding can leave the sum of the weights a little above their total.
+  // Rounding can leave a small remainder above 0.
   return targets.at(-1)
 }

@@ -1,14 +1,14 @@
-/** The conditions of a route (`when`): whether a request has the labels, images, tools and size they ask for. Pure. */
+/** Evaluates the conditions of a route (`when`) on labels, images, tools and prompt size. Pure. */
 import type { ChatRequest } from '../chat/request.js'
 import type { WhenConfig } from '../config/routes/route.js'
 
-/** The properties of a request that conditions are about. Those that cost time are functions. */
+/** The properties of a request that conditions test. Expensive ones are functions. */
 export interface RequestTraits {
-  /** Of the API key. */
+  /** The labels of the API key. */
   readonly labels: Readonly<Record<string, string>>
   hasImages(): boolean
   hasTools(): boolean
-  /** An estimate. */
+  /** An estimate of the prompt tokens. */
   promptTokens(): number
 }
 
@@ -20,7 +20,7 @@ export const PLAIN_REQUEST: RequestTraits = {
   promptTokens: () => 0,
 }
 
-/** The traits of a request; `promptTokens` is called at most once. */
+/** The traits of a request; `promptTokens` is called once or never. */
 export function traitsOf(
   request: Pick<ChatRequest, 'messages' | 'tools'>,
   labels: Readonly<Record<string, string>>,

@@ -1,76 +1,87 @@
 /**
- * Which route takes a request: first by exact model id, then by the longest prefix whose conditions hold.
- * Pure, and decides by the configuration alone: the health of upstreams does not count here.
+ * Finds the route of a request: first by exact model id, then by the longest prefix, in each case only if its
+ * conditions hold. Pure; the health of upstreams has no influence.
  */
 import type { Config, UpstreamConfig } from '../config/config.js'
 import type { AbortConfig, RouteConfig, ShadowConfig, TargetName } from '../config/routes/route.js'
 import { holds, type RequestTraits } from './route-conditions.js'
 
-/** An upstream that a route may use, and the model that is requested from it. One object for each, per generation. */
+/**
+ * An upstream that a route may use, and the model that is requested from it. Each target is one object per
+ * generation.
+ */
 export interface RouteTarget {
   /** The label of the route. */
   readonly route: string
   readonly upstream: UpstreamConfig
   /** Null: the model that the client requested. */
   readonly model: string | null
-  /** Relative to the other targets of the route; 0 for a fallback. */
+  /** The weight relative to the other targets of the route; 0 for a fallback. */
   readonly weight: number
   readonly isFallback: boolean
-  /** Names a target with `abort`: the index of its route and its index in `targets`, `2.1`; null for every other one. */
+  /**
+   * The id of a target with `abort`: the index of its route, a dot, and its index in `targets` (`2.1`); null
+   * for all other targets.
+   */
   readonly canary: string | null
-  /** Null without `abort`. */
+  /** The `abort` settings; null if it has none. */
   readonly abort: AbortConfig | null
 }
 
-/** The target that gets copies of some requests of a route, and how many. */
+/** The target that gets copies of a share of a route's requests. */
 export interface RouteShadow {
   readonly target: RouteTarget
-  /** What its limits are counted for, in every process. */
+  /** The subject of its limits, the same in every process. */
   readonly subject: string
   readonly config: ShadowConfig
 }
 
 /** A route with its upstreams. */
 export interface ModelRoute {
-  /** The text of the configuration that matched, `gpt-` or `o1`: a metric label. */
+  /** The model or prefix of the route, such as `o1` or `gpt-`; a metric label. */
   readonly label: string
   /** Its index in `routes`. */
   readonly index: number
   readonly config: RouteConfig
-  /** In file order, at least one with a weight above 0. */
+  /** The targets in the order of the configuration; at least one has a weight above 0. */
   readonly targets: readonly RouteTarget[]
-  /** In file order. */
+  /** The fallbacks in the order of the configuration. */
   readonly fallback: readonly RouteTarget[]
-  /** Null: no request is copied. */
+  /** Null if no requests are copied. */
   readonly shadow: RouteShadow | null
 }
 
 /** Routes model ids. */
 export interface Router {
-  /** Null if no route takes the model, or none whose conditions hold. */
+  /** Null if no route matches the model, or the conditions of no matching route hold. */
   find(model: string, traits: RequestTraits): ModelRoute | null
-  /** All routes that take the model under some condition, in the order in which they are tried. */
+  /** All routes that match the model under any condition, in the order in which they are tried. */
   all(model: string): readonly ModelRoute[]
 }
 
 const NONE: readonly ModelRoute[] = []
 
 /**
- * A router for one generation. A look-up costs one map access for exact ids and one for each different length
- * of prefix, however many routes there are.
+ * Creates the router of one generation. A lookup costs one map access for the exact id and one for each
+ * distinct prefix length, regardless of the number of routes.
  */
 export function createRouter(config: Config): Router {
   const byModel = new Map<string, ModelRoute[]>()
   const byPrefix = new Map<string, ModelRoute[]>()
   config.routes.forEach((route, index) => {
-    const made = routeOf(route, index, config.upstreams)
+    const modelRoute = routeOf(route, index, config.upstreams)
     const [map, text] =
       'model' in route.match ? [byModel, route.match.model] : [byPrefix, route.match.prefix]
-    const known = map.get(text)
-    if (known === undefined) map.set(text, [made])
-    // Those with conditions come first, in file order.
-    else if (route.when === null) known.push(made)
-    else known.splice(known.findLastIndex(({ config: { when } }) => when !== null) + 1, 0, made)
+    const routes = map.get(text)
+    if (routes === undefined) map.set(text, [modelRoute])
+    // Routes with conditions come first, in the order of the configuration.
+    else if (route.when === null) routes.push(modelRoute)
+    else
+      routes.splice(
+        routes.findLastIndex(({ config: { when } }) => when !== null) + 1,
+        0,
+        modelRoute,
+      )
   })
   const lengths = [...new Set([...byPrefix.keys()].map((prefix) => prefix.length))]
   lengths.sort((a, b) => b - a)
@@ -81,8 +92,8 @@ export function createRouter(config: Config): Router {
       const exact = firstOf(byModel.get(model) ?? NONE, traits)
       if (exact !== null) return exact
       for (const length of lengths) {
-        const found = firstOf(fitting(model, length), traits)
-        if (found !== null) return found
+        const route = firstOf(fitting(model, length), traits)
+        if (route !== null) return route
       }
       return null
     },
@@ -106,22 +117,26 @@ function routeOf(
   upstreams: Readonly<Record<string, UpstreamConfig>>,
 ): ModelRoute {
   const label = 'model' in config.match ? config.match.model : config.match.prefix
-  const targetOf = (named: TargetName, is: Partial<RouteTarget> = {}): RouteTarget => {
-    const upstream = upstreams[named.upstream]
+  const targetOf = (target: TargetName, properties: Partial<RouteTarget> = {}): RouteTarget => {
+    const upstream = upstreams[target.upstream]
     if (upstream === undefined) {
-      throw new Error(`routes[${index}] names the unknown upstream '${named.upstream}'`)
+      throw new Error(`routes[${index}] names the unknown upstream '${target.upstream}'`)
     }
-    const { weight = 0, isFallback = false, canary = null, abort = null } = is
-    return { route: label, upstream, model: named.model, weight, isFallback, canary, abort }
+    const { weight = 0, isFallback = false, canary = null, abort = null } = properties
+    return { route: label, upstream, model: target.model, weight, isFallback, canary, abort }
   }
   const { shadow } = config
   return {
     label,
     index,
     config,
-    targets: config.targets.map((target, at) => {
+    targets: config.targets.map((target, targetIndex) => {
       const { weight, abort } = target
-      return targetOf(target, { weight, abort, canary: abort === null ? null : `${index}.${at}` })
+      return targetOf(target, {
+        weight,
+        abort,
+        canary: abort === null ? null : `${index}.${targetIndex}`,
+      })
     }),
     fallback: config.fallback.map((target) => targetOf(target, { isFallback: true })),
     shadow:
@@ -131,7 +146,7 @@ function routeOf(
   }
 }
 
-/** As long as the subject of a limit may be. */
+/** Maximum length of a limit's subject. */
 const MAX_SUBJECT = 300
 
 function subjectOf(label: string, { upstream }: ShadowConfig): string {

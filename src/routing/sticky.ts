@@ -1,18 +1,18 @@
 /**
- * Sticky choices: the same conversation or API key gets the same target, by weighted rendezvous hashing. Without
- * any state, so all workers and gateways agree, and a change of weights or targets moves as few keys as it can.
- * Pure.
+ * Chooses the same target for the same conversation or API key, by weighted rendezvous hashing. It needs no
+ * state, so all workers and gateways agree, and a change of weights or targets moves the minimum number of
+ * keys. Pure.
  */
 import { createHash } from 'node:crypto'
 import type { ChatRequest, Message, UserPart } from '../chat/request.js'
 import type { RouteConfig } from '../config/routes/route.js'
 import type { RouteTarget } from './router.js'
 
-/** Hashed characters of a text or of inline media; the length of a longer one is hashed too. */
+/** Maximum hashed characters of a text or of inline media; the length of a longer one is hashed too. */
 const MAX_CHARS = 65_536
-/** Of all parts together. */
+/** Maximum hashed characters of all parts together. */
 const MAX_TOTAL_CHARS = 1_048_576
-/** A longer text that is not decoded yet is not decoded for this; its length is hashed instead. */
+/** A longer text that is not decoded yet stays encoded; its length is hashed instead. */
 const MAX_DECODED_BYTES = 262_144
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Applies an upstream's differences from its dialect, which are data: keys of the body and its messages to drop, rename and
- * set. Pure.
+ * Applies an upstream's configured differences from its dialect: keys of the body and its messages to drop,
+ * rename and set. Pure.
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { QuirksConfig } from '../config/config.js'
@@ -10,22 +10,22 @@ import { largeEdit } from '../wire/json/write-json.js'
 /** Called for every non-empty member of the client that is left out. */
 export type Report = (path: string) => void
 
-/** Set by the gateway itself, which always requests usage, so dropping it is not a loss. */
-const OURS = 'stream_options'
+/** The gateway sets this member itself, because it always requests usage; dropping it is not a loss. */
+const GATEWAY_MEMBER = 'stream_options'
 
 /**
- * The quirks as edits to a body's bytes, applied after `made`, the edits of the dialect: keys that those set are dropped and
- * renamed like the client's.
+ * The quirks as edits of a body's bytes. They apply after `dialectEdits`, so that keys set by those are
+ * dropped and renamed like the client's.
  */
 export function quirkEdits(
   body: JsonObject,
-  made: readonly Edit[],
+  dialectEdits: readonly Edit[],
   quirks: QuirksConfig,
   report: Report,
 ): Edit[] {
   const edits: Edit[] = []
   const valueOf = (key: string): JsonValue | undefined => {
-    const edit = made.findLast((one) => one.key === key)
+    const edit = dialectEdits.findLast((candidate) => candidate.key === key)
     if (edit === undefined) return Object.hasOwn(body, key) ? body[key] : undefined
     if (edit.json === null) return undefined
     return edit.value ?? (JSON.parse(edit.json.toString()) as JsonValue)
@@ -34,7 +34,7 @@ export function quirkEdits(
     const value = valueOf(key)
     if (value === undefined) continue
     edits.push({ key, json: null })
-    if (key !== OURS && !isNothing(value)) report(key)
+    if (key !== GATEWAY_MEMBER && !isEmpty(value)) report(key)
   }
   for (const [from, to] of Object.entries(quirks.rename)) {
     const value = valueOf(from)
@@ -85,7 +85,7 @@ function changedMessages(
     if (role === undefined && moved.length === 0 && dropped.length === 0) return message
     const out = { ...message }
     for (const key of dropped) {
-      if (!isNothing(out[key])) report(`messages.${key}`)
+      if (!isEmpty(out[key])) report(`messages.${key}`)
       Reflect.deleteProperty(out, key)
     }
     for (const [from, to] of moved) {
@@ -95,11 +95,11 @@ function changedMessages(
     if (role !== undefined) out['role'] = role[1]
     return out
   })
-  return changed.some((message, at) => message !== messages[at]) ? changed : null
+  return changed.some((message, index) => message !== messages[index]) ? changed : null
 }
 
-/** Whether a member is empty, as clients send some. */
-function isNothing(value: JsonValue | undefined): boolean {
+/** Whether a member is empty; some clients send empty members. */
+function isEmpty(value: JsonValue | undefined): boolean {
   if (typeof value === 'object' && value !== null) return Object.keys(value).length === 0
   return value === undefined || value === null || value === '' || value === false
 }

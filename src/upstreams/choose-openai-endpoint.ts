@@ -9,13 +9,13 @@ import type { DialectChoice } from '../config/config.js'
 /** The dialect of one of OpenAI's endpoints. */
 export type OpenAiEndpoint = Extract<DialectChoice, 'openai-chat' | 'openai-responses'>
 
-/** The parts of a request that decide. */
+/** The members of a request that the choice depends on. */
 export type Deciding = Pick<ChatRequest, 'tools' | 'reasoningEffort'>
 
 /**
- * The endpoint of the client's own format (`client`) if the model supports it, since the client's own bytes can pass.
- * For clients of other formats: chat completions; Responses if the model has no other endpoint, or would refuse the
- * request's tools because it reasons.
+ * The endpoint of the client's own format (`client`) if the model supports it, so that the client's bytes
+ * pass unchanged. For other formats: chat completions, or Responses if the model has no other endpoint or
+ * refuses tools in chat completions while it reasons.
  */
 export function openAiEndpoint(
   request: Deciding,
@@ -42,7 +42,7 @@ export function endpointReason(model: ModelFacts): string {
   return `chat completions refuses the model tools while it reasons${off ? '; with reasoning_effort none they go there too' : ''}`
 }
 
-/** A model that cannot turn reasoning off reasons regardless of the request. */
+/** Whether the request turns reasoning off and the model supports that. */
 function isReasoningOff(request: Deciding, model: ModelFacts): boolean {
   return request.reasoningEffort === 'none' && model.reasoningEfforts?.includes('none') !== false
 }

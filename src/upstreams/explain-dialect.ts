@@ -1,9 +1,12 @@
-/** Explains in which dialect an upstream gets requests for a model, for the command line and the dashboard. Pure. */
+/**
+ * Explains the dialect in which an upstream receives requests for a model, for the command line and the
+ * dashboard. Pure.
+ */
 import type { ModelFacts } from '../chat/model.js'
 import type { DialectChoice, UpstreamConfig } from '../config/config.js'
 import { endpointReason, openAiEndpoint } from './choose-openai-endpoint.js'
 
-/** The dialect that requests go out in, and why. */
+/** The dialects of requests without and with tools, and the reason. */
 export interface DialectsByRequest {
   readonly plain: Exclude<DialectChoice, 'openai'>
   readonly with_tools: Exclude<DialectChoice, 'openai'>

@@ -8,19 +8,19 @@ import type { FetchMediaConfig } from '../config/config.js'
 import { sniffBytes } from '../wire/sniff-media-type.js'
 import { ANY, guardedConnector, PUBLIC } from './pool/guarded-connector.js'
 
-/** Bytes and what they are. */
+/** The bytes of an image or document with their media type. */
 export interface Media {
   readonly mediaType: string
   readonly bytes: Buffer
 }
 
-/** The reason of a failure, for the client. */
+/** A failure; its message may be sent to the client. */
 export class MediaError extends Error {}
 
-/** Browsers allow 20; image hosts need one or two. */
+/** Maximum number of redirects; image hosts need one or two. */
 const MAX_REDIRECTS = 3
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-/** Response headers above this are not those of an image host. */
+/** Maximum size of the response headers. */
 const MAX_HEADER_BYTES = 16_384
 const REQUEST_HEADERS = {
   accept: 'image/*, application/pdf, text/*;q=0.5',
@@ -28,16 +28,16 @@ const REQUEST_HEADERS = {
   'user-agent': 'sluice',
 }
 
-/** A bounded number of fetches at once, over all requests of a process. */
+/** Fetches media with a maximum number of concurrent fetches for all requests of a process. */
 export class MediaFetcher {
   private readonly limits: FetchMediaConfig
   private readonly agent: Agent
-  private free: number
+  private freeSlots: number
   private readonly waiting: (() => void)[] = []
 
   constructor(limits: FetchMediaConfig, network = limits.allowPrivateAddress ? ANY : PUBLIC) {
     this.limits = limits
-    this.free = limits.concurrency
+    this.freeSlots = limits.concurrency
     this.agent = new Agent({
       connect: guardedConnector(network, { timeout: limits.timeoutMs }),
       connections: limits.concurrency,
@@ -51,36 +51,36 @@ export class MediaFetcher {
   /** The media at the URL. Rejects with `MediaError`, or with the signal's reason if it aborts. */
   async fetch(url: string, signal: AbortSignal): Promise<Media> {
     const late = AbortSignal.timeout(this.limits.timeoutMs)
-    await this.takeTurn()
+    await this.takeSlot()
     try {
       return await this.follow(url, AbortSignal.any([signal, late]))
     } catch (cause) {
       if (signal.aborted || cause instanceof MediaError) throw cause
-      const took = late.aborted ? 'took too long' : 'could not be fetched'
-      throw new MediaError(`the URL ${took}`, { cause })
+      const problem = late.aborted ? 'took too long' : 'could not be fetched'
+      throw new MediaError(`the URL ${problem}`, { cause })
     } finally {
-      this.giveTurn()
+      this.freeSlot()
     }
   }
 
-  /** Ends every connection at once. */
+  /** Closes every connection at once. */
   async destroy(): Promise<void> {
     await this.agent.destroy()
   }
 
-  private async takeTurn(): Promise<void> {
-    if (this.free > 0) this.free -= 1
+  private async takeSlot(): Promise<void> {
+    if (this.freeSlots > 0) this.freeSlots -= 1
     else await new Promise<void>((resolve) => this.waiting.push(resolve))
   }
 
-  private giveTurn(): void {
+  private freeSlot(): void {
     const next = this.waiting.shift()
-    if (next === undefined) this.free += 1
+    if (next === undefined) this.freeSlots += 1
     else next()
   }
 
-  private async follow(first: string, signal: AbortSignal): Promise<Media> {
-    let url = addressOf(first)
+  private async follow(firstUrl: string, signal: AbortSignal): Promise<Media> {
+    let url = addressOf(firstUrl)
     for (let hop = 0; hop <= MAX_REDIRECTS; hop += 1) {
       signal.throwIfAborted()
       const { origin, pathname, search } = url
@@ -117,7 +117,7 @@ export class MediaFetcher {
       const bytes = Buffer.concat(chunks)
       return { bytes, mediaType: mediaTypeOf(bytes, headers['content-type']) }
     } finally {
-      // Has no effect on a body that has ended; destroys the connection of one that has not.
+      // Destroys the connection if the body has not ended; otherwise it has no effect.
       body.on('error', () => undefined).destroy()
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Connections of native access to one upstream: an agent of `node:http` with the TLS files and the address rules of
- * the configuration, through its proxy if it has one.
+ * Opens the connections for native requests to one upstream: an agent of `node:http` with the configured TLS
+ * files, address rules and proxy.
  */
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent, type AgentOptions } from 'node:https'
@@ -10,21 +10,21 @@ import type { UpstreamConfig } from '../config/config.js'
 import { isPrivateAddress, publicLookup } from './private-addresses.js'
 import { throughProxy } from './pool/proxy-tunnel.js'
 
-/** What of an upstream's configuration the agent depends on. */
+/** The settings of an upstream that the agent depends on. */
 export type AgentSettings = Pick<
   UpstreamConfig,
   'baseUrl' | 'maxConnections' | 'allowPrivateAddress' | 'tls' | 'proxy'
 > & { readonly timeouts: Pick<UpstreamConfig['timeouts'], 'connectMs'> }
 
-/** Why an upstream cannot be reached by native access, for the client. */
+/** The reason why an upstream cannot be reached by native requests, for the client. */
 export interface Unreachable {
   readonly problem: string
 }
 
-/** An idle connection is closed after this: before most upstreams close it. */
+/** An idle connection is closed after this time, before most upstreams close it. */
 const KEEP_ALIVE_MS = 4000
 
-/** Opens no connection yet. */
+/** Creates the agent. Connections are opened by requests. */
 export function openAgent(config: AgentSettings): HttpAgent | Unreachable {
   const url = new URL(config.baseUrl)
   const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase()
@@ -65,16 +65,16 @@ export function openAgent(config: AgentSettings): HttpAgent | Unreachable {
 function proxyOf({ protocol, port }: URL, host: string, proxy: string): string {
   if (proxy !== 'env') return proxy === 'none' ? '' : proxy
   const plain = fromEnv('http_proxy')
-  const found = protocol === 'https:' ? fromEnv('https_proxy') || plain : plain
+  const proxyUrl = protocol === 'https:' ? fromEnv('https_proxy') || plain : plain
   const exceptions = fromEnv('no_proxy').split(/[\s,]+/)
-  const isExcepted = exceptions.some((each) => {
-    const [, name = each, only = null] = /^(.+):(\d+)$/.exec(each) ?? []
+  const isExcepted = exceptions.some((exception) => {
+    const [, name = exception, onlyPort = null] = /^(.+):(\d+)$/.exec(exception) ?? []
     const suffix = name.replace(/^\*?\./, '').toLowerCase()
-    if (each === '*') return true
+    if (exception === '*') return true
     const isHost = suffix !== '' && (host === suffix || host.endsWith(`.${suffix}`))
-    return isHost && (only === null || only === portOf(protocol, port))
+    return isHost && (onlyPort === null || onlyPort === portOf(protocol, port))
   })
-  return isExcepted ? '' : found
+  return isExcepted ? '' : proxyUrl
 }
 
 function portOf(protocol: string, port: string): string {

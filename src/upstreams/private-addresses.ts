@@ -1,12 +1,11 @@
 /**
- * Which network addresses an upstream may be reached at.
- * A name that suddenly resolves to loopback or to a private range (DNS rebinding, a typo in a base
- * URL) must not turn the gateway into a way into the network behind it.
+ * Recognises private network addresses. A name that resolves to loopback or to a private range (DNS
+ * rebinding, a typo in a base URL) must not give clients access to the network behind the gateway.
  */
 import { lookup, type LookupAddress, type LookupOptions } from 'node:dns'
 import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net'
 
-/** RFC 6890 ranges that are not the public internet. */
+/** The ranges of RFC 6890 that are not part of the public internet. */
 const PRIVATE = new BlockList()
 for (const [network, prefix] of [
   ['0.0.0.0', 8],
@@ -49,12 +48,12 @@ export function isPrivateAddress(address: string): boolean {
   return isIP(address) === 6 && PRIVATE.check(address, 'ipv6')
 }
 
-/** The error of a look-up that found only addresses that may not be used. */
+/** The error of a connection or lookup that leads only to private addresses. */
 export class PrivateAddressError extends Error {
   readonly code = 'EPRIVATE'
 }
 
-/** A `lookup` for sockets that drops private addresses and fails when none is left. */
+/** A `lookup` for sockets that drops private addresses and fails if no other address is left. */
 export const publicLookup: LookupFunction = (hostname, options, callback) => {
   const all: LookupOptions = { ...options, all: true }
   lookup(hostname, all, (error, found) => {
@@ -63,7 +62,7 @@ export const publicLookup: LookupFunction = (hostname, options, callback) => {
       return
     }
     const addresses: LookupAddress[] = Array.isArray(found) ? found : []
-    const usable = addresses.filter((each) => !isPrivateAddress(each.address))
+    const usable = addresses.filter((address) => !isPrivateAddress(address.address))
     const [first] = usable
     if (first === undefined) {
       callback(new PrivateAddressError('the name resolves only to private addresses'), '')

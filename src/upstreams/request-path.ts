@@ -1,6 +1,4 @@
-/**
- * Builds the path of a request to an upstream: base path, the dialect's path or the configured one, query. Pure.
- */
+/** Builds the path of a request to an upstream: base path, dialect's or configured path, and query. Pure. */
 import type { UpstreamConfig } from '../config/config.js'
 
 /** The parts that all requests to an upstream share. */
@@ -10,11 +8,11 @@ export interface UpstreamAddress {
   readonly basePath: string
   /** The configured path, which may contain `{model}`; null: the dialect's path is used. */
   readonly path: string | null
-  /** After every path; '' or starts with '?'. */
+  /** Appended to every path; '' or starts with '?'. */
   readonly query: string
 }
 
-/** The address that a configuration names. */
+/** The address in the configuration of an upstream. */
 export function upstreamAddressOf(config: UpstreamConfig): UpstreamAddress {
   const { origin, pathname } = new URL(config.baseUrl)
   const entries = Object.entries(config.query)
@@ -29,8 +27,9 @@ export function upstreamAddressOf(config: UpstreamConfig): UpstreamAddress {
 const CHATS = '/chat/completions'
 
 /**
- * The path and query of a request for a model; `path` is the format's own. `isChat` is false for embeddings and legacy
- * completions, which have a configured path only if that ends as the one for chats does.
+ * The path and query of a request for a model; `path` is the format's own. `isChat` is false for embeddings
+ * and legacy completions; they use the configured path only if it ends with `/chat/completions`, which is
+ * replaced.
  */
 export function requestPathAt(
   address: UpstreamAddress,
@@ -41,6 +40,6 @@ export function requestPathAt(
   const { basePath, query } = address
   const chats = address.path?.replaceAll('{model}', () => encodeURIComponent(model))
   const others = chats?.endsWith(CHATS) === true ? chats.slice(0, -CHATS.length) + path : path
-  const own = isChat ? (chats ?? path) : others
-  return basePath + own + (own.includes('?') ? query.replace('?', '&') : query)
+  const pathOfRequest = isChat ? (chats ?? path) : others
+  return basePath + pathOfRequest + (pathOfRequest.includes('?') ? query.replace('?', '&') : query)
 }

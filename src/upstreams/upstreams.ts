@@ -1,6 +1,6 @@
 /**
- * The upstreams of a generation with their connection pools, which generations share if the settings did not change.
- * Sends nothing; `gateway/attempts/attempt/attempt.ts` does.
+ * Opens the upstreams of a generation with their connection pools, which generations share if the settings
+ * did not change. Sends nothing.
  */
 import type { Agent } from 'node:http'
 import type { Dispatcher } from 'undici'
@@ -15,11 +15,11 @@ export interface Upstream {
   readonly config: UpstreamConfig
   readonly pool: UpstreamPool
   readonly address: UpstreamAddress
-  /** For native access; null if the upstream has none. */
+  /** The connections for native requests; null if the upstream does not allow them. */
   readonly agent: Agent | Unreachable | null
 }
 
-/** All upstreams of a generation, and the pools they run on. */
+/** All upstreams of a generation, and their pools. */
 export class Upstreams {
   private readonly byName: ReadonlyMap<string, Upstream>
   private readonly pools: ReadonlyMap<string, UpstreamPool>
@@ -44,16 +44,16 @@ export class Upstreams {
     this.agents = agents
   }
 
-  /** Undefined where the generation has no upstream of that name. */
+  /** Undefined if the generation has no upstream with that name. */
   get(name: string): Upstream | undefined {
     return this.byName.get(name)
   }
 
-  /** Lets pools that `next` does not use finish their requests and then close. */
+  /** Closes the pools that `next` does not use, after their requests have ended. */
   async retire(next: Upstreams | null): Promise<void> {
-    const kept = new Set(next === null ? [] : next.pools.values())
+    const keptPools = new Set(next === null ? [] : next.pools.values())
     const closing: Promise<void>[] = []
-    for (const pool of this.pools.values()) if (!kept.has(pool)) closing.push(pool.close())
+    for (const pool of this.pools.values()) if (!keptPools.has(pool)) closing.push(pool.close())
     const keptAgents = new Set(next === null ? [] : next.agents.values())
     for (const agent of this.agents.values()) if (!keptAgents.has(agent)) close(agent)
     await Promise.allSettled(closing)

@@ -1,5 +1,6 @@
 /**
- * POST requests of the gateway itself, for webhooks: the connections, address rules and proxies are those of upstreams.
+ * Sends POST requests of the gateway itself, for webhooks, with the connections, address rules and proxies of
+ * upstreams.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { openDispatcher } from './pool/dispatcher.js'
@@ -14,11 +15,11 @@ export interface PostSettings {
 export interface PostRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** For the whole exchange, the connection included. */
+  /** Time limit for the whole exchange, including the connection. */
   readonly timeoutMs: number
 }
 
-/** What came back; the body of the reply is not read. */
+/** The reply without its body, which is not read. */
 export interface PostReply {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -34,10 +35,10 @@ export interface Poster {
 
 const MAX_CONNECTIONS = 4
 const CONNECT_MS = 5000
-/** A connection whose reply is larger than this is closed, not reused. */
+/** A connection with a larger reply is closed instead of reused. */
 const MAX_REPLY_BYTES = 64 * 1024
 
-/** Opens no connection yet. */
+/** Creates the poster. Connections are opened by requests. */
 export function openPoster({ url, allowPrivateAddress }: PostSettings): Poster {
   const { origin, pathname, search } = new URL(url)
   const dispatcher = openDispatcher({

@@ -40,8 +40,12 @@ async function newStore(t: Test) {
 
 void t.test('one e-mail address has one account, regardless of case', async (t) => {
   const store = await newStore(t)
-  const wanted = { email: ' Ada@Example.COM ', plan: 'starter', password: 'correct horse' } as const
-  const { account, generatedPassword } = await accounts.createAccount(store, wanted, {
+  const newAccount = {
+    email: ' Ada@Example.COM ',
+    plan: 'starter',
+    password: 'correct horse',
+  } as const
+  const { account, generatedPassword } = await accounts.createAccount(store, newAccount, {
     now: () => 42,
   })
   t.match(account, { email: 'ada@example.com', plan: 'starter', createdAtMs: 42, disabled: false })
@@ -51,7 +55,7 @@ void t.test('one e-mail address has one account, regardless of case', async (t) 
   t.notOk(isPassword(account.passwordHash, 'correct horsf'))
   t.same(await accounts.findAccount(store, 'ADA@example.com'), account)
   t.same(await accounts.findAccount(store, account.id), account)
-  t.match(await refusal(accounts.createAccount(store, wanted)), {
+  t.match(await refusal(accounts.createAccount(store, newAccount)), {
     kind: 'malformed_request',
     param: 'email',
   })
@@ -59,21 +63,21 @@ void t.test('one e-mail address has one account, regardless of case', async (t) 
 
 void t.test('without a password, one is generated and returned', async (t) => {
   const store = await newStore(t)
-  const wanted = { email: 'bob@example.com', plan: 'max', password: null } as const
-  const { account, generatedPassword } = await accounts.createAccount(store, wanted)
+  const newAccount = { email: 'bob@example.com', plan: 'max', password: null } as const
+  const { account, generatedPassword } = await accounts.createAccount(store, newAccount)
   t.match(generatedPassword, /^[0-9A-Za-z]{20}$/)
   t.ok(isPassword(account.passwordHash, generatedPassword ?? ''))
   t.notSame(generatedPassword, newPassword())
 })
 
-void t.test('an invalid e-mail address is refused by name', async (t) => {
+void t.test('an invalid e-mail address is refused with the field named', async (t) => {
   const store = await newStore(t)
   const bad = ['', 'ada', '@x.org', 'ada@', 'a b@x.org', 'a@x@y.org', 'a@x..org', 'a\0@x.org']
   bad.push('a@x.org, b@y.org', '<a@x.org>', `${'a'.repeat(65)}@x.org`, `a@${'x'.repeat(254)}.org`)
   for (const email of bad) {
     const work = accounts.createAccount(store, { email, plan: 'pro', password: 'long enough' })
-    const wanted = { kind: 'malformed_request', param: 'email' }
-    t.match(await refusal(work), wanted, JSON.stringify(email.slice(0, 20)))
+    const expected = { kind: 'malformed_request', param: 'email' }
+    t.match(await refusal(work), expected, JSON.stringify(email.slice(0, 20)))
   }
   t.same(await allAccounts(store), [])
 })
@@ -118,8 +122,8 @@ void t.test('the secret of a key is returned once and not stored', async (t) => 
   t.match(key, { name: 'my laptop', accountId: account.id, digest: digestOf(secret) })
   t.ok(secret.startsWith(key.prefix) && secret.endsWith(key.lastFour))
   t.same(await allKeys(store, account.id), [key])
-  const kept = inspect([await store.findKey(key.digest), key], { depth: null })
-  t.notOk(kept.includes(secret.slice(8, -4)), 'the hidden part is not stored')
+  const stored = inspect([await store.findKey(key.digest), key], { depth: null })
+  t.notOk(stored.includes(secret.slice(8, -4)), 'the hidden part is not stored')
 
   for (const name of ['', '   ', 'x'.repeat(101), 'a\nb', 'a\u001b[31m', 'a\u202eb', 'a\0b']) {
     t.match(await refusal(accounts.createKey(store, PLANS, account, name)), {
@@ -137,14 +141,14 @@ void t.test('the plan limits the keys; a larger plan or a revocation allows anot
     plan: 'starter',
     password: 'long enough',
   })
-  const made = []
-  for (let at = 0; at < 5; at += 1) {
-    made.push(await accounts.createKey(store, PLANS, account, `key ${at}`))
+  const created = []
+  for (let index = 0; index < 5; index += 1) {
+    created.push(await accounts.createKey(store, PLANS, account, `key ${index}`))
   }
   const full = { kind: 'plan_limit', message: /'starter' allows 5 keys.*revoke.*larger plan/ }
   t.match(await refusal(accounts.createKey(store, PLANS, account, 'sixth')), full)
 
-  const [first] = made
+  const [first] = created
   await accounts.revokeKey(store, account.id, first?.key.id ?? '', { now: () => 9 })
   await accounts.createKey(store, PLANS, account, 'sixth')
   t.match(await refusal(accounts.createKey(store, PLANS, account, 'seventh')), full)
@@ -152,13 +156,15 @@ void t.test('the plan limits the keys; a larger plan or a revocation allows anot
   await accounts.setPlan(store, account.id, 'max')
   const larger = { ...account, plan: 'max' } as const
   await Promise.all(
-    Array.from({ length: 30 }, (_, at) => accounts.createKey(store, PLANS, larger, `m ${at}`)),
+    Array.from({ length: 30 }, (_, index) =>
+      accounts.createKey(store, PLANS, larger, `m ${index}`),
+    ),
   )
   t.equal((await allKeys(store, account.id)).length, 36)
   t.equal((await allKeys(store, account.id))[0]?.revokedAtMs, 9)
 })
 
-void t.test('unknown accounts, keys and plans are refused by name', async (t) => {
+void t.test('unknown accounts, keys and plans are refused with the field named', async (t) => {
   const store = await newStore(t)
   const { account } = await accounts.createAccount(store, {
     email: 'ada@example.com',

@@ -16,7 +16,7 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 void t.test('a secret is sk_ and 44 base62 characters with a checksum of six', (t) => {
   const seen = new Set<string>()
-  for (let at = 0; at < 2_000; at += 1) {
+  for (let index = 0; index < 2_000; index += 1) {
     const secret = newSecret()
     t.match(secret, /^sk_[0-9A-Za-z]{44}$/)
     if (!hasValidForm(secret)) t.fail('a new secret must have a valid form')
@@ -31,11 +31,11 @@ void t.test('every change of one character is detected', (t) => {
   let tried = 0
   for (let round = 0; round < 8; round += 1) {
     const secret = newSecret()
-    for (let at = 0; at < secret.length; at += 1) {
+    for (let index = 0; index < secret.length; index += 1) {
       for (const other of BASE62 + '_- \n\0é') {
-        if (other === secret[at]) continue
+        if (other === secret[index]) continue
         tried += 1
-        if (hasValidForm(secret.slice(0, at) + other + secret.slice(at + 1))) missed += 1
+        if (hasValidForm(secret.slice(0, index) + other + secret.slice(index + 1))) missed += 1
       }
     }
   }
@@ -45,11 +45,11 @@ void t.test('every change of one character is detected', (t) => {
 
 void t.test('swapped characters and malformed secrets are refused', (t) => {
   const secret = newSecret()
-  for (let at = 3; at < secret.length - 1; at += 1) {
-    const [a = '', b = ''] = secret.slice(at, at + 2)
+  for (let index = 3; index < secret.length - 1; index += 1) {
+    const [a = '', b = ''] = secret.slice(index, index + 2)
     if (a === b) continue
-    const swapped = secret.slice(0, at) + b + a + secret.slice(at + 2)
-    t.notOk(hasValidForm(swapped), `characters ${at} and ${at + 1} swapped`)
+    const swapped = secret.slice(0, index) + b + a + secret.slice(index + 2)
+    t.notOk(hasValidForm(swapped), `characters ${index} and ${index + 1} swapped`)
   }
   const odd = ['', 'sk_', secret.slice(1), secret.slice(0, -1), `${secret}0`, ` ${secret}`]
   odd.push(`${secret}\n`, secret.toUpperCase(), secret.replace('_', '-'), 'k'.repeat(8_192))
@@ -67,7 +67,7 @@ void t.test('swapped characters and malformed secrets are refused', (t) => {
 
 void t.test('the checksum is CRC-32 in base62', (t) => {
   t.equal(crc32Bitwise('123456789'), 0xcbf43926, 'the check value of the algorithm')
-  for (let at = 0; at < 100; at += 1) {
+  for (let index = 0; index < 100; index += 1) {
     const secret = newSecret()
     let value = 0
     for (const digit of secret.slice(-6)) value = value * 62 + BASE62.indexOf(digit)
@@ -78,14 +78,14 @@ void t.test('the checksum is CRC-32 in base62', (t) => {
 
 void t.test('bytes that would favour some characters are discarded', (t) => {
   const bytes = [255, 248, 0, 61, 62, 247, 254, 1]
-  let asked = 0
+  let requestedBytes = 0
   const text = randomBase62(5, (count) => {
-    asked += 1
+    requestedBytes += 1
     t.ok(count >= 1)
     return Uint8Array.from(bytes)
   })
   t.equal(text, '0z0z1', '248 and more are skipped, 247 is not')
-  t.equal(asked, 1)
+  t.equal(requestedBytes, 1)
   t.equal(
     randomBase62(7, () => Uint8Array.from(bytes)),
     '0z0z10z',

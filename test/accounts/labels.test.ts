@@ -26,13 +26,13 @@ function refusedAt(labels: Record<string, string>): string | undefined {
   return undefined
 }
 
-void t.test('an invalid label is refused by name', (t) => {
+void t.test('an invalid label is refused with the field named', (t) => {
   const names = ['', 'Team', 'a b', 'a=b', 'ü', '__proto__', 'x'.repeat(33)]
   for (const name of names) t.equal(refusedAt(Object.fromEntries([[name, 'v']])), 'labels', name)
   for (const value of ['', 'a b', 'a,b', 'ü', 'a\u0000', 'a\n', 'x'.repeat(65)]) {
     t.equal(refusedAt({ team: value }), 'labels.team', value)
   }
-  const many = Array.from({ length: 17 }, (_, at) => [`l${at}`, 'v'])
+  const many = Array.from({ length: 17 }, (_, index) => [`l${index}`, 'v'])
   t.equal(refusedAt(Object.fromEntries(many) as Record<string, string>), 'labels')
   t.end()
 })

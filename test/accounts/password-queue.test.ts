@@ -12,9 +12,9 @@ void t.test('K-178: one check runs, 64 wait, others are refused with retry-after
   const queue = newQueue(t)
   const hash = await queue.hash('correct horse')
   const outcomes = await Promise.all(
-    Array.from({ length: 80 }, (_, at) =>
+    Array.from({ length: 80 }, (_, index) =>
       queue
-        .matches(hash, at % 2 === 0 ? 'correct horse' : 'wrong')
+        .matches(hash, index % 2 === 0 ? 'correct horse' : 'wrong')
         .catch((error: unknown) => error),
     ),
   )

@@ -32,13 +32,13 @@ async function rotations(t: Test, url: string): Promise<void> {
   t.teardown(() => store.close())
   let nowMs = Date.now()
   const now = () => nowMs
-  const wanted = { email: EMAIL, plan: 'starter', password: 'long enough' } as const
-  const { account } = await createAccount(store, wanted)
-  const made = async (name: string) => createKey(store, PLANS, account, name, { now })
-  const rotated = (old: Awaited<ReturnType<typeof made>>['key']) =>
+  const newAccount = { email: EMAIL, plan: 'starter', password: 'long enough' } as const
+  const { account } = await createAccount(store, newAccount)
+  const createKeyNamed = async (name: string) => createKey(store, PLANS, account, name, { now })
+  const rotated = (old: Awaited<ReturnType<typeof createKeyNamed>>['key']) =>
     rotateKey({ store, plans: PLANS, account, old, now, audit: () => [] })
 
-  const { key: lone } = await made('lone')
+  const { key: lone } = await createKeyNamed('lone')
   const successor = await rotated(lone)
   t.equal(successor.oldEndsAtMs, null, 'while the plan has room, the old key stays')
   t.match(await store.keyById(account.id, lone.id), { replacedBy: successor.key.id })
@@ -48,7 +48,7 @@ async function rotations(t: Test, url: string): Promise<void> {
   t.equal(await store.countKeys(account.id), 3)
   const old = await store.keyById(account.id, successor.key.id)
   t.equal(old?.expiresAtMs, nowMs + ROTATION_MS, 'the old key ends in 24 hours')
-  t.equal(await kindOf(made('third')), 'plan_limit')
+  t.equal(await kindOf(createKeyNamed('third')), 'plan_limit')
 
   nowMs += ROTATION_MS
   const newest = (await allKeys(store, account.id)).find(({ replaces }) => replaces === old?.id)

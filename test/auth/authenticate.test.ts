@@ -17,7 +17,7 @@ void t.test('a valid key is looked up once, then cached', (t) => {
   const free = { expiresAtMs: null, models: null, limits: null, labels: {} }
   const identity = { keyId: 'key_1', accountId: 'acc_1', plan: 'pro', digest, ...free }
   for (let round = 0; round < 3; round += 1) t.same(bench.auth.identify(secret), identity)
-  t.same(bench.store.lookedUp, [digestOf(secret)], 'one look-up, with the digest')
+  t.same(bench.store.lookedUp, [digestOf(secret)], 'one lookup, with the digest')
   t.same(bench.results, ['ok', 'ok', 'ok'])
   t.end()
 })
@@ -36,7 +36,7 @@ void t.test('an identity has the limits and the expiry of its key', async (t) =>
     await outcome(bench, null),
     'the same error as without a key',
   )
-  t.equal(bench.store.lookedUp.length, 1, 'without a second look-up')
+  t.equal(bench.store.lookedUp.length, 1, 'without a second lookup')
   t.same(bench.results, ['ok', 'ok', 'expired', 'missing'])
 })
 
@@ -46,7 +46,7 @@ void t.test('requests of a key are ended when it expires', async (t) => {
   const lasting = digestOf(bench.store.add())
   bench.clock.wallMs = 1_999
   const digests = new Set([ending, lasting])
-  const [digest, why] = await new Promise<[string, GatewayError]>((resolve) => {
+  const [digest, error] = await new Promise<[string, GatewayError]>((resolve) => {
     let scans = 0
     bench.auth.watch({
       digests: () => {
@@ -54,14 +54,14 @@ void t.test('requests of a key are ended when it expires', async (t) => {
         if (scans === 2) bench.clock.wallMs = 2_000
         return digests
       },
-      end: (digest, why) => resolve([digest, why]),
+      end: (digest, error) => resolve([digest, error]),
     })
     // The timers of the authenticator do not prevent the process from exiting.
     const timer = setInterval(() => undefined, 1_000)
     t.teardown(() => clearInterval(timer))
   })
   t.equal(digest, ending, 'only this key')
-  t.match([why.kind, why.message], ['unauthenticated', /expired/])
+  t.match([error.kind, error.message], ['unauthenticated', /expired/])
   t.equal(bench.store.lookedUp.length, 2, 'each was looked up once')
   bench.auth.close()
 })
@@ -78,13 +78,13 @@ void t.test('every wrong key gets the same error; malformed ones are not looked 
     bench.store.mode = mode
     for (const form of forms) t.same(await outcome(bench, form), first, 'the same error')
   }
-  t.equal(bench.store.lookedUp.length, 0, 'no look-up, also while the store fails')
+  t.equal(bench.store.lookedUp.length, 0, 'no lookup, also while the store fails')
   bench.store.mode = 'sync'
   for (const secret of [newSecret(), revoked]) t.same(await outcome(bench, secret), first)
   t.match(first, { kind: 'unauthenticated' })
   t.ok(
     bench.store.lookedUp.every((digest) => /^[0-9a-f]{64}$/.test(digest)),
-    'look-ups with digests only',
+    'lookups with digests only',
   )
   t.same(new Set(bench.results), new Set(['missing', 'malformed', 'unknown', 'revoked']))
   t.same(bench.results.slice(-2), ['unknown', 'revoked'], 'the metric has the reason')
@@ -110,7 +110,7 @@ void t.test('a key in use is looked up in the background before its cache entry 
   bench.store.mode = 'held'
   t.notOk(bench.auth.identify(secret) instanceof Promise, 'requests do not wait for it')
   t.notOk(bench.auth.identify(secret) instanceof Promise)
-  t.equal(bench.store.lookedUp.length, 2, 'one look-up')
+  t.equal(bench.store.lookedUp.length, 2, 'one lookup')
   bench.store.release()
   t.end()
 })
@@ -197,9 +197,9 @@ void t.test('a failing store is 503 with retry-after, never 401', async (t) => {
     const secret = bench.store.add()
     const unknown = newSecret()
     bench.store.mode = mode
-    const wanted = { kind: 'store_unavailable', retryAfterSeconds: 1 }
-    t.match(await outcome(bench, secret), wanted)
-    t.match(await outcome(bench, unknown), wanted, 'an unknown key too')
+    const expected = { kind: 'store_unavailable', retryAfterSeconds: 1 }
+    t.match(await outcome(bench, secret), expected)
+    t.match(await outcome(bench, unknown), expected, 'an unknown key too')
     t.same(bench.results, ['store_unavailable', 'store_unavailable'])
     bench.store.mode = 'sync'
     t.equal(await kind(bench, secret), 'ok', 'failures are not cached')
@@ -229,10 +229,10 @@ void t.test('while the store fails, cached keys are accepted for stale_seconds',
     )
     bench.clock.ms += 999
     await kind(bench, secret)
-    t.equal(bench.store.lookedUp.length, lookups, 'no look-up for a second after a failure')
+    t.equal(bench.store.lookedUp.length, lookups, 'no lookup for a second after a failure')
     bench.clock.ms += 1
     await kind(bench, secret)
-    t.equal(bench.store.lookedUp.length, lookups + 1, 'then the next look-up')
+    t.equal(bench.store.lookedUp.length, lookups + 1, 'then the next lookup')
     bench.store.notify(null)
     t.equal(await kind(bench, secret), 'ok', 'a notification of a lost connection changes nothing')
     bench.clock.ms += 300_000 - 32_000
@@ -278,10 +278,10 @@ void t.test('a key is never accepted after its revocation was notified', async (
   waiting.store.notify(other)
   waiting.store.mode = 'down'
   waiting.store.release()
-  t.equal(await result, 'store_unavailable', 'also if the notification arrives during the look-up')
+  t.equal(await result, 'store_unavailable', 'also if the notification arrives during the lookup')
 })
 
-void t.test('the result of a look-up that began before a change is not cached', async (t) => {
+void t.test('the result of a lookup that began before a change is not cached', async (t) => {
   for (const changed of ['the key', 'anything'] as const) {
     const bench = newBench()
     const secret = bench.store.add()
@@ -291,8 +291,8 @@ void t.test('the result of a look-up that began before a change is not cached', 
     bench.store.notify(changed === 'the key' ? secret : null)
     const after = kind(bench, secret)
     bench.store.release()
-    t.equal(await early, 'ok', 'the look-up began before')
-    t.equal(await after, 'unauthenticated', 'a request after the change makes its own look-up')
+    t.equal(await early, 'ok', 'the lookup began before')
+    t.equal(await after, 'unauthenticated', 'a request after the change causes a new lookup')
     t.equal(await kind(bench, secret), 'unauthenticated')
 
     const alone = newBench()
@@ -308,7 +308,7 @@ void t.test('the result of a look-up that began before a change is not cached', 
   }
 })
 
-void t.test('a thousand concurrent requests with one key share one look-up', async (t) => {
+void t.test('a thousand concurrent requests with one key share one lookup', async (t) => {
   const bench = newBench()
   const secret = bench.store.add()
   bench.store.mode = 'held'
@@ -326,7 +326,7 @@ void t.test('a thousand concurrent requests with one key share one look-up', asy
   t.equal(failing.store.lookedUp.length, 1)
 })
 
-void t.test('at most 32 look-ups run, 256 wait, and the others are refused', async (t) => {
+void t.test('at most 32 lookups run, 256 wait, and the others are refused', async (t) => {
   const bench = newBench()
   bench.store.mode = 'held'
   const secrets = Array.from({ length: 400 }, () => bench.store.add())
@@ -346,7 +346,7 @@ void t.test('at most 32 look-ups run, 256 wait, and the others are refused', asy
   t.same(new Set(await Promise.all(failures)), new Set(['store_unavailable']))
   bench.store.mode = 'async'
   const again = secrets.slice(-100).map((secret) => kind(bench, secret))
-  t.same(new Set(await Promise.all(again)), new Set(['ok']), 'failed look-ups release their slots')
+  t.same(new Set(await Promise.all(again)), new Set(['ok']), 'failed lookups release their slots')
 })
 
 void t.test('keys with a common prefix never share an identity', async (t) => {
@@ -400,9 +400,9 @@ void t.test('the cache is bounded and keeps recently used keys', async (t) => {
     t.ok(cache.size.good <= 20 && cache.size.bad <= 10)
   }
   const lookups = bench.store.lookedUp.length
-  t.equal(lookups, 2 + 400, 'one look-up of the key in use')
+  t.equal(lookups, 2 + 400, 'one lookup of the key in use')
   t.equal(await kind(bench, cold), 'ok')
-  t.equal(bench.store.lookedUp.length, lookups + 1, 'a second look-up of the unused key')
+  t.equal(bench.store.lookedUp.length, lookups + 1, 'a second lookup of the unused key')
 
   bench.store.notify(hot)
   bench.store.hide(hot, true)

@@ -1,12 +1,12 @@
 /**
- * Goal: a store that recovers or gets many look-ups has a limited number of look-ups at a time.
+ * Goal: a store that recovers or gets many lookups has a limited number of lookups at a time.
  * Method: a manual clock, a fixed random number, and a store whose replies the test holds.
  */
 import t from 'tap'
 import { digestOf } from '../../src/accounts/key-secret.js'
 import { kind, newBench } from './authenticator-setup.js'
 
-void t.test('cached keys are accepted while too many look-ups run', async (t) => {
+void t.test('cached keys are accepted while too many lookups run', async (t) => {
   const bench = newBench()
   const secrets = Array.from({ length: 400 }, () => bench.store.add())
   for (const secret of secrets) await kind(bench, secret)

@@ -17,7 +17,7 @@ export class FakeStore {
   listeners = 0
   private readonly lookups = new Map<string, KeyLookup>()
   private readonly hidden = new Set<string>()
-  private readonly held: (() => void)[] = []
+  private readonly heldReplies: (() => void)[] = []
   private listener: ((change: KeyChange) => void) | null = null
 
   /** Adds a key and its account. Returns the secret of the key. */
@@ -51,10 +51,10 @@ export class FakeStore {
   findKey(digest: string): KeyLookup | null | Promise<KeyLookup | null> {
     this.lookedUp.push(digest)
     // The state at the time of the call, even if the reply is delayed.
-    const found = this.hidden.has(digest) ? null : (this.lookups.get(digest) ?? null)
-    if (this.mode === 'sync') return found
+    const lookup = this.hidden.has(digest) ? null : (this.lookups.get(digest) ?? null)
+    if (this.mode === 'sync') return lookup
     if (this.mode === 'down-sync') throw this.failure()
-    return this.later(found)
+    return this.later(lookup)
   }
 
   subscribe(listener: (change: KeyChange) => void): () => void {
@@ -68,21 +68,21 @@ export class FakeStore {
 
   /** Sends all held replies. */
   release(): void {
-    for (const send of this.held.splice(0)) send()
+    for (const send of this.heldReplies.splice(0)) send()
   }
 
   failure(): GatewayError {
     return new GatewayError('store_unavailable', 'down', { retryAfterSeconds: 1 })
   }
 
-  private async later(found: KeyLookup | null): Promise<KeyLookup | null> {
+  private async later(lookup: KeyLookup | null): Promise<KeyLookup | null> {
     this.running += 1
     this.mostRunning = Math.max(this.mostRunning, this.running)
     try {
-      if (this.mode === 'held') await new Promise<void>((resolve) => this.held.push(resolve))
+      if (this.mode === 'held') await new Promise<void>((resolve) => this.heldReplies.push(resolve))
       else await Promise.resolve()
       if (this.mode === 'down') throw this.failure()
-      return found
+      return lookup
     } finally {
       this.running -= 1
     }

@@ -15,10 +15,10 @@ import { createRouter } from '../../src/routing/router.js'
 
 void t.test('keys with long model lists count by their size', (t) => {
   const cache = new AuthCache(1_000, 10)
-  const models = Array.from({ length: 100 }, (_, at) => `model-${at}`.padEnd(256, 'x'))
+  const models = Array.from({ length: 100 }, (_, index) => `model-${index}`.padEnd(256, 'x'))
   const identity = { keyId: 'k', accountId: 'a', plan: 'max', expiresAtMs: null } as const
-  for (let at = 0; at < 1_000; at += 1) {
-    const digest = String(at)
+  for (let index = 0; index < 1_000; index += 1) {
+    const digest = String(index)
     const result = {
       good: true,
       identity: { ...identity, digest, models, limits: null, labels: {} },
@@ -32,7 +32,7 @@ void t.test('keys with long model lists count by their size', (t) => {
 
 void t.test('a replaced or deleted entry releases its weight', (t) => {
   const lru = new Lru<number>(20, (weight) => weight)
-  for (let at = 0; at < 100; at += 1) {
+  for (let index = 0; index < 100; index += 1) {
     lru.set('same', 5)
     lru.set('gone', 4)
     lru.delete('gone')
@@ -63,8 +63,8 @@ void t.test('the model lists of all keys share one memory limit', (t) => {
   const loaded = loadConfig('config/gateway.yaml', { OPENAI_API_KEY: 'x' })
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
   const list = new ModelList(createSnapshot(loaded, 1, 0), createRouter(loaded.config))
-  for (let at = 0; at < 2_000; at += 1) {
-    list.of([`${at}`.padEnd(200, 'x'), '*'], 'openai-chat', '')
+  for (let index = 0; index < 2_000; index += 1) {
+    list.of([`${index}`.padEnd(200, 'x'), '*'], 'openai-chat', '')
   }
   t.equal(list.of(['*'], 'openai-chat', ''), list.of(null, 'openai-chat', ''))
   t.ok(list.cachedChars > 0 && list.cachedChars <= 4 * 1024 * 1024)

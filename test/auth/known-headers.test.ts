@@ -16,11 +16,11 @@ void t.test('a cached header is not parsed again and gets the same result', (t) 
   let parsed = 0
   const identify = (value: string | undefined): string => {
     try {
-      const found = bench.auth.identifyBy(value, (text) => {
+      const identified = bench.auth.identifyBy(value, (text) => {
         parsed += 1
         return text.slice('Bearer '.length)
       })
-      return found instanceof Promise ? 'later' : 'ok'
+      return identified instanceof Promise ? 'later' : 'ok'
     } catch (error) {
       return error instanceof GatewayError ? error.kind : 'another error'
     }

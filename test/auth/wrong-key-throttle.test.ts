@@ -1,7 +1,7 @@
 /**
- * Goal: an address that sends many wrong keys is throttled without look-ups, while valid keys from the
+ * Goal: an address that sends many wrong keys is throttled without lookups, while valid keys from the
  * same address work.
- * Method: the counts with a manual clock; an authenticator with a store that records its look-ups; and a
+ * Method: the counts with a manual clock; an authenticator with a store that records its lookups; and a
  * flood of wrong keys next to valid ones at a running gateway.
  */
 import { Agent, request } from 'node:http'
@@ -29,11 +29,11 @@ async function kindFrom({ auth }: Bench, secret: string | null, address: string)
   }
 }
 
-void t.test('after a burst of wrong keys the store gets no more look-ups', async (t) => {
+void t.test('after a burst of wrong keys the store gets no more lookups', async (t) => {
   const bench = newBench()
   const good = bench.store.add()
   t.equal(await kindFrom(bench, good, HERE), 'ok')
-  for (let at = 0; at < FAILURES_BURST; at += 1) {
+  for (let index = 0; index < FAILURES_BURST; index += 1) {
     t.equal(await kindFrom(bench, newSecret(), HERE), 'unauthenticated')
   }
   const lookups = bench.store.lookedUp.length
@@ -71,9 +71,10 @@ void t.test('IPv6 addresses are counted by /64, and the number of counts is boun
   }
   for (const [address, name] of Object.entries(names)) t.equal(addressName(address), name)
   const failures = new WrongKeyCounts(100)
-  for (let at = 0; at < 10_000; at += 1) failures.note(`10.0.${at >> 8}.${at & 255}`, 0)
+  for (let index = 0; index < 10_000; index += 1)
+    failures.note(`10.0.${index >> 8}.${index & 255}`, 0)
   t.equal(failures.size, 100)
-  for (let at = 0; at < FAILURES_BURST; at += 1) failures.note('2001:db8::1', 0)
+  for (let index = 0; index < FAILURES_BURST; index += 1) failures.note('2001:db8::1', 0)
   t.ok(failures.isThrottled('2001:db8:0:0:ffff::', 0), 'the whole /64')
   t.notOk(failures.isThrottled('2001:db8:0:1::1', 0))
   t.equal(failures.size, 100)
@@ -100,9 +101,9 @@ void t.test('a flood of wrong keys gets 429 while valid keys work', async (t) =>
   t.equal((await get(gateway.port, agent, gateway.secret))[0], 200, 'a key in use')
   const statuses = new Map<number, number>()
   const endMs = Date.now() + 2_000
-  const flood = Array.from({ length: 32 }, async (_, at) => {
+  const flood = Array.from({ length: 32 }, async (_, index) => {
     while (Date.now() < endMs) {
-      const [status, wait] = await get(gateway.port, agent, at % 2 === 0 ? newSecret() : 'wrong')
+      const [status, wait] = await get(gateway.port, agent, index % 2 === 0 ? newSecret() : 'wrong')
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
       if (status === 429) t.equal(wait, '1')
     }

@@ -7,7 +7,7 @@ import { copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { openSqlite } from '../../src/store/sqlite/store.js'
-import { aRow } from '../ledger/build-entry.js'
+import { ledgerEntry } from '../ledger/build-entry.js'
 import { aKey, anAccount } from '../store/contract/sample-records.js'
 import { configFolder, sluice } from './session.js'
 
@@ -23,7 +23,7 @@ void t.test('a backup taken during writes can be restored', async (t) => {
   await store.createKey(key, null)
   let [isOver, written] = [false, 0]
   const writing = (async () => {
-    for (; !isOver; written += 1) await store.ledger.settle(aRow(`during-${written}`))
+    for (; !isOver; written += 1) await store.ledger.settle(ledgerEntry(`during-${written}`))
   })()
   const { status, out, err } = await sluice(['backup', copy, '--config', good])
   isOver = true

@@ -7,7 +7,7 @@
 import t from 'tap'
 import { parseCompare, runCompare } from '../../src/cli/usage/compare.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
-import { aRow } from '../ledger/build-entry.js'
+import { ledgerEntry } from '../ledger/build-entry.js'
 import { configFolder, newSession, sluice, type TestSession } from './session.js'
 
 const NOW = Date.parse('2026-11-20T12:00:00Z')
@@ -18,7 +18,7 @@ let count = 0
 async function settle({ store }: TestSession, row: Partial<LedgerEntry>): Promise<void> {
   count += 1
   const atMs = NOW - 10 * MINUTE
-  await store.ledger.settle(aRow(`request-${count}`, { atMs, outcome: 'ok', ...row }))
+  await store.ledger.settle(ledgerEntry(`request-${count}`, { atMs, outcome: 'ok', ...row }))
 }
 
 interface Shown {

@@ -11,7 +11,7 @@ import type { Terminal } from '../../src/cli/with-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
-import { aRow } from '../ledger/build-entry.js'
+import { ledgerEntry } from '../ledger/build-entry.js'
 import { sluice } from './session.js'
 import { allAccounts, allKeys } from '../helpers/lists.js'
 
@@ -54,7 +54,7 @@ void t.test('an interrupted copy is completed', async (t) => {
       await target.createAccount(account)
       const [key] = await allKeys(source, account.id)
       if (key !== undefined) await target.createKey(key, null)
-      await target.ledger.settle(aRow('r20', { atMs: NOON + 20 }))
+      await target.ledger.settle(ledgerEntry('r20', { atMs: NOON + 20 }))
     }),
   )
   const { status, text } = await moved(from, to)
@@ -67,7 +67,7 @@ void t.test('records that only the target has are never changed', async (t) => {
     ['an account', (target) => target.createAccount(anAccount('acc_eve')), /account 'acc_eve'/],
     [
       'a row',
-      (target) => target.ledger.settle(aRow('r_other', { atMs: NOON + HOUR })),
+      (target) => target.ledger.settle(ledgerEntry('r_other', { atMs: NOON + HOUR })),
       /request 'r_other'/,
     ],
     [
@@ -105,7 +105,7 @@ void t.test('a copy that differs from its source is reported', async (t) => {
   await filled(from)
   await withOpen(to, (target) =>
     // The same request with another cost: the ledger keeps the first entry.
-    target.ledger.settle(aRow('r3', { atMs: NOON + 3, costNanoUsd: 1 })),
+    target.ledger.settle(ledgerEntry('r3', { atMs: NOON + 3, costNanoUsd: 1 })),
   )
   const { status, text, errors } = await moved(from, to, true)
   t.equal(status, 1)
@@ -253,10 +253,11 @@ async function filled(url: string): Promise<void> {
     await store.revokeKey('acc_ada', 'key_3', NOON)
     for (let n = 1; n <= 3; n += 1) await store.auditTrail.add(anEntry(n))
     const old = { atMs: NOON - 40 * DAY, keyId: 'key_old', hops: { firstContent: 75 } }
-    await store.ledger.settle(aRow('old1', old))
-    await store.ledger.settle(aRow('old2', { ...old, outcome: 'lost', source: 'estimated' }))
-    for (let n = 0; n < 30; n += 1) await store.ledger.settle(aRow(`r${n}`, { atMs: NOON + n }))
-    const unsettled = aRow('admitted')
+    await store.ledger.settle(ledgerEntry('old1', old))
+    await store.ledger.settle(ledgerEntry('old2', { ...old, outcome: 'lost', source: 'estimated' }))
+    for (let n = 0; n < 30; n += 1)
+      await store.ledger.settle(ledgerEntry(`r${n}`, { atMs: NOON + n }))
+    const unsettled = ledgerEntry('admitted')
     for (const shared of [false, true]) {
       const subject = shared ? 'model:a:b}~%' : 'key:key_1'
       const of = { subject, shared, limitNanoUsd: 1e12, costNanoUsd: 1e15 % 7e11 }
@@ -280,7 +281,7 @@ async function changed(url: string): Promise<void> {
     await store.changeKey('acc_ada', 'key_1', { name: 'new', limits: null, replacedBy: 'key_5' })
     await store.createKey(aKey(5), null)
     await store.auditTrail.add(anEntry(4))
-    await store.ledger.settle(aRow('late', { atMs: NOON + 10 }))
+    await store.ledger.settle(ledgerEntry('late', { atMs: NOON + 10 }))
     // Retention deletes entries in the meantime.
     const [hoursBeforeMs, daysBeforeMs] = [NOON - DAY, NOON - DAY]
     await store.ledger.prune({ entriesBeforeMs: NOON + 5, hoursBeforeMs, daysBeforeMs })

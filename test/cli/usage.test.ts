@@ -9,7 +9,7 @@ import t from 'tap'
 import { createAccount, createKey } from '../../src/accounts/accounts.js'
 import { parseUsage, runUsage, sinceOf } from '../../src/cli/usage/usage.js'
 import { COLUMNS, csvLine, usd } from '../../src/ledger/export-columns.js'
-import { aRow } from '../ledger/build-entry.js'
+import { ledgerEntry } from '../ledger/build-entry.js'
 import { configFolder, newSession, sluice } from './session.js'
 
 const NOW = Date.parse('2026-11-20T12:00:00Z')
@@ -24,7 +24,7 @@ void t.test('export prints each matching entry once, oldest first', async (t) =>
     ['b', 2 * DAY],
     ['c', 1000],
   ] as const) {
-    await ledger.settle(aRow(id, { atMs: now - ago }))
+    await ledger.settle(ledgerEntry(id, { atMs: now - ago }))
   }
   const asked = async (format: string, since?: string): Promise<string[]> => {
     t.equal(await runUsage(session, 'export', { format, since }, now), 0)
@@ -67,7 +67,7 @@ void t.test('a name that a client chose is escaped', (t) => {
     ['a\nb', '"a\nb"'],
     ['gpt-4o', 'gpt-4o'],
   ] as const) {
-    t.ok(csvLine(aRow('a', { modelAsked: model })).includes(`,${cell},`), model)
+    t.ok(csvLine(ledgerEntry('a', { modelAsked: model })).includes(`,${cell},`), model)
   }
   t.equal(usd(1), '0.000000001')
   t.equal(usd(12_345_678_901), '12.345678901')
@@ -85,7 +85,7 @@ void t.test('summary sums by model, key and account', async (t) => {
     { model: 'o1', accountId: 'acc_bob', costNanoUsd: null },
   ] as const
   for (const [index, each] of over.entries()) {
-    await session.store.ledger.settle(aRow(String(index), { atMs: now, ...each }))
+    await session.store.ledger.settle(ledgerEntry(String(index), { atMs: now, ...each }))
   }
   for (const [by, names] of [
     ['model', ['gpt-4o', 'o1']],
@@ -114,7 +114,7 @@ void t.test('--until limits an export and a summary', async (t) => {
     ['b', NOW - DAY],
     ['c', NOW - 1000],
   ] as const) {
-    await session.store.ledger.settle(aRow(id, { atMs }))
+    await session.store.ledger.settle(ledgerEntry(id, { atMs }))
   }
   const exported = async (until: string): Promise<number> => {
     await runUsage(session, 'export', { format: 'jsonl', until }, NOW)
@@ -148,7 +148,7 @@ void t.test('filters select the entries of an export and of a summary', async (t
     { requestId: 'c', upstream: 'google', modelAsked: 'fast', labels: 'team=web' },
   ] as const
   for (const { requestId, ...entry } of entries) {
-    await ledger.settle(aRow(requestId, { atMs: now - 1000, ...entry }))
+    await ledger.settle(ledgerEntry(requestId, { atMs: now - 1000, ...entry }))
   }
   const idsOf = async (filter: object): Promise<unknown[]> => {
     t.equal(await runUsage(session, 'export', { format: 'jsonl', ...filter }, now), 0)
@@ -205,8 +205,10 @@ void t.test('a summary shows names of keys and e-mail addresses beside ids', asy
   const { account } = await createAccount(store, wanted)
   const { key } = await createKey(store, plans, account, 'nightly build')
   const now = Date.now()
-  await store.ledger.settle(aRow('a', { atMs: now, accountId: account.id, keyId: key.id }))
-  await store.ledger.settle(aRow('b', { atMs: now, accountId: account.id, keyId: 'key_gone' }))
+  await store.ledger.settle(ledgerEntry('a', { atMs: now, accountId: account.id, keyId: key.id }))
+  await store.ledger.settle(
+    ledgerEntry('b', { atMs: now, accountId: account.id, keyId: 'key_gone' }),
+  )
   await runUsage(session, 'summary', { by: 'key', json: true }, now)
   const known = { key: key.id, name: 'nightly build', email: 'ada@x.org', requests: 1 }
   const gone = { key: 'key_gone', name: null, email: 'ada@x.org', requests: 1 }

@@ -17,7 +17,7 @@ import { SseFramer } from '../../src/wire/frames/sse.js'
 /** A frame of a stream: its data, as an object or as raw text. */
 export type Unit = JsonObject | string
 
-/** A call as a client reads it. */
+/** A tool call in the client's form. */
 export interface Call {
   id: string
   name: string
@@ -36,14 +36,14 @@ export interface ClientOutput {
   /** The data of every frame, as text; a whole reply is one. */
   readonly frames: string[]
   readonly chunks: JsonObject[]
-  /** The bytes themselves. */
+  /** The raw bytes. */
   readonly bytes: string
   readonly outcome: ReplyResult['outcome']
   readonly error: WireError | null
   readonly model: string | null
 }
 
-/** What an upstream was sent. */
+/** The request to an upstream. */
 export interface Sent {
   readonly body: JsonObject
   readonly headers: Record<string, string>
@@ -68,15 +68,15 @@ export function factsOf(model: string): ModelFacts {
   return factsFor(shipped.catalogue, model)
 }
 
-/** The upstream's side of a dialect. */
+/** The egress of a dialect. */
 export function upstream(dialect: DialectName): Egress {
   const egress = egressOf(dialect)
   if (egress === null) throw new Error(`no upstream uses ${dialect}`)
   return egress
 }
 
-/** A chat client's body, read; what is missing is made up. */
-export function asked(body: JsonObject = {}): ChatRequest {
+/** Decodes a chat client's body; missing members get defaults. */
+export function chatRequest(body: JsonObject = {}): ChatRequest {
   const whole = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello' }], ...body }
   return client.decodeRequest(whole, { operation: 'chat' })
 }
@@ -88,8 +88,8 @@ export function framed(dialect: DialectName, units: readonly Unit[]): string {
     .map((unit) => {
       const data = typeof unit === 'string' ? unit : JSON.stringify(unit)
       const type = typeof unit === 'string' ? undefined : stringOf(unit['type'])
-      const named = dialect === 'anthropic' || dialect === 'openai-responses'
-      const name = named && type !== undefined ? `event: ${type}${end}` : ''
+      const hasEventNames = dialect === 'anthropic' || dialect === 'openai-responses'
+      const name = hasEventNames && type !== undefined ? `event: ${type}${end}` : ''
       return `${name}data: ${data}${end}${end}`
     })
     .join('')
@@ -111,7 +111,7 @@ export function fed(
   body: JsonObject = {},
 ): ClientOutput {
   const options = { stream: true, stream_options: { include_usage: true } }
-  const request = asked({ ...options, ...body })
+  const request = chatRequest({ ...options, ...body })
   const stream = new TranslatedStream(upstream(dialect), client, request, {
     ...SEED,
     origin: dialect,
@@ -129,7 +129,7 @@ export function whole(
   body: JsonObject = {},
 ): ClientOutput {
   const seed = { ...SEED, origin: dialect }
-  const result = translateReply(reply, upstream(dialect), client, asked(body), seed)
+  const result = translateReply(reply, upstream(dialect), client, chatRequest(body), seed)
   const { choices, usage } = objectOf(result.body === '' ? {} : JSON.parse(result.body))
   const choice = objectOf(arrayOf(choices)[0])
   const message = objectOf(choice['message'])
@@ -154,14 +154,14 @@ export function whole(
 export function sent(dialect: DialectName, body: JsonObject, model = modelOf(dialect)): Sent {
   const lost: string[] = []
   const egress = upstream(dialect)
-  const request = { ...asked({ ...body, model }), model }
+  const request = { ...chatRequest({ ...body, model }), model }
   const received = egress.encodeRequest(request, factsOf(model), {
     drop: (path) => void lost.push(path),
   })
   return { body: received, headers: egress.headers(received), lost }
 }
 
-/** The gateway's error for a body that it refuses. Throws where it does not. */
+/** The gateway's error for a body that it refuses. Throws if it does not refuse it. */
 export function refused(act: () => unknown): WireError {
   try {
     act()
@@ -229,12 +229,12 @@ function clientOutputOf(bytes: string, { outcome, error, model }: ReplyResult): 
   for (const delta of deltas) {
     for (const fragment of arrayOf(delta['tool_calls']).map(objectOf)) {
       const at = Number(fragment['index'])
-      const known = calls[at] ?? { id: '', name: '', json: '' }
+      const call = calls[at] ?? { id: '', name: '', json: '' }
       const more = callOf(fragment)
       calls[at] = {
-        id: known.id + more.id,
-        name: known.name + more.name,
-        json: known.json + more.json,
+        id: call.id + more.id,
+        name: call.name + more.name,
+        json: call.json + more.json,
       }
     }
   }

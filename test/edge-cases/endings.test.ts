@@ -1,6 +1,7 @@
 /**
- * Goal: what others got wrong about how an answer begins and ends does not happen here; each test is one
- * edge case of `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames through the codecs.
+ * Goal: known bugs of other gateways in the beginning and end of replies do not occur here; each test is one
+ * edge case of `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a provider's frames through the codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
@@ -34,7 +35,7 @@ const GOOD = [
   ['gemini', GEMINI],
 ] as const
 
-/** The stream failed visibly: an error frame last, no finish, no terminator. */
+/** Whether the stream failed visibly: with an error frame at the end, without finish and terminator. */
 function failed(received: ClientOutput, kind: string): boolean {
   const last = objectOf(JSON.parse(received.frames.at(-1) ?? 'null'))
   const { kind: assistantTurn } = objectOf(last['error'])
@@ -120,7 +121,7 @@ void t.test('28: a truncated stream looked like a whole reply', (t) => {
   for (const [dialect, frames] of GOOD) {
     for (let kept = 0; kept < frames.length; kept += 1) {
       const received = streamed(dialect, frames.slice(0, kept))
-      // The reason has come where the terminator alone is missing: then the answer is whole.
+      // If only the terminator is missing, the finish reason has arrived and the reply is complete.
       const reasonFirst = dialect === 'openai-chat' || dialect === 'anthropic'
       const ended = reasonFirst && kept === frames.length - 1
       if (ended) t.equal(received.outcome, 'complete')
@@ -188,7 +189,7 @@ void t.test('58: a malformed call was an empty success', (t) => {
 })
 
 void t.test('59: a second message_start joined two replies', (t) => {
-  // Flaky proxies in front of the provider replay the head of a stream.
+  // Some proxies in front of the provider repeat the head of a stream.
   const early = streamed('anthropic', [messageStart(), ...CLAUDE])
   t.match(early, { outcome: 'complete', text: 'Hi' }, 'twice before any content: once')
   const late = [messageStart(), ...textBlock(0, 'One'), messageStart(), ...textBlock(0, 'Two')]
@@ -199,7 +200,7 @@ void t.test('59: a second message_start joined two replies', (t) => {
 })
 
 void t.test('66: stop sequences were cut out of the text a second time', (t) => {
-  // No provider gives the matched text back, so there is nothing to cut.
+  // No provider returns the matched text, so there is nothing to remove.
   const end = {
     type: 'message_delta',
     delta: { stop_reason: 'stop_sequence', stop_sequence: 'END' },
@@ -211,7 +212,7 @@ void t.test('66: stop sequences were cut out of the text a second time', (t) => 
     { type: 'message_stop' },
   ]
   const received = streamed('anthropic', frames, { stop: ['END'] })
-  t.equal(received.text, 'The END is nigh. ', 'what the provider sends is what the client gets')
+  t.equal(received.text, 'The END is nigh. ', 'the client gets the text unchanged')
   t.equal(received.finishes.at(-1), 'stop')
   t.end()
 })

@@ -1,6 +1,7 @@
 /**
- * Goal: what others got wrong about refusals does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's error body through the codecs.
+ * Goal: known bugs of other gateways in error replies do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a provider's error body through the codecs.
  */
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'

@@ -1,6 +1,7 @@
 /**
- * Goal: what others got wrong about bytes and events does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's bytes, cut on purpose, through the codecs.
+ * Goal: known bugs of other gateways in bytes and events do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a provider's bytes in chosen chunks through the codecs.
  */
 import t from 'tap'
 import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'
@@ -36,7 +37,7 @@ void t.test('30: a stream with CRLF was buffered until its end', (t) => {
     framer.write(Buffer.from(part))
   }
   framer.end()
-  t.same(collected, ['1', '2', '3'], 'and a CRLF cut in two is one line end')
+  t.same(collected, ['1', '2', '3'], 'and a CRLF in two chunks is one line end')
   t.end()
 })
 
@@ -47,7 +48,8 @@ void t.test('31: a line end after every network chunk split the JSON', (t) => {
   for (const size of [1, 2, 7, 64]) {
     const chunks: Buffer[] = []
     const all = Buffer.from(bytes)
-    for (let at = 0; at < all.length; at += size) chunks.push(all.subarray(at, at + size))
+    for (let index = 0; index < all.length; index += size)
+      chunks.push(all.subarray(index, index + size))
     t.equal(fed('anthropic', chunks).bytes, expected, `${size} bytes at a time`)
   }
   t.end()

@@ -1,6 +1,6 @@
 /**
- * The frames that the providers' streams are made of, for tests that care about one thing in them.
- * Written from the vendor pages, independent of the codecs.
+ * Builds the frames of the providers' streams, for tests that vary one detail of them. Written from the
+ * vendors' documentation, independent of the codecs.
  */
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
 import type { Unit } from './drive-codecs.js'
@@ -129,7 +129,7 @@ export function callItem(
   ]
 }
 
-/** Words of a Responses message. */
+/** A text delta of a Responses message. */
 export function outputText(delta: string): JsonObject {
   return { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta }
 }

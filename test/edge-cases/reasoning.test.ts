@@ -1,14 +1,15 @@
 /**
- * Goal: what others got wrong about reasoning state does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames to the client, and the client's history
- * back to the provider, through the codecs.
+ * Goal: known bugs of other gateways in reasoning state do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a provider's frames to the client, and the client's history back to the provider, through the
+ * codecs.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'
 import { Fold } from '../../src/chat/reply/fold.js'
 import { Grammar } from '../../src/chat/grammar.js'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
-import { asked, history, sent, streamed, tool, upstream, whole } from './drive-codecs.js'
+import { chatRequest, history, sent, streamed, tool, upstream, whole } from './drive-codecs.js'
 import { candidate } from './provider-frames.js'
 
 const TOOLS = [tool('f', { type: 'object', properties: { n: { type: 'integer' } } })]
@@ -17,7 +18,9 @@ const CALL = { id: 'toolu_1', name: 'f', json: '{"n":1}' }
 /** The events of a stream of Gemini. */
 function eventsOf(frames: readonly JsonObject[]): ChatEvent[] {
   const events: ChatEvent[] = []
-  const decoder = upstream('gemini').newDecoder(asked(), { event: (it) => void events.push(it) })
+  const decoder = upstream('gemini').newDecoder(chatRequest(), {
+    event: (it) => void events.push(it),
+  })
   for (const frame of frames) decoder.frame('', JSON.stringify(frame))
   decoder.end()
   return events
@@ -30,10 +33,10 @@ void t.test('33: Gemini’s signature was lost in a stream, and the next turn re
   const { chunks, calls } = streamed('gemini', frames)
   const extra = { google: { thought_signature: 'c2ln' } }
   t.match(JSON.stringify(chunks), JSON.stringify({ extra_content: extra }).slice(1, -1))
-  const [made] = calls
-  if (made === undefined) throw new Error('no call')
-  // As a client that keeps what it was given sends it back.
-  const messages = history([made]).map((message) =>
+  const [sentCall] = calls
+  if (sentCall === undefined) throw new Error('no call')
+  // The history of a client that sends all received members back.
+  const messages = history([sentCall]).map((message) =>
     message['role'] === 'assistant'
       ? {
           ...message,
@@ -90,7 +93,7 @@ void t.test('35: a signature in the call’s id broke the next provider’s limi
   t.same(
     results.map((it) => it['tool_call_id']),
     ids,
-    'and the results know them',
+    'and the results have the same ids',
   )
   t.same(sent('openai-chat', { messages, tools: TOOLS }).body, body, 'the same each time')
   const items = arrayOf(sent('openai-responses', { messages }).body['input']).map(objectOf)
@@ -103,7 +106,7 @@ void t.test('35: a signature in the call’s id broke the next provider’s limi
 
 const USED = { type: 'tool_use', id: 'toolu_1', name: 'f', input: { n: 1 } }
 
-/** The assistant's turns that Claude is sent after a client has sent its answer back, and what is lost. */
+/** The assistant messages for Claude after a client has sent its reply back, and the losses. */
 function replayed(
   content: JsonObject[],
   keeps: (message: JsonObject) => JsonObject = (message) => message,

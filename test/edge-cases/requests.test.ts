@@ -1,18 +1,19 @@
 /**
- * Goal: what others got wrong about requests does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a chat client's body through the codecs.
+ * Goal: known bugs of other gateways in requests do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a chat client's body through the codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
 import { openAiEndpoint } from '../../src/upstreams/choose-openai-endpoint.js'
-import { asked, factsOf, refused, sent, tool, turnOf } from './drive-codecs.js'
+import { chatRequest, factsOf, refused, sent, tool, turnOf } from './drive-codecs.js'
 
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const CALLS = ['a', 'b', 'c'].map((name) => ({ id: `call_${name}`, name, json: '{}' }))
 const TOOLS = CALLS.map(({ name }) => tool(name))
 
-/** The turns of a body of Claude or Gemini: role, and its blocks or parts. */
+/** The messages of a body for Claude or Gemini: role, and its blocks or parts. */
 function turns(body: JsonObject): [role: unknown, parts: JsonObject[]][] {
   return arrayOf(body['messages'] ?? body['contents'])
     .map(objectOf)
@@ -102,7 +103,7 @@ const STRICT: JsonObject = {
   $defs: { who: { type: 'object', properties: { name: { type: 'string' } } } },
 }
 
-/** Every node below `value`. */
+/** All objects below `value`. */
 function* nodes(value: JsonValue | undefined): Generator<JsonObject> {
   if (Array.isArray(value)) for (const each of value) yield* nodes(each)
   else if (typeof value === 'object' && value !== null) {
@@ -146,7 +147,7 @@ void t.test('45: a forced tool_choice reached a model that refuses it', (t) => {
     t.notMatch(JSON.stringify(newest['tool_choice'] ?? null), /"any"|"tool"/)
     t.ok(lost.includes('tool_choice'), 'and it is reported')
     const offered = arrayOf(newest['tools']).length
-    t.equal(offered, typeof choice === 'string' ? 3 : 1, 'the one that was named is offered alone')
+    t.equal(offered, typeof choice === 'string' ? 3 : 1, 'only the named tool is offered')
     const { body: older } = sent('anthropic', body, 'claude-haiku-4-5')
     t.match(JSON.stringify(older['tool_choice']), /"any"|"tool"/)
   }
@@ -175,7 +176,7 @@ void t.test('46: a temperature was sent with an API version that lacks it', (t) 
 void t.test('47: tools with reasoning on the newest models went to the chat endpoint', (t) => {
   // https://github.com/danny-avila/LibreChat/issues/14231; https://github.com/itzcrazykns/vane/issues/1173
   for (const model of ['gpt-5.6-sol', 'gpt-6-astra', 'gpt-6.1-terra']) {
-    const request = asked({ model, tools: TOOLS })
+    const request = chatRequest({ model, tools: TOOLS })
     t.equal(openAiEndpoint(request, factsOf(model)), 'openai-responses', model)
   }
   const body = { tools: TOOLS, reasoning_effort: 'high' }
@@ -244,7 +245,7 @@ void t.test('64: null for an optional field went upstream as null', (t) => {
     'user metadata logprobs top_logprobs n parallel_tool_calls reasoning_effort stream_options ' +
     'frequency_penalty presence_penalty logit_bias service_tier store functions function_call'
   const nulls = Object.fromEntries(names.split(' ').map((name) => [name, null]))
-  t.same(asked(nulls), asked(), 'null is absent')
+  t.same(chatRequest(nulls), chatRequest(), 'null is absent')
   for (const dialect of ['openai-chat', 'anthropic', 'gemini'] as const) {
     const received = sent(dialect, nulls)
     t.same(received, sent(dialect, {}), dialect)

@@ -1,11 +1,12 @@
 /**
- * Goal: what others got wrong about tool calls does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames, or a client's body, through the codecs.
+ * Goal: known bugs of other gateways in tool calls do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a provider's frames, or a client's body, through the codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import {
-  asked,
+  chatRequest,
   factsOf,
   history,
   refused,
@@ -50,7 +51,7 @@ void t.test('2: the empty input of the block’s start came before the fragments
   t.same(received.calls, [{ id: 'toolu_1', name: 'add', json: '{"a":1}' }])
   const early = block(0, { type: 'tool_use', id: 'toolu_2', name: 'add', input: { a: 2 } })
   const given = streamed('anthropic', [messageStart(), ...early, ...messageEnd('tool_use')])
-  t.equal(given.calls[0]?.json, '{"a":2}', 'and it is used where no fragment follows')
+  t.equal(given.calls[0]?.json, '{"a":2}', 'and it is used if no fragment follows')
   t.end()
 })
 
@@ -78,11 +79,7 @@ void t.test('5: Gemini’s calls, which arrive whole, lost their arguments in a 
   const call = { functionCall: { name: 'tide', args: { at: 'Ness' } } }
   const received = streamed('gemini', [candidate([call]), candidate([{ text: '' }], 'STOP')])
   t.equal(received.calls[0]?.json, '{"at":"Ness"}')
-  t.match(
-    received.bytes,
-    '"function":{"arguments":"{\\"at\\":\\"Ness\\"}"}',
-    'in a fragment of its own',
-  )
+  t.match(received.bytes, '"function":{"arguments":"{\\"at\\":\\"Ness\\"}"}', 'in its own fragment')
   t.end()
 })
 
@@ -192,15 +189,16 @@ void t.test('12: the chunks of the calls had a finish_reason', (t) => {
 void t.test('50: tool names of more than 64 characters broke the request', (t) => {
   // https://github.com/BerriAI/litellm/issues/17904
   const long = 'mcp__a_server_with_a_long_name__'.repeat(3)
-  const error = refused(() => asked({ tools: [tool(long)] }))
+  const error = refused(() => chatRequest({ tools: [tool(long)] }))
   t.match(
     error,
     { kind: 'malformed_request', param: 'tools[0].function.name' },
     'chat has the limit',
   )
-  // A client of another format may have such names: they are shortened and given back.
+  // Clients of another format may use such names: they are shortened for the upstream and restored in the
+  // reply.
   const egress = upstream('openai-chat')
-  const request = { ...asked(), tools: [{ name: `${long}one` }, { name: `${long}two` }] }
+  const request = { ...chatRequest(), tools: [{ name: `${long}one` }, { name: `${long}two` }] }
   const body = egress.encodeRequest(request, factsOf('gpt-4o'), { drop: () => undefined })
   const names = arrayOf(body['tools']).map((it) => objectOf(objectOf(it)['function'])['name'])
   for (const name of names) t.match(name, /^[A-Za-z0-9_-]{1,64}$/)
@@ -238,7 +236,7 @@ void t.test('51: the order of the tools changed from turn to turn', (t) => {
 })
 
 void t.test('68: integers beyond 2^53 in arguments lost their last digits', (t) => {
-  // JavaScript reads every number as a double; the text of the arguments need not be read.
+  // JavaScript parses every number as a double; the arguments are passed as text instead.
   const json = '{"id":12345678901234567890}'
   const fragments = [json.slice(0, 9), json.slice(9)]
   const call = toolBlock(1, ['toolu_1', 'find'], fragments)
@@ -267,7 +265,7 @@ void t.test('68: integers beyond 2^53 in arguments lost their last digits', (t) 
 })
 
 void t.test('69: −0, duplicate keys and `__proto__` in arguments caused errors', (t) => {
-  // What JSON.parse and JSON.stringify would change, or let in.
+  // Text that JSON.parse and JSON.stringify would change, or that would pollute a prototype.
   const json = '{"n":-0,"a":1,"a":2,"__proto__":{"polluted":true}}'
   const received = streamed('openai-chat', [
     fragment(0, json, { id: 'c', name: 'f' }),

@@ -1,11 +1,12 @@
 /**
- * Goal: what others got wrong between the sockets does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: real requests to a whole gateway over emulated providers.
+ * Goal: known bugs of other gateways in connections do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: real requests to a whole gateway over emulated providers.
  */
 import t from 'tap'
 import { objectOf } from '../../src/chat/json.js'
 import { series } from '../faults/scene.js'
-import { eventsOf } from '../helpers/collect.js'
+import { eventsOf, textUntilEnd } from '../helpers/collect.js'
 import { startGateway } from '../helpers/gateway.js'
 import { until } from '../helpers/upstream.js'
 import { MODELS, upstream } from './drive-codecs.js'
@@ -17,20 +18,6 @@ const LONG = 'talk [[words: 400]] [[pace: 5]]'
 function ask(model: string, content: string, stream: boolean, signal?: AbortSignal) {
   const body = { model, stream, messages: [{ role: 'user', content }] }
   return gateway.chat(body, signal === undefined ? {} : { signal })
-}
-
-/** What of a body comes before it ends or breaks. */
-async function textOf(response: Response): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  try {
-    for await (const chunk of response.body ?? []) {
-      if (chunk instanceof Uint8Array) text += decoder.decode(chunk, { stream: true })
-    }
-  } catch {
-    // The connection is cut on purpose after an error event.
-  }
-  return text
 }
 
 /** The upstreams of the test gateway, by name. */
@@ -48,10 +35,10 @@ for (const { dialect, name } of UPSTREAMS) {
     // https://github.com/mozilla-ai/any-llm/issues/847; https://github.com/Portkey-AI/gateway/issues/1143
     for (const mode of ['reset', 'eof', 'chunk']) {
       const restore = emulator.script({ fault: { kind: 'cut', event: 8, mode } })
-      const events = eventsOf(await textOf(await ask(model, LONG, true)))
+      const events = eventsOf(await textUntilEnd(await ask(model, LONG, true)))
       restore()
       t.match(JSON.parse(events.at(-1)?.data ?? ''), { error: { kind: /^upstream_/ } }, mode)
-      t.ok(events.length > 2, 'after what had come')
+      t.ok(events.length > 2, 'after the received output')
       t.notOk(events.some(({ data }) => data === '[DONE]'))
     }
   })
@@ -68,10 +55,10 @@ for (const { dialect, name } of UPSTREAMS) {
   })
 
   void t.test(`27: a retry after output repeated the text: ${dialect}`, async (t) => {
-    // Another try is allowed only before the first content.
+    // A retry is allowed only before the first content.
     const before = emulator.ledger.length
     const restore = emulator.script({ times: 1, fault: { kind: 'cut', event: 8, mode: 'reset' } })
-    const text = await textOf(await ask(model, LONG, true))
+    const text = await textUntilEnd(await ask(model, LONG, true))
     restore()
     t.equal(emulator.ledger.length, before + 1, 'no second attempt')
     t.equal(text.split('"role":"assistant"').length, 2, 'one beginning')
@@ -87,14 +74,14 @@ for (const { dialect, name } of UPSTREAMS) {
         { stream: true, content: LONG },
       ]
       for (const { stream, content } of phases) {
-        const left = new AbortController()
+        const leaving = new AbortController()
         const lines = gateway.lines.length
-        const answer = ask(model, content, stream, left.signal)
-        const over = answer.then(textOf, () => '')
+        const answer = ask(model, content, stream, leaving.signal)
+        const ended = answer.then(textUntilEnd, () => '')
         await until(() => emulator.open() === 1)
         if (content === LONG) await until(() => (emulator.ledger.at(-1)?.bytesSent ?? 0) > 500)
-        left.abort()
-        await over
+        leaving.abort()
+        await ended
         await until(() => emulator.open() === 0, 1000)
         t.equal(emulator.ledger.at(-1)?.outcome, 'client_closed', `${String(stream)} ${content}`)
         await until(() => gateway.lines.length > lines)
@@ -115,16 +102,16 @@ for (const { dialect, name } of UPSTREAMS) {
         'upstream_malformed',
       ]
       const failures = await Promise.all(kinds.map(count))
-      const gone = await count('client_gone')
+      const clientGoneCount = await count('client_gone')
       const lines = gateway.lines.length
-      const left = new AbortController()
-      const answer = ask(model, 'wait [[fault: hang]]', true, left.signal).catch(() => null)
+      const leaving = new AbortController()
+      const answer = ask(model, 'wait [[fault: hang]]', true, leaving.signal).catch(() => null)
       await until(() => emulator.open() === 1)
-      left.abort()
+      leaving.abort()
       await answer
       await until(() => gateway.lines.length > lines)
       t.match(gateway.lines.at(-1), { status: 499, outcome: 'client_gone' })
-      t.equal(await count('client_gone'), gone + 1, 'a class of its own')
+      t.equal(await count('client_gone'), clientGoneCount + 1, 'counted as its own kind')
       t.same(await Promise.all(kinds.map(count)), failures)
       t.equal((await ask(model, 'hi', false)).status, 200, 'and the next is served')
     },
@@ -133,7 +120,7 @@ for (const { dialect, name } of UPSTREAMS) {
   void t.test(
     `70: a body of many megabytes was encoded again for each use: ${dialect}`,
     async (t) => {
-      // Base64 pictures and files come in bodies of 20 to 100 MB.
+      // Bodies with base64 images and files have 20 to 100 MB.
       const egress = upstream(dialect)
       const real = egress.encodeRequest.bind(egress)
       let encoded = 0

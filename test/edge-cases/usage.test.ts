@@ -1,18 +1,28 @@
 /**
- * Goal: what others got wrong about token counts does not happen here; each test is one edge case of
- * `docs/reference/test-cases/edge-cases.md`, by its number. Method: a provider's frames or reply through the codecs.
+ * Goal: known bugs of other gateways in token counts do not occur here; each test is one edge case of
+ * `docs/reference/test-cases/edge-cases.md`, by its number.
+ * Method: a provider's frames or reply through the codecs.
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { ingressOf } from '../../src/dialects/index.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
-import { asked, factsOf, fed, framed, sent, streamed, upstream, whole } from './drive-codecs.js'
+import {
+  chatRequest,
+  factsOf,
+  fed,
+  framed,
+  sent,
+  streamed,
+  upstream,
+  whole,
+} from './drive-codecs.js'
 import { candidate, chunk, counts, messageEnd, messageStart, textBlock } from './provider-frames.js'
 
 const USER = { role: 'user', content: 'Hello' }
 const COUNTS = { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 }
 
-/** A reply of Claude whose start and end count these. */
+/** A reply of Claude with these counts in its start and end. */
 function claude(start: JsonObject, end: JsonObject): JsonObject {
   const frames = [messageStart(start), ...textBlock(0, 'Hi'), ...messageEnd('end_turn', end)]
   return streamed('anthropic', frames).usage
@@ -27,7 +37,7 @@ void t.test('15: the usage chunk, which has no choice, crashed the reader', (t) 
   const tap = upstream('openai-chat').newTap?.({ includeUsage: false })
   for (const frame of frames)
     tap?.frame('', typeof frame === 'string' ? frame : JSON.stringify(frame))
-  t.match(tap, { isComplete: true, usage: { input: 11, output: 4 } }, 'nor where bytes pass')
+  t.match(tap, { isComplete: true, usage: { input: 11, output: 4 } }, 'nor if bytes pass unchanged')
   t.end()
 })
 
@@ -45,7 +55,7 @@ void t.test('16: streams had no usage, or lost it', (t) => {
   t.match(
     JSON.parse(edit?.json?.toString() ?? 'null'),
     { include_usage: true },
-    'also where bytes pass',
+    'also if bytes pass unchanged',
   )
   for (const received of [
     streamed('anthropic', [messageStart(), ...textBlock(0, 'Hi'), ...messageEnd('end_turn')]),
@@ -69,11 +79,7 @@ void t.test('17: a usage chunk after the finish was ignored', (t) => {
     stream.map((frame) => Buffer.from(frame)),
   )
   t.match(received.usage, COUNTS)
-  t.same(
-    arrayOf(received.chunks.at(-1)?.['choices']),
-    [],
-    'and it comes last to the client as well',
-  )
+  t.same(arrayOf(received.chunks.at(-1)?.['choices']), [], 'and the client gets it last')
   t.end()
 })
 
@@ -107,7 +113,7 @@ void t.test('19: the counts of the start were added to those of the end', (t) =>
   const usage = claude(start, { input_tokens: 61, output_tokens: 7, cache_read_input_tokens: 5 })
   t.match(usage, { prompt_tokens: 66, completion_tokens: 7, total_tokens: 73 })
   const older = claude(start, { output_tokens: 7 })
-  t.match(older, { prompt_tokens: 48, completion_tokens: 7 }, 'what the end leaves out stays')
+  t.match(older, { prompt_tokens: 48, completion_tokens: 7 }, 'counts that the end omits are kept')
   const twice = [candidate([{ text: 'a' }]), candidate([{ text: 'b' }], 'STOP')]
   t.match(streamed('gemini', twice).usage, { prompt_tokens: 7, completion_tokens: 3 })
   t.end()
@@ -161,13 +167,13 @@ void t.test('21: cached_tokens counted the writes too', (t) => {
 })
 
 void t.test('65: a reply of another model was priced as the requested one', (t) => {
-  // From 2026-12-01 on newer models answer for gemini-2.5-pro and -flash.
+  // From 2026-12-01 on newer models serve requests for gemini-2.5-pro and -flash.
   const reply = { ...candidate([{ text: 'Hi' }], 'STOP'), modelVersion: 'gemini-3.5-flash' }
   const body = { model: 'gemini-2.5-flash' }
   for (const received of [streamed('gemini', [reply], body), whole('gemini', reply, body)]) {
-    t.equal(received.model, 'gemini-3.5-flash', 'the model that answered is known')
+    t.equal(received.model, 'gemini-3.5-flash', 'the model that replied is reported')
     t.equal(received.outcome, 'complete')
   }
-  t.equal(asked(body).model, 'gemini-2.5-flash')
+  t.equal(chatRequest(body).model, 'gemini-2.5-flash')
   t.end()
 })

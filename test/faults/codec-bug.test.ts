@@ -1,5 +1,5 @@
-// Goal: a codec that throws ends its exchange with an error without details, and a log line with them
-//   (architecture: kind `bug`).
+// Goal: if a codec throws, the client gets an error of kind `bug` without details, and the log line has the
+//   details.
 // Method: one method of a dialect is made to throw, in each place where the gateway calls it.
 import t, { type Test } from 'tap'
 import { egressOf } from '../../src/dialects/index.js'
@@ -15,8 +15,8 @@ function anthropic(): Egress {
   return egress
 }
 
-/** Replaces a member of the dialect until the test is over. */
-function spoil<K extends keyof Egress>(t: Test, name: K, value: Egress[K]): () => void {
+/** Replaces a member of the dialect until the test ends. */
+function replaceMember<K extends keyof Egress>(t: Test, name: K, value: Egress[K]): () => void {
   const egress = anthropic()
   const real = egress[name]
   const restore = (): void => {
@@ -28,13 +28,13 @@ function spoil<K extends keyof Egress>(t: Test, name: K, value: Egress[K]): () =
 }
 
 function fails(): never {
-  throw new Unexpected('tripped over a wire')
+  throw new Unexpected('a failure of the test')
 }
 
 const real = anthropic()
 
 /** A decoder that throws after some events. */
-function decoderThatFails(at: number): Egress['newDecoder'] {
+function decoderThatFails(index: number): Egress['newDecoder'] {
   const make = real.newDecoder.bind(real)
   return (request, sink): StreamDecoder => {
     const decoder = make(request, sink)
@@ -42,7 +42,7 @@ function decoderThatFails(at: number): Egress['newDecoder'] {
     return {
       frame: (name, data) => {
         frames += 1
-        if (frames > at) fails()
+        if (frames > index) fails()
         decoder.frame(name, data)
       },
       end: () => decoder.end(),
@@ -50,55 +50,59 @@ function decoderThatFails(at: number): Egress['newDecoder'] {
   }
 }
 
-const PLACES: { place: string; stream: boolean; begun: boolean; spoil: (t: Test) => () => void }[] =
-  [
-    {
-      place: 'encodeRequest',
-      stream: false,
-      begun: false,
-      spoil: (t) => spoil(t, 'encodeRequest', fails),
-    },
-    {
-      place: 'decodeReply',
-      stream: false,
-      begun: false,
-      spoil: (t) => spoil(t, 'decodeReply', fails),
-    },
-    {
-      place: 'newDecoder',
-      stream: true,
-      begun: false,
-      spoil: (t) => spoil(t, 'newDecoder', fails),
-    },
-    {
-      place: 'first frame',
-      stream: true,
-      begun: false,
-      spoil: (t) => spoil(t, 'newDecoder', decoderThatFails(0)),
-    },
-    {
-      place: 'later frame',
-      stream: true,
-      begun: true,
-      spoil: (t) => spoil(t, 'newDecoder', decoderThatFails(6)),
-    },
-  ]
+const PLACES: {
+  place: string
+  stream: boolean
+  begun: boolean
+  breakCodec: (t: Test) => () => void
+}[] = [
+  {
+    place: 'encodeRequest',
+    stream: false,
+    begun: false,
+    breakCodec: (t) => replaceMember(t, 'encodeRequest', fails),
+  },
+  {
+    place: 'decodeReply',
+    stream: false,
+    begun: false,
+    breakCodec: (t) => replaceMember(t, 'decodeReply', fails),
+  },
+  {
+    place: 'newDecoder',
+    stream: true,
+    begun: false,
+    breakCodec: (t) => replaceMember(t, 'newDecoder', fails),
+  },
+  {
+    place: 'first frame',
+    stream: true,
+    begun: false,
+    breakCodec: (t) => replaceMember(t, 'newDecoder', decoderThatFails(0)),
+  },
+  {
+    place: 'later frame',
+    stream: true,
+    begun: true,
+    breakCodec: (t) => replaceMember(t, 'newDecoder', decoderThatFails(6)),
+  },
+]
 
-for (const { place, stream, begun, spoil: make } of PLACES) {
+for (const { place, stream, begun, breakCodec } of PLACES) {
   void t.test(`${place} throws`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
-    const restore = make(t)
+    const restore = breakCodec(t)
     gateway.emulator.script({ times: 1, fault: { kind: 'delay', mode: 'each', ms: 5 } })
     // Few tokens: the gateway requests a long reply as a stream.
-    const asked = question('claude-sonnet-4-5', stream, 'Hello', { max_tokens: 1000 })
-    const seen = await ask(gateway, asked)
+    const body = question('claude-sonnet-4-5', stream, 'Hello', { max_tokens: 1000 })
+    const seen = await ask(gateway, body)
     restore()
     t.equal(seen.status, begun ? 200 : 500)
     checkFailed(t, seen, place, ['bug'])
     t.notMatch(seen.body, 'tripped', 'the client receives no details')
     const line = gateway.lines.find(({ msg }) => msg === 'unforeseen failure')
-    t.match(JSON.stringify(line?.['error']), 'tripped over a wire')
+    t.match(JSON.stringify(line?.['error']), 'a failure of the test')
     t.equal(line?.['request_id'], seen.headers['x-request-id'])
     await checkAfter(t, gateway)
   })
@@ -107,7 +111,7 @@ for (const { place, stream, begun, spoil: make } of PLACES) {
 void t.test('decodeError throws', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
-  const restore = spoil(t, 'decodeError', fails)
+  const restore = replaceMember(t, 'decodeError', fails)
   gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
   checkFailed(t, await ask(gateway, question('claude-sonnet-4-5', true)), 'decodeError', ['bug'])
   restore()

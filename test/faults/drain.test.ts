@@ -33,14 +33,14 @@ void t.test('requests in flight when the gateway drains', async (t) => {
     `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${gateway.secret}\r\n` +
       'content-type: application/json\r\ncontent-length: 100\r\n\r\n{',
   )
-  await eventually(() => emulator.open() === 5, 'all are at work')
+  await eventually(() => emulator.open() === 5, 'all are running')
   const began = performance.now()
   const watch = stopwatch()
   const drained = gateway.plane.drain()
   t.ok(isComplete(await short), 'a short stream completes')
   for (const [i, each] of (await Promise.all(long)).entries()) {
     const name = UPSTREAMS[i]?.name ?? ''
-    t.not(each.text, '', `${name}: content had come`)
+    t.not(each.text, '', `${name}: content has arrived`)
     checkFailed(t, each, `${name}: a long stream ends with an error`, ['draining'])
     t.equal(each.data.filter(({ error }) => error !== undefined).length, 1, `${name}: once`)
   }
@@ -52,7 +52,7 @@ void t.test('requests in flight when the gateway drains', async (t) => {
   const tookMs = performance.now() - began
   t.ok(tookMs > 400 && watch() < 1500, `drained after ${tookMs} ms`)
   t.match(answer, /^HTTP\/1\.1 503 /, 'a half-sent body gets a 503')
-  await eventually(() => emulator.open() === 0, 'nothing is left upstream')
+  await eventually(() => emulator.open() === 0, 'no request is left upstream')
   const outcomes = gateway.lines.map(({ outcome }) => outcome).filter(Boolean)
   t.same(outcomes.sort(), ['draining', 'draining', 'draining', 'draining', 'draining', 'ok'])
 })

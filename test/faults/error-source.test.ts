@@ -12,19 +12,9 @@ import {
   openClient,
   question,
   series,
-  startRawUpstream,
   watchProcess,
 } from './scene.js'
-
-const CHUNK = JSON.stringify({
-  id: 'chatcmpl-1',
-  object: 'chat.completion.chunk',
-  created: 1,
-  model: 'gpt-4o',
-  choices: [{ index: 0, delta: { content: 'x'.repeat(1000) }, finish_reason: null }],
-})
-const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
-const EVENT = `data: ${CHUNK}\n\n`
+import { CONTENT_EVENT, STREAM_HEAD, startSocketUpstream } from './socket-upstream.js'
 
 function ends(gateway: TestGateway, end: string): Promise<number> {
   return series(gateway, `sluice_stream_ends_total{upstream="openai",end="${end}"}`)
@@ -37,10 +27,10 @@ function attempts(gateway: TestGateway, kind: string): Promise<number> {
 void t.test('a client that does not read until total_ms is reported as stalled', async (t) => {
   watchProcess(t)
   let sent = 0
-  const upstream = await startRawUpstream(t, ({ socket }) => {
-    socket.write(HEAD)
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
+    socket.write(STREAM_HEAD)
     const blast = (): void => {
-      while (!socket.destroyed && socket.write(EVENT.repeat(50))) sent += 1
+      while (!socket.destroyed && socket.write(CONTENT_EVENT.repeat(50))) sent += 1
     }
     socket.on('drain', blast)
     blast()

@@ -1,8 +1,9 @@
 /**
- * Goal: with random faults at three upstreams, no reply is wrong and no request is executed twice unless allowed. A reply
- * that looks complete has every word of one upstream's reply, and is followed by nothing.
- * Method: each request names its own token and the requested words; the emulator repeats the token. Every upstream
- * breaks some requests in a random way, from a seed. `SLUICE_FAULTS=10000` runs as many requests (short by default).
+ * Goal: with random faults at three upstreams, no reply is wrong and no request is executed twice unless
+ * allowed. A reply that looks complete has every word of one upstream's reply, and no bytes follow it.
+ * Method: each request names its own token and the requested words; the emulator repeats the token. Every
+ * upstream breaks some requests in a random way, from a seed. `SLUICE_FAULTS=10000` runs as many requests
+ * (short by default).
  */
 import t from 'tap'
 import type { Fault } from '../../src/emulator/faults/fault-table.js'
@@ -38,7 +39,7 @@ const FAULTS: readonly Fault[] = [
 // Ten thousand requests take minutes.
 t.setTimeout(900_000)
 
-/** Outcomes after which the gateway must not send the request anywhere else. */
+/** Outcomes after which the gateway must not send the request to another target. */
 const FINAL = new Set(['upstream_rejected', 'malformed_request'])
 
 void t.test('random faults at three upstreams', { timeout: 900_000 }, async (t) => {
@@ -55,7 +56,7 @@ void t.test('random faults at three upstreams', { timeout: 900_000 }, async (t) 
   for (const fault of FAULTS) {
     emulator.script({ match: () => random() < 0.03, fault })
   }
-  const found = { complete: 0, failed: 0, broken: 0 }
+  const results = { complete: 0, failed: 0, broken: 0 }
   let next = 0
   const client = async (): Promise<void> => {
     for (; next < REQUESTS;) {
@@ -65,7 +66,7 @@ void t.test('random faults at three upstreams', { timeout: 900_000 }, async (t) 
       const text = `Say ${token} [[words: 12]]`
       const seen = await ask(gateway, question('main', isStream, text), 20_000)
       if (isComplete(seen)) {
-        found.complete += 1
+        results.complete += 1
         const words = seen.text.trim().split(/\s+/).length
         if (words < 12)
           t.fail(`${token}: ${words} words of a reply that looks complete: ${seen.text}`)
@@ -73,11 +74,11 @@ void t.test('random faults at three upstreams', { timeout: 900_000 }, async (t) 
           t.fail(`${token}: the reply of another request: ${seen.text}`)
         }
       } else if (seen.status === 200) {
-        found.broken += 1
+        results.broken += 1
         const isHonest = seen.error !== undefined && !seen.done && !seen.whole
         if (!isHonest) t.fail(`${token}: a lie: ${seen.body.slice(-300)}`)
       } else {
-        found.failed += 1
+        results.failed += 1
         if (seen.error === undefined || !seen.whole) t.fail(`${token}: ${seen.body.slice(0, 300)}`)
       }
       checkAttempts(seen.headers['x-sluice-attempts'] ?? '', token)
@@ -93,9 +94,9 @@ void t.test('random faults at three upstreams', { timeout: 900_000 }, async (t) 
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, client))
-  t.comment(`${JSON.stringify(found)}, seed ${SEED}`)
-  t.ok(found.complete > REQUESTS * 0.6, `${found.complete} of ${REQUESTS} are complete`)
-  t.ok(found.failed + found.broken > 0, 'some failed')
+  t.comment(`${JSON.stringify(results)}, seed ${SEED}`)
+  t.ok(results.complete > REQUESTS * 0.6, `${results.complete} of ${REQUESTS} are complete`)
+  t.ok(results.failed + results.broken > 0, 'some failed')
   for (const name of ['openai', 'anthropic', 'google']) {
     const gauge = `sluice_inflight{upstream="${name}"}`
     await eventually(async () => (await series(gateway, gauge)) === 0, `${gauge} is 0`)

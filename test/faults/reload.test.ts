@@ -1,7 +1,6 @@
-// Goal: a request keeps the generation that it started with, regardless of later ones
-//   (G11, I-133, I-134).
-// Method: requests that still send their body, wait or stream while the configuration changes twice;
-//   the upstreams' own record contains their requests, and their sockets show when old pools close.
+// Goal: a request keeps the generation that it started with, regardless of later ones (G11, I-133, I-134).
+// Method: requests that still send their body, wait or stream while the configuration changes twice; the
+// upstreams record their requests, and their sockets show when old pools close.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import t from 'tap'
@@ -23,7 +22,7 @@ function rewrite(gateway: TestGateway, from: string, to: string): void {
   gateway.reload()
 }
 
-void t.test('an upstream that moves under a request whose body is still coming', async (t) => {
+void t.test('an upstream that changes while the body of a request arrives', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   const other = await startEmulator({ models: 'any' })
@@ -47,7 +46,7 @@ void t.test('an upstream that moves under a request whose body is still coming',
   await eventually(() => text.includes('\r\n\r\n{'), 'an answer')
   t.match(text, /^HTTP\/1\.1 200 /m)
   t.match(text, /x-sluice-generation: 1\r\n/)
-  t.equal(gateway.emulator.ledger.length, 1, 'it went to the upstream of its own generation')
+  t.equal(gateway.emulator.ledger.length, 1, 'it was sent to the upstream of its generation')
   t.equal(other.ledger.length, 0)
   const next = await ask(gateway, question('gpt-4o', true))
   t.ok(isComplete(next))
@@ -55,7 +54,7 @@ void t.test('an upstream that moves under a request whose body is still coming',
   t.equal(other.ledger.length, 1, 'a new request goes to the new upstream')
 })
 
-void t.test('a stream outlives the generations after it', async (t) => {
+void t.test('a stream continues while later generations replace each other', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   const other = await startEmulator({ models: 'any' })

@@ -1,5 +1,5 @@
-// Goal: a 200 of another kind than the requested one is refused or converted, and never looks like a
-//   complete reply that it is not (D-62, D-63, D-76, D-77).
+// Goal: a 200 of another kind than requested is refused or converted, and never looks like a complete reply
+//   by mistake (D-62, D-63, D-76, D-77).
 // Method: each fault on each upstream, streamed and whole; a second server counts redirected requests.
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
@@ -10,15 +10,15 @@ import {
   checkFailed,
   isComplete,
   question,
-  startRawUpstream,
   UPSTREAMS,
   watchProcess,
 } from './scene.js'
+import { startSocketUpstream } from './socket-upstream.js'
 
 const FAILED = ['upstream_truncated', 'upstream_malformed', 'upstream_failed']
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`D-63: ${name}: no answer in a 200`, async (t) => {
+  void t.test(`D-63: ${name}: a 200 without a reply`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     for (const mode of ['nothing', 'comments', 'pings']) {
@@ -60,7 +60,7 @@ for (const { name, model } of UPSTREAMS) {
       }
       gateway.emulator.script({ times: 1, fault: { kind: 'untyped' } })
       const untyped = await ask(gateway, question(model, stream))
-      if (isComplete(untyped)) t.pass('no content-type: read for what it is')
+      if (isComplete(untyped)) t.pass('no content-type: read by its content')
       else checkFailed(t, untyped, `no content-type, stream ${stream}`, FAILED)
     }
     t.equal(canary.ledger.length, 0, 'no redirect was followed')
@@ -76,7 +76,7 @@ void t.test('D-62: [DONE] ends a stream without a finish reason only after conte
   const chunk = (delta: string): string =>
     `{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":${delta},"finish_reason":null}]}`
   let delta = ''
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n'
     socket.write(`${head}data: ${chunk(delta)}\n\n`)
     setTimeout(() => socket.end('data: [DONE]\n\n'), 30)
@@ -91,12 +91,12 @@ void t.test('D-62: [DONE] ends a stream without a finish reason only after conte
   checkFailed(t, empty, '[DONE] before content', FAILED)
 })
 
-void t.test('D-77: informational answers before the real one', async (t) => {
+void t.test('D-77: informational replies before the final one', async (t) => {
   watchProcess(t)
   const reply =
     '{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
   let before = ''
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     socket.write(
       `${before}HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${reply.length}\r\n\r\n${reply}`,
     )
@@ -123,10 +123,10 @@ void t.test('D-77: informational answers before the real one', async (t) => {
   }
 })
 
-void t.test('D-77: statuses that no upstream should send with an answer', async (t) => {
+void t.test('D-77: statuses that no upstream should send with a reply', async (t) => {
   watchProcess(t)
   let status = 0
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     socket.write(
       `HTTP/1.1 ${status} X\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}`,
     )
@@ -139,10 +139,10 @@ void t.test('D-77: statuses that no upstream should send with an answer', async 
   }
 })
 
-void t.test('what is not HTTP at all', async (t) => {
+void t.test('bytes that are not HTTP', async (t) => {
   watchProcess(t)
   let text = ''
-  const upstream = await startRawUpstream(t, ({ socket }) => socket.end(text))
+  const upstream = await startSocketUpstream(t, ({ socket }) => socket.end(text))
   const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
   const cases = [
     'SSH-2.0-OpenSSH_9.6\r\n',

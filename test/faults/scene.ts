@@ -1,9 +1,8 @@
 /**
- * Helpers of the fault tests: requests over a raw socket with parsed replies, upstreams that write any bytes, and the
+ * Helpers of the fault tests: requests over a raw socket with parsed replies, and the
  * checks after every case. Each test adds its own faults.
  */
-import { once } from 'node:events'
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import { chunksOf, eventsOf, rawPost } from '../helpers/collect.js'
@@ -27,7 +26,7 @@ export function question(
   return JSON.stringify({ model, stream, messages: [{ role: 'user', content: text }], ...more })
 }
 
-/** A reply as a client saw it. */
+/** A reply as received by a client. */
 export interface Seen {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -42,7 +41,7 @@ export interface Seen {
   readonly finish: string | undefined
   readonly error: JsonObject | undefined
   readonly tookMs: number
-  /** The part of it in which this process could run, for upper limits. */
+  /** The part of the time in which this process could run, for upper limits. */
   readonly ownMs: number
 }
 
@@ -100,7 +99,9 @@ function parsed(text: string): JsonObject {
   return value
 }
 
-/** Holds for a reply that is complete: proper end of the stream and of the connection, no error. */
+/**
+ * Whether a reply is complete: with a proper end of the stream and of the connection, and without an error.
+ */
 export function isComplete(seen: Seen): boolean {
   const isStream = seen.headers['content-type']?.startsWith('text/event-stream') ?? false
   return (
@@ -113,8 +114,8 @@ export function isComplete(seen: Seen): boolean {
 }
 
 /**
- * Checks that a failure looks like one (G7): a real status and a JSON error where nothing had been
- * sent, else an error event, no finish, no `[DONE]` and a connection cut before the last chunk.
+ * Checks that a failed reply is recognisable (G7): it has an error status and a JSON error, or, if the stream
+ * had begun, an error event, no finish, no `[DONE]` and a connection that is closed before the last chunk.
  */
 export function checkFailed(t: Test, seen: Seen, name: string, kinds: readonly string[]): void {
   const error = seen.error ?? {}
@@ -151,7 +152,7 @@ export async function series(gateway: TestGateway, name: string): Promise<number
   return Number(line?.slice(name.length + 1) ?? 0)
 }
 
-/** Resolves with the time it took until `isSo`, looked at every 5 ms; rejects after `ms`. */
+/** Calls `isSo` every 5 ms until it returns true, and resolves with the elapsed time; rejects after `ms`. */
 export async function eventually(
   isSo: () => boolean | Promise<boolean>,
   what: string,
@@ -184,76 +185,6 @@ export async function checkAfter(t: Test, gateway: TestGateway): Promise<void> {
   }
 }
 
-/** A connection that an upstream of raw bytes got, with the requests that came over it so far. */
-export interface RawConnection {
-  readonly socket: Socket
-  /** Heads and bodies, unparsed. */
-  readonly requests: string[]
-  closedMs: number | null
-}
-
-/** An upstream that answers each whole request with the bytes that `answer` writes. */
-export interface RawUpstream {
-  readonly port: number
-  readonly url: string
-  readonly connections: RawConnection[]
-}
-
-/** Starts it on a free port; it ends with the test. */
-export async function startRawUpstream(
-  t: Test,
-  answer: (connection: RawConnection, request: string) => void,
-): Promise<RawUpstream> {
-  const connections: RawConnection[] = []
-  const server = createServer((socket) => {
-    const connection: RawConnection = { socket, requests: [], closedMs: null }
-    connections.push(connection)
-    let text = ''
-    socket.on('error', () => undefined)
-    socket.once('close', () => (connection.closedMs = performance.now()))
-    socket.on('data', (chunk: Buffer) => {
-      text += chunk.toString('latin1')
-      const end = text.indexOf('\r\n\r\n')
-      const length = Number(/\r\ncontent-length: (\d+)/i.exec(text)?.[1] ?? 0)
-      if (end < 0 || text.length < end + 4 + length) return
-      const request = text.slice(0, end + 4 + length)
-      text = text.slice(request.length)
-      connection.requests.push(request)
-      answer(connection, request)
-    })
-  })
-  const port = await listen(t, server)
-  return { port, url: `http://127.0.0.1:${port}/v1`, connections }
-}
-
-async function listen(t: Test, server: Server): Promise<number> {
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(async () => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-    await once(server, 'close')
-  })
-  const address = server.address()
-  if (!isAddress(address)) throw new Error('no address')
-  return address.port
-}
-
-function isAddress(address: ReturnType<Server['address']>): address is AddressInfo {
-  return typeof address === 'object' && address !== null
-}
-
-/** An HTTP head and body with a length; `lines` are header lines. */
-export function httpReply(status: number, lines: readonly string[], body: string): string {
-  const head = [`HTTP/1.1 ${status} Status`, ...lines, `content-length: ${Buffer.byteLength(body)}`]
-  return `${head.join('\r\n')}\r\n\r\n${body}`
-}
-
 /** The emulator's reply to the last request through the gateway: status, headers, bytes. */
 export async function recordingOf(
   gateway: TestGateway,
@@ -283,8 +214,8 @@ export async function recordingOf(
 }
 
 /**
- * Lets the gateway's clock run ahead: returns a function that adds ms to it. Every time-out of the
- * data plane reads this clock, ten times a second.
+ * Returns a function that moves the gateway's clock forward by ms. Every timeout of the data plane reads
+ * this clock, ten times a second.
  */
 export function fastClock(t: Test): (ms: number) => void {
   const real = performance.now.bind(performance)
@@ -317,7 +248,7 @@ export function openClient(
   return { socket, text: () => text }
 }
 
-/** The last line of the log about an exchange. */
+/** The last exchange line in the log. */
 export function lastLine(gateway: TestGateway): Record<string, unknown> {
   return gateway.lines.filter(({ msg }) => msg === 'exchange').at(-1) ?? {}
 }

@@ -11,7 +11,8 @@ import { createSnapshot } from '../../src/config/create-snapshot.js'
 import { maskedConfig } from '../../src/config/masked-config.js'
 import { hideSecrets, SecretFinder } from '../../src/secrets/redact-secrets.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
-import { ask, httpReply, question, startRawUpstream, UPSTREAMS } from './scene.js'
+import { ask, question, UPSTREAMS } from './scene.js'
+import { httpReply, startSocketUpstream } from './socket-upstream.js'
 
 /** It resembles no vendor's key, so that only the configuration identifies it. */
 const KEY = 'corp/Token+77"q=XyZzY-0123456789'
@@ -60,13 +61,13 @@ function json(value: unknown): string {
 
 interface Stage {
   readonly gateway: TestGateway
-  /** What the upstreams answer. */
+  /** The reply of the upstreams. */
   reply: string
 }
 
 async function staged(t: Test): Promise<Stage> {
   const stage = { reply: '' }
-  const upstream = await startRawUpstream(t, ({ socket }) => socket.end(stage.reply))
+  const upstream = await startSocketUpstream(t, ({ socket }) => socket.end(stage.reply))
   const url = upstream.url
   const gateway = await startGateway(t, {
     upstreams: { openai: url, anthropic: url, gemini: url },

@@ -5,16 +5,8 @@
 import { createServer } from 'node:net'
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
-import {
-  ask,
-  checkAfter,
-  checkFailed,
-  httpReply,
-  question,
-  startRawUpstream,
-  UPSTREAMS,
-  watchProcess,
-} from './scene.js'
+import { ask, checkAfter, checkFailed, question, UPSTREAMS, watchProcess } from './scene.js'
+import { httpReply, startSocketUpstream } from './socket-upstream.js'
 
 const REPLY =
   '{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
@@ -54,7 +46,7 @@ void t.test('E-79: a name that does not exist', async (t) => {
 
 void t.test('E-79: addresses that are not public', async (t) => {
   watchProcess(t)
-  const upstream = await startRawUpstream(t, ({ socket }) => socket.write(GOOD))
+  const upstream = await startSocketUpstream(t, ({ socket }) => socket.write(GOOD))
   for (const host of [
     '127.0.0.1',
     'localhost',
@@ -77,7 +69,7 @@ void t.test('E-79: addresses that are not public', async (t) => {
 
 void t.test('an upstream that closes idle connections', async (t) => {
   watchProcess(t)
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     socket.write(GOOD)
     setTimeout(() => socket.end(), 15)
   })
@@ -108,7 +100,7 @@ void t.test('dropped requests', async (t) => {
   await checkAfter(t, gateway)
 })
 
-void t.test('an answer before the request has been read', async (t) => {
+void t.test('a reply before the request has been read', async (t) => {
   watchProcess(t)
   const early = httpReply(
     429,

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { isObject, type JsonObject } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 import { corrupt, damage, type Roll } from '../properties/damage-bytes.js'
-import { dice } from '../properties/transcript-streams.js'
+import { seededRoll } from '../properties/transcript-streams.js'
 import { answer } from './generate-replies.js'
 import type { Input } from './fuzz-input.js'
 import { disturb, legalRequest } from './generate-requests.js'
@@ -56,7 +56,7 @@ const REFUSALS = [
 
 /** The input with a number, for one of `dialects`. */
 export function inputOf(seed: number, dialects: readonly DialectName[] = UPSTREAM_DIALECTS): Input {
-  const roll = dice(seed)
+  const roll = seededRoll(seed)
   const dialect = dialects[roll(dialects.length)] ?? 'openai-chat'
   const kind = roll(20)
   if (kind < 5) return { kind: 'request', text: requestText(roll) }

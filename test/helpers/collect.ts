@@ -96,3 +96,17 @@ function field(lines: readonly string[], name: string): string[] {
     .filter((line) => line.startsWith(`${name}:`))
     .map((line) => line.slice(name.length + 1).replace(/^ /, ''))
 }
+
+/** The text of a body up to the end or the loss of its connection. */
+export async function textUntilEnd(response: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    for await (const chunk of response.body ?? []) {
+      if (chunk instanceof Uint8Array) text += decoder.decode(chunk, { stream: true })
+    }
+  } catch {
+    // The gateway closes the connection after an error event.
+  }
+  return text
+}

@@ -1,10 +1,13 @@
-/** Sends costly bodies of one client format to every encoder and holds each step to 50 ms of processor time. */
+/**
+ * Sends costly bodies of one client format to every encoder and checks that each step takes at most 50 ms of
+ * processor time.
+ */
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
-import { ENCODERS, trip, type Client } from './measure-steps.js'
+import { ENCODERS, processBody, type Client } from './measure-steps.js'
 
 const MOST_MS = 50
-/** A step that was slow is taken again: what is slow each time is slow by itself. */
+/** A slow step is repeated, because other work on the machine may have slowed it down. */
 const TRIES = 10
 
 /** One test for each body, by its name. `isTaken`: no encoder may refuse it. */
@@ -18,9 +21,9 @@ export function checkBodies(
     void t.test(name, (t) => {
       const body = Buffer.from(JSON.stringify(made))
       for (const encoder of ENCODERS) {
-        let best = trip(body, encoder, client)
+        let best = processBody(body, encoder, client)
         for (let tries = 1; tries < TRIES && best.slowest.ms > MOST_MS; tries += 1) {
-          const again = trip(body, encoder, client)
+          const again = processBody(body, encoder, client)
           if (again.slowest.ms < best.slowest.ms) best = again
         }
         const { step, ms } = best.slowest

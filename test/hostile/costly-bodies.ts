@@ -1,6 +1,6 @@
 /**
- * Requests made to cost as much as they can: deep, wide and repetitive, each at the limit of what is accepted, or
- * just beyond it. Independent of encoders.
+ * Builds requests with maximum processing cost: deep, wide and repetitive, each at an accepted limit or just
+ * above it. Independent of encoders.
  */
 import {
   body,
@@ -16,9 +16,9 @@ import {
 import { SCHEMAS, TOOLS } from './costly-schemas.js'
 
 const MIB = 1024 * 1024
-/** The largest body, with room for the text around its content. */
+/** Maximum size of a body, minus room for the text around its content. */
 const BODY = 32 * MIB - 64 * 1024
-/** The most text beside inline data. */
+/** Maximum text beside inline data. */
 const TEXT = 8 * MIB - 64 * 1024
 
 const USER = { role: 'user', content: 'Hi' }
@@ -317,7 +317,7 @@ const TURNS: readonly Hostile[] = [
   { name: '30,000 biases', make: () => body({ logit_bias: record(16_000, (at) => [`${at}`, 0]) }) },
 ]
 
-/** All of them. */
+/** All hostile bodies. */
 export const HOSTILE: readonly Hostile[] = [
   ...strings(),
   ...LARGE,

@@ -1,6 +1,4 @@
-/**
- * Tools and JSON Schemas made to grow when they are rewritten, for each place where a schema may stand.
- */
+/** Builds tools and JSON Schemas that grow when they are rewritten, for each place where a schema may be. */
 import { body, many, record, tool, type Hostile } from './generate-bodies.js'
 
 /** Schemas. */
@@ -65,8 +63,8 @@ export const SCHEMAS: readonly Hostile[] = [
     'unions in unions',
     () => {
       let schema: unknown = { properties: { a: { const: 'x'.repeat(50_000) } } }
-      for (let at = 0; at < 25; at += 1)
-        schema = { properties: { a: { const: at } }, anyOf: [schema] }
+      for (let index = 0; index < 25; index += 1)
+        schema = { properties: { a: { const: index } }, anyOf: [schema] }
       return schema
     },
   ],

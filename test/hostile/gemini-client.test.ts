@@ -1,7 +1,7 @@
 /**
  * Goal: no request of a Gemini client holds the event loop for more than 50 ms.
- * Method: bodies at the limits of what is accepted, each made to cost one step of the way as much as it can, from
- * their bytes to what each upstream is sent.
+ * Method: bodies at the accepted limits, each with maximum cost for one step between the received bytes and
+ * the request to each upstream.
  */
 import type { JsonObject } from '../../src/chat/json.js'
 import { checkBodies } from './check-bodies.js'

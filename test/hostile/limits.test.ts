@@ -1,10 +1,11 @@
 /**
- * Goal: what is within the documented limits passes, and what is beyond is refused by an error that names the limit.
+ * Goal: requests within the documented limits pass, and others are refused with an error that names the
+ * limit.
  * Method: large requests as real clients send them, for each encoder; then one request beyond each limit.
  */
 import t from 'tap'
 import { HOSTILE } from './costly-bodies.js'
-import { ENCODERS, trip } from './measure-steps.js'
+import { ENCODERS, processBody } from './measure-steps.js'
 
 function bodyNamed(name: string): Buffer {
   const found = HOSTILE.find((each) => each.name === name)
@@ -25,15 +26,15 @@ void t.test('large requests of real clients pass', (t) => {
   ]) {
     const body = bodyNamed(name)
     for (const encoder of ENCODERS) {
-      const { refusal } = trip(body, encoder)
-      // Gemini takes no more than 20 MiB of inline data, which its own encoder checks.
+      const { refusal } = processBody(body, encoder)
+      // Gemini accepts at most 20 MiB of inline data, which its encoder checks.
       if (encoder === 'gemini' && refusal?.includes('bytes of images and files') === true) continue
       t.equal(refusal, null, `${name}: ${encoder}`)
     }
   }
   const image = bodyNamed('32 MiB of an image')
   for (const encoder of ENCODERS.filter((each) => each !== 'gemini')) {
-    t.equal(trip(image, encoder).refusal, null, `32 MiB of an image: ${encoder}`)
+    t.equal(processBody(image, encoder).refusal, null, `32 MiB of an image: ${encoder}`)
   }
   t.end()
 })
@@ -51,11 +52,11 @@ void t.test('each limit is named by its refusal', (t) => {
     ['a name twice at the end', /given twice/],
     ['stop strings', /at most 4 strings/],
   ] as const) {
-    const { refusal } = trip(bodyNamed(name), 'openai-responses')
+    const { refusal } = processBody(bodyNamed(name), 'openai-responses')
     if (words === null) t.equal(refusal, null, name)
     else t.match(refusal, words, name)
   }
   const copies = bodyNamed('tool: copies of a large definition')
-  t.match(trip(copies, 'gemini').refusal, /^tools\[0\]\.function\.parameters: .*25000 parts/)
+  t.match(processBody(copies, 'gemini').refusal, /^tools\[0\]\.function\.parameters: .*25000 parts/)
   t.end()
 })

@@ -1,6 +1,6 @@
 /**
- * The way of a request from its bytes to what an upstream is sent, step by step: each step is one turn of the event
- * loop, as the gateway takes a large body. Measures the longest one.
+ * Processes a request from its bytes to the request for an upstream in the same steps as the gateway, each in
+ * one turn of the event loop, and measures the longest step.
  */
 import type { ModelFacts } from '../../src/chat/model.js'
 import { EGRESSES, ingressOf, type ResolvedEndpoint } from '../../src/dialects/index.js'
@@ -24,7 +24,7 @@ import { TextLimit } from '../../src/wire/json/scan/text-limit.js'
 
 const BUDGET_PRICE = { price: null, isPriced: false, unknownLength: null }
 
-/** Facts that make each encoder do the most: every rule of its newest models. */
+/** Facts that cause the maximum work in each encoder: every rule of its newest models. */
 const FACTS: Readonly<Record<DialectName, ModelFacts>> = {
   'openai-chat': {
     id: 'm',
@@ -58,12 +58,12 @@ export const ENCODERS: readonly string[] = [
   ...EGRESSES.map(({ dialect }): string => dialect),
 ]
 
-/** What one request came to. */
-export interface Trip {
-  /** The message of the refusal; null where the request would have been sent. */
+/** The result of one request. */
+export interface RequestResult {
+  /** The message of the refusal; null if the request would have been sent. */
   readonly refusal: string | null
   readonly slowest: { readonly step: string; readonly ms: number }
-  /** What the gateway holds while it waits for the upstream. */
+  /** The objects that the gateway keeps while it waits for the upstream. */
   readonly held: readonly unknown[]
 }
 
@@ -72,9 +72,9 @@ export type Client = Pick<ResolvedEndpoint, 'dialect' | 'format' | 'endpoint'>
 
 const CHAT: Client = { dialect: 'openai-chat', format: 'chat', endpoint: { operation: 'chat' } }
 
-/** Takes the body the whole way. Throws what is no refusal of the gateway. */
-export function trip(body: Buffer, encoder: string, client = CHAT): Trip {
-  const watch = new Watch()
+/** Processes the body completely. Throws errors that are not refusals of the gateway. */
+export function processBody(body: Buffer, encoder: string, client = CHAT): RequestResult {
+  const watch = new StepTimer()
   try {
     return { refusal: null, held: run(body, encoder, watch, client), slowest: watch.slowest }
   } catch (error) {
@@ -83,10 +83,10 @@ export function trip(body: Buffer, encoder: string, client = CHAT): Trip {
   }
 }
 
-function run(body: Buffer, encoder: string, watch: Watch, client: Client): unknown[] {
+function run(body: Buffer, encoder: string, watch: StepTimer, client: Client): unknown[] {
   const chunks: Buffer[] = []
-  for (let at = 0; at < body.length; at += CHUNK_BYTES) {
-    chunks.push(body.subarray(at, at + CHUNK_BYTES))
+  for (let index = 0; index < body.length; index += CHUNK_BYTES) {
+    chunks.push(body.subarray(index, index + CHUNK_BYTES))
   }
   const arrived = new TextLimit(MAX_TEXT_BYTES)
   for (const chunk of chunks) watch.time('arrive', () => arrived.add(chunk))
@@ -128,10 +128,10 @@ function rendered(call: Call, encoder: string, dialect: DialectName): Pick<Rende
 }
 
 /**
- * Time that a step took on the processor: what the machine gives to other work counts for nothing, and neither do
- * threads of this process beside the one that steps.
+ * Measures the processor time of a step on the main thread, without other work on the machine and other
+ * threads of this process.
  */
-class Watch {
+class StepTimer {
   slowest = { step: '', ms: 0 }
 
   time<T>(step: string, work: () => T): T {

@@ -1,9 +1,9 @@
 /**
- * Started by `memory.test.ts` with `--expose-gc` and the name of a body: prints what the gateway holds of it while an
- * upstream works, as a multiple of its bytes, for each encoder.
+ * Started by `memory.test.ts` with `--expose-gc` and the name of a body: prints the memory of the body while
+ * an upstream works on it, as a multiple of its size, for each encoder.
  */
 import { HOSTILE } from './costly-bodies.js'
-import { ENCODERS, trip } from './measure-steps.js'
+import { ENCODERS, processBody } from './measure-steps.js'
 
 const name = process.argv[2] ?? ''
 const make = HOSTILE.find((each) => each.name === name)?.make
@@ -12,7 +12,7 @@ if (make === undefined || collect === undefined)
   throw new Error(`no body ${name}, or no --expose-gc`)
 
 function heldBytes(): number {
-  // The first run finds buffers that nothing holds any more, the second gives their memory back.
+  // The first run finds unreferenced buffers, the second one frees their memory.
   for (let round = 0; round < 3; round += 1) collect?.()
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
@@ -20,13 +20,13 @@ function heldBytes(): number {
 
 const found: Record<string, number> = {}
 const warm = Buffer.from('{"model":"m","messages":[{"role":"user","content":"Hi"}]}')
-for (const encoder of ENCODERS) trip(warm, encoder)
+for (const encoder of ENCODERS) processBody(warm, encoder)
 const body = Buffer.from(make())
 
 /** The memory of the body for this encoder; it is freed before the next one. */
 function timesHeld(encoder: string): number {
   const before = heldBytes()
-  const { held } = trip(body, encoder)
+  const { held } = processBody(body, encoder)
   const after = heldBytes()
   return held.length === 0 ? 0 : (after - before) / body.length
 }

@@ -1,7 +1,7 @@
 /**
  * Goal: while an upstream works on a request, the gateway holds at most four times the bytes of its body.
- * Method: a child process with `--expose-gc` takes a large body the whole way and measures its heap and buffers before
- * and after, with everything held that an exchange holds.
+ * Method: a child process with `--expose-gc` processes a large body completely and measures its heap and
+ * buffers before and after, with all references that an exchange keeps.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

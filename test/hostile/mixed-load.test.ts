@@ -1,7 +1,8 @@
 /**
- * Goal: hostile requests of every class at once harm no ordinary request, end no worker and leave no memory behind.
- * Method: the real program with two workers before two emulators; `npm run bench -- hostile` is the long form, with
- * latencies. Bounds are generous: a busy machine must not fail this test.
+ * Goal: simultaneous hostile requests of every class do not affect ordinary requests, crash no worker and
+ * leak no memory.
+ * Method: the real program with two workers before two emulators; `npm run bench -- hostile` is the long
+ * form, with latencies. Bounds are generous: a busy machine must not fail this test.
  */
 import t from 'tap'
 import { Children } from '../../bench/processes/children.js'
@@ -10,7 +11,10 @@ import { runPlan } from '../../bench/hostile/run.js'
 import { thisTree } from '../../bench/processes/builds.js'
 
 const SECONDS = 5
-/** Of all processes, after the run; a leak of one body of 31 MB for each shot of its class is more. */
+/**
+ * Maximum growth of all processes after the run; a leak of one 31 MB body per request of its class would
+ * exceed it.
+ */
 const MAX_LEFT_MEGABYTES = 300
 
 void t.test('serves ordinary requests beside hostile ones', async (t) => {
@@ -30,8 +34,8 @@ void t.test('serves ordinary requests beside hostile ones', async (t) => {
   t.ok(mixed.ordinary.sent > SECONDS * 20, `${mixed.ordinary.sent} ordinary requests`)
   t.strictSame(mixed.ordinary.failures, [], 'no ordinary request fails')
   t.strictSame(result.workersAfter, result.workersBefore, 'no worker ends')
-  const left = result.afterMegabytes - quiet.residentMegabytes
-  t.ok(left < MAX_LEFT_MEGABYTES, `${Math.round(left)} MB more than before`)
+  const growthMegabytes = result.afterMegabytes - quiet.residentMegabytes
+  t.ok(growthMegabytes < MAX_LEFT_MEGABYTES, `${Math.round(growthMegabytes)} MB more than before`)
   for (const { name, shots, words } of mixed.classes) {
     t.ok(shots > 0, `${name} was sent`)
     const holes = Object.keys(words).filter((word) => word.startsWith('!') || word === 'no answer')

@@ -1,7 +1,7 @@
 /**
  * Goal: no request of a client of the Responses format holds the event loop for more than 50 ms.
- * Method: bodies at the limits of what is accepted, each made to cost one step of the way as much as it can, from
- * their bytes to what each upstream is sent.
+ * Method: bodies at the accepted limits, each with maximum cost for one step between the received bytes and
+ * the request to each upstream.
  */
 import type { JsonObject } from '../../src/chat/json.js'
 import { writeReasoningToken } from '../../src/wire/reasoning-token.js'
@@ -18,12 +18,12 @@ const CLIENT: Client = {
 const TOOL: JsonObject = { type: 'function', name: 'f', parameters: { type: 'object' } }
 const asked: JsonObject = { role: 'user', content: 'Hello' }
 
-function call(at: number, json = '{}'): JsonObject {
-  return { type: 'function_call', call_id: `c${at}`, name: 'f', arguments: json }
+function call(index: number, json = '{}'): JsonObject {
+  return { type: 'function_call', call_id: `c${index}`, name: 'f', arguments: json }
 }
 
-function output(at: number, text = 'r'): JsonObject {
-  return { type: 'function_call_output', call_id: `c${at}`, output: text }
+function output(index: number, text = 'r'): JsonObject {
+  return { type: 'function_call_output', call_id: `c${index}`, output: text }
 }
 
 function reasoning(bytes: number): JsonObject {

@@ -1,37 +1,38 @@
 /**
  * Goal: no request holds the event loop for more than 50 ms, for any content and any upstream.
- * Method: requests made to cost as much as they can, at the limits of what is accepted, go the whole way from their
- * bytes to what the upstream is sent; the longest turn of the event loop is measured in time on the processor, the
- * best of a few, so that other work on the machine does not count. A machine that needs longer for JSON.parse of the
- * body alone is given as much longer.
+ * Method: requests of maximum cost at the accepted limits are processed from their bytes to the request for
+ * the upstream. The longest turn of the event loop is measured in processor time, the minimum of several
+ * runs, so that other work on the machine is excluded. The limit is higher on a machine that needs longer for
+ * JSON.parse of the body alone.
  */
 import t from 'tap'
 import { HOSTILE } from './costly-bodies.js'
-import { ENCODERS, trip } from './measure-steps.js'
+import { ENCODERS, processBody } from './measure-steps.js'
 
 const MOST_MS = 50
 /** JSON.parse of the largest body takes 35 ms on the reference machine; work on other cores slows down both. */
 const MOST_TO_PARSE = 1.5
-/** A step that was slow is taken again: what is slow each time is slow by itself. */
+/** A slow step is repeated, because other work on the machine may have slowed it down. */
 const TRIES = 10
-/** Each file of tests has three minutes; this one takes a quarter of that on a machine with other work. */
+/** A test file may take three minutes; this one takes a quarter of that on a busy machine. */
 t.setTimeout(170_000)
 
-void t.test('the code is warm', (t) => {
+void t.test('warm-up', (t) => {
   const messages = Array.from({ length: 300 }, () => ({ role: 'user', content: 'x'.repeat(100) }))
   const body = Buffer.from(JSON.stringify({ model: 'm', messages }))
-  for (let round = 0; round < 5; round += 1) for (const each of ENCODERS) t.ok(trip(body, each))
+  for (let round = 0; round < 5; round += 1)
+    for (const each of ENCODERS) t.ok(processBody(body, each))
   t.end()
 })
 
-/** Time on the processor of decoding and parsing the body, the best of three. */
+/** The processor time for decoding and parsing the body, the minimum of three runs. */
 function parseMs(body: Buffer): number {
   const times = [1, 2, 3].map(() => {
     const before = process.cpuUsage()
     try {
       JSON.parse(body.toString())
     } catch {
-      // A body that is not JSON takes the time up to its mistake.
+      // For a body that is not JSON, the time until the error.
     }
     const { user, system } = process.cpuUsage(before)
     return (user + system) / 1000
@@ -43,9 +44,9 @@ for (const { name, make } of HOSTILE) {
   void t.test(name, (t) => {
     const body = Buffer.from(make())
     for (const encoder of ENCODERS) {
-      let best = trip(body, encoder)
+      let best = processBody(body, encoder)
       for (let tries = 1; tries < TRIES && best.slowest.ms > MOST_MS; tries += 1) {
-        const again = trip(body, encoder)
+        const again = processBody(body, encoder)
         if (again.slowest.ms < best.slowest.ms) best = again
       }
       const { step, ms } = best.slowest

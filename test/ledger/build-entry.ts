@@ -1,10 +1,8 @@
-/**
- * Rows for the tests of the ledger.
- */
+/** Builds ledger entries for the tests of the ledger. */
 import { UNEXPLAINED, type LedgerEntry } from '../../src/ledger/entry.js'
 
-/** A row of its own; what the test does not say is as good as anything. */
-export function aRow(requestId: string, over: Partial<LedgerEntry> = {}): LedgerEntry {
+/** A ledger entry; members that the test does not pass have arbitrary values. */
+export function ledgerEntry(requestId: string, changes: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
     requestId,
     atMs: 1_795_000_000_000,
@@ -29,6 +27,26 @@ export function aRow(requestId: string, over: Partial<LedgerEntry> = {}): Ledger
     generation: 1,
     ...UNEXPLAINED,
     hops: { authenticate: 0.1, overhead: 0.4 },
-    ...over,
+    ...changes,
   }
+}
+
+/** The entry of a request that used nothing. */
+export function emptyEntry(requestId: string, changes: Partial<LedgerEntry> = {}): LedgerEntry {
+  return ledgerEntry(requestId, {
+    accountId: 'acc_1',
+    modelAsked: null,
+    modelAnswered: null,
+    model: 'other',
+    upstream: null,
+    dialect: null,
+    attempts: 0,
+    stream: false,
+    finish: null,
+    usage: {},
+    source: 'none',
+    costNanoUsd: 0,
+    hops: {},
+    ...changes,
+  })
 }

@@ -1,7 +1,7 @@
 /**
- * Goal: a row is never lost and never waited for longer than half a second, however the ledger fails: it
- * refuses, is frozen, comes back, does not answer; each row arrives once.
- * Method: ledgerWriter over a ledger in memory that fails on command, spools in temporary folders.
+ * Goal: an entry is never lost, and no request waits longer than half a second for it, if the ledger refuses,
+ * freezes, recovers or does not reply; each entry arrives once.
+ * Method: the writer with a ledger in memory that fails on command, and spools in temporary folders.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,28 +11,28 @@ import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { Spool } from '../../src/ledger/spool.js'
 import type { Reservation, Retention, SettleOutcome } from '../../src/store/ledger.js'
 import { stopwatch } from '../helpers/stopwatch.js'
-import { aRow } from './build-entry.js'
+import { ledgerEntry } from './build-entry.js'
 
-/** Of a request that holds something. */
+/** The reservation of a request under a limit. */
 const HELD: Reservation = { demands: [], takenFrom: 'reserved' }
 
-/** Answers, refuses or freezes, as the test sets. */
-class Whim {
+/** A ledger that replies, refuses or freezes, as the test sets. */
+class FaultyLedger {
   mode: 'answers' | 'refuses' | 'freezes' = 'answers'
   readonly rows = new Map<string, LedgerEntry>()
   readonly limitDemands = new Map<string, Reservation | undefined>()
   settles = 0
   appends = 0
-  /** After so many it refuses. */
+  /** The number of entries after which it refuses. */
   breaksAfter = Number.POSITIVE_INFINITY
-  /** How long ago what was to be taken for lost had to have run out, each time. */
+  /** The argument of each call of `expire`. */
   readonly spared: number[] = []
   readonly pruned: Retention[] = []
 
   settle(row: LedgerEntry, reservation?: Reservation): Promise<SettleOutcome> {
     this.settles += 1
     if (this.settles > this.breaksAfter) this.mode = 'refuses'
-    return this.whim(() => {
+    return this.behave(() => {
       if (this.rows.has(row.requestId)) return 'already'
       this.rows.set(row.requestId, row)
       this.limitDemands.set(row.requestId, reservation)
@@ -47,14 +47,14 @@ class Whim {
 
   expire(overdueMs = 0): Promise<number> {
     this.spared.push(overdueMs)
-    return this.whim(() => 0)
+    return this.behave(() => 0)
   }
 
   prune(retention: Retention): Promise<number> {
-    return this.whim(() => this.pruned.push(retention))
+    return this.behave(() => this.pruned.push(retention))
   }
 
-  private whim<Value>(answer: () => Value): Promise<Value> {
+  private behave<Value>(answer: () => Value): Promise<Value> {
     if (this.mode === 'refuses') return Promise.reject(new Error('refused'))
     if (this.mode === 'freezes') return new Promise(() => undefined)
     return Promise.resolve(answer())
@@ -63,14 +63,14 @@ class Whim {
 
 interface Stage {
   readonly ledgerWriter: LedgerWriter
-  readonly ledger: Whim
+  readonly ledger: FaultyLedger
   readonly spool: Spool
   readonly kinds: Map<RowKind, number>
   readonly events: string[]
 }
 
 function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse' } = {}): Stage {
-  const ledger = new Whim()
+  const ledger = new FaultyLedger()
   const spool = new Spool(join(t.testdir(), 'spool'), options.bytes ?? 1_000_000)
   const kinds = new Map<RowKind, number>()
   const events: string[] = []
@@ -108,9 +108,9 @@ async function until(isSo: () => boolean): Promise<void> {
   }
 }
 
-void t.test('a row that the ledger takes', async (t) => {
+void t.test('an entry that the ledger accepts', async (t) => {
   const { ledgerWriter, ledger, kinds, spool } = stage(t)
-  await ledgerWriter.settle(aRow('a'), HELD)
+  await ledgerWriter.settle(ledgerEntry('a'), HELD)
   t.ok(ledger.rows.has('a'))
   t.equal(ledgerWriter.state, 'ok')
   t.same([...kinds], [['reported', 1]])
@@ -120,45 +120,45 @@ void t.test('a row that the ledger takes', async (t) => {
 void t.test('a ledger that refuses: rows wait on disk, and arrive once', async (t) => {
   const { ledgerWriter, ledger, kinds, events } = stage(t)
   ledger.mode = 'refuses'
-  await ledgerWriter.settle(aRow('a'), HELD)
+  await ledgerWriter.settle(ledgerEntry('a'), HELD)
   t.match(ledgerWriter.state, /unavailable, 1 rows spooled/)
-  const asked = ledger.settles
+  const settlesBefore = ledger.settles
   for (let index = 0; index < 200; index += 1)
-    t.equal(ledgerWriter.settle(aRow(`b${index}`), HELD), null)
-  t.equal(ledger.settles, asked, 'the ledger is not called meanwhile')
+    t.equal(ledgerWriter.settle(ledgerEntry(`b${index}`), HELD), null)
+  t.equal(ledger.settles, settlesBefore, 'the ledger is not called meanwhile')
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 201)
-  t.same(ledger.rows.get('b7'), aRow('b7'), 'unchanged')
+  t.same(ledger.rows.get('b7'), ledgerEntry('b7'), 'unchanged')
   await until(() => ledgerWriter.state === 'ok')
   t.equal(kinds.get('replayed'), 201)
   t.equal(kinds.get('spooled'), 201)
   t.same(events, ['ledger unavailable, rows are spooled', 'ledger is back'], 'logged once each')
 })
 
-void t.test('what an outage spent comes to the budgets with its row', async (t) => {
+void t.test('the entries of an outage are charged to the budgets', async (t) => {
   const { ledgerWriter, ledger } = stage(t)
   const budget = { subject: 'key:k', shared: false, limitNanoUsd: 100, costNanoUsd: 7 }
   const demands = [{ ...budget, kind: 'usd_day' }] as const
-  await ledgerWriter.settle(aRow('a'), { demands, takenFrom: 'nothing' })
+  await ledgerWriter.settle(ledgerEntry('a'), { demands, takenFrom: 'nothing' })
   t.same(ledger.limitDemands.get('a'), { demands, takenFrom: 'nothing' })
   ledger.mode = 'refuses'
   for (const taken of ['nothing', 'slice', 'reserved'] as const) {
-    await ledgerWriter.settle(aRow(taken), { demands, takenFrom: taken })
+    await ledgerWriter.settle(ledgerEntry(taken), { demands, takenFrom: taken })
   }
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 4)
   t.same(ledger.limitDemands.get('nothing'), { demands, takenFrom: 'nothing' })
   t.same(ledger.limitDemands.get('slice'), { demands, takenFrom: 'slice' })
-  t.equal(ledger.limitDemands.get('reserved'), undefined, 'its reservation is what counts')
+  t.equal(ledger.limitDemands.get('reserved'), undefined, 'its reservation is counted')
 })
 
-void t.test('a ledger that is back is given time before anything is taken for lost', async (t) => {
+void t.test('after an outage requests have time to settle before they count as lost', async (t) => {
   const { ledgerWriter, ledger } = stage(t)
   const beganMs = performance.now()
   await until(() => ledger.spared.length === 1)
-  t.same(ledger.spared, [0], 'without an outage what has run out is lost')
+  t.same(ledger.spared, [0], 'without an outage expired reservations are lost')
   ledger.mode = 'refuses'
-  await ledgerWriter.settle(aRow('a'), HELD)
+  await ledgerWriter.settle(ledgerEntry('a'), HELD)
   ledger.mode = 'answers'
   await until(() => ledgerWriter.state === 'ok')
   t.equal(ledger.spared.length, 2)
@@ -167,11 +167,12 @@ void t.test('a ledger that is back is given time before anything is taken for lo
   }
 })
 
-void t.test('a ledger that falters goes on where it was', async (t) => {
+void t.test('a replay that fails continues where it stopped', async (t) => {
   const { ledgerWriter, ledger } = stage(t)
   ledger.mode = 'refuses'
-  await ledgerWriter.settle(aRow('a'), HELD)
-  for (let index = 0; index < 1_000; index += 1) void ledgerWriter.settle(aRow(`b${index}`), HELD)
+  await ledgerWriter.settle(ledgerEntry('a'), HELD)
+  for (let index = 0; index < 1_000; index += 1)
+    void ledgerWriter.settle(ledgerEntry(`b${index}`), HELD)
   ledger.breaksAfter = ledger.settles + 600
   ledger.mode = 'answers'
   await until(() => ledger.settles >= ledger.breaksAfter)
@@ -181,79 +182,88 @@ void t.test('a ledger that falters goes on where it was', async (t) => {
   ledger.mode = 'answers'
   await until(() => ledgerWriter.state === 'ok')
   t.equal(ledger.rows.size, 1_001)
-  t.ok(ledger.settles - before < 600, `${ledger.settles - before} more, not all again`)
+  t.ok(ledger.settles - before < 600, `${ledger.settles - before} more instead of all`)
 })
 
-void t.test('a ledger that freezes holds an answer for half a second at most', async (t) => {
+void t.test('a ledger that freezes delays a reply by half a second at most', async (t) => {
   const { ledgerWriter, ledger } = stage(t)
   ledger.mode = 'freezes'
   const began = performance.now()
   const watch = stopwatch()
-  await Promise.all([ledgerWriter.settle(aRow('a'), HELD), ledgerWriter.settle(aRow('b'), HELD)])
+  await Promise.all([
+    ledgerWriter.settle(ledgerEntry('a'), HELD),
+    ledgerWriter.settle(ledgerEntry('b'), HELD),
+  ])
   const tookMs = performance.now() - began
   t.ok(tookMs > 300 && watch() < 1500, `${tookMs} ms`)
-  t.equal(ledgerWriter.settle(aRow('c'), HELD), null, 'and the next one not at all')
+  t.equal(ledgerWriter.settle(ledgerEntry('c'), HELD), null, 'and the next one is not')
 })
 
-void t.test('no room: served and counted, or refused, as configured', async (t) => {
-  for (const whenFull of ['serve', 'refuse'] as const) {
-    const { ledgerWriter, ledger, kinds, events } = stage(t, { bytes: 100, whenFull })
-    t.equal(ledgerWriter.isRefusing, false)
-    ledger.mode = 'refuses'
-    await ledgerWriter.settle(aRow('a'), HELD)
-    const isHeld = whenFull === 'refuse'
-    t.equal(kinds.get('dropped'), isHeld ? undefined : 1)
-    t.match(ledgerWriter.state, isHeld ? /1 in memory, requests are refused/ : /1 dropped/)
-    const event = isHeld ? 'usage row held in memory' : 'usage row dropped'
-    t.ok(events.some((each) => each.startsWith(event)))
-    t.equal(ledgerWriter.isRefusing, isHeld, whenFull)
-    ledger.mode = 'answers'
-    await until(() => ledgerWriter.state === 'ok')
-    t.equal(ledgerWriter.isRefusing, false)
-    t.equal(ledger.rows.has('a'), isHeld, 'what was held in memory arrives')
-  }
-})
+void t.test(
+  'a full spool: requests are served and counted, or refused, as configured',
+  async (t) => {
+    for (const whenFull of ['serve', 'refuse'] as const) {
+      const { ledgerWriter, ledger, kinds, events } = stage(t, { bytes: 100, whenFull })
+      t.equal(ledgerWriter.isRefusing, false)
+      ledger.mode = 'refuses'
+      await ledgerWriter.settle(ledgerEntry('a'), HELD)
+      const isHeld = whenFull === 'refuse'
+      t.equal(kinds.get('dropped'), isHeld ? undefined : 1)
+      t.match(ledgerWriter.state, isHeld ? /1 in memory, requests are refused/ : /1 dropped/)
+      const event = isHeld ? 'usage row held in memory' : 'usage row dropped'
+      t.ok(events.some((each) => each.startsWith(event)))
+      t.equal(ledgerWriter.isRefusing, isHeld, whenFull)
+      ledger.mode = 'answers'
+      await until(() => ledgerWriter.state === 'ok')
+      t.equal(ledgerWriter.isRefusing, false)
+      t.equal(ledger.rows.has('a'), isHeld, 'entries held in memory arrive')
+    }
+  },
+)
 
 void t.test('entries of refused requests leave room in memory for those with a cost', async (t) => {
   const { ledgerWriter, ledger, kinds } = stage(t, { bytes: 0, whenFull: 'refuse' })
   ledger.mode = 'refuses'
-  await ledgerWriter.settle(aRow('first'), HELD)
+  await ledgerWriter.settle(ledgerEntry('first'), HELD)
   for (let n = 0; n < 10_500; n += 1) {
-    await ledgerWriter.settle({ ...aRow(`refused-${n}`), source: 'none' })
+    await ledgerWriter.settle({ ...ledgerEntry(`refused-${n}`), source: 'none' })
   }
   t.equal(kinds.get('spooled'), 10_000, 'one with a cost and 9,999 without')
-  await ledgerWriter.settle(aRow('last'), HELD)
+  await ledgerWriter.settle(ledgerEntry('last'), HELD)
   t.equal(kinds.get('dropped'), 501)
   ledger.mode = 'answers'
   await until(() => ledgerWriter.state === 'ok')
   t.ok(ledger.rows.has('first') && ledger.rows.has('last'))
 })
 
-void t.test('what is on its way at the end arrives, or is kept for the next process', async (t) => {
-  const { ledgerWriter, ledger, spool } = stage(t)
-  ledger.mode = 'freezes'
-  const settled = ledgerWriter.settle(aRow('a'), HELD)
-  await ledgerWriter.close()
-  await settled
-  t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
-})
+void t.test(
+  'pending entries at shutdown arrive, or are spooled for the next process',
+  async (t) => {
+    const { ledgerWriter, ledger, spool } = stage(t)
+    ledger.mode = 'freezes'
+    const settled = ledgerWriter.settle(ledgerEntry('a'), HELD)
+    await ledgerWriter.close()
+    await settled
+    t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
+  },
+)
 
 void t.test('closing empties the spool', async (t) => {
   const { ledgerWriter, ledger, spool } = stage(t)
   ledger.mode = 'refuses'
-  await ledgerWriter.settle(aRow('a'), HELD)
+  await ledgerWriter.settle(ledgerEntry('a'), HELD)
   ledger.mode = 'answers'
   await ledgerWriter.close()
   t.ok(ledger.rows.has('a'))
   t.same(spool.segments(), [])
 })
 
-void t.test('lines that are no rows are counted, kept, and cost the others nothing', async (t) => {
+void t.test('invalid lines are counted and kept, and do not affect the others', async (t) => {
   const { ledgerWriter, ledger, spool, kinds } = stage(t)
   ledger.mode = 'refuses'
-  await ledgerWriter.settle(aRow('a'), HELD)
+  await ledgerWriter.settle(ledgerEntry('a'), HELD)
   spool.append('[99,"of another version"]')
-  await ledgerWriter.settle(aRow('b'), HELD)
+  await ledgerWriter.settle(ledgerEntry('b'), HELD)
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 2)
   t.equal(kinds.get('damaged'), 1)

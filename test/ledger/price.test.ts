@@ -1,13 +1,13 @@
 /**
- * Goal: a cost is exact to the nano-dollar, of the model that really answered, and null where a price
- * that it takes is not known.
- * Method: vendors' examples worked out by hand; random sums against big rational arithmetic.
+ * Goal: a cost is exact to the nano-dollar, is that of the model that replied, and is null if a needed price
+ * is unknown.
+ * Method: vendors' examples calculated by hand; random sums compared with big rational arithmetic.
  */
 import t from 'tap'
 import type { Usage } from '../../src/chat/usage.js'
 import {
   costNanoUsd,
-  dearerPrice,
+  higherPrice,
   maxCostNanoUsd,
   priceOf,
   tierPrice,
@@ -44,7 +44,7 @@ void t.test('long prompts have their own rates, and the cache keeps its share', 
   t.end()
 })
 
-void t.test('a tier costs its multiple, and one without is not known', (t) => {
+void t.test('a tier costs its factor, and the price of other tiers is unknown', (t) => {
   const longContext = { aboveInputTokens: 100, input: 6, output: 20 }
   const price = priceOf({ ...SONNET, longContext, serviceTiers: { flex: 0.5, priority: 1.75 } })
   const cost = (tier: string | null, usage: Usage) => {
@@ -59,25 +59,28 @@ void t.test('a tier costs its multiple, and one without is not known', (t) => {
   t.equal(cost('priority', { input: 101, output: 1 }), (101 * 6000 + 20_000) * 1.75)
   for (const tier of ['scale', 'toString']) t.equal(cost(tier, usage), null, tier)
   const most = (tier: string | null) => {
-    const asked = dearerPrice(price, tier)
-    return asked === null ? null : maxCostNanoUsd(asked, { input: 10, output: 0 })
+    const tierRate = higherPrice(price, tier)
+    return tierRate === null ? null : maxCostNanoUsd(tierRate, { input: 10, output: 0 })
   }
-  t.equal(most('priority'), 10 * 6000 * 1.75, 'what is dearer is set aside')
-  t.equal(most('flex'), 10 * 6000, 'and not what is cheaper, which may not be what is served')
+  t.equal(most('priority'), 10 * 6000 * 1.75, 'the higher amount is reserved')
+  t.equal(most('flex'), 10 * 6000, 'and not the cheaper tier, which may not be served')
   t.equal(most('scale'), null)
   t.end()
 })
 
-void t.test('an unknown price is unknown, unless nothing of its kind was used', (t) => {
-  const price = priceOf({ input: 1, output: 2 })
-  t.equal(costNanoUsd(price, { input: 10, output: 10 }), 10 * 1000 + 10 * 2000)
-  t.equal(costNanoUsd(price, { input: 10, cacheRead: 0 }), 10_000)
-  t.equal(costNanoUsd(price, { input: 10, cacheRead: 1 }), null)
-  t.equal(costNanoUsd(price, { input: 10, cacheWrite: 1 }), null)
-  t.equal(costNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
-  t.equal(maxCostNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
-  t.end()
-})
+void t.test(
+  'a cost with an unknown rate is unknown, unless no token of that kind was used',
+  (t) => {
+    const price = priceOf({ input: 1, output: 2 })
+    t.equal(costNanoUsd(price, { input: 10, output: 10 }), 10 * 1000 + 10 * 2000)
+    t.equal(costNanoUsd(price, { input: 10, cacheRead: 0 }), 10_000)
+    t.equal(costNanoUsd(price, { input: 10, cacheRead: 1 }), null)
+    t.equal(costNanoUsd(price, { input: 10, cacheWrite: 1 }), null)
+    t.equal(costNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
+    t.equal(maxCostNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
+    t.end()
+  },
+)
 
 void t.test('counts that contradict each other never lower a cost', (t) => {
   const price = priceOf(SONNET)
@@ -105,7 +108,7 @@ void t.test('no drift: 20,000 random sums equal exact arithmetic', (t) => {
   t.end()
 })
 
-void t.test('the most is never less than what is then used', (t) => {
+void t.test('the estimated maximum is never below the actual usage', (t) => {
   const longContext = { aboveInputTokens: 1000, input: 2, output: 40 }
   const price = priceOf({ ...SONNET, longContext })
   for (const input of [1, 1000, 1001, 50_000]) {
@@ -121,31 +124,38 @@ void t.test('the most is never less than what is then used', (t) => {
   t.end()
 })
 
-void t.test('whose price: the model that answered, the upstream before the catalogue', (t) => {
-  const model = (id: string, input: number, variants: string[] = []) => {
-    return { id, family: 'openai' as const, createdAtSeconds: 0, variants, price: { input } }
-  }
-  const models = [model('gpt-9', 9, ['gpt-9-first']), model('gpt-9-mini', 1)]
-  const prices = new Prices(models, [
-    { name: 'plain', prices: {} },
-    { name: 'own', prices: { 'gpt-9': { input: 5 }, alias: { input: 6 } } },
-    { name: 'free', prices: { '*': { input: 0 } } },
-  ])
-  const input = (upstream: string, asked: string, answered: string | null) =>
-    prices.find(upstream, asked, answered)?.usual.input ?? null
-  const usd = (value: number) => value * 1e9
-  t.equal(input('plain', 'gpt-9', null), usd(9))
-  t.equal(input('plain', 'gpt-9', 'gpt-9-mini'), usd(1), 'the one that answered')
-  t.equal(input('plain', 'gpt-9', 'gpt-9-2026-01-31'), usd(9), 'dated')
-  t.equal(input('plain', 'gpt-9', 'gpt-9-first'), usd(9), 'a variant')
-  t.equal(input('plain', 'gpt-9', 'gpt-9-mini-20260131'), usd(1))
-  t.equal(input('plain', 'gpt-9', 'gpt-9-pro'), null, 'another model, not a variant')
-  t.equal(input('plain', 'gpt-9', 'gpt-9-mini-pro'), null)
-  t.equal(input('own', 'gpt-9', 'gpt-9-2026-01-31'), usd(5))
-  t.equal(input('own', 'gpt-9', 'gpt-9-mini'), usd(1), 'the catalogue where its own list is silent')
-  t.equal(input('own', 'alias', 'something-else'), usd(6), 'the requested model, last')
-  t.equal(input('own', 'alias', 'gpt-9-mini'), usd(1))
-  t.equal(input('free', 'gpt-9', 'gpt-9'), 0)
-  t.equal(input('plain', 'unknown', null), null)
-  t.end()
-})
+void t.test(
+  'the price is that of the model that replied, of the upstream before the catalogue',
+  (t) => {
+    const model = (id: string, input: number, variants: string[] = []) => {
+      return { id, family: 'openai' as const, createdAtSeconds: 0, variants, price: { input } }
+    }
+    const models = [model('gpt-9', 9, ['gpt-9-first']), model('gpt-9-mini', 1)]
+    const prices = new Prices(models, [
+      { name: 'plain', prices: {} },
+      { name: 'own', prices: { 'gpt-9': { input: 5 }, alias: { input: 6 } } },
+      { name: 'free', prices: { '*': { input: 0 } } },
+    ])
+    const input = (upstream: string, requested: string, reported: string | null) =>
+      prices.find(upstream, requested, reported)?.usual.input ?? null
+    const usd = (value: number) => value * 1e9
+    t.equal(input('plain', 'gpt-9', null), usd(9))
+    t.equal(input('plain', 'gpt-9', 'gpt-9-mini'), usd(1), 'the model that replied')
+    t.equal(input('plain', 'gpt-9', 'gpt-9-2026-01-31'), usd(9), 'dated')
+    t.equal(input('plain', 'gpt-9', 'gpt-9-first'), usd(9), 'a variant')
+    t.equal(input('plain', 'gpt-9', 'gpt-9-mini-20260131'), usd(1))
+    t.equal(input('plain', 'gpt-9', 'gpt-9-pro'), null, 'another model, not a variant')
+    t.equal(input('plain', 'gpt-9', 'gpt-9-mini-pro'), null)
+    t.equal(input('own', 'gpt-9', 'gpt-9-2026-01-31'), usd(5))
+    t.equal(
+      input('own', 'gpt-9', 'gpt-9-mini'),
+      usd(1),
+      "the catalogue's price if its own list has none",
+    )
+    t.equal(input('own', 'alias', 'something-else'), usd(6), 'the requested model, last')
+    t.equal(input('own', 'alias', 'gpt-9-mini'), usd(1))
+    t.equal(input('free', 'gpt-9', 'gpt-9'), 0)
+    t.equal(input('plain', 'unknown', null), null)
+    t.end()
+  },
+)

@@ -1,12 +1,12 @@
 /**
- * Goal: what waits on the disk tells, beside the row, what budgets are owed; and old lines can be read.
+ * Goal: a spooled line contains the entry and the budget amounts to correct; old lines can be read.
  * Method: lines are written and read back, and damaged.
  */
 import t from 'tap'
 import { readSpoolLine, writeSpoolLine } from '../../src/ledger/spool-line.js'
 import type { Demand } from '../../src/store/ledger.js'
 import { writeEntry } from '../../src/store/records/entry-text.js'
-import { aRow } from './build-entry.js'
+import { ledgerEntry } from './build-entry.js'
 
 const DAY: Demand = {
   kind: 'usd_day',
@@ -17,8 +17,8 @@ const DAY: Demand = {
 }
 const RATE: Demand = { kind: 'requests', subject: 'key:k', shared: false, perMinute: 9, cost: 1 }
 
-void t.test('budgets are written, rates are not', (t) => {
-  const row = aRow('a')
+void t.test('budgets are written to the line, rates are not', (t) => {
+  const row = ledgerEntry('a')
   for (const takenFrom of ['slice', 'nothing'] as const) {
     const line = writeSpoolLine({
       row,
@@ -30,18 +30,18 @@ void t.test('budgets are written, rates are not', (t) => {
   t.end()
 })
 
-void t.test('what owes nothing is the text of the row', (t) => {
-  const row = aRow('a')
+void t.test('a line without budgets is the text of the entry', (t) => {
+  const row = ledgerEntry('a')
   const text = writeEntry(row)
   t.equal(writeSpoolLine({ row, reservation: undefined }), text)
   t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'reserved', demands: [DAY] } }), text)
   t.equal(writeSpoolLine({ row, reservation: { takenFrom: 'nothing', demands: [RATE] } }), text)
-  t.same(readSpoolLine(text), { row, reservation: undefined }, 'as those of before')
+  t.same(readSpoolLine(text), { row, reservation: undefined }, 'as before')
   t.end()
 })
 
 void t.test('damage is reported and never read as another value', (t) => {
-  const text = writeEntry(aRow('a'))
+  const text = writeEntry(ledgerEntry('a'))
   const tails = [
     '',
     '{',

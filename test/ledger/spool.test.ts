@@ -1,6 +1,6 @@
 /**
- * Goal: lines that were kept are there after the death of the process, in order; what is cut or damaged is
- * counted and costs nothing else; the spool never grows past its bound, and a full disk is an answer.
+ * Goal: spooled lines survive a crash of the process, in order; truncated or damaged lines are counted and do
+ * not affect others; the spool never exceeds its maximum size, and a full disk is reported.
  * Method: spools in temporary folders, files damaged by hand, a process killed with SIGKILL, /dev/full.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
@@ -24,7 +24,7 @@ function linesOf(spool: Spool): string[] {
   return spool.segments().flatMap((segment) => segment.lines())
 }
 
-void t.test('what was kept comes back in order, and goes when it is removed', (t) => {
+void t.test('stored lines are returned in order, until they are removed', (t) => {
   const spool = new Spool(join(t.testdir(), 'spool'), ROOM)
   t.same(linesOf(spool), [], 'no folder yet')
   const lines = Array.from({ length: 1000 }, (_unused, index) => `{"row":${index},"ü":"…"}`)
@@ -40,7 +40,7 @@ void t.test('what was kept comes back in order, and goes when it is removed', (t
   t.end()
 })
 
-void t.test('files are the owner’s alone', (t) => {
+void t.test('only the owner can read the files', (t) => {
   const folder = join(t.testdir(), 'spool')
   const spool = new Spool(folder, ROOM)
   spool.append('x')
@@ -51,7 +51,7 @@ void t.test('files are the owner’s alone', (t) => {
   t.end()
 })
 
-void t.test('a cut or damaged line is counted, and its neighbours are read', (t) => {
+void t.test('a truncated or damaged line is counted, and the other lines are read', (t) => {
   const folder = join(t.testdir(), 'spool')
   const spool = new Spool(folder, ROOM)
   for (const line of ['one', 'two', 'three']) spool.append(line)
@@ -72,7 +72,7 @@ void t.test('a cut or damaged line is counted, and its neighbours are read', (t)
   t.end()
 })
 
-void t.test('the bound holds, and there is room again after', (t) => {
+void t.test('the maximum applies, and there is room again afterwards', (t) => {
   const spool = new Spool(join(t.testdir(), 'spool'), 100)
   t.equal(spool.append('x'.repeat(50)), 'kept')
   t.equal(spool.append('x'.repeat(50)), 'full')
@@ -85,7 +85,7 @@ void t.test('the bound holds, and there is room again after', (t) => {
   t.end()
 })
 
-void t.test('a disk that takes nothing is an answer, not an exception', (t) => {
+void t.test('a full disk is a result, not an exception', (t) => {
   const folder = t.testdir()
   symlinkSync('/dev/full', join(folder, 'spool'))
   const spool = new Spool(join(folder, 'spool', 'x'), ROOM)
@@ -117,7 +117,7 @@ void t.test('a full disk gets no empty file for each line that it refuses', (t) 
   t.end()
 })
 
-/** A process that has kept 100 lines and stays; `isolated`: in a PID namespace of its own. */
+/** A running process that has spooled 100 lines; `isolated`: in its own PID namespace. */
 async function startOwner(t: Test, folder: string, isolated: boolean): Promise<ChildProcess> {
   const module = new URL('../../src/ledger/spool.js', import.meta.url).href
   const program = `
@@ -159,7 +159,7 @@ for (const [name, isolated] of [
     t.same(linesOf(spool), [], 'looking ends no lock')
     child.kill('SIGKILL')
     await once(child, 'exit')
-    t.equal((await settled(() => linesOf(spool))).length, 100, 'all that it had kept')
+    t.equal((await settled(() => linesOf(spool))).length, 100, 'all kept lines')
     for (const segment of spool.segments()) {
       t.notOk(spool.owns(segment))
       spool.remove(segment)
@@ -177,27 +177,30 @@ for (const [name, isolated] of [
 }
 
 /** The kernel ends a namespace's processes a moment after the one that made it. */
-async function settled(look: () => string[]): Promise<string[]> {
-  for (let turn = 0; turn < 500 && look().length === 0; turn += 1) {
+async function settled(list: () => string[]): Promise<string[]> {
+  for (let turn = 0; turn < 500 && list().length === 0; turn += 1) {
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  return look()
+  return list()
 }
 
-void t.test('two living owners in two PID namespaces do not take each other’s', async (t) => {
-  if (!canUnshare) {
-    t.pass('no right to make PID namespaces')
-    return
-  }
-  const folder = join(t.testdir(), 'spool')
-  const children = [await startOwner(t, folder, true), await startOwner(t, folder, true)]
-  const spool = new Spool(folder, ROOM)
-  t.equal(spool.others().length, 2)
-  t.same(linesOf(spool), [])
-  children[0]?.kill('SIGKILL')
-  t.equal((await settled(() => linesOf(spool))).length, 100, 'those of one of them')
-  spool.close()
-})
+void t.test(
+  'two running owners in two PID namespaces do not take each other’s segments',
+  async (t) => {
+    if (!canUnshare) {
+      t.pass('no right to make PID namespaces')
+      return
+    }
+    const folder = join(t.testdir(), 'spool')
+    const children = [await startOwner(t, folder, true), await startOwner(t, folder, true)]
+    const spool = new Spool(folder, ROOM)
+    t.equal(spool.others().length, 2)
+    t.same(linesOf(spool), [])
+    children[0]?.kill('SIGKILL')
+    t.equal((await settled(() => linesOf(spool))).length, 100, 'those of one of them')
+    spool.close()
+  },
+)
 
 void t.test('segments of version 0.1.0, which had no locks, are read', (t) => {
   const folder = join(t.testdir(), 'spool')

@@ -1,4 +1,4 @@
-/** A key of the test's account in a store that others may have open. */
+/** Creates a key of the test's account in a store that other processes may have open. */
 import { createAccount, createKey, findAccount } from '../../src/accounts/accounts.js'
 import type { Store } from '../../src/store/store.js'
 import { EMAIL } from '../process/program.js'
@@ -6,9 +6,13 @@ import { EMAIL } from '../process/program.js'
 export async function newKey(
   store: Store,
 ): Promise<{ secret: string; accountId: string; keyId: string }> {
-  const found = await findAccount(store, EMAIL)
-  const made = { email: EMAIL, plan: 'max', password: 'correct horse battery staple' } as const
-  const account = found ?? (await createAccount(store, made)).account
+  const existing = await findAccount(store, EMAIL)
+  const newAccount = {
+    email: EMAIL,
+    plan: 'max',
+    password: 'correct horse battery staple',
+  } as const
+  const account = existing ?? (await createAccount(store, newAccount)).account
   const plan = { priceUsd: 0, maxKeys: null }
   const plans = { starter: plan, pro: plan, max: plan }
   const { secret, key } = await createKey(store, plans, account, 'test')

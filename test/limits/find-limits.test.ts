@@ -1,7 +1,6 @@
 /**
- * Goal: a request falls under every rule that fits it and no other, and what is counted for one rule is
- * counted for no second one.
- * Method: rules as the file spells them, loaded, and asked for requests that differ in one thing at a time.
+ * Goal: exactly the rules that match a request apply to it, and each rule has its own counter.
+ * Method: rules of loaded configurations, and requests that differ in one property at a time.
  */
 import t from 'tap'
 import type { Identity, KeyLimits } from '../../src/accounts/account.js'
@@ -20,7 +19,7 @@ function rulesOf(limits: string, plans = '{}'): Rules {
   return new Rules(loaded.config)
 }
 
-function asked(
+function requestWith(
   change: Partial<LimitedRequest> = {},
   identity: Partial<Identity> = {},
 ): LimitedRequest {
@@ -47,17 +46,17 @@ function subjects(rules: Rules, request: LimitedRequest): string[] {
   return rules.of(request).map(({ subject }) => subject)
 }
 
-void t.test('where there is no rule there is no limit, and nothing is made', (t) => {
-  t.equal(rulesOf('[]').of(asked()), NO_LIMITS)
+void t.test('without rules there are no limits and no allocations', (t) => {
+  t.equal(rulesOf('[]').of(requestWith()), NO_LIMITS)
   t.equal(
-    rulesOf('[{ scope: key, plan: max, concurrent: 1 }]').of(asked()),
+    rulesOf('[{ scope: key, plan: max, concurrent: 1 }]').of(requestWith()),
     NO_LIMITS,
-    'nor where none fits',
+    'no limit if no rule matches',
   )
   t.end()
 })
 
-void t.test('what is counted, and for whom', (t) => {
+void t.test('subjects of counters', (t) => {
   const rules = rulesOf(`
   - { scope: key, concurrent: 1 }
   - { scope: account, concurrent: 2 }
@@ -65,7 +64,7 @@ void t.test('what is counted, and for whom', (t) => {
   - { scope: upstream, concurrent: 4 }
 `)
   t.same(
-    rules.of(asked()).map(({ subject, shared, whose }) => [subject, shared, whose]),
+    rules.of(requestWith()).map(({ subject, shared, whose }) => [subject, shared, whose]),
     [
       ['key:key_1', false, 'this key'],
       ['account:acc_1', false, 'this account'],
@@ -76,27 +75,27 @@ void t.test('what is counted, and for whom', (t) => {
   t.end()
 })
 
-/** A rule's selector, and a request that it does not fit. */
+/** A rule's selector, and a request that it does not match. */
 const SELECTORS: [string, LimitedRequest][] = [
-  ['plan: pro', asked({}, { plan: 'starter' })],
-  ['account: acc_1', asked({}, { accountId: 'acc_2' })],
-  ['key: key_1', asked({}, { keyId: 'key_2' })],
-  ['model: gpt-5.5', asked({ model: 'gpt-5.4', modelName: 'gpt-5.4' })],
-  ['model: gpt-5.5-2026-04-23', asked({ model: 'gpt-5.5' })],
-  ['prefix: gpt-5.5-', asked({ model: 'gpt-5.5' })],
-  ['upstream: openai', asked({ upstream: 'other' })],
+  ['plan: pro', requestWith({}, { plan: 'starter' })],
+  ['account: acc_1', requestWith({}, { accountId: 'acc_2' })],
+  ['key: key_1', requestWith({}, { keyId: 'key_2' })],
+  ['model: gpt-5.5', requestWith({ model: 'gpt-5.4', modelName: 'gpt-5.4' })],
+  ['model: gpt-5.5-2026-04-23', requestWith({ model: 'gpt-5.5' })],
+  ['prefix: gpt-5.5-', requestWith({ model: 'gpt-5.5' })],
+  ['upstream: openai', requestWith({ upstream: 'other' })],
 ]
 
-void t.test('each selector lets in what fits it alone', (t) => {
+void t.test('each selector matches only its own requests', (t) => {
   for (const [selector, other] of SELECTORS) {
     const rules = rulesOf(`[{ scope: account, ${selector}, concurrent: 1 }]`)
-    t.equal(rules.of(asked()).length, 1, selector)
+    t.equal(rules.of(requestWith()).length, 1, selector)
     t.equal(rules.of(other), NO_LIMITS, selector)
   }
   t.end()
 })
 
-void t.test('two rules that both apply never share a count', (t) => {
+void t.test('two rules that both apply never share a counter', (t) => {
   const rules = rulesOf(
     `\n${['', ...SELECTORS.map(([selector]) => `${selector}, `)]
       .flatMap((selector) =>
@@ -107,41 +106,41 @@ void t.test('two rules that both apply never share a count', (t) => {
       .join('')}`,
     '{ pro: { limits: { concurrent: 1 } } }',
   )
-  const all = subjects(rules, asked({}, { limits: { concurrent: 1 } }))
+  const all = subjects(rules, requestWith({}, { limits: { concurrent: 1 } }))
   t.equal(all.length, 4 * (SELECTORS.length + 1) + 2)
   t.equal(new Set(all).size, all.length)
   t.ok(all.every((subject) => /^[!-~]{1,300}$/.test(subject)))
   t.end()
 })
 
-void t.test('a count stays where it is as rules move and plans change', (t) => {
+void t.test('a counter is kept when rules move and plans change', (t) => {
   const before = rulesOf(
     '[{ scope: key, concurrent: 1 }, { scope: account, requests_per_minute: 5 }]',
   )
   const after = rulesOf(
     '[{ scope: account, requests_per_minute: 9 }, { scope: key, concurrent: 1 }]',
   )
-  t.same(subjects(before, asked()).sort(), subjects(after, asked()).sort())
+  t.same(subjects(before, requestWith()).sort(), subjects(after, requestWith()).sort())
   const plans = rulesOf(
     '[]',
     '{ pro: { limits: { usd_per_day: 5 } }, max: { limits: { usd_per_day: 9 } } }',
   )
-  t.same(subjects(plans, asked()), subjects(plans, asked({}, { plan: 'max' })))
-  t.equal(plans.of(asked({}, { plan: 'starter' })), NO_LIMITS)
+  t.same(subjects(plans, requestWith()), subjects(plans, requestWith({}, { plan: 'max' })))
+  t.equal(plans.of(requestWith({}, { plan: 'starter' })), NO_LIMITS)
   t.end()
 })
 
-void t.test('a name of any length makes a subject that the ledger takes', (t) => {
+void t.test('a name of any length makes a valid subject of the ledger', (t) => {
   const long = 'm'.repeat(256)
   const rules = rulesOf(`[{ scope: model, prefix: ${'m'.repeat(250)}, concurrent: 1 }]`)
-  const [one] = subjects(rules, asked({ model: long, modelName: long }))
-  const [other] = subjects(rules, asked({ model: long, modelName: `${long.slice(1)}n` }))
+  const [one] = subjects(rules, requestWith({ model: long, modelName: long }))
+  const [other] = subjects(rules, requestWith({ model: long, modelName: `${long.slice(1)}n` }))
   t.equal(one?.length, 300)
   t.not(one, other)
   t.end()
 })
 
-void t.test('what is demanded', (t) => {
+void t.test('demands of a request', (t) => {
   const limits: KeyLimits = {
     requestsPerMinute: 1,
     tokensPerMinute: 2,
@@ -149,7 +148,7 @@ void t.test('what is demanded', (t) => {
     nanoUsdPerDay: 4,
     nanoUsdPerMonth: 5,
   }
-  const found = rulesOf('[]').of(asked({}, { limits }))
+  const found = rulesOf('[]').of(requestWith({}, { limits }))
   const subject = 'key:key_1;own'
   t.same(
     limitDemandsOf(found, { tokens: 70, nanoUsd: 80 }).map(({ demand }) => demand),
@@ -162,7 +161,7 @@ void t.test('what is demanded', (t) => {
     ],
   )
   t.same(needsOf(found), { tokens: true, money: true })
-  t.same(needsOf(rulesOf('[{ scope: key, concurrent: 1 }]').of(asked())), {
+  t.same(needsOf(rulesOf('[{ scope: key, concurrent: 1 }]').of(requestWith())), {
     tokens: false,
     money: false,
   })

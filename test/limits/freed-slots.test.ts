@@ -1,8 +1,8 @@
 /**
  * Goal: every end of a request frees its slot (G19, L-184).
- * Method: requests that the upstream resets, cuts short, refuses or answers, that cannot be translated, and
- * whose client leaves, all over one limit of slots; at the end exactly as many as ever are admitted.
- * `SLUICE_LIMIT_FAULTS=10000` makes it as many requests.
+ * Method: requests that the upstream resets, truncates, refuses or serves, that cannot be translated, and
+ * whose client leaves, under one limit of slots; at the end all slots are free. `SLUICE_LIMIT_FAULTS=10000`
+ * sets the number of requests.
  */
 import t from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
@@ -15,7 +15,7 @@ const MODELS = ['gpt-4o', 'claude-sonnet-4-6', 'gemini-2.5-flash'] as const
 const QUESTION = [{ role: 'user', content: 'Hi' }]
 
 /** Additional members of a request, its fault, and when its client leaves, in ms. */
-const FATES = [
+const ENDINGS = [
   { more: {}, fault: 'none', leavesMs: null },
   { more: { stream: true }, fault: 'none', leavesMs: null },
   { more: {}, fault: 'drop', leavesMs: null },
@@ -34,7 +34,7 @@ const FATES = [
 const TIMEOUT_MS = 60_000 + COUNT * 50
 t.setTimeout(TIMEOUT_MS)
 
-void t.test('no place is kept', { timeout: TIMEOUT_MS }, async (t) => {
+void t.test('all slots are freed', { timeout: TIMEOUT_MS }, async (t) => {
   const gateway = await startGateway(t, {
     more: `limits: [{ scope: key, concurrent: ${PLACES} }]`,
     upstreamOptions: 'timeouts: { idle_ms: 300, first_byte_ms: 300 }',
@@ -51,8 +51,8 @@ void t.test('no place is kept', { timeout: TIMEOUT_MS }, async (t) => {
     while (begun < COUNT) {
       const at = begun
       begun += 1
-      const fate = FATES[at % FATES.length] ?? FATES[0]
-      const outcome = await meet(gateway, MODELS[at % MODELS.length] ?? 'gpt-4o', fate)
+      const ending = ENDINGS[at % ENDINGS.length] ?? ENDINGS[0]
+      const outcome = await sendWith(gateway, MODELS[at % MODELS.length] ?? 'gpt-4o', ending)
       admitted.set(outcome, (admitted.get(outcome) ?? 0) + 1)
     }
   }
@@ -71,15 +71,15 @@ void t.test('no place is kept', { timeout: TIMEOUT_MS }, async (t) => {
   await Promise.all(holders)
 })
 
-type Fate = (typeof FATES)[number]
+type Ending = (typeof ENDINGS)[number]
 
-/** The fault's name is in the question, so that requests meet their own however they overtake. */
+/** The question contains the name of the fault, so that each request gets its own fault in any order. */
 function marked(kind: string): (call: { body?: unknown }) => boolean {
   return ({ body }) => JSON.stringify(body ?? '').includes(`meets:${kind}`)
 }
 
-async function meet(gateway: TestGateway, model: string, fate: Fate): Promise<string> {
-  const { more, fault, leavesMs } = fate
+async function sendWith(gateway: TestGateway, model: string, ending: Ending): Promise<string> {
+  const { more, fault, leavesMs } = ending
   const messages = [{ role: 'user', content: `meets:${fault}` }]
   const signal = leavesMs === null ? null : AbortSignal.timeout(leavesMs)
   try {
@@ -99,6 +99,6 @@ async function hold(gateway: TestGateway, signal: AbortSignal): Promise<void> {
       await res.text()
     }
   } catch {
-    // It had been admitted, and left.
+    // The request was admitted and cancelled.
   }
 }

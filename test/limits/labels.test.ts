@@ -1,6 +1,6 @@
 /**
- * Goal: labels of a key are in its ledger entries, choose a route, and are limited by `scope: label:NAME`: each value
- * by itself, over all keys that have it, on both engines.
+ * Goal: labels of a key are in its ledger entries, choose a route, and are limited by `scope: label:NAME`:
+ * each value separately, for all keys that have it, on both engines.
  * Method: a gateway over an emulator, on SQLite and on Redis; keys with and without labels.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -50,7 +50,7 @@ async function labelled(t: Test, store: string | undefined): Promise<void> {
   const free = await keyWith(gateway, {})
   const statuses = async (secret: string, times: number): Promise<number[]> => {
     const found = []
-    for (let at = 0; at < times; at += 1) {
+    for (let index = 0; index < times; index += 1) {
       found.push((await ask(gateway, secret, 'gpt-5.4-mini')).status)
     }
     return found

@@ -1,6 +1,6 @@
 /**
  * Goal: the arithmetic of limits is exact.
- * Method: examples at each edge, then ten thousand random histories held against a count by hand.
+ * Method: examples at each edge, then ten thousand random histories compared with a simple count.
  */
 import t from 'tap'
 import { dice } from '../helpers/seeded-random.js'
@@ -33,7 +33,7 @@ void t.test('random histories', (t) => {
   t.end()
 })
 
-void t.test('a full bucket holds a minute, to the last one', (t) => {
+void t.test('a full bucket admits exactly the requests of a minute', (t) => {
   for (const perMinute of RATES.filter((rate) => rate <= 123_457)) {
     let units = 0
     let taken = 0
@@ -68,14 +68,14 @@ void t.test('limit states at the edges', (t) => {
   t.same(budgetState(MOST, 0, MOST, MOST, 77), at(MOST, 0, 77, 77))
   t.same(budgetState(9, 5, 10, 6, 9_000), at(10, 1, 9_000, RUNNING_RETRY_MS), 'reserved')
   t.same(budgetState(9, 5, 10, 7, 9_000), at(10, 1, 9_000, 9_000), 'too much even then')
-  t.same(budgetState(9, 5, 10, 6, 77), at(10, 1, 77, 77), 'the day is over sooner')
-  t.equal(remainingUnits(500, -1, 60), 500, 'a clock set back gives nothing back')
+  t.same(budgetState(9, 5, 10, 6, 77), at(10, 1, 77, 77), 'the day ends sooner')
+  t.equal(remainingUnits(500, -1, 60), 500, 'a clock that moves back refills nothing')
   t.equal(remainingUnits(500, 0, 60), 500)
   t.equal(remainingUnits(500, 1, MOST), 0)
   t.end()
 })
 
-void t.test('the calendar is that of UTC', (t) => {
+void t.test('days and months are those of UTC', (t) => {
   const roll = dice(7)
   for (let count = 0; count < HISTORIES; count += 1) {
     const nowMs = Math.floor(roll() * 4e12)
@@ -95,8 +95,8 @@ void t.test('the calendar is that of UTC', (t) => {
 })
 
 /**
- * One history of requests: in no minute are more admitted than a full bucket and what flows in, a
- * request is refused only where it does not fit, and what the limitState promises is kept to the ms.
+ * Checks one history of requests: no minute admits more than a full bucket and its refill, a request is
+ * refused only if it does not fit, and the limit state is exact to the millisecond.
  */
 function isTrue(perMinute: number, roll: () => number): boolean {
   let units = 0

@@ -30,7 +30,7 @@ function limitState(
   return { limit, remaining, resetMs, retryAfterMs }
 }
 
-/** Of one refused demand: kind, seconds, whether to come again at all, message. */
+/** The kind, `retryAfterSeconds`, `retryable` and message for one refused demand. */
 function refusal(demand: Demand, at: LimitState): unknown[] {
   const { kind, error } = refusalOf([limitDemand(demand)], [at])
   const { wire } = error
@@ -85,7 +85,7 @@ void t.test(
   },
 )
 
-void t.test('of several limits the one that takes longest is named', (t) => {
+void t.test('of several limits the one with the longest wait is named', (t) => {
   const limitDemands = [DEMANDS.requests, DEMANDS.concurrent, DEMANDS.day].map((demand) =>
     limitDemand(demand),
   )
@@ -104,7 +104,7 @@ void t.test('of several limits the one that takes longest is named', (t) => {
   t.end()
 })
 
-void t.test('the share of a budget in use leaves out what the request itself reserves', (t) => {
+void t.test('the used share of a budget excludes the reservation of the request itself', (t) => {
   const limitDemands = [
     limitDemand(DEMANDS.requests),
     limitDemand(DEMANDS.day),

@@ -1,7 +1,7 @@
 /**
- * Goal: the limiter calls the ledger once, renews the reservations of running requests, and decides by itself exactly as long as the
- * ledger fails.
- * Method: a ledger with results from the test, a clock that is a number.
+ * Goal: the limiter calls the ledger once, renews the reservations of running requests, and decides without
+ * the ledger exactly as long as the ledger fails.
+ * Method: a ledger whose results the test sets, and a manual clock.
  */
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
@@ -13,7 +13,7 @@ import {
 import { RESERVATION_MS, Limiter, RENEW_MS } from '../../src/limits/limiter.js'
 import type { Admission, Demand, AdmissionResult } from '../../src/store/ledger.js'
 import { until } from '../helpers/upstream.js'
-import { aRow } from './empty-entry.js'
+import { emptyEntry } from '../ledger/build-entry.js'
 
 const PLACE: Demand = { kind: 'concurrent', subject: 'key:key_1', shared: false, limit: 2 }
 const BUDGET: Demand = {
@@ -25,7 +25,7 @@ const BUDGET: Demand = {
 }
 
 class Scene {
-  readonly asked: Admission[] = []
+  readonly admissions: Admission[] = []
   readonly renewed: string[][] = []
   readonly reported: unknown[] = []
   readonly running = new Set<LimitReservation>()
@@ -37,7 +37,7 @@ class Scene {
     this.limiter = new Limiter({
       ledger: {
         admit: (admission) => {
-          this.asked.push(admission)
+          this.admissions.push(admission)
           return this.result instanceof Error
             ? Promise.reject(this.result)
             : Promise.resolve(this.result)
@@ -69,7 +69,7 @@ class Scene {
   }
 
   admissionRequest(requestId: string, demands: readonly Demand[]): AdmissionRequest {
-    return { requestId, accountId: 'acc_1', demands, unsettled: aRow(requestId) }
+    return { requestId, accountId: 'acc_1', demands, unsettled: emptyEntry(requestId) }
   }
 
   async admit(requestId: string, ...demands: Demand[]): Promise<LimitReservation | null> {
@@ -93,17 +93,17 @@ void t.test('all limits are checked in one call', async (t) => {
     limitReservation: {
       admissionRequest: scene.admissionRequest('r1', [PLACE, BUDGET]),
       taken: 'reserved',
-      looks: null,
+      timesSeen: null,
     },
     closed: false,
     limitStates,
   })
-  t.same(scene.asked, [
+  t.same(scene.admissions, [
     {
       requestId: 'r1',
       accountId: 'acc_1',
       demands: [PLACE, BUDGET],
-      unsettled: aRow('r1'),
+      unsettled: emptyEntry('r1'),
       leaseMs: RESERVATION_MS,
     },
   ])
@@ -112,29 +112,26 @@ void t.test('all limits are checked in one call', async (t) => {
   t.equal(scene.limiter.isAway, false)
 })
 
-void t.test(
-  'a request that nothing limits is written once it runs on, and not waited for',
-  async (t) => {
-    const scene = new Scene(t)
-    scene.result = AWAY
-    const short = scene.limiter.note(scene.admissionRequest('r1', []))
-    const long = scene.limiter.note(scene.admissionRequest('r2', []))
-    scene.running.add(short).add(long)
-    scene.limiter.noteRunning()
-    t.same(scene.asked, [], 'most are over before the second stateOf')
-    scene.running.delete(short)
-    await scene.limiter.renew()
-    t.same(scene.renewed, [], 'what the ledger does not know is not renewed')
-    scene.limiter.noteRunning()
-    scene.limiter.noteRunning()
-    t.match(scene.asked, [{ requestId: 'r2', demands: [], leaseMs: RESERVATION_MS }])
-    t.equal(scene.asked.length, 1)
-    await until(() => scene.reported.length > 0)
-    t.same(scene.reported, ['away'], 'that it failed is known')
-  },
-)
+void t.test('an unlimited request that keeps running is written in the background', async (t) => {
+  const scene = new Scene(t)
+  scene.result = AWAY
+  const short = scene.limiter.note(scene.admissionRequest('r1', []))
+  const long = scene.limiter.note(scene.admissionRequest('r2', []))
+  scene.running.add(short).add(long)
+  scene.limiter.noteRunning()
+  t.same(scene.admissions, [], 'most have ended before the second check')
+  scene.running.delete(short)
+  await scene.limiter.renew()
+  t.same(scene.renewed, [], 'reservations that the ledger does not have are not renewed')
+  scene.limiter.noteRunning()
+  scene.limiter.noteRunning()
+  t.match(scene.admissions, [{ requestId: 'r2', demands: [], leaseMs: RESERVATION_MS }])
+  t.equal(scene.admissions.length, 1)
+  await until(() => scene.reported.length > 0)
+  t.same(scene.reported, ['away'], 'the failure is recorded')
+})
 
-void t.test('what runs is renewed in one call, and only that', async (t) => {
+void t.test('exactly the running requests are renewed, in one call', async (t) => {
   const scene = new Scene(t)
   const first = await scene.admit('r1', PLACE)
   await scene.admit('r2', PLACE)
@@ -147,19 +144,19 @@ void t.test('what runs is renewed in one call, and only that', async (t) => {
   t.ok(RENEW_MS * 2 < RESERVATION_MS, 'one renewal may fail')
 })
 
-void t.test('what a slice lets in is reserved once it runs on', async (t) => {
+void t.test('a request admitted by a slice is reserved if it keeps running', async (t) => {
   const scene = new Scene(t)
   const limitStates = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
   scene.result = { admitted: true, limitStates: limitStates, isSlice: true }
   const limitReservation = await scene.admit('r1', BUDGET)
-  t.match(limitReservation, { taken: 'slice', looks: 0 })
+  t.match(limitReservation, { taken: 'slice', timesSeen: 0 })
   if (limitReservation === null) return
   t.same(storeReservationOf(limitReservation), { demands: [BUDGET], takenFrom: 'slice' })
   await scene.limiter.renew()
   t.same(scene.renewed, [], 'there is nothing to renew yet')
   scene.limiter.noteRunning()
   scene.limiter.noteRunning()
-  t.match(scene.asked.slice(1), [{ requestId: 'r1', demands: [BUDGET], isTaken: true }])
+  t.match(scene.admissions.slice(1), [{ requestId: 'r1', demands: [BUDGET], isTaken: true }])
   await scene.limiter.renew()
   t.same(scene.renewed, [['r1']])
 })
@@ -174,13 +171,13 @@ void t.test(
     scene.nowMs = 10_000
     scene.result = { admitted: true, limitStates: limitStates, isSlice: true }
     t.match(await scene.admit('r2', BUDGET), { taken: 'slice' })
-    t.equal(scene.limiter.isAway, true, 'it is as away as before')
+    t.equal(scene.limiter.isAway, true, 'it is still unavailable')
     scene.result = AWAY
     t.match(await scene.admit('r3', BUDGET), { taken: 'nothing' }, 'the budget is known')
   },
 )
 
-void t.test('while the ledger fails the process decides, and no longer', async (t) => {
+void t.test('the process decides exactly as long as the ledger fails', async (t) => {
   const scene = new Scene(t)
   scene.result = {
     admitted: true,
@@ -195,7 +192,7 @@ void t.test('while the ledger fails the process decides, and no longer', async (
     admissionRequest: { requestId: 'r2' },
     taken: 'nothing',
   })
-  t.equal(await scene.admit('r3', PLACE), null, 'the one from before holds its place')
+  t.equal(await scene.admit('r3', PLACE), null, 'the earlier request still holds its slot')
   t.same(scene.reported, ['away'], 'reported once')
   t.equal(scene.limiter.isAway, true)
   for (const id of ['b1', 'b2', 'b3']) {
@@ -204,8 +201,8 @@ void t.test('while the ledger fails the process decides, and no longer', async (
     if (limitReservation !== null) scene.limiter.end(limitReservation, 10)
   }
   scene.nowMs = 1_500
-  scene.limiter.answered()
-  t.equal(scene.limiter.isAway, true, 'not at the first answer: it failed a moment ago')
+  scene.limiter.storeReplied()
+  t.equal(scene.limiter.isAway, true, 'not at the first reply, because it failed a moment ago')
   scene.nowMs = 2_010
   scene.result = { admitted: false, limitStates: [] }
   t.equal(await scene.admit('r4', PLACE), null, 'the ledger’s own word')
@@ -222,14 +219,14 @@ void t.test('a budget of unknown state is closed', async (t) => {
   })
 })
 
-void t.test('an unexpected error is no outage', async (t) => {
+void t.test('an unexpected error does not start an outage', async (t) => {
   const scene = new Scene(t)
   scene.result = new TypeError('a bug')
   await t.rejects(scene.limiter.admit(scene.admissionRequest('r1', [PLACE])), TypeError)
   t.equal(scene.limiter.isAway, false)
 })
 
-void t.test('a ledger that is late is away; its late result is not lost', async (t) => {
+void t.test('a ledger that is late counts as unavailable; its late result is used', async (t) => {
   const scene = new Scene(t)
   let answer: (result: AdmissionResult) => void = () => undefined
   scene.result = new Promise((resolve) => {
@@ -243,7 +240,7 @@ void t.test('a ledger that is late is away; its late result is not lost', async 
   const limitReservation = await asking
   t.match(limitReservation, { admissionRequest: { requestId: 'r1' }, taken: 'nothing' })
   await scene.limiter.renew()
-  t.same(scene.renewed, [], 'the ledger does not know of it')
+  t.same(scene.renewed, [], 'the ledger does not have it')
   answer({ admitted: true, limitStates: [] })
   await scene.result
   t.equal(limitReservation?.taken, 'reserved')

@@ -1,7 +1,7 @@
 /**
- * Goal: while the store is away no limit is exceeded by more than documented, with any number of processes.
- * Method: as many objects as there are processes, a clock that is a number, and every request that they let
- * through counted.
+ * Goal: while the store is unavailable no limit is exceeded by more than documented, with any number of
+ * processes.
+ * Method: one object per process, a manual clock, and a count of the admitted requests.
  */
 import t from 'tap'
 import type { BudgetDemand, Demand, RateDemand, ConcurrencyDemand } from '../../src/store/ledger.js'
@@ -25,17 +25,18 @@ function budget(limitNanoUsd: number, costNanoUsd: number): BudgetDemand {
   return { kind: 'usd_day', subject, shared, limitNanoUsd, costNanoUsd }
 }
 
-/** How many of `count` requests at `nowMs` are let through. */
-function through(local: LocalLimits, demand: Demand, nowMs: number, count: number): number {
+/** The number of `count` requests at `nowMs` that are admitted. */
+function admittedOf(local: LocalLimits, demand: Demand, nowMs: number, count: number): number {
   let admitted = 0
-  for (let at = 0; at < count; at += 1) if (local.admit([demand], nowMs).admitted) admitted += 1
+  for (let index = 0; index < count; index += 1)
+    if (local.admit([demand], nowMs).admitted) admitted += 1
   return admitted
 }
 
 void t.test('four processes together keep a rate', (t) => {
   const four = Array.from({ length: 4 }, () => new LocalLimits(new LastLimitStates(), away))
   const all = (nowMs: number): number =>
-    four.reduce((sum, local) => sum + through(local, requests(100), nowMs, 200), 0)
+    four.reduce((sum, local) => sum + admittedOf(local, requests(100), nowMs, 200), 0)
   t.equal(all(0), 100, 'a bucket')
   t.equal(all(0), 0)
   t.equal(all(6_000), 8, 'a tenth of a minute: 2.5 of each')
@@ -44,33 +45,33 @@ void t.test('four processes together keep a rate', (t) => {
   t.end()
 })
 
-void t.test('a rate goes on from its last known state', (t) => {
+void t.test('a rate continues from its last known state', (t) => {
   const lastStates = new LastLimitStates()
   lastStates.note(
     requests(100),
     { limit: 100, remaining: 20, resetMs: 48_000, retryAfterMs: 0 },
     1_000,
   )
-  t.equal(through(new LocalLimits(lastStates, alone), requests(100), 1_000, 200), 20)
+  t.equal(admittedOf(new LocalLimits(lastStates, alone), requests(100), 1_000, 200), 20)
   t.equal(
-    through(new LocalLimits(lastStates, away), requests(100), 1_000, 200),
+    admittedOf(new LocalLimits(lastStates, away), requests(100), 1_000, 200),
     5,
     'of four, a quarter',
   )
   t.equal(
-    through(new LocalLimits(lastStates, alone), requests(100), 31_000, 200),
+    admittedOf(new LocalLimits(lastStates, alone), requests(100), 31_000, 200),
     70,
     'half a minute later',
   )
-  t.equal(through(new LocalLimits(lastStates, alone), requests(100), 99_000, 200), 100)
+  t.equal(admittedOf(new LocalLimits(lastStates, alone), requests(100), 99_000, 200), 100)
   t.end()
 })
 
-void t.test('a limit of less than one for each lets each have one', (t) => {
+void t.test('a limit below one per process admits one request per process', (t) => {
   const local = new LocalLimits(new LastLimitStates(), away)
-  t.equal(through(local, requests(1), 0, 10), 1)
-  t.equal(through(local, requests(1), 60_000, 10), 0, 'one in four minutes, of each')
-  t.equal(through(local, requests(1), 240_000, 10), 1)
+  t.equal(admittedOf(local, requests(1), 0, 10), 1)
+  t.equal(admittedOf(local, requests(1), 60_000, 10), 0, 'one in four minutes, of each')
+  t.equal(admittedOf(local, requests(1), 240_000, 10), 1)
   t.end()
 })
 
@@ -94,18 +95,22 @@ void t.test(
   },
 )
 
-void t.test('slots: what ran before holds them, and what ends frees them', (t) => {
+void t.test('slots: running requests hold them, and ended ones free them', (t) => {
   const local = new LocalLimits(new LastLimitStates(), away)
   local.takeSlots([slots(12), requests(5)])
-  t.equal(through(local, slots(12), 0, 10), 2, 'three for each, and one is taken')
+  t.equal(admittedOf(local, slots(12), 0, 10), 2, 'three for each, and one is used')
   local.end([slots(12)], null, false)
   local.end([slots(12)], null, true)
-  t.equal(through(local, slots(12), 0, 10), 2)
-  t.equal(through(new LocalLimits(new LastLimitStates(), away), slots(2), 0, 10), 1, 'never none')
+  t.equal(admittedOf(local, slots(12), 0, 10), 2)
+  t.equal(
+    admittedOf(new LocalLimits(new LastLimitStates(), away), slots(2), 0, 10),
+    1,
+    'never zero',
+  )
   t.end()
 })
 
-void t.test('a budget: closed where nothing is known, or little is left', (t) => {
+void t.test('a budget: closed if its state is unknown or little remains', (t) => {
   const cent = budget(1e9, 1)
   const unknown = new LocalLimits(new LastLimitStates(), alone).admit([cent], 0)
   t.match(unknown, { admitted: false, closed: true })
@@ -118,30 +123,30 @@ void t.test('a budget: closed where nothing is known, or little is left', (t) =>
     'it is another day',
   )
   const raised = new LocalLimits(lastStates, alone).admit([budget(2e9, 1)], 0)
-  t.equal(raised.admitted, true, 'a higher limit keeps what was spent')
+  t.equal(raised.admitted, true, 'a higher limit keeps the spent amount')
   t.end()
 })
 
-void t.test('a budget: an outage spends its share and no more', (t) => {
+void t.test('a budget: an outage spends at most its share', (t) => {
   const lastStates = new LastLimitStates()
   const cost = budget(1e9, 1e6)
   lastStates.note(cost, { limit: 1e9, remaining: 5e8, resetMs: 1e6, retryAfterMs: 0 }, 0)
   const local = new LocalLimits(lastStates, alone)
-  t.equal(through(local, cost, 0, 50), 10, 'one per cent')
+  t.equal(admittedOf(local, cost, 0, 50), 10, 'one per cent')
   local.end([cost], 250_000, true)
   local.end([cost], 250_000, true)
-  t.equal(through(local, cost, 0, 50), 1, 'what was not needed comes back')
+  t.equal(admittedOf(local, cost, 0, 50), 1, 'the unused part is released')
   local.end([cost], 0, false)
   local.end([cost], null, true)
-  t.equal(through(local, cost, 0, 50), 0, 'not of others, nor what is not known')
-  t.equal(through(new LocalLimits(lastStates, away), cost, 0, 50), 2, 'of four, a quarter')
+  t.equal(admittedOf(local, cost, 0, 50), 0, 'not of others, nor what is not known')
+  t.equal(admittedOf(new LocalLimits(lastStates, away), cost, 0, 50), 2, 'of four, a quarter')
   const dollar = { ...alone, budgetShare: 1, budgetNanoUsd: 3e6 }
-  t.equal(through(new LocalLimits(lastStates, dollar), cost, 0, 50), 3, 'the smaller of the two')
-  t.equal(through(new LocalLimits(lastStates, { ...alone, budgetNanoUsd: 0 }), cost, 0, 50), 0)
+  t.equal(admittedOf(new LocalLimits(lastStates, dollar), cost, 0, 50), 3, 'the smaller of the two')
+  t.equal(admittedOf(new LocalLimits(lastStates, { ...alone, budgetNanoUsd: 0 }), cost, 0, 50), 0)
   t.end()
 })
 
-void t.test('all or nothing', (t) => {
+void t.test('all demands are reserved, or none', (t) => {
   const local = new LocalLimits(new LastLimitStates(), alone)
   const both = [requests(2), slots(1)]
   t.equal(local.admit(both, 0).admitted, true)
@@ -151,7 +156,7 @@ void t.test('all or nothing', (t) => {
     refused.limitStates.map(({ remaining }) => remaining),
     [1, 0],
   )
-  t.equal(through(local, requests(2), 0, 5), 1, 'the refused one took no request')
+  t.equal(admittedOf(local, requests(2), 0, 5), 1, 'the refused one took no request')
   t.end()
 })
 

@@ -1,10 +1,10 @@
 /**
- * Goal: no limit lets one request too many through, nor refuses one that it has room for, when 200 come at
- * the same moment; on one process and on four; on the very first requests of a key (G18, L-179, L-180, L-194).
- * Method: the real program; 200 connections that have sent all but their last byte send that.
- * The upstream never answers, so that what is admitted stays; the requests that it received are those that were admitted.
- * `SLUICE_LIMIT_ROUNDS=20` makes it as many rounds, each with a new key; `SLUICE_LIMIT_STORE` has it done on
- * the store of that URL instead of an embedded one.
+ * Goal: with 200 simultaneous requests no limit admits one too many or refuses one that fits; with one
+ * process and with four; also for the first requests of a key (G18, L-179, L-180, L-194).
+ * Method: the real program; 200 connections have sent all but their last byte and then send that byte. The
+ * upstream never replies, so that admitted requests keep running; the requests that it received are those
+ * that were admitted. `SLUICE_LIMIT_ROUNDS=20` sets the number of rounds, each with a new key;
+ * `SLUICE_LIMIT_STORE` sets the URL of a store instead of the embedded one.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -19,12 +19,12 @@ const STORE = process.env['SLUICE_LIMIT_STORE']
 const CLIENTS = 200
 const LIMIT = 100
 const MAX_TOKENS = 94
-/** `Hi.`: a quarter of a token for each byte and five for the turn; see `ledger/estimate-tokens.ts`. */
+/** `Hi.`: a quarter of a token per byte and five for the message; see `ledger/estimate-tokens.ts`. */
 const TOKENS = 6 + MAX_TOKENS
-/** At most 3 tokens of text, 32 of the turn and 200 before it, at 0.75 and 4.5 dollars a million. */
+/** At most 3 tokens of text, 32 for the message and 200 before it, at 0.75 and 4.5 dollars per million. */
 const NANO_USD = 235 * 750 + MAX_TOKENS * 4_500
 
-/** By the model that the rule is for: what is limited, and how much of it comes back in a minute. */
+/** For each model: the limited resource, and its refill per minute. */
 const KINDS = {
   'gpt-5.4-mini-requests': { rule: `requests_per_minute: ${LIMIT}`, refill: LIMIT },
   'gpt-5.4-mini-tokens': { rule: `tokens_per_minute: ${LIMIT * TOKENS}`, refill: LIMIT },
@@ -60,7 +60,7 @@ for (const workers of [1, 4]) {
     const pids = new Set(
       served.program.lines().flatMap(({ msg, pid }) => (msg === 'exchange' ? [pid] : [])),
     )
-    t.equal(pids.size, workers, 'every process took its part')
+    t.equal(pids.size, workers, 'every process admitted some')
   })
 }
 
@@ -82,30 +82,33 @@ async function race(t: Test, served: Served, secret: string, model: Model): Prom
   const seconds = (performance.now() - beganMs) / 1_000
   const refused = clients.filter(({ head }) => head !== '')
   const admitted = emulator.ledger.length - before
-  t.equal(admitted, emulator.open(), `${model}: what was admitted runs`)
+  t.equal(admitted, emulator.open(), `${model}: admitted requests run`)
   t.equal(admitted + refused.length, CLIENTS)
-  // What flows back while the race runs may be used by it.
-  const most = LIMIT + Math.floor((KINDS[model].refill * seconds) / 60)
-  t.ok(admitted >= LIMIT && admitted <= most, `${model}: ${admitted}, at most ${most}`)
+  // The refill during the race may be used too.
+  const maxAdmitted = LIMIT + Math.floor((KINDS[model].refill * seconds) / 60)
+  t.ok(
+    admitted >= LIMIT && admitted <= maxAdmitted,
+    `${model}: ${admitted}, at most ${maxAdmitted}`,
+  )
   const wrong = refused.filter(({ head }) => !isTrue(head, model))
   t.same(wrong.map(({ head }) => head).slice(0, 1), [], 'every refusal has a correct message')
   for (const client of clients) client.close()
   await until(() => emulator.open() === 0)
 }
 
-/** 429, with a wait of whole seconds, and nothing left of what is limited. */
+/** Whether the reply is 429 with `retry-after` in whole seconds and nothing remaining of the limit. */
 function isTrue(head: string, model: Model): boolean {
   if (!head.startsWith('HTTP/1.1 429') || !/\r\nretry-after: [1-9]\d*\r\n/.test(head)) return false
-  const [, name, left] = /x-ratelimit-remaining-(\w+): (-?\d+)/.exec(head) ?? []
-  if (model.endsWith('requests')) return name === 'requests' && left === '0'
+  const [, name, remaining] = /x-ratelimit-remaining-(\w+): (-?\d+)/.exec(head) ?? []
+  if (model.endsWith('requests')) return name === 'requests' && remaining === '0'
   if (model.endsWith('tokens'))
-    return name === 'tokens' && Number(left) >= 0 && Number(left) < TOKENS
+    return name === 'tokens' && Number(remaining) >= 0 && Number(remaining) < TOKENS
   return name === undefined
 }
 
-/** One request on a connection of its own that waits for the start. */
+/** One request on its own connection that waits for the start. */
 class Client {
-  /** Of the answer; empty while there is none. */
+  /** The head of the reply; empty before the reply. */
   head = ''
   private readonly socket: Socket
 

@@ -21,7 +21,7 @@ function limitState(limit: number, remaining: number, resetMs: number): LimitSta
   return { limit, remaining, resetMs, retryAfterMs: 0 }
 }
 
-void t.test('headers are of the tightest limit of each kind', (t) => {
+void t.test('headers report the tightest limit of each kind', (t) => {
   const subject = 'key:key_1'
   const concurrent = limitDemand({ kind: 'concurrent', subject, shared, limit: 3 })
   const day = { kind: 'usd_day', subject, shared, limitNanoUsd: 5e9, costNanoUsd: 1 } as const

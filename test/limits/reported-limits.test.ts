@@ -1,7 +1,7 @@
 /**
- * Goal: what a client sees of limits: refusals with their reasons, headers on every answer, and nothing of a
- * refused request upstream; and that every end of a request frees its reservation.
- * Method: a gateway over an emulator; each test has a model of its own, for which alone its rules are.
+ * Goal: clients get refusals with their reasons, and limit headers on every reply; refused requests never
+ * reach an upstream; every end of a request frees its reservation.
+ * Method: a gateway over an emulator; each test has its own model, and rules for that model only.
  */
 import { writeFileSync, readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -22,7 +22,7 @@ limits:
   - { scope: upstream, upstream: google, requests_per_minute: 1 }
 `
 
-void t.test('limits as a client meets them', async (t) => {
+void t.test('limits as a client sees them', async (t) => {
   const gateway = await startGateway(t, { more: RULES })
   for (const [name, test] of Object.entries(TESTS)) {
     await t.test(name, async (t) => {
@@ -67,12 +67,12 @@ async function rejections(gateway: TestGateway, kind: string): Promise<number> {
 }
 
 async function requests(t: Test, gateway: TestGateway): Promise<void> {
-  for (const left of ['2', '1', '0']) {
+  for (const remaining of ['2', '1', '0']) {
     const { status, headers } = await ask(gateway, 'gpt-4o', { max_tokens: 10 })
     t.equal(status, 200)
     t.match(headers, {
       'x-ratelimit-limit-requests': '3',
-      'x-ratelimit-remaining-requests': left,
+      'x-ratelimit-remaining-requests': remaining,
       'x-ratelimit-reset-requests': /^[1-6]?\d+s$/,
       'x-ratelimit-limit-tokens': '5000',
     })
@@ -116,10 +116,10 @@ async function tokens(t: Test, gateway: TestGateway): Promise<void> {
   )
   await until(() => gateway.emulator.open() === 1)
   const second = await ask(gateway, 'o3', { max_completion_tokens: 1_000 })
-  t.equal(second.status, 429, 'what the first may need is set aside')
+  t.equal(second.status, 429, 'the maximum of the first is reserved')
   t.match(second.headers, { 'x-ratelimit-limit-tokens': '2000', 'retry-after': /^\d+$/ })
-  const left = Number(second.headers['x-ratelimit-remaining-tokens'])
-  t.ok(left > 400 && left < 600, `${left} left of 2,000`)
+  const remaining = Number(second.headers['x-ratelimit-remaining-tokens'])
+  t.ok(remaining > 400 && remaining < 600, `${remaining} left of 2,000`)
   held.abort()
   await t.rejects(first)
   hanging()
@@ -128,7 +128,7 @@ async function tokens(t: Test, gateway: TestGateway): Promise<void> {
   for (let tries = 0; third.status === 429 && tries < 50; tries += 1) {
     third = await ask(gateway, 'o3', { max_completion_tokens: 1_000 })
   }
-  t.equal(third.status, 200, 'what the first did not need is given back')
+  t.equal(third.status, 200, 'the unused part of the first is released')
   t.equal((await ask(gateway, 'o3')).status, 429, 'a reply without a maximum is assumed to be long')
 }
 
@@ -156,20 +156,20 @@ async function slots(t: Test, gateway: TestGateway): Promise<void> {
     { kind: 'status', code: 500 },
   ] as const
   for (const fault of faults) {
-    for (let at = 0; at < 4; at += 1) {
+    for (let index = 0; index < 4; index += 1) {
       emulator.script({ times: 1, fault })
       const { status } = await eventuallyAdmitted(gateway, model)
       t.ok(status >= 500, `${fault.kind}: ${status}`)
     }
   }
-  for (let at = 0; at < 4; at += 1) {
+  for (let index = 0; index < 4; index += 1) {
     const refused = await eventuallyAdmitted(gateway, model, { temperature: 'warm' })
     t.equal(refused.status, 400)
   }
   t.equal((await eventuallyAdmitted(gateway, model)).status, 200)
 }
 
-/** A place may be free a moment after its holder has its answer. */
+/** Retries, because a slot becomes free a moment after the reply of its request. */
 async function eventuallyAdmitted(
   gateway: TestGateway,
   model: string,
@@ -204,9 +204,9 @@ async function shortened(t: Test, gateway: TestGateway): Promise<void> {
   const model = 'claude-sonnet-4-6'
   const { emulator } = gateway
   t.equal((await ask(gateway, model)).status, 200)
-  const asked = numberOf(emulator.ledger.at(-1)?.body?.['max_tokens']) ?? 0
-  // 0.03 dollars at 15 for a million tokens are 2,000 of them, less the prompt.
-  t.ok(asked > 1_800 && asked < 2_000, `asked for ${asked}`)
+  const maxTokens = numberOf(emulator.ledger.at(-1)?.body?.['max_tokens']) ?? 0
+  // 0.03 dollars at 15 dollars per million tokens are 2,000 tokens, minus the prompt.
+  t.ok(maxTokens > 1_800 && maxTokens < 2_000, `requested ${maxTokens}`)
   const own = await ask(gateway, 'gpt-5.4-nano')
   t.equal(own.status, 200)
   const passed = numberOf(emulator.ledger.at(-1)?.body?.['max_completion_tokens']) ?? 0
@@ -243,7 +243,7 @@ async function reloaded(t: Test, gateway: TestGateway): Promise<void> {
   const rule = (count: number): string =>
     `limits: [{ scope: key, model: ${model}, requests_per_minute: ${count} }]`
   rewrite(gateway, (text) => text.replace(/limits:[^]*?\n(?=limiting)/, `${rule(10)}\n`))
-  for (let at = 0; at < 4; at += 1) t.equal((await ask(gateway, model)).status, 200)
+  for (let index = 0; index < 4; index += 1) t.equal((await ask(gateway, model)).status, 200)
   rewrite(gateway, (text) => text.replace(rule(10), rule(4)))
   const refused = await ask(gateway, model)
   t.equal(refused.status, 429, 'four requests were sent, and the limit is four now')

@@ -1,7 +1,7 @@
 /**
- * Goal: behind the whole gateway a request under hot limits costs Redis one command, and its admission none;
- * what is counted in the end is what was used; and while Redis is away requests go on at the same speed, and the
- * budget counts them when it is available again.
+ * Goal: in the whole gateway a request under frequently used limits costs Redis one command, and its
+ * admission none; the final counts are exact; while Redis is unavailable requests continue at the same speed,
+ * and the budget includes them after its recovery.
  * Method: the real program over a real Redis, whose statistics show how many scripts ran; then it is frozen.
  */
 import t from 'tap'
@@ -51,34 +51,34 @@ void t.test('a hot key over Redis', options, async (t) => {
   }
 
   const five = () => Promise.all(Array.from({ length: 5 }, ask))
-  for (let at = 0; at < 12; at += 1) {
+  for (let index = 0; index < 12; index += 1) {
     for (const { status } of await five()) t.equal(status, 200)
   }
   const before = await scripts()
   let remaining = ''
-  for (let at = 0; at < 20; at += 1) {
+  for (let index = 0; index < 20; index += 1) {
     remaining = (await five())[4]?.headers.get('x-ratelimit-remaining-requests') ?? ''
   }
   const commands = (await scripts()) - before
   t.ok(commands < 150, `100 requests took ${commands} scripts; two for each would be 200`)
   t.ok(
     Number(remaining) > 98_000 && Number(remaining) < 100_000,
-    `${remaining} are reported as left`,
+    `${remaining} are reported as remaining`,
   )
   await untilRedis(async () => (await spent()) === (await charged()), 'the budget is the rows')
 
-  for (let at = 0; at < 12; at += 1) await five()
+  for (let index = 0; index < 12; index += 1) await five()
   redis.freeze()
   const times: number[] = []
-  for (let at = 0; at < 15; at += 1) {
+  for (let index = 0; index < 15; index += 1) {
     const beganMs = performance.now()
     t.equal((await ask()).status, 200)
     times.push(performance.now() - beganMs)
   }
   redis.thaw()
-  // Only who settles first finds out, and waits half a second.
-  const took = times.map((ms) => ms.toFixed(0)).join(' ')
-  t.ok((times.sort((a, b) => a - b)[7] ?? 0) < 400, `in ms: ${took}`)
+  // Only the first settlement waits half a second, and detects the failure.
+  const durations = times.map((ms) => ms.toFixed(0)).join(' ')
+  t.ok((times.sort((a, b) => a - b)[7] ?? 0) < 400, `in ms: ${durations}`)
   await untilRedis(async () => {
     const page = await store.ledger.entries({ accountId, keyId, after: null, limit: 1_000 })
     return page.entries.length === 235

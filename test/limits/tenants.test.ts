@@ -1,9 +1,9 @@
 /**
- * Goal: one key at a hundred times its limit is refused at once and costs the others nothing they would notice
- * (G-111).
- * Method: a quiet key sends requests, alone and then beside a loud one; every one of its requests must be answered, and
- * the loud one must get its limit and not one more. The cost is printed and not checked: the machine
- * that runs the tests has other work.
+ * Goal: a key that sends a hundred times its limit is refused at once and does not noticeably slow down other
+ * keys (G-111).
+ * Method: a quiet key sends requests, alone and then beside a loud one; all its requests must succeed, and
+ * the loud key must get exactly its limit. The cost is printed but not checked, because the machine may run
+ * other work.
  */
 import t from 'tap'
 import { createKey, findAccount } from '../../src/accounts/accounts.js'
@@ -12,33 +12,37 @@ import { EMAIL, startServe, type Served } from '../process/program.js'
 import { dirname, join } from 'node:path'
 
 const LIMIT = 30
-/** A hundred times as many a minute. */
+/** The interval for a hundred times the limit. */
 const EVERY_MS = 60_000 / (LIMIT * 100)
 const WATCH_MS = 2_500
 
-void t.test('G-111: a loud key beside a quiet one', { timeout: 120_000 }, async (t) => {
-  const served = await startServe(t, {
-    more: `limits: [{ scope: key, requests_per_minute: ${LIMIT * 100} }, { scope: key, model: gpt-5.4-nano, requests_per_minute: ${LIMIT} }]`,
-  })
-  const quiet = await secondKey(served)
-  const alone = await timed(t, served, quiet)
-  const loud: Promise<number>[] = []
-  const beganMs = performance.now()
-  const shouting = setInterval(() => {
-    // A timer that was late is made up for.
-    while (loud.length < (performance.now() - beganMs) / EVERY_MS) loud.push(shout(served))
-  }, EVERY_MS)
-  const beside = await timed(t, served, quiet)
-  clearInterval(shouting)
-  const statuses = await Promise.all(loud)
-  const answered = statuses.filter((status) => status === 200).length
-  const refused = statuses.filter((status) => status === 429).length
-  const flowedBack = Math.floor(((performance.now() - beganMs) / 60_000) * LIMIT)
-  t.equal(answered + refused, loud.length)
-  t.ok(loud.length > 2 * LIMIT, `${loud.length} were sent`)
-  t.ok(answered >= LIMIT && answered <= LIMIT + flowedBack, `${answered} were answered`)
-  t.comment(`the quiet key alone: ${alone}; beside the loud one: ${beside}`)
-})
+void t.test(
+  'G-111: a key above its limit does not slow down another key',
+  { timeout: 120_000 },
+  async (t) => {
+    const served = await startServe(t, {
+      more: `limits: [{ scope: key, requests_per_minute: ${LIMIT * 100} }, { scope: key, model: gpt-5.4-nano, requests_per_minute: ${LIMIT} }]`,
+    })
+    const quiet = await secondKey(served)
+    const alone = await timed(t, served, quiet)
+    const loud: Promise<number>[] = []
+    const beganMs = performance.now()
+    const shouting = setInterval(() => {
+      // Sends the requests that a late timer has missed.
+      while (loud.length < (performance.now() - beganMs) / EVERY_MS) loud.push(shout(served))
+    }, EVERY_MS)
+    const beside = await timed(t, served, quiet)
+    clearInterval(shouting)
+    const statuses = await Promise.all(loud)
+    const answered = statuses.filter((status) => status === 200).length
+    const refused = statuses.filter((status) => status === 429).length
+    const flowedBack = Math.floor(((performance.now() - beganMs) / 60_000) * LIMIT)
+    t.equal(answered + refused, loud.length)
+    t.ok(loud.length > 2 * LIMIT, `${loud.length} were sent`)
+    t.ok(answered >= LIMIT && answered <= LIMIT + flowedBack, `${answered} were answered`)
+    t.comment(`the quiet key alone: ${alone}; beside the loud one: ${beside}`)
+  },
+)
 
 async function shout(served: Served): Promise<number> {
   const res = await served.chat({ model: 'gpt-5.4-nano' })
@@ -50,7 +54,7 @@ async function secondKey(served: Served): Promise<string> {
   const store = await openStore(`sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`)
   try {
     const account = await findAccount(store, EMAIL)
-    if (account === null) throw new Error('the account is gone')
+    if (account === null) throw new Error('the account is missing')
     const plan = { priceUsd: 0, maxKeys: null }
     const plans = { starter: plan, pro: plan, max: plan }
     return (await createKey(store, plans, account, 'quiet')).secret

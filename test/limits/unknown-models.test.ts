@@ -1,7 +1,8 @@
 /**
- * Goal: a budget takes models whose price or longest reply is not known, without refusing them and without being
- * a way around the budget.
- * Method: a gateway over an emulator, with the snippets of the README in one file; budgets by their headers and rows.
+ * Goal: models of unknown price or maximum reply can be used under a budget, and the budget still limits
+ * them.
+ * Method: a gateway over an emulator, with the snippets of the README in one file; budgets are read from
+ * headers and ledger entries.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -37,9 +38,9 @@ limits:
   - { scope: account, plan: starter, usd_per_month: 20 }
 `
 
-void t.test('the limits of the README take a model without a price or a length', async (t) => {
+void t.test('the limits of the README admit a model without a price or a length', async (t) => {
   const gateway = await local(t, LIMITS)
-  for (let at = 0; at < 60; at += 1) t.match(await ask(gateway), { status: 200 })
+  for (let index = 0; index < 60; index += 1) t.match(await ask(gateway), { status: 200 })
   const sent = gateway.emulator.ledger.at(-1)?.body ?? {}
   t.notOk('max_tokens' in sent || 'max_completion_tokens' in sent, 'the request is not shortened')
   const row = (await rowsOf(gateway)).at(-1)
@@ -54,7 +55,7 @@ void t.test('an assumed price is reserved and charged, so that the budget holds'
     t,
     `${limits}limiting: { assumed_price: { input: 10, output: 50 } }\n`,
   )
-  // 0.01 dollars at 50 for a million tokens are 200 of them, less the bound of the prompt.
+  // 0.01 dollars at 50 dollars per million tokens are 200 tokens, minus the upper bound of the prompt.
   const refused = await ask(gateway, { max_tokens: 500 })
   t.match(refused, { status: 429, error: { kind: 'rate_limited' } })
   t.match(
@@ -62,7 +63,7 @@ void t.test('an assumed price is reserved and charged, so that the budget holds'
     /limiting\.assumed_price, since the price .* upstreams\.NAME\.prices/,
   )
   let answered = 0
-  for (let at = 0; at < 100; at += 1) {
+  for (let index = 0; index < 100; index += 1) {
     const { status } = await ask(gateway, { max_tokens: 40 })
     if (status === 200) answered += 1
     else t.equal(status, 429)
@@ -75,32 +76,35 @@ void t.test('an assumed price is reserved and charged, so that the budget holds'
 })
 
 void t.test(
-  'at price 0 no bound is needed, and a budget that is spent stops nothing',
+  'at price 0 no maximum length is needed, and a spent budget refuses nothing',
   async (t) => {
     const limits = 'limits: [{ scope: key, prefix: llama, usd_per_day: 0 }]\n'
     const strict = 'limiting: { unknown_price: refuse, unknown_length: refuse }\n'
     const free = ', models: [{ id: llama-3, price: { input: 0, output: 0 } }]'
     for (const prices of [free, ', prices: { "*": { input: 0, output: 0 } }']) {
       const gateway = await local(t, limits + strict, prices)
-      for (let at = 0; at < 3; at += 1) t.match(await ask(gateway), { status: 200 })
+      for (let index = 0; index < 3; index += 1) t.match(await ask(gateway), { status: 200 })
       t.equal((await rowsOf(gateway)).at(-1)?.costNanoUsd, 0)
     }
   },
 )
 
-void t.test('a reply of unknown length: reserved as configured, or refused by name', async (t) => {
-  const limits = 'limits: [{ scope: key, prefix: llama, usd_per_day: 1 }]\n'
-  const priced = ', prices: { llama-3: { input: 1, output: 1 } }'
-  const strict = await local(t, `${limits}limiting: { unknown_length: refuse }\n`, priced)
-  const refused = await ask(strict)
-  t.match(refused, { status: 400, error: { kind: 'malformed_request' } })
-  t.match(refused.error?.message, /max_completion_tokens .* limiting\.unknown_length/)
-  t.match(await ask(strict, { max_tokens: 10 }), { status: 200 })
-  const length =
-    ', models: [{ id: llama-3, max_output_tokens: 4096, price: { input: 1, output: 1 } }]'
-  const known = await local(t, `${limits}limiting: { unknown_length: refuse }\n`, length)
-  t.match(await ask(known), { status: 200 })
-})
+void t.test(
+  'a reply of unknown length: reserved as configured, or refused with the model named',
+  async (t) => {
+    const limits = 'limits: [{ scope: key, prefix: llama, usd_per_day: 1 }]\n'
+    const priced = ', prices: { llama-3: { input: 1, output: 1 } }'
+    const strict = await local(t, `${limits}limiting: { unknown_length: refuse }\n`, priced)
+    const refused = await ask(strict)
+    t.match(refused, { status: 400, error: { kind: 'malformed_request' } })
+    t.match(refused.error?.message, /max_completion_tokens .* limiting\.unknown_length/)
+    t.match(await ask(strict, { max_tokens: 10 }), { status: 200 })
+    const length =
+      ', models: [{ id: llama-3, max_output_tokens: 4096, price: { input: 1, output: 1 } }]'
+    const known = await local(t, `${limits}limiting: { unknown_length: refuse }\n`, length)
+    t.match(await ask(known), { status: 200 })
+  },
+)
 
 void t.test(
   'listed models are in the model list, with any family, if a route takes them',

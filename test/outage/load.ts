@@ -1,6 +1,6 @@
 /**
- * A steady load on a gateway: so many requests a second of each client, whether or not the last was answered.
- * Collects the replies of every client.
+ * A steady load on a gateway: each client sends a fixed number of requests a second without waiting for replies. Collects
+ * the replies of every client.
  */
 import { Agent, request } from 'node:http'
 
@@ -14,7 +14,7 @@ export interface Client {
   readonly keeps?: boolean
 }
 
-/** What became of one request. */
+/** The result of one request. */
 export interface Answer {
   readonly client: string
   /** The word that its prompt has and no other. */
@@ -61,7 +61,7 @@ export class Load {
     )
   }
 
-  /** Sends no more, and waits for what is under way. */
+  /** Stops sending, and waits for running requests. */
   async stop(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer)
     await Promise.all(this.open)

@@ -1,7 +1,7 @@
 /**
- * The two forms of one answer, turned into each other by the plainest reading of each format: a whole
- * body cut into the fragments of a stream by seeded chance, and fragments put together to a whole body.
- * Shares no code with the dialects.
+ * Converts between the two forms of a reply by the simplest reading of each format: splits a whole body into
+ * the fragments of a stream with seeded randomness, and joins fragments to a whole body. Shares no code with
+ * the dialects.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 
@@ -75,7 +75,7 @@ function chunksOf(body: JsonObject, roll: (n: number) => number): JsonObject[] {
   ]
 }
 
-/** As a client's library does it: texts joined, calls by their index. */
+/** Joins chunks as client libraries do: texts are concatenated, calls are joined by index. */
 function completionOf(fragments: readonly JsonObject[]): JsonObject {
   const message: JsonObject = { role: 'assistant', content: '' }
   const calls: JsonObject[] = []
@@ -207,8 +207,8 @@ function messageOf(events: readonly JsonObject[]): JsonObject {
     const counts = objectOf(objectOf(event['message'])['usage'] ?? event['usage'])
     for (const [name, value] of Object.entries(counts)) if (value !== null) usage[name] = value
   }
-  const content = blocks.map((block, at) => {
-    const typed = json[at] ?? ''
+  const content = blocks.map((block, index) => {
+    const typed = json[index] ?? ''
     return typed === '' ? block : { ...block, input: objectOf(JSON.parse(typed)) }
   })
   return { ...message, content, usage }
@@ -249,8 +249,8 @@ function cutPart(part: JsonObject, roll: (n: number) => number): JsonObject[] {
   if (typeof text !== 'string' || text === '') return [part]
   const fragments = cut(text, roll).map((fragment) => ({ ...rest, text: fragment }))
   if (thoughtSignature === undefined) return fragments
-  return fragments.map((fragment, at) =>
-    at === fragments.length - 1 ? { ...fragment, thoughtSignature } : fragment,
+  return fragments.map((fragment, index) =>
+    index === fragments.length - 1 ? { ...fragment, thoughtSignature } : fragment,
   )
 }
 

@@ -1,11 +1,9 @@
-/**
- * Corrupts the bytes of a stream by seeded chance, independent of the format.
- */
+/** Corrupts the bytes of a stream with seeded randomness, independent of the format. */
 
-/** Whole numbers below `n`. */
+/** Returns a random whole number below `n`. */
 export type Roll = (n: number) => number
 
-/** Values that stand where another kind of value is due. */
+/** Values that replace values of another kind. */
 const SWAPS: readonly string[] = [
   '0',
   '-1',
@@ -29,11 +27,11 @@ export function corrupt(streams: readonly Buffer[], roll: Roll): Buffer {
   return Buffer.from(text, 'latin1')
 }
 
-/** The text with one thing wrong with it. */
+/** The text with one corruption. */
 export function damage(text: string, streams: readonly Buffer[], roll: Roll): string {
-  const at = roll(text.length + 1)
+  const index = roll(text.length + 1)
   const length = roll(8) === 0 ? roll(400) : roll(6)
-  const [before, after] = [text.slice(0, at), text.slice(at)]
+  const [before, after] = [text.slice(0, index), text.slice(index)]
   switch (roll(9)) {
     case 0:
       return before + String.fromCharCode(roll(256)) + after.slice(1)
@@ -71,14 +69,14 @@ function value(text: string, roll: Roll): string {
   return text.slice(0, match.index) + swapped + text.slice(match.index + match[0].length)
 }
 
-/** Loses, doubles, or moves one event. */
+/** Removes, duplicates or moves one event. */
 function frames(text: string, roll: Roll): string {
   const end = text.includes('\r\n\r\n') ? '\r\n\r\n' : '\n\n'
   const list = text.split(end)
-  const at = roll(list.length)
-  const [one = ''] = list.splice(at, 1)
+  const index = roll(list.length)
+  const [one = ''] = list.splice(index, 1)
   const kind = roll(3)
   if (kind > 0) list.splice(roll(list.length + 1), 0, one)
-  if (kind > 1) list.splice(at, 0, one)
+  if (kind > 1) list.splice(index, 0, one)
   return list.join(end)
 }

@@ -1,13 +1,13 @@
 /**
- * Goal: nothing ungrammatical gets past the grammar, and nothing grammatical is changed by it.
- * Method: seeded legal streams and seeded illegal ones, checked by a second, declarative grammar: a
- * regular expression over the kinds of events.
+ * Goal: the grammar refuses every ungrammatical stream, and changes no grammatical one.
+ * Method: seeded legal streams and seeded illegal ones, checked by a second, declarative grammar: a regular
+ * expression over the kinds of events.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'
 import { Grammar } from '../../src/chat/grammar.js'
 import { legalStream } from './legal-streams.js'
-import { dice } from './transcript-streams.js'
+import { seededRoll } from './transcript-streams.js'
 
 /** One letter per kind: blocks in lower case (start, delta, end), the rest in capitals. */
 const LETTERS: Readonly<Record<ChatEvent['type'], string>> = {
@@ -35,7 +35,7 @@ const LETTERS: Readonly<Record<ChatEvent['type'], string>> = {
 
 const BLOCK = '(?:C|U|O|I|a[bCPU]*c|d[CeU]*f|g[ChU]*i|j[CkU]*l)'
 const OPEN = '(?:a[bCPU]*|d[CeU]*|g[ChU]*|j[CkU]*)?'
-/** A stream that came to its end, whole or failed; and one that has not yet. */
+/** A stream that has ended, complete or failed; and one that has not ended. */
 const ENDED = new RegExp(`^(?:S${BLOCK}*F|S${BLOCK}*${OPEN}E|E)$`)
 const UNENDED = new RegExp(`^(?:S${BLOCK}*${OPEN})?$`)
 
@@ -44,8 +44,8 @@ function word(events: readonly ChatEvent[]): string {
 }
 
 /**
- * Blocks are numbered in order of start, and every event of a block carries its number; a citation that
- * of any text so far.
+ * Whether blocks are numbered in order of start, and every event has the number of its block; a citation has
+ * that of any earlier text.
  */
 function numbersAreRight(events: readonly ChatEvent[]): boolean {
   let next = 0
@@ -73,9 +73,10 @@ function through(events: readonly ChatEvent[]): { out: ChatEvent[]; grammar: Gra
 
 void t.test('5,000 legal streams pass unchanged', (t) => {
   for (let seed = 1; seed <= 5_000; seed += 1) {
-    const events = legalStream(dice(seed))
+    const events = legalStream(seededRoll(seed))
     const { out, grammar } = through(events)
-    const same = out.length === events.length && out.every((event, at) => event === events[at])
+    const same =
+      out.length === events.length && out.every((event, index) => event === events[index])
     if (!same || grammar.breach !== null || !grammar.ended || !ENDED.test(word(events))) {
       t.fail(`seed ${seed}: ${word(events)} became ${word(out)}: ${grammar.breach ?? 'no breach'}`)
     }
@@ -84,38 +85,38 @@ void t.test('5,000 legal streams pass unchanged', (t) => {
   t.end()
 })
 
-/** A legal stream with one to three events lost, doubled, moved, added or renumbered. */
+/** A legal stream with one to three events removed, duplicated, moved, added or renumbered. */
 function disturbed(roll: (n: number) => number): ChatEvent[] {
   const events = legalStream(roll)
   const others = legalStream(roll)
   for (let hits = roll(3); hits >= 0; hits -= 1) {
-    const at = roll(events.length + 1)
-    const one = events[at] ?? others[0]
+    const index = roll(events.length + 1)
+    const one = events[index] ?? others[0]
     if (one === undefined) continue
     switch (roll(5)) {
       case 0:
-        events.splice(at, 1)
+        events.splice(index, 1)
         break
       case 1:
-        events.splice(at, 0, one)
+        events.splice(index, 0, one)
         break
       case 2:
-        events.splice(roll(events.length + 1), 0, ...events.splice(at, 1))
+        events.splice(roll(events.length + 1), 0, ...events.splice(index, 1))
         break
       case 3:
-        events.splice(at, 0, others[roll(others.length)] ?? one)
+        events.splice(index, 0, others[roll(others.length)] ?? one)
         break
       default:
-        if ('index' in one) events[at] = { ...one, index: one.index + 1 - 2 * roll(2) }
+        if ('index' in one) events[index] = { ...one, index: one.index + 1 - 2 * roll(2) }
     }
   }
   return events
 }
 
-void t.test('20,000 disturbed streams: what comes out is legal, and ends where it broke', (t) => {
+void t.test('20,000 disturbed streams: the output is legal and ends at the violation', (t) => {
   let breaches = 0
   for (let seed = 1; seed <= 20_000; seed += 1) {
-    const events = disturbed(dice(seed))
+    const events = disturbed(seededRoll(seed))
     const { out, grammar } = through(events)
     const isLegal = ENDED.test(word(events)) && numbersAreRight(events)
     const letters = word(out)

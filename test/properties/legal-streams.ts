@@ -1,6 +1,4 @@
-/**
- * Generates grammatical streams of canonical events by seeded chance.
- */
+/** Generates grammatical streams of canonical events with seeded randomness. */
 import type { ChatEvent, FinishReason } from '../../src/chat/event.js'
 import { logprobOf } from '../../src/chat/reply/logprobs.js'
 
@@ -27,22 +25,22 @@ const ARGUMENTS = [
 const REASONS: readonly FinishReason[] = ['stop', 'length', 'tool-use', 'filter', 'pause', 'other']
 const WORDS = ['text', 'thinking', 'refusal'] as const
 
-/** What the streams may hold. */
+/** The options of generated streams. */
 export interface Shape {
   /**
-   * True for streams that chat completions can say: no opaque block, never two blocks of a kind side
-   * by side, because those become one there, and no reason that it has no word for.
+   * True for streams that chat completions can represent: no opaque block, no two adjacent blocks of a kind,
+   * which would be merged, and only finish reasons of that format.
    */
-  readonly sayable: boolean
+  readonly isRepresentable: boolean
 }
 
 /** A whole stream, from start to finish. */
 export function legalStream(
   roll: (n: number) => number,
-  { sayable }: Shape = { sayable: false },
+  { isRepresentable }: Shape = { isRepresentable: false },
 ): ChatEvent[] {
   const events: ChatEvent[] = [{ type: 'start', id: 'up', model: 'up-model' }]
-  const one = <T>(from: readonly T[], other: T): T => from[roll(from.length)] ?? other
+  const pick = <T>(from: readonly T[], other: T): T => from[roll(from.length)] ?? other
   let last = ''
   const cited: number[] = []
   const blocks = roll(6)
@@ -51,39 +49,40 @@ export function legalStream(
       'tool',
       'tool',
       'image',
-      ...WORDS.filter((kind) => !sayable || kind !== last),
+      ...WORDS.filter((kind) => !isRepresentable || kind !== last),
     ] as const
-    const kind = sayable || roll(8) > 0 ? one(kinds, 'tool') : 'opaque'
+    const kind = isRepresentable || roll(8) > 0 ? pick(kinds, 'tool') : 'opaque'
     last = kind
     if (kind === 'opaque')
       events.push({ type: kind, index, provider: 'anthropic', block: { index } })
     else if (kind === 'image')
       events.push({ type: kind, index, url: `data:image/png;base64,${index}` })
-    else if (kind === 'tool') events.push(...call(index, one(ARGUMENTS, '{}'), roll))
+    else if (kind === 'tool') events.push(...call(index, pick(ARGUMENTS, '{}'), roll))
     else {
       events.push({ type: `${kind}-start`, index })
       for (let count = roll(4); count >= 0; count -= 1) {
-        events.push({ type: `${kind}-delta`, index, text: one(TEXTS, '') })
-        if (kind === 'text' && !sayable && roll(6) === 0) {
+        events.push({ type: `${kind}-delta`, index, text: pick(TEXTS, '') })
+        if (kind === 'text' && !isRepresentable && roll(6) === 0) {
           events.push({ type: 'citation', index, citation: { url: 'https://a.example/' } })
         }
-        if (kind === 'text' && !sayable && roll(6) === 0) {
+        if (kind === 'text' && !isRepresentable && roll(6) === 0) {
           events.push({ type: 'logprobs', index, tokens: [{ ...logprobOf('a', -0.5), top: [] }] })
         }
       }
       // A block without text does not exist in formats that have text only.
-      if (sayable) events.push({ type: `${kind}-delta`, index, text: 'x' })
+      if (isRepresentable) events.push({ type: `${kind}-delta`, index, text: 'x' })
       events.push({ type: `${kind}-end`, index })
-      if (kind === 'text' && !sayable) cited.push(index)
+      if (kind === 'text' && !isRepresentable) cited.push(index)
     }
     if (cited.length > 0 && roll(6) === 0) {
-      events.push({ type: 'citation', index: one(cited, 0), citation: { title: 'late' } })
+      events.push({ type: 'citation', index: pick(cited, 0), citation: { title: 'late' } })
     }
-    if (!sayable && roll(4) === 0) events.push({ type: 'usage', usage: { input: roll(100) } })
+    if (!isRepresentable && roll(4) === 0)
+      events.push({ type: 'usage', usage: { input: roll(100) } })
   }
   events.push({ type: 'usage', usage: { input: roll(1000), output: roll(1000), reasoning: 1 } })
-  const reasons = sayable ? REASONS.slice(0, 4) : REASONS
-  events.push({ type: 'finish', reason: one(reasons, 'stop'), raw: null })
+  const reasons = isRepresentable ? REASONS.slice(0, 4) : REASONS
+  events.push({ type: 'finish', reason: pick(reasons, 'stop'), raw: null })
   return events
 }
 

@@ -1,9 +1,9 @@
 /**
- * Goal: a conversation that grows is rendered as what was sent before and an end, for every upstream:
- * bound thinking and prompt caches depend on it.
- * Method: conversations by seeded chance, their replies too; each request of one is rendered, and the
- * rendering before it must be its beginning. With the escrow the client keeps other fields of its
- * messages in each request; without, always the same ones.
+ * Goal: for every upstream, the request of a growing conversation begins with the previous request unchanged;
+ * signed thinking and prompt caches depend on it.
+ * Method: conversations and replies with seeded randomness; each request must begin with the previous one.
+ * With the escrow the client sends different members of its messages in each request; without it, always the
+ * same ones.
  */
 import t from 'tap'
 import type { ReplyBlock } from '../../src/chat/reply/fold.js'
@@ -13,18 +13,18 @@ import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 import { Escrow } from '../../src/reasoning/escrow.js'
 import { FakeSharedCache } from '../reasoning/fake-shared-cache.js'
-import { client, dice, SEED, upstream } from './transcript-streams.js'
+import { client, seededRoll, SEED, upstream } from './transcript-streams.js'
 
 type Roll = (n: number) => number
 
 const ROUNDS = 150
 const NO_LOSSES = { drop: (): void => undefined }
 const TEXTS = ['Hello', ' ', 'Ünïcode 🔑', '{"a":1}', 'yes', 'Done.', 'Done.']
-const TOOLS = ['look', 'look-up', 'get_time'].map((name) => {
+const TOOLS = ['look', 'lookup', 'get_time'].map((name) => {
   return { type: 'function', function: { name, parameters: { type: 'object', properties: {} } } }
 })
 
-/** Facts under which the formats render differently. */
+/** Model facts for which the formats encode differently. */
 const FACTS: Readonly<Record<string, readonly Partial<ModelFacts>[]>> = {
   'openai-chat': [{ family: 'openai' }],
   'openai-responses': [{ family: 'openai' }, { family: 'openai', systemRole: 'developer' }],
@@ -35,7 +35,7 @@ const FACTS: Readonly<Record<string, readonly Partial<ModelFacts>[]>> = {
   ],
 }
 
-/** What was sent, one entry for each thing that may only be appended to. */
+/** The parts of a request that may only be appended to, one entry each. */
 function sent(dialect: DialectName, body: JsonObject): { fixed: string; turns: string[] } {
   const flat = (turns: JsonValue | undefined, member: string): string[] =>
     arrayOf(turns)
@@ -58,7 +58,7 @@ function sent(dialect: DialectName, body: JsonObject): { fixed: string; turns: s
   }
 }
 
-/** An answer as this upstream might give it; calls come last. */
+/** A possible reply of this upstream; calls come last. */
 function answer(dialect: DialectName, roll: Roll, turn: number): ReplyBlock[] {
   const blocks: ReplyBlock[] = []
   const state = (): string => `s${turn}_${roll(1_000_000)}`
@@ -86,7 +86,7 @@ function answer(dialect: DialectName, roll: Roll, turn: number): ReplyBlock[] {
     const call = {
       type: 'tool',
       id: `call_${turn}_${count}`,
-      name: 'look-up',
+      name: 'lookup',
       json: '{"q":1}',
     } as const
     blocks.push(dialect === 'gemini' && roll(2) === 0 ? { ...call, signature: state() } : call)
@@ -97,7 +97,7 @@ function answer(dialect: DialectName, roll: Roll, turn: number): ReplyBlock[] {
   return writes ? blocks : [...blocks, { type: 'text', text: `answer ${turn}`, citations: [] }]
 }
 
-/** How much of a message a client sends back. */
+/** The members of a message that different clients send back. */
 const CLIENTS: readonly ((message: JsonObject) => JsonObject)[] = [
   (message) => message,
   ({ role, content, tool_calls }) => {
@@ -137,7 +137,7 @@ function newEscrow(): Escrow {
     memoryBytes: 1e9,
   }
   const options = { settings: () => settings, secret: 's', now: () => 0, onResult: () => undefined }
-  return new Escrow({ ...options, shelf: new FakeSharedCache() })
+  return new Escrow({ ...options, cache: new FakeSharedCache() })
 }
 
 /** The next message of a user or tool, sometimes an instruction. */
@@ -156,14 +156,14 @@ function question(roll: Roll, message: JsonObject | null): Entry[] {
   return entries
 }
 
-/** The first rendering that does not begin with the one before it; null where all do. */
+/** The first request that does not begin with the previous one; null if all do. */
 async function breach(
   dialect: DialectName,
   facts: ModelFacts,
   seed: number,
   escrow: Escrow | null,
 ): Promise<string | null> {
-  const roll = dice(seed)
+  const roll = seededRoll(seed)
   const scope = { accountId: 'a', family: dialect, model: `m${seed}` }
   const constant = CLIENTS[roll(CLIENTS.length)] ?? CLIENTS[0]
   const keeps = (): ((message: JsonObject) => JsonObject) =>
@@ -182,9 +182,10 @@ async function breach(
       return `turn ${turn}: two renderings of one request`
     if (before !== null) {
       const { turns } = before
-      if (now.fixed !== before.fixed) return `turn ${turn}: what comes first has changed`
-      const at = turns.findIndex((item, index) => item !== now.turns[index])
-      if (at >= 0) return `turn ${turn}: ${turns[at] ?? ''} became ${now.turns[at] ?? 'nothing'}`
+      if (now.fixed !== before.fixed) return `turn ${turn}: the beginning has changed`
+      const position = turns.findIndex((item, index) => item !== now.turns[index])
+      if (position >= 0)
+        return `turn ${turn}: ${turns[position] ?? ''} became ${now.turns[position] ?? 'nothing'}`
       if (now.turns.length <= turns.length) return `turn ${turn}: nothing was appended`
     }
     before = now
@@ -204,7 +205,7 @@ async function breach(
 
 for (const [name, variants] of Object.entries(FACTS)) {
   const dialect = name as DialectName
-  // Between two sides of one dialect the client's own bytes pass, and what it kept is what is sent.
+  // If client and upstream use the same dialect, the client's own bytes pass, with the members that it kept.
   for (const kept of dialect === 'openai-chat' ? [false] : [true, false]) {
     void t.test(`${dialect}, ${kept ? 'with' : 'without'} the escrow`, async (t) => {
       let rendered = 0

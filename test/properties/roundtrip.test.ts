@@ -1,8 +1,8 @@
 /**
- * Goal: the output of the client's encoder contains everything of the events, and a stream and a
- * whole reply of one answer are one answer.
- * Method: seeded legal streams through grammar, encoder, framer, decoder and grammar again; the same
- * through the whole reply; every transcript's stream against its whole reply.
+ * Goal: the output of the client's encoder contains all information of the events, and the stream and the
+ * whole form of a reply are equal.
+ * Method: seeded legal streams through grammar, encoder, framer, decoder and grammar again; the same through
+ * the whole reply; every transcript's stream against its whole reply.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ import { legalStream } from './legal-streams.js'
 import {
   client,
   cutAt,
-  dice,
+  seededRoll,
   PAIRS,
   REQUEST,
   run,
@@ -61,8 +61,8 @@ function decoded(bytes: Buffer, dialect: DialectName): Reply {
   return finished(fold, grammar)
 }
 
-/** The answer as chat completions can say it: its own id and model, and its words for the reason. */
-function sayable(reply: Reply): Reply {
+/** The reply as chat completions represent it: with their id, model and finish reason. */
+function representable(reply: Reply): Reply {
   const tools = reply.blocks.some(({ type }) => type === 'tool')
   const raw = encodeFinishReason(reply.reason, tools, false)
   const reason = tools && raw === 'stop' ? 'tool-use' : finishReason(raw)
@@ -72,20 +72,20 @@ function sayable(reply: Reply): Reply {
   return { ...reply, id: SEED.id, model: SEED.model, raw, reason, usage }
 }
 
-void t.test('2,000 answers through encoder, framer and decoder', (t) => {
+void t.test('2,000 replies through encoder, framer and decoder', (t) => {
   const [passed] = PAIRS
   const again = PAIRS.find(({ name }) => name === 'openai-chat translated')
   if (passed === undefined || again === undefined) throw new Error('the pairs are gone')
   for (let seed = 1; seed <= 2_000; seed += 1) {
-    const roll = dice(seed)
-    const events = legalStream(roll, { sayable: true })
+    const roll = seededRoll(seed)
+    const events = legalStream(roll, { isRepresentable: true })
     const bytes = Buffer.from(encoded(events))
-    if (!t.same(decoded(bytes, 'openai-chat'), sayable(folded(events)), `seed ${seed}`)) break
+    if (!t.same(decoded(bytes, 'openai-chat'), representable(folded(events)), `seed ${seed}`)) break
     const chunks = cutAt(
       bytes,
       Array.from({ length: roll(9) }, () => roll(bytes.length + 1)),
     )
-    // Our own stream, read as an upstream's: nothing is left to change in it.
+    // The gateway's own stream, read as an upstream's, must pass unchanged.
     const text = bytes.toString('latin1')
     if (run(passed, chunks).out !== text) t.fail(`seed ${seed}: is not forwarded unchanged`)
     const { out, outcome } = run(again, chunks)
@@ -94,8 +94,8 @@ void t.test('2,000 answers through encoder, framer and decoder', (t) => {
   t.end()
 })
 
-/** The words of a reply by kind, and its calls: all that a whole reply keeps apart. */
-function actual(reply: Reply): unknown {
+/** The texts of a reply by kind, and its calls: the parts that a whole reply distinguishes. */
+function contentOf(reply: Reply): unknown {
   const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
     reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
   const calls = reply.blocks.flatMap((block) =>
@@ -105,7 +105,7 @@ function actual(reply: Reply): unknown {
   return [words('text'), words('thinking'), words('refusal'), calls, usage, reason]
 }
 
-/** Arguments without spaces: a whole reply has its own. */
+/** Arguments without spaces, because a whole reply has different ones. */
 function compact(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json))
@@ -114,10 +114,10 @@ function compact(json: string): string {
   }
 }
 
-void t.test('2,000 answers through the whole reply, and back to a stream', (t) => {
+void t.test('2,000 replies through the whole form, and back to a stream', (t) => {
   const egress = upstream('openai-chat')
   for (let seed = 1; seed <= 2_000; seed += 1) {
-    const reply = folded(legalStream(dice(seed), { sayable: true }))
+    const reply = folded(legalStream(seededRoll(seed), { isRepresentable: true }))
     const { text: body, bytes } = client.encodeReply(reply, WHOLE, SEED)
     if (bytes !== Buffer.byteLength(body)) t.fail(`seed ${seed}: has other bytes`)
     const parsed = objectOf(JSON.parse(body))
@@ -125,12 +125,12 @@ void t.test('2,000 answers through the whole reply, and back to a stream', (t) =
     if (once.body !== body) t.fail(`seed ${seed}: is translated to another`)
     const streamed = streamReply(parsed, egress, client, REQUEST, SEED)
     const received = decoded(Buffer.from(streamed.body), 'openai-chat')
-    if (!t.same(actual(received), actual(sayable(reply)), `seed ${seed}`)) break
+    if (!t.same(contentOf(received), contentOf(representable(reply)), `seed ${seed}`)) break
   }
   t.end()
 })
 
-void t.test('every transcript: its stream and its whole reply are one answer', (t) => {
+void t.test('every transcript: its stream and its whole reply are equal', (t) => {
   let pairs = 0
   for (const { dialect, name, bytes } of transcripts) {
     const file = join(process.cwd(), 'test/transcripts', `${name}.reply.json`)
@@ -140,14 +140,18 @@ void t.test('every transcript: its stream and its whole reply are one answer', (
     const recorder = decoded(bytes, dialect)
     const whole = translateReply(body, upstream(dialect), client, WHOLE, SEED)
     t.equal(whole.outcome, 'complete', name)
-    // Who does not ask chat completions for the counts gets them in a whole reply only.
+    // Without `include_usage`, chat completions have the counts only in a whole reply.
     const isCounted = Object.keys(recorder.usage).length > 0
     const reply = isCounted ? recorder : { ...recorder, usage: whole.usage }
     const streamed = objectOf(JSON.parse(client.encodeReply(reply, WHOLE, SEED).text))
     t.same(spaceless(objectOf(JSON.parse(whole.body))), spaceless(streamed), name)
     t.equal(whole.reason, reply.reason)
     const again = streamReply(body, upstream(dialect), client, REQUEST, SEED)
-    t.same(actual(decoded(Buffer.from(again.body), 'openai-chat')), actual(sayable(reply)), name)
+    t.same(
+      contentOf(decoded(Buffer.from(again.body), 'openai-chat')),
+      contentOf(representable(reply)),
+      name,
+    )
   }
   t.ok(pairs >= 15, `${pairs} transcripts`)
   t.end()

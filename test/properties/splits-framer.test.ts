@@ -1,7 +1,7 @@
 /**
  * Goal: the framer gives the same frames, unframed text and results for all chunk boundaries.
- * Method: streams written by hand and every recorded one, in every 2-way split, byte by byte and in
- * seeded k-way splits, against a naive parser of the whole text.
+ * Method: handwritten streams and every recorded one, in every 2-way split, byte by byte and in seeded k-way
+ * splits, compared with a simple parser of the whole text.
  */
 import t from 'tap'
 import type { Test } from 'tap'
@@ -88,7 +88,7 @@ function cutAt(bytes: Buffer, cuts: number[]): Buffer[] {
   return edges.slice(1).map((edge, i) => bytes.subarray(edges[i] ?? 0, edge))
 }
 
-/** A small generator with a seed, so that a failure can be run again (mulberry32). */
+/** A random generator with a seed, so that failures can be reproduced (mulberry32). */
 function seeded(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -151,8 +151,8 @@ function check(t: Test, bytes: Buffer, cuts: Iterable<number[]>): void {
 }
 
 function* everySplit(length: number): Generator<number[]> {
-  for (let at = 0; at <= length; at += 1) yield [at]
-  yield Array.from({ length }, (_, at) => at)
+  for (let index = 0; index <= length; index += 1) yield [index]
+  yield Array.from({ length }, (_, index) => index)
 }
 
 function* someSplits(length: number, seed: number, count: number): Generator<number[]> {
@@ -163,7 +163,7 @@ function* someSplits(length: number, seed: number, count: number): Generator<num
 }
 
 for (const [name, text] of Object.entries(written)) {
-  void t.test(`any cut of a stream with ${name}`, (t) => {
+  void t.test(`a stream with ${name} in all chunk boundaries`, (t) => {
     const bytes = Buffer.from(text)
     check(t, bytes, everySplit(bytes.length))
     check(t, bytes, someSplits(bytes.length, 7, 200))
@@ -171,7 +171,7 @@ for (const [name, text] of Object.entries(written)) {
   })
 }
 
-void t.test('invalid UTF-8 is replaced the same way however it is cut', (t) => {
+void t.test('invalid UTF-8 is replaced the same way for all chunk boundaries', (t) => {
   const bytes = Buffer.concat([
     Buffer.from('data: '),
     Buffer.from([0xff, 0xe2, 0x82, 0x41, 0xf0, 0x9f, 0x98]),

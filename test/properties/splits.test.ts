@@ -1,13 +1,13 @@
 /**
- * Goal: how the network cuts an upstream's bytes changes nothing that the client gets.
- * Method: every 2-way split and the byte-by-byte feed of every transcript, in several line ends and
- * with comments, through every pair of dialects; recorded streams in seeded cuts.
+ * Goal: the chunk boundaries of an upstream's bytes do not change the client's output.
+ * Method: every 2-way split and every single byte of every transcript, with several line ends and with
+ * comments, through every pair of dialects; recorded streams with seeded splits.
  */
 import t from 'tap'
 import { fixturesFolder } from '../helpers/fixtures.js'
 import {
   cutAt,
-  dice,
+  seededRoll,
   difference,
   PAIRS,
   recorded,
@@ -17,7 +17,7 @@ import {
   type Pair,
 } from './transcript-streams.js'
 
-/** The same stream as other servers would frame it. */
+/** The same stream with the framing of other servers. */
 function variants(bytes: Buffer): Buffer[] {
   const text = bytes.toString('utf8')
   const lines = text.replaceAll('\r\n', '\n')
@@ -25,7 +25,7 @@ function variants(bytes: Buffer): Buffer[] {
     .replaceAll('\n\n', '\n\n: keep-alive\n\n')
     .replaceAll('data:', ':x\ndata:')
   const mixed = [...lines.split('\n')].map(
-    (line, at) => line + (['\n', '\r\n', '\r'][at % 3] ?? ''),
+    (line, index) => line + (['\n', '\r\n', '\r'][index % 3] ?? ''),
   )
   return [
     bytes,
@@ -37,14 +37,14 @@ function variants(bytes: Buffer): Buffer[] {
 }
 
 function* everySplit(bytes: Buffer, step: number): Generator<Buffer[]> {
-  for (let at = 1; at < bytes.length; at += step) {
-    yield [bytes.subarray(0, at), bytes.subarray(at)]
+  for (let index = 1; index < bytes.length; index += step) {
+    yield [bytes.subarray(0, index), bytes.subarray(index)]
   }
   yield singly(bytes)
 }
 
 function* someSplits(bytes: Buffer, seed: number, count: number): Generator<Buffer[]> {
-  const roll = dice(seed)
+  const roll = seededRoll(seed)
   for (let i = 0; i < count; i += 1) {
     const cuts = Array.from({ length: 1 + roll(20) }, () => roll(bytes.length + 1))
     yield cutAt(bytes, cuts)
@@ -66,13 +66,13 @@ function firstChange(pair: Pair, bytes: Buffer, splits: Iterable<Buffer[]>): str
 }
 
 for (const pair of PAIRS) {
-  void t.test(`${pair.name}: any cut gives the client the same bytes`, (t) => {
+  void t.test(`${pair.name}: the client gets the same bytes for all chunk boundaries`, (t) => {
     for (const { dialect, name, bytes } of transcripts) {
       if (dialect !== pair.dialect) continue
-      for (const [at, variant] of variants(bytes).entries()) {
-        // The rewritten streams differ in their line ends only: a share of their cuts will do.
-        const splits = everySplit(variant, at === 0 || pair.passes ? 1 : 5)
-        t.equal(firstChange(pair, variant, splits), null, `${name}, variant ${at}`)
+      for (const [index, variant] of variants(bytes).entries()) {
+        // The rewritten streams differ only in their line ends, so a part of their splits is sufficient.
+        const splits = everySplit(variant, index === 0 || pair.passes ? 1 : 5)
+        t.equal(firstChange(pair, variant, splits), null, `${name}, variant ${index}`)
       }
     }
     t.end()
@@ -83,12 +83,12 @@ void t.test('passed: bytes out are bytes in, up to the terminator', (t) => {
   const [pair] = PAIRS
   for (const { dialect, name, bytes } of transcripts) {
     if (pair === undefined || dialect !== pair.dialect) continue
-    for (const [at, variant] of variants(bytes).entries()) {
+    for (const [index, variant] of variants(bytes).entries()) {
       const { out, outcome } = run(pair, singly(variant))
       const sent = variant.toString('latin1')
-      // A last event that was cut gets its blank line, so that the error event behind it can be read.
+      // A truncated last event gets a blank line, so that the error event after it can be parsed.
       const isCut = outcome === 'failed' && out === `${sent}\n\n`
-      t.ok(isCut || sent.startsWith(out), `${name}, variant ${at}`)
+      t.ok(isCut || sent.startsWith(out), `${name}, variant ${index}`)
       if (outcome === 'complete') t.notMatch(sent.slice(out.length), /^data/m)
     }
   }

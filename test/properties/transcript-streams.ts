@@ -1,6 +1,6 @@
 /**
- * What the properties of translation are checked on: every stream of `test/transcripts`, every pair
- * of dialects, and seeded chance. Independent of the rules of formats.
+ * Inputs for the property tests of translation: every stream of `test/transcripts`, every pair of dialects,
+ * and seeded randomness. Independent of the rules of formats.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ export interface Transcript {
   readonly bytes: Buffer
 }
 
-/** A way from an upstream's dialect to the chat-completions client. */
+/** A translation from an upstream's dialect to the chat-completions client. */
 export interface Pair {
   readonly name: string
   readonly dialect: DialectName
@@ -27,7 +27,7 @@ export interface Pair {
   open(): Translation
 }
 
-/** What a client got, as latin1, and what the exchange came to. */
+/** The output to the client, as Latin-1, and the result of the exchange. */
 export interface Run {
   readonly out: string
   readonly outcome: Translation['outcome']
@@ -48,7 +48,7 @@ export const SEED: Seed = {
 
 export const client: Ingress = ingressOf('openai-chat')
 
-/** A request of the client; only what the translation of a reply looks at matters. */
+/** A request of the client, with the members that the translation of a reply uses. */
 export const REQUEST: ChatRequest = client.decodeRequest(
   {
     model: SEED.model,
@@ -59,7 +59,7 @@ export const REQUEST: ChatRequest = client.decodeRequest(
   { operation: 'chat' },
 )
 
-/** The upstream's side of a dialect. */
+/** The egress of a dialect. */
 export function upstream(dialect: DialectName): Egress {
   const egress = egressOf(dialect)
   if (egress === null) throw new Error(`the dialect ${dialect} has no egress`)
@@ -72,7 +72,7 @@ function passed(includeUsage: boolean): () => Translation {
   return () => new PassthroughStream(newTap({ includeUsage }))
 }
 
-/** Every pair there is. */
+/** All pairs. */
 export const PAIRS: readonly Pair[] = [
   { name: 'passed', dialect: 'openai-chat', passes: true, open: passed(true) },
   { name: 'passed without usage', dialect: 'openai-chat', passes: true, open: passed(false) },
@@ -105,7 +105,7 @@ const PROVIDERS: readonly [provider: string, dialect: DialectName, api: string][
   ['gemini', 'gemini', 'generateContent'],
 ]
 
-/** At most `count` recorded streams of each provider, spread over the list; none without recordings. */
+/** Up to `count` recorded streams of each provider, spread over the list; none without recordings. */
 export function recorded(count: number): Transcript[] {
   return PROVIDERS.flatMap(([provider, dialect, api]) => {
     const all = fixtures({ provider, stream: true, status: 200 }).filter(
@@ -113,13 +113,13 @@ export function recorded(count: number): Transcript[] {
     )
     const step = Math.max(1, Math.floor(all.length / count))
     return all
-      .filter((_, at) => at % step === 0)
+      .filter((_, index) => index % step === 0)
       .slice(0, count)
       .map((each) => ({ dialect, name: each.name, bytes: Buffer.from(each.response_body) }))
   })
 }
 
-/** Feeds the chunks and the end of file. */
+/** Translates the chunks and the end of file. */
 export function run(pair: Pair, chunks: readonly Buffer[]): Run {
   const translation = pair.open()
   let out = ''
@@ -129,7 +129,7 @@ export function run(pair: Pair, chunks: readonly Buffer[]): Run {
   return { out, outcome, kind: error?.kind ?? null, usage: JSON.stringify(usage), reason, model }
 }
 
-/** Empty where the two are the same, else what differs first. */
+/** The first difference of two runs; empty if they are equal. */
 export function difference(a: Run, b: Run): string {
   if (a.out !== b.out) return `output: ${excerpt(a.out, b.out)}`
   const rest = (it: Run): string =>
@@ -161,8 +161,8 @@ export function claimsCompletion(out: string): boolean {
   return framesOf(out).some((data) => data === '[DONE]' || /"finish_reason":\s*"/.test(data))
 }
 
-/** Whole numbers below `n`, the same for the same seed (mulberry32). */
-export function dice(seed: number): (n: number) => number {
+/** A function that returns whole numbers below `n`, the same for the same seed (mulberry32). */
+export function seededRoll(seed: number): (n: number) => number {
   let state = seed
   return (n) => {
     state = (state + 0x6d2b79f5) | 0
@@ -175,10 +175,10 @@ export function dice(seed: number): (n: number) => number {
 /** The bytes in chunks, split at the given offsets, which may be in any order. */
 export function cutAt(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const edges = [0, ...cuts.toSorted((a, b) => a - b), bytes.length]
-  return edges.slice(1).map((edge, at) => bytes.subarray(edges[at] ?? 0, edge))
+  return edges.slice(1).map((edge, index) => bytes.subarray(edges[index] ?? 0, edge))
 }
 
 /** One byte at a time. */
 export function singly(bytes: Buffer): Buffer[] {
-  return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
+  return Array.from(bytes, (_, index) => bytes.subarray(index, index + 1))
 }

@@ -1,14 +1,14 @@
 /**
- * Goal: a stream that breaks off can never look complete, in any pair of dialects.
- * Method: every byte prefix of every transcript, at once and byte by byte, ended by an end of file or
- * by a failure of the transport; recorded streams at seeded offsets.
+ * Goal: a truncated stream never looks complete, in any pair of dialects.
+ * Method: every byte prefix of every transcript, at once and byte by byte, ended by an end of file or by a
+ * failure of the transport; recorded streams at seeded offsets.
  */
 import t from 'tap'
 import type { Test } from 'tap'
 import { fixturesFolder } from '../helpers/fixtures.js'
 import {
   claimsCompletion,
-  dice,
+  seededRoll,
   PAIRS,
   recorded,
   run,
@@ -22,7 +22,7 @@ import {
 const REASON =
   /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*"|"type"\s*:\s*"response\.(?:completed|incomplete)"/
 
-/** What is wrong with how a prefix ended; null where nothing is. */
+/** Describes the error in the output for a prefix; null if there is none. */
 function fault({ out, outcome, kind, reason }: Run, chunks: readonly Buffer[]): string | null {
   if (outcome === 'open') return 'is still open'
   if (outcome === 'complete') {
@@ -50,11 +50,11 @@ function check(t: Test, pair: Pair, name: string, bytes: Buffer, cuts: Iterable<
 }
 
 function* every(length: number, step = 1): Generator<number> {
-  for (let at = 0; at <= length; at += step) yield at
+  for (let index = 0; index <= length; index += step) yield index
 }
 
 for (const pair of PAIRS) {
-  void t.test(`${pair.name}: every prefix ends in exactly one way, and never falsely`, (t) => {
+  void t.test(`${pair.name}: every prefix has exactly one correct result`, (t) => {
     for (const { dialect, name, bytes } of transcripts) {
       if (dialect !== pair.dialect) continue
       check(t, pair, name, bytes, every(bytes.length))
@@ -104,7 +104,7 @@ void t.test('recorded streams, cut at seeded places', (t) => {
     t.end()
     return
   }
-  const roll = dice(11)
+  const roll = seededRoll(11)
   let streams = 0
   for (const { dialect, name, bytes } of recorded(8)) {
     if (bytes.length > 60_000) continue

@@ -1,7 +1,7 @@
 /**
- * Goal: a whole reply and a stream of the same answer fold to the same value, always.
- * Method: every recorded and written answer in the one form is turned into the other by code that
- * shares nothing with the dialects; so are answers made by seeded chance. Both are decoded.
+ * Goal: the whole form and the stream of a reply always fold to the same value.
+ * Method: every recorded or written reply in one form is converted to the other by code that shares nothing
+ * with the dialects; so are generated replies. Both are decoded.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import type { WireError } from '../../src/errors.js'
 import { cases, objectsOf as framesIn } from '../conformance/recordings/recorded.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
 import { streamDataOf, wholeOf, type Form } from './convert-forms.js'
-import { dice, REQUEST, transcripts, upstream } from './transcript-streams.js'
+import { seededRoll, REQUEST, transcripts, upstream } from './transcript-streams.js'
 
 const DIALECT: Readonly<Record<Form, DialectName>> = {
   openai: 'openai-chat',
@@ -51,9 +51,8 @@ function foldStream(form: Form, fragments: readonly JsonObject[]): Folded {
 }
 
 /**
- * Arguments as values, since a stream keeps the spaces between them. A member of a chat completion that
- * is unknown here is a loss to report and no part of the reply; the plain reading of the two forms
- * leaves it out.
+ * Arguments as values, because a stream keeps their spaces. Unknown members of a chat completion are reported
+ * as losses and are not part of the reply, so they are left out.
  */
 function comparable(reply: Reply | null): unknown {
   if (reply === null) return null
@@ -81,7 +80,7 @@ const good = cases().flatMap((it) =>
   it.recording.status === 200 && it.format !== 'responses' ? [{ ...it, format: it.format }] : [],
 )
 
-void t.test('every recorded stream, put together', skipWithoutFixtures(), (t) => {
+void t.test('every recorded stream, joined to a whole reply', skipWithoutFixtures(), (t) => {
   let count = 0
   for (const { format, label, recording } of good) {
     if (!recording.stream) continue
@@ -94,12 +93,12 @@ void t.test('every recorded stream, put together', skipWithoutFixtures(), (t) =>
   t.end()
 })
 
-void t.test('every recorded whole reply, cut up', skipWithoutFixtures(), (t) => {
+void t.test('every recorded whole reply, split into a stream', skipWithoutFixtures(), (t) => {
   let count = 0
-  for (const [at, { format, label, recording }] of good.entries()) {
+  for (const [index, { format, label, recording }] of good.entries()) {
     if (recording.stream) continue
     const body = objectOf(JSON.parse(recording.response_body))
-    const fragments = streamDataOf(format, body, dice(at))
+    const fragments = streamDataOf(format, body, seededRoll(index))
     t.same(foldStream(format, fragments), foldWhole(format, body), label)
     count += 1
   }
@@ -108,7 +107,7 @@ void t.test('every recorded whole reply, cut up', skipWithoutFixtures(), (t) => 
   t.end()
 })
 
-void t.test('every whole reply of the transcripts, cut up in twenty ways', (t) => {
+void t.test('every whole reply of the transcripts, split in twenty ways', (t) => {
   let count = 0
   for (const { dialect, name } of transcripts) {
     const file = join(process.cwd(), 'test/transcripts', `${name}.reply.json`)
@@ -117,7 +116,11 @@ void t.test('every whole reply of the transcripts, cut up in twenty ways', (t) =
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
     const whole = foldWhole(form, body)
     for (let seed = 1; seed <= 20; seed += 1) {
-      t.same(foldStream(form, streamDataOf(form, body, dice(seed))), whole, `${name}, seed ${seed}`)
+      t.same(
+        foldStream(form, streamDataOf(form, body, seededRoll(seed))),
+        whole,
+        `${name}, seed ${seed}`,
+      )
     }
     count += 1
   }
@@ -143,16 +146,19 @@ function words(roll: (n: number) => number): string {
 
 function inputOf(roll: (n: number) => number): JsonObject {
   const input: JsonObject = {}
-  for (let at = roll(4); at > 0; at -= 1) {
-    input[`key${at}`] = [words(roll), at, null, { deep: [at] }][roll(4)] ?? true
+  for (let index = roll(4); index > 0; index -= 1) {
+    input[`key${index}`] = [words(roll), index, null, { deep: [index] }][roll(4)] ?? true
   }
   return input
 }
 
-/** Never two blocks of one kind side by side: a stream of Gemini or of chat completions joins them. */
+/**
+ * Kinds of blocks without two adjacent ones of the same kind, which a stream of Gemini or of chat completions
+ * joins.
+ */
 function kindsOf(roll: (n: number) => number): ('text' | 'thinking' | 'tool')[] {
   const kinds: ('text' | 'thinking' | 'tool')[] = []
-  for (let at = roll(6); at > 0; at -= 1) {
+  for (let index = roll(6); index > 0; index -= 1) {
     const kind = (['text', 'thinking', 'tool'] as const)[roll(3)] ?? 'tool'
     if (kind === 'tool' || kinds.at(-1) !== kind) kinds.push(kind)
   }
@@ -160,12 +166,16 @@ function kindsOf(roll: (n: number) => number): ('text' | 'thinking' | 'tool')[] 
 }
 
 function madeAnthropic(roll: (n: number) => number): JsonObject {
-  const content = kindsOf(roll).map((kind, at): JsonObject => {
+  const content = kindsOf(roll).map((kind, index): JsonObject => {
     if (kind === 'text') return { type: 'text', text: words(roll) }
     if (kind === 'thinking') {
-      return { type: 'thinking', thinking: roll(3) === 0 ? '' : words(roll), signature: `s${at}` }
+      return {
+        type: 'thinking',
+        thinking: roll(3) === 0 ? '' : words(roll),
+        signature: `s${index}`,
+      }
     }
-    return { type: 'tool_use', id: `toolu_${at}`, name: `f${at}`, input: inputOf(roll) }
+    return { type: 'tool_use', id: `toolu_${index}`, name: `f${index}`, input: inputOf(roll) }
   })
   const reasons = ['end_turn', 'max_tokens', 'tool_use', 'refusal', 'stop_sequence', 'news']
   return {
@@ -178,11 +188,11 @@ function madeAnthropic(roll: (n: number) => number): JsonObject {
 }
 
 function madeGemini(roll: (n: number) => number): JsonObject {
-  const parts = kindsOf(roll).map((kind, at): JsonObject => {
-    const signed = roll(3) === 0 ? { thoughtSignature: `s${at}` } : {}
+  const parts = kindsOf(roll).map((kind, index): JsonObject => {
+    const signed = roll(3) === 0 ? { thoughtSignature: `s${index}` } : {}
     if (kind === 'text') return { text: words(roll), ...signed }
     if (kind === 'thinking') return { text: words(roll), thought: true, ...signed }
-    return { functionCall: { name: `f${at}`, args: inputOf(roll) }, ...signed }
+    return { functionCall: { name: `f${index}`, args: inputOf(roll) }, ...signed }
   })
   const reasons = ['STOP', 'MAX_TOKENS', 'SAFETY', 'MALFORMED_RESPONSE', 'OTHER']
   const candidate = {
@@ -193,14 +203,14 @@ function madeGemini(roll: (n: number) => number): JsonObject {
   return { candidates: [candidate], usageMetadata, modelVersion: 'made', responseId: 'made' }
 }
 
-/** The whole form has one text, one thought and the calls, in that order of the format's own. */
+/** The whole form has one text, one thought and the calls, in the order of the format. */
 function madeOpenAi(roll: (n: number) => number): JsonObject {
   const message: JsonObject = { role: 'assistant', content: roll(3) === 0 ? null : words(roll) }
   if (roll(3) === 0) message['reasoning_content'] = words(roll)
   if (roll(5) === 0) message['refusal'] = words(roll)
-  const calls = Array.from({ length: roll(3) }, (_, at) => {
-    const call = { name: `f${at}`, arguments: JSON.stringify(inputOf(roll)) }
-    return { id: `call_${at}`, type: 'function', function: call }
+  const calls = Array.from({ length: roll(3) }, (_, index) => {
+    const call = { name: `f${index}`, arguments: JSON.stringify(inputOf(roll)) }
+    return { id: `call_${index}`, type: 'function', function: call }
   })
   if (calls.length > 0) message['tool_calls'] = calls
   const reasons = ['stop', 'length', 'tool_calls', 'content_filter', 'news']
@@ -219,9 +229,9 @@ const MAKERS: Readonly<Record<Form, (roll: (n: number) => number) => JsonObject>
 }
 
 for (const form of ['openai', 'anthropic', 'gemini'] as const) {
-  void t.test(`${form}: 1,000 answers made by chance`, (t) => {
+  void t.test(`${form}: 1,000 random replies`, (t) => {
     for (let seed = 1; seed <= 1_000; seed += 1) {
-      const roll = dice(seed)
+      const roll = seededRoll(seed)
       const body = MAKERS[form](roll)
       const fragments = streamDataOf(form, body, roll)
       const whole = foldWhole(form, body)

@@ -1,7 +1,7 @@
 /**
  * Goal: the gateway restores the reasoning state that a client omits, and no other account receives it.
  * Method: stored replies and restored histories over a cache in memory that can also fail, hang and return
- * wrong values; the clock is a number that the test sets.
+ * wrong values; a manual clock.
  */
 import t, { type Test } from 'tap'
 import type { Reply, ReplyBlock } from '../../src/chat/reply/fold.js'
@@ -36,7 +36,7 @@ function stage(
 ): Stage {
   const made: Omit<Stage, 'escrow'> = { cache, results: [], clock: 1_000 }
   const escrow = new Escrow({
-    shelf: cache,
+    cache,
     settings: () => ({ ...SETTINGS, ...settings }),
     secret,
     now: () => at.clock,
@@ -357,13 +357,13 @@ void t.test('stored state is encrypted and authenticated', async (t) => {
     assistant('CANARY-text', [call('CANARY-id')]),
     result('CANARY-id'),
   )
-  for (let at = 0; at < bytes.length; at += 7) {
+  for (let index = 0; index < bytes.length; index += 7) {
     const forged = Buffer.from(bytes)
-    forged.writeUInt8((forged[at] ?? 0) ^ 1, at)
+    forged.writeUInt8((forged[index] ?? 0) ^ 1, index)
     const cache = new FakeSharedCache()
     cache.items.set(name, { value: forged, expiresAtMs: Infinity })
     if ((await parts(stage(t, cache), next)).length > 1)
-      t.fail(`byte ${String(at)} changed unnoticed`)
+      t.fail(`byte ${String(index)} changed unnoticed`)
   }
   const swapped = new FakeSharedCache()
   await stage(t, swapped).escrow.keep(request(), reply(thinking('x'), tool('other')), SCOPE)

@@ -14,7 +14,7 @@ export function routerOf(routes: string): Router {
   return createRouter(loaded.config)
 }
 
-/** The only route, for `m`, with these further keys. */
+/** A router's only route, for `m`, with these additional keys. */
 export function routeWith(keys: string): ModelRoute {
   const route = routerOf(`  - { model: m, ${keys} }\n`).all('m')[0]
   if (route === undefined) throw new Error('no route')

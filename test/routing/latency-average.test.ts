@@ -1,6 +1,6 @@
 /**
- * Goal: the expected latency of a target rises at once with a slow reply, falls slowly with fast ones and while
- * nothing is measured, and grows with the load.
+ * Goal: the expected latency of a target rises at once with a slow reply, falls slowly with fast ones and
+ * without samples, and grows with the load.
  * Method: a clock that the test sets.
  */
 import t from 'tap'
@@ -12,15 +12,15 @@ function sampled(samples: readonly (readonly [atMs: number, tookMs: number])[]):
   return latency
 }
 
-void t.test('a target that was not used yet is tried before any other', (t) => {
+void t.test('a target that has not been used yet is tried before all others', (t) => {
   const fresh = new PeakEwma()
   t.equal(fresh.expectedMs(0), 0)
   fresh.begin(0)
-  t.ok(fresh.expectedMs(1) > 100_000, 'but with one request at a time until that has content')
+  t.ok(fresh.expectedMs(1) > 100_000, 'one request at a time until it has content')
   t.end()
 })
 
-void t.test('a slow reply counts at once, fast ones only over time', (t) => {
+void t.test('a slow reply raises the average at once, fast ones lower it over time', (t) => {
   const latency = sampled([[1_000, 100]])
   t.equal(latency.expectedMs(1_000), 100)
   latency.begin(1_000)(3_000, true)
@@ -32,18 +32,14 @@ void t.test('a slow reply counts at once, fast ones only over time', (t) => {
   t.end()
 })
 
-void t.test('the load multiplies it, and it fades while nothing is measured', (t) => {
+void t.test('the load multiplies it, and it decays without samples', (t) => {
   const latency = sampled([[1_000, 100]])
   const ends = [latency.begin(1_000), latency.begin(1_000)]
   t.equal(latency.waiting, 2)
   t.equal(latency.expectedMs(1_000), 300)
   for (const end of ends) end(1_050, false)
   t.equal(latency.waiting, 0)
-  t.equal(
-    Math.round(latency.expectedMs(1_000)),
-    100,
-    'a failure that came fast does not improve it',
-  )
+  t.equal(Math.round(latency.expectedMs(1_000)), 100, 'a fast failure does not lower it')
   t.ok(latency.expectedMs(61_000) < 1)
   t.end()
 })

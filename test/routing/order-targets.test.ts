@@ -12,7 +12,9 @@ import { requestOf, routeWith, message, seeded } from './fixtures.js'
 const NAMES = ['a', 'b', 'c', 'd']
 
 function weighted(weights: readonly number[], more = ''): ModelRoute {
-  const targets = weights.map((weight, at) => `{ upstream: ${NAMES[at] ?? ''}, weight: ${weight} }`)
+  const targets = weights.map(
+    (weight, index) => `{ upstream: ${NAMES[index] ?? ''}, weight: ${weight} }`,
+  )
   return routeWith(`targets: [${targets.join(', ')}]${more}`)
 }
 
@@ -24,14 +26,14 @@ function names(targets: readonly RouteTarget[]): string {
   return targets.map(({ upstream }) => upstream.name).join(' ')
 }
 
-/** How often each upstream comes first. */
+/** The number of times that each upstream is first. */
 function counts(route: ModelRoute, choices: readonly Choice[]): Map<string, number> {
-  const found = new Map<string, number>()
+  const firsts = new Map<string, number>()
   for (const each of choices) {
     const name = orderTargets(route, each)[0]?.upstream.name ?? ''
-    found.set(name, (found.get(name) ?? 0) + 1)
+    firsts.set(name, (firsts.get(name) ?? 0) + 1)
   }
-  return found
+  return firsts
 }
 
 void t.test('the first target is drawn by weight, for all weights', (t) => {
@@ -40,21 +42,21 @@ void t.test('the first target is drawn by weight, for all weights', (t) => {
     const weights = Array.from({ length: 2 + (round % 3) }, () => Math.ceil(random() * 20) / 2)
     const total = weights.reduce((sum, weight) => sum + weight, 0)
     const n = 20_000
-    const found = counts(
+    const firsts = counts(
       weighted(weights),
       Array.from({ length: n }, () => choice({ random })),
     )
-    weights.forEach((weight, at) => {
+    weights.forEach((weight, index) => {
       const expected = weight / total
       const error = 5 * Math.sqrt((expected * (1 - expected)) / n)
-      const actual = (found.get(NAMES[at] ?? '') ?? 0) / n
-      t.ok(Math.abs(actual - expected) < error, `${weights.join(':')} ${at}: ${actual}`)
+      const actual = (firsts.get(NAMES[index] ?? '') ?? 0) / n
+      t.ok(Math.abs(actual - expected) < error, `${weights.join(':')} ${index}: ${actual}`)
     })
   }
   t.end()
 })
 
-void t.test('behind it come the other targets by weight, then fallback in order', (t) => {
+void t.test('the other targets by weight follow it, then fallback in order', (t) => {
   const route = weighted(
     [1, 5, 9, 5],
     ', fallback: [{ upstream: b, model: x }, { upstream: a, model: y }]',
@@ -71,7 +73,7 @@ void t.test('behind it come the other targets by weight, then fallback in order'
 })
 
 void t.test('a sticky key keeps its target, in proportion to the weights', (t) => {
-  const keys = Array.from({ length: 4_000 }, (_, at) => `key ${at}`)
+  const keys = Array.from({ length: 4_000 }, (_, index) => `key ${index}`)
   const random = () => {
     throw new Error('a sticky choice is not random')
   }
@@ -80,37 +82,37 @@ void t.test('a sticky key keeps its target, in proportion to the weights', (t) =
   const route = weighted([9, 1])
   const again = weighted([9, 1])
   for (const key of keys.slice(0, 200)) t.equal(first(route, key), first(again, key), 'any process')
-  const found = counts(
+  const firsts = counts(
     route,
     keys.map((stickyKey) => choice({ random, stickyKey })),
   )
-  const share = (found.get('b') ?? 0) / keys.length
+  const share = (firsts.get('b') ?? 0) / keys.length
   t.ok(Math.abs(share - 0.1) < 0.02, String(share))
   t.end()
 })
 
-void t.test('a change of weights or targets moves only the keys that it has to', (t) => {
-  const keys = Array.from({ length: 4_000 }, (_, at) => `key ${at}`)
+void t.test('a change of weights or targets moves the minimum number of keys', (t) => {
+  const keys = Array.from({ length: 4_000 }, (_, index) => `key ${index}`)
   const placed = (weights: number[]) => {
     const route = weighted(weights)
     return keys.map((key) => orderTargets(route, choice({ stickyKey: key }))[0]?.upstream.name)
   }
   const before = placed([2, 2, 2])
   const heavier = placed([2, 2, 4])
-  const moved = before.filter((name, at) => name !== heavier[at])
+  const moved = before.filter((name, index) => name !== heavier[index])
   t.ok(
-    before.every((name, at) => name === heavier[at] || heavier[at] === 'c'),
+    before.every((name, index) => name === heavier[index] || heavier[index] === 'c'),
     'only towards c',
   )
   t.ok(Math.abs(moved.length / keys.length - 1 / 6) < 0.03, `${moved.length} moved`)
   const removed = placed([2, 2, 0])
   t.ok(
-    before.every((name, at) => name === 'c' || name === removed[at]),
+    before.every((name, index) => name === 'c' || name === removed[index]),
     'only those of c',
   )
   const added = placed([2, 2, 2, 2])
   t.ok(
-    before.every((name, at) => name === added[at] || added[at] === 'd'),
+    before.every((name, index) => name === added[index] || added[index] === 'd'),
     'only towards d',
   )
   t.end()
@@ -136,7 +138,7 @@ void t.test('a conversation has one sticky key in all its turns', (t) => {
   t.end()
 })
 
-void t.test('a long beginning costs bounded time and is not decoded', (t) => {
+void t.test('a long first message is hashed in bounded time without decoding', (t) => {
   const long = { type: 'text' as const, text: '', textBytes: 10_000_000 }
   Object.defineProperty(long, 'text', {
     get() {
@@ -169,19 +171,19 @@ void t.test('least_latency takes the faster of two targets that are drawn by wei
   const latency: Record<string, number> = { a: 100, b: 2_000, c: 150 }
   const latencyMs = ({ upstream }: RouteTarget) => latency[upstream.name] ?? 0
   const random = seeded(2)
-  const found = counts(
+  const firsts = counts(
     route,
     Array.from({ length: 6_000 }, () => choice({ random, latencyMs })),
   )
-  t.equal(found.get('b') ?? 0, 0, 'the slowest of three loses against each other one')
+  t.equal(firsts.get('b') ?? 0, 0, 'the slowest of three is never chosen')
   t.ok(
-    Math.abs((found.get('a') ?? 0) / 6_000 - 2 / 3) < 0.04,
+    Math.abs((firsts.get('a') ?? 0) / 6_000 - 2 / 3) < 0.04,
     'the fastest wins its two pairs of three',
   )
   const sticky = weighted([1, 1], ', balance: least_latency, sticky: key')
-  const slow = ({ upstream }: RouteTarget) => (upstream.name === kept ? 9_000 : 1)
-  const kept = orderTargets(sticky, choice({ stickyKey: 'x' }))[0]?.upstream.name
+  const slow = ({ upstream }: RouteTarget) => (upstream.name === chosen ? 9_000 : 1)
+  const chosen = orderTargets(sticky, choice({ stickyKey: 'x' }))[0]?.upstream.name
   const still = orderTargets(sticky, choice({ stickyKey: 'x', latencyMs: slow }))[0]
-  t.equal(still?.upstream.name, kept, 'sticky comes before latency')
+  t.equal(still?.upstream.name, chosen, 'sticky comes before latency')
   t.end()
 })

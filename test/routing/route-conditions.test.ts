@@ -37,7 +37,7 @@ void t.test('if no condition holds, the next shorter prefix takes the request', 
   t.same(
     router.all('gpt-5-x').map(({ index }) => index),
     [4, 3, 1, 2, 0],
-    'all that may take it, in the order in which they are tried',
+    'all routes that may match it, in the order in which they are tried',
   )
   t.end()
 })
@@ -51,7 +51,7 @@ void t.test('a model whose only routes have conditions that do not hold has no r
 })
 
 void t.test(
-  'traits are those of the request; the prompt is measured once and only if asked',
+  'traits are those of the request; the prompt is measured at most once, on first use',
   (t) => {
     let measured = 0
     const measure = (): number => {
@@ -80,7 +80,7 @@ void t.test(
   },
 )
 
-void t.test('labels named like members of objects are ordinary labels', (t) => {
+void t.test('labels with the names of object members are ordinary labels', (t) => {
   const when = { labels: { constructor: 'x' }, images: null, tools: null, minPromptTokens: null }
   t.equal(holds(when, traits({})), false)
   t.equal(holds(when, traits({ labels: { constructor: 'x' } })), true)

@@ -37,7 +37,7 @@ for (const [plan, limit] of [
   ['starter', 5],
   ['pro', 20],
 ] as const) {
-  void t.test(`S8: ${plan}: ${limit} keys and not one more`, async (t) => {
+  void t.test(`S8: ${plan}: ${limit} keys and no more`, async (t) => {
     const { store, account: owner } = await account(t, plan)
     for (let at = 0; at < limit; at += 1) await createKey(store, plans, owner, `key ${at}`)
     await t.rejects(createKey(store, plans, owner, 'too many'), {

@@ -1,6 +1,6 @@
 /**
  * Goal: an upstream's quirks change the same members whether the body is bytes or a value.
- * Method: each quirk alone and together, through both ways, compared.
+ * Method: each quirk alone and all together, in both forms, whose results are compared.
  */
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
@@ -13,7 +13,7 @@ import { splice } from '../../src/wire/json/splice.js'
 const NONE = PLAIN
 const ignore = (): void => undefined
 
-/** Both ways; fails where they differ. */
+/** Applies quirks to both forms; fails if the results differ. */
 function both(
   t: { same: (a: unknown, b: unknown) => void },
   body: JsonObject,
@@ -38,13 +38,13 @@ void t.test('no quirks: the body itself', (t) => {
   t.end()
 })
 
-void t.test('drop takes a member away and does not mind one that is not there', (t) => {
+void t.test('drop removes a member and ignores a missing one', (t) => {
   const quirks = { ...NONE, drop: ['store', 'missing'] }
   t.same(both(t, BODY, quirks), { model: 'm', max_tokens: 5, user: null })
   t.end()
 })
 
-void t.test('rename keeps the value, null too, and leaves what is absent absent', (t) => {
+void t.test('rename keeps the value, also null, and adds no missing member', (t) => {
   const rename = { max_tokens: 'max_completion_tokens', user: 'safety_identifier', top_k: 'k' }
   t.same(both(t, BODY, { ...NONE, rename }), {
     model: 'm',
@@ -55,7 +55,7 @@ void t.test('rename keeps the value, null too, and leaves what is absent absent'
   t.end()
 })
 
-void t.test('rename onto a member that is there replaces it', (t) => {
+void t.test('rename to an existing member replaces it', (t) => {
   t.same(both(t, { a: 1, b: 2 }, { ...NONE, rename: { a: 'b' } }), { b: 1 })
   t.end()
 })
@@ -66,7 +66,7 @@ void t.test('set adds and replaces, with any JSON value', (t) => {
   t.end()
 })
 
-void t.test('all together, and the caller’s body is unchanged', (t) => {
+void t.test('all quirks together, and the caller’s body is unchanged', (t) => {
   const before = JSON.stringify(BODY)
   const quirks = { ...NONE, drop: ['user'], rename: { max_tokens: 'limit' }, set: { store: 1 } }
   t.same(both(t, BODY, quirks), { model: 'm', limit: 5, store: 1 })
@@ -80,7 +80,7 @@ void t.test('names of Object.prototype are members like any other', (t) => {
   t.end()
 })
 
-void t.test('what the dialect has set is dropped and renamed like the client’s own', (t) => {
+void t.test('members that the dialect has set are dropped and renamed like the client’s', (t) => {
   const made = [
     { key: 'stream_options', json: '{"include_usage":true}' },
     { key: 'max_tokens', json: null },
@@ -99,7 +99,7 @@ void t.test('what the dialect has set is dropped and renamed like the client’s
   t.end()
 })
 
-void t.test('messages: members go, are renamed, and roles have another word', (t) => {
+void t.test('messages: members are dropped and renamed, and roles are replaced', (t) => {
   const body: JsonObject = {
     messages: [
       { role: 'developer', content: 'Be brief.', name: 'boss' },
@@ -124,7 +124,7 @@ void t.test('messages: members go, are renamed, and roles have another word', (t
   t.end()
 })
 
-void t.test('messages that the dialect has changed are changed further', (t) => {
+void t.test('quirks apply to messages that the dialect has changed', (t) => {
   const body: JsonObject = { messages: [{ role: 'developer', content: 'a', name: 'x' }] }
   const made = [{ key: 'messages', json: '[{"role":"developer","content":"b"}]' }]
   const messages = { ...NONE.messages, roles: { developer: 'system' } }

@@ -1,7 +1,7 @@
 /**
- * Goal: a request of OpenAI's goes to chat completions wherever the model answers it there, and to
- * Responses where it must.
- * Method: the rule on made-up facts, then on every model of the shipped catalogue.
+ * Goal: a request to OpenAI is sent to chat completions if the model supports it there, and otherwise to
+ * Responses.
+ * Method: the rule for invented facts, then for every model of the shipped catalogue.
  */
 import t from 'tap'
 import type { ModelFacts } from '../../src/chat/model.js'
@@ -58,7 +58,7 @@ void t.test('the shipped catalogue', (t) => {
   }
   t.match(endpointReason(factsFor(catalogue, 'gpt-6-astra')), /while it reasons$/)
   t.match(endpointReason(factsFor(catalogue, 'gpt-6-luna')), /reasoning_effort none/)
-  t.match(endpointReason(factsFor(catalogue, 'gpt-5.4')), 'takes everything')
+  t.match(endpointReason(factsFor(catalogue, 'gpt-5.4')), 'accepts everything')
   t.match(endpointReason(factsFor(catalogue, 'gpt-audio')), 'no other endpoint')
   t.match(endpointReason(factsFor(catalogue, 'llama-4')), 'not known')
   t.end()

@@ -1,6 +1,4 @@
-/**
- * What the tests of upstream connections share: settings, and a request whose reply is one line of text.
- */
+/** Fixtures for tests of upstream connections: settings, and a request whose reply is one line of text. */
 import type { Dispatcher } from 'undici'
 import { type ConnectionSettings, openDispatcher } from '../../src/upstreams/pool/dispatcher.js'
 import { UpstreamPool } from '../../src/upstreams/pool/pool.js'
@@ -17,7 +15,7 @@ export const SETTINGS: Omit<ConnectionSettings, 'baseUrl'> = {
   proxy: 'none',
 }
 
-/** Connections for the settings. */
+/** Opens a pool with these settings. */
 export function openPool(
   settings: Partial<ConnectionSettings> & { baseUrl: string },
 ): UpstreamPool {
@@ -28,15 +26,19 @@ export function openPool(
   return new UpstreamPool({ origin, dispatcher: openFresh(), maxConnections, openFresh })
 }
 
-/** A request under way. */
-export interface Asked {
+/** A running request. */
+export interface RunningRequest {
   readonly call: UpstreamCall
   /** `200 hello`, or the code of the failure. */
   readonly reply: Promise<string>
 }
 
 /** Sends `POST /path`. */
-export function send(pool: UpstreamPool, path: string, body: string | Buffer = '{}'): Asked {
+export function send(
+  pool: UpstreamPool,
+  path: string,
+  body: string | Buffer = '{}',
+): RunningRequest {
   let resolve: (text: string) => void = () => undefined
   const reply = new Promise<string>((settle) => {
     resolve = settle
@@ -57,7 +59,7 @@ export function send(pool: UpstreamPool, path: string, body: string | Buffer = '
 }
 
 /** The reply to `POST /path`. */
-export function ask(
+export function replyTo(
   pool: UpstreamPool,
   path: string,
   body: string | Buffer = '{}',

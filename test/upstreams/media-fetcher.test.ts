@@ -1,7 +1,7 @@
 /**
- * Goal: a client's URL yields a picture or a document, and never a look into the network behind the
- * gateway, regardless of its address and redirects.
- * Method: servers on loopback addresses; a network of which some addresses count as public.
+ * Goal: a client's URL returns an image or a document, and never data of the network behind the gateway, for
+ * any address and redirect.
+ * Method: servers on loopback addresses, of which one counts as public.
  */
 import { createServer, type RequestListener } from 'node:http'
 import type { LookupFunction } from 'node:net'
@@ -46,9 +46,9 @@ async function serve(
 }
 
 function fetcher(t: Test, limits: Partial<FetchMediaConfig> = {}, network = OUTSIDE): MediaFetcher {
-  const made = new MediaFetcher({ ...LIMITS, ...limits }, network)
-  t.teardown(() => made.destroy())
-  return made
+  const mediaFetcher = new MediaFetcher({ ...LIMITS, ...limits }, network)
+  t.teardown(() => mediaFetcher.destroy())
+  return mediaFetcher
 }
 
 async function failure(fetched: Promise<unknown>): Promise<string> {
@@ -66,7 +66,7 @@ const picture: RequestListener = (_req, res) => {
   res.end(PNG)
 }
 
-void t.test('the bytes decide the media type of an image, not the server', async (t) => {
+void t.test('the bytes determine the media type of an image, not the server', async (t) => {
   const { url, seen } = await serve(t, picture)
   const { mediaType, bytes } = await fetcher(t).fetch(`${url}/a.jpg?x=1#top`, NEVER)
   t.equal(mediaType, 'image/png')
@@ -74,7 +74,7 @@ void t.test('the bytes decide the media type of an image, not the server', async
   t.same(seen, ['/a.jpg?x=1'])
 })
 
-void t.test('plain text is taken at its word, anything else is refused', async (t) => {
+void t.test('the declared type is used for plain text; other types are refused', async (t) => {
   let type: string | undefined = 'text/plain; charset=utf-8'
   const { url } = await serve(t, (_req, res) => {
     res.writeHead(200, type === undefined ? {} : { 'content-type': type })
@@ -121,7 +121,7 @@ void t.test('private addresses get no request', async (t) => {
   t.equal(missing, refusal, 'the same of a name that does not exist')
 })
 
-void t.test('a redirect into the network is refused like a first address', async (t) => {
+void t.test('a redirect to a private address is refused like a first address', async (t) => {
   const inside = await serve(t, picture, '127.0.0.2')
   const { url } = await serve(t, (_req, res) => {
     res.writeHead(302, { location: `${inside.url}/secret` })
@@ -133,10 +133,10 @@ void t.test('a redirect into the network is refused like a first address', async
 
 void t.test('redirects are followed a few times, and only to http', async (t) => {
   const { url, seen } = await serve(t, (req, res) => {
-    const left = Number(req.url?.slice(1))
-    if (left === 0) return picture(req, res)
-    res.writeHead(left === 9 ? 301 : 307, {
-      location: left === 9 ? 'file:///etc/passwd' : `/${left - 1}`,
+    const redirects = Number(req.url?.slice(1))
+    if (redirects === 0) return picture(req, res)
+    res.writeHead(redirects === 9 ? 301 : 307, {
+      location: redirects === 9 ? 'file:///etc/passwd' : `/${redirects - 1}`,
     })
     res.end('moved')
   })
@@ -146,21 +146,18 @@ void t.test('redirects are followed a few times, and only to http', async (t) =>
   t.match(await failure(fetcher(t).fetch(`${url}/9`, NEVER)), /neither http nor https/)
 })
 
-void t.test(
-  'DNS rebinding: the address that was connected to is the one that counts',
-  async (t) => {
-    const inside = await serve(t, picture, '127.0.0.2')
-    // A look-up that promises nothing: only the socket's own address can tell.
-    const lookup: LookupFunction = (_name, options, callback) => {
-      if (options.all === true) callback(null, [{ address: '127.0.0.2', family: 4 }])
-      else callback(null, '127.0.0.2', 4)
-    }
-    const made = fetcher(t, {}, { ...OUTSIDE, lookup })
-    const url = `http://pictures.example:${inside.port}/`
-    t.equal(await failure(made.fetch(url, NEVER)), 'the URL could not be fetched')
-    t.same(inside.seen, [], 'not a byte was sent')
-  },
-)
+void t.test('DNS rebinding: the address of the connected socket is checked', async (t) => {
+  const inside = await serve(t, picture, '127.0.0.2')
+  // A lookup without any check, so that only the socket's own address is checked.
+  const lookup: LookupFunction = (_name, options, callback) => {
+    if (options.all === true) callback(null, [{ address: '127.0.0.2', family: 4 }])
+    else callback(null, '127.0.0.2', 4)
+  }
+  const mediaFetcher = fetcher(t, {}, { ...OUTSIDE, lookup })
+  const url = `http://pictures.example:${inside.port}/`
+  t.equal(await failure(mediaFetcher.fetch(url, NEVER)), 'the URL could not be fetched')
+  t.same(inside.seen, [], 'not a byte was sent')
+})
 
 void t.test('size: at the limit and one byte beyond, declared or not', async (t) => {
   let size = 0
@@ -183,7 +180,7 @@ void t.test('size: at the limit and one byte beyond, declared or not', async (t)
   }
 })
 
-void t.test('a server that is slow, cuts or refuses', async (t) => {
+void t.test('a server that is slow, truncates or refuses', async (t) => {
   const { url } = await serve(t, (req, res) => {
     if (req.url === '/404') res.writeHead(404).end()
     else if (req.url === '/cut') {
@@ -199,26 +196,26 @@ void t.test('a server that is slow, cuts or refuses', async (t) => {
 })
 
 void t.test('no credentials in a URL, and no other scheme', async (t) => {
-  const made = fetcher(t)
-  t.match(await failure(made.fetch('http://user:pw@127.0.0.1/', NEVER)), /user or password/)
-  t.match(await failure(made.fetch('ftp://127.0.0.1/', NEVER)), /neither http nor https/)
-  t.equal(await failure(made.fetch('http://', NEVER)), 'the URL is not valid')
+  const mediaFetcher = fetcher(t)
+  t.match(await failure(mediaFetcher.fetch('http://user:pw@127.0.0.1/', NEVER)), /user or password/)
+  t.match(await failure(mediaFetcher.fetch('ftp://127.0.0.1/', NEVER)), /neither http nor https/)
+  t.equal(await failure(mediaFetcher.fetch('http://', NEVER)), 'the URL is not valid')
 })
 
-void t.test('no more at once than allowed; the others wait their turn', async (t) => {
+void t.test('at most the allowed number at once; the others wait', async (t) => {
   let open = 0
-  let most = 0
+  let maxRunning = 0
   const { url } = await serve(t, (req, res) => {
     open += 1
-    most = Math.max(most, open)
+    maxRunning = Math.max(maxRunning, open)
     setTimeout(() => {
       open -= 1
       picture(req, res)
     }, 30)
   })
-  const made = fetcher(t)
-  await Promise.all([1, 2, 3, 4, 5].map((n) => made.fetch(`${url}/${n}`, NEVER)))
-  t.equal(most, 2)
+  const mediaFetcher = fetcher(t)
+  await Promise.all([1, 2, 3, 4, 5].map((n) => mediaFetcher.fetch(`${url}/${n}`, NEVER)))
+  t.equal(maxRunning, 2)
 })
 
 void t.test('a client that leaves ends the fetch with its own reason', async (t) => {

@@ -1,6 +1,6 @@
 /**
- * Goal: requests share connections, one at a time, and no reply is ever taken for that to another.
- * Method: a raw server on a real socket that answers by the request's path, in any chunks.
+ * Goal: requests share connections, one at a time, and no reply is assigned to another request.
+ * Method: a raw server on a real socket whose reply depends on the request's path.
  */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,13 +13,13 @@ import type { Test } from 'tap'
 import type { ConnectionSettings } from '../../src/upstreams/pool/dispatcher.js'
 import type { UpstreamPool } from '../../src/upstreams/pool/pool.js'
 import type { UpstreamCall } from '../../src/upstreams/pool/upstream-call.js'
-import { ask, openPool } from './fixtures.js'
+import { replyTo, openPool } from './fixtures.js'
 
 const HELLO = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'
 const CHUNKED =
   'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n'
 
-/** What the server does for each path. */
+/** The reply of the server for each path. */
 const ANSWERS: Readonly<Record<string, (socket: Socket) => void>> = {
   plain: (socket) => socket.write(HELLO),
   chunked: (socket) => socket.write(CHUNKED),
@@ -119,33 +119,34 @@ async function scene(
 void t.test('every form of a whole reply is read, and the next one too', async (t) => {
   const { pool } = await scene(t)
   for (const path of WHOLE) {
-    t.equal(await ask(pool, path), '200 hello', path)
-    t.equal(await ask(pool, 'plain'), '200 hello', `after ${path}`)
+    t.equal(await replyTo(pool, path), '200 hello', path)
+    t.equal(await replyTo(pool, 'plain'), '200 hello', `after ${path}`)
   }
-  t.equal(await ask(pool, 'no-body'), '204 ')
+  t.equal(await replyTo(pool, 'no-body'), '204 ')
 })
 
-void t.test('every broken reply ends in an error, and the next one is whole', async (t) => {
+void t.test('every invalid reply ends in an error, and the next one is complete', async (t) => {
   const { pool } = await scene(t)
   for (const [path, code] of Object.entries(BROKEN)) {
-    t.equal(await ask(pool, path), code, path)
-    t.equal(await ask(pool, 'plain'), '200 hello', `after ${path}`)
+    t.equal(await replyTo(pool, path), code, path)
+    t.equal(await replyTo(pool, 'plain'), '200 hello', `after ${path}`)
   }
 })
 
-void t.test('bytes after a reply belong to no reply', async (t) => {
+void t.test('bytes after a reply are not assigned to another reply', async (t) => {
   const { pool } = await scene(t)
   for (const path of ['more-than-announced', 'sent-later']) {
-    t.equal(await ask(pool, path), '200 hello', path)
+    t.equal(await replyTo(pool, path), '200 hello', path)
     await new Promise((resolve) => setTimeout(resolve, 20))
-    for (let i = 0; i < 3; i += 1) t.equal(await ask(pool, 'plain'), '200 hello', `after ${path}`)
+    for (let i = 0; i < 3; i += 1)
+      t.equal(await replyTo(pool, 'plain'), '200 hello', `after ${path}`)
   }
 })
 
 void t.test('one request is sent, for any content', async (t) => {
   const { pool, received } = await scene(t)
   const bodies = ['{"a":"é – 你"}', Buffer.from('{"a":"é – 你"}'), 'x'.repeat(100_000)]
-  for (const body of bodies) await ask(pool, 'plain', body)
+  for (const body of bodies) await replyTo(pool, 'plain', body)
   const sent = received
     .flat()
     .join('')
@@ -154,17 +155,17 @@ void t.test('one request is sent, for any content', async (t) => {
     `POST /plain HTTP/1.1\r\nHOST\r\nconnection: keep-alive\r\nx-a: b\r\ncontent-length: ${bytes}\r\n\r\n`
   const text = Buffer.from('{"a":"é – 你"}').toString('latin1')
   t.equal(sent.split(head(text.length) + text).length - 1, 2, 'a text and its bytes are the same')
-  t.ok(sent.includes(head(100_000) + 'x'.repeat(100_000)), 'a large body comes whole')
-  t.equal(await ask(pool, 'plain\r\nx: y'), 'BAD_REQUEST', 'no line end gets into a head')
+  t.ok(sent.includes(head(100_000) + 'x'.repeat(100_000)), 'a large body arrives complete')
+  t.equal(await replyTo(pool, 'plain\r\nx: y'), 'BAD_REQUEST', 'a head contains no line end')
 })
 
 void t.test('connections are reused, and never more than allowed', async (t) => {
   const { pool, received } = await scene(t, { maxConnections: 3 })
-  const replies = await Promise.all(Array.from({ length: 20 }, () => ask(pool, 'drip')))
+  const replies = await Promise.all(Array.from({ length: 20 }, () => replyTo(pool, 'drip')))
   t.same(new Set(replies), new Set(['200 hello']))
   t.equal(received.length, 3)
-  await ask(pool, 'plain')
-  t.equal(received.length, 3, 'an idle one is taken first')
+  await replyTo(pool, 'plain')
+  t.equal(received.length, 3, 'an idle connection is used first')
 })
 
 void t.test(
@@ -172,7 +173,7 @@ void t.test(
   async (t) => {
     const { pool, open } = await scene(t)
     const idleMs = async (path: string): Promise<number> => {
-      await ask(pool, path)
+      await replyTo(pool, path)
       const before = performance.now()
       while (open.size > 0) await new Promise((resolve) => setTimeout(resolve, 20))
       return performance.now() - before
@@ -182,7 +183,7 @@ void t.test(
   },
 )
 
-void t.test('an abort ends the connection, at every moment', async (t) => {
+void t.test('an abort ends the connection in every phase', async (t) => {
   const { pool, open } = await scene(t)
   for (const moment of ['start', 'head', 'data'] as const) {
     const received: string[] = []
@@ -209,20 +210,20 @@ void t.test('an abort ends the connection, at every moment', async (t) => {
     }
     t.equal(received.at(-1), moment, `${moment}: no callback follows`)
   }
-  t.equal(await ask(pool, 'plain'), '200 hello')
+  t.equal(await replyTo(pool, 'plain'), '200 hello')
 })
 
-void t.test('a paused reply waits, and goes on', async (t) => {
+void t.test('a paused reply waits and continues', async (t) => {
   const { pool } = await scene(t)
   const received: string[] = []
-  const held: UpstreamCall[] = []
+  const calls: UpstreamCall[] = []
   const ended = new Promise<void>((resolve) => {
     const call = pool.send(
       { path: '/drip', headers: [], body: '' },
       {
         onRequestStart: () => undefined,
         onResponseStart: () => {
-          held.push(call)
+          calls.push(call)
           call.pause()
         },
         onResponseData: (chunk) => received.push(chunk.toString()),
@@ -231,28 +232,28 @@ void t.test('a paused reply waits, and goes on', async (t) => {
       },
     )
   })
-  while (held.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  while (calls.length === 0) await new Promise((resolve) => setImmediate(resolve))
   await new Promise((resolve) => setTimeout(resolve, 50))
   t.same(received, [])
-  held[0]?.resume()
+  calls[0]?.resume()
   await ended
   t.equal(received.join(''), 'hello')
 })
 
 void t.test('each waiting request gets the error of an unreachable upstream', async (t) => {
   const { pool } = await scene(t, { port: 1 })
-  t.same(await Promise.all([ask(pool, 'plain'), ask(pool, 'plain')]), [
+  t.same(await Promise.all([replyTo(pool, 'plain'), replyTo(pool, 'plain')]), [
     'ECONNREFUSED',
     'ECONNREFUSED',
   ])
   const forbidden = await scene(t, { allowPrivateAddress: false })
-  t.equal(await ask(forbidden.pool, 'plain'), 'EPRIVATE')
+  t.equal(await replyTo(forbidden.pool, 'plain'), 'EPRIVATE')
 })
 
-void t.test('closing lets what runs finish', async (t) => {
+void t.test('closing lets running requests finish', async (t) => {
   const { pool, open } = await scene(t)
-  await ask(pool, 'plain')
-  const running = [ask(pool, 'drip'), ask(pool, 'drip')]
+  await replyTo(pool, 'plain')
+  const running = [replyTo(pool, 'drip'), replyTo(pool, 'drip')]
   const closed = pool.close()
   t.same(await Promise.all(running), ['200 hello', '200 hello'])
   await closed
@@ -279,12 +280,12 @@ void t.test('the same over TLS', async (t) => {
   )
   const server = createTlsServer({ key: readFileSync(key), cert: readFileSync(cert) })
   const { pool, received } = await scene(t, { host: 'localhost' }, server)
-  t.equal(await ask(pool, 'plain'), 'DEPTH_ZERO_SELF_SIGNED_CERT', 'an untrusted certificate')
+  t.equal(await replyTo(pool, 'plain'), 'DEPTH_ZERO_SELF_SIGNED_CERT', 'an untrusted certificate')
   t.same(received.flat(), [], 'and no request was sent')
   process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
   t.teardown(() => delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'])
-  for (const path of WHOLE) t.equal(await ask(pool, path), '200 hello', path)
+  for (const path of WHOLE) t.equal(await replyTo(pool, path), '200 hello', path)
   for (const path of ['cut', 'two-lengths', 'bad-chunk']) {
-    t.equal(await ask(pool, path), BROKEN[path], path)
+    t.equal(await replyTo(pool, path), BROKEN[path], path)
   }
 })

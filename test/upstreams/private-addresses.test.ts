@@ -1,5 +1,5 @@
 /**
- * Goal: an upstream's name can never lead into the network behind the gateway.
+ * Goal: the name of an upstream never gives access to the network behind the gateway.
  * Method: addresses at the edges of every range; the resolver itself with names that need no network.
  */
 import t from 'tap'
@@ -86,7 +86,7 @@ void t.test('public addresses, just outside', (t) => {
   t.end()
 })
 
-void t.test('text that is no address is not private', (t) => {
+void t.test('text that is not an address is not private', (t) => {
   for (const text of ['', 'localhost', '127.1', '0x7f.1', '2130706433', '10.0.0', '::g', '[::1]']) {
     t.equal(isPrivateAddress(text), false, text)
   }

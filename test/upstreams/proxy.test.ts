@@ -1,12 +1,12 @@
 /**
- * Goal: requests go through the configured proxy, and nowhere else when it fails.
+ * Goal: requests use the configured proxy, and fail if it fails.
  * Method: a proxy that opens tunnels, counts them and fails as the test sets.
  */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { ask, openPool } from './fixtures.js'
+import { replyTo, openPool } from './fixtures.js'
 
 interface Proxy {
   readonly url: string
@@ -58,7 +58,7 @@ async function startUpstream(t: Test): Promise<{ baseUrl: string; requested: () 
   return { baseUrl: `http://127.0.0.1:${await listen(t, server)}`, requested: () => requested }
 }
 
-/** Sets variables for the time of a test. */
+/** Sets environment variables for the duration of a test. */
 function setEnv(t: Test, values: Record<string, string>): void {
   for (const [name, value] of Object.entries(values)) {
     const before = process.env[name]
@@ -77,8 +77,8 @@ void t.test('a proxy by its URL', async (t) => {
   const withUser = proxy.url.replace('//', '//user:pass@')
   const pool = openPool({ baseUrl: upstream.baseUrl, proxy: withUser })
   t.teardown(() => pool.destroy())
-  t.equal(await ask(pool, 'a'), '200 hello')
-  t.equal(await ask(pool, 'b'), '200 hello')
+  t.equal(await replyTo(pool, 'a'), '200 hello')
+  t.equal(await replyTo(pool, 'b'), '200 hello')
   const basic = Buffer.from('user:pass').toString('base64')
   t.equal(proxy.requested[0], `${target} Basic ${basic}`)
   t.equal(upstream.requested(), 2)
@@ -94,15 +94,15 @@ void t.test('a proxy that fails is never bypassed', async (t) => {
   for (const mode of ['refuse', 'close', 'silent'] as const) {
     proxy.mode = mode
     const before = proxy.requested.length
-    t.equal(await ask(pool, 'a'), codes[mode], mode)
+    t.equal(await replyTo(pool, 'a'), codes[mode], mode)
     t.equal(proxy.requested.length, before + 1, `${mode}: it gets one request`)
   }
-  const gone = openPool({ ...settings, proxy: 'http://127.0.0.1:1' })
-  t.teardown(() => gone.destroy())
-  t.match(await ask(gone, 'a'), /PROXY_FAILED|ECONNREFUSED/)
+  const unreachable = openPool({ ...settings, proxy: 'http://127.0.0.1:1' })
+  t.teardown(() => unreachable.destroy())
+  t.match(await replyTo(unreachable, 'a'), /PROXY_FAILED|ECONNREFUSED/)
   t.equal(upstream.requested(), 0, 'nothing reached the upstream')
   proxy.mode = 'open'
-  t.equal(await ask(pool, 'a'), '200 hello', 'it works once the proxy does')
+  t.equal(await replyTo(pool, 'a'), '200 hello', 'it works once the proxy does')
 })
 
 void t.test('the proxy of the environment', async (t) => {
@@ -110,31 +110,31 @@ void t.test('the proxy of the environment', async (t) => {
   const upstream = await startUpstream(t)
   setEnv(t, { http_proxy: proxy.url, no_proxy: '' })
   const through = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
-  t.equal(await ask(through, 'a'), '200 hello')
+  t.equal(await replyTo(through, 'a'), '200 hello')
   t.equal(proxy.requested.length, 1)
   const none = openPool({ baseUrl: upstream.baseUrl, proxy: 'none' })
-  t.equal(await ask(none, 'a'), '200 hello')
-  t.equal(proxy.requested.length, 1, '`none` goes around it')
+  t.equal(await replyTo(none, 'a'), '200 hello')
+  t.equal(proxy.requested.length, 1, '`none` bypasses it')
   setEnv(t, { no_proxy: '127.0.0.1' })
   const excepted = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
-  t.equal(await ask(excepted, 'a'), '200 hello')
-  t.equal(proxy.requested.length, 1, 'NO_PROXY goes around it')
+  t.equal(await replyTo(excepted, 'a'), '200 hello')
+  t.equal(proxy.requested.length, 1, 'NO_PROXY bypasses it')
   setEnv(t, { http_proxy: 'no url', no_proxy: '' })
   const wrong = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
   t.equal(
-    await ask(wrong, 'a'),
+    await replyTo(wrong, 'a'),
     'PROXY_FAILED',
-    'an address that is none is no reason to go around it',
+    'a proxy with an invalid address is not bypassed',
   )
   for (const pool of [through, none, excepted, wrong]) await pool.destroy()
 })
 
-void t.test('a private address is not requested for at a proxy', async (t) => {
+void t.test('no proxy gets a request for a private address', async (t) => {
   const proxy = await startProxy(t)
   const upstream = await startUpstream(t)
   const settings = { baseUrl: upstream.baseUrl, allowPrivateAddress: false, proxy: proxy.url }
   const pool = openPool(settings)
   t.teardown(() => pool.destroy())
-  t.equal(await ask(pool, 'a'), 'EPRIVATE')
+  t.equal(await replyTo(pool, 'a'), 'EPRIVATE')
   t.same(proxy.requested, [])
 })

@@ -1,6 +1,6 @@
 /**
- * Goal: TLS with an upstream trusts and presents the files of the configuration, over HTTP/1.1 and HTTP/2.
- * Method: real servers with certificates of an authority made for the test.
+ * Goal: TLS with an upstream uses the configured authorities and certificates, over HTTP/1.1 and HTTP/2.
+ * Method: real servers with certificates of a test authority.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { createServer, type Server } from 'node:https'
 import t, { type Test } from 'tap'
 import { newAuthority, newPair, type Pair } from '../helpers/certificates.js'
 import { eventually } from '../faults/scene.js'
-import { ask, openPool, send } from './fixtures.js'
+import { replyTo, openPool, send } from './fixtures.js'
 
 const NAME = 'api.internal'
 
@@ -65,12 +65,12 @@ void t.test('an authority, a client certificate and a server name', async (t) =>
   ] as const
   for (const [expected, tls] of cases) {
     const pool = openPool({ baseUrl, tls })
-    t.equal(await ask(pool, 'a'), expected)
+    t.equal(await replyTo(pool, 'a'), expected)
     await pool.destroy()
   }
 })
 
-void t.test('HTTP/2 where both sides have it', async (t) => {
+void t.test('HTTP/2 if both sides support it', async (t) => {
   const files = certificates(t)
   const tls = { ...NO_TLS, ca: pem(files.authority.cert), serverName: NAME }
   const versions: string[] = []
@@ -88,20 +88,20 @@ void t.test('HTTP/2 where both sides have it', async (t) => {
   server.on('session', () => (sessions += 1))
   const baseUrl = await listening(t, server)
   const pool = openPool({ baseUrl, tls, http2: true, maxConnections: 2 })
-  for (let i = 0; i < 3; i += 1) t.equal(await ask(pool, 'a'), '200 hello')
+  for (let i = 0; i < 3; i += 1) t.equal(await replyTo(pool, 'a'), '200 hello')
   t.same(versions, ['2.0', '2.0', '2.0'])
   t.ok(sessions <= 2, 'over few connections')
-  t.notMatch(await ask(pool, 'cut'), /^200/, 'a reply that is reset is an error')
-  t.equal(await ask(pool, 'a'), '200 hello', 'and the next is whole')
+  t.notMatch(await replyTo(pool, 'cut'), /^200/, 'a reply that is reset is an error')
+  t.equal(await replyTo(pool, 'a'), '200 hello', 'and the next is whole')
   const before = sessions
   const slow = send(pool, 'slow')
   await eventually(() => versions.length === 6, 'the request is upstream')
   slow.call.abort()
-  for (let i = 0; i < 3; i += 1) t.equal(await ask(pool, 'a'), '200 hello', 'after an abort')
+  for (let i = 0; i < 3; i += 1) t.equal(await replyTo(pool, 'a'), '200 hello', 'after an abort')
   t.equal(sessions, before, 'an abort ends the stream and keeps the connection')
   await pool.destroy()
   const plain = openPool({ baseUrl, tls })
-  t.equal(await ask(plain, 'a'), '200 hello')
+  t.equal(await replyTo(plain, 'a'), '200 hello')
   t.equal(versions.at(-1), '1.1', 'not unless it is turned on')
   await plain.destroy()
 })

@@ -94,6 +94,20 @@ export interface SendResult {
   readonly failure: unknown
 }
 
+/** The result of a request for which nothing was sent. */
+export const NOTHING_SENT: SendResult = {
+  attempts: [],
+  final: null,
+  hedgeDenied: null,
+  losses: [],
+  translateMs: 0,
+  fetchMs: 0,
+  backOffMs: 0,
+  pendingWrites: null,
+  drained: null,
+  failure: null,
+}
+
 /** `upstream:outcome` for each attempt, with `, ` between; `ended` is the outcome of the final one. */
 export function attemptList({ attempts, final }: SendResult, ended: Outcome): string {
   let list = ''

@@ -1,19 +1,19 @@
 /**
- * One timer for all time-outs of the data plane. A timer per request and phase would cost 0.4 µs each and a restart for each
+ * One timer for all timeouts of the data plane. A timer per request and phase would cost 0.4 µs each and a restart for each
  * chunk; a sweep over the requests in flight costs nothing per chunk and is late by at most one tick.
  */
 
 import { InFlightList, type InFlightItem } from './in-flight-list.js'
 
-/** Interval of the sweep, and the maximum delay of a time-out, in ms. */
+/** Interval of the sweep, and the maximum delay of a timeout, in ms. */
 export const TICK_MS = 100
 
-/** An item with time-outs, checked in each `tick`. `nowMs` is monotonic. */
+/** An item with timeouts, checked in each `tick`. `nowMs` is monotonic. */
 export interface Timed extends InFlightItem {
   tick(nowMs: number): void
 }
 
-/** The items with time-outs. The timer runs from the first `add` until `close`. */
+/** The items with timeouts. The timer runs from the first `add` until `close`. */
 export class Deadlines {
   private readonly inFlight = new InFlightList<Timed>()
   private timer: NodeJS.Timeout | null = null

@@ -6,13 +6,12 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
 import { isConfigured } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
-import { limitDemandsOf, needsOf, NO_LIMITS } from '../../limits/find-limits.js'
-import { rateHeaders } from '../../limits/rate-headers.js'
+import { limitDemandsOf, needsOf } from '../../limits/find-limits.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation/generation.js'
 import { ownHeaders } from '../generation/upstream-headers.js'
-import { refusedBy, type Admitted, type LimitServices, type Refused } from '../phases/admit.js'
+import { admitDemands, type ExactAdmission, type LimitServices } from '../phases/admit.js'
 import { provisionalEntry } from '../reservation/provisional-entry.js'
 import { headersForUpstream } from './filter-headers.js'
 import { isAllowed, nativePathOf, nativeUrl } from './native-path.js'
@@ -92,7 +91,7 @@ export interface RoutedNativeRequest {
 export async function admitNative(
   routed: RoutedNativeRequest,
   services: Pick<LimitServices, 'limiter' | 'metrics'>,
-): Promise<Refused | Omit<Admitted, 'call' | 'reservation'>> {
+): Promise<ExactAdmission> {
   const { x, identity, target } = routed
   const { generation } = x
   const { name, native } = target.upstream.config
@@ -107,10 +106,6 @@ export async function admitNative(
     isPriced: nanoUsd !== null,
   })
   const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
-  if (limits === NO_LIMITS) {
-    const limitReservation = services.limiter.note({ ...admissionRequest, demands: [] })
-    return { kind: 'admitted', limitReservation, rateHeaders: [], tookMs: null }
-  }
   const { unknownPrice } = generation.snapshot.config.limiting
   if (nanoUsd === null && needsOf(limits).money && unknownPrice !== 'allow') {
     throw new GatewayError(
@@ -118,15 +113,6 @@ export async function admitNative(
       `A budget applies, and the price of a native request is not known: set native_usd_per_request for the upstream "${name}", or limiting.unknown_price to allow.`,
     )
   }
-  const beganMs = performance.now()
   const limitDemands = limitDemandsOf(limits, { tokens: 0, nanoUsd: nanoUsd ?? 0 })
-  const demands = limitDemands.map(({ demand }) => demand)
-  const decision = await services.limiter.admit({ ...admissionRequest, demands })
-  const { limitReservation } = decision
-  const headers = rateHeaders(limitDemands, decision.limitStates)
-  const tookMs = performance.now() - beganMs
-  if (limitReservation !== null)
-    return { kind: 'admitted', limitReservation, rateHeaders: headers, tookMs }
-  const { error, limit } = refusedBy(limitDemands, decision, services.metrics)
-  return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
+  return admitDemands(admissionRequest, limitDemands, services)
 }

@@ -1,6 +1,6 @@
 /**
  * Sends one native request to its upstream: passes the body up and the reply down, and applies the upstream's
- * time-outs.
+ * timeouts.
  */
 import type { Agent, IncomingMessage } from 'node:http'
 import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
@@ -33,7 +33,7 @@ const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', stream: 'in reply' } as const
 
-/** The error for a time-out that has passed. */
+/** The error for a timeout that has passed. */
 export function timeoutErrorOf(passedTimeout: PassedTimeout): GatewayError {
   if (passedTimeout === 'stalled') return gatewayError(CLIENT_STALLED)
   if (passedTimeout === 'connect')
@@ -107,7 +107,7 @@ export class NativeAttempt implements Timed {
     if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes)
     this.limit = new RequestLimit(maxBytes, declared, (bytes) => {
       this.run.intake.bytes += bytes
-      // The time-out for the first byte begins when the whole request is sent.
+      // The timeout for the first byte begins when the whole request is sent.
       this.clock.begin(performance.now())
     })
     return this.limit

@@ -5,7 +5,7 @@
 import { GatewayError } from '../../errors.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
-import { AttemptResult, type SendResult } from '../attempts/attempt-result.js'
+import { AttemptResult, NOTHING_SENT } from '../attempts/attempt-result.js'
 import { BodyBudget } from '../bodies/body-budget.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
 import type { Exchange } from '../client-exchange.js'
@@ -60,7 +60,7 @@ export async function serveNative(
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
   const result = new AttemptResult(candidate, [])
-  results.sent = sentNative(result)
+  results.sent = { ...NOTHING_SENT, attempts: [result], final: result }
   const intake = new Intake(NOT_COUNTED.open(''))
   results.intake = intake
   const delivery = new NativeDelivery()
@@ -82,19 +82,4 @@ function traced({ trace }: Exchange, call: NativeCall, result: AttemptResult): N
   for (let index = 0; index < list.length; index += 2)
     headers[list[index] ?? ''] = list[index + 1] ?? ''
   return { ...call, headers }
-}
-
-function sentNative(result: AttemptResult): SendResult {
-  return {
-    attempts: [result],
-    final: result,
-    hedgeDenied: null,
-    losses: [],
-    backOffMs: 0,
-    translateMs: 0,
-    fetchMs: 0,
-    pendingWrites: null,
-    drained: null,
-    failure: null,
-  }
 }

@@ -1,6 +1,6 @@
 /**
  * Serves one WebSocket, from its request to the end of both connections. An open WebSocket has no idle
- * time-out.
+ * timeout.
  */
 import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'

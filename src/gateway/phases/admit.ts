@@ -6,7 +6,11 @@ import { GatewayError } from '../../errors.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
 import { budgetsUsed, refusalOf, type LimitKind } from '../../limits/limit-refusal.js'
 import { rateHeaders } from '../../limits/rate-headers.js'
-import type { Decision, LimitReservation } from '../../limits/limit-reservation.js'
+import type {
+  AdmissionRequest,
+  Decision,
+  LimitReservation,
+} from '../../limits/limit-reservation.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { NO_LIMITS, type LimitDemand } from '../../limits/find-limits.js'
 import type { Logger } from '../../observe/log/log.js'
@@ -180,8 +184,38 @@ async function decide(
   return { limitDemands, decision }
 }
 
+/** The decision on a request whose demands are known exactly, which needs no estimate and no raised reservation. */
+export type ExactAdmission = Omit<Admitted, 'call' | 'reservation'> | Refused
+
+/** Decides on a request with these demands; one without demands is admitted at once. */
+export async function admitDemands(
+  admissionRequest: Omit<AdmissionRequest, 'demands'>,
+  limitDemands: readonly LimitDemand[],
+  { limiter, metrics }: Pick<LimitServices, 'limiter' | 'metrics'>,
+): Promise<ExactAdmission> {
+  const demands = limitDemands.map(({ demand }) => demand)
+  if (demands.length === 0) {
+    const limitReservation = limiter.note({ ...admissionRequest, demands })
+    return { kind: 'admitted', limitReservation, rateHeaders: NO_HEADERS, tookMs: null }
+  }
+  const beganMs = performance.now()
+  const decision = await limiter.admit({ ...admissionRequest, demands })
+  const tookMs = performance.now() - beganMs
+  const headers = rateHeaders(limitDemands, decision.limitStates)
+  const { limitReservation } = decision
+  if (limitReservation === null) {
+    return {
+      kind: 'refused',
+      ...refusedBy(limitDemands, decision, metrics),
+      rateHeaders: headers,
+      tookMs,
+    }
+  }
+  return { kind: 'admitted', limitReservation, rateHeaders: headers, tookMs }
+}
+
 /** The error of a request that was not admitted, and the rule that refused it. Counts the refusal. */
-export function refusedBy(
+function refusedBy(
   limitDemands: readonly LimitDemand[],
   { closed, limitStates }: Decision,
   metrics: Metrics,

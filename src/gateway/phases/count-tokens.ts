@@ -10,19 +10,18 @@ import type { Egress, TokenCounter } from '../../dialects/dialect.js'
 import { egressOf } from '../../dialects/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
-import { limitDemandsOf, NO_LIMITS } from '../../limits/find-limits.js'
-import { rateHeaders } from '../../limits/rate-headers.js'
+import { limitDemandsOf } from '../../limits/find-limits.js'
 import { requestPathAt } from '../../upstreams/request-path.js'
 import type { ReplyHandler, UpstreamRequest } from '../../upstreams/pool/upstream-call.js'
 import { parseReply } from '../../wire/json/parse-body.js'
 import { bodyOf, render } from '../attempts/request/render-request.js'
-import type { SendResult } from '../attempts/attempt-result.js'
+import { NOTHING_SENT } from '../attempts/attempt-result.js'
 import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation/generation.js'
 import { LossList, lossRefusal } from '../streams/translation-losses.js'
 import type { Results } from '../observe/phase-results.js'
-import { refusedBy, type Admitted, type LimitServices, type Refused } from './admit.js'
+import { admitDemands, type ExactAdmission, type LimitServices } from './admit.js'
 import type { RoutedRequest } from './calculate-demands.js'
 import { sent } from './relay.js'
 import { replyHeaders } from './reply-headers.js'
@@ -54,6 +53,7 @@ export async function countTokens(
   const exact = await countUpstream(routed, losses)
   const { ingress, request } = call
   const lost = losses.paths.map((path) => ingress.fieldName?.(path) ?? path)
+  // Counting calls no model, so there is no attempt to charge.
   results.sent = { ...NOTHING_SENT, losses: lost }
   const { family } = x.generation.facts(routed.candidates[0].model)
   const tokens = exact ?? inputTokens(promptSizeOf(request), family)
@@ -67,25 +67,11 @@ export async function countTokens(
   sendReply(x.res, 200, headers, body)
 }
 
-/** Counting calls no model, so there is no attempt to charge. */
-const NOTHING_SENT: SendResult = {
-  attempts: [],
-  final: null,
-  hedgeDenied: null,
-  losses: [],
-  translateMs: 0,
-  fetchMs: 0,
-  backOffMs: 0,
-  pendingWrites: null,
-  drained: null,
-  failure: null,
-}
-
 /** Checks the limits of requests and of concurrency. */
-async function admitCount(
+function admitCount(
   { x, identity, clientRequestId, call, candidates }: RoutedRequest,
   services: LimitServices,
-): Promise<Omit<Admitted, 'call' | 'reservation'> | Refused> {
+): Promise<ExactAdmission> {
   const { generation } = x
   const { request } = call
   const [{ target, model }] = candidates
@@ -100,26 +86,10 @@ async function admitCount(
     isPriced: true,
   })
   const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
-  const allDemands = limits === NO_LIMITS ? [] : limitDemandsOf(limits, { tokens: 0, nanoUsd: 0 })
-  const limitDemands = allDemands.filter(
+  const limitDemands = limitDemandsOf(limits, { tokens: 0, nanoUsd: 0 }).filter(
     ({ demand: { kind } }) => kind === 'requests' || kind === 'concurrent',
   )
-  if (limitDemands.length === 0) {
-    const limitReservation = services.limiter.note({ ...admissionRequest, demands: [] })
-    return { kind: 'admitted', limitReservation, rateHeaders: [], tookMs: null }
-  }
-  const beganMs = performance.now()
-  const decision = await services.limiter.admit({
-    ...admissionRequest,
-    demands: limitDemands.map(({ demand }) => demand),
-  })
-  const tookMs = performance.now() - beganMs
-  const headers = rateHeaders(limitDemands, decision.limitStates)
-  const { limitReservation } = decision
-  if (limitReservation !== null)
-    return { kind: 'admitted', limitReservation, rateHeaders: headers, tookMs }
-  const { error, limit } = refusedBy(limitDemands, decision, services.metrics)
-  return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
+  return admitDemands(admissionRequest, limitDemands, services)
 }
 
 /** The dialect and endpoint with which an upstream counts tokens. */

@@ -7,8 +7,8 @@ import type { LimitingConfig } from '../../config/config.js'
 import {
   completedPrice,
   costNanoUsd,
-  dearerPrice,
-  dearestPrice,
+  higherPrice,
+  highestPrice,
   flatPrice,
   isComplete,
   tierPrice,
@@ -37,7 +37,7 @@ export class BudgetPrices {
   /** The price for a request; `usual` is the price of its model, `tier` the requested service tier. */
   of(usual: Price | null, tier: string | null): BudgetPrice {
     const { assumed, unknownLength } = this
-    const known = usual === null ? null : dearerPrice(usual, tier)
+    const known = usual === null ? null : higherPrice(usual, tier)
     if (known !== null && isComplete(known)) return { price: known, isPriced: true, unknownLength }
     const price = assumed === null ? null : withAssumedPrice(usual, known, assumed)
     return { price, isPriced: false, unknownLength }
@@ -56,6 +56,6 @@ export class BudgetPrices {
 
 /** `known` is null if the price of the model's service tier is not known. */
 function withAssumedPrice(usual: Price | null, known: Price | null, assumed: Price): Price {
-  if (usual !== null && known === null) return dearestPrice(usual, assumed)
+  if (usual !== null && known === null) return highestPrice(usual, assumed)
   return completedPrice(known, assumed)
 }

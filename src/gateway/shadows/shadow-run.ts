@@ -23,7 +23,7 @@ import { estimateCandidateCost } from '../reservation/estimate-candidate-cost.js
 import type { Candidate, Handling } from '../phases/choose-route.js'
 import type { Identified } from '../phases/identify-endpoint.js'
 import type { Call } from '../phases/receive.js'
-import type { Delivery } from '../phases/relay.js'
+import { sent } from '../phases/relay.js'
 import { send, type ClientTerms, type SendServices } from '../phases/send.js'
 import type { ReportingServices } from '../phases/settle.js'
 import { unexpectedFailureOf, toGatewayError } from '../phases/send-error.js'
@@ -55,17 +55,6 @@ const HANDLING: Handling = {
 
 /** A shadow request has neither the client's deadline nor its idempotency key. */
 const NO_TERMS: ClientTerms = { timeoutMs: Number.POSITIVE_INFINITY, idempotencyKey: null }
-
-/** A shadow request has no client. */
-const NOT_DELIVERED: Delivery = {
-  sentBytes: 0,
-  chunks: 0,
-  headMs: null,
-  wholeMs: null,
-  relayMs: null,
-  clientWaitMs: 0,
-  closed: null,
-}
 
 /** Reasons for not copying a sampled request. */
 export type DropReason =
@@ -226,7 +215,8 @@ export class ShadowRun implements RequestContext {
       results.sent = sending.sent
       const reply = await sending.reply
       const headMs = reply.kind === 'stream' ? performance.now() - this.startedMs : null
-      results.delivery = { ...NOT_DELIVERED, headMs }
+      // A shadow request has no client.
+      results.delivery = { ...sent(0), headMs }
       if (reply.kind === 'stream') await drained(reply.stream)
     } catch (thrown) {
       results.error = toGatewayError(thrown)

@@ -30,7 +30,7 @@ export interface StoredResponsesSettings {
 
 /** The cache, settings and secret of the stored responses. */
 export interface StoredResponsesOptions {
-  readonly shelf: SharedCache
+  readonly cache: SharedCache
   readonly settings: () => StoredResponsesSettings
   readonly secret: string
   /** Wall clock, in ms: several processes compare times. */
@@ -198,11 +198,11 @@ export class StoredResponses {
     const { maxEntries, maxBytes } = this.options.settings()
     const item = { value: this.seal.seal(name, text), expiresAtMs }
     const room = { entries: maxEntries, bytes: maxBytes }
-    return this.options.shelf.put(name, item, room, this.options.now())
+    return this.options.cache.put(name, item, room, this.options.now())
   }
 
   private async read(names: readonly string[]): Promise<(string | null)[]> {
-    const items = await this.options.shelf.get(names, this.options.now())
+    const items = await this.options.cache.get(names, this.options.now())
     return names.map((name, index) => {
       const item = items[index] ?? null
       return item === null ? null : this.seal.open(name, item.value)

@@ -41,7 +41,7 @@ export interface Translation extends ReplyResult {
   readonly resume: JsonObject | null
   /** The error because of which the same request is sent again; null if the upstream only paused. */
   readonly repeatCause: ErrorKind | null
-  /** Call before the rest of a paused reply, which is a stream of its own. */
+  /** Call before the rest of a paused reply, which arrives as a separate stream. */
   proceed(): void
   /** Takes a chunk; returns the output for the client, empty if there is none. */
   write(chunk: Buffer): string | Buffer
@@ -85,7 +85,7 @@ export class TranslatedStream implements Translation, EventSink {
   private readonly grammar: Grammar
   private readonly encoder: StreamEncoder
 
-  /** `mayPause`: the reply may arrive in several parts, each a stream of its own. */
+  /** `mayPause`: the reply may arrive in several parts, each a separate stream. */
   constructor(
     egress: Egress,
     ingress: Ingress,

@@ -1,6 +1,8 @@
 /** The closed sets that label values of the metrics come from. */
 import type { ErrorKind } from '../../errors.js'
 
+export type { AuthResult } from '../../auth/authenticator.js'
+
 /** A phase of a request, in order. */
 export type Hop =
   | 'authenticate'
@@ -25,18 +27,6 @@ export type StreamEnd =
   | 'key_ended'
   | 'draining'
   | 'gateway_error'
-
-/** The result of authenticating a key. */
-export type AuthResult =
-  | 'ok'
-  | 'missing'
-  | 'malformed'
-  | 'unknown'
-  | 'revoked'
-  | 'expired'
-  | 'disabled'
-  | 'throttled'
-  | 'store_unavailable'
 
 /** What a limit counts. */
 export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'usd_day' | 'usd_month'

@@ -1,6 +1,7 @@
 /**
- * Which connection a request is written to: whether it had served another request, and whether it has taken all of
- * the request. undici tells it on a diagnostics channel (not for HTTP/2), in the same call as the start of the request.
+ * Observes the connection that a request is written to: whether it served another request before, and whether
+ * it has sent the whole request. undici reports it on a diagnostics channel (not for HTTP/2), in the same
+ * call as the start of the request.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
@@ -12,7 +13,7 @@ export interface Writing {
   written(connection: ConnectionUse): void
 }
 
-/** A connection as one request uses it. */
+/** The use of a connection by one request. */
 export interface ConnectionUse {
   /** It served another request before. */
   readonly isReused: boolean
@@ -20,10 +21,10 @@ export interface ConnectionUse {
   readonly wasFullySent: boolean
 }
 
-const used = new WeakSet<object>()
+const usedSockets = new WeakSet<object>()
 let starting: Writing | null = null
 
-/** The next request that undici writes is this one. */
+/** Announces that the next request that undici writes is this one. */
 export function startsWriting(writing: Writing): void {
   starting = writing
 }
@@ -33,8 +34,8 @@ subscribe('undici:client:sendHeaders', (message) => {
   starting = null
   if (!isSending(message)) return
   const { socket, request } = message
-  const isReused = used.has(socket)
-  used.add(socket)
+  const isReused = usedSockets.has(socket)
+  usedSockets.add(socket)
   if (writing !== null && request.path === writing.path) {
     writing.written(new Use(socket, isReused))
   }

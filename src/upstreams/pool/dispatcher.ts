@@ -1,6 +1,6 @@
 /**
- * undici's dispatcher for one upstream: connections, TLS, HTTP/2 and the proxy of the configuration.
- * Sends nothing; `pool.ts` does.
+ * Creates undici's dispatcher for one upstream, with the configured connections, TLS, HTTP/2 and proxy.
+ * `pool.ts` sends requests with it.
  */
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -10,17 +10,18 @@ import { isPrivateAddress } from '../private-addresses.js'
 import { ANY, guardedConnector, PUBLIC } from './guarded-connector.js'
 
 /**
- * An idle connection is closed after this, or a second before the time that the upstream names (`keep-alive:
- * timeout=`). A shorter idle time than the peer's prevents the keep-alive race: 2.4 % of requests failed without.
+ * An idle connection is closed after this time, or one second before the time that the upstream announces
+ * (`keep-alive: timeout=`). A shorter idle time than the peer's prevents the keep-alive race; without it 2.4
+ * % of requests failed.
  */
 const KEEP_ALIVE_MS = 4000
 const KEEP_ALIVE_MARGIN_MS = 1000
-/** The head of a reply above this is an upstream's mistake; nginx and Node chose 8 and 16 KiB. */
+/** Maximum size of a reply's head; the limits of nginx and Node are 8 and 16 KiB. */
 const MAX_HEAD_BYTES = 16_384
-/** What EnvHttpProxyAgent reads. */
+/** The environment variables that EnvHttpProxyAgent reads. */
 const PROXY_VARIABLES = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY']
 
-/** What of an upstream's configuration its connections depend on. */
+/** The settings of an upstream that its connections depend on. */
 export type ConnectionSettings = Pick<
   UpstreamConfig,
   'name' | 'baseUrl' | 'maxConnections' | 'allowPrivateAddress' | 'tls' | 'http2' | 'proxy'
@@ -32,8 +33,8 @@ export class ProxyError extends Error {
 }
 
 /**
- * Equal for configurations that can share connections. The credential is no part of it: it travels with each request.
- * A digest, so that no private key is kept in a second place.
+ * A digest that is equal for configurations that can share connections. It does not include the credential,
+ * which each request carries. A digest, so that private keys are not copied.
  */
 export function settingsOf(config: ConnectionSettings): string {
   const { name, maxConnections, timeouts, allowPrivateAddress, tls, http2, proxy } = config
@@ -44,7 +45,7 @@ export function settingsOf(config: ConnectionSettings): string {
     .digest('hex')
 }
 
-/** Opens no connection yet. */
+/** Creates the dispatcher. Connections are opened by requests. */
 export function openDispatcher(config: ConnectionSettings): Dispatcher {
   const { maxConnections, allowPrivateAddress, timeouts, proxy } = config
   const requestTls = tlsOptions(config)
@@ -62,7 +63,7 @@ export function openDispatcher(config: ConnectionSettings): Dispatcher {
   if (proxy === 'none' || proxies.length === 0 || isRefused(config))
     return new Pool(origin, options)
   if (!proxies.every((url) => URL.canParse(url))) return new Pool(origin, { connect: noProxy })
-  // Behind a proxy it is the proxy that looks names up and decides which addresses may be reached.
+  // With a proxy, the proxy resolves names and decides which addresses may be reached.
   const proxied = {
     ...options,
     requestTls,
@@ -88,7 +89,7 @@ function tlsOptions(settings: ConnectionSettings): buildConnector.BuildOptions {
   }
 }
 
-/** An address that may not be used is refused without asking a proxy for it. */
+/** Whether the base URL is a forbidden IP address, which is refused without a request to the proxy. */
 function isRefused({ baseUrl, allowPrivateAddress }: ConnectionSettings): boolean {
   const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '')
   return !allowPrivateAddress && isIP(host) !== 0 && isPrivateAddress(host)
@@ -98,14 +99,14 @@ function proxiesInEnv(): string[] {
   return PROXY_VARIABLES.map((name) => process.env[name] ?? '').filter((value) => value !== '')
 }
 
-/** A proxy is never bypassed, not even one whose address is wrong. */
-function noProxy(_asked: buildConnector.Options, callback: buildConnector.Callback): void {
+/** Fails every connection: a proxy with an invalid address is not bypassed. */
+function noProxy(_options: buildConnector.Options, callback: buildConnector.Callback): void {
   callback(new ProxyError('the address of the proxy in the environment is not a URL'), null)
 }
 
 /**
- * Connections to the proxy itself. A proxy that closes the connection without a reply fails with undici's code for a
- * socket that was lost, on which undici connects again, for ever; another code ends the request.
+ * Creates the connections to the proxy itself. If the proxy closes a connection without a reply, undici
+ * reports a lost socket and would reconnect endlessly; the changed error code ends the request.
  */
 function openProxyClient(url: URL, given: object, connectMs: number): Dispatcher {
   const client = new Pool(url, { ...given, headersTimeout: connectMs })

@@ -1,12 +1,12 @@
 /**
- * Connections that never lead to a private address, for undici: a name that resolves to one (DNS rebinding, a typo)
- * must not turn the gateway into a way into the network behind it.
+ * Prevents undici's connections from reaching private addresses: a name that resolves to one (DNS rebinding,
+ * a typo) must not give clients access to the network behind the gateway.
  */
 import { isIP, type LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
 import { isPrivateAddress, PrivateAddressError, publicLookup } from '../private-addresses.js'
 
-/** Which addresses may be connected to, and how names become addresses (Node's own way if absent). */
+/** The permitted addresses, and the function that resolves names (default: Node's own). */
 export interface Network {
   permits(address: string): boolean
   readonly lookup?: LookupFunction
@@ -21,9 +21,9 @@ export const PUBLIC: Network = {
 export const ANY: Network = { permits: () => true }
 
 /**
- * Three guards, of which the last alone would do: an IP literal never reaches the look-up, the look-up drops addresses
- * that are not public, and the address that the socket did connect to is checked before a byte is sent. A name that
- * resolves differently the second time therefore changes nothing.
+ * A connector with three checks: IP literals are checked directly, the lookup drops addresses that are not
+ * public, and the address of the connected socket is checked before any data is sent. The last check alone
+ * would be sufficient; it also covers names that resolve differently the second time.
  */
 export function guardedConnector(
   network: Network,
@@ -31,13 +31,13 @@ export function guardedConnector(
 ): buildConnector.connector {
   const { lookup } = network
   const connect = buildConnector({ ...options, ...(lookup === undefined ? {} : { lookup }) })
-  return (asked, callback) => {
-    const host = asked.hostname.replace(/^\[|\]$/g, '')
+  return (connectOptions, callback) => {
+    const host = connectOptions.hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) !== 0 && !network.permits(host)) {
       callback(new PrivateAddressError('the URL is a private address'), null)
       return
     }
-    connect(asked, (...result) => {
+    connect(connectOptions, (...result) => {
       const [error, socket] = result
       if (error !== null || network.permits(socket.remoteAddress ?? '::')) {
         callback(...result)

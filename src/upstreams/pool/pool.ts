@@ -1,9 +1,9 @@
 /**
- * The requests of one upstream on undici's connections, in the order in which they came.
+ * Queues the requests of one upstream and sends them on undici's connections in order of arrival.
  *
- * undici cannot take back a request once it is queued: it keeps the body, and aborting the request when its turn
- * comes destroys the connection. Requests beyond `max_connections` therefore wait here, where a cancelled one is
- * removed at once.
+ * undici cannot remove a queued request: it keeps the body, and aborting the request when it is sent destroys
+ * the connection. Requests beyond `max_connections` therefore wait here, and a cancelled one is removed at
+ * once.
  */
 import type { Dispatcher } from 'undici'
 import { PooledRequest } from './pooled-request.js'
@@ -18,14 +18,14 @@ export interface PoolOptions {
   readonly openFresh: () => Dispatcher
 }
 
-/** A request of the gateway itself. */
+/** Options of a request of the gateway itself. */
 export interface GetOptions {
   readonly headers: Readonly<Record<string, string>>
   readonly maxBytes: number
   readonly timeoutMs: number
 }
 
-/** What may not stand in a request's path, and in a header's value. undici refuses the same. */
+/** Characters that are not allowed in paths and header values; undici refuses the same ones. */
 const NOT_IN_PATH = /[^\x21-\xff]/
 const NOT_IN_HEADER = /[^\t\x20-\x7e\x80-\xff]/
 
@@ -45,11 +45,14 @@ const DESTROYED = new NotSentError('DESTROYED', 'the connections have been close
 export class UpstreamPool {
   private readonly options: PoolOptions
   /**
-   * Those that go out with the next microtask. Most requests need no other list, and a set that is filled and
-   * emptied all the time makes V8 allocate its tables again and again.
+   * Requests that are sent in the next microtask. Most requests use only this list; a set that is constantly
+   * filled and emptied would make V8 reallocate its tables.
    */
   private ready: PooledRequest[] = []
-  /** Those above `max_connections`, in the order in which they came; a set: a cancelled one leaves in constant time. */
+  /**
+   * Requests above `max_connections`, in order of arrival. A set, so that a cancelled request is removed in
+   * constant time.
+   */
   private readonly waiting = new Set<PooledRequest>()
   private running = 0
   private isDue = false
@@ -60,7 +63,10 @@ export class UpstreamPool {
     this.options = options
   }
 
-  /** Sends the request as soon as fewer than `max_connections` are under way. The handler is called later. */
+  /**
+   * Sends the request as soon as fewer than `max_connections` are running. The handler is called
+   * asynchronously.
+   */
   send(request: UpstreamRequest, handler: ReplyHandler): UpstreamCall {
     const pooled = new PooledRequest(request, handler, this)
     if (this.waiting.size === 0 && this.running < this.options.maxConnections) {
@@ -74,7 +80,7 @@ export class UpstreamPool {
   }
 
   /**
-   * One GET beside the requests of clients, which it does not wait for. Rejects if there is no reply within
+   * Sends one GET without waiting in the queue of clients' requests. Rejects if there is no reply within
    * `timeoutMs` or it is longer than `maxBytes`.
    */
   async get(
@@ -95,7 +101,7 @@ export class UpstreamPool {
     return { status: reply.statusCode, body: Buffer.concat(chunks, bytes) }
   }
 
-  /** Lets everything under way and waiting finish; resolves when no connection is left. */
+  /** Finishes all running and waiting requests; resolves when all connections are closed. */
   async close(): Promise<void> {
     if (this.ready.length > 0 || this.waiting.size > 0) {
       await new Promise<void>((resolve) => {
@@ -117,19 +123,19 @@ export class UpstreamPool {
     return this.waiting.has(request)
   }
 
-  /** A request was cancelled while it waited. */
-  left(request: PooledRequest): void {
+  /** Removes a request that was cancelled while it waited. */
+  cancelWaiting(request: PooledRequest): void {
     if (this.waiting.delete(request) && this.waiting.size === 0 && this.ready.length === 0)
       this.allSent()
   }
 
-  /** A request is over. */
+  /** Frees the slot of a request that has ended. */
   released(): void {
     this.running -= 1
     if (this.waiting.size > 0) this.schedule()
   }
 
-  /** Not at once: undici's parser, in whose callback this may be called, cannot be entered twice. */
+  /** Deferred, because this may be called in a callback of undici's parser, which is not reentrant. */
   private schedule(): void {
     if (this.isDue) return
     this.isDue = true
@@ -162,9 +168,9 @@ export class UpstreamPool {
       return
     }
     const isFresh = request.request.onFreshConnection === true
-    const used = isFresh ? this.options.openFresh() : dispatcher
-    used.dispatch(
-      // The gateway has time-outs of its own; 0 turns undici's off.
+    const requestDispatcher = isFresh ? this.options.openFresh() : dispatcher
+    requestDispatcher.dispatch(
+      // The gateway has its own timeouts; 0 turns undici's off.
       {
         origin,
         path,
@@ -176,8 +182,8 @@ export class UpstreamPool {
       },
       request,
     )
-    // Closing lets the request finish first.
-    if (isFresh) void used.close()
+    // `close` waits for the request.
+    if (isFresh) void requestDispatcher.close()
   }
 
   private allSent(): void {
@@ -186,15 +192,18 @@ export class UpstreamPool {
   }
 }
 
-/** Checked here as well: a pool of undici that refuses a request takes its connection for busy ever after. */
+/**
+ * Checks a request as undici does, because an undici pool that refuses a request marks its connection as busy
+ * permanently.
+ */
 function problemOf({ path, headers }: UpstreamRequest): NotSentError | null {
   if (NOT_IN_PATH.test(path)) {
-    return new NotSentError('BAD_REQUEST', 'the path has a character that it may not have')
+    return new NotSentError('BAD_REQUEST', 'the path contains an invalid character')
   }
-  for (let at = 1; at < headers.length; at += 2) {
-    if (NOT_IN_HEADER.test(headers[at] ?? '')) {
-      const name = headers[at - 1] ?? ''
-      const message = `the header '${name}' has a character that it may not have`
+  for (let index = 1; index < headers.length; index += 2) {
+    if (NOT_IN_HEADER.test(headers[index] ?? '')) {
+      const name = headers[index - 1] ?? ''
+      const message = `the header '${name}' contains an invalid character`
       return new NotSentError('BAD_REQUEST', message)
     }
   }

@@ -4,15 +4,18 @@ import type { Dispatcher } from 'undici'
 import { startsWriting, type ConnectionUse, type Writing } from './connection-use.js'
 import type { ReplyHandler, UpstreamCall, UpstreamRequest } from './upstream-call.js'
 
-/** Thrown at undici when the turn of a cancelled request comes: undici drops it and keeps the connection. */
+/**
+ * Thrown to undici when it is about to send a cancelled request: undici drops the request and keeps the
+ * connection.
+ */
 const CANCELLED = new Error('the request was cancelled before it was sent')
 
 /** The queue that the request is in. */
 interface RequestQueue {
   isWaiting(request: PooledRequest): boolean
-  /** The request was cancelled while it waited. */
-  left(request: PooledRequest): void
-  /** The request has ended: its connection can take another one. */
+  /** Removes a request that was cancelled while it waited. */
+  cancelWaiting(request: PooledRequest): void
+  /** Frees the slot of a request that has ended. */
   released(): void
 }
 
@@ -21,7 +24,7 @@ export class PooledRequest implements UpstreamCall, Writing, Dispatcher.Dispatch
   readonly request: UpstreamRequest
   connection: ConnectionUse | null = null
   private readonly pool: RequestQueue
-  /** Null once the caller has ended it. */
+  /** Null once the caller has aborted the request. */
   private handler: ReplyHandler | null
   private controller: Dispatcher.DispatchController | null = null
   private isOver = false
@@ -40,7 +43,7 @@ export class PooledRequest implements UpstreamCall, Writing, Dispatcher.Dispatch
     this.connection = connection
   }
 
-  /** The caller has ended it. */
+  /** The caller has aborted the request. */
   get isCancelled(): boolean {
     return this.handler === null
   }
@@ -59,7 +62,7 @@ export class PooledRequest implements UpstreamCall, Writing, Dispatcher.Dispatch
 
   abort(): void {
     this.handler = null
-    if (this.controller === null) this.pool.left(this)
+    if (this.controller === null) this.pool.cancelWaiting(this)
     else if (!this.isOver) this.controller.abort(CANCELLED)
   }
 
@@ -75,7 +78,7 @@ export class PooledRequest implements UpstreamCall, Writing, Dispatcher.Dispatch
     status: number,
     headers: IncomingHttpHeaders,
   ): void {
-    // Informational replies precede the one that counts.
+    // Informational replies (1xx) precede the final one.
     if (status >= 200) this.handler?.onResponseStart(status, headers)
   }
 
@@ -84,16 +87,16 @@ export class PooledRequest implements UpstreamCall, Writing, Dispatcher.Dispatch
   }
 
   onResponseEnd(): void {
-    this.over()
+    this.release()
     this.handler?.onResponseEnd()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, cause: Error): void {
-    this.over()
+    this.release()
     this.handler?.onResponseError(cause)
   }
 
-  private over(): void {
+  private release(): void {
     if (this.isOver) return
     this.isOver = true
     this.pool.released()

@@ -1,6 +1,6 @@
 /**
- * Connections to one upstream through an HTTP proxy (`CONNECT`), for an agent of `node:http`. undici has its own for
- * all other requests.
+ * Opens connections to one upstream through an HTTP proxy (`CONNECT`) for an agent of `node:http`. All other
+ * requests use undici's own tunnels.
  */
 import { request as requestPlain, type Agent } from 'node:http'
 import { request as requestSecure } from 'node:https'
@@ -11,21 +11,21 @@ import { ProxyError } from './dispatcher.js'
 
 /** The proxy and the upstream of a tunnel. */
 export interface TunnelOptions {
-  /** The proxy; credentials in it are sent to the proxy alone. */
+  /** The URL of the proxy; its credentials are sent only to the proxy. */
   readonly proxy: URL
   /** `host:port` of the upstream. */
   readonly authority: string
   /** TLS with the upstream; null for plain HTTP. */
   readonly tls: ConnectionOptions | null
-  /** For the proxy's answer and the handshake with the upstream together. */
+  /** Time limit for the proxy's reply and the handshake with the upstream together. */
   readonly connectMs: number
 }
 
 type Done = (error: Error | null, socket: Socket) => void
 
-/** The agent connects through the proxy from now on, and in no other way. */
+/** Makes the agent open all its connections through the proxy. */
 export function throughProxy<A extends Agent>(agent: A, options: TunnelOptions): A {
-  agent.createConnection = (_asked, done) => {
+  agent.createConnection = (_options, done) => {
     open(options, done ?? (() => undefined))
     return undefined
   }
@@ -46,7 +46,7 @@ function open({ proxy, authority, tls, connectMs }: TunnelOptions, done: Done): 
   const timer = setTimeout(() => (secured ?? request).destroy(late), connectMs)
   const failed = (error: Error): void => {
     clearTimeout(timer)
-    // Node does not use the socket if there is an error.
+    // Node ignores the socket if there is an error.
     done(error, new Socket())
   }
   const succeeded = (socket: Socket): void => {
@@ -55,11 +55,11 @@ function open({ proxy, authority, tls, connectMs }: TunnelOptions, done: Done): 
   }
   request
     .once('error', (cause) => failed(new ProxyError('no tunnel', { cause })))
-    // Node has it for replies of every status.
+    // Node emits `connect` for replies of every status.
     .once('connect', ({ statusCode }, socket: Socket) => {
       if (statusCode !== 200) {
         socket.destroy()
-        failed(new ProxyError(`the proxy answered with the status ${statusCode}`))
+        failed(new ProxyError(`the proxy replied with status ${statusCode}`))
         return
       }
       if (tls === null) {
@@ -75,7 +75,7 @@ function open({ proxy, authority, tls, connectMs }: TunnelOptions, done: Done): 
     .end()
 }
 
-/** Calls back once. */
+/** Calls `done` once, when the handshake has succeeded or failed. */
 function awaitHandshake(socket: Socket, done: (error: Error | null) => void): void {
   const ended = (error: Error | null): void => {
     socket.off('error', ended).off('close', closed).off('secureConnect', secured)

@@ -1,8 +1,8 @@
-/** A request to an upstream and the receiver of its reply, as the pool and its callers see them. */
+/** The types of a request to an upstream and the receiver of its reply, for the pool and its callers. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ConnectionUse } from './connection-use.js'
 
-/** What goes upstream. `headers` is name, value, name, value; undici adds framing and host. */
+/** A request to an upstream. `headers` is name, value, …; undici adds framing and host. */
 export interface UpstreamRequest {
   readonly path: string
   readonly headers: readonly string[]
@@ -15,7 +15,7 @@ export interface UpstreamRequest {
 
 /** Receives one reply, in this order; after `onResponseEnd` or `onResponseError` nothing follows. */
 export interface ReplyHandler {
-  /** There is a connection, and the request goes out when this returns. */
+  /** A connection is available, and the request is sent when this returns. */
   onRequestStart(): void
   onResponseStart(status: number, headers: IncomingHttpHeaders): void
   onResponseData(chunk: Buffer): void
@@ -23,7 +23,7 @@ export interface ReplyHandler {
   onResponseError(cause: Error): void
 }
 
-/** One request under way. */
+/** A running request. */
 export interface UpstreamCall {
   /** Stops reading the reply; the chunk being handled is the last until `resume`. */
   pause(): void
@@ -33,8 +33,8 @@ export interface UpstreamCall {
   /** The connection that the request was written to; null before, and with HTTP/2. */
   readonly connection: ConnectionUse | null
   /**
-   * Ends the exchange in every phase; the handler receives nothing more. A request that has not been sent opens and
-   * closes no connection; the connection of one that has been sent is destroyed (HTTP/2: the stream).
+   * Ends the exchange in any phase; the handler is not called any more. A request that has not been sent does
+   * not affect connections; the connection of one that has been sent is destroyed (HTTP/2: its stream).
    */
   abort(): void
 }

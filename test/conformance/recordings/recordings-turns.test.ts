@@ -344,7 +344,7 @@ function newEscrow(): Escrow {
     memoryBytes: 1e9,
   }
   return new Escrow({
-    shelf: new FakeSharedCache(),
+    cache: new FakeSharedCache(),
     settings: () => settings,
     secret: 's',
     now: () => 0,

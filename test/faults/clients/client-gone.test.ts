@@ -19,15 +19,15 @@ import {
   watchProcess,
 } from '../scene.js'
 
-const WAYS = ['fin', 'reset'] as const
+const MODES = ['fin', 'reset'] as const
 const LEFT = { status: 499, outcome: 'client_gone' }
 
-function leave(socket: Socket, way: (typeof WAYS)[number]): void {
-  if (way === 'fin') socket.end()
+function leave(socket: Socket, mode: (typeof MODES)[number]): void {
+  if (mode === 'fin') socket.end()
   else socket.resetAndDestroy()
 }
 
-/** Checks that the exchange is over within `ms`, with exactly one line since `before`. */
+/** Checks that the exchange ends within `ms`, with exactly one log line since `before`. */
 async function checkLeft(t: Test, gateway: TestGateway, before: number, ms = 200): Promise<void> {
   const exchanges = (): number => gateway.lines.filter(({ msg }) => msg === 'exchange').length
   const tookMs = await eventually(() => exchanges() > before, 'the line')
@@ -46,21 +46,21 @@ const PHASES = {
 } as const
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`${name}: with the upstream at work`, async (t) => {
+  void t.test(`${name}: while the upstream works`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     let before = 0
     for (const [phase, { stream, fault, sign }] of Object.entries(PHASES)) {
-      for (const way of WAYS) {
+      for (const mode of MODES) {
         const { emulator } = gateway
         emulator.script({ times: 1, fault })
         const client = openClient(t, gateway, question(model, stream))
         await eventually(() => emulator.open() === 1, 'the upstream receives the request')
         if (sign !== undefined) await eventually(() => client.text().includes(sign), 'content')
         else await new Promise((resolve) => setTimeout(resolve, 20))
-        leave(client.socket, way)
+        leave(client.socket, mode)
         const tookMs = await eventually(() => emulator.open() === 0, 'upstream closed')
-        t.ok(tookMs < 200, `${phase}, ${way}: upstream closed after ${tookMs} ms`)
+        t.ok(tookMs < 200, `${phase}, ${mode}: upstream closed after ${tookMs} ms`)
         t.equal(emulator.ledger.at(-1)?.outcome, 'client_closed')
         await checkLeft(t, gateway, before)
         before += 1
@@ -79,23 +79,23 @@ void t.test('queued behind the only connection', async (t) => {
   const gateway = await startGateway(t, { upstreamOptions: 'max_connections: 1' })
   const { emulator } = gateway
   let before = 0
-  for (const way of WAYS) {
+  for (const mode of MODES) {
     emulator.script({ times: 1, fault: { kind: 'stall', event: 5 } })
     const busy = openClient(t, gateway, question('gpt-4o', true))
     await eventually(() => busy.text().includes('"content":"'), 'the connection is in use')
-    const asked = emulator.ledger.length
+    const requestsBefore = emulator.ledger.length
     const queued = openClient(t, gateway, question('gpt-4o', true))
     await eventually(
       async () => (await series(gateway, 'sluice_inflight{upstream="openai"}')) === 2,
       'queued',
     )
-    leave(queued.socket, way)
+    leave(queued.socket, mode)
     await checkLeft(t, gateway, before)
-    t.equal(emulator.open(), 1, 'the other goes on')
-    leave(busy.socket, way)
+    t.equal(emulator.open(), 1, 'the other continues')
+    leave(busy.socket, mode)
     await checkLeft(t, gateway, before + 1)
     before += 2
-    t.equal(emulator.ledger.length, asked, 'the upstream never saw the queued one')
+    t.equal(emulator.ledger.length, requestsBefore, 'the upstream never got the queued request')
   }
   await checkAfter(t, gateway)
 })
@@ -121,17 +121,17 @@ async function fullPort(t: Test): Promise<number> {
   return port
 }
 
-void t.test('while a connection is being made', async (t) => {
+void t.test('while a connection is opened', async (t) => {
   watchProcess(t)
   const port = await fullPort(t)
   const upstreams = { openai: `http://127.0.0.1:${port}/v1` }
   const gateway = await startGateway(t, { upstreams })
   let before = 0
-  for (const way of WAYS) {
+  for (const mode of MODES) {
     const client = openClient(t, gateway, question('gpt-4o', true))
     const gauge = 'sluice_inflight{upstream="openai"}'
     await eventually(async () => (await series(gateway, gauge)) === 1, 'connecting')
-    leave(client.socket, way)
+    leave(client.socket, mode)
     await checkLeft(t, gateway, before)
     t.equal(await series(gateway, gauge), 0)
     before += 1

@@ -1,7 +1,8 @@
 /**
  * B-33: a key that is revoked, or expires, during a stream ends it within 5 s, with an error event and no
- * terminator. Goal: a leaked key causes no further cost once it is revoked. Method: a slow emulated
- * stream, a change by another handle on the same store, and the bytes that the client saw.
+ * terminator. Goal: a leaked key causes no further cost once it is revoked.
+ * Method: a slow emulated stream, a change by another handle on the same store, and the bytes that the client
+ * saw.
  */
 import t from 'tap'
 import { revokeKey } from '../../../src/accounts/accounts.js'

@@ -47,7 +47,7 @@ function chatBody(content: string, stream = true): object {
   return { stream, messages: [{ role: 'user', content }] }
 }
 
-/** Other files come and go with threads of the store. */
+/** Threads of the store open and close other files. */
 function openSockets({ program }: Served): number {
   const folder = `/proc/${program.pid}/fd`
   return readdirSync(folder).filter((fd) => isSocket(`${folder}/${fd}`)).length
@@ -57,7 +57,7 @@ function isSocket(path: string): boolean {
   try {
     return readlinkSync(path).startsWith('socket:')
   } catch {
-    // Closed since it was listed.
+    // The file was closed after it was listed.
     return false
   }
 }
@@ -120,7 +120,7 @@ void t.test('F-96: many clients that never read', async (t) => {
   const served = await startServe(t, {
     server: 'workers: 1, drain_ms: 500, client_stall_ms: 6000',
   })
-  for (let at = 0; at < 20; at += 1) await serves(t, served, 'warm')
+  for (let index = 0; index < 20; index += 1) await serves(t, served, 'warm')
   const before = residentBytes(served)
   const sockets = await Promise.all(
     Array.from({ length: NEVER_READING }, () => open(t, served.port)),
@@ -133,8 +133,8 @@ void t.test('F-96: many clients that never read', async (t) => {
   await sleep(2_000)
   const each = (residentBytes(served) - before) / NEVER_READING
   // The first load after an idle time allocates some memory.
-  const most = 0.25 * MEBIBYTE + (80 * MEBIBYTE) / NEVER_READING
-  t.ok(each < most, `${Math.round(each / 1024)} KiB for each`)
+  const maxBytes = 0.25 * MEBIBYTE + (80 * MEBIBYTE) / NEVER_READING
+  t.ok(each < maxBytes, `${Math.round(each / 1024)} KiB for each`)
   await serves(t, served, 'another client is served')
   await until(async () => (await gaugeOf(served, 'sluice_inflight{')) === 0, 60_000)
 })
@@ -186,9 +186,9 @@ void t.test('F-99: connections that come and go', async (t) => {
   const bytes = request(served, chatBody('Hi.'))
   for (let done = 0; done < CHURN; done += 100) {
     const sockets = await Promise.all(Array.from({ length: 100 }, () => open(t, served.port)))
-    for (const [at, socket] of sockets.entries()) {
-      if (at % 2 === 0) socket.write(bytes.slice(0, 50 + at))
-      if (at % 3 === 0) socket.resetAndDestroy()
+    for (const [index, socket] of sockets.entries()) {
+      if (index % 2 === 0) socket.write(bytes.slice(0, 50 + index))
+      if (index % 3 === 0) socket.resetAndDestroy()
       else socket.destroy()
     }
   }
@@ -207,8 +207,8 @@ void t.test('F-102, F-103: the client chooses keep-alive or close', async (t) =>
   const kept = await open(t, served.port)
   let answers = ''
   kept.on('data', (chunk: Buffer) => (answers += chunk.toString()))
-  const asked = request(served, chatBody('Hi.', false), ['keep-alive: timeout=999999'])
-  kept.write(asked + asked)
+  const requestBytes = request(served, chatBody('Hi.', false), ['keep-alive: timeout=999999'])
+  kept.write(requestBytes + requestBytes)
   await until(() => answers.split('HTTP/1.1 200').length === 3)
   t.notMatch(answers, '999999', 'the time that a client wishes for is not promised')
   t.notOk(kept.closed)

@@ -1,5 +1,5 @@
-// Goal: a request body that is refused, broken or cut off ends its exchange at once, releases its
-//   memory, and never reaches an upstream (A-7, A-19, C-41, G6).
+// Goal: a refused, invalid or truncated request body ends its exchange at once, releases its memory, and
+//   never reaches an upstream (A-7, A-19, C-41, G6).
 // Method: raw requests against a whole gateway, and the receiving phase alone on a small budget.
 import { connect } from 'node:net'
 import t from 'tap'
@@ -28,7 +28,7 @@ function chunk(text: string): string {
 const CHUNKED = 'transfer-encoding: chunked'
 
 void t.test(
-  'a chunked body over the cap gets a 413 and the rest of it is thrown away',
+  'a chunked body over the size limit gets a 413 and the rest of it is discarded',
   async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t, { server: 'max_body_bytes: 1000' })
@@ -42,7 +42,7 @@ void t.test(
     t.equal(answers[0]?.status, 413)
     t.equal(answers[0]?.headers['connection'], 'close')
     t.match(answers[0]?.body, '"kind":"body_too_large"')
-    t.ok(closed && ownMs < 700, `closed when the client had sent all, after ${ownMs} ms`)
+    t.ok(closed && ownMs < 700, `closed after the client had sent everything, after ${ownMs} ms`)
     t.equal(gateway.emulator.ledger.length, 0)
     await checkAfter(t, gateway)
   },
@@ -61,7 +61,7 @@ void t.test('a refused body releases its memory and reserves no more', async (t)
     port: 0,
     handler: (req, res) => {
       const x = new Exchange({ id: '1', req, res, generation, startedMs: 0 })
-      const held = budget.open('account')
+      const memory = budget.open('account')
       const at = {
         dialect: 'openai-chat',
         ingress,
@@ -69,10 +69,10 @@ void t.test('a refused body releases its memory and reserves no more', async (t)
         wire: 'openai-chat',
         endpoint,
       } as const
-      receive(x, at, new Intake(held))
+      receive(x, at, new Intake(memory))
         .catch(() => (errors += 1))
         .finally(() => {
-          held.end()
+          memory.end()
           sendReply(res, 200, [], '')
         })
         .catch(() => undefined)
@@ -106,12 +106,12 @@ void t.test('more trailers than a request may have are refused', async (t) => {
     t.equal(answers[0]?.headers['connection'], 'close')
     t.match(answers[0]?.body, '"kind":"headers_too_large"')
   }
-  t.equal(gateway.emulator.ledger.length, 1, 'the upstream saw only the good one')
+  t.equal(gateway.emulator.ledger.length, 1, 'the upstream got only the valid request')
   await checkAfter(t, gateway)
 })
 
 void t.test(
-  'a body that breaks the protocol is answered once, and its exchange ends',
+  'a body that violates the protocol gets one reply, and its exchange ends',
   async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
@@ -124,7 +124,7 @@ void t.test(
         { waitMs: 1500 },
       )
       t.equal(answers[0]?.status, 400, name)
-      t.equal(text.match(/HTTP\/1\.1 \d/g)?.length, 1, `${name}: one answer`)
+      t.equal(text.match(/HTTP\/1\.1 \d/g)?.length, 1, `${name}: one reply`)
       await eventually(() => gateway.lines.length === before + 1, `${name}: one line`)
       t.match(lastLine(gateway), { status: 400, outcome: 'malformed_request' }, name)
     }
@@ -133,8 +133,8 @@ void t.test(
   },
 )
 
-for (const way of ['fin', 'reset'] as const) {
-  void t.test(`a client that leaves in the middle of its body: ${way}`, async (t) => {
+for (const mode of ['fin', 'reset'] as const) {
+  void t.test(`a client that leaves in the middle of its body: ${mode}`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     for (const framing of [CHUNKED, 'content-length: 500']) {
@@ -145,13 +145,13 @@ for (const way of ['fin', 'reset'] as const) {
       socket.write(head(gateway, framing) + start)
       await new Promise((resolve) => setTimeout(resolve, 30))
       t.equal(gateway.lines.length, before, 'waiting for the rest')
-      if (way === 'fin') socket.end()
+      if (mode === 'fin') socket.end()
       else socket.resetAndDestroy()
       const tookMs = await eventually(() => gateway.lines.length === before + 1, 'the line')
-      // A half-closed client can still read, so it gets a 400 and a moment to do so.
-      t.ok(tookMs < (way === 'fin' ? 1400 : 200), `${tookMs} ms`)
+      // A half-closed client can still read, so it gets a 400 and time to read it.
+      t.ok(tookMs < (mode === 'fin' ? 1400 : 200), `${tookMs} ms`)
       const line =
-        way === 'fin'
+        mode === 'fin'
           ? { status: 400, outcome: 'malformed_request' }
           : { status: 499, outcome: 'client_gone' }
       t.match(lastLine(gateway), line)

@@ -4,7 +4,8 @@
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
 import { send } from './raw-client.js'
-import { httpReply, question, startRawUpstream, UPSTREAMS, watchProcess } from '../scene.js'
+import { question, UPSTREAMS, watchProcess } from '../scene.js'
+import { httpReply, startSocketUpstream } from '../socket-upstream.js'
 
 const HOSTILE = [
   'Connection: content-length, authorization, x-api-key',
@@ -40,7 +41,7 @@ const CREDENTIALS: Record<string, string> = {
 for (const { name, model } of UPSTREAMS) {
   void t.test(name, async (t) => {
     watchProcess(t)
-    const upstream = await startRawUpstream(t, ({ socket }) =>
+    const upstream = await startSocketUpstream(t, ({ socket }) =>
       socket.write(
         httpReply(400, ['content-type: application/json'], '{"error":{"message":"no"}}'),
       ),
@@ -67,14 +68,14 @@ for (const { name, model } of UPSTREAMS) {
     t.same(
       names.filter((each) => !ALLOWED.test(each)),
       [],
-      'only our own headers',
+      'only headers of the gateway',
     )
     t.same(
       names.filter((each, i) => names.indexOf(each) !== i),
       [],
       'each once',
     )
-    t.ok(headers.includes(`content-length: ${sent.length}`), 'one length, the right one')
+    t.ok(headers.includes(`content-length: ${sent.length}`), 'one length, and the correct one')
     t.ok(headers.includes((CREDENTIALS[name] ?? '').toLowerCase()), 'our credential')
     t.ok(headers.includes('accept-encoding: identity'))
     t.notMatch(request, 'CANARY')

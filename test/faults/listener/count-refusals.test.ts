@@ -1,7 +1,7 @@
 /**
- * A request that never reaches the gateway is counted under the status that its client saw.
- * Goal: refusals at the front door show up as 4xx in dashboards. Method: one raw request without a Host
- * header, and the metrics' text.
+ * Goal: requests that the listener refuses are counted under the status that the client received, so that
+ * dashboards show them as 4xx.
+ * Method: one raw request without a Host header, and the text of the metrics.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -22,7 +22,7 @@ void t.test('a refusal at the front door is counted with its status', async (t) 
   t.match(counted[0], /status="400".*outcome="malformed_request".* 1$/)
 })
 
-void t.test('a body that breaks the protocol half-way is counted once', async (t) => {
+void t.test('a body that violates the protocol half-way is counted once', async (t) => {
   const gateway = await startGateway(t)
   const socket = connect(gateway.port, '127.0.0.1')
   socket.write(
@@ -40,7 +40,7 @@ void t.test('a body that breaks the protocol half-way is counted once', async (t
   t.same(counts, [1])
 })
 
-void t.test('a list of models is no failure, though it has no route', async (t) => {
+void t.test('a model list is not a failure, although it has no route', async (t) => {
   const gateway = await startGateway(t)
   const headers = { authorization: `Bearer ${gateway.secret}` }
   const listed = await fetch(`${gateway.baseUrl}/models`, { headers })

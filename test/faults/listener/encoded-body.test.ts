@@ -1,7 +1,9 @@
 /**
- * Goal: a compressed body is served like a plain one over HTTP/1.1 and HTTP/2, is limited by its decoded size, and
- * never blocks the event loop; a damaged, truncated or otherwise coded body is refused with the reason.
- * Method: bodies that zlib and the zstd tool make, bombs among them, sent to a running gateway.
+ * Goal: a compressed body is served like a plain one over HTTP/1.1 and HTTP/2, is limited by its decoded
+ * size, and never blocks the event loop; a damaged, truncated or otherwise coded body is refused with the
+ * reason.
+ * Method: bodies compressed by zlib and the zstd tool, including decompression bombs, sent to a running
+ * gateway.
  */
 import { connect } from 'node:http2'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -21,10 +23,10 @@ const BLOCK_BYTES = 128 * 1024
 /** A frame of blocks with the unchanged bytes. */
 function zstd(bytes: Buffer): Buffer {
   const blocks: Buffer[] = []
-  for (let at = 0; at < bytes.length; at += BLOCK_BYTES) {
-    const block = bytes.subarray(at, at + BLOCK_BYTES)
+  for (let index = 0; index < bytes.length; index += BLOCK_BYTES) {
+    const block = bytes.subarray(index, index + BLOCK_BYTES)
     const header = Buffer.alloc(3)
-    header.writeUIntLE((block.length << 3) | Number(at + BLOCK_BYTES >= bytes.length), 0, 3)
+    header.writeUIntLE((block.length << 3) | Number(index + BLOCK_BYTES >= bytes.length), 0, 3)
     blocks.push(header, block)
   }
   return Buffer.concat([ZSTD_HEADER, ...blocks])
@@ -60,9 +62,9 @@ async function post(
   return { status: res.status, text: await res.text(), headers: res.headers }
 }
 
-void t.test('every coding, small and large', async (t) => {
+void t.test('every content coding, small and large', async (t) => {
   const gateway = await startGateway(t)
-  const long = Array.from({ length: 60_000 }, (_, at) => `word ${at}`).join(' ')
+  const long = Array.from({ length: 60_000 }, (_, index) => `word ${index}`).join(' ')
   for (const [coding, encode] of Object.entries(CODERS)) {
     for (const content of ['hi', long]) {
       const { status, text } = await post(gateway, coding, encode(chatOf(content)))
@@ -135,8 +137,8 @@ void t.test('empty members count: the coded bytes are limited, too', async (t) =
   const gateway = await startGateway(t, { server: 'max_body_bytes: 100000' })
   const empty = Buffer.concat(Array.from({ length: 10_000 }, () => gzipSync(Buffer.alloc(0))))
   async function* chunks(): AsyncGenerator<Buffer> {
-    for (let at = 0; at < empty.length; at += 10_000) {
-      yield empty.subarray(at, at + 10_000)
+    for (let index = 0; index < empty.length; index += 10_000) {
+      yield empty.subarray(index, index + 10_000)
       await new Promise((resolve) => setTimeout(resolve, 1))
     }
   }
@@ -178,7 +180,7 @@ void t.test('a client that disconnects during the body leaves no reserved memory
     t.equal(await sent, null)
   }
   await eventually(() => gateway.lines.length === 6, 'every exchange has ended')
-  // An upload that breaks off is seen as a broken request or as a client that left.
+  // A truncated upload counts as an invalid request or as a client that left.
   const ends = new Set(['client_gone', 'malformed_request'])
   t.ok(gateway.lines.every(({ outcome }) => ends.has(String(outcome))))
   t.equal((await post(gateway, 'gzip', gzipSync(chatOf('hi')))).status, 200)

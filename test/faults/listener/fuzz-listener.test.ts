@@ -1,5 +1,6 @@
 /**
- * Goal: no bytes crash the server, make it answer 5xx, or let the handler see what `admit` forbids.
+ * Goal: no bytes crash the server or cause a 5xx, and the handler gets only requests that the listener's
+ * checks allow.
  * Method: seeded mutations of a good request over raw sockets, fifty at a time, then a good one.
  */
 import t from 'tap'
@@ -60,7 +61,7 @@ const FRAGMENTS = [
   ],
 ]
 
-void t.test('seeded mutations of a request never get past the rules', async (t) => {
+void t.test('seeded mutations of a request never pass the checks', async (t) => {
   let state = 4711
   const random = (below: number): number => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff
@@ -114,7 +115,7 @@ void t.test('seeded mutations of a request never get past the rules', async (t) 
     }
   }
   t.same(wrong, [])
-  t.ok(begun > 30, `${begun} mutations left a good request`)
+  t.ok(begun > 30, `${begun} mutations left a valid request`)
   t.ok((statuses.get(400) ?? 0) > 100, 'most did not')
   t.same(
     [...statuses.keys()].filter((status) => ![100, 200, 400, 405, 413, 431].includes(status)),
@@ -123,7 +124,7 @@ void t.test('seeded mutations of a request never get past the rules', async (t) 
   t.equal((await send(door.port, SEED)).answers[0]?.status, 200)
 })
 
-void t.test('the path is what is before the query', (t) => {
+void t.test('the path is the part before the query', (t) => {
   t.equal(pathOf('/a/b'), '/a/b')
   t.equal(pathOf('/a?b?c/d'), '/a')
   t.equal(pathOf('/?'), '/')

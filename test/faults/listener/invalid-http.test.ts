@@ -15,7 +15,7 @@ import type { RawOutcome } from './raw-client.js'
 interface Seen {
   /** Requests whose headers reached the handler. */
   begun: number
-  /** Requests whose whole body reached it. */
+  /** Bodies that reached the handler completely. */
   whole: string[]
   refused: string[]
 }
@@ -68,7 +68,7 @@ async function isStillGood(t: Test, door: GatewayServer, seen: Seen, name: strin
   t.equal(seen.whole.length, before + 1)
 }
 
-/** A request line and headers; `lines` replace nothing, they are added after Host. */
+/** A request line and headers; `lines` are added after Host. */
 function post(lines: string[], body = '', line = 'POST /v1/chat/completions HTTP/1.1'): string {
   return [line, 'Host: gateway', ...lines, '', body].join('\r\n')
 }
@@ -144,7 +144,7 @@ const lines: Record<string, string> = {
   'an escaped NUL': get('/v1/models/%00'),
   'an escaped NUL in the query': get('/v1/models?a=%00'),
   'an escaped line end': get('/v1/models/a%0d%0aX:1'),
-  'an escape that is none': get('/v1/%zz'),
+  'an invalid escape': get('/v1/%zz'),
   'an escape cut short': get('/v1/models/%2'),
   'an escape of half a character': get('/v1/models/%c3'),
   'a fragment': get('/v1/models#x'),
@@ -197,10 +197,10 @@ for (const [group, cases] of Object.entries({ framing, lines, headers })) {
     const { door, seen } = await open(t)
     for (const [name, bytes] of Object.entries(cases)) {
       const { begun } = seen
-      // The request behind it must never be taken for one.
+      // The bytes after it must never be parsed as a request.
       const outcome = await send(door.port, bytes + GOOD.replace('/v1/chat', '/smuggled'))
       isRefused(t, outcome, name, [400, 405, 413, 431])
-      t.equal(outcome.answers.length, 1, `${name}: one answer`)
+      t.equal(outcome.answers.length, 1, `${name}: one reply`)
       t.equal(seen.begun, begun, `${name}: the handler saw nothing`)
       t.ok(seen.refused.length > 0, `${name}: was counted`)
       seen.refused.length = 0
@@ -220,7 +220,7 @@ void t.test('a bare line feed never makes a second header or request', async (t)
   await isStillGood(t, door, seen, 'a bare LF')
 })
 
-void t.test('a body whose chunks are wrong never becomes a whole request', async (t) => {
+void t.test('a body with invalid chunks never becomes a complete request', async (t) => {
   const { door, seen } = await open(t)
   const bodies: Record<string, string> = {
     'a size in hexadecimal notation': '0x5\r\nhello\r\n0\r\n\r\n',
@@ -245,7 +245,7 @@ void t.test('a body whose chunks are wrong never becomes a whole request', async
   }
 })
 
-void t.test('bytes after a complete body are another request or refused', async (t) => {
+void t.test('bytes after a complete body are parsed as another request or refused', async (t) => {
   const { door, seen } = await open(t)
   const early = post(['Transfer-Encoding: chunked'], '0\r\n\r\nGET /smuggled')
   const outcome = await send(door.port, [early, ' HTTP/1.1\r\n\r\n'])
@@ -332,12 +332,12 @@ void t.test('other protocols on the port are refused and closed', async (t) => {
   isRefused(t, await send(door.port, Buffer.alloc(4096, 0)), 'zeros', [400])
   isRefused(t, await send(door.port, Buffer.from('EHLO x\r\nMAIL FROM:<a>\r\n')), 'SMTP', [400])
   const connected = await send(door.port, 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n')
-  t.same([connected.closed, connected.text], [true, ''], 'CONNECT gets nothing')
+  t.same([connected.closed, connected.text], [true, ''], 'CONNECT gets no reply')
   t.equal(seen.begun, 0)
   await isStillGood(t, door, seen, 'other protocols')
 })
 
-void t.test('an Upgrade is answered as a plain request, and nothing follows it', async (t) => {
+void t.test('an Upgrade is served as a plain request, and nothing follows it', async (t) => {
   const { door, seen } = await open(t)
   for (const protocol of ['websocket', 'h2c', 'TLS/1.0']) {
     const lines = ['Connection: Upgrade', `Upgrade: ${protocol}`, 'Content-Length: 2']
@@ -348,7 +348,7 @@ void t.test('an Upgrade is answered as a plain request, and nothing follows it',
   }
 })
 
-void t.test('a body where none is usual is read, and the next request is clean', async (t) => {
+void t.test('an unusual body is read, and the next request is not affected', async (t) => {
   const { door, seen } = await open(t)
   const last = GOOD.replace('Host:', 'Connection: close\r\nHost:')
   const bodies = [

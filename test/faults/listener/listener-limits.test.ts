@@ -1,6 +1,6 @@
 /**
  * Goal: slow clients, early replies and shutdowns end within their time limits.
- * Method: a real listener with short times, raw sockets, and the clock read around them.
+ * Method: a real listener with short time limits, and raw sockets whose durations are measured.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -20,12 +20,12 @@ function head(...lines: string[]): string {
   return ['POST /v1/chat/completions HTTP/1.1', 'Host: gateway', ...lines, '', ''].join('\r\n')
 }
 
-/** Reads the body and answers with it. */
+/** Replies with the body of the request. */
 function echo(req: HttpRequest, res: HttpResponse): void {
   bodyOf(req, (body) => sendReply(res, 200, [], body))
 }
 
-/** Answers 401 without looking at the body. */
+/** Replies 401 without reading the body. */
 function deny(_req: HttpRequest, res: HttpResponse): void {
   sendReply(res, 401, [], 'no')
 }
@@ -61,14 +61,14 @@ void t.test('F-93, F-94, F-95: a request that does not arrive in time gets a 408
     t.match(outcome.answers[0]?.body ?? '', '"kind":"request_timeout"', name)
     t.ok(outcome.closed, `${name}: closed`)
     t.ok(outcome.tookMs > timeoutMs - 100, `${name}: not before its time (${outcome.tookMs})`)
-    // What a busy machine may add is far below Node's own thirty seconds between two checks.
+    // The margin for a busy machine is far below Node's own check interval of thirty seconds.
     t.ok(outcome.ownMs < timeoutMs + 2000, `${name}: not long after (${outcome.tookMs})`)
   }
   t.same(new Set(refused), new Set(['request_timeout']))
 })
 
 void t.test(
-  'an early answer arrives, and what is left of the body is never a request',
+  'an early reply arrives, and the rest of the body is never parsed as a request',
   async (t) => {
     let begun = 0
     const door = await open(t, {
@@ -86,7 +86,7 @@ void t.test(
     t.same(
       all.answers.map((answer) => answer.status),
       [401, 401],
-      'a body that comes is thrown away',
+      'a body that arrives is discarded',
     )
     t.equal(begun, 2)
     begun = 0
@@ -94,7 +94,7 @@ void t.test(
     t.same(
       half.answers.map((answer) => answer.status),
       [401],
-      'one that does not is not waited for',
+      'the server does not wait for a body that does not arrive',
     )
     t.ok(half.closed)
     t.ok(half.ownMs < 2500, `${half.tookMs} ms`)
@@ -104,7 +104,7 @@ void t.test(
       [400],
     )
     t.ok(refused.closed)
-    t.equal(begun, 1, 'only the one that was admitted')
+    t.equal(begun, 1, 'only the admitted request')
   },
 )
 
@@ -112,11 +112,11 @@ void t.test('100 Continue is sent only by a handler that reads the body', async 
   const reading = await open(t, {})
   const lines = ['Expect: 100-continue', 'Content-Length: 2']
   const next = head('Connection: close', 'Content-Length: 0')
-  const asked = await send(reading.port, [head(...lines), '{}', next], { chunkEveryMs: 100 })
+  const outcome = await send(reading.port, [head(...lines), '{}', next], { chunkEveryMs: 100 })
   t.same(
-    asked.answers.map((answer) => answer.status),
+    outcome.answers.map((answer) => answer.status),
     [100, 200, 200],
-    'and the connection stays',
+    'and the connection stays open',
   )
   const denying = await open(t, { handler: deny })
   const denied = await send(denying.port, head(...lines))
@@ -125,7 +125,7 @@ void t.test('100 Continue is sent only by a handler that reads the body', async 
     [401],
   )
   t.equal(denied.answers[0]?.headers['connection'], 'close')
-  t.ok(denied.closed, 'since the body may come or not')
+  t.ok(denied.closed, 'since the body may arrive or not')
   const refused = await send(denying.port, head(...lines, 'Content-Type: a', 'Content-Type: b'))
   t.same(
     refused.answers.map((answer) => answer.status),
@@ -133,7 +133,7 @@ void t.test('100 Continue is sent only by a handler that reads the body', async 
   )
 })
 
-void t.test('an answer in flight is never spoilt by what comes behind it', async (t) => {
+void t.test('a running reply is not affected by later bytes', async (t) => {
   let finish = (): void => undefined
   const door = await open(t, {
     handler: (_req, res) => {
@@ -147,19 +147,19 @@ void t.test('an answer in flight is never spoilt by what comes behind it', async
   })
   setTimeout(() => finish(), 300)
   const garbage = await sent
-  t.equal(garbage.answers[0]?.body, 'abcd', 'the answer comes whole')
-  t.equal(garbage.answers.length, 1, 'no second answer inside the first, nor behind it')
+  t.equal(garbage.answers[0]?.body, 'abcd', 'the reply arrives complete')
+  t.equal(garbage.answers.length, 1, 'no second reply inside or after the first')
   t.ok(garbage.closed)
   const last = send(door.port, [head('Connection: close', 'Content-Length: 0'), '\r\nmore\r\n'])
   setTimeout(() => finish(), 100)
   t.equal(
     (await last).answers[0]?.body,
     'abcd',
-    'bytes behind the last request do not cut its answer',
+    'bytes after the last request do not truncate its reply',
   )
 })
 
-void t.test('a content-length that is too low, or missing, is answered', async (t) => {
+void t.test('a content-length that is too low, or missing, gets a reply', async (t) => {
   const door = await open(t, {
     handler: (req, res) => {
       bodyOf(req, (body) => setTimeout(() => sendReply(res, 400, [], `read ${body.length}`), 50))
@@ -172,12 +172,12 @@ void t.test('a content-length that is too low, or missing, is answered', async (
     const outcome = await send(door.port, `${head(...lines)}{"a":1}`)
     t.equal(outcome.answers[0]?.body, read)
     t.equal(outcome.answers[0]?.headers['connection'], 'close')
-    t.equal(outcome.answers.length, 1, 'the rest is no request and gets no answer')
+    t.equal(outcome.answers.length, 1, 'the rest is not parsed as a request and gets no reply')
     t.ok(outcome.closed)
   }
 })
 
-void t.test('trailers are few or too many, never a silent part of them', async (t) => {
+void t.test('trailers are accepted or refused as a whole', async (t) => {
   const refusals: (string | undefined)[] = []
   const door = await open(t, {
     handler: (req, res) => {
@@ -232,7 +232,7 @@ void t.test('a server that drains finishes open requests and accepts no new ones
   t.ok(door.draining)
   t.equal(door.drain(0), drained, 'a second call is the first')
   await silentGone
-  t.ok((await idle).closed, 'an idle connection goes')
+  t.ok((await idle).closed, 'an idle connection is closed')
   const late = await send(door.port, head('Content-Length: 0'))
   t.equal(late.text, '', 'a new one is not taken')
   for (const res of waiting) sendReply(res, 200, [], 'ok')
@@ -244,7 +244,7 @@ void t.test('a server that drains finishes open requests and accepts no new ones
   await drained
 })
 
-void t.test('the lame duck still answers, and closes each connection', async (t) => {
+void t.test('a draining server still replies, and closes each connection', async (t) => {
   const door = await open(t, {})
   const drained = door.drain(1000, { lameDuckMs: 300 })
   const outcome = await send(door.port, head('Content-Length: 2') + '{}')
@@ -283,16 +283,16 @@ void t.test('open streams are notified at the deadline, then closed', async (t) 
   t.equal(
     texts.filter((text) => text.endsWith('0\r\n\r\n')).length,
     1,
-    'the other ends without its end',
+    'the other reply is truncated',
   )
 })
 
-void t.test('F-100: a connection above the maximum is answered 503 and closed', async (t) => {
+void t.test('F-100: a connection above the maximum gets 503 and is closed', async (t) => {
   const refused: string[] = []
   const door = await open(t, { maxConnections: 2, onRefused: (kind) => refused.push(kind) })
-  const held = [connect(door.port, '127.0.0.1'), connect(door.port, '127.0.0.1')]
-  t.teardown(() => held.forEach((socket) => socket.destroy()))
-  await Promise.all(held.map((socket) => once(socket, 'connect')))
+  const sockets = [connect(door.port, '127.0.0.1'), connect(door.port, '127.0.0.1')]
+  t.teardown(() => sockets.forEach((socket) => socket.destroy()))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
   const outcome = await send(door.port, head('Content-Length: 2') + '{}')
   t.equal(outcome.answers[0]?.status, 503)
   t.match(outcome.answers[0]?.body, '"kind":"overloaded"')
@@ -300,20 +300,20 @@ void t.test('F-100: a connection above the maximum is answered 503 and closed', 
   t.ok(outcome.closed)
   t.equal(outcome.answers.length, 1)
   t.same(refused, ['overloaded'])
-  held[0]?.destroy()
+  sockets[0]?.destroy()
   await new Promise((resolve) => setTimeout(resolve, 100))
   const next = await send(door.port, head('Connection: close', 'Content-Length: 2') + '{}')
-  t.equal(next.answers[0]?.status, 200, 'a place is free again')
+  t.equal(next.answers[0]?.status, 200, 'a slot is free again')
 })
 
 void t.test(
   'a client that reads nothing is disconnected, one that reads slowly is not',
   async (t) => {
-    const left: boolean[] = []
+    const hasClosed: boolean[] = []
     const door = await open(t, {
       clientStallMs: 500,
       handler: (_req, res) => {
-        res.once('close', () => left.push(isSent(res)))
+        res.once('close', () => hasClosed.push(isSent(res)))
         sendReply(res, 200, [], Buffer.alloc(32e6))
       },
     })
@@ -321,8 +321,8 @@ void t.test(
     const slow = connect(door.port, '127.0.0.1')
     t.teardown(() => [stuck, slow].forEach((socket) => socket.destroy()))
     stuck.write(head('Content-Length: 0'))
-    while (left.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
-    t.same(left, [false])
+    while (hasClosed.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+    t.same(hasClosed, [false])
     let bytes = 0
     slow.on('data', (chunk: Buffer) => {
       bytes += chunk.length
@@ -330,8 +330,8 @@ void t.test(
       setTimeout(() => slow.resume(), 2)
     })
     slow.write(head('Content-Length: 0'))
-    while (left.length === 1) await new Promise((resolve) => setTimeout(resolve, 10))
-    t.same(left, [false, true])
+    while (hasClosed.length === 1) await new Promise((resolve) => setTimeout(resolve, 10))
+    t.same(hasClosed, [false, true])
     while (bytes < 32e6) await new Promise((resolve) => setTimeout(resolve, 10))
     t.ok(bytes > 32e6)
   },

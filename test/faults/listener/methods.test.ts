@@ -6,7 +6,7 @@ import t from 'tap'
 import { openOps } from '../../../src/process/ops/ops-listener.js'
 import { startGateway } from '../../helpers/gateway.js'
 
-void t.test('a method that a path does not take', async (t) => {
+void t.test('a method that a path does not support', async (t) => {
   const gateway = await startGateway(t)
   const ops = await openOps({
     host: '127.0.0.1',
@@ -39,7 +39,7 @@ void t.test('a method that a path does not take', async (t) => {
   }
 })
 
-void t.test('HEAD is answered as GET is, without a body', async (t) => {
+void t.test('HEAD gets the reply of GET without a body', async (t) => {
   const gateway = await startGateway(t)
   const headers = { authorization: `Bearer ${gateway.secret}` }
   for (const path of ['/v1/models', '/v1/models/gpt-4o', '/dashboard/api/session', '/dashboard/']) {

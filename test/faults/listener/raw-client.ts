@@ -13,18 +13,18 @@ export interface RawAnswer {
   body: string
 }
 
-/** The bytes and replies of a connection until it closed or the time was up. */
+/** The bytes and replies of a connection until it closed or the time limit passed. */
 export interface RawOutcome {
   answers: RawAnswer[]
   text: string
-  /** False if the time was up first. */
+  /** False if the time limit passed first. */
   closed: boolean
   tookMs: number
-  /** The part of it in which this process could run, for upper limits. */
+  /** The part of the time in which this process could run, for upper limits. */
   ownMs: number
 }
 
-/** Sends the chunks in sequence and collects replies until the server closes or the time is up. */
+/** Sends the chunks in sequence and collects replies until the server closes or the time limit passes. */
 export async function send(
   port: number,
   chunks: string | Buffer | (string | Buffer)[],
@@ -65,7 +65,7 @@ async function writeAll(
   }
 }
 
-/** The answers in a text, each with a content-length; `100 Continue` is one without a body. */
+/** Parses the replies in a text, each with a content-length; `100 Continue` is a reply without a body. */
 function answersIn(text: string): RawAnswer[] {
   const answers: RawAnswer[] = []
   let rest = text

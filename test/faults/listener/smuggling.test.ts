@@ -1,8 +1,8 @@
 /**
  * Goal: the length of a body is taken from its own header on every request; earlier requests on the
  * connection have no effect.
- * Method: a real listener and one raw connection whose bodies hold the text of another request; a body byte that runs
- * as a request is a smuggled request.
+ * Method: a real listener and one raw connection whose bodies contain the text of another request, which must
+ * not run.
  */
 import t from 'tap'
 import { sendReply } from '../../../src/http/respond.js'

@@ -1,7 +1,7 @@
 // Goal: the client is finished at the terminator, regardless of later bytes of the upstream, and the
-//   upstream's connection is used again or closed within about a second (D-78).
-// Method: upstreams that go on sending, never end the body, or end it properly; the client's time,
-//   the upstream's sockets and the count of attempts are checked.
+//   upstream's connection is reused or closed within about a second (D-78).
+// Method: upstreams that continue to send, never end the body, or end it properly; the client's time, the
+//   upstream's sockets and the count of attempts are checked.
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
 import {
@@ -12,16 +12,16 @@ import {
   question,
   recordingOf,
   series,
-  startRawUpstream,
   UPSTREAMS,
   watchProcess,
 } from '../scene.js'
+import { startSocketUpstream } from '../socket-upstream.js'
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`D-78: ${name}: sends on, or never ends`, async (t) => {
+  void t.test(`D-78: ${name}: continues to send, or never ends`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
-    // Gemini has no terminator but the end of the body: its finish is one only there.
+    // Gemini has no terminator except the end of the body, so its finish is final only there.
     const endsByItself = name !== 'google'
     for (const kind of endsByItself ? (['extra', 'open'] as const) : []) {
       const take = gateway.emulator.script({ times: 1, fault: { kind } })
@@ -40,9 +40,9 @@ for (const { name, model } of UPSTREAMS) {
     const probe = await startGateway(t)
     const body = question(model, true, 'Hello', { max_tokens: 100 })
     const recording = await recordingOf(probe, body)
-    // More than the gateway holds in one chunk, as a fast upstream sends it.
+    // More than the gateway buffers, in one chunk, as a fast upstream sends it.
     const padded = `: ${'x'.repeat(40_000)}\n\n${recording.body}`
-    const upstream = await startRawUpstream(t, ({ socket }) => {
+    const upstream = await startSocketUpstream(t, ({ socket }) => {
       socket.write(
         `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n` +
           `${Buffer.byteLength(padded).toString(16)}\r\n${padded}\r\n`,

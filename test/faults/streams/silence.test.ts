@@ -1,6 +1,6 @@
 // Goal: a client receives bytes at regular intervals, and one that reads nothing is disconnected (G2, G8).
-// Method: upstreams that fall silent, clients that do not read, and a clock that is put forward; the
-//   raw bytes and the sockets of both sides are checked. Stalled clients have seconds instead of a minute.
+// Method: upstreams that stop sending, clients that do not read, and a clock that the test moves forward; the
+// raw bytes and the sockets of both sides are checked. Stalled clients have seconds instead of a minute.
 import { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
@@ -12,25 +12,16 @@ import {
   openClient,
   question,
   series,
-  startRawUpstream,
   watchProcess,
 } from '../scene.js'
+import { CONTENT_EVENT, STREAM_HEAD, startSocketUpstream } from '../socket-upstream.js'
 
-const CHUNK = JSON.stringify({
-  id: 'chatcmpl-1',
-  object: 'chat.completion.chunk',
-  created: 1,
-  model: 'gpt-4o',
-  choices: [{ index: 0, delta: { content: 'x'.repeat(1000) }, finish_reason: null }],
-})
-const EVENT = `data: ${CHUNK}\n\n`
-const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
 const CLIENT_SECONDS = 'sluice_backpressure_seconds_total{side="client"}'
-const LAST = EVENT.replace('"finish_reason":null', '"finish_reason":"stop"')
+const LAST = CONTENT_EVENT.replace('"finish_reason":null', '"finish_reason":"stop"')
 
 /**
- * Makes the gateway's own side of each connection take writes and let nothing out, as one does whose peer does
- * not read; calls back with it.
+ * Makes the gateway's sockets buffer writes without sending them, as if the client did not read; calls `seen`
+ * with each socket.
  */
 function clogServerSockets(t: Test, gateway: TestGateway, seen: (socket: Socket) => void): void {
   for (const name of ['_write', '_writev'] as const) {
@@ -52,7 +43,7 @@ async function idle(gateway: TestGateway): Promise<void> {
   await eventually(async () => (await series(gateway, gauge)) === 0, gauge)
 }
 
-void t.test('the head leaves within about a second of the upstream’s', async (t) => {
+void t.test('the head is sent within about a second of the upstream’s', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 0 } })
@@ -101,13 +92,14 @@ void t.test('silence in a stream of messages is filled with pings', async (t) =>
   await checkAfter(t, gateway)
 })
 
-void t.test('F-96: a client that never reads holds little and is cut', async (t) => {
+void t.test('F-96: a client that never reads uses little memory and is disconnected', async (t) => {
   watchProcess(t)
   let sent = 0
-  const upstream = await startRawUpstream(t, ({ socket }) => {
-    socket.write(HEAD)
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
+    socket.write(STREAM_HEAD)
     const blast = (): void => {
-      while (!socket.destroyed && socket.write(EVENT.repeat(50))) sent += EVENT.length * 50
+      while (!socket.destroyed && socket.write(CONTENT_EVENT.repeat(50)))
+        sent += CONTENT_EVENT.length * 50
     }
     socket.on('drain', blast)
     blast()
@@ -127,11 +119,14 @@ void t.test('F-96: a client that never reads holds little and is cut', async (t)
       await new Promise((resolve) => setTimeout(resolve, 200))
       return isStill
     },
-    'the upstream has to wait',
+    'the upstream is paused',
     10_000,
   )
-  const held = process.memoryUsage().heapUsed + process.memoryUsage().external - heapBefore
-  t.ok(held < 24e6, `${held} bytes more in this process, client and upstream included`)
+  const growthBytes = process.memoryUsage().heapUsed + process.memoryUsage().external - heapBefore
+  t.ok(
+    growthBytes < 24e6,
+    `${growthBytes} bytes more in this process, client and upstream included`,
+  )
   t.equal(upstream.connections[0]?.closedMs, null, 'not cut yet')
   await eventually(
     () => upstream.connections[0]?.closedMs !== null,
@@ -145,10 +140,10 @@ void t.test('F-96: a client that never reads holds little and is cut', async (t)
 void t.test('time blocked on a slow client is counted once', async (t) => {
   watchProcess(t)
   let source: Socket | undefined
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     source = socket
-    socket.write(HEAD)
-    for (let i = 0; i < 20; i++) socket.write(EVENT.repeat(1000))
+    socket.write(STREAM_HEAD)
+    for (let i = 0; i < 20; i++) socket.write(CONTENT_EVENT.repeat(1000))
     socket.write(`${LAST}data: [DONE]\n\n`)
   })
   const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
@@ -180,37 +175,40 @@ const ENDINGS = [
   },
 ]
 for (const { name, body, outcome } of ENDINGS) {
-  void t.test(`a client that does not take the end of a ${name} stream is cut`, async (t) => {
-    watchProcess(t)
-    const upstream = await startRawUpstream(t, ({ socket }) => {
-      socket.write(HEAD + EVENT)
-      // Content first, so that the failure is one of a stream that has begun.
-      setTimeout(() => socket.write(body), 50)
-    })
-    const gateway = await startGateway(t, {
-      upstreams: { openai: upstream.url },
-      server: 'client_stall_ms: 1500',
-    })
-    let server: Socket | undefined
-    clogServerSockets(t, gateway, (socket) => (server = socket))
-    openClient(t, gateway, question('gpt-4o', true))
-    await eventually(() => (server?.writableLength ?? 0) > 1000, 'the answer waits')
-    await new Promise((resolve) => setTimeout(resolve, 250))
-    t.equal(server?.destroyed, false, 'it is still within the time limit')
-    await eventually(() => server?.destroyed === true, 'the client was cut')
-    await idle(gateway)
-    await eventually(() => lastLine(gateway)['outcome'] === outcome, 'the line')
-  })
+  void t.test(
+    `a client that does not read the end of a ${name} stream is disconnected`,
+    async (t) => {
+      watchProcess(t)
+      const upstream = await startSocketUpstream(t, ({ socket }) => {
+        socket.write(STREAM_HEAD + CONTENT_EVENT)
+        // Content comes first, so that the stream has begun when it fails.
+        setTimeout(() => socket.write(body), 50)
+      })
+      const gateway = await startGateway(t, {
+        upstreams: { openai: upstream.url },
+        server: 'client_stall_ms: 1500',
+      })
+      let server: Socket | undefined
+      clogServerSockets(t, gateway, (socket) => (server = socket))
+      openClient(t, gateway, question('gpt-4o', true))
+      await eventually(() => (server?.writableLength ?? 0) > 1000, 'the reply waits')
+      await new Promise((resolve) => setTimeout(resolve, 250))
+      t.equal(server?.destroyed, false, 'it is still within the time limit')
+      await eventually(() => server?.destroyed === true, 'the client was cut')
+      await idle(gateway)
+      await eventually(() => lastLine(gateway)['outcome'] === outcome, 'the line')
+    },
+  )
 }
 
-void t.test('a client that does not take a whole reply is cut', async (t) => {
+void t.test('a client that does not read a whole reply is disconnected', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { server: 'client_stall_ms: 1500' })
   for (const words of [5, 200_000]) {
     let server: Socket | undefined
     clogServerSockets(t, gateway, (socket) => (server = socket))
     const client = openClient(t, gateway, question('gpt-4o', false, `[[words: ${words}]]`))
-    await eventually(() => (server?.writableLength ?? 0) > 500, 'the answer waits')
+    await eventually(() => (server?.writableLength ?? 0) > 500, 'the reply waits')
     await eventually(() => server?.destroyed === true, 'the client was cut')
     await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'the line')
     client.socket.destroy()

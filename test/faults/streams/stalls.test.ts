@@ -1,7 +1,7 @@
-// Goal: a request to an upstream that falls silent ends after the timeout of its phase, with a
-//   504 or an error event, and its connection is closed (D-65).
-// Method: stalls before the head, before the first event, between events and after the last content,
-//   with time-outs of 300 ms.
+// Goal: a request to an upstream that stops sending ends after the timeout of its phase, with a 504 or an
+//   error event, and its connection is closed (D-65).
+// Method: stalls before the head, before the first event, between events and after the last content, with
+//   timeouts of 300 ms.
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
 import {
@@ -90,7 +90,7 @@ void t.test('D-65: after the last content', async (t) => {
   await checkAfter(t, gateway)
 })
 
-void t.test('D-65: a stream that never ends is cut after total_ms', async (t) => {
+void t.test('D-65: a stream that never ends is truncated after total_ms', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, {
     upstreamOptions: 'timeouts: { idle_ms: 300, total_ms: 700 }',
@@ -103,7 +103,7 @@ void t.test('D-65: a stream that never ends is cut after total_ms', async (t) =>
   await checkAfter(t, gateway)
 })
 
-void t.test('D-65: a slow stream is no stall', async (t) => {
+void t.test('D-65: a slow stream does not time out', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { upstreamOptions: TIMEOUTS })
   const seen = await ask(gateway, question('gpt-4o', true, '[[words: 5]] [[pace: 200]]'))

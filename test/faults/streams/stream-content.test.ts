@@ -1,6 +1,6 @@
-// Goal: for any content of a stream's events, the client gets either the whole answer or an error,
-//   never a part that looks complete; memory and token counts are limited (D-66, D-68, D-69, D-75).
-// Method: broken, unknown and doubled events, odd sizes and spoilt token counts on each upstream.
+// Goal: for any content of a stream's events, the client gets either the whole reply or an error, never a
+//   part that looks complete; memory and token counts are limited (D-66, D-68, D-69, D-75).
+// Method: invalid, unknown and duplicate events, unusual sizes and invalid token counts on each upstream.
 import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
@@ -13,15 +13,15 @@ import {
   lastLine,
   question,
   recordingOf,
-  startRawUpstream,
   UPSTREAMS,
   watchProcess,
 } from '../scene.js'
+import { startSocketUpstream } from '../socket-upstream.js'
 
 const FAILED = ['upstream_malformed', 'upstream_truncated', 'upstream_failed']
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`D-66: ${name}: broken and unknown events`, async (t) => {
+  void t.test(`D-66: ${name}: invalid and unknown events`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const good = await ask(gateway, question(model, true))
@@ -38,7 +38,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`D-66: ${name}: events twice, or after the end`, async (t) => {
+  void t.test(`D-66: ${name}: duplicate events, and events after the end`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const body = question(model, true)
@@ -48,10 +48,10 @@ for (const { name, model } of UPSTREAMS) {
     const content = events[name === 'anthropic' ? 4 : 1] ?? ''
     gateway.emulator.replay({ ...recording, body: [...events, content].join('') })
     const after = await ask(gateway, body)
-    // If only the end of the body ends a stream, such text is still part of the answer.
+    // If only the end of the body ends a stream, such text is still part of the reply.
     const { text } = after
     const isWhole = good.text.startsWith(text) || text.startsWith(good.text)
-    if (isComplete(after)) t.ok(isWhole, 'text after the end takes nothing from the answer')
+    if (isComplete(after)) t.ok(isWhole, 'text after the end does not change the reply')
     else checkFailed(t, after, 'text after the end', FAILED)
     gateway.emulator.replay({ ...recording, body: [events[0], ...events].join('') })
     const twice = await ask(gateway, body)
@@ -89,7 +89,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`D-75: ${name}: spoilt token counts`, async (t) => {
+  void t.test(`D-75: ${name}: invalid token counts`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const more = { stream_options: { include_usage: true } }
@@ -117,10 +117,10 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
-void t.test('D-69: an event without end is cut, and memory stays bounded', async (t) => {
+void t.test('D-69: an endless event is refused, and memory stays bounded', async (t) => {
   watchProcess(t)
   let sent = 0
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {"x":"')
     const chunk = Buffer.alloc(65_536, 'x')
     const more = (): void => {

@@ -1,8 +1,7 @@
-// Goal: a reply that an upstream truncates never looks complete, at any position and for any cause
-//   (D-60, D-61, G7).
-// Method: for each dialect, one recorded reply of the emulator is cut at every event and at bytes
-//   spread over it, in each way that a connection can end; the rest determines the reply that the client
-//   may see.
+// Goal: a reply that an upstream truncates never looks complete, at any position and for any cause (D-60,
+//   D-61, G7).
+// Method: for each dialect, one recorded reply of the emulator is cut at every event and at bytes spread over
+//   it, with each kind of connection end; the remaining bytes determine the reply that the client may get.
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'
 import {
@@ -19,7 +18,7 @@ import {
 } from '../scene.js'
 
 const MODES = ['reset', 'eof', 'close', 'chunk', 'length'] as const
-/** The mark of each dialect that the reply is complete; an end of file after it is no error. */
+/** The text of each dialect that completes the reply; an end of file after it is not an error. */
 const FINISH =
   /^data:.*("finish_reason": ?"stop"|"stop_reason": ?"end_turn"|"finishReason": ?"STOP").*(?:\r?\n){2}/m
 const KINDS = ['upstream_truncated', 'upstream_malformed']
@@ -46,12 +45,12 @@ for (const { name, model } of UPSTREAMS) {
         const bytes = Math.min(size - 1, Math.round((i * size) / CUTS))
         gateway.emulator.replay(full, { fault: { kind: 'cut', mode, bytes }, chunking: 'events' })
         const seen = await ask(gateway, body)
-        // This way sends half of what is left in a chunk that never ends.
-        const left = mode === 'chunk' ? bytes + Math.ceil((size - bytes) / 2) : bytes
+        // This mode sends half of the remaining bytes in a chunk that never ends.
+        const remaining = mode === 'chunk' ? bytes + Math.ceil((size - bytes) / 2) : bytes
         if (!good.text.startsWith(seen.text)) wrong.push(`${bytes}: text ${seen.text}`)
         if (isComplete(seen)) {
-          if (left < finishedAt - 2) wrong.push(`${bytes}: looks complete`)
-        } else if (left >= finishedAt) {
+          if (remaining < finishedAt - 2) wrong.push(`${bytes}: looks complete`)
+        } else if (remaining >= finishedAt) {
           wrong.push(`${bytes}: not complete though finished: ${seen.body.slice(-200)}`)
         } else {
           checkFailed(t, seen, `${mode} at ${bytes}`, KINDS)
@@ -79,14 +78,14 @@ for (const { name, model } of UPSTREAMS) {
       })
       const after = await ask(gateway, body)
       t.equal(after.status, 200, `${mode} after content`)
-      t.not(after.text, '', `${mode}: what had come is delivered`)
+      t.not(after.text, '', `${mode}: the received part is delivered`)
       checkFailed(t, after, `${mode} after content`, KINDS)
     }
     const ends = (end: string): Promise<number> =>
       series(gateway, `sluice_stream_ends_total{upstream="${name}",end="${end}"}`)
     const failed = async (): Promise<boolean> =>
       (await ends('truncated')) === 2 * (MODES.length - 1)
-    await eventually(failed, 'they count as what they were')
+    await eventually(failed, 'they are counted by their outcome')
     t.equal(await ends('client_gone'), 0, 'no client has left')
     await checkAfter(t, gateway)
   })
@@ -96,8 +95,8 @@ for (const { name, model } of UPSTREAMS) {
     const gateway = await startGateway(t)
     const body = question(model, true)
     const full = await recordingOf(gateway, body)
-    const at = full.body.indexOf('data:', full.body.length * 0.6)
-    const broken = { ...full, body: `${full.body.slice(0, at)}data: {"\r\n\r\n` }
+    const index = full.body.indexOf('data:', full.body.length * 0.6)
+    const broken = { ...full, body: `${full.body.slice(0, index)}data: {"\r\n\r\n` }
     for (const chunking of ['whole', 'events'] as const) {
       gateway.emulator.replay(broken, { chunking })
       const seen = await ask(gateway, body)

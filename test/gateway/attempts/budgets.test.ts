@@ -20,16 +20,16 @@ void t.test('three retries are always allowed, more in proportion to the request
     return taken
   }
   t.equal(retries(), 3)
-  for (let at = 0; at < 100; at++) budget.request()
+  for (let index = 0; index < 100; index++) budget.request()
   t.equal(retries(), 17, '20 of 100')
   clock.pass(11_000)
-  t.equal(retries(), 3, 'what is older than ten seconds does not count')
+  t.equal(retries(), 3, 'requests older than ten seconds are not counted')
   t.equal(budget.tryRetry(0), false)
   t.equal(budget.denied, 4, 'each refusal is counted')
   t.end()
 })
 
-void t.test('with all requests failing, retries add at most their share (G9)', (t) => {
+void t.test('if all requests fail, retries add at most their share (G9)', (t) => {
   const clock = new TestClock()
   const budget = new RetryBudget(clock)
   let sent = 0
@@ -51,7 +51,7 @@ void t.test('hedges cost at most their share, and one a minute is always allowed
   t.equal(budget.tryHedge(1_000, 0.02), false)
   clock.pass(60_000)
   t.equal(budget.tryHedge(1_000, 0.02), true)
-  for (let at = 0; at < 1_000; at++) budget.request(1_000)
+  for (let index = 0; index < 1_000; index++) budget.request(1_000)
   let taken = 2
   while (budget.tryHedge(1_000, 0.02)) taken += 1
   t.equal(taken, 20, '2 % of the cost of 1,000 requests')
@@ -64,14 +64,14 @@ void t.test('hedges cost at most their share, and one a minute is always allowed
 void t.test('if requests cost nothing, the share of hedges is that of their number', (t) => {
   const clock = new TestClock()
   const budget = new HedgeBudget(clock)
-  for (let at = 0; at < 500; at++) budget.request(0)
+  for (let index = 0; index < 500; index++) budget.request(0)
   let taken = 0
   while (taken < 1_000 && budget.tryHedge(0, 0.02)) taken += 1
   t.equal(taken, 10)
   t.end()
 })
 
-void t.test('waits: full jitter that doubles, within max_wait_ms', (t) => {
+void t.test('waits: exponential back-off with full jitter, within max_wait_ms', (t) => {
   const wait = (retry: number, random: number, maxWaitMs = 5_000) =>
     backOffMs({ retry, retryAfterMs: null, maxWaitMs, random })
   t.equal(wait(1, 0), 0)
@@ -83,7 +83,7 @@ void t.test('waits: full jitter that doubles, within max_wait_ms', (t) => {
   t.end()
 })
 
-void t.test('Retry-After is waited for in full, or another target is tried', (t) => {
+void t.test('the gateway waits for Retry-After in full, or tries another target', (t) => {
   const wait = (retryAfterMs: number, random = 0) =>
     backOffMs({ retry: 1, retryAfterMs, maxWaitMs: 5_000, random })
   t.equal(wait(1_000), 1_000)
@@ -95,15 +95,15 @@ void t.test('Retry-After is waited for in full, or another target is tried', (t)
   t.end()
 })
 
-void t.test('rolling sums hold between nine and ten tenths of the window', (t) => {
+void t.test('rolling sums include between nine and ten tenths of the window', (t) => {
   const random = seeded(3)
   for (let round = 0; round < 200; round++) {
     const sums = new RollingSums(10_000, 2)
     const events: [atMs: number, field: number, amount: number][] = []
     let nowMs = Math.floor(random() * 1e9)
-    for (let at = 0; at < 100; at++) {
-      nowMs += Math.floor(random() * (at % 7 === 0 ? 5_000 : 300))
-      const event: [number, number, number] = [nowMs, at % 2, Math.ceil(random() * 9)]
+    for (let index = 0; index < 100; index++) {
+      nowMs += Math.floor(random() * (index % 7 === 0 ? 5_000 : 300))
+      const event: [number, number, number] = [nowMs, index % 2, Math.ceil(random() * 9)]
       events.push(event)
       sums.add(event[1], event[2], nowMs)
     }

@@ -1,12 +1,12 @@
 /**
  * Goal: an exchange is cancelled once, and its owner is called exactly once.
- * Method: every order of cancelling and listening.
+ * Method: cancellation and listening in every order.
  */
 import t from 'tap'
 import { GatewayError } from '../../../src/errors.js'
 import { Cancellation } from '../../../src/gateway/cancellation.js'
 
-const gone = new GatewayError('client_gone', 'gone')
+const clientGone = new GatewayError('client_gone', 'gone')
 const late = new GatewayError('upstream_timeout', 'late')
 
 void t.test('only the first reason counts', (t) => {
@@ -14,10 +14,10 @@ void t.test('only the first reason counts', (t) => {
   const reasons: GatewayError[] = []
   cancellation.onCancel((reason) => reasons.push(reason))
   t.equal(cancellation.reason, null)
-  cancellation.cancel(gone)
+  cancellation.cancel(clientGone)
   cancellation.cancel(late)
-  t.same(reasons, [gone])
-  t.equal(cancellation.reason, gone)
+  t.same(reasons, [clientGone])
+  t.equal(cancellation.reason, clientGone)
   t.end()
 })
 
@@ -30,38 +30,38 @@ void t.test('a listener added after the cancellation is called at once', (t) => 
   t.end()
 })
 
-void t.test('the last listener replaces the one before it, and null takes it away', (t) => {
+void t.test('a listener replaces the previous one, and null removes it', (t) => {
   const cancellation = new Cancellation()
   cancellation.onCancel(() => t.fail('was replaced'))
   let reasons = 0
   cancellation.onCancel(() => (reasons += 1))
-  cancellation.cancel(gone)
+  cancellation.cancel(clientGone)
   t.equal(reasons, 1)
   const silent = new Cancellation()
   silent.onCancel(() => t.fail('was taken away'))
   silent.onCancel(null)
-  silent.cancel(gone)
-  t.equal(silent.reason, gone)
+  silent.cancel(clientGone)
+  t.equal(silent.reason, clientGone)
   t.end()
 })
 
-void t.test('check throws the reason, and nothing before there is one', (t) => {
+void t.test('check throws the reason once there is one', (t) => {
   const cancellation = new Cancellation()
   cancellation.check()
-  cancellation.cancel(gone)
-  t.throws(() => cancellation.check(), gone)
+  cancellation.cancel(clientGone)
+  t.throws(() => cancellation.check(), clientGone)
   t.end()
 })
 
-void t.test('a listener that cancels again changes nothing', (t) => {
+void t.test('a second cancellation by a listener has no effect', (t) => {
   const cancellation = new Cancellation()
   let reasons = 0
   cancellation.onCancel(() => {
     reasons += 1
     cancellation.cancel(late)
   })
-  cancellation.cancel(gone)
+  cancellation.cancel(clientGone)
   t.equal(reasons, 1)
-  t.equal(cancellation.reason, gone)
+  t.equal(cancellation.reason, clientGone)
   t.end()
 })

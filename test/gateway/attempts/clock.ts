@@ -8,7 +8,7 @@ export class TestClock implements Clock {
   readonly now = (): number => this.atMs
   readonly random = (): number => this.randomness
 
-  /** Lets time pass. */
+  /** Advances the time. */
   pass(ms: number): void {
     this.atMs += ms
   }

@@ -1,7 +1,9 @@
 /**
- * Goal: a tool loop that starts on Claude goes on at GPT and then at Gemini when the ones before fail, with the OpenAI
- * SDK unchanged. Reasoning state of one provider never reaches another; what is lost is named.
- * Method: the SDK's own loop, every message sent back unchanged; the emulator refuses state that it did not sign.
+ * Goal: a tool loop of the OpenAI SDK that starts on Claude continues on GPT and then on Gemini when the
+ * previous provider fails. Reasoning state of one provider never reaches another, and lost fields are
+ * reported.
+ * Method: the SDK's own loop, every message sent back unchanged; the emulator refuses state that it did not
+ * sign.
  */
 import OpenAI from 'openai'
 import t from 'tap'
@@ -29,7 +31,7 @@ const TOOLS: OpenAI.Chat.ChatCompletionTool[] = ['alpha_step', 'beta_step', 'gam
 const ROUTE =
   'model: agent, targets: [ { upstream: anthropic, model: claude-sonnet-4-5 } ], fallback: [ { upstream: openai, model: gpt-5.4-mini }, { upstream: google, model: gemini-2.5-flash } ]'
 
-/** One turn of the SDK; returns its message, and the head of the reply. */
+/** Sends one turn with the SDK; returns the message and the headers of the reply. */
 async function turn(
   gateway: TestGateway,
   messages: readonly Message[],
@@ -75,7 +77,7 @@ function nameOf(message: OpenAI.Chat.ChatCompletionMessage): string {
   return call?.type === 'function' ? call.function.name : ''
 }
 
-/** Everything that was signed in a provider's replies, as far as the client saw it. */
+/** All signatures in a provider's replies that the client received. */
 function signaturesIn(message: unknown): string[] {
   const text = JSON.stringify(message)
   return [
@@ -98,11 +100,11 @@ async function loop(t: Test, stream: boolean): Promise<void> {
   breakProvider(gateway, 'anthropic', { kind: 'status', code: 529 })
   const second = await turn(gateway, messages, stream)
   t.equal(second.headers.get('x-sluice-attempts'), 'anthropic:upstream_busy, openai:ok')
-  t.equal(nameOf(second.message), 'beta_step', 'the conversation goes on')
-  const asked = JSON.stringify(emulator.ledger.at(-1)?.body)
+  t.equal(nameOf(second.message), 'beta_step', 'the conversation continues')
+  const upstreamBody = JSON.stringify(emulator.ledger.at(-1)?.body)
   for (const signature of signaturesIn(first.message))
-    t.notMatch(asked, signature, 'no state of Claude')
-  t.match(asked, /alpha is done/)
+    t.notMatch(upstreamBody, signature, 'no state of Claude')
+  t.match(upstreamBody, /alpha is done/)
   messages.push(...answered(second.message, 'beta is done'))
 
   breakProvider(gateway, 'openai', { kind: 'status', code: 503 })
@@ -123,14 +125,14 @@ async function loop(t: Test, stream: boolean): Promise<void> {
   t.equal(
     fourth.headers.get('x-sluice-attempts'),
     null,
-    'Claude is back, and takes the history of all',
+    'Claude accepts the history of all providers after its recovery',
   )
   t.equal(fourth.headers.get('x-sluice-upstream'), 'anthropic')
   t.ok((fourth.message.content ?? '') !== '', 'it answers')
   const entry = await entryOf(gateway, third.headers.get('x-request-id') ?? '')
   t.match(entry, { attempts: 3, upstream: 'google', model: 'agent', outcome: 'ok' })
   for (const { headers } of [second, third]) {
-    t.equal(headers.get('x-sluice-lost'), 'messages.reasoning', 'what is lost is named')
+    t.equal(headers.get('x-sluice-lost'), 'messages.reasoning', 'the losses are named')
   }
   t.same(
     entry.losses.filter((path) => !path.startsWith('reply.')),

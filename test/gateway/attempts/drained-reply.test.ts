@@ -1,7 +1,7 @@
 /**
- * Goal: a reply whose client has left is handled as the configuration sets: cancelled, read to
- * its end, or read until the counts have come; never more of them at once, nor longer, than allowed.
- * Method: gateways with each setting over the emulator, whose answers are paced; clients that leave.
+ * Goal: a reply whose client has left is handled as the configuration sets: cancelled, read to its end, or
+ * read until the counts have arrived, within the limits of number and time.
+ * Method: gateways with each setting over the emulator, which sends replies slowly; clients that leave.
  */
 import t, { type Test } from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
@@ -19,26 +19,30 @@ import { rowsOf } from '../../helpers/ledger.js'
 /** About 150 chunks in 300 ms. */
 const SLOW = 'Say it. [[words:150]] [[pace:2]]'
 
-/** Leaves as soon as there is content, or the upstream is at work on a whole reply. */
+/** Leaves when content has arrived, or while the upstream processes a whole reply. */
 async function leave(t: Test, gateway: TestGateway, model: string, stream = true): Promise<void> {
-  const asked = gateway.emulator.ledger.length
+  const requestsBefore = gateway.emulator.ledger.length
   if (!stream) gateway.emulator.script({ times: 1, fault: { kind: 'delay', ms: 150 } })
   const client = openClient(t, gateway, question(model, stream, SLOW))
-  await eventually(() => gateway.emulator.ledger.length > asked, 'the upstream gets the request')
+  await eventually(
+    () => gateway.emulator.ledger.length > requestsBefore,
+    'the upstream gets the request',
+  )
   if (stream) await eventually(() => client.text().includes('"content":"'), 'content')
   client.socket.destroy()
 }
 
 async function rowAt(gateway: TestGateway, count: number): Promise<LedgerEntry> {
-  const over = (): boolean => gateway.lines.filter(({ msg }) => msg === 'exchange').length >= count
-  await eventually(over, 'the exchange is over', 5000)
+  const hasEnded = (): boolean =>
+    gateway.lines.filter(({ msg }) => msg === 'exchange').length >= count
+  await eventually(hasEnded, 'the exchange is over', 5000)
   const rows = await rowsOf(gateway)
   const row = rows.at(-1)
   if (row === undefined || rows.length !== count) throw new Error(`${rows.length} rows`)
   return row
 }
 
-void t.test('drain: the counts are the upstream’s own', async (t) => {
+void t.test('drain: the counts are those of the upstream', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { more: 'on_disconnect: drain' })
   let count = 0
@@ -60,7 +64,7 @@ void t.test('drain: the counts are the upstream’s own', async (t) => {
   }
 })
 
-void t.test('drain_until_usage: no longer than it takes', async (t) => {
+void t.test('drain_until_usage: reading ends when the counts have arrived', async (t) => {
   const gateway = await startGateway(t, { more: 'on_disconnect: drain_until_usage' })
   await leave(t, gateway, 'gemini-2.5-flash')
   const row = await rowAt(gateway, 1)
@@ -82,22 +86,22 @@ void t.test('cancel is the default, and an upstream may have its own', async (t)
   t.equal(plain.emulator.ledger.at(-1)?.outcome, 'client_closed')
 })
 
-void t.test('no more at once than allowed, and no longer', async (t) => {
+void t.test('at most the allowed number at once, for at most the allowed time', async (t) => {
   const more = 'on_disconnect: drain\nafter_disconnect: { max_streams: 1, max_ms: 60 }'
   const gateway = await startGateway(t, { more })
   gateway.emulator.script({ times: 2, fault: { kind: 'stall', event: 20 } })
   await leave(t, gateway, 'gpt-4o')
   await leave(t, gateway, 'gpt-4o')
-  const over = (): number => gateway.lines.filter(({ msg }) => msg === 'exchange').length
-  await eventually(() => over() >= 1, 'the second is cancelled at once', 50)
-  await eventually(() => over() >= 2, 'the first when its time is over', 3000)
+  const endedCount = (): number => gateway.lines.filter(({ msg }) => msg === 'exchange').length
+  await eventually(() => endedCount() >= 1, 'the second is cancelled at once', 50)
+  await eventually(() => endedCount() >= 2, 'the first when its time is over', 3000)
   for (const row of await rowsOf(gateway)) t.match(row, { source: 'estimated', status: 499 })
   await eventually(() => gateway.emulator.open() === 0, 'both connections are closed')
   await leave(t, gateway, 'gemini-2.5-flash')
-  t.match(await rowAt(gateway, 3), { outcome: 'client_gone' }, 'the place is free again')
+  t.match(await rowAt(gateway, 3), { outcome: 'client_gone' }, 'the slot is free again')
 })
 
-void t.test('the end of the process ends them, with their rows', async (t) => {
+void t.test('the end of the process ends them and writes their entries', async (t) => {
   const gateway = await startGateway(t, { more: 'on_disconnect: drain' })
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 20 } })
   await leave(t, gateway, 'gpt-4o')

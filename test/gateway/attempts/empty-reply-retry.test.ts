@@ -1,20 +1,12 @@
 /**
- * Goal: an empty Gemini reply (a malformed call and similar reasons, STOP without content)
- * is requested again once, before the client gets any content; each attempt is counted.
+ * Goal: an empty Gemini reply (a malformed call and similar reasons, STOP without content) is retried once,
+ * before the client gets any content; each attempt is counted.
  * Method: an upstream of raw bytes that fails as often as the test sets; its requests are checked.
  */
 import t, { type Test } from 'tap'
 import { objectOf, type JsonObject } from '../../../src/chat/json.js'
-import {
-  ask,
-  checkFailed,
-  httpReply,
-  isComplete,
-  question,
-  series,
-  startRawUpstream,
-  watchProcess,
-} from '../../faults/scene.js'
+import { ask, checkFailed, isComplete, question, series, watchProcess } from '../../faults/scene.js'
+import { httpReply, startSocketUpstream } from '../../faults/socket-upstream.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const MODEL = 'gemini-3.5-flash'
@@ -49,7 +41,7 @@ async function gatewayFor(
 ): Promise<{ gateway: TestGateway; bodies: string[] }> {
   watchProcess(t)
   const bodies: string[] = []
-  const upstream = await startRawUpstream(t, ({ socket }, request) => {
+  const upstream = await startSocketUpstream(t, ({ socket }, request) => {
     bodies.push(request.slice(request.indexOf('\r\n\r\n') + 4))
     socket.write(replyOf(replies[bodies.length - 1] ?? GOOD, stream))
   })
@@ -64,7 +56,7 @@ for (const stream of [false, true]) {
   const form = stream ? 'streamed' : 'whole'
 
   for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'MALFORMED_RESPONSE']) {
-    void t.test(`${reason}, ${form}: the same request again`, async (t) => {
+    void t.test(`${reason}, ${form}: the same request is retried`, async (t) => {
       const { gateway, bodies } = await gatewayFor(t, stream, [{ reason }, GOOD])
       const seen = await ask(gateway, question(MODEL, stream, 'Hello', stream ? USAGE : {}))
       t.ok(isComplete(seen), seen.body.slice(-300))
@@ -78,7 +70,7 @@ for (const stream of [false, true]) {
     })
   }
 
-  void t.test(`a second failure is the answer, ${form}`, async (t) => {
+  void t.test(`a second failure is returned to the client, ${form}`, async (t) => {
     const { gateway, bodies } = await gatewayFor(t, stream, [MALFORMED, MALFORMED, GOOD])
     const seen = await ask(gateway, question(MODEL, stream))
     checkFailed(t, seen, form, ['upstream_failed'])
@@ -87,7 +79,7 @@ for (const stream of [false, true]) {
     t.equal(await attempts(gateway, 'upstream_failed'), 2)
   })
 
-  void t.test(`an empty answer, ${form}: requested again, then passed unchanged`, async (t) => {
+  void t.test(`an empty reply, ${form}: retried once, then passed unchanged`, async (t) => {
     const { gateway, bodies } = await gatewayFor(t, stream, [EMPTY, GOOD, EMPTY, EMPTY, GOOD])
     const second = await ask(gateway, question(MODEL, stream))
     t.equal(second.text, 'Well.')
@@ -107,6 +99,6 @@ for (const stream of [false, true]) {
     checkFailed(t, await ask(gateway, question(MODEL, stream)), form, ['upstream_failed'])
     t.equal(bodies.length, 1)
     t.equal((await ask(gateway, question(MODEL, stream))).finish, 'stop')
-    t.equal(bodies.length, 2, 'counted words are an answer')
+    t.equal(bodies.length, 2, 'counted output counts as a reply')
   })
 }

@@ -1,14 +1,16 @@
 /**
- * Goal: for every fault of a provider before its first content, a client with a fallback gets one complete reply, and a
- * client without one a clear error in time. Nothing is repeated that may have been executed, unless that is allowed.
- * Method: a route over three providers, each fault at the first of them; the emulator's ledger shows which provider got a request.
+ * Goal: for every fault of a provider before its first content, a client with a fallback gets one complete
+ * reply, and a client without one gets a clear error in time. A request that may have been executed is not
+ * repeated, unless that is allowed.
+ * Method: a route over three providers, each fault at the first of them; the emulator's ledger shows which
+ * provider got a request.
  */
 import t from 'tap'
 import type { Fault } from '../../../src/emulator/faults/fault-table.js'
 import { ask, checkFailed, isComplete, question, series, watchProcess } from '../../faults/scene.js'
 import { breakProvider, CHAIN, counts, entryOf, startWith } from './fixtures.js'
 
-/** Faults after which the next target is tried without leave, for streams. */
+/** Faults after which the next target is always tried, for streams. */
 const SAFE: readonly [name: string, fault: Fault, outcome: string][] = [
   ['throttles', { kind: 'status', code: 429 }, 'upstream_busy'],
   ['throttles for long', { kind: 'status', code: 429, 'retry-after': '3000' }, 'upstream_busy'],
@@ -30,7 +32,7 @@ const UNSAFE: readonly [name: string, fault: Fault, outcome: string][] = [
 
 const QUICK = 'timeouts: { first_byte_ms: 400, idle_ms: 400 }'
 
-void t.test('a stream goes on at the next target', async (t) => {
+void t.test('a stream is served by the next target', async (t) => {
   watchProcess(t)
   const gateway = await startWith(t, [`model: main, ${CHAIN}`], { upstreamOptions: QUICK })
   for (const [name, fault, outcome] of SAFE) {
@@ -52,7 +54,7 @@ void t.test('a stream goes on at the next target', async (t) => {
   t.equal(await series(gateway, fallbacks), SAFE.length)
 })
 
-void t.test('without a fallback the same faults are clear errors, in time', async (t) => {
+void t.test('without a fallback the same faults give clear errors in time', async (t) => {
   watchProcess(t)
   const gateway = await startWith(
     t,
@@ -74,43 +76,43 @@ void t.test('without a fallback the same faults are clear errors, in time', asyn
   }
 })
 
-void t.test('a request that may have been executed is repeated only with leave', async (t) => {
-  watchProcess(t)
-  const routes = [
-    `model: main, ${CHAIN}`,
-    `model: free, ${CHAIN}, retry: { attempts: 1, non_idempotent: true }`,
-  ]
-  const gateway = await startWith(t, routes, { upstreamOptions: QUICK })
-  for (const [name, fault, outcome] of UNSAFE) {
-    for (const [model, key, isRepeated] of [
-      ['main', null, false],
-      ['main', 'abc-1', true],
-      ['free', null, true],
-    ] as const) {
-      gateway.emulator.reset()
-      breakProvider(gateway, 'openai', fault)
-      const headers: Record<string, string> = key === null ? {} : { 'idempotency-key': key }
-      const reply = await gateway.chat(question(model, true), { headers })
-      const body = await reply.text()
-      const { openai, anthropic } = counts(gateway)
-      // A reused connection that is lost at once may be followed by one more attempt on a fresh one.
-      t.ok(
-        openai === 1 || (fault.kind === 'drop' && openai === 2),
-        `${name}: asked ${openai} times`,
-      )
-      t.equal(anthropic, isRepeated ? 1 : 0, `${name}, ${model} ${key ?? 'without a key'}`)
-      if (isRepeated) {
-        t.match(body, /\[DONE\]/)
-        t.equal(gateway.emulator.ledger.at(-1)?.headers['idempotency-key'], key ?? undefined)
-      } else {
-        t.ok(reply.status >= 500)
-        t.match(body, new RegExp(outcome))
+void t.test(
+  'a request that may have been executed is repeated only if that is allowed',
+  async (t) => {
+    watchProcess(t)
+    const routes = [
+      `model: main, ${CHAIN}`,
+      `model: free, ${CHAIN}, retry: { attempts: 1, non_idempotent: true }`,
+    ]
+    const gateway = await startWith(t, routes, { upstreamOptions: QUICK })
+    for (const [name, fault, outcome] of UNSAFE) {
+      for (const [model, key, isRepeated] of [
+        ['main', null, false],
+        ['main', 'abc-1', true],
+        ['free', null, true],
+      ] as const) {
+        gateway.emulator.reset()
+        breakProvider(gateway, 'openai', fault)
+        const headers: Record<string, string> = key === null ? {} : { 'idempotency-key': key }
+        const reply = await gateway.chat(question(model, true), { headers })
+        const body = await reply.text()
+        const { openai, anthropic } = counts(gateway)
+        // A reused connection that is lost at once may cause one more attempt on a new connection.
+        t.ok(openai === 1 || (fault.kind === 'drop' && openai === 2), `${name}: ${openai} requests`)
+        t.equal(anthropic, isRepeated ? 1 : 0, `${name}, ${model} ${key ?? 'without a key'}`)
+        if (isRepeated) {
+          t.match(body, /\[DONE\]/)
+          t.equal(gateway.emulator.ledger.at(-1)?.headers['idempotency-key'], key ?? undefined)
+        } else {
+          t.ok(reply.status >= 500)
+          t.match(body, new RegExp(outcome))
+        }
       }
     }
-  }
-})
+  },
+)
 
-void t.test('a whole reply that is cut within its body may have been executed', async (t) => {
+void t.test('a truncated whole reply may have been executed', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}`])
   breakProvider(gateway, 'openai', { kind: 'cut', bytes: 40, mode: 'reset' })
   const cut = await ask(gateway, question('main', false))
@@ -125,17 +127,20 @@ void t.test('a whole reply that is cut within its body may have been executed', 
   }
 })
 
-void t.test('what the provider refuses as the client’s fault is never repeated', async (t) => {
-  const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { attempts: 3 }`])
-  for (const code of [400, 404, 413, 422]) {
-    gateway.emulator.reset()
-    breakProvider(gateway, 'openai', { kind: 'status', code })
-    const seen = await ask(gateway, question('main', true))
-    t.ok(seen.status >= 400 && seen.status < 500, `${code} → ${seen.status}`)
-    t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
-    t.equal(seen.headers['x-sluice-attempts'], undefined, 'one attempt is not listed')
-  }
-})
+void t.test(
+  'a request that the provider refuses as the client’s fault is never repeated',
+  async (t) => {
+    const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { attempts: 3 }`])
+    for (const code of [400, 404, 413, 422]) {
+      gateway.emulator.reset()
+      breakProvider(gateway, 'openai', { kind: 'status', code })
+      const seen = await ask(gateway, question('main', true))
+      t.ok(seen.status >= 400 && seen.status < 500, `${code} → ${seen.status}`)
+      t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
+      t.equal(seen.headers['x-sluice-attempts'], undefined, 'one attempt is not listed')
+    }
+  },
+)
 
 void t.test('nothing is repeated after the first content', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { non_idempotent: true }`])
@@ -148,37 +153,40 @@ void t.test('nothing is repeated after the first content', async (t) => {
     breakProvider(gateway, 'openai', fault)
     const seen = await ask(gateway, question('main', true, 'Tell me. [[words: 50]]'))
     t.equal(seen.status, 200)
-    t.ok(seen.text !== '', 'content had come')
+    t.ok(seen.text !== '', 'content has arrived')
     t.ok(seen.error !== undefined && !seen.done && !seen.whole, 'and the reply is an error')
     t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
   }
 })
 
-void t.test('E-91: the chain goes to its end, and the last error has a real status', async (t) => {
-  const gateway = await startWith(t, [`model: main, ${CHAIN}`])
-  for (const isStream of [true, false]) {
-    gateway.emulator.reset()
-    breakProvider(gateway, 'openai', { kind: 'status', code: 429 })
-    breakProvider(gateway, 'anthropic', { kind: 'status', code: 529 })
-    const third = await ask(gateway, question('main', isStream))
-    t.ok(isComplete(third), 'the third one replies')
-    t.equal(
-      third.headers['x-sluice-attempts'],
-      'openai:upstream_busy, anthropic:upstream_busy, google:ok',
-    )
-    breakProvider(gateway, 'gemini', { kind: 'status', code: 500 })
-    const none = await ask(gateway, question('main', isStream))
-    t.equal(none.status, 502)
-    t.equal(
-      none.headers['x-sluice-attempts'],
-      'openai:upstream_busy, anthropic:upstream_busy, google:upstream_failed',
-    )
-    const entry = await entryOf(gateway, none.headers['x-request-id'] ?? '')
-    t.match(entry, { attempts: 3, outcome: 'upstream_failed', source: 'none', costNanoUsd: 0 })
-  }
-})
+void t.test(
+  'E-91: all targets of the chain are tried, and the last error has an error status',
+  async (t) => {
+    const gateway = await startWith(t, [`model: main, ${CHAIN}`])
+    for (const isStream of [true, false]) {
+      gateway.emulator.reset()
+      breakProvider(gateway, 'openai', { kind: 'status', code: 429 })
+      breakProvider(gateway, 'anthropic', { kind: 'status', code: 529 })
+      const third = await ask(gateway, question('main', isStream))
+      t.ok(isComplete(third), 'the third one replies')
+      t.equal(
+        third.headers['x-sluice-attempts'],
+        'openai:upstream_busy, anthropic:upstream_busy, google:ok',
+      )
+      breakProvider(gateway, 'gemini', { kind: 'status', code: 500 })
+      const none = await ask(gateway, question('main', isStream))
+      t.equal(none.status, 502)
+      t.equal(
+        none.headers['x-sluice-attempts'],
+        'openai:upstream_busy, anthropic:upstream_busy, google:upstream_failed',
+      )
+      const entry = await entryOf(gateway, none.headers['x-request-id'] ?? '')
+      t.match(entry, { attempts: 3, outcome: 'upstream_failed', source: 'none', costNanoUsd: 0 })
+    }
+  },
+)
 
-void t.test('an upstream that refuses connections is passed over', async (t) => {
+void t.test('an upstream that refuses connections is skipped', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}`], {
     upstreams: { openai: 'http://127.0.0.1:9/v1' },
   })
@@ -194,7 +202,7 @@ void t.test(
       `model: main, ${CHAIN}`,
       'model: late, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 1500, extra_spend: 1 }',
     ])
-    // The head of the reply, no content for longer than a head is held otherwise, and then an error.
+    // The head of the reply, no content for longer than the usual maximum hold of a head, and then an error.
     breakProvider(gateway, 'openai', { kind: 'delay', ms: 1500, mode: 'first' }, 1)
     gateway.emulator.script({
       match: ({ provider }) => provider === 'openai',
@@ -205,7 +213,7 @@ void t.test(
     })
     t.ok(
       isComplete(await ask(gateway, question('main', true), 10_000)),
-      'late content is no failure',
+      'late content does not count as a failure',
     )
     const moved = await ask(gateway, question('main', true), 10_000)
     t.ok(isComplete(moved))

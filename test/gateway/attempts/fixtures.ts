@@ -1,6 +1,6 @@
 /**
- * What the tests of several attempts share: a gateway whose routes have targets and fallbacks, and faults for one
- * upstream at a time.
+ * Fixtures for tests with several attempts: a gateway whose routes have targets and fallbacks, and faults for
+ * one upstream at a time.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Test } from 'tap'
@@ -15,10 +15,10 @@ export type Provider = 'openai' | 'anthropic' | 'gemini'
 /** Three upstreams in order: GPT, then Claude, then Gemini. */
 export const CHAIN = `targets: [ { upstream: openai, model: gpt-4o } ], fallback: [ { upstream: anthropic, model: claude-sonnet-4-5 }, { upstream: google, model: gemini-2.5-flash } ]`
 
-/** Breakers that stay closed: each test looks at one attempt after another. */
+/** Breakers that stay closed, so that failures of a test do not affect its later requests. */
 const NO_BREAKERS = 'breaker: { failures: 1000, min_requests: 100000 }'
 
-/** Starts a gateway with these routes before the usual ones; each is the inside of a YAML flow map. */
+/** Starts a gateway with these routes before the default ones; each is the content of a YAML flow map. */
 export async function startWith(
   t: Test,
   routes: readonly string[],
@@ -34,7 +34,7 @@ export async function startWith(
   return gateway
 }
 
-/** The next requests to the provider meet the fault; without end if `times` is left out. */
+/** Makes the next `times` requests to the provider fail; all further ones if `times` is omitted. */
 export function breakProvider(
   { emulator }: TestGateway,
   provider: Provider,
@@ -45,11 +45,11 @@ export function breakProvider(
   emulator.script(times === undefined ? { match, fault } : { match, fault, times })
 }
 
-/** How many requests each provider got. */
+/** Number of requests that each provider received. */
 export function counts({ emulator }: TestGateway): Record<Provider, number> {
-  const found = { openai: 0, anthropic: 0, gemini: 0 }
-  for (const { provider } of emulator.ledger) found[provider] += 1
-  return found
+  const requests = { openai: 0, anthropic: 0, gemini: 0 }
+  for (const { provider } of emulator.ledger) requests[provider] += 1
+  return requests
 }
 
 /** The ledger entry of a request, once it is written. */

@@ -1,7 +1,8 @@
 /**
- * Goal: a picture that a client names by URL reaches an upstream that reads no URLs, where the operator
- * allows it; otherwise the request is refused by the part's path.
- * Method: a picture server on this machine, requests through a gateway, the requests that the emulator got.
+ * Goal: an image that a client references by URL reaches an upstream that cannot read URLs, if the operator
+ * allows it; otherwise the error names the path of the part.
+ * Method: an image server on this machine and requests through a gateway; the requests to the emulator are
+ * checked.
  */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
@@ -35,34 +36,37 @@ function showing(model: string, ...urls: string[]): { model: string; messages: J
   return { model, messages: [{ role: 'user', content }] }
 }
 
-void t.test('fetched once each, sent inline, for those who read no such URL', async (t) => {
-  const { url, seen } = await pictures(t)
-  const gateway = await startGateway(t, { more: ALLOWED })
-  const data = PNG.toString('base64')
-  const [a, b] = [`${url}/a.png`, `${url}/b.png`]
-  const gemini = await gateway.chat(showing('gemini-2.5-flash', a, b, a))
-  t.equal(gemini.status, 200)
-  t.same(seen.sort(), ['/a.png', '/b.png'])
-  const part = { inlineData: { mimeType: 'image/png', data } }
-  t.match(gateway.emulator.ledger.at(-1)?.body, { contents: [{ parts: [{}, part, part, part] }] })
+void t.test(
+  'each URL is fetched once and sent inline to upstreams that cannot read it',
+  async (t) => {
+    const { url, seen } = await pictures(t)
+    const gateway = await startGateway(t, { more: ALLOWED })
+    const data = PNG.toString('base64')
+    const [a, b] = [`${url}/a.png`, `${url}/b.png`]
+    const gemini = await gateway.chat(showing('gemini-2.5-flash', a, b, a))
+    t.equal(gemini.status, 200)
+    t.same(seen.sort(), ['/a.png', '/b.png'])
+    const part = { inlineData: { mimeType: 'image/png', data } }
+    t.match(gateway.emulator.ledger.at(-1)?.body, { contents: [{ parts: [{}, part, part, part] }] })
 
-  const claude = await gateway.chat(showing('claude-haiku-4-5', a, 'https://a.example/i.png'))
-  t.equal(claude.status, 200)
-  const source = { type: 'base64', media_type: 'image/png', data }
-  const asked = { type: 'url', url: 'https://a.example/i.png' }
-  t.match(gateway.emulator.ledger.at(-1)?.body, {
-    messages: [{ content: [{}, { source }, { source: asked }] }],
-  })
+    const claude = await gateway.chat(showing('claude-haiku-4-5', a, 'https://a.example/i.png'))
+    t.equal(claude.status, 200)
+    const source = { type: 'base64', media_type: 'image/png', data }
+    const urlSource = { type: 'url', url: 'https://a.example/i.png' }
+    t.match(gateway.emulator.ledger.at(-1)?.body, {
+      messages: [{ content: [{}, { source }, { source: urlSource }] }],
+    })
 
-  const own = await gateway.chat(showing('gpt-4o', a))
-  t.equal(own.status, 200)
-  t.match(gateway.emulator.ledger.at(-1)?.body, {
-    messages: [{ content: [{}, { image_url: { url: a } }] }],
-  })
-  t.equal(seen.length, 3, 'OpenAI reads it itself')
-})
+    const own = await gateway.chat(showing('gpt-4o', a))
+    t.equal(own.status, 200)
+    t.match(gateway.emulator.ledger.at(-1)?.body, {
+      messages: [{ content: [{}, { image_url: { url: a } }] }],
+    })
+    t.equal(seen.length, 3, 'OpenAI reads it itself')
+  },
+)
 
-void t.test('off by default: refused by the part, nothing is fetched', async (t) => {
+void t.test('off by default: the error names the part, and nothing is fetched', async (t) => {
   const { url, seen } = await pictures(t)
   const gateway = await startGateway(t)
   for (const model of ['gemini-2.5-flash', 'claude-haiku-4-5']) {
@@ -75,7 +79,7 @@ void t.test('off by default: refused by the part, nothing is fetched', async (t)
 })
 
 void t.test(
-  'what cannot be fetched is a 400 that names the part and not the address',
+  'a URL that cannot be fetched gets a 400 that names the part and not the address',
   async (t) => {
     const { url } = await pictures(t)
     const gateway = await startGateway(t, { more: ALLOWED })
@@ -92,7 +96,7 @@ void t.test(
   },
 )
 
-void t.test('the network behind the gateway stays out of reach', async (t) => {
+void t.test('the network behind the gateway is not reachable', async (t) => {
   const { url, seen } = await pictures(t)
   const gateway = await startGateway(t, { more: 'fetch_media: { enabled: true }' })
   const response = await gateway.chat(showing('gemini-2.5-flash', `${url}/a.png`))
@@ -101,16 +105,16 @@ void t.test('the network behind the gateway stays out of reach', async (t) => {
   t.same(seen, [])
 })
 
-void t.test('a client that leaves while its picture is fetched ends the exchange', async (t) => {
+void t.test('a client that leaves during the fetch of its image ends the exchange', async (t) => {
   const { url, seen } = await pictures(t)
   const gateway = await startGateway(t, { more: ALLOWED })
   const aborter = new AbortController()
-  const asked = gateway.chat(showing('gemini-2.5-flash', `${url}/hang.png`), {
+  const pending = gateway.chat(showing('gemini-2.5-flash', `${url}/hang.png`), {
     signal: aborter.signal,
   })
   while (seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   aborter.abort()
-  await t.rejects(asked)
+  await t.rejects(pending)
   while (gateway.lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   t.match(gateway.lines.at(-1), { outcome: 'client_gone' })
 })

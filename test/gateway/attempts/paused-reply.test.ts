@@ -1,6 +1,6 @@
 /**
- * Goal: an answer that the upstream pauses (Gemini's CONTINUATION, Anthropic's pause_turn) is requested
- * for to its end and reaches the client as one, whole or streamed; no pause goes on for ever.
+ * Goal: the rest of a reply that the upstream pauses (Gemini's CONTINUATION, Anthropic's pause_turn) is
+ * requested, and the client gets one reply, whole or streamed; the number of pauses is limited.
  * Method: upstreams of raw bytes that pause as often as the test sets; their requests are checked.
  */
 import t, { type Test } from 'tap'
@@ -9,15 +9,17 @@ import {
   ask,
   checkFailed,
   eventually,
-  httpReply,
   isComplete,
   lastLine,
   question,
   series,
-  startRawUpstream,
   watchProcess,
-  type RawUpstream,
 } from '../../faults/scene.js'
+import {
+  type SocketUpstream,
+  httpReply,
+  startSocketUpstream,
+} from '../../faults/socket-upstream.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const SEARCH = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { q: 'x' } }
@@ -36,7 +38,7 @@ function events(frames: readonly (readonly [string, object])[]): string {
     .join('')
 }
 
-/** One part of a Messages answer: a text, and a search where it is not the last. */
+/** One part of a Messages reply: a text, and a search if it is not the last part. */
 function messagePart(text: string, stop: string): JsonObject {
   const textBlock: JsonObject = { type: 'text', text }
   return {
@@ -88,14 +90,14 @@ function chunk(text: string, reason: string | null, token?: string): JsonObject 
 const SSE = ['content-type: text/event-stream']
 const JSON_TYPE = ['content-type: application/json']
 
-/** Answers the n-th request, counted from 0, with what `reply` makes. */
+/** Starts a gateway whose upstream replies to the n-th request, counted from 0, with `reply(n)`. */
 async function gatewayFor(
   t: Test,
   side: 'anthropic' | 'gemini',
   reply: (turn: number) => string,
-): Promise<{ gateway: TestGateway; upstream: RawUpstream; bodies: readonly JsonObject[] }> {
+): Promise<{ gateway: TestGateway; upstream: SocketUpstream; bodies: readonly JsonObject[] }> {
   const bodies: JsonObject[] = []
-  const upstream = await startRawUpstream(t, ({ socket }, request) => {
+  const upstream = await startSocketUpstream(t, ({ socket }, request) => {
     bodies.push(bodyOf(request))
     socket.write(reply(bodies.length - 1))
   })
@@ -140,7 +142,7 @@ for (const stream of [false, true]) {
     t.equal(await series(gateway, 'sluice_inflight{upstream="google"}'), 0)
   })
 
-  void t.test(`anthropic pause_turn, ${form}: the content goes back unchanged`, async (t) => {
+  void t.test(`anthropic pause_turn, ${form}: the content is sent back unchanged`, async (t) => {
     watchProcess(t)
     const { gateway, bodies } = await gatewayFor(t, 'anthropic', (turn) => {
       const part = messagePart(`part ${turn}.`, turn < 2 ? 'pause_turn' : 'end_turn')
@@ -166,7 +168,7 @@ for (const stream of [false, true]) {
     t.equal(usage.completion_tokens, 12)
   })
 
-  void t.test(`a pause without end, ${form}: five times on, then stop`, async (t) => {
+  void t.test(`an endless pause, ${form}: the reply is continued five times`, async (t) => {
     watchProcess(t)
     const { gateway, bodies } = await gatewayFor(t, 'anthropic', () => {
       const part = messagePart('.', 'pause_turn')
@@ -197,7 +199,7 @@ for (const stream of [false, true]) {
   })
 }
 
-void t.test('a whole answer that comes as streams is one as well', async (t) => {
+void t.test('a whole reply that arrives as several streams is joined', async (t) => {
   watchProcess(t)
   const { gateway, bodies } = await gatewayFor(t, 'gemini', (turn) => {
     const last = chunk(` part ${turn}`, turn < 1 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
@@ -217,7 +219,7 @@ void t.test('a whole answer that comes as streams is one as well', async (t) => 
   t.equal(objectOf(seen.data[0]?.usage).completion_tokens, 8)
 })
 
-void t.test('the client’s limit is not passed by going on', async (t) => {
+void t.test('continuing does not exceed the client’s limit', async (t) => {
   const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
     return httpReply(200, SSE, events([['', chunk('x', 'CONTINUATION', 'token')]]))
   })
@@ -227,14 +229,14 @@ void t.test('the client’s limit is not passed by going on', async (t) => {
   t.equal(bodies.length, 2, 'two parts of four tokens')
 })
 
-void t.test('a client that leaves between the parts ends it all', async (t) => {
+void t.test('a client that leaves between the parts ends the exchange', async (t) => {
   watchProcess(t)
   const { gateway, upstream } = await gatewayFor(t, 'gemini', (turn) => {
     if (turn > 0) return ''
     return httpReply(200, SSE, events([['', chunk('begun', 'CONTINUATION', 'token')]]))
   })
   await ask(gateway, question('gemini-4-argon', true), 400)
-  await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'the client is gone')
+  await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'the client has left')
   await eventually(
     async () => (await series(gateway, 'sluice_inflight{upstream="google"}')) === 0,
     'nothing in flight',
@@ -245,7 +247,7 @@ void t.test('a client that leaves between the parts ends it all', async (t) => {
   )
 })
 
-void t.test('a stream that has begun does not go on as JSON', async (t) => {
+void t.test('a stream that has begun cannot continue as JSON', async (t) => {
   const { gateway } = await gatewayFor(t, 'gemini', (turn) => {
     if (turn > 0) return httpReply(200, JSON_TYPE, JSON.stringify(chunk('more', 'STOP')))
     return httpReply(200, SSE, events([['', chunk('begun', 'CONTINUATION', 'token')]]))
@@ -254,46 +256,52 @@ void t.test('a stream that has begun does not go on as JSON', async (t) => {
   checkFailed(t, seen, 'JSON', ['upstream_malformed'])
 })
 
-void t.test('a MAX_TOKENS with a token is the end: the budget is spent', async (t) => {
-  const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
-    return httpReply(200, JSON_TYPE, JSON.stringify(chunk('x', 'MAX_TOKENS', 'token')))
-  })
-  const seen = await ask(gateway, question('gemini-4-argon', false))
-  t.equal(seen.finish, 'length')
-  t.equal(bodies.length, 1)
-})
+void t.test(
+  'MAX_TOKENS with a continuation token ends the reply when the maximum is used up',
+  async (t) => {
+    const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
+      return httpReply(200, JSON_TYPE, JSON.stringify(chunk('x', 'MAX_TOKENS', 'token')))
+    })
+    const seen = await ask(gateway, question('gemini-4-argon', false))
+    t.equal(seen.finish, 'length')
+    t.equal(bodies.length, 1)
+  },
+)
 
 void t.test(
-  'without a tool that Anthropic runs, nothing is kept and nothing goes on',
+  'without a tool that Anthropic runs, no part is kept and no rest is requested',
   async (t) => {
-    let asked = 0
-    const upstream = await startRawUpstream(t, ({ socket }) => {
-      asked += 1
+    let requests = 0
+    const upstream = await startSocketUpstream(t, ({ socket }) => {
+      requests += 1
       socket.write(httpReply(200, SSE, messageStream(messagePart('.', 'pause_turn'))))
     })
     const gateway = await startGateway(t, { upstreams: { anthropic: upstream.url } })
     const seen = await ask(gateway, question('claude-sonnet-4-5', true))
     t.equal(seen.finish, 'stop')
-    t.equal(asked, 1)
+    t.equal(requests, 1)
     t.equal(stringOf(lastLine(gateway)['finish_reason']), 'pause')
   },
 )
 
-void t.test('a stream that is answered in JSON continues too, for any parts', async (t) => {
-  watchProcess(t)
-  const forms = [
-    (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify(part)),
-    (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify([part])),
-    (part: JsonObject) => httpReply(200, SSE, events([['', part]])),
-  ]
-  const { gateway, bodies } = await gatewayFor(t, 'gemini', (turn) => {
-    const part = chunk(` part ${turn}`, turn < 2 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
-    return forms[turn]?.(part) ?? ''
-  })
-  const seen = await ask(gateway, question('gemini-4-argon', true, 'Hello', USAGE))
-  t.ok(isComplete(seen), seen.body.slice(-300))
-  t.equal(seen.text, ' part 0 part 1 part 2')
-  t.equal(objectOf(bodies[2]).continuationToken, 'token-1')
-  const usage = objectOf(seen.data.map((each) => each.usage).findLast(Boolean))
-  t.equal(usage.completion_tokens, 12)
-})
+void t.test(
+  'a stream that gets a JSON reply is continued too, for any kind of parts',
+  async (t) => {
+    watchProcess(t)
+    const forms = [
+      (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify(part)),
+      (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify([part])),
+      (part: JsonObject) => httpReply(200, SSE, events([['', part]])),
+    ]
+    const { gateway, bodies } = await gatewayFor(t, 'gemini', (turn) => {
+      const part = chunk(` part ${turn}`, turn < 2 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
+      return forms[turn]?.(part) ?? ''
+    })
+    const seen = await ask(gateway, question('gemini-4-argon', true, 'Hello', USAGE))
+    t.ok(isComplete(seen), seen.body.slice(-300))
+    t.equal(seen.text, ' part 0 part 1 part 2')
+    t.equal(objectOf(bodies[2]).continuationToken, 'token-1')
+    const usage = objectOf(seen.data.map((each) => each.usage).findLast(Boolean))
+    t.equal(usage.completion_tokens, 12)
+  },
+)

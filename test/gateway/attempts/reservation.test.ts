@@ -1,7 +1,8 @@
 /**
- * Goal (G20): a request whose attempts may be billed together reserves for all of them: a hedge and an attempt after one
- * that was truncated are sent only if the limits of the client allow it, and budgets are never passed.
- * Method: gateways on both stores with limits that have room for one attempt, and for two; the emulator hangs or is late.
+ * Goal (G20): a request whose attempts may be billed together reserves for all of them: a hedge and an
+ * attempt after one that was truncated are sent only if the limits of the client allow it, and budgets are
+ * never exceeded.
+ * Method: gateways on both stores with limits for one attempt, and for two; the emulator hangs or is late.
  */
 import t, { type Test } from 'tap'
 import { ask, eventually, isComplete, question, series } from '../../faults/scene.js'
@@ -29,7 +30,7 @@ async function gatewayOf(t: Test, stores: Stores, more: string): Promise<TestGat
   })
 }
 
-/** What is left of the tokens a minute, as the next request sees it. */
+/** The remaining tokens of the minute, from the headers of the next request. */
 async function remaining(gateway: TestGateway): Promise<number> {
   const { headers } = await ask(gateway, question('gpt-4o', false, 'Hi', { max_tokens: 1 }))
   return Number(headers['x-ratelimit-remaining-tokens'])
@@ -46,7 +47,7 @@ async function hedges(t: Test, stores: Stores): Promise<void> {
   breakProvider(roomy, 'openai', TIMEOUT_TEXTS, 1)
   const both = await ask(roomy, question('hedged', true, 'Hi', REPLY))
   t.equal(both.headers['x-sluice-attempts'], 'openai:cancelled, openai:ok')
-  await eventually(async () => (await remaining(roomy)) > 1_200, 'what was not used comes back')
+  await eventually(async () => (await remaining(roomy)) > 1_200, 'the unused tokens are released')
 }
 
 async function afterBilled(t: Test, stores: Stores): Promise<void> {
@@ -88,7 +89,7 @@ async function budgets(t: Test, stores: Stores): Promise<void> {
 
 function suite(t: Test, stores: Stores): void {
   void t.test('a hedge', (t) => hedges(t, stores))
-  void t.test('an attempt after one that is billed', (t) => afterBilled(t, stores))
+  void t.test('an attempt after a billed one', (t) => afterBilled(t, stores))
   void t.test('hedges of many requests at once', (t) => budgets(t, stores))
 }
 

@@ -1,6 +1,6 @@
 /**
- * Goal: retries on one target follow `attempts`, `Retry-After`, the retry budget and the client's deadline; several
- * credentials take turns; a connection that was closing costs no client an error.
+ * Goal: retries on one target follow `attempts`, `Retry-After`, the retry budget and the client's deadline;
+ * requests rotate through several credentials; a connection that was closing causes no error for the client.
  * Method: the emulator throttles and fails as scripted; its ledger has the time of each request.
  */
 import { once } from 'node:events'
@@ -25,7 +25,7 @@ void t.test('a failed attempt is retried on the same target first', async (t) =>
   t.equal(await series(gateway, 'sluice_attempts_total{upstream="openai",kind="upstream_busy"}'), 2)
 })
 
-void t.test('E-88: Retry-After is waited for up to max_wait_ms', async (t) => {
+void t.test('E-88: the gateway waits for Retry-After up to max_wait_ms', async (t) => {
   const gateway = await startWith(t, [
     `model: main, ${CHAIN}, retry: { attempts: 2, max_wait_ms: 3000 }`,
   ])
@@ -44,15 +44,15 @@ void t.test('E-88: Retry-After is waited for up to max_wait_ms', async (t) => {
   }
 })
 
-void t.test('with every upstream failing, the load grows by a fifth at most (G9)', async (t) => {
+void t.test('if every upstream fails, the load grows by at most a fifth (G9)', async (t) => {
   watchProcess(t)
   const gateway = await startWith(t, [`model: main, ${ONE}, retry: { attempts: 3, budget: 0.2 }`])
   breakProvider(gateway, 'openai', { kind: 'status', code: 503 })
   const REQUESTS = 200
-  let left = REQUESTS
+  let remaining = REQUESTS
   const client = async (): Promise<void> => {
-    for (; left > 0;) {
-      left -= 1
+    for (; remaining > 0;) {
+      remaining -= 1
       checkFailed(t, await ask(gateway, question('main', true)), 'refused', ['upstream_busy'])
     }
   }
@@ -134,7 +134,7 @@ void t.test('a truncated attempt counts the tokens that the provider bills', asy
   const both = await entryOf(gateway, seen.headers['x-request-id'] ?? '')
   t.match(both, { attempted: 'openai:upstream_timeout, anthropic:ok', source: 'estimated' })
   t.ok((both.usage.input ?? 0) > (alone.usage.input ?? 0), 'the prompt of both')
-  t.equal(both.usage.output, alone.usage.output, 'the words of one')
+  t.equal(both.usage.output, alone.usage.output, 'the text of one')
   t.ok((both.costNanoUsd ?? 0) > (alone.costNanoUsd ?? 0))
   gateway.emulator.reset()
   breakProvider(gateway, 'openai', { kind: 'status', code: 503 }, 1)
@@ -143,7 +143,7 @@ void t.test('a truncated attempt counts the tokens that the provider bills', asy
   t.match(entry, { attempts: 2, source: 'reported', costNanoUsd: alone.costNanoUsd })
 })
 
-/** A keep-alive server that closes each connection when its second request arrives, unread. */
+/** A keep-alive server that closes each connection when its second request arrives, without reading it. */
 async function closing(t: Test): Promise<{ url: string; requests: () => number }> {
   let requests = 0
   const sockets = new Set<Socket>()

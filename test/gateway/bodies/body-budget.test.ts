@@ -1,6 +1,6 @@
 /**
- * Goal: bodies are charged with what they hold, by process and account, and all of it comes back.
- * Method: the budget by itself; `process/gateway/memory.test.ts` has it in a running gateway.
+ * Goal: the memory of bodies is counted by process and account, and all of it is freed.
+ * Method: the budget alone; `process/gateway/memory.test.ts` tests it in a running gateway.
  */
 import t from 'tap'
 import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'
@@ -8,7 +8,7 @@ import { GatewayError } from '../../../src/errors.js'
 import { isObject, type JsonObject } from '../../../src/chat/json.js'
 import { LongText, putLongText } from '../../../src/chat/long-text.js'
 
-/** The kind and wait of the error that the step throws; null if it throws none. */
+/** The kind and `retryAfterSeconds` of the error that the step throws; null if it throws none. */
 function refusal(step: () => void): readonly [string, number | undefined] | null {
   try {
     step()
@@ -52,16 +52,16 @@ void t.test('the process, an account and a body each have a limit', (t) => {
   t.same(
     refusal(() => third.take(501)),
     ['body_too_large', undefined],
-    'no other try would help',
+    'a retry cannot succeed',
   )
-  t.equal(budget.heldBytes, 950, 'what was refused is not taken')
+  t.equal(budget.heldBytes, 950, 'refused amounts are not reserved')
   for (const holding of [one, two, other, third, one]) holding.end()
   one.take(100)
   t.same([budget.heldBytes, budget.size], [0, 0], 'nothing is held after the end')
   t.end()
 })
 
-void t.test('a body is charged with its text, its copies and its structure', (t) => {
+void t.test('the memory of a body includes its text, its copies and its structure', (t) => {
   const chargeOf = (text: string): readonly [number, number] => {
     const budget = new BodyBudget(1e9)
     const holding = budget.open('a')
@@ -86,7 +86,7 @@ void t.test('a body is charged with its text, its copies and its structure', (t)
   t.end()
 })
 
-void t.test('a long text is charged without being decoded', (t) => {
+void t.test('a long text is counted without decoding', (t) => {
   let decoded = 0
   const long = new LongText(100_000, () => {
     decoded += 1
@@ -110,7 +110,7 @@ void t.test('a long text is charged without being decoded', (t) => {
   t.end()
 })
 
-void t.test('work that may be left undone gets a share, and only while half is free', (t) => {
+void t.test('optional work gets a share, and only while half of the budget is free', (t) => {
   const budget = new BodyBudget(1_000)
   const has = (bytes: number): boolean => budget.hasSpareRoom('shadow', bytes, 0.1)
   t.ok(has(100))
@@ -119,10 +119,10 @@ void t.test('work that may be left undone gets a share, and only while half is f
   own.take(60)
   t.equal(own.heldBytes, 60)
   t.ok(has(40))
-  t.notOk(has(41), 'more than its share with what it holds')
+  t.notOk(has(41), 'more than its share, including the bytes in use')
   const client = budget.open('client')
   client.take(401)
-  t.notOk(has(40), 'all together would hold more than half')
+  t.notOk(has(40), 'all together would use more than half')
   client.end()
   own.end()
   t.ok(has(100))

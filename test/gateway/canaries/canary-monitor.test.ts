@@ -1,7 +1,7 @@
 /**
- * Goal: the monitor adds up the counts of all processes over the window, aborts once at the rate, and starts again with
- * each generation.
- * Method: reports and a clock handed in.
+ * Goal: the monitor adds up the counts of all processes over the window, aborts once at the rate, and starts
+ * again with each generation.
+ * Method: reports and a clock that the test passes.
  */
 import t from 'tap'
 import { CanaryMonitor } from '../../../src/gateway/canaries/canary-monitor.js'
@@ -36,7 +36,7 @@ function started() {
   return { monitor, config, warnings, report, pass: (ms: number) => void (nowMs += ms) }
 }
 
-void t.test('reports of several processes count together', (t) => {
+void t.test('reports of several processes are added up', (t) => {
   const { monitor, warnings, report } = started()
   t.equal(report(10, 1), null)
   t.equal(report(9, 1), null, 'nineteen requests')
@@ -48,7 +48,7 @@ void t.test('reports of several processes count together', (t) => {
   t.end()
 })
 
-void t.test('what ended before the window does not count', (t) => {
+void t.test('requests that ended before the window are not counted', (t) => {
   const { report, pass, monitor } = started()
   t.equal(report(19, 19), null)
   pass(120_000)
@@ -59,7 +59,7 @@ void t.test('what ended before the window does not count', (t) => {
   t.end()
 })
 
-void t.test('each generation starts anew, and reports of another one are dropped', (t) => {
+void t.test('each generation resets the counts, and reports of another one are dropped', (t) => {
   const { monitor, config, report } = started()
   t.not(report(20, 20), null)
   monitor.adopt({ generation: 2, config })

@@ -1,7 +1,7 @@
 /**
- * Goal: the documentation, the code and the lines name the same fields: none is documented and never written, and none
- * is written and not documented. Which lines sampling leaves out.
- * Method: the table of the page, the code's list, and the lines of requests that end in every way.
+ * Goal: the documentation, the code and the log lines have the same fields, and sampling leaves out only
+ * lines of successful requests.
+ * Method: the table of the page, the code's list, and the lines of requests with every kind of end.
  */
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -24,7 +24,7 @@ function written(gateway: TestGateway): Record<string, unknown>[] {
   return gateway.lines.filter(({ msg }) => msg === 'exchange')
 }
 
-/** A reply of Anthropic's that chat completions cannot express: which stop sequence it was. */
+/** A reply of Anthropic with a stop sequence, which chat completions cannot represent. */
 const STOPPED = {
   type: 'message',
   id: 'msg_1',
@@ -36,7 +36,7 @@ const STOPPED = {
   usage: { input_tokens: 3, output_tokens: 2 },
 }
 
-/** A client that reads nothing of a long stream for a while, and then the rest. */
+/** A client that stops reading a long stream for a while and then reads the rest. */
 async function readSlowly(gateway: TestGateway): Promise<void> {
   const body = JSON.stringify({
     model: 'gpt-4o',
@@ -54,7 +54,7 @@ async function readSlowly(gateway: TestGateway): Promise<void> {
   await new Promise((resolve) => socket.once('close', resolve))
 }
 
-/** Requests whose replies contain the emulator's text only on request. */
+/** Sends requests that together produce every field. */
 async function askForAll(gateway: TestGateway): Promise<void> {
   const messages = [{ role: 'user', content: 'Think. '.repeat(800) }]
   const cached = [
@@ -118,7 +118,7 @@ void t.test('documentation, code and lines have the same fields', async (t) => {
     t.equal('cause' in line, line['outcome'] !== 'ok', String(line['outcome']))
 })
 
-void t.test('sampling leaves out successes alone, and not slow ones or retries', async (t) => {
+void t.test('sampling leaves out only successes, except slow ones and retries', async (t) => {
   const routes = `  - model: fragile
     targets: [{ upstream: openai, model: gpt-4o }]
     retry: { attempts: 2 }
@@ -148,6 +148,6 @@ void t.test('sampling writes the configured share', async (t) => {
     await (await gateway.chat({ model: 'gpt-4o', messages })).text()
   }
   const share = written(gateway).length / REQUESTS
-  // Seven standard deviations: one run in 10^11 fails by chance.
+  // Seven standard deviations: one run in 10^11 fails at random.
   t.ok(share > 0.25 && share < 0.75, String(share))
 })

@@ -1,12 +1,12 @@
 /**
- * Goal: one log line alone names the cause of a failure and whose fault it is.
- * Method: ten failures on a gateway with the emulator; of each, the line is read and nothing else.
+ * Goal: the log line of a failed request is sufficient to find its cause and the responsible side.
+ * Method: ten failures on a gateway with the emulator; only the log line of each is read.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { lineOf, openFailureScene, TEN_FAILURES } from './ten-failures.js'
 
-/** What a reader finds in the line, besides outcome and cause. */
+/** The fields of the line that a reader needs besides outcome and cause. */
 const CAUSES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   'A rate limit of the gateway': { status: 429, limit: /^key:\S+ requests_per_minute$/ },
   'A budget that does not cover the request': { status: 429, limit: /^key:\S+ usd_per_day$/ },
@@ -63,11 +63,14 @@ void t.test('the log line of each of ten failures names its cause', async (t) =>
 })
 
 const PAGE = 'docs/how-to/read-a-failure.md'
-/** Of a line, what differs from one run to the next; `***` replaces a part of ids that contain the emulator's key. */
+/**
+ * The fields of a line that differ between runs; `***` replaces a part of ids that contain the emulator's
+ * key.
+ */
 const RUN =
   /_ms$|^(?:time|pid|request_id|upstream_request_id|key_id|account_id|limit|bytes_out|chunks|attempts)$/
 
-/** The lines of the page by the heading that they stand under. */
+/** The log lines of the documentation page by their headings. */
 function linesOfPage(): Map<string, Record<string, unknown>> {
   const lines = new Map<string, Record<string, unknown>>()
   for (const [, name = '', text = ''] of readFileSync(PAGE, 'utf8').matchAll(

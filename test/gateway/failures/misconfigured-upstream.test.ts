@@ -1,12 +1,12 @@
 /**
- * Goal: a wrong `base_url` is the operator's fault to every client: 502 `upstream_misconfigured`, one warning for each
- * upstream in the log; a model that the upstream does not have stays the client's 404.
+ * Goal: a wrong `base_url` gives every client 502 `upstream_misconfigured` and is logged once per upstream;
+ * for a model that the upstream does not have the client gets 404.
  * Method: the emulator behind a base_url without `/v1`, with `/chat/completions`, and a good one.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
-import { startRawUpstream } from '../../faults/scene.js'
+import { startSocketUpstream } from '../../faults/socket-upstream.js'
 
 async function ask(gateway: TestGateway, model: string): Promise<{ status: number; kind: string }> {
   const messages = [{ role: 'user', content: 'Hi' }]
@@ -29,7 +29,7 @@ void t.test('a wrong base_url', async (t) => {
     )
     gateway.reload()
     const before = warnings(gateway).length
-    for (let at = 0; at < 3; at += 1) {
+    for (let index = 0; index < 3; index += 1) {
       t.same(
         await ask(gateway, 'gpt-5.4-mini'),
         { status: 502, kind: 'upstream_misconfigured' },
@@ -41,7 +41,7 @@ void t.test('a wrong base_url', async (t) => {
   }
 })
 
-void t.test('an unknown model is the client’s', async (t) => {
+void t.test('an unknown model is the client’s error', async (t) => {
   const body = JSON.stringify({
     error: {
       message: 'The model `gpt-x` does not exist.',
@@ -50,7 +50,7 @@ void t.test('an unknown model is the client’s', async (t) => {
     },
   })
   const answer = `HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
-  const upstream = await startRawUpstream(t, ({ socket }) => socket.write(answer))
+  const upstream = await startSocketUpstream(t, ({ socket }) => socket.write(answer))
   const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
   t.same(await ask(gateway, 'gpt-5.4-mini'), { status: 404, kind: 'unknown_model' })
   t.same(warnings(gateway), [])

@@ -1,12 +1,12 @@
 /**
- * Goal: one log line tells which hop made a request slow, and which upstream.
- * Method: a gateway whose upstreams fail or wait on purpose; the greatest time of the line is compared with the cause.
+ * Goal: the log line of a slow request shows the slow hop and the upstream.
+ * Method: a gateway whose upstreams fail or wait; the largest time in the line must be that of the cause.
  */
 import t from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
 
-/** The times of a line that are parts of `duration_ms`. */
+/** The fields of a line that are parts of `duration_ms`. */
 const PARTS = [
   'overhead_ms',
   'receive_ms',
@@ -40,7 +40,7 @@ function question(prompt: string, more: object = {}): object {
   return { model: 'gpt-4o', messages: [{ role: 'user', content: prompt }], ...more }
 }
 
-void t.test('the upstream that answers late', async (t) => {
+void t.test('the upstream that replies late', async (t) => {
   const gateway = await startGateway(t)
   const prompt = `[[fault: delay ms=${WAIT_MS} mode=headers]] Hi.`
   const line = await lineOf(gateway, question(prompt))
@@ -59,7 +59,7 @@ void t.test('the upstream whose first content is late', async (t) => {
   t.ok(Number(line['first_token_ms']) >= WAIT_MS, 'also if the head was sent before')
 })
 
-void t.test('the wait before a retry, and the upstream that made it necessary', async (t) => {
+void t.test('the wait before a retry, and the upstream that caused it', async (t) => {
   const routes = `  - model: fragile
     targets: [{ upstream: openai, model: gpt-4o }]
     fallback: [{ upstream: anthropic, model: claude-sonnet-4-5 }]

@@ -1,6 +1,6 @@
 /**
- * Ten failures of requests, each with its cause and whose fault it is, made on one gateway with the emulator. The log
- * test and the pictures of the dashboard's request drawer use the same ten.
+ * Produces ten failures of requests with different causes on one gateway with the emulator. The log test and
+ * the pictures of the dashboard's request drawer use the same ten.
  */
 import { connect } from 'node:net'
 import type { Test } from 'tap'
@@ -13,13 +13,15 @@ import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
 
-/** One of the ten. */
+/** One of the ten failures. */
 export interface PreparedFailure {
-  /** As headings of the documentation have it. */
+  /** The heading in the documentation. */
   readonly name: string
   readonly outcome: ErrorKind
   readonly cause: Cause
-  /** Makes it happen. Resolves with the gateway's id of the request that failed, once its log line is written. */
+  /**
+   * Produces the failure. Resolves with the gateway's id of the failed request when its log line is written.
+   */
   readonly make: (scene: FailureScene) => Promise<string>
 }
 
@@ -30,7 +32,7 @@ export interface FailureScene {
   readonly newKey: (name: string, limits?: KeyLimits) => Promise<string>
 }
 
-/** How long the upstreams may take to answer; long enough for a busy machine. */
+/** Time limit for the first byte of upstreams; long enough for a busy machine. */
 const FIRST_BYTE_MS = 3000
 
 /** A gateway with an account, a key and the emulator as every provider. It ends with the test. */
@@ -51,14 +53,14 @@ export async function lineOf(
   return find() ?? {}
 }
 
-/** Makes all ten in sequence; the ids of the requests, in the order of the list. */
+/** Produces all ten in sequence; returns the ids of the requests in the order of the list. */
 export async function makeAll(scene: FailureScene): Promise<string[]> {
   const ids: string[] = []
   for (const failure of TEN_FAILURES) ids.push(await failure.make(scene))
   return ids
 }
 
-/** The ten, in the order in which the documentation shows them. */
+/** The ten failures, in the order of the documentation. */
 export const TEN_FAILURES: readonly PreparedFailure[] = [
   {
     name: 'A rate limit of the gateway',
@@ -75,7 +77,7 @@ export const TEN_FAILURES: readonly PreparedFailure[] = [
     outcome: 'rate_limited',
     cause: 'limits',
     make: async (scene) => {
-      // One request costs more than half of it.
+      // One request costs more than half of the budget.
       const secret = await scene.newKey('nearly-spent', { nanoUsdPerDay: 2_000_000 })
       const more = { max_tokens: 150 }
       for (let tries = 0; tries < 20; tries += 1) {
@@ -143,7 +145,7 @@ export const TEN_FAILURES: readonly PreparedFailure[] = [
   },
 ]
 
-/** A chat; what is left out is that of a request that succeeds. */
+/** The parameters of a chat; the defaults are those of a request that succeeds. */
 interface Chat {
   readonly secret?: string
   readonly model?: string
@@ -159,7 +161,7 @@ async function reply(scene: FailureScene, chat: Chat): Promise<[number, string]>
   const { gateway } = scene
   const headers = { authorization: `Bearer ${chat.secret ?? gateway.secret}` }
   const response = await gateway.chat(bodyOf(chat), { headers })
-  // A stream that fails ends with its connection.
+  // The connection of a failed stream is closed.
   await response.text().catch(() => '')
   const id = response.headers.get('x-request-id') ?? ''
   await lineOf(scene, id)

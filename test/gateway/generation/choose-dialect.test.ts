@@ -1,8 +1,8 @@
 /**
  * Goal: an OpenAI upstream gets requests at the endpoint that model and request need, unless the
- * configuration forces one; and an unmodified client notices nothing.
- * Method: a whole gateway before an emulated OpenAI that refuses what the real one refuses; what arrived
- * there is in its ledger.
+ * configuration forces one; the client needs no change.
+ * Method: a whole gateway with an emulated OpenAI that refuses the same requests as the real one and records
+ * the requests that it receives.
  */
 import t, { type Test } from 'tap'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -103,7 +103,7 @@ void t.test(
   },
 )
 
-void t.test('`openai-responses` and `openai-chat` force one', async (t) => {
+void t.test('`openai-responses` and `openai-chat` force an endpoint', async (t) => {
   const gateway = await startGateway(t)
   force(gateway, 'openai-responses')
   const plain = await ask(gateway, { model: 'gpt-4o', messages: WEATHER, temperature: 0.5 })

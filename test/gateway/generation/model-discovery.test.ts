@@ -1,7 +1,7 @@
 /**
- * Goal: `discover: true` adds the models that an upstream lists to `GET /v1/models`, and an upstream that lists
- * nothing, too much or nonsense costs clients nothing and is one warning.
- * Method: a gateway over a server that answers `GET /v1/models` as a test sets.
+ * Goal: `discover: true` adds the models that an upstream lists to `GET /v1/models`, and an upstream whose
+ * list is missing, too long or invalid causes one warning and no effect for clients.
+ * Method: a gateway over a server whose reply to `GET /v1/models` the test sets.
  */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -12,7 +12,7 @@ import { until } from '../../helpers/upstream.js'
 
 interface Local {
   readonly gateway: TestGateway
-  readonly asked: string[]
+  readonly requests: string[]
 }
 
 async function discovering(
@@ -20,9 +20,9 @@ async function discovering(
   answer: RequestListener,
   dialect = 'openai-chat',
 ): Promise<Local> {
-  const asked: string[] = []
+  const requests: string[] = []
   const server = createServer((req, res) => {
-    asked.push(
+    requests.push(
       `${req.method} ${req.url} ${String(req.headers.authorization ?? req.headers['x-api-key'])}`,
     )
     answer(req, res)
@@ -39,7 +39,7 @@ async function discovering(
     .replace('routes:', `routes:\n  ${route}`)
   writeFileSync(gateway.configFile, text)
   gateway.reload()
-  return { gateway, asked }
+  return { gateway, requests }
 }
 
 async function listed(gateway: TestGateway): Promise<string[]> {
@@ -63,24 +63,24 @@ const warnings = ({ lines }: TestGateway): unknown[] =>
 
 void t.test('the models of the upstream are listed if a route takes them to it', async (t) => {
   const models = ['qwen3:8b', 'llama-3', 'gpt-mine', 'bad id', 5, 'qwen3:8b']
-  const { gateway, asked } = await discovering(t, (_req, res) => {
+  const { gateway, requests } = await discovering(t, (_req, res) => {
     res.end(JSON.stringify({ object: 'list', data: models.map((id) => ({ id, created: 1e300 })) }))
   })
   await untilListed(gateway)
   t.same(await listed(gateway), ['qwen3:8b', 'llama-3'])
-  t.same(asked[0], 'GET /v1/models Bearer local-key')
+  t.same(requests[0], 'GET /v1/models Bearer local-key')
   gateway.reload()
-  t.same(await listed(gateway), ['qwen3:8b', 'llama-3'], 'a reload keeps what is known')
+  t.same(await listed(gateway), ['qwen3:8b', 'llama-3'], 'a reload keeps the known models')
   t.same(warnings(gateway), [])
 })
 
-void t.test('the list of Anthropic’s format is read with the key where it belongs', async (t) => {
+void t.test('the list in Anthropic’s format is read with the key in its header', async (t) => {
   const answer: RequestListener = (_req, res) => {
     res.end(JSON.stringify({ data: [{ type: 'model', id: 'llama-a' }], has_more: false }))
   }
-  const { gateway, asked } = await discovering(t, answer, 'anthropic')
+  const { gateway, requests } = await discovering(t, answer, 'anthropic')
   await untilListed(gateway)
-  t.same(asked[0], 'GET /v1/models?limit=1000 local-key')
+  t.same(requests[0], 'GET /v1/models?limit=1000 local-key')
 })
 
 const BAD: Record<string, RequestListener> = {
@@ -92,7 +92,7 @@ const BAD: Record<string, RequestListener> = {
 }
 
 for (const [name, answer] of Object.entries(BAD)) {
-  void t.test(`${name}: one warning, and requests go on`, async (t) => {
+  void t.test(`${name}: one warning, and requests continue`, async (t) => {
     const { gateway } = await discovering(t, answer)
     await until(() => warnings(gateway).length > 0)
     gateway.reload()

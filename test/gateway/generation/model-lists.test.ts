@@ -53,7 +53,7 @@ void t.test('the format follows the headers', async (t) => {
   t.match(await get('/v1/models/gpt-4o', { ...key, ...version }), [200, { type: 'model' }])
 })
 
-void t.test('pages go both ways and bad ones are refused', async (t) => {
+void t.test('pages can be read in both directions, and invalid ones are refused', async (t) => {
   const headers = { 'x-api-key': secret, 'anthropic-version': '2023-06-01' }
   const page = async (query: string): Promise<{ ids: string[]; more: boolean }> => {
     const res = await fetch(`${origin}/v1/models?${query}`, { headers })

@@ -1,13 +1,13 @@
 /**
  * Goal: all items in flight are checked on every tick, and no others.
- * Method: the real clock, counted in ticks and never in exact milliseconds.
+ * Method: the real clock; the test counts ticks instead of milliseconds.
  */
 import t from 'tap'
 import { Deadlines, TICK_MS } from '../../../src/gateway/in-flight/deadlines.js'
 import { NOT_LISTED } from '../../../src/gateway/in-flight/in-flight-list.js'
 import { until } from '../../helpers/upstream.js'
 
-void t.test('ticks reach what is in flight, with a time that goes forward', async (t) => {
+void t.test('every item in flight gets ticks with increasing times', async (t) => {
   const deadlines = new Deadlines()
   t.teardown(() => deadlines.close())
   const seen: number[] = []
@@ -23,7 +23,7 @@ void t.test('ticks reach what is in flight, with a time that goes forward', asyn
   t.ok(third - first >= TICK_MS, 'three ticks are two intervals')
 })
 
-void t.test('what is removed is left alone, also from inside a tick', async (t) => {
+void t.test('removed items get no ticks, also if removed during a tick', async (t) => {
   const deadlines = new Deadlines()
   t.teardown(() => deadlines.close())
   let ticks = 0
@@ -44,7 +44,7 @@ void t.test('what is removed is left alone, also from inside a tick', async (t) 
   t.equal(once, 1)
 })
 
-void t.test('closed, it is silent; the same thing twice is in flight once', async (t) => {
+void t.test('no ticks after close; an item that is added twice is in flight once', async (t) => {
   const deadlines = new Deadlines()
   let ticks = 0
   const timed = { listIndex: NOT_LISTED, tick: () => void (ticks += 1) }

@@ -1,7 +1,7 @@
 /**
- * Goal: one row for each authenticated request for a chat, by the written rules (docs/reference/ledger.md),
- * however the exchange ends; what flowed is never free, and nothing is charged twice.
- * Method: a whole gateway over the emulator, one fault at a time; rows are read from the store beside it.
+ * Goal: each authenticated chat request has one ledger entry by the rules of docs/reference/ledger.md for
+ * every end of the exchange; received tokens are always charged, and only once.
+ * Method: a whole gateway over the emulator, one fault at a time; the entries are read from the store.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -18,10 +18,10 @@ import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 
 const WORDS = 'Say it. [[words:200]]'
-/** The emulator bills the last word with its space. */
+/** The emulator counts the last word with its space. */
 const tokens = (text: string): number => Math.ceil(text.length / 4)
 
-/** The row that a request leaves; fails where there is not exactly one. */
+/** The ledger entry of a request; fails if there is not exactly one. */
 async function rowAfter(
   t: Test,
   gateway: TestGateway,
@@ -39,7 +39,7 @@ async function rowAfter(
   return row
 }
 
-void t.test('an answer that is complete: what the upstream counted', async (t) => {
+void t.test('a complete reply: the counts of the upstream', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {
@@ -62,7 +62,7 @@ void t.test('an answer that is complete: what the upstream counted', async (t) =
   t.equal(price?.costNanoUsd, input * 2500 + output * 10_000, 'gpt-4o: 2.5 and 10 dollars')
 })
 
-void t.test('the tier that served it: at its own price, or at none', async (t) => {
+void t.test('the tier that served the request has its own price, or none', async (t) => {
   const gateway = await startGateway(t)
   const cost = async (model: string, stream: boolean, tier: string) => {
     const body = question(model, stream, WORDS, { service_tier: tier })
@@ -88,17 +88,24 @@ void t.test('the tier that served it: at its own price, or at none', async (t) =
   }
 })
 
-void t.test('a model beyond the catalogue counts by its own name once it was served', async (t) => {
-  const gateway = await startGateway(t)
-  const asked = async (model: string) =>
-    rowAfter(t, gateway, () => ask(gateway, question(model, false)))
-  t.match(await asked('gpt-house-1'), { outcome: 'ok', model: 'gpt-house-1' })
-  gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
-  t.match(await asked('gpt-house-2'), { model: 'gpt-' }, 'one that failed counts as its route')
-  t.match(await asked('gpt-"; drop table'), { model: 'gpt-' }, 'and a text that is no name')
-})
+void t.test(
+  'a model outside the catalogue counts under its own name once it was served',
+  async (t) => {
+    const gateway = await startGateway(t)
+    const asked = async (model: string) =>
+      rowAfter(t, gateway, () => ask(gateway, question(model, false)))
+    t.match(await asked('gpt-house-1'), { outcome: 'ok', model: 'gpt-house-1' })
+    gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
+    t.match(
+      await asked('gpt-house-2'),
+      { model: 'gpt-' },
+      'a failed request counts under its route',
+    )
+    t.match(await asked('gpt-"; drop table'), { model: 'gpt-' }, 'and a text that is no name')
+  },
+)
 
-void t.test('counts that are missing or absurd: estimated, and never nothing', async (t) => {
+void t.test('counts that are missing or impossible are estimated and never zero', async (t) => {
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {
     for (const stream of [true, false]) {
@@ -114,7 +121,7 @@ void t.test('counts that are missing or absurd: estimated, and never nothing', a
       }
       gateway.emulator.script({ times: 1, fault: { kind: 'usage', mode: 'twice' } })
       const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, WORDS)))
-      // The second report is one higher, and the last one counts.
+      // The second report is one higher, and the last one is used.
       const output = (gateway.emulator.ledger.at(-1)?.counted?.output ?? 0) + 1
       t.match(row, { source: 'reported', usage: { output } }, `${name} twice`)
     }
@@ -123,7 +130,7 @@ void t.test('counts that are missing or absurd: estimated, and never nothing', a
   t.equal(warned.length, 6, 'the absurd ones are logged')
 })
 
-void t.test('an upstream that fails before its first word: nothing was used', async (t) => {
+void t.test('an upstream that fails before its first content: nothing is charged', async (t) => {
   const gateway = await startGateway(t)
   const faults = [
     { kind: 'status', code: 500 },
@@ -133,7 +140,7 @@ void t.test('an upstream that fails before its first word: nothing was used', as
   ] as const
   for (const { name, model } of UPSTREAMS) {
     for (const fault of faults) {
-      // A reused connection that is lost at once is followed by an attempt on a fresh one.
+      // A reused connection that is lost at once causes an attempt on a new connection.
       const times = fault.kind === 'drop' ? 2 : 1
       gateway.emulator.script({ times, fault })
       const row = await rowAfter(t, gateway, () => ask(gateway, question(model, true, WORDS)))
@@ -145,7 +152,7 @@ void t.test('an upstream that fails before its first word: nothing was used', as
   }
 })
 
-void t.test('an upstream that fails in the middle: what flowed', async (t) => {
+void t.test('an upstream that fails in the middle: the received output is charged', async (t) => {
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {
     for (const fault of [{ kind: 'cut', mode: 'eof' }, { kind: 'error' }] as const) {
@@ -164,13 +171,13 @@ void t.test('an upstream that fails in the middle: what flowed', async (t) => {
   }
 })
 
-/** Within 5 % of what the client has, or one or two chunks in transit. */
+/** Whether the output is within 5 % of the received text, or within the one or two chunks in transit. */
 function isNear({ usage: { output = 0 } }: LedgerEntry, received: string): boolean {
   const exact = tokens(received)
   return output >= exact && output <= Math.max(exact * 1.05, exact + 6)
 }
 
-void t.test('a client that leaves: the prompt, and what flowed', async (t) => {
+void t.test('a client that leaves: the prompt and the received output are charged', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {
@@ -198,7 +205,7 @@ void t.test('a client that leaves: the prompt, and what flowed', async (t) => {
   }
 })
 
-void t.test('what never reached an upstream has a row of nothing', async (t) => {
+void t.test('a request that never reached an upstream has an entry without usage', async (t) => {
   const gateway = await startGateway(t)
   const cases: [string, string, string, number][] = [
     ['a broken body', '{', 'malformed_request', 400],
@@ -219,30 +226,33 @@ void t.test('what never reached an upstream has a row of nothing', async (t) => 
     headers: { authorization: `Bearer ${gateway.secret}` },
   })
   await gateway.chat('{}', { headers: { authorization: 'Bearer sk_unknown' } })
-  t.equal((await rowsOf(gateway)).length, before, 'a list of models and an unknown key have none')
+  t.equal((await rowsOf(gateway)).length, before, 'a model list and an unknown key have none')
 })
 
-void t.test('an answer in parts: each request to the upstream billed, one row', async (t) => {
-  const gateway = await startGateway(t)
-  for (const reason of ['CONTINUATION', 'CONTINUATION', 'STOP']) {
-    const candidate = {
-      content: { role: 'model', parts: [{ text: 'part' }] },
-      index: 0,
-      finishReason: reason,
-      continuationToken: 'token',
+void t.test(
+  'a reply in parts: one entry with the usage of all requests to the upstream',
+  async (t) => {
+    const gateway = await startGateway(t)
+    for (const reason of ['CONTINUATION', 'CONTINUATION', 'STOP']) {
+      const candidate = {
+        content: { role: 'model', parts: [{ text: 'part' }] },
+        index: 0,
+        finishReason: reason,
+        continuationToken: 'token',
+      }
+      const usageMetadata = { promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 1 }
+      gateway.emulator.replay({
+        status: 200,
+        response_headers: { 'content-type': 'application/json' },
+        response_body: JSON.stringify({
+          candidates: [candidate],
+          usageMetadata,
+          modelVersion: 'gemini-4-argon',
+        }),
+      })
     }
-    const usageMetadata = { promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 1 }
-    gateway.emulator.replay({
-      status: 200,
-      response_headers: { 'content-type': 'application/json' },
-      response_body: JSON.stringify({
-        candidates: [candidate],
-        usageMetadata,
-        modelVersion: 'gemini-4-argon',
-      }),
-    })
-  }
-  const row = await rowAfter(t, gateway, () => ask(gateway, question('gemini-4-argon', false)))
-  t.match(row, { attempts: 3, source: 'reported', outcome: 'ok' })
-  t.match(row.usage, { input: 21, output: 12, reasoning: 3 })
-})
+    const row = await rowAfter(t, gateway, () => ask(gateway, question('gemini-4-argon', false)))
+    t.match(row, { attempts: 3, source: 'reported', outcome: 'ok' })
+    t.match(row.usage, { input: 21, output: 12, reasoning: 3 })
+  },
+)

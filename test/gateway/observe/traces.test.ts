@@ -1,7 +1,7 @@
 /**
- * Goal: a request is one server span, and each attempt one client span, in the trace of the client; what they say is
- * what happened, and no prompt unless it is configured.
- * Method: a gateway with the emulator exports to a real OTLP receiver, which decodes what it gets.
+ * Goal: a request is one server span, and each attempt one client span, in the trace of the client; the
+ * attributes are correct and contain no prompt unless that is configured.
+ * Method: a gateway with the emulator exports to a real OTLP receiver, which decodes the spans.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -20,7 +20,7 @@ const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const UNSAMPLED = PARENT.replace(/01$/, '00')
 
-/** Sets variables for the test; `undefined` takes one away. */
+/** Sets environment variables for the test; `undefined` removes one. */
 function setEnv(t: Test, variables: Readonly<Record<string, string | undefined>>): void {
   for (const [name, value] of Object.entries({ OTEL_BSP_SCHEDULE_DELAY: '20', ...variables })) {
     const before = process.env[name]
@@ -154,10 +154,10 @@ void t.test('a retry and a fallback are spans and events', async (t) => {
     ],
   )
   const ids = gateway.emulator.ledger.map(({ headers }) => headers['traceparent'])
-  t.equal(new Set(ids).size, ids.length, 'each attempt has a context of its own')
+  t.equal(new Set(ids).size, ids.length, 'each attempt has its own context')
 })
 
-void t.test('a hedge is a span beside the attempt that lost', async (t) => {
+void t.test('a hedge has its own span beside the slower attempt', async (t) => {
   const routes = `  - model: late
     targets: [{ upstream: openai, model: gpt-4o }, { upstream: anthropic, model: claude-sonnet-4-5, weight: 0 }]
     hedge: { after_ms: 50, extra_spend: 1 }
@@ -171,11 +171,11 @@ void t.test('a hedge is a span beside the attempt that lost', async (t) => {
   t.same(
     attempts.map(({ status }) => status),
     [0, 0],
-    'that another attempt was faster is no error',
+    'a slower attempt that was cancelled is not an error',
   )
 })
 
-void t.test('what is an error, and whose', async (t) => {
+void t.test('the classes of errors and their causes', async (t) => {
   const { gateway, receiver } = await startTraced(t)
   const cases: [string, object, { status: number; attempt: number | null; outcome: string }][] = [
     ['client', question({ model: 'nope' }), { status: 0, attempt: null, outcome: 'unknown_model' }],
@@ -190,8 +190,8 @@ void t.test('what is an error, and whose', async (t) => {
       { status: 2, attempt: 2, outcome: 'upstream_truncated' },
     ],
   ]
-  for (const [at, [name, body, { status, attempt, outcome }]] of cases.entries()) {
-    const traceId = TRACE.replace(/.$/, String(at))
+  for (const [index, [name, body, { status, attempt, outcome }]] of cases.entries()) {
+    const traceId = TRACE.replace(/.$/, String(index))
     await ask(gateway, body, { traceparent: PARENT.replace(TRACE, traceId) })
     const [server, first] = await receiver.trace(traceId, attempt === null ? 1 : 2)
     t.match(
@@ -265,7 +265,7 @@ void t.test('sampling follows the standard variables and the client', async (t) 
   }
 })
 
-void t.test('JSON, resource and headers as the variables say', async (t) => {
+void t.test('JSON, resource and headers follow the environment variables', async (t) => {
   const { gateway, receiver } = await startTraced(
     t,
     {},
@@ -289,9 +289,9 @@ void t.test('content only if it is configured, and bounded', async (t) => {
   const more = 'telemetry: { capture_content: true }'
   const { gateway, receiver } = await startTraced(t, { more })
   const system = { role: 'system', content: 'Be brief.' }
-  for (const [at, stream] of [false, true].entries()) {
+  for (const [index, stream] of [false, true].entries()) {
     for (const [place, model] of ['gpt-4o', 'claude-sonnet-4-5', 'gemini-2.5-flash'].entries()) {
-      const traceId = TRACE.replace(/..$/, `${at}${place}`)
+      const traceId = TRACE.replace(/..$/, `${index}${place}`)
       const messages = [system, { role: 'user', content: `${PROMPT} [[words: 12]]` }]
       const replied = await ask(
         gateway,
@@ -310,7 +310,7 @@ void t.test('content only if it is configured, and bounded', async (t) => {
       t.match(reply, { role: 'assistant', finish_reason: 'stop' })
       const words = reply?.parts[0]?.content.split(' ') ?? []
       t.equal(words.length, 12)
-      t.match(replied, words.at(-1) ?? 'no word', 'what the client got')
+      t.match(replied, words.at(-1) ?? 'no word', 'the text that the client received')
     }
   }
   const long = 'x'.repeat(300_000)
@@ -332,7 +332,7 @@ void t.test('content only if it is configured, and bounded', async (t) => {
   t.match(input, PROMPT, 'the latest message is kept')
 })
 
-void t.test('a receiver that fails is counted, and affects no request', async (t) => {
+void t.test('failures of a receiver are counted and affect no request', async (t) => {
   const { gateway, receiver } = await startTraced(
     t,
     {},
@@ -366,7 +366,7 @@ void t.test('a receiver that fails is counted, and affects no request', async (t
   t.match(warned[0], { reason: 'status 400' })
 })
 
-void t.test('what waits is exported when the gateway drains', async (t) => {
+void t.test('pending spans are exported when the gateway drains', async (t) => {
   const { gateway, receiver } = await startTraced(t, {}, { OTEL_BSP_SCHEDULE_DELAY: '60000' })
   await ask(gateway, question())
   t.same(receiver.spans, [])
@@ -374,7 +374,7 @@ void t.test('what waits is exported when the gateway drains', async (t) => {
   t.equal(receiver.spans.length, 2)
 })
 
-void t.test('a receiver that never answers does not hold up the drain', async (t) => {
+void t.test('a receiver that never replies does not delay the drain', async (t) => {
   const silent = createServer(() => undefined)
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {

@@ -1,7 +1,7 @@
 /**
- * Goal: without a receiver the SDK of OpenTelemetry is not loaded, and the client's trace context reaches the upstream
- * unchanged.
- * Method: a gateway in this process, whose loaded modules are listed; headers good and bad.
+ * Goal: without a receiver the SDK of OpenTelemetry is not loaded, and the client's trace context reaches the
+ * upstream unchanged.
+ * Method: a gateway in this process, whose loaded modules are listed; valid and invalid headers.
  */
 import { createRequire } from 'node:module'
 import t from 'tap'
@@ -27,7 +27,7 @@ const REFUSED: Readonly<Record<string, string>> = {
 
 const QUESTION = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi.' }] }
 
-void t.test('the client’s trace context is passed on, and named in the log', async (t) => {
+void t.test('the client’s trace context is forwarded and logged', async (t) => {
   for (const name of ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']) {
     Reflect.deleteProperty(process.env, name)
   }
@@ -54,7 +54,7 @@ void t.test('the client’s trace context is passed on, and named in the log', a
 void t.test('the SDK of OpenTelemetry is not loaded', (t) => {
   const loaded = Object.keys(createRequire(import.meta.url).cache)
   t.ok(loaded.length > 0, 'the list contains modules')
-  // prom-client loads the API, which does nothing by itself.
+  // prom-client loads the API package, which has no effect without the SDK.
   t.same(
     loaded.filter((path) => /@opentelemetry\/(?!api\/)/.test(path)),
     [],
@@ -62,7 +62,7 @@ void t.test('the SDK of OpenTelemetry is not loaded', (t) => {
   t.end()
 })
 
-void t.test('the standard switches turn traces off', async (t) => {
+void t.test('the standard variables turn traces off', async (t) => {
   const switches = [{ OTEL_SDK_DISABLED: 'true' }, { OTEL_TRACES_EXPORTER: 'none' }]
   for (const variables of switches) {
     Object.assign(process.env, variables, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' })

@@ -1,6 +1,7 @@
 /**
- * Goal: the level of overload follows sustained readings up and down in steps, and one bad reading changes nothing.
- * Method: readings and the time are handed in.
+ * Goal: the overload level follows sustained readings up and down in steps, and a single high reading has no
+ * effect.
+ * Method: the test passes the readings and the time.
  */
 import t from 'tap'
 import {
@@ -24,7 +25,7 @@ const CONFIG = {
 }
 const CALM: Readings = { delayMs: 1, heapShare: 0.1, openFilesShare: 0.1, inFlight: 1 }
 
-void t.test('G-107: each resource has its steps, and the worst counts', (t) => {
+void t.test('G-107: each resource has its thresholds, and the highest level applies', (t) => {
   const cases: readonly (readonly [Partial<Readings>, Level, string])[] = [
     [{}, 0, 'delay'],
     [{ delayMs: 99.9 }, 0, 'delay'],
@@ -47,50 +48,51 @@ void t.test('G-107: each resource has its steps, and the worst counts', (t) => {
 })
 
 /** The level after each reading, 100 ms apart. */
-function play(levels: Levels, wanted: readonly Level[], startMs = 0): Level[] {
-  return wanted.map((level, at) => levels.update(level, CONFIG, startMs + at * 100))
+function levelsAfter(levels: Levels, required: readonly Level[], startMs = 0): Level[] {
+  return required.map((level, index) => levels.update(level, CONFIG, startMs + index * 100))
 }
 
 const times = (count: number, level: Level): Level[] => Array.from({ length: count }, () => level)
 
-void t.test('one long turn, or several with pauses between, raise nothing', (t) => {
-  t.same(new Set(play(new Levels(), [3, 0, 3, 3, 3, 0, ...times(9, 3), 0])), new Set([0]))
+void t.test('one long turn, or several with pauses, do not raise the level', (t) => {
+  t.same(new Set(levelsAfter(new Levels(), [3, 0, 3, 3, 3, 0, ...times(9, 3), 0])), new Set([0]))
   t.end()
 })
 
 void t.test('sustained readings raise the level step by step', (t) => {
   const levels = new Levels()
-  t.equal(play(levels, times(11, 1)).at(-1), 1)
-  t.equal(play(levels, times(10, 3), 1_100).at(-1), 1, 'not yet')
-  t.equal(play(levels, times(1, 3), 2_100).at(-1), 3)
+  t.equal(levelsAfter(levels, times(11, 1)).at(-1), 1)
+  t.equal(levelsAfter(levels, times(10, 3), 1_100).at(-1), 1, 'not yet')
+  t.equal(levelsAfter(levels, times(1, 3), 2_100).at(-1), 3)
   t.end()
 })
 
 void t.test(
-  'the level holds for hold_ms after the last bad reading, then falls to what is left',
+  'the level holds for hold_ms after the last high reading, then falls to the level of the others',
   (t) => {
     const levels = new Levels()
-    t.equal(play(levels, times(11, 3)).at(-1), 3)
-    t.equal(play(levels, times(49, 1), 1_100).at(-1), 3, '4.9 s later')
-    t.equal(play(levels, times(2, 1), 6_000).at(-1), 1, 'step 1 is still called for')
-    t.equal(play(levels, times(49, 0), 6_200).at(-1), 1)
-    t.equal(play(levels, [2], 11_000).at(-1), 1, 'a bad reading begins the hold anew')
-    t.equal(play(levels, times(49, 0), 11_100).at(-1), 1)
-    t.equal(play(levels, times(2, 0), 16_000).at(-1), 0)
+    t.equal(levelsAfter(levels, times(11, 3)).at(-1), 3)
+    t.equal(levelsAfter(levels, times(49, 1), 1_100).at(-1), 3, '4.9 s later')
+    t.equal(levelsAfter(levels, times(2, 1), 6_000).at(-1), 1, 'level 1 is still required')
+    t.equal(levelsAfter(levels, times(49, 0), 6_200).at(-1), 1)
+    t.equal(levelsAfter(levels, [2], 11_000).at(-1), 1, 'a high reading restarts the hold')
+    t.equal(levelsAfter(levels, times(49, 0), 11_100).at(-1), 1)
+    t.equal(levelsAfter(levels, times(2, 0), 16_000).at(-1), 0)
     t.end()
   },
 )
 
 void t.test('the average of delays: one long turn counts little, alternating turns count', (t) => {
-  const one = new AverageDelay()
-  for (let at = 0; at < 20; at += 1) one.add(5, at * 100)
-  const after = one.add(600, 2_600)
+  const delay = new AverageDelay()
+  for (let index = 0; index < 20; index += 1) delay.add(5, index * 100)
+  const after = delay.add(600, 2_600)
   t.ok(after > 100 && after < 250, `${after} ms after one turn of 600 ms`)
-  for (let at = 1; at <= 5; at += 1) one.add(5, 2_600 + at * 100)
-  t.ok(one.add(5, 3_300) < 100, 'gone in less than rise_ms')
+  for (let index = 1; index <= 5; index += 1) delay.add(5, 2_600 + index * 100)
+  t.ok(delay.add(5, 3_300) < 100, 'low again in less than rise_ms')
   const many = new AverageDelay()
   let average = 0
-  for (let at = 0; at < 40; at += 1) average = many.add(at % 2 === 0 ? 500 : 20, at * 150)
+  for (let index = 0; index < 40; index += 1)
+    average = many.add(index % 2 === 0 ? 500 : 20, index * 150)
   t.ok(average > 150 && average < 350, `${average} ms of turns of 500 and 20 ms`)
   t.end()
 })
@@ -127,7 +129,7 @@ function bench(config = CONFIG): Bench {
     overload,
     set: (change) => (readings = { ...CALM, ...change }),
     pass: (ms) => {
-      for (let at = 0; at < ms; at += 100) {
+      for (let index = 0; index < ms; index += 100) {
         nowMs += 100
         overload.sample()
       }
@@ -195,7 +197,7 @@ void t.test('each level serves the right keys, is reported, and recovers', (t) =
   t.end()
 })
 
-void t.test('requests under way are counted at once, without a reading', (t) => {
+void t.test('requests in flight are counted at once, without a reading', (t) => {
   const b = bench()
   b.set({ inFlight: 100 })
   t.same(served(b), ['low', 'normal', 'high'], 'the request itself is among them')

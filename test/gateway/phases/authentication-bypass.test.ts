@@ -1,7 +1,7 @@
 /**
- * Goal: an upstream is requested exactly what was checked and reserved: no other model or
- * provider, no longer answer, no more answers.
- * Method: a gateway in front of an emulator that keeps the bodies it was sent.
+ * Goal: the upstream gets exactly the request that was checked and reserved: the same model and provider, no
+ * longer reply, and no more choices.
+ * Method: a gateway with an emulator that keeps the bodies of its requests.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -9,7 +9,7 @@ import type { JsonObject } from '../../../src/chat/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const MESSAGES = [{ role: 'user', content: 'Hi' }]
-/** Costs a thousandth of what 50,000 output tokens do. */
+/** A budget of a thousandth of the price of 50,000 output tokens. */
 const BUDGET = `
 limits:
   - { scope: account, model: gpt-4o, usd_per_day: 0.01 }
@@ -80,7 +80,7 @@ void t.test('a preference that only narrows the choice of a provider is kept', a
   t.same([kept.body['provider'], kept.lost], [{ zdr: true }, ['']])
 })
 
-void t.test('extra_body does not carry what the body itself may not', async (t) => {
+void t.test('extra_body cannot contain members that the body must not have', async (t) => {
   const gateway = await aggregator(t)
   const google = { thinking_config: { include_thoughts: true } }
   const extra_body = {
@@ -96,7 +96,7 @@ void t.test('extra_body does not carry what the body itself may not', async (t) 
   t.equal(lost.length, 5)
 })
 
-void t.test('the limit that was admitted is the only one that an upstream sees', async (t) => {
+void t.test('the upstream sees only the admitted maximum', async (t) => {
   const gateway = await aggregator(t)
   const both = { max_completion_tokens: 20, max_tokens: 50_000 }
   for (const fields of [both, { max_tokens: 50_000, max_completion_tokens: 20 }]) {

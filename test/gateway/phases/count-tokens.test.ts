@@ -26,7 +26,7 @@ void t.test('each dialect of an upstream counts exactly', async (t) => {
     const { path } = gateway.emulator.ledger.at(-1) ?? {}
     t.match(path, /count_tokens|countTokens|input_tokens/, dialect)
     const { usage } = await client.messages.create({ ...ask, max_tokens: 100 })
-    // OpenAI's models on chat completions are counted as Responses, which may differ by a few tokens.
+    // Chat requests to OpenAI's models are counted in the Responses format, which may differ by a few tokens.
     const tolerance = dialect === 'openai-chat' ? usage.input_tokens : 0
     t.ok(
       Math.abs(data.input_tokens - usage.input_tokens) <= tolerance,
@@ -35,7 +35,7 @@ void t.test('each dialect of an upstream counts exactly', async (t) => {
   }
 })
 
-void t.test('a request for an Anthropic upstream passes as the bytes that it is', async (t) => {
+void t.test('the bytes of a request for an Anthropic upstream pass unchanged', async (t) => {
   const gateway = await startGateway(t)
   const body = '{"model":"claude-haiku-4-5",  "messages":[{"role":"user","content":"\\u0048i"}]}'
   const response = await post(gateway, body)
@@ -66,7 +66,7 @@ void t.test('the client gets the error of Anthropic for a request that passes', 
 })
 
 void t.test(
-  'a count costs nothing, needs a key, and falls under the limit of requests',
+  'a count costs nothing, needs a key, and counts for the limit of requests',
   async (t) => {
     const gateway = await startGateway(t, {
       more: 'limits: [ { scope: key, requests_per_minute: 3, tokens_per_minute: 10, usd_per_day: 0.000001 } ]',
@@ -83,7 +83,7 @@ void t.test(
   },
 )
 
-void t.test('message batches are refused by name, in the format of Anthropic', async (t) => {
+void t.test('message batches are refused in the format of Anthropic', async (t) => {
   const gateway = await startGateway(t)
   const error = await thrownBy(() =>
     clientOf(gateway).messages.batches.create({

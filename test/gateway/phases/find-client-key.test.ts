@@ -1,6 +1,7 @@
 /**
- * Goal: a valid key is accepted wherever a client of the four formats sends it, and two keys are refused.
- * Method: values of the Authorization header by hand; then a running gateway, with the key in each place.
+ * Goal: a valid key is accepted in every place where clients of the four formats send it, and two different
+ * keys are refused.
+ * Method: values of the Authorization header; then a running gateway, with the key in each place.
  */
 import t from 'tap'
 import { bearerIn } from '../../../src/gateway/phases/find-client-key.js'

@@ -1,6 +1,6 @@
 /**
- * Goal: a key that may ask for some models only, or until some time only, may do no more.
- * Method: keys made on the store of a running gateway, and requests with them.
+ * Goal: a key with a list of models or an expiry time is refused for other models and after that time.
+ * Method: keys that are created in the store of a running gateway, and requests with them.
  */
 import t from 'tap'
 import { createKey, type NewKey } from '../../../src/accounts/accounts.js'
@@ -35,14 +35,14 @@ void t.test('a key may use the models of its list, and no other', async (t) => {
   for (const model of ['gpt-5.4-mini', 'claude-sonnet-4-5', 'claude-haiku-4-5']) {
     t.equal((await ask(gateway, secret, model)).status, 200, model)
   }
-  const asked = gateway.emulator.ledger.length
+  const requestsBefore = gateway.emulator.ledger.length
   for (const model of ['gpt-5.4', 'gpt-5.4-mini-2026-01-01', 'gemini-2.5-flash']) {
     const answer = await ask(gateway, secret, model)
     t.equal(answer.status, 403, model)
     const error = objectOf(objectOf(await answer.json())['error'])
     t.match(error, { kind: 'forbidden', param: 'model', message: new RegExp(`'${model}'`) })
   }
-  t.equal(gateway.emulator.ledger.length, asked, 'no upstream got a request')
+  t.equal(gateway.emulator.ledger.length, requestsBefore, 'no upstream got a request')
   t.equal(
     (await ask(gateway, secret, 'no-such-model')).status,
     404,
@@ -50,15 +50,15 @@ void t.test('a key may use the models of its list, and no other', async (t) => {
   )
 })
 
-void t.test('a key ends at its time', async (t) => {
+void t.test('a key expires at its time', async (t) => {
   const gateway = await startGateway(t)
-  const past = await keyWith(gateway, { expiresAtMs: Date.now() - 1 })
+  const expiredKey = await keyWith(gateway, { expiresAtMs: Date.now() - 1 })
   const future = await keyWith(gateway, { expiresAtMs: Date.now() + 60_000 })
-  t.equal((await ask(gateway, past, 'gpt-5.4-mini')).status, 401)
+  t.equal((await ask(gateway, expiredKey, 'gpt-5.4-mini')).status, 401)
   t.equal((await ask(gateway, future, 'gpt-5.4-mini')).status, 200)
 })
 
-void t.test('a pattern is an id, or the beginning of ids', (t) => {
+void t.test('a pattern is an id or a prefix of ids', (t) => {
   t.ok(namesModel(['*'], 'anything'))
   t.ok(namesModel(['a', 'gpt-*'], 'gpt-'))
   for (const pattern of ['gpt-*', 'gpt-5', 'g*-5', '']) t.notOk(namesModel([pattern], 'gpt'))
@@ -78,7 +78,7 @@ async function get(
   return { status: res.status, ids: arrayOf(data).map((one) => stringOf(objectOf(one)['id'])) }
 }
 
-void t.test('a key lists the models that it may ask for', async (t) => {
+void t.test('the model list has the models that the key may use', async (t) => {
   const gateway = await startGateway(t)
   const all = await get(gateway, gateway.secret, '/v1/models')
   const patterns = ['gpt-5.4-mini', 'claude-*', 'no-such-model', '']

@@ -1,6 +1,6 @@
 /**
- * Goal: a body is taken whole or refused, and what it took from the process's budget comes back.
- * Method: `receive` and `refuse` behind a real listener, with a budget as small as the cap.
+ * Goal: a body is accepted whole or refused, and its memory is returned to the budget of the process.
+ * Method: `receive` behind a real listener, with a budget as small as the size limit.
  */
 import { copyFileSync } from 'node:fs'
 import { once } from 'node:events'
@@ -21,17 +21,17 @@ import { sendReply } from '../../../src/http/respond.js'
 import { openServer } from '../../../src/http/server.js'
 
 const CAP = 1_000
-/** Enough for one body at the cap, and what is made of it. */
+/** Enough for one body of the maximum size with its copies. */
 const ROOM = 10_000
 const GOOD = JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] })
 
-/** What came of each request, in order. */
+/** The results of the requests, in order. */
 interface Taken {
   readonly port: number
   readonly calls: Call[]
   readonly errors: string[]
   readonly budget: BodyBudget
-  /** Resolves when a request has arrived, its body aside. */
+  /** Resolves when the head of a request has arrived. */
   readonly arrived: Promise<void>
 }
 
@@ -68,9 +68,9 @@ plans:
       arrive()
       const x = new Exchange({ id: 'id', req, res, generation, startedMs: performance.now() })
       const at = resolveEndpoint('POST', '/v1/chat/completions')
-      if (at === null) throw new Error('the endpoint is gone')
-      const held = budget.open('')
-      receive(x, at, new Intake(held))
+      if (at === null) throw new Error('the endpoint is missing')
+      const memory = budget.open('')
+      receive(x, at, new Intake(memory))
         .then(
           (call) => {
             calls.push(call)
@@ -82,7 +82,7 @@ plans:
             sendErrorReply(x, error, { dialect: null, headers: [] })
           },
         )
-        .finally(() => held.end())
+        .finally(() => memory.end())
         .catch((error: unknown) => t.fail(String(error)))
     },
   })
@@ -90,7 +90,7 @@ plans:
   return { port: server.port, calls, errors, budget, arrived }
 }
 
-/** Sends the parts as chunks, each in a turn of its own, and reads to the end of the connection. */
+/** Sends each part as a separate chunk, and reads to the end of the connection. */
 async function send(
   port: number,
   parts: readonly string[],
@@ -105,7 +105,7 @@ async function send(
   socket.write(`POST / HTTP/1.1\r\n${head}transfer-encoding: chunked\r\n\r\n`)
   for (const part of parts) {
     socket.write(`${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`)
-    // The next part must be a read of its own on the other side.
+    // The other side must read the next part separately.
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   if (cutAfter !== undefined) {
@@ -116,12 +116,12 @@ async function send(
   return text
 }
 
-void t.test('a body in chunks is one call, and its bytes are kept unchanged', async (t) => {
+void t.test('a body in several chunks becomes one call with unchanged bytes', async (t) => {
   const { port, calls, budget } = await listening(t)
   t.match(await send(port, [GOOD.slice(0, 10), GOOD.slice(10, 11), GOOD.slice(11)]), /taken/)
   t.equal(calls[0]?.raw.toString(), GOOD)
   t.match(calls[0], { request: { model: 'gpt-4o', stream: false }, dialect: 'openai-chat' })
-  t.equal(budget.heldBytes, 0, 'all of the budget is back')
+  t.equal(budget.heldBytes, 0, 'the whole budget is available')
 })
 
 void t.test('bytes after the maximum are not accepted, for any size', async (t) => {
@@ -131,10 +131,10 @@ void t.test('bytes after the maximum are not accepted, for any size', async (t) 
   t.match(await send(port, ['x'.repeat(600), 'y'.repeat(600), 'z'.repeat(10)]), /413/)
   t.same(errors, ['body_too_large', 'body_too_large'])
   t.equal(calls.length, 0)
-  t.equal(budget.heldBytes, 0, 'all of the budget is back')
+  t.equal(budget.heldBytes, 0, 'the whole budget is available')
 })
 
-void t.test('a full process refuses with a time to try again, and recovers', async (t) => {
+void t.test('a full process refuses with retry-after, and recovers', async (t) => {
   const { port, errors, budget } = await listening(t)
   const others = budget.open('others')
   others.take(ROOM - 20)
@@ -145,7 +145,7 @@ void t.test('a full process refuses with a time to try again, and recovers', asy
   t.equal(budget.heldBytes, 0)
 })
 
-void t.test('a client that leaves in its body takes nothing with it', async (t) => {
+void t.test('a client that leaves during its body frees its memory', async (t) => {
   const { port, errors, budget, arrived } = await listening(t)
   await send(port, [GOOD.slice(0, 40)], arrived)
   while (errors.length === 0) await new Promise((resolve) => setImmediate(resolve))

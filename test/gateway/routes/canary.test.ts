@@ -14,7 +14,7 @@ function routeWith(abort: string, more = ''): string {
   return `  - { prefix: m-, targets: [{ upstream: stable }, { upstream: canary, abort: ${abort} }]${more} }`
 }
 
-/** Sends requests until the canary has received so many requests. */
+/** Sends requests until the canary has received this number of requests. */
 async function askUntilCanaryHas({ ask, received }: Stage, requests: number): Promise<void> {
   await until(async () => {
     if ((received()['canary'] ?? 0) >= requests) return true
@@ -27,12 +27,12 @@ function checkOf({ gateway }: Stage): string | undefined {
   return gateway.plane.ready().checks['canaries']
 }
 
-/** Longer than a process takes to report its counts. */
+/** Waits for longer than the interval at which a process reports its counts. */
 function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 300))
 }
 
-void t.test('a canary that fails is aborted at min_requests and not before', async (t) => {
+void t.test('a failing canary is aborted at min_requests and not before', async (t) => {
   const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 0.3, min_requests: 12 }'))
   const { gateway, emulators, ask, received, metric } = stage
   emulators['canary']?.script({ fault: { kind: 'status', code: 500 } })
@@ -45,7 +45,7 @@ void t.test('a canary that fails is aborted at min_requests and not before', asy
   await until(() => checkOf(stage) !== 'ok')
   t.equal(checkOf(stage), 'm- to canary aborted: 12 of 12 requests failed')
   t.equal(gateway.plane.ready().ready, true)
-  for (let at = 0; at < 40; at += 1) {
+  for (let index = 0; index < 40; index += 1) {
     t.match(await ask(), { status: 200, upstream: 'stable', attempts: null })
   }
   t.equal(received()['canary'], 12)
@@ -65,7 +65,7 @@ void t.test('a canary that fails is aborted at min_requests and not before', asy
   ])
 })
 
-void t.test('below the error rate a canary stays, at the rate it goes', async (t) => {
+void t.test('a canary is aborted at the error rate and not below it', async (t) => {
   const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 0.5, min_requests: 4 }'))
   await askUntilCanaryHas(stage, 6)
   stage.emulators['canary']?.script({ fault: { kind: 'status', code: 503 } })
@@ -77,7 +77,7 @@ void t.test('below the error rate a canary stays, at the rate it goes', async (t
   t.equal(checkOf(stage), 'm- to canary aborted: 6 of 12 requests failed')
 })
 
-void t.test('what is not the provider’s fault aborts nothing', async (t) => {
+void t.test('failures that are not the provider’s do not abort a canary', async (t) => {
   const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 0.01, min_requests: 1 }'))
   const { emulators, received, gateway } = stage
   const restore = emulators['canary']?.script({ fault: { kind: 'status', code: 400 } })
@@ -88,11 +88,11 @@ void t.test('what is not the provider’s fault aborts nothing', async (t) => {
   const before = received()['canary'] ?? 0
   await until(async () => {
     const aborter = new AbortController()
-    const asked = gateway.chat(
+    const pending = gateway.chat(
       { model: 'm-1', messages: [{ role: 'user', content: 'Hello' }] },
       { signal: aborter.signal },
     )
-    const ended = asked.then((reply) => reply.text()).catch(() => null)
+    const ended = pending.then((reply) => reply.text()).catch(() => null)
     await Promise.race([ended, pause()])
     aborter.abort()
     await ended
@@ -103,20 +103,23 @@ void t.test('what is not the provider’s fault aborts nothing', async (t) => {
   t.match(gateway.plane.canaries(), [{ failures: 0 }])
 })
 
-void t.test('a stream that the canary cuts after its first content is a failure', async (t) => {
-  const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 1, min_requests: 3 }'))
-  const { emulators, ask, received } = stage
-  emulators['canary']?.script({ fault: { kind: 'cut', event: 4, mode: 'reset' } })
-  await until(async () => {
-    // A reply that breaks off ends its connection.
-    await ask({ stream: true }).catch(() => null)
-    return received()['canary'] === 3
-  })
-  await until(() => checkOf(stage) !== 'ok')
-  t.match(checkOf(stage), /3 of 3 requests failed/)
-})
+void t.test(
+  'a stream that the canary truncates after its first content is a failure',
+  async (t) => {
+    const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 1, min_requests: 3 }'))
+    const { emulators, ask, received } = stage
+    emulators['canary']?.script({ fault: { kind: 'cut', event: 4, mode: 'reset' } })
+    await until(async () => {
+      // The connection of a truncated reply is closed.
+      await ask({ stream: true }).catch(() => null)
+      return received()['canary'] === 3
+    })
+    await until(() => checkOf(stage) !== 'ok')
+    t.match(checkOf(stage), /3 of 3 requests failed/)
+  },
+)
 
-void t.test('the next generation puts an aborted canary back, and counts anew', async (t) => {
+void t.test('the next generation restores an aborted canary, and resets the counts', async (t) => {
   const routes = routeWith('{ error_rate: 0.5, min_requests: 3 }')
   const stage = await startStage(t, UPSTREAMS, routes)
   const { emulators, reload, metric } = stage
@@ -147,7 +150,7 @@ void t.test('keys that stick to an aborted canary move, the others stay', async 
     return new Set(upstreamOf.values()).size === 2
   })
   for (const [key, upstream] of upstreamOf) {
-    for (let at = 0; at < 3; at += 1) t.equal((await ask({}, key)).upstream, upstream)
+    for (let index = 0; index < 3; index += 1) t.equal((await ask({}, key)).upstream, upstream)
   }
   emulators['canary']?.script({ fault: { kind: 'status', code: 500 }, times: 1 })
   const [canaryKey] = [...upstreamOf].find(([, upstream]) => upstream === 'canary') ?? ['']

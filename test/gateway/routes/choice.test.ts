@@ -1,7 +1,7 @@
 /**
- * Goal: requests are shared by weight, conversations and keys stay with their target, the slow target of two is
- * avoided, and `when` chooses the route by labels, images, tools and prompt size.
- * Method: a whole gateway with an emulator for each upstream; which one received a request is the upstream's word.
+ * Goal: requests are shared by weight, conversations and keys stay with their target, the slow target of two
+ * is avoided, and `when` chooses the route by labels, images, tools and prompt size.
+ * Method: a whole gateway with an emulator for each upstream, which counts the requests that it receives.
  */
 import t from 'tap'
 import { startStage, type Reply } from './fixtures.js'
@@ -15,7 +15,8 @@ void t.test('weights: nine of ten requests, within statistics', async (t) => {
     '  - { prefix: m-, targets: [{ upstream: a, weight: 9 }, { upstream: b, weight: 1 }] }',
   )
   const n = 300
-  for (let at = 0; at < n; at += 10) await Promise.all(Array.from({ length: 10 }, () => ask()))
+  for (let index = 0; index < n; index += 10)
+    await Promise.all(Array.from({ length: 10 }, () => ask()))
   const { a = 0, b = 0 } = received()
   t.equal(a + b, n)
   // Five standard deviations.
@@ -50,7 +51,9 @@ void t.test(
       }
       return seen
     }
-    const all = await Promise.all(Array.from({ length: 20 }, (_, at) => turns(`person ${at}`)))
+    const all = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => turns(`person ${index}`)),
+    )
     t.ok(
       all.every((seen) => seen.size === 1),
       'one upstream for each conversation',
@@ -68,8 +71,8 @@ void t.test('sticky key: each API key has its upstream', async (t) => {
   for (let key = 0; key < 3; key += 1) {
     const secret = await keyWith({})
     const seen = new Set<string | null>()
-    for (let at = 0; at < 5; at += 1) {
-      seen.add((await ask({ messages: [{ role: 'user', content: `${at}` }] }, secret)).upstream)
+    for (let index = 0; index < 5; index += 1) {
+      seen.add((await ask({ messages: [{ role: 'user', content: `${index}` }] }, secret)).upstream)
     }
     t.equal(seen.size, 1)
   }
@@ -82,7 +85,7 @@ void t.test('least_latency avoids the slow upstream', async (t) => {
     '  - { prefix: m-, targets: [{ upstream: a }, { upstream: b }], balance: least_latency }',
   )
   emulators['b']?.script({ fault: { kind: 'delay', ms: 300 } })
-  for (let at = 0; at < 30; at += 1) await ask({ stream: at % 2 === 0 })
+  for (let index = 0; index < 30; index += 1) await ask({ stream: index % 2 === 0 })
   const { a = 0, b = 0 } = received()
   t.ok(b >= 1, 'it was measured')
   t.ok(a >= 25, `${a} and ${b}`)

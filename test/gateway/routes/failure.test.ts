@@ -1,6 +1,7 @@
 /**
- * Goal (E-85, E-86, E-87, E-88): breakers open and close under faults and never lose a request, credentials rotate
- * after 401, 403 and 429, requests fall back across formats, and all of it shows in headers, metrics and `/readyz`.
+ * Goal (E-85, E-86, E-87, E-88): breakers open and close under faults and never lose a request, credentials
+ * rotate after 401, 403 and 429, requests fall back across formats, and headers, metrics and `/readyz` report
+ * it.
  * Method: a whole gateway with an emulator for each upstream that fails as the test sets.
  */
 import t from 'tap'
@@ -19,8 +20,8 @@ void t.test(
       FALLBACK,
     )
     const restore = emulators['a']?.script({ fault: { kind: 'status', code: 503 } })
-    for (let at = 0; at < 3; at += 1) {
-      const { status, upstream, attempts } = await ask({ stream: at === 1 })
+    for (let index = 0; index < 3; index += 1) {
+      const { status, upstream, attempts } = await ask({ stream: index === 1 })
       t.match(
         { status, upstream, attempts },
         { status: 200, upstream: 'b', attempts: /^a:upstream_\w+, b:ok$/ },
@@ -51,25 +52,25 @@ void t.test('E-86: half-open: one request at a time tests the upstream', async (
     FALLBACK,
   )
   emulators['a']?.script({ times: 3, fault: { kind: 'status', code: 500 } })
-  for (let at = 0; at < 3; at += 1) await ask()
+  for (let index = 0; index < 3; index += 1) await ask()
   emulators['a']?.script({ fault: { kind: 'delay', ms: 2_000 } })
   await until(async () => (await metric('sluice_breaker_state{upstream="a"}')) === 1)
   const before = received()['a'] ?? 0
   // Large requests are prepared in several turns of the event loop.
   const content = 'x'.repeat(400_000)
   const large = { messages: [{ role: 'user', content }] }
-  await Promise.all(Array.from({ length: 20 }, (_, at) => ask(at % 2 === 0 ? large : {})))
+  await Promise.all(Array.from({ length: 20 }, (_, index) => ask(index % 2 === 0 ? large : {})))
   t.equal((received()['a'] ?? 0) - before, 1)
 })
 
-void t.test('E-87: without another target, an open breaker changes nothing', async (t) => {
+void t.test('E-87: an open breaker has no effect without another target', async (t) => {
   const { ask, emulators, received, metric } = await startStage(
     t,
     { a: { options: BREAKER } },
     '  - { prefix: m-, upstream: a }',
   )
   const restore = emulators['a']?.script({ fault: { kind: 'status', code: 500 } })
-  for (let at = 0; at < 5; at += 1) t.equal((await ask()).status, 502)
+  for (let index = 0; index < 5; index += 1) t.equal((await ask()).status, 502)
   t.equal(await metric('sluice_breaker_state{upstream="a"}'), 2)
   t.equal(received()['a'], 5)
   restore?.()
@@ -78,7 +79,7 @@ void t.test('E-87: without another target, an open breaker changes nothing', asy
 })
 
 void t.test(
-  'E-85: what is the client’s fault and clients that leave open no breaker',
+  'E-85: errors of the client and clients that leave do not open the breaker',
   async (t) => {
     const { ask, emulators, metric, gateway } = await startStage(
       t,
@@ -86,13 +87,13 @@ void t.test(
       FALLBACK,
     )
     const restore = emulators['a']?.script({ fault: { kind: 'status', code: 400 } })
-    for (let at = 0; at < 5; at += 1) {
+    for (let index = 0; index < 5; index += 1) {
       const { status, upstream } = await ask()
       t.match({ status, upstream }, { status: 400, upstream: 'a' }, 'never repeated elsewhere')
     }
     restore?.()
     emulators['a']?.script({ fault: { kind: 'hang' } })
-    for (let at = 0; at < 5; at += 1) {
+    for (let index = 0; index < 5; index += 1) {
       const signal = AbortSignal.timeout(50)
       await gateway
         .chat({ model: 'm-1', messages: [{ role: 'user', content: 'x' }] }, { signal })
@@ -112,7 +113,7 @@ void t.test('a reload keeps an open breaker, unless its settings changed', async
   emulators['a']?.script({ fault: { kind: 'status', code: 500 } })
   const lasting = BREAKER.replace('open_seconds: 1', 'open_seconds: 600')
   reload({ a: { options: lasting }, b: {} }, FALLBACK)
-  for (let at = 0; at < 3; at += 1) await ask()
+  for (let index = 0; index < 3; index += 1) await ask()
   const state = () => metric('sluice_breaker_state{upstream="a"}')
   t.equal(await state(), 2)
   reload({ a: { options: `${lasting}, max_connections: 7` }, b: {} }, FALLBACK)
@@ -159,10 +160,10 @@ for (const [code, kind] of [
         headers.authorization === 'Bearer key-one'
       emulators['a']?.script({ match, fault: { kind: 'status', code } })
       const replies = []
-      for (let at = 0; at < 6; at += 1) replies.push(await ask())
+      for (let index = 0; index < 6; index += 1) replies.push(await ask())
       t.ok(replies.every(({ status }) => status === 200))
       const several = replies.flatMap(({ attempts }) => attempts ?? [])
-      t.same(several, [`a:${kind}, a:ok`], 'one request met the bad key')
+      t.same(several, [`a:${kind}, a:ok`], 'one request used the refused key')
       t.equal(received()['a'], 7)
       t.equal(await metric('sluice_credentials_resting{upstream="a"}'), 1)
       t.equal(gateway.plane.ready().checks['upstreams'], '1 of 2 keys of a resting')
@@ -170,22 +171,25 @@ for (const [code, kind] of [
   )
 }
 
-void t.test('an only credential never rests, and all refused ones end in an error', async (t) => {
-  const { ask, emulators, received } = await startStage(
-    t,
-    { a: { options: 'api_keys: [key-one, key-two, key-three]' }, b: {} },
-    '  - { prefix: m-, upstream: a }\n  - { prefix: n-, upstream: b }',
-  )
-  emulators['a']?.script({ fault: { kind: 'status', code: 401 } })
-  t.equal((await ask()).status, 502)
-  t.equal(received()['a'], 3, 'each key once')
-  const restore = emulators['b']?.script({ fault: { kind: 'status', code: 429 } })
-  t.equal((await ask({ model: 'n-1' })).status, 429)
-  restore?.()
-  t.equal((await ask({ model: 'n-1' })).status, 200)
-})
+void t.test(
+  'a single credential never rests, and if all are refused the client gets an error',
+  async (t) => {
+    const { ask, emulators, received } = await startStage(
+      t,
+      { a: { options: 'api_keys: [key-one, key-two, key-three]' }, b: {} },
+      '  - { prefix: m-, upstream: a }\n  - { prefix: n-, upstream: b }',
+    )
+    emulators['a']?.script({ fault: { kind: 'status', code: 401 } })
+    t.equal((await ask()).status, 502)
+    t.equal(received()['a'], 3, 'each key once')
+    const restore = emulators['b']?.script({ fault: { kind: 'status', code: 429 } })
+    t.equal((await ask({ model: 'n-1' })).status, 429)
+    restore?.()
+    t.equal((await ask({ model: 'n-1' })).status, 200)
+  },
+)
 
-void t.test('targets of three formats stand in for each other, whole and streamed', async (t) => {
+void t.test('targets of three formats replace each other, whole and streamed', async (t) => {
   const { ask, emulators } = await startStage(
     t,
     {
@@ -216,37 +220,31 @@ void t.test('targets of three formats stand in for each other, whole and streame
   t.match(reply, { status: 200, upstream: 'c', attempts: /^a:\w+, b:\w+, c:ok$/ })
 })
 
-void t.test(
-  'retries are bounded: upstreams that fail get at most 1.2 times the requests (G9)',
-  async (t) => {
-    const many = 'breaker: { failures: 100000, min_requests: 100000 }'
-    const retry = 'retry: { attempts: 3, budget: 0.2, max_wait_ms: 20 }'
-    const { ask, emulators, received, reload, metric } = await startStage(
-      t,
-      { a: { options: many }, b: {} },
-      `  - { prefix: m-, upstream: a, ${retry} }`,
-    )
-    for (const emulator of Object.values(emulators)) {
-      emulator.script({ fault: { kind: 'status', code: 500 } })
+void t.test('failing upstreams get at most 1.2 times the requests (G9)', async (t) => {
+  const many = 'breaker: { failures: 100000, min_requests: 100000 }'
+  const retry = 'retry: { attempts: 3, budget: 0.2, max_wait_ms: 20 }'
+  const { ask, emulators, received, reload, metric } = await startStage(
+    t,
+    { a: { options: many }, b: {} },
+    `  - { prefix: m-, upstream: a, ${retry} }`,
+  )
+  for (const emulator of Object.values(emulators)) {
+    emulator.script({ fault: { kind: 'status', code: 500 } })
+  }
+  const flood = async (requests: number): Promise<void> => {
+    for (let index = 0; index < requests; index += 20) {
+      const replies = await Promise.all(Array.from({ length: 20 }, () => ask()))
+      t.ok(replies.every(({ status }) => status >= 500))
     }
-    const flood = async (requests: number): Promise<void> => {
-      for (let at = 0; at < requests; at += 20) {
-        const replies = await Promise.all(Array.from({ length: 20 }, () => ask()))
-        t.ok(replies.every(({ status }) => status >= 500))
-      }
-    }
-    await flood(300)
-    const { a = 0 } = received()
-    t.ok(a > 300 && a <= 300 * 1.2 + 3, `${a} of 300`)
-    t.equal(await metric('sluice_retries_total{upstream="a"'), a - 300)
+  }
+  await flood(300)
+  const { a = 0 } = received()
+  t.ok(a > 300 && a <= 300 * 1.2 + 3, `${a} of 300`)
+  t.equal(await metric('sluice_retries_total{upstream="a"'), a - 300)
 
-    reload(
-      { a: {}, b: {} },
-      `  - { prefix: m-, upstream: a, fallback: [{ upstream: b }], ${retry} }`,
-    )
-    await flood(400)
-    const all = received()
-    const sent = (all['a'] ?? 0) - a + (all['b'] ?? 0)
-    t.ok(sent <= 400 * 1.2, `${sent} of 400`)
-  },
-)
+  reload({ a: {}, b: {} }, `  - { prefix: m-, upstream: a, fallback: [{ upstream: b }], ${retry} }`)
+  await flood(400)
+  const all = received()
+  const sent = (all['a'] ?? 0) - a + (all['b'] ?? 0)
+  t.ok(sent <= 400 * 1.2, `${sent} of 400`)
+})

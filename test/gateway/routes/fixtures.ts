@@ -1,4 +1,4 @@
-/** A gateway with upstreams and routes of the test's own, an emulator behind each upstream. */
+/** A gateway with the upstreams and routes of a test, and an emulator behind each upstream. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Test } from 'tap'
 import { createKey } from '../../../src/accounts/accounts.js'
@@ -15,7 +15,7 @@ export interface UpstreamSettings {
   readonly options?: string
 }
 
-/** A reply as far as these tests look at it. */
+/** The parts of a reply that these tests check. */
 export interface Reply {
   readonly status: number
   readonly upstream: string | null
@@ -30,13 +30,13 @@ export interface Stage {
   readonly emulators: Readonly<Record<string, Emulator>>
   /** Sends a request with the good key, or with `secret`. */
   readonly ask: (body?: object, secret?: string) => Promise<Reply>
-  /** Puts other settings in force. */
+  /** Reloads the configuration with other settings. */
   readonly reload: (upstreams: Readonly<Record<string, UpstreamSettings>>, routes: string) => void
-  /** A further key of the account, with these labels. */
+  /** Creates another key of the account, with these labels. */
   readonly keyWith: (labels: Labels) => Promise<string>
-  /** The value of a metric's series, by the beginning of its line. */
+  /** The value of the metric series whose line starts with this text. */
   readonly metric: (start: string) => Promise<number>
-  /** How many requests each upstream has received. */
+  /** Number of requests that each upstream has received. */
   readonly received: () => Record<string, number>
 }
 

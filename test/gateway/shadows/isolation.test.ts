@@ -1,7 +1,9 @@
 /**
- * Goal: for every fault of the shadow target, clients get the same bytes, as early as without it, and the breaker and keys of
- * their upstream are left alone; caps hold; a drain waits for no copy.
- * Method: a whole gateway; the main emulator replays fixed bytes while the shadow's emulator fails as the test sets.
+ * Goal: for every fault of the shadow target, clients get the same bytes as early as without it, and the
+ * breaker and keys of their upstream are not affected; limits of copies apply; a drain does not wait for
+ * copies.
+ * Method: a whole gateway; the main emulator replays fixed bytes while the shadow's emulator fails as the
+ * test sets.
  */
 import t, { type Test } from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
@@ -93,7 +95,7 @@ void t.test('replies are the same bytes, for every fault of the shadow', async (
 })
 
 void t.test(
-  'a shadow on the client’s own upstream leaves its breaker and keys alone',
+  'a shadow on the client’s own upstream does not affect its breaker and keys',
   async (t) => {
     const options =
       'api_keys: [one, two], breaker: { failures: 2, error_rate: 0.1, min_requests: 2 }'
@@ -107,7 +109,7 @@ void t.test(
       call.body?.['model'] === 'new-1'
     for (const code of [401, 429, 500]) {
       const restore = emulators['main']?.script({ match: isCopy, fault: { kind: 'status', code } })
-      for (let at = 0; at < 4; at += 1) t.equal((await ask()).status, 200)
+      for (let index = 0; index < 4; index += 1) t.equal((await ask()).status, 200)
       restore?.()
     }
     await until(async () => {
@@ -120,10 +122,10 @@ void t.test(
   },
 )
 
-void t.test('no more copies are under way than concurrent allows', async (t) => {
+void t.test('at most `concurrent` copies run at once', async (t) => {
   const stage = await stageWith(t, 'upstream: other, percent: 100, concurrent: 2')
   stage.emulators['other']?.script({ fault: { kind: 'hang' } })
-  for (let at = 0; at < 6; at += 1) t.equal((await stage.ask()).status, 200)
+  for (let index = 0; index < 6; index += 1) t.equal((await stage.ask()).status, 200)
   await until(() => stage.received()['other'] === 2)
   t.equal(await dropped(stage, 'concurrent'), 4)
 })
@@ -134,10 +136,10 @@ void t.test('copies cost no more than usd_per_day, and the rest is dropped', asy
     'upstream: other, model: claude-sonnet-4-5, percent: 100, usd_per_day: 0.004',
   )
   const { gateway, ask, received } = stage
-  for (let at = 0; at < 40; at += 1) {
+  for (let index = 0; index < 40; index += 1) {
     t.equal((await ask({ max_tokens: 32 })).status, 200)
     await until(
-      async () => (received()['other'] ?? 0) + ((await dropped(stage, 'spend')) || 0) > at,
+      async () => (received()['other'] ?? 0) + ((await dropped(stage, 'spend')) || 0) > index,
     )
   }
   await until(() => stage.emulators['other']?.open() === 0)
@@ -148,7 +150,7 @@ void t.test('copies cost no more than usd_per_day, and the rest is dropped', asy
   t.equal(await dropped(stage, 'spend'), 40 - (received()['other'] ?? 0))
 })
 
-void t.test('a drain cancels copies at once and enters what they used', async (t) => {
+void t.test('a drain cancels copies at once and writes their usage to the ledger', async (t) => {
   const stage = await stageWith(t, 'upstream: other, percent: 100')
   const { gateway, emulators, ask, received } = stage
   emulators['other']?.script({ fault: { kind: 'hang' } })
@@ -160,7 +162,7 @@ void t.test('a drain cancels copies at once and enters what they used', async (t
   t.match(copies, [{ outcome: 'draining', source: 'estimated', upstream: 'other' }])
 })
 
-void t.test('a copy outlives a reload', async (t) => {
+void t.test('a copy continues after a reload', async (t) => {
   const stage = await stageWith(t, 'upstream: other, percent: 100')
   const { gateway, emulators, ask, received, reload } = stage
   emulators['other']?.script({ fault: { kind: 'delay', ms: 400 } })

@@ -16,7 +16,7 @@ function routeWith(shadow: string): string {
   - { prefix: gpt-, upstream: main, shadow: ${shadow} }`
 }
 
-/** The entries of copies, once there are so many. */
+/** The ledger entries of copies, once there are `count` of them. */
 async function copiesOf({ gateway }: Stage, count: number): Promise<LedgerEntry[]> {
   let copies: LedgerEntry[] = []
   await until(async () => {
@@ -26,7 +26,7 @@ async function copiesOf({ gateway }: Stage, count: number): Promise<LedgerEntry[
   return copies
 }
 
-void t.test('every copy has a ledger entry of its own, in the other dialect', async (t) => {
+void t.test('every copy has its own ledger entry, in the other dialect', async (t) => {
   const stage = await startStage(t, UPSTREAMS, routeWith(SHADOW))
   const { gateway, received, metric, emulators } = stage
   const ids: (string | null)[] = []
@@ -85,7 +85,7 @@ void t.test('percent is a share of the requests', async (t) => {
     UPSTREAMS,
     routeWith('{ upstream: other, percent: 30, concurrent: 1000 }'),
   )
-  for (let at = 0; at < 300; at += 1) await stage.ask()
+  for (let index = 0; index < 300; index += 1) await stage.ask()
   await until(() => (stage.received()['other'] ?? 0) > 40)
   // Eight standard deviations of the binomial distribution on either side.
   const copies = (await copiesOf(stage, 40)).length
@@ -117,6 +117,6 @@ void t.test('requests whose replies are stored are not copied', async (t) => {
 
 void t.test('a route without shadow copies nothing', async (t) => {
   const stage = await startStage(t, UPSTREAMS, '  - { prefix: m-, upstream: main }')
-  for (let at = 0; at < 5; at += 1) await stage.ask()
+  for (let index = 0; index < 5; index += 1) await stage.ask()
   t.strictSame(stage.received(), { main: 5, other: 0 })
 })

@@ -1,9 +1,10 @@
 /**
- * Goal: what changes in a request and a reply that pass between a client and an upstream of the Messages format is what
- * has to change, and errors keep the provider's own type.
+ * Goal: requests and replies between a client and an upstream of the Messages format change only where
+ * necessary, and errors keep the provider's own type.
  * Method: plain requests against a whole gateway, with an emulated provider.
  */
 import t from 'tap'
+import { textUntilEnd } from '../../helpers/collect.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { sealThinking } from '../../../src/dialects/anthropic/client/reply/thinking-token.js'
 import { failing } from '../../conformance/client-scenarios.js'
@@ -51,7 +52,7 @@ void t.test('reasoning and ids of other models do not reach Anthropic', async (t
   t.equal(response.status, 200)
   t.equal(response.headers.get('x-sluice-lost'), 'messages.thinking')
   const sent = arrayOf(sentOf(gateway)['messages']).map(objectOf)
-  t.equal(sent.length, 4, 'a message that held nothing else is left out')
+  t.equal(sent.length, 4, 'a message without other content is left out')
   const [call] = arrayOf(sent[1]?.['content']).map(objectOf)
   const [result] = arrayOf(sent[2]?.['content']).map(objectOf)
   t.match(call?.['id'], /^[A-Za-z0-9_-]+$/)
@@ -76,22 +77,25 @@ void t.test('`allow_betas` names the beta features that pass', async (t) => {
   t.match(await refused.json(), { type: 'error', error: { message: /anthropic-beta\.one/ } })
 })
 
-void t.test('what other upstreams do not take is named in the words of the format', async (t) => {
-  const gateway = await startGateway(t)
-  const response = await post(gateway, {
-    model: 'gemini-2.5-flash',
-    tools: [{ name: 'f', input_schema: { type: 'object' } }],
-    tool_choice: { type: 'auto', disable_parallel_tool_use: true },
-  })
-  t.equal(response.headers.get('x-sluice-lost'), 'tool_choice.disable_parallel_tool_use')
-  const many = await post(gateway, { model: 'gpt-4o', stop_sequences: ['1', '2', '3', '4', '5'] })
-  t.match(await many.json(), { error: { param: 'stop_sequences', message: /at most 4/ } })
-  const refused = await post(gateway, { model: 'gpt-4.1', stop_sequences: ['END'] })
-  t.equal(refused.status, 400)
-  t.match(await refused.json(), {
-    error: { param: 'stop_sequences', message: /^stop_sequences: / },
-  })
-})
+void t.test(
+  'fields that other upstreams do not support are reported by their names in the client’s format',
+  async (t) => {
+    const gateway = await startGateway(t)
+    const response = await post(gateway, {
+      model: 'gemini-2.5-flash',
+      tools: [{ name: 'f', input_schema: { type: 'object' } }],
+      tool_choice: { type: 'auto', disable_parallel_tool_use: true },
+    })
+    t.equal(response.headers.get('x-sluice-lost'), 'tool_choice.disable_parallel_tool_use')
+    const many = await post(gateway, { model: 'gpt-4o', stop_sequences: ['1', '2', '3', '4', '5'] })
+    t.match(await many.json(), { error: { param: 'stop_sequences', message: /at most 4/ } })
+    const refused = await post(gateway, { model: 'gpt-4.1', stop_sequences: ['END'] })
+    t.equal(refused.status, 400)
+    t.match(await refused.json(), {
+      error: { param: 'stop_sequences', message: /^stop_sequences: / },
+    })
+  },
+)
 
 void t.test('a missing version is accepted', async (t) => {
   const gateway = await startGateway(t)
@@ -132,7 +136,7 @@ void t.test('an error inside a stream is one event, and no end follows it', asyn
     const text = await failing(gateway.emulator, { kind: 'error', event: 20 }, async () => {
       const response = await post(gateway, { model, messages: prompt, stream: true })
       t.equal(response.status, 200)
-      return textOf(response)
+      return textUntilEnd(response)
     })
     const event = /event: error\ndata: ([^\n]*)\n\n$/.exec(text)?.[1] ?? '{}'
     t.match(
@@ -144,21 +148,7 @@ void t.test('an error inside a stream is one event, and no end follows it', asyn
   }
 })
 
-/** What came of a body before its connection was cut. */
-async function textOf(response: Response): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  try {
-    for await (const chunk of response.body ?? []) {
-      if (chunk instanceof Uint8Array) text += decoder.decode(chunk, { stream: true })
-    }
-  } catch {
-    return text
-  }
-  return text
-}
-
-void t.test('the ledger has the counts of a reply that passed, and its format', async (t) => {
+void t.test('the ledger has the counts and the format of a passed-through reply', async (t) => {
   const gateway = await startGateway(t)
   for (const stream of [false, true]) await (await post(gateway, { stream })).text()
   const lines = gateway.lines.filter(({ msg }) => msg === 'exchange')

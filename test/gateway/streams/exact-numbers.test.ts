@@ -1,7 +1,7 @@
 /**
- * Goal: §13 68: an id of 19 digits among a call's arguments reaches the tool, and goes back upstream,
- * digit for digit, whole and streamed; so do numbers like `1e400` and keys like `__proto__` (§13 69).
- * Method: one answer through a gateway, and a history with the same call sent back.
+ * Goal: §13 68: an id of 19 digits in a call's arguments reaches the tool, and is sent back upstream, without
+ * a change, whole and streamed; so do numbers like `1e400` and keys like `__proto__` (§13 69).
+ * Method: one reply through a gateway, and a history with the same call.
  */
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -23,8 +23,8 @@ const GEMINI =
   `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"look",` +
   `"args":${ARGUMENTS}}}]},"finishReason":"STOP","index":0}],"modelVersion":"m"}`
 
-/** A gateway over one server that answers everything with this body, and what it was sent. */
-async function over(
+/** A gateway over one server that replies to all requests with this body and records them. */
+async function gatewayOver(
   t: Test,
   body: string,
   type = 'application/json',
@@ -54,14 +54,14 @@ for (const [model, body] of [
   ['gemini-2.5-flash', GEMINI],
 ] as const) {
   void t.test(`a whole reply of ${model}`, async (t) => {
-    const { gateway } = await over(t, body)
+    const { gateway } = await gatewayOver(t, body)
     const response = await gateway.chat({ model, messages: [QUESTION], tools, max_tokens: 99 })
     const choice = objectOf(arrayOf(objectOf(await response.json())['choices'])[0])
     t.equal(argumentsIn(objectOf(choice['message'])), ARGUMENTS)
   })
 
-  void t.test(`a conversation that goes back to ${model}`, async (t) => {
-    const { gateway, sent } = await over(t, body)
+  void t.test(`a conversation that returns to ${model}`, async (t) => {
+    const { gateway, sent } = await gatewayOver(t, body)
     const call = { id: 'a', type: 'function', function: { name: 'look', arguments: ARGUMENTS } }
     const messages = [
       QUESTION,
@@ -77,7 +77,7 @@ for (const [model, body] of [
 }
 
 void t.test('a stream of Gemini', async (t) => {
-  const { gateway } = await over(t, `data: ${GEMINI}\r\n\r\n`, 'text/event-stream')
+  const { gateway } = await gatewayOver(t, `data: ${GEMINI}\r\n\r\n`, 'text/event-stream')
   const model = 'gemini-2.5-flash'
   const response = await gateway.chat({ model, messages: [QUESTION], tools, stream: true })
   t.ok((await response.text()).includes(JSON.stringify(ARGUMENTS)))

@@ -1,7 +1,7 @@
 /**
- * Goal: what passes between a Gemini client and a Gemini upstream passes byte for byte, and what does not is honest:
- * errors in Google's shape, arrays without their end, state of other providers' models taken out.
- * Method: a real gateway; an upstream that keeps the bytes it gets and answers in bytes.
+ * Goal: bytes pass unchanged between a Gemini client and a Gemini upstream; otherwise errors have Google's
+ * format, failed arrays have no end, and state of other providers' models is removed.
+ * Method: a real gateway, and an upstream that keeps the received bytes and replies with given bytes.
  */
 import { request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'
@@ -58,7 +58,7 @@ void t.test('a stream passes as events or as an array, and its counts are kept',
   t.match(JSON.stringify(gateway.lines), /"output_tokens":7/)
 })
 
-void t.test('a key in the query opens the door and reaches no log', async (t) => {
+void t.test('a key in the query is accepted and not logged', async (t) => {
   const { gateway, google } = await scene(t, STREAM)
   const url = `${gateway.origin}${STREAMING}?alt=sse&key=${gateway.secret}`
   const response = await fetch(url, {
@@ -89,7 +89,7 @@ void t.test('an upstream’s error before the stream keeps its message', async (
   }
 })
 
-/** The body up to where its connection breaks. */
+/** The body up to the end of its connection. */
 function broken(url: string, key: string): Promise<{ text: string; whole: boolean }> {
   return new Promise((resolve, reject) => {
     const headers = { 'x-goog-api-key': key, 'content-type': 'application/json' }
@@ -105,7 +105,7 @@ function broken(url: string, key: string): Promise<{ text: string; whole: boolea
 }
 
 void t.test(
-  'a stream that breaks off ends in an error, the array without its bracket',
+  'a truncated stream ends with an error, and an array without its bracket',
   async (t) => {
     const { gateway } = await scene(t, { ...STREAM, chunks: CHUNKS.slice(0, 1), cut: true })
     const array = await broken(`${gateway.origin}${STREAMING}`, gateway.secret)
@@ -166,7 +166,7 @@ void t.test('reasoning state of another provider’s model does not reach Google
     tools,
     generationConfig,
   })
-  t.equal(back.headers.get('x-sluice-lost'), null, 'and Claude gets its own back')
+  t.equal(back.headers.get('x-sluice-lost'), null, 'and Claude gets its own signature back')
   t.match(JSON.stringify(gateway.emulator.ledger.at(-1)?.body), /"signature":"[\w+/=]{40,}"/)
 })
 
@@ -184,7 +184,7 @@ void t.test('a body that names another model, and settings in both spellings', a
   t.match(await twice.text(), /generationConfig\.maxOutputTokens is given twice/)
 })
 
-void t.test('a count passes to Google, with the model that the path names', async (t) => {
+void t.test('a token count is sent to Google with the model of the path', async (t) => {
   const reply = '{"totalTokens": 9,"promptTokensDetails": []}'
   const { google, post } = await scene(t, { type: 'application/json', chunks: [reply] })
   const path = GENERATE.replace('generateContent', 'countTokens')

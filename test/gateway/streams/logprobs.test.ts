@@ -1,7 +1,7 @@
 /**
- * Goal: `logprobs` and `top_logprobs` come back from Gemini and Responses as OpenAI's chat has them,
- * whole and streamed, with the text that they are of; if a model reports none, that is a loss.
- * Method: requests through a gateway to the emulated providers, and decoders fed what recordings hold.
+ * Goal: log probabilities of Gemini and Responses are returned in the form of OpenAI's chat, whole and
+ * streamed, with their text; if a model reports none, a loss is reported.
+ * Method: requests through a gateway to the emulated providers, and decoders with the contents of recordings.
  */
 import t from 'tap'
 import { Fold } from '../../../src/chat/reply/fold.js'
@@ -16,7 +16,7 @@ import { ask, isComplete, question } from '../../faults/scene.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { client, upstream } from '../../properties/transcript-streams.js'
 
-/** The text and the tokens of all choices that stand at 0. */
+/** The text and the tokens of all choices with index 0. */
 function tokensOf(data: readonly JsonObject[]): { text: string; tokens: JsonObject[] } {
   let text = ''
   const tokens: JsonObject[] = []
@@ -33,7 +33,7 @@ for (const [name, model] of [
   ['Gemini', 'gemini-2.5-flash'],
   ['Responses', 'gpt-4.1'],
 ] as const) {
-  void t.test(`${name}: the tokens of the text, with their rivals`, async (t) => {
+  void t.test(`${name}: the tokens of the text, with their alternatives`, async (t) => {
     const gateway = await startGateway(t)
     const found: JsonValue[] = []
     for (const stream of [false, true]) {
@@ -69,13 +69,13 @@ void t.test('a model without log probabilities is reported as a loss', async (t)
   await refused('claude-haiku-4-5')
 })
 
-/** The reply that these bodies or events come to. */
+/** The reply for these bodies or events. */
 function translated(
   dialect: 'gemini' | 'openai-responses',
   frames: readonly JsonObject[],
 ): ReturnType<Fold['reply']> {
-  const asked = { model: 'm', messages: [{ role: 'user', content: 'q' }], logprobs: true }
-  const request = client.decodeRequest({ ...asked, top_logprobs: 1 }, { operation: 'chat' })
+  const body = { model: 'm', messages: [{ role: 'user', content: 'q' }], logprobs: true }
+  const request = client.decodeRequest({ ...body, top_logprobs: 1 }, { operation: 'chat' })
   const fold = new Fold()
   const decoder = upstream(dialect).newDecoder(request, fold)
   for (const frame of frames) decoder.frame('', JSON.stringify(frame))
@@ -85,39 +85,42 @@ function translated(
 
 const token = (text: string, logprob: number): JsonObject => ({ token: text, logprob })
 
-void t.test('Gemini: each text has its own tokens, and rivals are those asked for', (t) => {
-  const geminiChunk = (text: string, chosen: string): JsonObject => ({
-    candidates: [
-      {
-        content: { role: 'model', parts: text === '' ? [] : [{ text }] },
-        logprobsResult: {
-          chosenCandidates: [{ token: chosen, tokenId: 7, logProbability: -0.5 }],
-          topCandidates: [
-            { candidates: ['x', 'y'].map((it) => ({ token: it, logProbability: -0.25 })) },
-          ],
+void t.test(
+  'Gemini: each text has its own tokens, and the requested number of alternatives',
+  (t) => {
+    const geminiChunk = (text: string, chosen: string): JsonObject => ({
+      candidates: [
+        {
+          content: { role: 'model', parts: text === '' ? [] : [{ text }] },
+          logprobsResult: {
+            chosenCandidates: [{ token: chosen, tokenId: 7, logProbability: -0.5 }],
+            topCandidates: [
+              { candidates: ['x', 'y'].map((it) => ({ token: it, logProbability: -0.25 })) },
+            ],
+          },
+          ...(text === '' ? { finishReason: 'STOP' } : {}),
         },
-        ...(text === '' ? { finishReason: 'STOP' } : {}),
+      ],
+    })
+    const reply = translated('gemini', [
+      geminiChunk('Hi', 'Hi'),
+      geminiChunk(' all', ' all'),
+      geminiChunk('', '.'),
+    ])
+    const rival = { token: 'x', logprob: -0.25, bytes: [120] }
+    t.same(reply?.blocks, [
+      {
+        type: 'text',
+        text: 'Hi all',
+        citations: [],
+        logprobs: ['Hi', ' all', '.'].map((it) => {
+          return { token: it, logprob: -0.5, bytes: [...Buffer.from(it)], top: [rival] }
+        }),
       },
-    ],
-  })
-  const reply = translated('gemini', [
-    geminiChunk('Hi', 'Hi'),
-    geminiChunk(' all', ' all'),
-    geminiChunk('', '.'),
-  ])
-  const rival = { token: 'x', logprob: -0.25, bytes: [120] }
-  t.same(reply?.blocks, [
-    {
-      type: 'text',
-      text: 'Hi all',
-      citations: [],
-      logprobs: ['Hi', ' all', '.'].map((it) => {
-        return { token: it, logprob: -0.5, bytes: [...Buffer.from(it)], top: [rival] }
-      }),
-    },
-  ])
-  t.end()
-})
+    ])
+    t.end()
+  },
+)
 
 void t.test('Responses: log probabilities of the last event are neither lost nor repeated', (t) => {
   const place = { output_index: 0, content_index: 0 }

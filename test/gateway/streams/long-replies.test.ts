@@ -1,6 +1,6 @@
 /**
- * Goal: a reply that may be long is requested as a stream although the client requested it whole, and
- * the client cannot tell.
+ * Goal: a reply that may be long is requested as a stream although the client requested it whole, and the
+ * client's reply is the same.
  * Method: whole requests through a gateway; the requests of the emulated provider, and the replies.
  */
 import t from 'tap'
@@ -25,14 +25,14 @@ function content(reply: JsonObject): unknown {
   return objectOf(objectOf(arrayOf(reply['choices'])[0])['message'])['content']
 }
 
-void t.test('max_tokens above 21,333 makes a stream for Claude', async (t) => {
+void t.test('max_tokens above 21,333 causes a stream for Claude', async (t) => {
   const gateway = await startGateway(t)
   const model = 'claude-haiku-4-5'
   const long = await whole(gateway, { model, max_tokens: 21_334 })
   const short = await whole(gateway, { model, max_tokens: 21_333 })
   t.same([long.streamed, short.streamed], [true, false])
   t.equal(long.type, 'application/json')
-  t.equal(content(long.reply), content(short.reply), 'the same answer')
+  t.equal(content(long.reply), content(short.reply), 'the same reply')
   t.match(long.reply, { object: 'chat.completion', usage: { completion_tokens: Number } })
   const silent = await whole(gateway, { model })
   t.ok(silent.streamed, 'the default is the model’s most')
@@ -42,9 +42,9 @@ void t.test('a call, the finish reason and the counts are those of a whole reply
   const gateway = await startGateway(t)
   const parameters = { type: 'object', properties: { at: { type: 'string' } }, required: ['at'] }
   const tools = [{ type: 'function', function: { name: 'look', parameters } }]
-  const asked = { model: 'claude-haiku-4-5', tools, tool_choice: 'required' }
-  const long = await whole(gateway, asked)
-  const short = await whole(gateway, { ...asked, max_tokens: 1000 })
+  const requestBody = { model: 'claude-haiku-4-5', tools, tool_choice: 'required' }
+  const long = await whole(gateway, requestBody)
+  const short = await whole(gateway, { ...requestBody, max_tokens: 1000 })
   t.same([long.streamed, short.streamed], [true, false])
   const { choices } = long.reply
   const call = { type: 'function', function: { name: 'look' } }
@@ -62,15 +62,18 @@ void t.test('a Gemini model with shorter whole replies gets a request for a stre
   t.notOk((await whole(gateway, { model: 'gemini-2.5-flash' })).streamed)
 })
 
-void t.test('a failure inside the stream is a status, and a cut one is no answer', async (t) => {
-  const gateway = await startGateway(t)
-  for (const model of ['claude-haiku-4-5', 'gemini-4-argon']) {
-    gateway.emulator.script({ times: 1, fault: { kind: 'error', event: 3 } })
-    const failed = await whole(gateway, { model })
-    t.ok(failed.streamed && failed.status >= 400, `${model}: ${failed.status}`)
-    gateway.emulator.script({ times: 1, fault: { kind: 'cut', event: 2, mode: 'eof' } })
-    const cut = await whole(gateway, { model })
-    t.equal(cut.status, 502, model)
-    t.match(objectOf(cut.reply['error'])['kind'], /^upstream_/)
-  }
-})
+void t.test(
+  'a failure inside the stream becomes a status, and a truncated stream is not a reply',
+  async (t) => {
+    const gateway = await startGateway(t)
+    for (const model of ['claude-haiku-4-5', 'gemini-4-argon']) {
+      gateway.emulator.script({ times: 1, fault: { kind: 'error', event: 3 } })
+      const failed = await whole(gateway, { model })
+      t.ok(failed.streamed && failed.status >= 400, `${model}: ${failed.status}`)
+      gateway.emulator.script({ times: 1, fault: { kind: 'cut', event: 2, mode: 'eof' } })
+      const cut = await whole(gateway, { model })
+      t.equal(cut.status, 502, model)
+      t.match(objectOf(cut.reply['error'])['kind'], /^upstream_/)
+    }
+  },
+)

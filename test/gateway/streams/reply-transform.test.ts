@@ -1,8 +1,8 @@
 /**
- * Goal: the end of a reply waits for what must be done before it, and nothing else of it does; a part of a reply, a
- * failure and a client that left have each their own end.
- * Method: a translation that passes text on and waits at its last chunk; a reader that writes down what it
- * gets, attached before, meanwhile and after.
+ * Goal: only the end of a reply waits for its ledger entry; a part of a reply, a failure and a client that
+ * left each end correctly.
+ * Method: a translation that passes text on and waits at its last chunk; a reader that records the output and
+ * is attached before, during and after it.
  */
 import t from 'tap'
 import { ReplyTransform } from '../../../src/gateway/streams/reply-transform.js'
@@ -59,24 +59,27 @@ void t.test('only the last chunk waits, and the end with it', async (t) => {
   t.same(received, ['first', 'last', 'finish'])
 })
 
-void t.test('a client whose side opens meanwhile, or later, gets all in order', async (t) => {
-  for (const opensFirst of [true, false]) {
-    const { stream, received, open, release } = stage()
-    stream.write(Buffer.from('first'))
-    stream.write(Buffer.from('last'))
-    stream.end()
-    if (opensFirst) open()
-    await later()
-    t.same(received, opensFirst ? ['first'] : [])
-    release()
-    await later()
-    if (!opensFirst) open()
-    await later()
-    t.same(received, ['first', 'last', 'finish'])
-  }
-})
+void t.test(
+  'a client that starts to read meanwhile, or later, gets all output in order',
+  async (t) => {
+    for (const opensFirst of [true, false]) {
+      const { stream, received, open, release } = stage()
+      stream.write(Buffer.from('first'))
+      stream.write(Buffer.from('last'))
+      stream.end()
+      if (opensFirst) open()
+      await later()
+      t.same(received, opensFirst ? ['first'] : [])
+      release()
+      await later()
+      if (!opensFirst) open()
+      await later()
+      t.same(received, ['first', 'last', 'finish'])
+    }
+  },
+)
 
-void t.test('one that has left gets nothing', async (t) => {
+void t.test('a removed item is not visited', async (t) => {
   const { stream, received, open, release } = stage()
   open()
   stream.write(Buffer.from('last'))
@@ -103,7 +106,7 @@ void t.test(
   },
 )
 
-void t.test('an end that comes too early is a failure of the upstream', async (t) => {
+void t.test('a premature end is a failure of the upstream', async (t) => {
   const { stream, open } = stage()
   open()
   stream.write(Buffer.from('first'))
@@ -113,7 +116,7 @@ void t.test('an end that comes too early is a failure of the upstream', async (t
 })
 
 void t.test(
-  'a reader that is behind makes the source wait, and a reply without a reader continues',
+  'a slow reader makes the source wait, and a reply without a reader continues',
   async (t) => {
     const { stream } = stage()
     let drained = 0
@@ -126,12 +129,12 @@ void t.test(
     t.equal(drained, 0, 'it waits for its reader')
     stream.drain()
     await later()
-    t.ok(drained > 0, 'what is dropped makes room')
+    t.ok(drained > 0, 'dropped entries make room')
     t.ok(stream.write(Buffer.from('more')))
   },
 )
 
-void t.test('a last event without its blank line does not run into what follows', (t) => {
+void t.test('a last event without its blank line is separated from the next one', (t) => {
   const tap = egressOf('openai-chat')?.newTap?.({ includeUsage: false })
   if (tap === undefined) throw new Error('chat completions cannot pass')
   const stream = new PassthroughStream(tap)

@@ -1,6 +1,7 @@
 /**
- * Goal: the array form of a stream is valid JSON with the very data of the events, however they were cut.
- * Method: events by hand, fed at once and byte by byte.
+ * Goal: the array form of a stream is valid JSON with the unchanged data of the events, for all chunk
+ * boundaries.
+ * Method: events that are written at once and byte by byte.
  */
 import t from 'tap'
 import { ArrayForm, arrayOfEvents } from '../../../src/gateway/streams/sse-or-json-array.js'
@@ -18,7 +19,11 @@ void t.test('elements are the data of the events', (t) => {
   t.equal(whole, '[{"a":"é\\n"},\n{"b": [1]}]')
   t.same(JSON.parse(whole), [{ a: 'é\n' }, { b: [1] }])
   const bytes = Buffer.from(EVENTS)
-  t.equal(fed(Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))), whole, 'byte by byte')
+  t.equal(
+    fed(Array.from(bytes, (_, index) => bytes.subarray(index, index + 1))),
+    whole,
+    'byte by byte',
+  )
   t.equal(arrayOfEvents(EVENTS).toString(), whole, 'as one body')
   t.end()
 })

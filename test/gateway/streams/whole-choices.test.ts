@@ -1,8 +1,7 @@
 /**
- * Goal: `n` above 1 gives as many answers off the diagonal too where the model gives several, whole and
- * streamed, each with its own calls, finish and reasoning; missing choices are reported.
- * Method: requests through a gateway to the emulated Gemini, and to an upstream with replies of the test; the
- * requests and the replies are checked.
+ * Goal: with `n` above 1 the client gets that number of choices also across formats if the model supports it,
+ * whole and streamed, each with its own calls, finish and reasoning; missing choices are reported.
+ * Method: requests through a gateway to the emulated Gemini, and to an upstream whose replies the test sets.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +9,8 @@ import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import { WholeChoices } from '../../../src/gateway/streams/whole-choices.js'
 import { translateReply } from '../../../src/gateway/streams/whole-reply.js'
-import { ask, httpReply, isComplete, question, startRawUpstream } from '../../faults/scene.js'
+import { ask, isComplete, question } from '../../faults/scene.js'
+import { httpReply, startSocketUpstream } from '../../faults/socket-upstream.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { client, SEED, transcripts, upstream } from '../../properties/transcript-streams.js'
 
@@ -41,7 +41,7 @@ function choicesOf(chunks: readonly JsonObject[]): Map<number, SeenChoice> {
   return choices
 }
 
-/** A gateway before a Gemini that answers with these candidates. */
+/** A gateway with a Gemini upstream that replies with these candidates. */
 async function gatewayFor(
   t: Test,
   candidates: readonly object[],
@@ -49,7 +49,7 @@ async function gatewayFor(
 ): Promise<TestGateway> {
   const usageMetadata = { promptTokenCount: 5, candidatesTokenCount: 9 }
   const body = JSON.stringify({ candidates, usageMetadata, modelVersion: MODEL, responseId: 'r' })
-  const upstream = await startRawUpstream(t, ({ socket }) => {
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
     socket.write(
       events
         ? httpReply(200, ['content-type: text/event-stream'], `data: ${body}\r\n\r\n`)
@@ -90,7 +90,7 @@ void t.test('Gemini gets a whole request for several choices, and returns them',
   }
 })
 
-void t.test('each answer is one of its own', async (t) => {
+void t.test('each choice is independent', async (t) => {
   const candidates = [
     candidate(1, [call('look'), call('touch')]),
     candidate(0, [{ text: 'Hm.', thought: true }, { text: 'Yes.' }]),
@@ -135,19 +135,19 @@ void t.test(
   },
 )
 
-void t.test('if all choices are empty, the request is sent again', async (t) => {
+void t.test('if all choices are empty, the request is retried', async (t) => {
   const empty = candidate(1, [])
   const malformed = candidate(0, [], 'MALFORMED_FUNCTION_CALL')
   const good = [candidate(0, [{ text: 'Yes.' }]), candidate(1, [{ text: 'No.' }])]
   for (const stream of [false, true]) {
     const tries = [[malformed, empty], good, [malformed, empty], [malformed]]
-    const asked: string[] = []
-    const upstream = await startRawUpstream(t, ({ socket }, request) => {
-      const candidates = tries[asked.length] ?? good
+    const bodies: string[] = []
+    const upstream = await startSocketUpstream(t, ({ socket }, request) => {
+      const candidates = tries[bodies.length] ?? good
       const counts = candidates === good ? { candidatesTokenCount: 4 } : {}
       const usageMetadata = { promptTokenCount: 5, ...counts }
       const body = { candidates, usageMetadata, modelVersion: MODEL }
-      asked.push(request.slice(request.indexOf('\r\n\r\n')))
+      bodies.push(request.slice(request.indexOf('\r\n\r\n')))
       socket.write(httpReply(200, ['content-type: application/json'], JSON.stringify(body)))
     })
     const gateway = await startGateway(t, { upstreams: { gemini: upstream.url } })
@@ -160,19 +160,19 @@ void t.test('if all choices are empty, the request is sent again', async (t) => 
     )
     const usage = seen.data.map((each) => each.usage).findLast(Boolean)
     t.match(usage, { prompt_tokens: 10, completion_tokens: 4 }, 'both tries are paid for')
-    t.equal(asked.length, 2)
-    t.equal(asked[1], asked[0], 'byte for byte')
+    t.equal(bodies.length, 2)
+    t.equal(bodies[1], bodies[0], 'byte for byte')
     const failed = await gateway.chat(question(MODEL, stream, 'Hello', more))
     t.equal(failed.status, 502, 'a second failure is the answer')
-    t.equal(asked.length, 4)
+    t.equal(bodies.length, 4)
   }
 })
 
 void t.test('the request is not sent again if one choice has content', async (t) => {
-  let asked = 0
+  let requests = 0
   const one = [candidate(0, [], 'MALFORMED_FUNCTION_CALL'), candidate(1, [{ text: 'No.' }])]
-  const upstream = await startRawUpstream(t, ({ socket }) => {
-    asked += 1
+  const upstream = await startSocketUpstream(t, ({ socket }) => {
+    requests += 1
     const body = JSON.stringify({ candidates: one, modelVersion: MODEL })
     socket.write(httpReply(200, ['content-type: application/json'], body))
   })
@@ -180,11 +180,11 @@ void t.test('the request is not sent again if one choice has content', async (t)
   const response = await gateway.chat(question(MODEL, false, 'Hello', { n: 2 }))
   t.equal(response.headers.get('x-sluice-lost'), 'reply.choices')
   t.match(await response.json(), { choices: [{ index: 1, message: { content: 'No.' } }] })
-  t.equal(asked, 1)
+  t.equal(requests, 1)
 })
 
 void t.test(
-  'calls of several answers have ids that differ, and each keeps its signature',
+  'calls of several choices have different ids, and each keeps its signature',
   async (t) => {
     const gateway = await gatewayFor(t, [candidate(0, [call('a')]), candidate(1, [call('b')])])
     const seen = await ask(gateway, question(MODEL, false, 'Hello', { n: 2 }))
@@ -197,7 +197,7 @@ void t.test(
   },
 )
 
-void t.test('where a model gives one answer, n is refused by name', async (t) => {
+void t.test('n is refused for a model with a single choice', async (t) => {
   const gateway = await startGateway(t)
   for (const [model, n] of [
     ['gemini-3.5-flash', 2],
@@ -210,7 +210,7 @@ void t.test('where a model gives one answer, n is refused by name', async (t) =>
   }
 })
 
-void t.test('OpenAI’s own choices pass side by side', async (t) => {
+void t.test('OpenAI’s own choices pass unchanged', async (t) => {
   const gateway = await startGateway(t)
   const seen = await ask(gateway, question('gpt-4o', true, 'Hello', { n: 2, ...USAGE }))
   t.ok(isComplete(seen))
@@ -220,9 +220,9 @@ void t.test('OpenAI’s own choices pass side by side', async (t) => {
   t.equal(choices.get(0)?.text, choices.get(1)?.text)
 })
 
-void t.test('each of several answers is what it would be alone', (t) => {
-  const asked = { model: 'm', messages: [{ role: 'user', content: 'q' }] }
-  const one = client.decodeRequest(asked, { operation: 'chat' })
+void t.test('each of several choices is the same as alone', (t) => {
+  const body = { model: 'm', messages: [{ role: 'user', content: 'q' }] }
+  const one = client.decodeRequest(body, { operation: 'chat' })
   const two = { ...one, candidates: 2 }
   const egress = upstream('gemini')
   let compared = 0
@@ -238,7 +238,7 @@ void t.test('each of several answers is what it would be alone', (t) => {
     const several = WholeChoices.open(egress, client, two, SEED, false)
     several?.read({ ...body, candidates })
     const { body: written = '' } = several?.encode() ?? {}
-    // A call of the second has an id of its own.
+    // A call of the second choice has its own id.
     const choices = arrayOf(objectOf(JSON.parse(written)).choices).map((it) => JSON.stringify(it))
     const [choice] = arrayOf(objectOf(JSON.parse(alone.body)).choices)
     t.equal(choices[0], JSON.stringify(choice), name)

@@ -115,7 +115,7 @@ void t.test('the queue is bounded', async (t) => {
   const { webhooks, counts } = open()
   webhooks.adopt([configOf(receiver.url)])
   for (let sent = 0; sent < 1_500; sent += 1) webhooks.send(noticeOf('openai'))
-  t.equal(counts['breaker dropped'], 498, '2 under way, 1,000 wait')
+  t.equal(counts['breaker dropped'], 498, '2 are running, 1,000 wait')
   const beganMs = performance.now()
   await webhooks.close()
   t.ok(performance.now() - beganMs < 10_000, 'a receiver that hangs does not hold up the end')

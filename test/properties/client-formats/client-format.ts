@@ -1,7 +1,7 @@
 /**
- * The properties that hold for every client format over every upstream dialect: a stream that breaks off never looks
- * complete, how the bytes are cut changes nothing, and no bytes make a translation throw, hang or lie.
- * The caller defines what a client accepts as a complete stream.
+ * Checks properties for every client format over every upstream dialect: a truncated stream never looks
+ * complete, chunk boundaries have no effect, and no bytes make a translation throw, hang or report a false
+ * result. The caller defines a complete stream of the client format.
  */
 import type { Test } from 'tap'
 import type { ChatRequest } from '../../../src/chat/request.js'
@@ -22,7 +22,7 @@ import {
   singly,
   transcripts,
   upstream,
-  dice,
+  seededRoll,
   type Pair,
 } from '../transcript-streams.js'
 
@@ -32,13 +32,13 @@ export interface ClientCase {
   /** A request for a stream. */
   readonly body: JsonObject
   readonly endpoint: Endpoint
-  /** The client takes the output for a whole answer. */
+  /** Whether a client accepts the output as a complete reply. */
   readonly claims: (frames: readonly string[]) => boolean
 }
 
 const UPSTREAMS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 
-/** Corruptions for each pair. */
+/** Number of corruptions for each pair. */
 const CORRUPTIONS = Number(process.env['SLUICE_CLIENT_CORRUPTIONS'] ?? 4_000)
 
 /** The finish reasons of upstreams, in all dialects. */
@@ -46,40 +46,43 @@ const REASON =
   /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*["\d]|"type"\s*:\s*"response\.(?:completed|incomplete)"/
 
 /** Every upstream dialect for this client: translated, and passed through if both use the same dialect. */
-export function pairsOf(it: ClientCase): Pair[] {
-  const ingress: Ingress = ingressOf(it.dialect)
-  const request: ChatRequest = ingress.decodeRequest(it.body, it.endpoint)
+export function pairsOf(clientCase: ClientCase): Pair[] {
+  const ingress: Ingress = ingressOf(clientCase.dialect)
+  const request: ChatRequest = ingress.decodeRequest(clientCase.body, clientCase.endpoint)
   const translated = UPSTREAMS.map((dialect): Pair => {
     const open = (): Translation =>
       new TranslatedStream(upstream(dialect), ingress, request, { ...SEED, origin: dialect })
-    return { name: `${it.dialect} ← ${dialect}`, dialect, passes: false, open }
+    return { name: `${clientCase.dialect} ← ${dialect}`, dialect, passes: false, open }
   })
-  const { newTap } = upstream(it.dialect)
+  const { newTap } = upstream(clientCase.dialect)
   if (newTap === null) return translated
   const open = (): Translation => new PassthroughStream(newTap({ includeUsage: true }))
-  return [...translated, { name: `${it.dialect} passed`, dialect: it.dialect, passes: true, open }]
+  return [
+    ...translated,
+    { name: `${clientCase.dialect} passed`, dialect: clientCase.dialect, passes: true, open },
+  ]
 }
 
 /** Adds a subtest for each property and pair. */
-export function checkClient(t: Test, it: ClientCase): void {
-  for (const pair of pairsOf(it)) {
+export function checkClient(t: Test, clientCase: ClientCase): void {
+  for (const pair of pairsOf(clientCase)) {
     const streams = transcripts.filter(({ dialect }) => dialect === pair.dialect)
     void t.test(`${pair.name}: a prefix never looks complete`, (t) => {
       for (const { name, bytes } of streams) {
         let wrong: string | null = null
         for (let cut = 0; cut <= bytes.length; cut += 3) {
-          wrong ??= prefixFault(it, pair, bytes.subarray(0, cut))
+          wrong ??= prefixFault(clientCase, pair, bytes.subarray(0, cut))
         }
-        t.equal(wrong ?? prefixFault(it, pair, bytes), null, name)
+        t.equal(wrong ?? prefixFault(clientCase, pair, bytes), null, name)
       }
       t.end()
     })
-    void t.test(`${pair.name}: any cut gives the client the same bytes`, (t) => {
+    void t.test(`${pair.name}: the client gets the same bytes for all chunk boundaries`, (t) => {
       for (const { name, bytes } of streams) {
         const whole = run(pair, [bytes])
         let wrong = difference(run(pair, singly(bytes)), whole)
-        for (let at = 1; at < bytes.length && wrong === ''; at += 5) {
-          wrong = difference(run(pair, [bytes.subarray(0, at), bytes.subarray(at)]), whole)
+        for (let index = 1; index < bytes.length && wrong === ''; index += 5) {
+          wrong = difference(run(pair, [bytes.subarray(0, index), bytes.subarray(index)]), whole)
         }
         t.equal(wrong, '', name)
       }
@@ -89,7 +92,7 @@ export function checkClient(t: Test, it: ClientCase): void {
       const bytes = streams.map((each) => each.bytes)
       const seen = { complete: 0, failed: 0, open: 0 }
       for (let seed = 0; seed < CORRUPTIONS; seed += 1) {
-        const wrong = corruptionFault(it, pair, corrupt(bytes, dice(seed)), seen)
+        const wrong = corruptionFault(clientCase, pair, corrupt(bytes, seededRoll(seed)), seen)
         if (wrong !== null) t.fail(`seed ${seed}: ${wrong}`)
       }
       t.equal(seen.open, 0)
@@ -99,10 +102,10 @@ export function checkClient(t: Test, it: ClientCase): void {
   }
 }
 
-function prefixFault(it: ClientCase, pair: Pair, bytes: Buffer): string | null {
+function prefixFault(clientCase: ClientCase, pair: Pair, bytes: Buffer): string | null {
   const { out, outcome, kind, reason } = run(pair, [bytes])
   const place = `after ${bytes.length} bytes: `
-  const claims = it.claims(framesOf(out))
+  const claims = clientCase.claims(framesOf(out))
   if (outcome === 'open') return `${place}still open`
   if (outcome === 'failed') {
     if (kind === null) return `${place}failed without an error`
@@ -114,7 +117,7 @@ function prefixFault(it: ClientCase, pair: Pair, bytes: Buffer): string | null {
 }
 
 function corruptionFault(
-  it: ClientCase,
+  clientCase: ClientCase,
   pair: Pair,
   bytes: Buffer,
   seen: Record<Translation['outcome'], number>,
@@ -125,8 +128,8 @@ function corruptionFault(
   if (pair.passes) return null
   const frames = framesOf(out)
   if (!frames.every(isReadable)) return 'a frame is not JSON'
-  if (outcome === 'failed') return it.claims(frames) ? 'failed, and looks complete' : null
-  return it.claims(frames) ? null : 'complete, but the frames for the client do not show it'
+  if (outcome === 'failed') return clientCase.claims(frames) ? 'failed, and looks complete' : null
+  return clientCase.claims(frames) ? null : 'complete, but the frames for the client do not show it'
 }
 
 function isReadable(data: string): boolean {

@@ -1,5 +1,6 @@
 /**
- * Goal: what a Gemini client gets is complete, cut anywhere the same, and never a lie, over every upstream dialect.
+ * Goal: a Gemini client gets complete and correct replies from every upstream dialect, regardless of chunk
+ * boundaries.
  * Method: prefixes, splits and seeded corruptions of every transcript.
  */
 import t from 'tap'

@@ -1,8 +1,8 @@
 /**
- * Goal: what a client of the Messages format gets is complete, cut anywhere the same, and never a lie, over every
- * upstream dialect; and its encoder's output contains everything of the events.
- * Method: prefixes, splits and seeded corruptions of every transcript; seeded legal streams through grammar and encoder,
- * and back through the decoder that reads Anthropic's own replies.
+ * Goal: a client of the Messages format gets complete and correct replies from every upstream dialect,
+ * regardless of chunk boundaries; and the encoder's output contains all information of the events.
+ * Method: prefixes, splits and seeded corruptions of every transcript; seeded legal streams through grammar
+ * and encoder, and back through the decoder that reads Anthropic's own replies.
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../src/chat/event.js'
@@ -14,7 +14,7 @@ import { SseFramer } from '../../../src/wire/frames/sse.js'
 import { faultsOfReply } from '../../conformance/clients/client-forms.js'
 import { checkClient } from './client-format.js'
 import { legalStream } from '../legal-streams.js'
-import { dice, SEED, upstream } from '../transcript-streams.js'
+import { seededRoll, SEED, upstream } from '../transcript-streams.js'
 
 const ENDPOINT = { operation: 'chat' } as const
 const BODY = {
@@ -51,8 +51,8 @@ function read(feed: (grammar: Grammar) => void): Reply {
   return reply
 }
 
-/** The words of a reply by kind, its calls, how it ended, and what was counted. */
-function actual(reply: Reply): unknown {
+/** The texts of a reply by kind, its calls, its finish reason, and its usage. */
+function contentOf(reply: Reply): unknown {
   const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
     reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
   const calls = reply.blocks.flatMap((block) =>
@@ -65,8 +65,8 @@ function actual(reply: Reply): unknown {
 }
 
 void t.test('2,000 replies through the encoders, and back', (t) => {
-  for (let at = 1; at <= 2_000; at += 1) {
-    const events = legalStream(dice(at))
+  for (let index = 1; index <= 2_000; index += 1) {
+    const events = legalStream(seededRoll(index))
     const reply = folded(events)
     const encoder = client.newEncoder(REQUEST, seed)
     for (const event of events) encoder.event(event)
@@ -75,7 +75,7 @@ void t.test('2,000 replies through the encoders, and back', (t) => {
     const answered = { status: 200, type: 'text/event-stream', text, whole: true }
     // Opaque blocks represent those of Anthropic's own tools.
     const faults = faultsOfReply(answered, true).filter((fault) => !/^a block of type/.test(fault))
-    if (!t.same(faults, [], `seed ${at}: the order of the format`)) break
+    if (!t.same(faults, [], `seed ${index}: the order of the format`)) break
     const streamed = read((grammar) => {
       const decoder = egress.newDecoder(REQUEST, grammar)
       const framer = new SseFramer(decoder)
@@ -83,14 +83,14 @@ void t.test('2,000 replies through the encoders, and back', (t) => {
       framer.end()
       decoder.end()
     })
-    if (!t.same(actual(streamed), actual(reply), `seed ${at}: the stream`)) break
+    if (!t.same(contentOf(streamed), contentOf(reply), `seed ${index}: the stream`)) break
     const { text: body, bytes: size } = client.encodeReply(reply, REQUEST, seed)
-    if (size !== Buffer.byteLength(body)) t.fail(`seed ${at}: has other bytes`)
+    if (size !== Buffer.byteLength(body)) t.fail(`seed ${index}: has other bytes`)
     const whole = read((grammar) => {
       egress.decodeReply(objectOf(JSON.parse(body)), REQUEST, grammar)
     })
-    if (!t.same(actual(whole), actual(reply), `seed ${at}: the whole reply`)) break
-    if (!t.equal(whole.reason, streamed.reason, `seed ${at}: one reason`)) break
+    if (!t.same(contentOf(whole), contentOf(reply), `seed ${index}: the whole reply`)) break
+    if (!t.equal(whole.reason, streamed.reason, `seed ${index}: one reason`)) break
   }
   t.end()
 })

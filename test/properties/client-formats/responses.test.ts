@@ -1,7 +1,8 @@
 /**
- * Goal: what a client of `POST /v1/responses` gets is complete, cut anywhere the same, and never a lie, over every upstream
- * dialect; passed-through streams included.
- * Method: prefixes, splits and seeded corruptions of every transcript; the events of whole streams are checked one by one.
+ * Goal: a client of `POST /v1/responses` gets complete and correct replies from every upstream dialect,
+ * regardless of chunk boundaries, passed-through streams included.
+ * Method: prefixes, splits and seeded corruptions of every transcript; the events of whole streams are
+ * checked one by one.
  */
 import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'
@@ -19,7 +20,7 @@ const CLIENT: ClientCase = {
 
 checkClient(t, { ...CLIENT, body: { ...CLIENT.body, stream: true } })
 
-void t.test('every stream keeps the rules of the format', (t) => {
+void t.test('every stream follows the rules of the format', (t) => {
   let count = 0
   for (const pair of pairsOf({ ...CLIENT, body: { ...CLIENT.body, stream: true } })) {
     if (pair.passes) continue

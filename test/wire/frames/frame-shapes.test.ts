@@ -8,7 +8,7 @@ import t from 'tap'
 import { isObject } from '../../../src/chat/json.js'
 import { packageFile } from '../../../src/files/package-file.js'
 import { FrameShapes } from '../../../src/wire/frames/frame-shapes.js'
-import { dice } from '../../properties/transcript-streams.js'
+import { seededRoll } from '../../properties/transcript-streams.js'
 
 const SLOT = /"(?:(?:content|text|id)"\s*:\s*"|\w+"\s*:\s*(?=[-\d]))/g
 
@@ -108,7 +108,7 @@ void t.test('a name of Object.prototype is an ordinary name', (t) => {
 })
 
 void t.test('recognized frames are read like by the parser, with any byte changed', (t) => {
-  const roll = dice(11)
+  const roll = seededRoll(11)
   let read = 0
   for (const name of [
     'gemini/text',

@@ -48,7 +48,7 @@ export function encodeStreamError(error: WireError): string {
   return failedEvent({ object: 'response', output: [] }, error, 0)
 }
 
-/** The `response.failed` event: `response` with the error, in the words of this format. */
+/** The `response.failed` event: `response` with the error, in this format. */
 export function failedEvent(response: object, error: WireError, sequenceNumber: number): string {
   const failed = { ...response, status: 'failed', error: responseError(withFieldNames(error)) }
   const event = { type: 'response.failed', sequence_number: sequenceNumber, response: failed }

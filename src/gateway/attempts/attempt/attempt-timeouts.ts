@@ -1,5 +1,5 @@
 /**
- * Tracks the times of one attempt and reports which of its time-outs has passed. Times are monotonic, in ms.
+ * Tracks the times of one attempt and reports which of its timeouts has passed. Times are monotonic, in ms.
  * Holds no timer: `deadlines.ts` checks every attempt ten times a second.
  */
 import type { UpstreamConfig } from '../../../config/config.js'
@@ -8,7 +8,7 @@ import type { AttemptOwner } from './attempt-owner.js'
 /** The phase of an attempt. */
 export type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
-/** A time-out that has passed. `stalled`: the total time, spent on a client that does not read. */
+/** A timeout that has passed. `stalled`: the total time, spent on a client that does not read. */
 export type PassedTimeout = 'connect' | 'first byte' | 'idle' | 'total' | 'stalled' | 'linger'
 
 /** The maximum durations. */
@@ -51,7 +51,7 @@ export class AttemptClock {
     this.limits = limits
   }
 
-  /** A phase with a time-out of its own begins. */
+  /** Starts a phase that has its own timeout. */
   begin(nowMs: number): void {
     this.sinceMs = nowMs
   }
@@ -93,7 +93,7 @@ export class AttemptClock {
     this.receivedMs = nowMs
   }
 
-  /** Null while no time-out has passed. `hasClient`: the client has the beginning of the reply. */
+  /** Null while no timeout has passed. `hasClient`: the client has the beginning of the reply. */
   passedTimeout(phase: Phase, nowMs: number, hasClient: boolean): PassedTimeout | null {
     const { connectMs, firstByteMs, idleMs, totalMs, startedMs } = this.limits
     switch (phase) {

@@ -158,7 +158,7 @@ export class Attempt implements ReplyHandler, Timed {
     if (passed === 'stalled') return this.fail(CLIENT_STALLED)
     if (passed === 'connect' && exchange.isQueued) return this.fail(NO_FREE_CONNECTION)
     if (passed !== null) {
-      // The status of an error is more useful than the time-out of its body.
+      // The status of an error is more useful than the timeout of its body.
       if (exchange.phase === 'error') return this.failWithRefusal()
       return this.fail(timeoutError(TIMEOUT_TEXTS[passed]))
     }

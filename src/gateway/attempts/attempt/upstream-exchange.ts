@@ -87,7 +87,7 @@ export class UpstreamExchange {
     this.wait.count(this.options.result)
   }
 
-  /** The time-out that has passed; null if none has. */
+  /** The timeout that has passed; null if none has. */
   passedTimeout(nowMs: number, isCommitted: boolean): PassedTimeout | null {
     return this.clock.passedTimeout(this.phase, nowMs, isCommitted)
   }

@@ -7,7 +7,7 @@
 import t from 'tap'
 import { isObject } from '../../../../src/chat/json.js'
 import { PassthroughStream } from '../../../../src/gateway/streams/passthrough-transform.js'
-import { dice } from '../../../properties/transcript-streams.js'
+import { seededRoll } from '../../../properties/transcript-streams.js'
 import { chunk, egress } from '../driver.js'
 import type { StreamTap } from '../../../../src/dialects/dialect.js'
 
@@ -27,7 +27,7 @@ function frame(content: string, obfuscation = 'aB'): string {
 }
 
 void t.test('no frame with a wrong byte is forwarded', (t) => {
-  const roll = dice(7)
+  const roll = seededRoll(7)
   let passed = 0
   for (let round = 0; round < 3_000; round += 1) {
     const tap = newTap()

@@ -26,21 +26,18 @@ function fail(breaker: Breaker, times: number): void {
   for (let time = 0; time < times; time++) breaker.begin().failed()
 }
 
-void t.test(
-  'it opens after consecutive failures; a success in between starts the count anew',
-  (t) => {
-    const { breaker } = scene()
-    fail(breaker, 4)
-    breaker.begin().succeeded()
-    fail(breaker, 4)
-    t.equal(breaker.state, 'closed')
-    t.equal(breaker.allows(), true)
-    fail(breaker, 1)
-    t.equal(breaker.state, 'open')
-    t.equal(breaker.allows(), false)
-    t.end()
-  },
-)
+void t.test('it opens after consecutive failures; a success in between resets the count', (t) => {
+  const { breaker } = scene()
+  fail(breaker, 4)
+  breaker.begin().succeeded()
+  fail(breaker, 4)
+  t.equal(breaker.state, 'closed')
+  t.equal(breaker.allows(), true)
+  fail(breaker, 1)
+  t.equal(breaker.state, 'open')
+  t.equal(breaker.allows(), false)
+  t.end()
+})
 
 void t.test(
   'E-85: it opens at the error rate once there are enough attempts in the window',
@@ -50,10 +47,10 @@ void t.test(
       breaker.begin().succeeded()
       breaker.begin().failed()
     }
-    for (let at = 0; at < 9; at++) pair()
+    for (let index = 0; index < 9; index++) pair()
     t.equal(breaker.state, 'closed', '18 attempts')
     clock.pass(11_000)
-    for (let at = 0; at < 9; at++) pair()
+    for (let index = 0; index < 9; index++) pair()
     t.equal(breaker.state, 'closed', 'those before the window do not count')
     pair()
     t.equal(breaker.state, 'open', '20 attempts, half of them failed')
@@ -61,10 +58,10 @@ void t.test(
   },
 )
 
-void t.test('attempts that ended for other reasons count for nothing', (t) => {
+void t.test('attempts that ended for other reasons are not counted', (t) => {
   const { breaker } = scene({ failures: 2, minRequests: 2 })
   breaker.begin().failed()
-  for (let at = 0; at < 100; at++) breaker.begin().abandoned()
+  for (let index = 0; index < 100; index++) breaker.begin().abandoned()
   t.equal(breaker.state, 'closed')
   const pass = breaker.begin()
   pass.abandoned()
@@ -91,14 +88,14 @@ void t.test(
     t.equal(breaker.state, 'open')
     clock.pass(30_000)
     breaker.begin().abandoned()
-    t.equal(breaker.allows(), true, 'a test that the client left proves nothing')
+    t.equal(breaker.allows(), true, 'a test whose client left has no result')
     breaker.begin().succeeded()
     t.equal(breaker.state, 'closed')
     t.end()
   },
 )
 
-void t.test('workers test at different moments', (t) => {
+void t.test('workers test at different times', (t) => {
   const { breaker, clock } = scene()
   clock.randomness = 0.5
   fail(breaker, 5)
@@ -129,8 +126,8 @@ void t.test(
     breaker.begin().succeeded()
     const share = (): number => {
       let allowed = 0
-      for (let at = 0; at < 100; at++) {
-        clock.randomness = at / 100
+      for (let index = 0; index < 100; index++) {
+        clock.randomness = index / 100
         if (breaker.allows()) allowed += 1
       }
       return allowed
@@ -152,7 +149,7 @@ void t.test(
   },
 )
 
-void t.test('probes: failures in a row open it, a success lets a test through at once', (t) => {
+void t.test('probes: failures in a row open it, a success allows a test request at once', (t) => {
   const { breaker, clock } = scene({ failures: 3 })
   breaker.probeFailed()
   breaker.probeFailed()
@@ -188,8 +185,8 @@ void t.test('candidates come in order, without those whose breakers are open', (
   const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ name, breaker: new Breaker(CONFIG, clock) }))
   if (a === undefined || b === undefined || c === undefined) throw new Error('no candidates')
   fail(b.breaker, 5)
-  const take = queueOf([a, b, c])
-  t.same([take(), take(), take(), take()], ['a', 'c', null, null])
+  const takeNext = queueOf([a, b, c])
+  t.same([takeNext(), takeNext(), takeNext(), takeNext()], ['a', 'c', null, null])
   t.end()
 })
 
@@ -203,8 +200,8 @@ void t.test(
     clock.pass(1_000)
     fail(a.breaker, 5)
     fail(c.breaker, 5)
-    const take = queueOf([a, b, c])
-    t.same([take(), take()], ['b', null])
+    const takeNext = queueOf([a, b, c])
+    t.same([takeNext(), takeNext()], ['b', null])
     t.equal(queueOf([a])(), 'a', 'a request is never failed by a breaker alone')
     t.equal(queueOf([])(), null)
     a.breaker.begin().succeeded()
@@ -215,7 +212,7 @@ void t.test(
   },
 )
 
-void t.test('a slow start moves requests behind the other candidates, never away', (t) => {
+void t.test('a candidate in slow start comes after the others and is never removed', (t) => {
   const clock = new TestClock()
   const [a, b] = ['a', 'b'].map((name) => ({ name, breaker: new Breaker(CONFIG, clock) }))
   if (a === undefined || b === undefined) throw new Error('no candidates')
@@ -223,8 +220,8 @@ void t.test('a slow start moves requests behind the other candidates, never away
   clock.pass(30_000)
   a.breaker.begin().succeeded()
   clock.randomness = 0.99
-  const take = queueOf([a, b])
-  t.same([take(), take(), take()], ['b', 'a', null])
+  const takeNext = queueOf([a, b])
+  t.same([takeNext(), takeNext(), takeNext()], ['b', 'a', null])
   t.equal(queueOf([a])(), 'a')
   t.end()
 })

@@ -1,6 +1,6 @@
 /**
- * Goal (E-88): the keys of an upstream take turns; one that is refused rests by itself, for `Retry-After` or the
- * documented times; an only key never rests.
+ * Goal (E-88): requests rotate through the keys of an upstream; a refused key rests alone, for `Retry-After`
+ * or the documented times; a single key never rests.
  * Method: a clock that the test sets.
  */
 import t from 'tap'
@@ -16,7 +16,7 @@ function scene(...keys: string[]) {
   return { clock, credentials, next }
 }
 
-void t.test('keys take turns', (t) => {
+void t.test('requests rotate through the keys', (t) => {
   const { next } = scene('a', 'b', 'c')
   const first = [next(), next(), next()]
   t.same([...first].sort(), [0, 1, 2])
@@ -69,7 +69,7 @@ void t.test('if all keys rest, a new request gets the one that is ready soonest'
   t.end()
 })
 
-void t.test('an only key never rests; an upstream without keys has one that is empty', (t) => {
+void t.test('a single key never rests; an upstream without keys has one empty key', (t) => {
   const only = scene('a')
   only.credentials.refused(0, 401, null)
   t.equal(only.credentials.resting, 0)
@@ -81,17 +81,17 @@ void t.test('an only key never rests; an upstream without keys has one that is e
   t.end()
 })
 
-void t.test('a sticky key keeps its credential while that does not rest', (t) => {
+void t.test('a sticky key keeps its credential unless that rests', (t) => {
   const { credentials, clock } = scene('a', 'b', 'c')
   const of = (sticky: string) => credentials.next(NONE, sticky)?.index
-  const keys = Array.from({ length: 300 }, (_, at) => `conversation ${at}`)
+  const keys = Array.from({ length: 300 }, (_, position) => `conversation ${position}`)
   const before = keys.map(of)
   t.same(keys.map(of), before)
   for (const index of [0, 1, 2]) t.ok(before.filter((each) => each === index).length > 60)
   credentials.refused(1, 429, null)
   const during = keys.map(of)
   t.ok(
-    before.every((index, at) => index === 1 || index === during[at]),
+    before.every((index, position) => index === 1 || index === during[position]),
     'only those of the key move',
   )
   clock.pass(10_000)

@@ -1,6 +1,6 @@
 /**
- * Goal: a health check requests its path with the upstream's credential, opens the breaker of an upstream that fails,
- * lets a healthy one be tested at once, and stops without a trace.
+ * Goal: a health check requests its path with the upstream's credential, opens the breaker of an upstream
+ * that fails, lets a healthy one be tested at once, and releases its timer when it stops.
  * Method: a local server through a real connection pool; the breaker records its calls.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -24,13 +24,13 @@ async function scene(t: Test, intervalMs = 20): Promise<Scene> {
   const requests: IncomingMessage[] = []
   const server = createServer((req, res) => {
     requests.push(req)
-    made.answer(res)
+    scene.answer(res)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const pool = openPool({ baseUrl: `http://127.0.0.1:${port}` })
   const breaker = new Breaker(CONFIG, SYSTEM_CLOCK)
-  const made: Scene = {
+  const scene: Scene = {
     breaker,
     requests,
     answer: (res) => res.end('{}'),
@@ -43,12 +43,12 @@ async function scene(t: Test, intervalMs = 20): Promise<Scene> {
     }),
   }
   t.teardown(async () => {
-    made.probe.stop()
+    scene.probe.stop()
     await pool.destroy()
     server.closeAllConnections()
     server.close()
   })
-  return made
+  return scene
 }
 
 async function until(isSo: () => boolean): Promise<void> {
@@ -64,7 +64,7 @@ void t.test('it requests the path with GET and the credential, again and again',
 })
 
 void t.test(
-  'status 500 opens the breaker without any traffic; a healthy reply lets a test through',
+  'status 500 opens the breaker without any traffic; a healthy reply allows a test request',
   async (t) => {
     const up = await scene(t)
     up.answer = (res) => res.writeHead(500).end()
@@ -82,7 +82,7 @@ void t.test('a server that accepts and sends nothing counts as down', async (t) 
   t.pass()
 })
 
-void t.test('after stop nothing more is sent, and what is under way has no effect', async (t) => {
+void t.test('after stop nothing more is sent, and a running check has no effect', async (t) => {
   const up = await scene(t)
   up.answer = (res) => void setTimeout(() => res.writeHead(500).end(), 30)
   await until(() => up.requests.length === 1)

@@ -1,5 +1,5 @@
 /**
- * Goal: what is withRestoredReasoning of an upstream survives a reload as far as its settings did not change.
+ * Goal: the state of an upstream survives a reload if the settings that it depends on did not change.
  * Method: states of loaded configurations.
  */
 import t from 'tap'
@@ -38,7 +38,7 @@ void t.test('an unchanged upstream keeps its breaker, credentials and latency', 
   t.end()
 })
 
-void t.test('changed settings start anew, each by itself', (t) => {
+void t.test('changed settings reset only their own state', (t) => {
   const { states } = statesOf({})
   const a = states.of('a')
   a.credentials.refused(0, 429, null)
@@ -51,7 +51,7 @@ void t.test('changed settings start anew, each by itself', (t) => {
   t.end()
 })
 
-void t.test('the spending on hedges stays with a route; routes without hedge have none', (t) => {
+void t.test('the hedge budget belongs to a route; routes without hedge have none', (t) => {
   const { states, routes } = statesOf({})
   const [hedged, plain] = routes
   if (hedged === undefined || plain === undefined) throw new Error('no routes')
@@ -68,7 +68,7 @@ void t.test('breakers and resting keys are shown for metrics and /readyz', (t) =
   const { states } = statesOf({})
   t.equal(states.text(), 'ok')
   states.of('a').credentials.refused(0, 429, null)
-  for (let at = 0; at < 5; at++) states.of('b').breaker.begin().failed()
+  for (let index = 0; index < 5; index++) states.of('b').breaker.begin().failed()
   const gauges = states.gauges()
   const now = Date.now()
   t.ok(Math.abs((gauges[1]?.breakerChangedAtMs ?? 0) - now) < 60_000, 'opened just now')
