@@ -233,7 +233,7 @@ function filledIn(text: string, served: Served, work: string): string {
   return (
     text
       .replaceAll(/(?<=accounts create --email )\S+/g, 'new-$RANDOM@example.com')
-      .replaceAll(/you@example\.com|ada@example\.com/g, EMAIL)
+      .replaceAll(/you@example\.com|team@example\.com/g, EMAIL)
       .replaceAll(/http:\/\/(?:localhost|127\.0\.0\.1):8080/g, originOf(served))
       .replaceAll(
         /http:\/\/(?:localhost|127\.0\.0\.1):9464/g,

@@ -41,7 +41,7 @@ Options:
   --json             print JSON
 
 Example:
-  sluice accounts create --config config/gateway.yaml --email ada@example.com --plan pro
+  sluice accounts create --config config/gateway.yaml --email team@example.com --plan pro
 `,
   run(argv) {
     const { action, values } = parseAccounts(argv)

@@ -52,7 +52,7 @@ Limits of a new key, in addition to those of the configuration and the plan:
   --label NAME=VALUE a label for routes, limits, priorities and sums; may be repeated, at most 16
 
 Example:
-  SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account ada@example.com --name ci)
+  SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account team@example.com --name ci)
 `,
   run(argv) {
     const { action, values } = parseKeys(argv)

@@ -1,6 +1,6 @@
 /**
- * The table of faults, and how to parse them from a program, over HTTP and from a prompt. `apply-faults.ts` and
- * `send-plan.ts` implement them.
+ * The table of faults, and how to parse them from a program, over HTTP and from a prompt. `content-faults.ts`
+ * and `timing-faults.ts` apply them.
  */
 import { GatewayError } from '../../errors.js'
 import { isObject, stringOf } from '../../chat/json.js'
