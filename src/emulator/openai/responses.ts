@@ -10,7 +10,7 @@ import {
 import { STREAM, WHOLE, openAiFrames } from './errors.js'
 import { readResponses } from './decode-responses-request.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'
-import { signed } from '../signature.js'
+import { signState } from '../signature.js'
 import type { ModelOutput, ParsedRequest, Reply, FrameWriter } from '../exchange.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
@@ -159,7 +159,7 @@ function reasoningItem(
   random: RandomSource,
 ): Item {
   const id = idOf('rs', random)
-  const sealed = request.sealed ? { encrypted_content: signed([''], random, 196) } : {}
+  const sealed = request.sealed ? { encrypted_content: signState([''], random, 196) } : {}
   const part = { type: 'summary_text', text: modelOutput.thinking }
   const summary = request.summarised ? [part] : []
   const head = { id, type: 'reasoning', ...sealed }

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { openDataPlane } from '../../../src/process/data-plane.js'
 import { createdAccountReply, resetLinkReply } from '../../../src/dashboard/server/schema/schema.js'
-import { newPassSecret } from '../../../src/dashboard/server/sign-in/sessions.js'
+import { newSignInSecret } from '../../../src/dashboard/server/sign-in/sessions.js'
 import { offerSetUp } from '../../../src/dashboard/server/sign-in/set-up.js'
 import { createLogger } from '../../../src/observe/log/log.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
@@ -17,10 +17,10 @@ function secretIn(url: string): string {
 
 void t.test('the first administrator is made by the link that was printed, once', async (t) => {
   const stage = await startStage(t)
-  const link = newPassSecret()
+  const link = newSignInSecret()
   t.ok(await offerSetUp(stage.store, link, Date.now()), 'the first process tells')
   t.notOk(await offerSetUp(stage.store, link, Date.now()), 'the others need not')
-  const later = newPassSecret()
+  const later = newSignInSecret()
   t.ok(await offerSetUp(stage.store, later, Date.now()))
   const email = 'root@example.com'
   const ask = (body: object) => stage.browser().ask('POST', '/setup', body)
@@ -41,7 +41,7 @@ void t.test('the first administrator is made by the link that was printed, once'
   const good = entered.filter(({ status }) => status === 200)
   t.match(good, [{ json: { account: { role: 'admin' } } }])
   t.equal(good.length, 1, 'one of five')
-  t.notOk(await offerSetUp(stage.store, newPassSecret(), Date.now()), 'and then never again')
+  t.notOk(await offerSetUp(stage.store, newSignInSecret(), Date.now()), 'and then never again')
   t.match((await stage.browser().get('/session')).json, { needsSetUp: false })
 })
 
@@ -75,7 +75,7 @@ void t.test('an account that an administrator makes, and a password that was los
   t.match([used.status, used.json], [200, { account: { email: 'new@example.com' } }])
   t.equal((await use(second)).status, 403, 'once')
   t.equal((await stage.browser().signIn('new@example.com')).status, 200)
-  for (const wrong of [newPassSecret(), 'short', '*'.repeat(43), first.slice(1)]) {
+  for (const wrong of [newSignInSecret(), 'short', '*'.repeat(43), first.slice(1)]) {
     t.ok([400, 403].includes((await use(wrong)).status))
   }
   const taken = await admin.ask('POST', '/accounts', { email: 'NEW@example.com', plan: 'pro' })
