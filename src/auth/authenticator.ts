@@ -10,24 +10,17 @@ import { digestOf, hasValidForm, looksLikeSecret } from '../accounts/key-secret.
 import type { AuthConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
-import { accountDisabled, storeUnavailable, type KeyResult } from './authentication-result.js'
+import {
+  accountDisabled,
+  storeUnavailable,
+  type AuthResult,
+  type KeyResult,
+} from './authentication-result.js'
 import { AuthCache, type CachedResult } from './cache.js'
 import { RunningRequestChecks, type KeysInUse } from './check-running-requests.js'
 import { KeyLookups, LookupQueueFull } from './key-lookups.js'
 import { KnownHeaders } from './header-digests.js'
 import { WrongKeyThrottle } from './wrong-key-throttle.js'
-
-/** How an authentication ended: the label of `sluice_auth_total`. */
-export type AuthResult =
-  | 'ok'
-  | 'missing'
-  | 'malformed'
-  | 'unknown'
-  | 'revoked'
-  | 'expired'
-  | 'disabled'
-  | 'throttled'
-  | 'store_unavailable'
 
 /** What an `Authenticator` depends on. */
 export interface AuthenticatorOptions {

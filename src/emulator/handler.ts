@@ -13,7 +13,7 @@ import { needsTime, sendAtOnce, sendPaced } from './faults/timing-faults.js'
 import { endpointOf, replyTo, framesOf } from './route-request.js'
 import { hashOf } from './seeded-random.js'
 import { lastUserText, modelOf } from './faults/script.js'
-import type { ParsedRequest, Reply } from './exchange.js'
+import { errorReply, type ParsedRequest, type Reply } from './exchange.js'
 import type { JsonObject } from '../chat/json.js'
 import type { Fault } from './faults/fault.js'
 import type { Ledger, LedgerEntry } from './ledger.js'
@@ -169,7 +169,7 @@ export class Handler {
         throw error
       }
       const body = framesOf(parsed).errorBody(400, `emulator: ${error.message}`)
-      return { reply: plain(400, framesOf(parsed).wholeHeaders, body), faults: [], pace: 0 }
+      return { reply: errorReply(400, framesOf(parsed).wholeHeaders, body), faults: [], pace: 0 }
     }
     return { reply: replyTo(parsed), faults, pace }
   }
@@ -187,10 +187,6 @@ export class Handler {
     this.#counted.set(key, seen + 1)
     return seen < fault.times
   }
-}
-
-function plain(status: number, headers: Readonly<Record<string, string>>, body: string): Reply {
-  return { status, headers, units: [body], stream: false, terminators: 0 }
 }
 
 function replayed(recorded: NonNullable<ScriptEntry['replay']>): Reply {

@@ -9,7 +9,8 @@ import {
   type MetricDefinition,
 } from '../../src/observe/metrics/definitions.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
-import type { AuthResult, Hop } from '../../src/observe/metrics/label-types.js'
+import type { AuthResult } from '../../src/auth/authentication-result.js'
+import type { Hop } from '../../src/observe/metrics/label-types.js'
 import { metricsPage } from '../../src/documentation/metrics-page.js'
 
 const HOPS: Hop[] = [

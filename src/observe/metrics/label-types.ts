@@ -26,18 +26,6 @@ export type StreamEnd =
   | 'draining'
   | 'gateway_error'
 
-/** The result of authenticating a key. */
-export type AuthResult =
-  | 'ok'
-  | 'missing'
-  | 'malformed'
-  | 'unknown'
-  | 'revoked'
-  | 'expired'
-  | 'disabled'
-  | 'throttled'
-  | 'store_unavailable'
-
 /** What a limit counts. */
 export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'usd_day' | 'usd_month'
 

@@ -2,19 +2,13 @@
  * One method per counted event. Only this folder names metrics; callers pass durations and results.
  * Every label value comes from a closed set.
  */
+import type { AuthResult } from '../../auth/authentication-result.js'
 import type { ErrorKind } from '../../errors.js'
 import { ComparisonMetrics } from './comparison-metrics.js'
 import { cached, register, type Families } from './families.js'
 import { fieldLabel } from './lost-field-label.js'
 import type { Distribution } from './histogram.js'
-import type {
-  AuthResult,
-  HedgeResult,
-  Hop,
-  IngressLabel,
-  LimitKind,
-  Outcome,
-} from './label-types.js'
+import type { HedgeResult, Hop, IngressLabel, LimitKind, Outcome } from './label-types.js'
 import type { Collected } from './metric.js'
 import { Levels } from './levels.js'
 import { type Count, MAX_LINES, MetricSet } from './capped-registry.js'

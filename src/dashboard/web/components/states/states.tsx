@@ -88,8 +88,9 @@ export function Failed({ what, problem, retry, holds }: FailedProps) {
   )
 }
 
-/** The error of a refused action within a form. */
-export function ProblemLine({ problem }: { readonly problem: Problem }) {
+/** The error of a refused action within a form; nothing if there is none. */
+export function ProblemLine({ problem }: { readonly problem: Problem | null }) {
+  if (problem === null) return null
   return (
     <div className="problem" role="alert">
       <p>{problem.message}</p>
