@@ -122,16 +122,13 @@ export function KeysPage() {
     setQuery({ create: null }, { replace: true })
     close()
   }
+  const openForm = (): void => setQuery({ create: '1' })
   return (
     <Page
       title="Keys"
       purpose="Programs send a key with each request. Usage, limits and revocation are per key."
       scoped="one"
-      action={
-        scope === null ? (
-          <CreateButton text="Create key" onClick={() => setQuery({ create: '1' })} />
-        ) : null
-      }
+      action={scope === null && <CreateButton text="Create key" onClick={openForm} />}
       filters={<KeyFilters search={search} showsRevoked={state === 'all'} isOwn={scope === null} />}
     >
       {scope === 'all' ? (
