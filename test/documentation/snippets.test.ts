@@ -228,7 +228,7 @@ function originOf({ port }: Served): string {
   return `http://127.0.0.1:${String(port)}`
 }
 
-/** What a reader replaces by values of their own. */
+/** The text with the placeholders that a reader replaces by own values. */
 function filledIn(text: string, served: Served, work: string): string {
   return (
     text
@@ -254,7 +254,7 @@ function filledIn(text: string, served: Served, work: string): string {
   )
 }
 
-/** Makes a key and prints its id. */
+/** Creates a key and prints its id. */
 const NEW_KEY = `#!/bin/sh
 node dist/main.js keys create --account ${EMAIL} --name snippet-$$ >/dev/null 2>&1
 node dist/main.js keys list --account ${EMAIL} --json | grep -o 'key_[A-Za-z0-9_-]*' | tail -n 1

@@ -1,6 +1,6 @@
 /**
- * Goal: the emulated Anthropic and Gemini answer and refuse as theirs do.
- * Method: requests over fetch, one table of refusals per provider, answers read field by field.
+ * Goal: the emulated Anthropic and Gemini reply to and refuse the same requests as the real ones.
+ * Method: requests over fetch, one table of refusals per provider; replies are compared field by field.
  */
 import t from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../src/chat/json.js'

@@ -1,5 +1,5 @@
 /**
- * Goal: `sluice emulate` serves until it gets a signal, and prints how to use it.
+ * Goal: `sluice emulate` serves until it gets a signal, and prints its base URLs.
  * Method: the program itself as a child process on a free port.
  */
 import { spawn } from 'node:child_process'

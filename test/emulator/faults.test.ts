@@ -1,6 +1,6 @@
 /**
  * Goal: every fault has its documented effect on the wire, from a program, over HTTP and from a prompt.
- * Method: raw sockets read the bytes and the end of the connection; the ledger tells the other side.
+ * Method: raw sockets read the bytes and the end of the connection; the emulator's ledger has what it sent.
  */
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'

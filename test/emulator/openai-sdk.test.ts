@@ -1,6 +1,6 @@
 /**
- * Goal: the emulated OpenAI is good enough for OpenAI's own client.
- * Method: the official SDK talks to the emulator directly, whole and streamed, happy and refused.
+ * Goal: OpenAI's own client works with the emulated OpenAI.
+ * Method: the official SDK sends requests to the emulator: whole, streamed and refused ones.
  */
 import OpenAI from 'openai'
 import t from 'tap'

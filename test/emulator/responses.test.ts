@@ -1,5 +1,5 @@
 /**
- * Goal: the emulated Responses endpoint is good enough for OpenAI's own client and true to recordings.
+ * Goal: OpenAI's own client works with the emulated Responses endpoint, whose replies match recordings.
  * Method: the official SDK, whole and streamed; fields and order of events against recorded traffic.
  */
 import OpenAI from 'openai'
@@ -97,7 +97,7 @@ void t.test('limits, refusals and failures have the endpoint’s own form', asyn
   t.match(error, { status: 400, param: 'reasoning_effort' })
 })
 
-/** Every path of keys; what the request decides is not looked into. */
+/** Every path of keys, except within members that depend on the request. */
 function paths(value: unknown, at = ''): string[] {
   if (Array.isArray(value)) {
     return value.flatMap((item) => paths(item, `${at}[]`))

@@ -1,5 +1,5 @@
 /**
- * Goal: emulated arguments fit the schemas that they are made for.
+ * Goal: emulated arguments fit their JSON Schemas.
  * Method: many seeds per schema, validated by a small independent checker.
  */
 import t from 'tap'

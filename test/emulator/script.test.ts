@@ -1,6 +1,6 @@
 /**
- * Goal: what is scripted meets the right requests, and the ledger tells what really happened.
- * Method: fetch and raw sockets against an emulator; recordings replayed under many cuts.
+ * Goal: a script applies to the requests that it matches, and the ledger records what was sent.
+ * Method: fetch and raw sockets against an emulator; recordings are replayed in chunks of many sizes.
  */
 import t from 'tap'
 import { arrayOf, objectOf } from '../../src/chat/json.js'

@@ -1,6 +1,6 @@
 /**
- * Goal: the emulator takes reasoning state back as the providers do, and refuses it in their words.
- * Method: an answer of each, sent back whole, wrong, and without the required signature.
+ * Goal: the emulator accepts reasoning state that clients send back, and refuses invalid state with the providers' messages.
+ * Method: a reply of each provider, sent back unchanged, altered, and without the required signature.
  */
 import t from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'

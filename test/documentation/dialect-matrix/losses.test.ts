@@ -1,7 +1,7 @@
 /**
- * Goal: losses that no chat client can bring about yet are reported, too: parts of a conversation
- * that another provider made, and values at the edge of what a dialect takes.
- * Method: canonical requests by hand, straight into the encoders.
+ * Goal: losses that no chat client can cause yet are reported too: parts of a conversation
+ * from another provider, and values at the limits of a dialect.
+ * Method: hand-written canonical requests are passed to the encoders.
  */
 import t from 'tap'
 import type { Message } from '../../../src/chat/request.js'
