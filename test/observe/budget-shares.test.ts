@@ -1,5 +1,5 @@
 /**
- * Goal: the gauge of budgets shows the one nearest its end for some minutes, and then drops it.
+ * Goal: the gauge of budgets shows the most used budget for some minutes and then returns to 0.
  * Method: times as arguments.
  */
 import t from 'tap'

@@ -1,6 +1,6 @@
 /**
- * Goal: no traffic, however odd its names, makes the page grow past 1,500 series.
- * Method: a property over random junk in every label that any caller can reach, then lines are counted.
+ * Goal: no traffic creates more than 1,500 series, whatever names it uses.
+ * Method: random values in every label that a caller can set; then the lines are counted.
  */
 import t from 'tap'
 import { fieldLabel } from '../../src/observe/metrics/lost-field-label.js'

@@ -1,6 +1,6 @@
 /**
- * Goal: every call of `Metrics` is seen in the metric and labels that the contract names.
- * Method: one call each, then the text is searched; the definitions are checked against their limits.
+ * Goal: every method of `Metrics` changes the metric and labels that the contract names.
+ * Method: each is called once and the text is searched; the definitions are checked against their limits.
  */
 import t from 'tap'
 import {

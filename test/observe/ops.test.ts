@@ -1,6 +1,6 @@
 /**
  * Goal: the ops port answers its four paths, and everything else with a clear JSON error.
- * Method: a real server on a free port, fetched.
+ * Method: requests to a real server on a free port.
  */
 import t, { type Test } from 'tap'
 import { openOps, type Ops, type Readiness } from '../../src/process/ops/ops-listener.js'

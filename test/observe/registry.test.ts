@@ -1,6 +1,6 @@
 /**
- * Goal: our counters, gauges and histograms say exactly what prom-client's own would.
- * Method: the same random observations to both; the texts and the aggregated texts must be equal.
+ * Goal: the gateway's counters, gauges and histograms export the same text as prom-client's own.
+ * Method: both get the same random observations; the texts and the aggregated texts must be equal.
  */
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import t from 'tap'

@@ -1,5 +1,5 @@
 /**
- * Goal: an administrator sees how things run and who there is, and changes accounts with a trail of it.
+ * Goal: an administrator sees the state of the gateway and all accounts, and each change of an account has an audit entry.
  * Method: accounts on a store, requests that fail, and configurations that change and are refused.
  */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
@@ -85,7 +85,7 @@ void t.test('operations: upstreams, what failed, and what the configuration beca
   const failed = { outcome: 'upstream_timeout', status: 504, hops: {} } as const
   for (let at = 0; at < 4; at += 1) await ledger.settle(aRow('acc_1', { atMs: Date.now() - 10 }))
   await ledger.settle(aRow('acc_1', { ...failed, atMs: Date.now() - 20 }))
-  // What our own limits refuse is no failure of the provider.
+  // A refusal by the gateway's own limits is not a failure of the provider.
   const refused = { outcome: 'rate_limited', status: 429, attempts: 0 } as const
   await ledger.settle(aRow('acc_1', { ...refused, atMs: Date.now() - 30 }))
   const attempted = 'openai:upstream_timeout, openai:ok'

@@ -1,6 +1,6 @@
 /**
- * Goal: an account makes keys at a bounded rate, and a list of many keys is read in parts.
- * Method: the page's own requests; a store with more keys than one reply may look through.
+ * Goal: an account creates keys at a bounded rate, and a list of many keys is read in pages.
+ * Method: the page's own requests; a store with more keys than one reply may search.
  */
 import t from 'tap'
 import { accountsReply, keysReply } from '../../../src/dashboard/server/schema/schema.js'

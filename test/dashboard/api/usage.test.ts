@@ -1,6 +1,6 @@
 /**
  * Goal: usage is correct by time, model and key; single requests have their hops; CSV file and live view agree.
- * Method: rows put into the ledger, and each read held against what they add up to.
+ * Method: entries are put into the ledger, and each reply is compared with their sums.
  */
 import t from 'tap'
 import { quantile } from '../../../src/dashboard/server/usage-figures.js'

@@ -1,5 +1,5 @@
 /**
- * Goal: a long list of keys is shown a page at a time, older keys come on demand, and a search finds them all.
+ * Goal: a long list of keys is shown by page, older keys are loaded on demand, and a search finds all keys.
  * Method: a real gateway with more keys than a page has, and a real Chromium.
  */
 import t from 'tap'

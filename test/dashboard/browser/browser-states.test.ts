@@ -1,7 +1,7 @@
 /**
- * Goal: each page in each of its states, in light and dark, wide and narrow: nothing for axe to find, nothing on the
- * console, nothing wider than the window; failures, waits and emptiness say what to do.
- * Method: Chromium with the built page; the test plays the server, with replies that the API's schemas have checked.
+ * Goal: each page in each of its states, in light and dark, wide and narrow: axe has no findings, the console is empty, and
+ * nothing is wider than the window; failed, loading and empty states tell the user what to do.
+ * Method: Chromium with the built page; the test is the server, and its replies are validated by the API's schemas.
  */
 import t, { type Test } from 'tap'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
@@ -52,11 +52,11 @@ async function visit(
 
 async function goTo(page: Page, path: string): Promise<void> {
   await page.goto(`${ORIGIN}/dashboard${path}`)
-  // Under an open dialog the page is hidden from those who listen, so not by its role.
+  // Under an open dialog the page is hidden from screen readers, so it has no role.
   await page.locator('h1').first().waitFor()
 }
 
-/** The heading is there before the content is. */
+/** The heading is shown before the content. */
 async function settle(page: Page): Promise<void> {
   while ((await page.locator('.late').count()) > 0) await page.waitForTimeout(20)
 }

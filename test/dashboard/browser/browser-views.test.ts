@@ -1,6 +1,6 @@
 /**
- * Goal: filters, causes, limits, lost connections and queue of the playground do what they show.
- * Method: Chromium with the built page; the test plays the server and records its requests.
+ * Goal: filters, causes, limits, lost connections and the queue of the playground work as shown.
+ * Method: Chromium with the built page; the test is the server and records the page's requests.
  */
 import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'
@@ -167,7 +167,7 @@ void t.test('a failure stays with its turn; an edit sends nothing', { skip: SKIP
   let isBroken = true
   const { page, asked } = await visit(t, '/playground', (_, path, query) => {
     if (!path.startsWith('/playground/')) return { body: replyTo(path, query) }
-    // The Gemini format is read whole, which the test can play.
+    // Replies in the Gemini format are whole, which the test's server supports.
     if (!isBroken) {
       const parts = [{ text: 'Rhine, Nile, Amazon.' }]
       return { body: { candidates: [{ content: { parts }, finishReason: 'STOP' }] } }

@@ -53,9 +53,12 @@ async function takePicture(address: string): Promise<void> {
     await page.getByLabel('E-mail').fill(LOGIN.email)
     await page.getByLabel('Password').fill(LOGIN.password)
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('img', { name: /^Spend by model/ }).locator('canvas').waitFor()
+    await page
+      .getByRole('img', { name: /^Spend by model/ })
+      .locator('canvas')
+      .waitFor()
     await page.getByRole('table').waitFor()
-    // The pointer and the focus of signing in are no part of the picture.
+    // Hides the pointer and the focus of signing in.
     await page.mouse.move(0, 0)
     await page.waitForTimeout(500)
     await page.screenshot({ path: FILE })

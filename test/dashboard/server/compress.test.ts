@@ -1,6 +1,6 @@
 /**
- * Goal: replies of the dashboard's API are compressed as far as the client accepts it, and are the same text.
- * Method: a gateway with enough requests for a long reply, asked over plain HTTP.
+ * Goal: replies of the dashboard's API are compressed if the client accepts it, and decompress to the same text.
+ * Method: a gateway with enough entries for a long reply, over plain HTTP.
  */
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'

@@ -11,13 +11,13 @@ import type { Services } from '../../../src/dashboard/server/services.js'
 import { startStage } from '../fixtures/stage.js'
 
 const ROUTES = dashboardRoutes({} as Services)
-/** With these the routes below answer 200. */
+/** With these values the routes below answer 200. */
 const QUERIES: Readonly<Record<string, string>> = {
   '/usage': '?by=day&fromMs=0&toMs=1',
   '/requests.csv': '?outcome=failed',
   '/models/explain': '?model=gpt-5.4-mini',
 }
-/** These end the session, so they come last. */
+/** Routes that end the session, so they are last. */
 const LAST = ['DELETE /session', 'DELETE /sessions']
 
 const EVERY: Readonly<Record<string, RegExp>> = {
@@ -31,7 +31,7 @@ const EVERY: Readonly<Record<string, RegExp>> = {
   'cache-control': /no-store|no-cache|immutable/,
 }
 
-/** What a reply lacks; empty where it has all. */
+/** The headers that a reply lacks. */
 function lacking(headers: Headers): string[] {
   return Object.entries(EVERY).flatMap(([name, wanted]) =>
     wanted.test(headers.get(name) ?? '') ? [] : [`${name}: ${headers.get(name) ?? 'none'}`],

@@ -1,6 +1,6 @@
 /**
- * Goal: the page's files are served with the headers that keep them safe and cheap, and nothing else is.
- * Method: a folder as Vite leaves it, behind the real front door.
+ * Goal: the page's files are served with security and cache headers, and no other file is served.
+ * Method: a folder with the layout of Vite's build, behind the real listener.
  */
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ async function served(t: Test, folder: string): Promise<string> {
     host: '127.0.0.1',
     port: 0,
     handler: (req, res) => {
-      // As the dashboard does before anything answers.
+      // The dashboard sets these headers before each reply.
       setHeaders(res, securityHeadersOf('/dashboard/'))
       void files.answer((req.url ?? '').slice(1), req, res)
     },

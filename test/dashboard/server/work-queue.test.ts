@@ -1,6 +1,6 @@
 /**
- * Goal: what waits for its turn lets everything else come between, in order, and no more waits than may.
- * Method: the real event loop, with something else that happens in each turn of it.
+ * Goal: queued tasks run in order, other work runs between them, and a full queue refuses tasks.
+ * Method: the real event loop, with other work in each of its turns.
  */
 import t from 'tap'
 import { WorkQueue } from '../../../src/dashboard/server/work-queue.js'

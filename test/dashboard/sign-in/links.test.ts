@@ -1,6 +1,6 @@
 /**
  * Goal: set-up of the first administrator, password links and sign-up work without e-mails.
- * Method: links as the gateway makes them, used once, twice, late, and by several at once.
+ * Method: the gateway's links are used once, twice, after they expire, and by several clients at once.
  */
 import t from 'tap'
 import { openDataPlane } from '../../../src/process/data-plane.js'

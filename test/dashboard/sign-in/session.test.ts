@@ -1,6 +1,6 @@
 /**
  * Goal: sign-in opens a session, sign-out ends one or all of them, and failed sign-ins reveal nothing.
- * Method: browsers at a running gateway; their cookies; the store.
+ * Method: clients of a running gateway, their cookies, and the store.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'

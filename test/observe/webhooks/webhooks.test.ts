@@ -1,6 +1,6 @@
 /**
- * Goal: webhooks arrive signed, are retried while the receiver fails, and never pile up.
- * Method: a real HTTP receiver that verifies with the official library, and answers badly on purpose.
+ * Goal: webhooks are signed, are retried while the receiver fails, and their queue is bounded.
+ * Method: a real HTTP receiver that verifies with the official library and fails on purpose.
  */
 import t from 'tap'
 import type { NotifyConfig } from '../../../src/config/config.js'
@@ -21,7 +21,7 @@ function configOf(url: string, rest: Partial<NotifyConfig> = {}): NotifyConfig {
   return { url, events, secret: SECRETS.encoded, allowPrivateAddress: true, ...rest }
 }
 
-/** Webhooks with counted results and kept log lines. */
+/** Webhooks with counted results and recorded log lines. */
 function open(backOffMs: readonly number[] = QUICK) {
   const counts: Record<string, number> = {}
   const lines: { event: string; fields: unknown }[] = []
