@@ -46,7 +46,7 @@ const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, requi
 const CLOSED = { ...SCHEMA, additionalProperties: false }
 const CALL = { type: 'tool_use', id: 'toolu_1', name: 'get_weather', input: { city: 'Paris' } }
 
-void t.test('Anthropic refuses what Anthropic refuses', async (t) => {
+void t.test('requests that Anthropic refuses get its errors', async (t) => {
   const emulator = await startUpstream(t)
   const user = { role: 'user', content: 'hi' }
   const answer = { type: 'tool_result', tool_use_id: 'toolu_1', content: 'rain' }
@@ -173,7 +173,7 @@ void t.test(
   },
 )
 
-void t.test('Gemini refuses what Gemini refuses', async (t) => {
+void t.test('requests that Gemini refuses get its errors', async (t) => {
   const emulator = await startUpstream(t)
   const turn = (role: string, part: object): object => ({ role, parts: [part] })
   const call = { functionCall: { name: 'f', args: {} } }

@@ -234,7 +234,7 @@ void t.test('limits, stop sequences, JSON, images and reasoning show in the repl
   t.ok(Number(reasoned.usage?.completion_tokens_details?.reasoning_tokens) > 0)
 })
 
-void t.test('what OpenAI refuses is refused in its words', async (t) => {
+void t.test('requests that OpenAI refuses get its errors', async (t) => {
   const client = await clientFor(t)
   const user = { role: 'user' as const, content: 'hi' }
   const create = (body: object): Promise<unknown> =>

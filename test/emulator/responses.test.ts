@@ -40,7 +40,7 @@ void t.test('a tool is called whole, its result quoted in the next turn', async 
   t.match(second.output_text, /get_weather returned: “rain”/)
 })
 
-void t.test('a stream ends in the response that its events add up to', async (t) => {
+void t.test('the last event of a stream has the sum of its events', async (t) => {
   const { baseUrls } = await startUpstream(t)
   const client = new OpenAI({ apiKey: 'k', baseURL: baseUrls.openai, maxRetries: 0 })
   const stream = await client.responses.create({

@@ -84,7 +84,7 @@ function strangeHeaders(received: Received, recordings: readonly Recording[]): s
   return [...received.headers.keys()].filter((name) => !known.has(name) && !OWN.includes(name))
 }
 
-void t.test('OpenAI: whole replies hold only recorded fields', skipWithoutFixtures(), async (t) => {
+void t.test('OpenAI: whole replies have only recorded fields', skipWithoutFixtures(), async (t) => {
   const emulator = await startUpstream(t)
   const recordings = fixtures({
     provider: 'openai',
@@ -220,7 +220,7 @@ void t.test(
 const GEMINI_TOOLS = [{ functionDeclarations: [{ name: 'get_weather', parameters: SCHEMA }] }]
 const THOUGHTS = { generationConfig: { thinkingConfig: { includeThoughts: true } } }
 
-void t.test('Gemini: whole replies hold only recorded fields', skipWithoutFixtures(), async (t) => {
+void t.test('Gemini: whole replies have only recorded fields', skipWithoutFixtures(), async (t) => {
   const emulator = await startUpstream(t)
   const recordings = fixtures({ provider: 'gemini', api: 'generateContent', status: 200 })
   const known = pathsIn(recordings.map(({ response_body }) => response_body))

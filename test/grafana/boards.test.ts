@@ -20,7 +20,7 @@ void t.test('the committed boards are current', (t) => {
   t.end()
 })
 
-void t.test('every panel has a description, a unit and a place of its own', (t) => {
+void t.test('every panel has a description, a unit and a free position', (t) => {
   for (const { title: board, panels } of boards()) {
     const taken = new Set<string>()
     t.equal(new Set(panels.map(({ id }) => id)).size, panels.length, `${board}: ids are distinct`)

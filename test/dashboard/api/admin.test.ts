@@ -78,7 +78,7 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   t.equal(more.next, null)
 })
 
-void t.test('operations: upstreams, what failed, and what the configuration became', async (t) => {
+void t.test('operations: upstreams, recent failures, and the configuration', async (t) => {
   const stage = await startStage(t)
   const root = await stage.signedIn('root@example.com', 'max', 'admin')
   const { ledger } = stage.store
@@ -120,7 +120,7 @@ void t.test('operations: upstreams, what failed, and what the configuration beca
   writeFileSync(stage.gateway.configFile, before)
 })
 
-void t.test('providers: each upstream, and copies beside what they copy', async (t) => {
+void t.test('providers: each upstream, and shadow requests beside their originals', async (t) => {
   const stage = await startStage(t)
   const root = await stage.signedIn('root@example.com', 'max', 'admin')
   const { ledger } = stage.store
@@ -212,7 +212,7 @@ void t.test('aliases and virtual models, with all their targets and prices', asy
   t.ok(upstreams.includes('openai'))
 })
 
-void t.test('models, and where an id would go', async (t) => {
+void t.test('models, and the route of an id', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')
   const { models } = modelsReply.parse((await browser.get('/models')).json)

@@ -122,7 +122,7 @@ void t.test(
   },
 )
 
-void t.test('every answer is of the shape that the page expects', async (t) => {
+void t.test('every reply matches the schema of the page', async (t) => {
   const stage = await cast(t)
   // Last the routes that end the session or revoke the key.
   const late = ['DELETE /keys/{id}', 'PUT /password', 'DELETE /session', 'DELETE /sessions']
@@ -195,7 +195,7 @@ void t.test(
   },
 )
 
-void t.test('K-171: what a write does not take is refused by its name', async (t) => {
+void t.test('K-171: a change refuses unknown members by name', async (t) => {
   const stage = await cast(t)
   for (const route of ROUTES) {
     if (route.body === null || route.body === 'raw') continue

@@ -123,7 +123,7 @@ void t.test('K-176: ranges are bounded, and unknown parameters are refused', asy
   }
 })
 
-void t.test('requests: filtered, paged, one by one, and as a file', async (t) => {
+void t.test('requests are filtered, paged, opened and exported', async (t) => {
   const stage = await startStage(t)
   const ada = await stage.signedIn('ada@example.com')
   const made = createdKeyReply.parse((await ada.ask('POST', '/keys', { name: '=cmd()' })).json)

@@ -34,7 +34,7 @@ const FACTS: Readonly<Record<string, readonly RegExp[]>> = {
   'client-gone': [/Status\s+499/, /The client: its request, or its connection/],
 }
 
-void t.test('the drawer explains ten failures', { skip: SKIP }, async (t) => {
+void t.test('the drawer explains each of the ten failures', { skip: SKIP }, async (t) => {
   const complaints = await eachDrawer(t, async ({ failure, slug, page, drawer }) => {
     const block = await drawer.getByRole('region', { name: 'Failure' }).innerText()
     const { outcome, cause } = failure

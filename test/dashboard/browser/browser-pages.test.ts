@@ -9,7 +9,7 @@ import { PASSWORD, startStage } from '../fixtures/stage.js'
 
 t.setTimeout(180_000)
 
-void t.test('older keys come on demand', { skip: SKIP }, async (t) => {
+void t.test('older keys are loaded on demand', { skip: SKIP }, async (t) => {
   const stage = await startStage(t)
   const account = await stage.account('ada@example.com', 'max')
   const count = 230

@@ -87,7 +87,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     })
   }
 
-  await t.test('nothing yet: what will be here, and the line that makes it so', async (t) => {
+  await t.test('an empty page explains its content and shows a command to create it', async (t) => {
     const api: Api = (_, path, query) => ({ body: emptyReplyTo(path, query) })
     for (const path of ['/', '/usage', '/requests']) {
       const watched = await visit(browser, path, api)
@@ -126,7 +126,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     },
   )
 
-  await t.test('a wait shows the layout, and only when it is long', async (t) => {
+  await t.test('a skeleton is shown only if loading takes long', async (t) => {
     let release = (): void => undefined
     const held = new Promise<void>((resolve) => (release = resolve))
     const { page } = await visit(browser, '/keys', async (_, path, query) => {
@@ -143,7 +143,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.equal(await quick.page.locator('.skeleton-row').count(), 0, 'a quick answer shows none')
   })
 
-  await t.test('a session that has ended leads to the door, and back', async (t) => {
+  await t.test('an ended session leads to the sign-in page, and back', async (t) => {
     let isIn = true
     const watched = await visit(browser, '/keys', (method, path, query) => {
       if (method === 'POST' && path === '/session') isIn = true
@@ -164,7 +164,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.equal(new URL(page.url()).pathname, '/dashboard/usage', 'the requested page')
   })
 
-  await t.test('the doors of links and sign-up', async (t) => {
+  await t.test('the pages of links and of sign-up', async (t) => {
     const api: Api = () => ({ body: SIGNED_OUT })
     for (const path of ['/', '/sign-up', '/setup#abcdefghijklmnopqrstuvwx', '/reset']) {
       const watched = await visit(browser, path, api)
@@ -174,7 +174,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     }
   })
 
-  await t.test('by keyboard alone', async (t) => {
+  await t.test('the page works by keyboard alone', async (t) => {
     const { page, complaints } = await visit(browser, '/', busy)
     await settle(page)
     await page.keyboard.press('g')

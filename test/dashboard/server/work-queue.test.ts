@@ -19,7 +19,7 @@ void t.test('runs one task per turn, in order', async (t) => {
   t.same(seen.slice(0, 6), ['else', 'a', 'else', 'b', 'else', 'c'])
 })
 
-void t.test('256 wait; one more is refused and never run', async (t) => {
+void t.test('a queue of 256 refuses one more task and never runs it', async (t) => {
   const queue = new WorkQueue()
   let count = 0
   const taken = Array.from({ length: 300 }, () => queue.take(() => (count += 1)))

@@ -15,7 +15,7 @@ function secretIn(url: string): string {
   return url.slice(url.indexOf('#') + 1)
 }
 
-void t.test('the first administrator is made by the link that was printed, once', async (t) => {
+void t.test('the printed link creates the first administrator once', async (t) => {
   const stage = await startStage(t)
   const link = newSignInSecret()
   t.ok(await offerSetUp(stage.store, link, Date.now()), 'the first process tells')
@@ -45,7 +45,7 @@ void t.test('the first administrator is made by the link that was printed, once'
   t.match((await stage.browser().get('/session')).json, { needsSetUp: false })
 })
 
-void t.test('a gateway that starts without an administrator tells the link', async (t) => {
+void t.test('a gateway without an administrator prints the link', async (t) => {
   const stage = await startStage(t)
   const links: string[] = []
   const log = createLogger({ level: 'silent' })
@@ -57,7 +57,7 @@ void t.test('a gateway that starts without an administrator tells the link', asy
   t.same(links, [`http://127.0.0.1:${plane.port}/dashboard/setup#${'s'.repeat(43)}`])
 })
 
-void t.test('an account that an administrator makes, and a password that was lost', async (t) => {
+void t.test('an administrator creates an account and replaces a lost password', async (t) => {
   const stage = await startStage(t)
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
   const answer = await admin.ask('POST', '/accounts', { email: 'new@example.com', plan: 'pro' })
@@ -82,7 +82,7 @@ void t.test('an account that an administrator makes, and a password that was los
   t.match([taken.status, taken.error['param']], [400, 'email'])
 })
 
-void t.test('people make accounts for themselves only where that is configured', async (t) => {
+void t.test('sign-up works only if it is configured', async (t) => {
   const body = { email: 'me@example.com', password: PASSWORD }
   const closed = await startStage(t)
   t.equal((await closed.browser().ask('POST', '/sign-up', body)).status, 403)
