@@ -183,7 +183,7 @@ void t.test('a sign-in over plain http from another host is refused with the rea
   asked.end(JSON.stringify({ email: 'ada@example.com', password: PASSWORD }))
   const [response] = (await once(asked, 'response')) as [IncomingMessage]
   t.equal(response.statusCode, 403)
-  t.match(await text(response), /plain http.*https, or localhost/)
+  t.match(await text(response), /plain HTTP\. Use HTTPS or localhost/)
   t.equal(response.headers['set-cookie'], undefined)
 })
 

@@ -59,7 +59,7 @@ async function list(
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   if (accountId === null) {
-    const message = 'Keys are listed for one account. Name it.'
+    const message = 'Set "account": keys are listed for one account.'
     throw new GatewayError('malformed_request', message, { param: 'account' })
   }
   const words = query.search?.toLowerCase() ?? ''

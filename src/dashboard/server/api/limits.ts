@@ -38,7 +38,7 @@ async function limits(
   const { store, ledger, snapshot, now } = services
   const accountId = await scopeOf(services, session, query.account)
   if (accountId === null) {
-    const message = 'Limits are shown for one account. Name it.'
+    const message = 'Set "account": limits are shown for one account.'
     throw new GatewayError('malformed_request', message, { param: 'account' })
   }
   const account =

@@ -101,7 +101,7 @@ export function assertCookiesWork(origin: string | null): void {
   if (!URL.canParse(origin) || isLoopback(new URL(origin).hostname)) return
   throw new GatewayError(
     'forbidden',
-    'This page came over plain http, and browsers then keep no sign-in: use https, or localhost.',
+    'Browsers do not store a sign-in over plain HTTP. Use HTTPS or localhost.',
   )
 }
 

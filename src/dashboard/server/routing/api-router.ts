@@ -161,7 +161,7 @@ function patternOf(path: string): string {
 
 /** The error for an unknown object and for one of another account: the same text for both. */
 export function notFound(): GatewayError {
-  return new GatewayError('not_found', 'Not found, or of another account.')
+  return new GatewayError('not_found', 'Not found in this account.')
 }
 
 /**

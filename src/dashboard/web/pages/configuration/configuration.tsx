@@ -28,7 +28,7 @@ export function ConfigurationPage() {
   return (
     <Page
       title="Configuration"
-      purpose="Which generation is in force, who changed what, and the way back to an earlier one."
+      purpose="The generation in force, the changes with their authors, and rollbacks."
     >
       {problem !== null && data === null ? (
         <Failed
