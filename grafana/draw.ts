@@ -13,12 +13,12 @@ const BOARDS = ['overview', 'providers', 'streams', 'internals'].map((name) =>
 )
 const POINTS = 72
 
-/** What is drawn, and where to. */
+/** The source of the data, the time range and the folder of the files. */
 export interface DrawOptions {
   readonly origin: string
-  /** The last so many seconds. */
+  /** The length of the time range, which ends now. */
   readonly seconds: number
-  /** In place of `$__rate_interval`: at least four scrapes. */
+  /** Replaces `$__rate_interval`; at least four scrapes. */
   readonly rateInterval: string
   readonly folder: string
 }

@@ -1,4 +1,4 @@
-/** What all boards share: variables, annotations, links to each other, time range; and rows of panels. */
+/** The parts that all boards share: variables, annotations, links to each other, time range and rows of panels. */
 import {
   AnnotationQueryBuilder,
   DashboardBuilder,

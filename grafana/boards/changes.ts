@@ -23,7 +23,7 @@ export function canaries(): Row['panels'] {
     }),
     series({
       title: 'Aborted canaries',
-      description: 'How many targets with `abort` were taken out of use.',
+      description: 'Number of targets with `abort` that were taken out of use.',
       unit: 'short',
       queries: [
         query(
@@ -36,8 +36,8 @@ export function canaries(): Row['panels'] {
       ],
     }),
     series({
-      title: 'Copies that were dropped',
-      description: 'Requests that were drawn for a shadow target and not copied, by the reason.',
+      title: 'Dropped copies',
+      description: 'Requests that were selected for a shadow target but not copied, by reason.',
       unit: 'reqps',
       isStacked: true,
       queries: [
@@ -102,7 +102,7 @@ export function shadows(): Row['panels'] {
     }),
     series({
       title: 'Cost of copied requests per hour',
-      description: 'US dollars per hour of both sides, as far as prices are known.',
+      description: 'US dollars per hour of both sides, for models with a known price.',
       unit: 'currencyUSD',
       queries: [
         query(

@@ -1,7 +1,7 @@
 /** The board about the gateway itself: its own time, the event loop, memory, the store, the ledger, generations. */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board, type Row } from './board.js'
-import { query, series, stat, states } from './panels.js'
+import { query, rateBy, series, stat, states } from './panels.js'
 import { GATEWAY, increase, max, mean, orNone, orZero, quantile, rate, sum } from './promql.js'
 
 const OVERHEAD = 'sluice_overhead_seconds'
@@ -18,7 +18,7 @@ function figures(): Row['panels'] {
     stat({
       title: 'Overhead, p99',
       description:
-        'Time of a request that the gateway itself takes, without the waits. Yellow from 5 ms, red from 25 ms.',
+        'Time that the gateway itself adds to a request, without waiting for the client or the upstream. Yellow from 5 ms, red from 25 ms.',
       unit: 's',
       thresholds: { warn: 0.005, bad: 0.025 },
       queries: [query(orZero(quantile(0.99, OVERHEAD, GATEWAY)), 'p99')],
@@ -35,7 +35,7 @@ function figures(): Row['panels'] {
     }),
     stat({
       title: 'Store errors',
-      description: 'Failed store operations per second. Red from the first one.',
+      description: 'Failed store operations per second. Red from the first error.',
       unit: 'ops',
       thresholds: { warn: 0.0001, bad: 0.001 },
       queries: [query(orZero(sum(rate('sluice_store_errors_total', GATEWAY))), 'Errors')],
@@ -44,7 +44,7 @@ function figures(): Row['panels'] {
     }),
     stat({
       title: 'Ledger entries lost',
-      description: 'Entries that neither the ledger nor the spool took, in the time range.',
+      description: 'Entries that neither the ledger nor the spool accepted, in the time range.',
       unit: 'short',
       thresholds: { warn: 1, bad: 1 },
       queries: [
@@ -136,14 +136,9 @@ function processes(): Row['panels'] {
     }),
     series({
       title: 'Garbage collection',
-      description: 'Seconds per second that collections took, by kind.',
+      description: 'Seconds of garbage collection per second, by kind.',
       unit: 's',
-      queries: [
-        query(
-          orNone(sum(rate('nodejs_gc_duration_seconds_sum', GATEWAY), 'kind'), 'kind'),
-          '{{kind}}',
-        ),
-      ],
+      queries: [rateBy('nodejs_gc_duration_seconds_sum', GATEWAY, 'kind')],
       runbook: ['Event loop delayed'],
     }),
     states({
@@ -158,7 +153,7 @@ function processes(): Row['panels'] {
     }),
     series({
       title: 'Workers replaced',
-      description: 'Worker processes that ended by themselves or gave no answer for ten seconds.',
+      description: 'Worker processes that exited by themselves or did not respond for ten seconds.',
       unit: 'short',
       thresholds: { warn: 1, bad: 3 },
       queries: [
@@ -192,14 +187,13 @@ function store(): Row['panels'] {
       description: 'Failed operations per second.',
       unit: 'ops',
       thresholds: { warn: 0.0001, bad: 0.1 },
-      queries: [
-        query(orNone(sum(rate('sluice_store_errors_total', GATEWAY), 'op'), 'op'), '{{op}}'),
-      ],
+      queries: [rateBy('sluice_store_errors_total', GATEWAY, 'op')],
       runbook: ['Store unavailable'],
     }),
     series({
-      title: 'Processes that keep limits without the store',
-      description: 'While the store does not answer, each process keeps its share of every limit.',
+      title: 'Processes that enforce limits without the store',
+      description:
+        'While the store is unavailable, each process enforces its share of every limit.',
       unit: 'short',
       thresholds: { warn: 1, bad: 1 },
       queries: [query(orZero(sum(gauge('sluice_limits_local'))), 'Processes')],
@@ -315,27 +309,18 @@ function reports(): Row['panels'] {
     series({
       title: 'Trace spans',
       description:
-        'Finished spans per second by result. `failed`: the OTLP receiver did not take them; `dropped`: too many waited.',
+        'Finished spans per second by result. `failed`: the OTLP receiver did not accept them; `dropped`: the queue was full.',
       unit: 'ops',
       width: 12,
-      queries: [
-        query(
-          orNone(sum(rate('sluice_trace_spans_total', GATEWAY), 'result'), 'result'),
-          '{{result}}',
-        ),
-      ],
+      queries: [rateBy('sluice_trace_spans_total', GATEWAY, 'result')],
     }),
     series({
       title: 'Webhooks',
-      description: 'Webhooks per second by result. `retried` is a try that failed.',
+      description:
+        'Webhooks per second by result. `retried`: an attempt failed and will be repeated.',
       unit: 'ops',
       width: 12,
-      queries: [
-        query(
-          orNone(sum(rate('sluice_webhooks_total', GATEWAY), 'result'), 'result'),
-          '{{result}}',
-        ),
-      ],
+      queries: [rateBy('sluice_webhooks_total', GATEWAY, 'result')],
     }),
   ]
 }

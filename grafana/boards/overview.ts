@@ -1,7 +1,7 @@
 /** The board that an on-call engineer opens first: traffic, success, spend and refusals. */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board, type Row } from './board.js'
-import { query, series, stat } from './panels.js'
+import { query, rateBy, series, stat } from './panels.js'
 import {
   COST,
   GATEWAY,
@@ -54,7 +54,7 @@ function figures(): Row['panels'] {
     }),
     stat({
       title: 'Spend per hour',
-      description: 'US dollars per hour at the present rate, as far as prices are known.',
+      description: 'US dollars per hour at the current rate, for models with a known price.',
       unit: 'currencyUSD',
       decimals: 2,
       queries: [query(orZero(`${sum(rate('sluice_cost_usd_total', COST))} * 3600`), 'Spend')],
@@ -96,39 +96,25 @@ function traffic(): Row['panels'] {
   return [
     series({
       title: 'Requests by status',
-      description: 'What clients saw. 499 is a client that left before its reply ended.',
+      description: 'Statuses that clients received. 499: the client left before the reply ended.',
       unit: 'reqps',
       isStacked: true,
-      queries: [
-        query(
-          orNone(sum(rate('sluice_requests_total', REQUESTS), 'status'), 'status'),
-          '{{status}}',
-        ),
-      ],
+      queries: [rateBy('sluice_requests_total', REQUESTS, 'status')],
       next: { board: 'Providers' },
     }),
     series({
       title: 'Failed requests by kind',
-      description:
-        'Requests that did not end well, by error kind. docs/reference/errors.md has each kind and whose fault it is.',
+      description: 'Failed requests by error kind. docs/reference/errors.md explains each kind.',
       unit: 'reqps',
       isStacked: true,
-      queries: [
-        query(
-          orNone(
-            sum(rate('sluice_requests_total', `${REQUESTS},outcome!="ok"`), 'outcome'),
-            'outcome',
-          ),
-          '{{outcome}}',
-        ),
-      ],
+      queries: [rateBy('sluice_requests_total', `${REQUESTS},outcome!="ok"`, 'outcome')],
       next: { board: 'Providers' },
       runbook: ['Availability below its objective'],
     }),
     series({
       title: 'Error budget burn rate',
       description:
-        'How many times faster than the objective of 99.9 % allows requests fail with a 5xx. At 14.4 a budget of 30 days is spent in two days, at 6 in five.',
+        'Rate of 5xx replies as a multiple of the rate that the objective of 99.9 % allows. At 14.4 the error budget of 30 days is spent in two days, at 6 in five.',
       unit: 'short',
       thresholds: { warn: 6, bad: 14.4 },
       queries: [
@@ -145,25 +131,19 @@ function destinations(): Row['panels'] {
   return [
     series({
       title: 'Requests by route',
-      description: 'Where requests go. `none`: the request was refused before a route was chosen.',
+      description:
+        'The route of each request. `none`: the request was refused before a route was chosen.',
       unit: 'reqps',
       isStacked: true,
-      queries: [
-        query(orNone(sum(rate('sluice_requests_total', REQUESTS), 'route'), 'route'), '{{route}}'),
-      ],
+      queries: [rateBy('sluice_requests_total', REQUESTS, 'route')],
       next: { board: 'Providers', from: { route: 'route' } },
     }),
     series({
       title: 'Requests by upstream',
-      description: 'Which upstream answered. `none`: the gateway did, without one.',
+      description: 'The upstream that replied. `none`: the gateway replied without one.',
       unit: 'reqps',
       isStacked: true,
-      queries: [
-        query(
-          orNone(sum(rate('sluice_requests_total', REQUESTS), 'upstream'), 'upstream'),
-          '{{upstream}}',
-        ),
-      ],
+      queries: [rateBy('sluice_requests_total', REQUESTS, 'upstream')],
       next: TO_PROVIDERS,
     }),
     series({
@@ -171,12 +151,7 @@ function destinations(): Row['panels'] {
       description: 'Requests by client format.',
       unit: 'reqps',
       isStacked: true,
-      queries: [
-        query(
-          orNone(sum(rate('sluice_requests_total', REQUESTS), 'ingress'), 'ingress'),
-          '{{ingress}}',
-        ),
-      ],
+      queries: [rateBy('sluice_requests_total', REQUESTS, 'ingress')],
     }),
   ]
 }
@@ -205,21 +180,13 @@ function spend(): Row['panels'] {
       title: 'Tokens per second',
       description: 'Tokens that upstreams reported, by direction.',
       unit: 'suffix: tokens/s',
-      queries: [
-        query(
-          orNone(
-            sum(rate('gen_ai_client_token_usage_sum', GEN_AI), 'gen_ai_token_type'),
-            'gen_ai_token_type',
-          ),
-          '{{gen_ai_token_type}}',
-        ),
-      ],
+      queries: [rateBy('gen_ai_client_token_usage_sum', GEN_AI, 'gen_ai_token_type')],
       next: { board: 'Providers' },
     }),
     series({
       title: 'Highest share of a budget used',
       description:
-        'Of all budgets that requests of the last minutes fell under, the one nearest its end. Yellow from 80 %, red from 95 %; at 100 % requests are refused.',
+        'The most used budget of all that applied to requests of the last minutes. Yellow from 80 %, red from 95 %; at 100 % requests are refused.',
       unit: 'percentunit',
       max: 1,
       thresholds: { warn: 0.8, bad: 0.95 },
@@ -239,15 +206,10 @@ function refusals(): Row['panels'] {
     series({
       title: 'Requests refused by a limit',
       description:
-        'By what the limit counts: requests or tokens per minute, concurrent requests, US dollars.',
+        'By the quantity that the limit counts: requests or tokens per minute, concurrent requests, US dollars.',
       unit: 'reqps',
       isStacked: true,
-      queries: [
-        query(
-          orNone(sum(rate('sluice_limit_rejections_total', GATEWAY), 'kind'), 'kind'),
-          '{{kind}}',
-        ),
-      ],
+      queries: [rateBy('sluice_limit_rejections_total', GATEWAY, 'kind')],
       runbook: ['Budget nearly spent'],
     }),
     series({
@@ -256,21 +218,14 @@ function refusals(): Row['panels'] {
         'By result. Many `unknown` or `malformed` keys are a misconfigured client or an attempt to guess keys.',
       unit: 'reqps',
       isStacked: true,
-      queries: [
-        query(orNone(sum(rate('sluice_auth_total', GATEWAY), 'result'), 'result'), '{{result}}'),
-      ],
+      queries: [rateBy('sluice_auth_total', GATEWAY, 'result')],
     }),
     series({
       title: 'Requests refused because of overload',
-      description: 'By the resource that was short. Yellow from the first one.',
+      description: 'By the exhausted resource. Yellow from the first refusal.',
       unit: 'reqps',
       thresholds: { warn: 0.001, bad: 1 },
-      queries: [
-        query(
-          orNone(sum(rate('sluice_shed_total', GATEWAY), 'resource'), 'resource'),
-          '{{resource}}',
-        ),
-      ],
+      queries: [rateBy('sluice_shed_total', GATEWAY, 'resource')],
       next: { board: 'Gateway internals' },
       runbook: ['Overloaded'],
     }),

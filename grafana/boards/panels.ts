@@ -1,6 +1,6 @@
 /**
- * Panels of the boards, made with Grafana's own builder: one function per kind of panel, with the settings that all
- * of a kind share. A panel has a title, a description, a unit and at least one query.
+ * Panels of the boards, made with Grafana's own builders: one function per kind of panel, with the settings that
+ * panels of a kind share. A panel has a title, a description, a unit and at least one query.
  */
 import {
   BigValueColorMode,
@@ -31,6 +31,7 @@ import { PanelBuilder as StatesBuilder } from '@grafana/grafana-foundation-sdk/s
 import { PanelBuilder as TableBuilder } from '@grafana/grafana-foundation-sdk/table'
 import { PanelBuilder as SeriesBuilder } from '@grafana/grafana-foundation-sdk/timeseries'
 import { boardUrl, type Next } from './links.js'
+import { orNone, rate, sum } from './promql.js'
 import { runbookUrl } from './runbook.js'
 
 /** The data source: the board's variable. */
@@ -43,10 +44,10 @@ export interface Query {
   readonly legend: string
 }
 
-/** What every panel has. */
+/** The options of every panel. */
 export interface PanelOptions {
   readonly title: string
-  /** What it shows and when to worry, in one or two sentences. */
+  /** The meaning of the values and of their colours, in one or two sentences. */
   readonly description: string
   /** One of Grafana's unit ids. */
   readonly unit: string
@@ -76,8 +77,14 @@ const GREEN = 'green'
 const YELLOW = 'yellow'
 const RED = 'red'
 
+/** A query with its legend. */
 export function query(expr: string, legend: string): Query {
   return { expr, legend }
+}
+
+/** The rate of a counter for each value of a label; 0 as `none` without any series. */
+export function rateBy(metric: string, selector: string, label: string): Query {
+  return query(orNone(sum(rate(metric, selector), label), label), `{{${label}}}`)
 }
 
 function thresholdsOf({ warn, bad, isFloor = false }: Thresholds): ThresholdsConfigBuilder {
@@ -112,8 +119,11 @@ function linksOf({ next, runbook = [] }: PanelOptions): DashboardLinkBuilder[] {
 
 type AnyBuilder = StatBuilder | SeriesBuilder | StatesBuilder | TableBuilder
 
-/** Sets what every kind of panel has. */
-function dress<Builder extends AnyBuilder>(builder: Builder, options: PanelOptions): Builder {
+/** Sets the options that every kind of panel has. */
+function withCommonOptions<Builder extends AnyBuilder>(
+  builder: Builder,
+  options: PanelOptions,
+): Builder {
   const { title, description, unit, queries, thresholds, min, max, decimals } = options
   const links = linksOf(options)
   builder
@@ -143,7 +153,7 @@ function queryOf(expr: string, legend: string, index: number): DataqueryBuilder 
 
 /** One large value with a small graph behind it. */
 export function stat(options: PanelOptions): StatBuilder {
-  return dress(new StatBuilder(), options)
+  return withCommonOptions(new StatBuilder(), options)
     .span(options.width ?? 4)
     .height(4)
     .colorMode(options.thresholds === undefined ? BigValueColorMode.None : BigValueColorMode.Value)
@@ -154,7 +164,7 @@ export function stat(options: PanelOptions): StatBuilder {
 /** Lines over time. `isStacked`: areas on top of each other. */
 export function series(options: PanelOptions & { readonly isStacked?: boolean }): SeriesBuilder {
   const { width = 8, isStacked = false, thresholds } = options
-  const builder = dress(new SeriesBuilder(), options)
+  const builder = withCommonOptions(new SeriesBuilder(), options)
     .span(width)
     .height(8)
     .lineWidth(1)
@@ -193,7 +203,7 @@ export function states(
       options: Object.fromEntries(named) as Record<string, { text: string; color: string }>,
     },
   ]
-  return dress(new StatesBuilder(), options)
+  return withCommonOptions(new StatesBuilder(), options)
     .span(options.width ?? 8)
     .height(8)
     .fillOpacity(70)
@@ -216,7 +226,7 @@ export function comparison(
   },
 ): TableBuilder {
   const { label, columns, width = 24 } = options
-  const builder = dress(new TableBuilder(), { ...options, unit: 'short', queries: [] })
+  const builder = withCommonOptions(new TableBuilder(), { ...options, unit: 'short', queries: [] })
     .span(width)
     .height(8)
   const shown: Record<string, string> = { [label]: capitalised(label) }

@@ -1,6 +1,6 @@
 /**
  * Small builders for the PromQL of the boards: selectors with the boards' variables, rates, quantiles and zeros.
- * Only builds texts; `test/grafana` evaluates every expression with a real Prometheus.
+ * `test/grafana` evaluates every expression with a real Prometheus.
  */
 
 /** Selects the series of one gateway. */
@@ -25,7 +25,7 @@ export function rate(metric: string, selector: string): string {
   return `rate(${metric}{${selector}}[$__rate_interval])`
 }
 
-/** How much a counter rose over the interval that suits the graph. */
+/** The increase of a counter over the interval that suits the graph. */
 export function increase(metric: string, selector: string): string {
   return `increase(${metric}{${selector}}[$__rate_interval])`
 }
@@ -50,7 +50,7 @@ export function mean(histogram: string, selector: string, ...by: string[]): stri
   return `${sum(rate(`${histogram}_sum`, selector), ...by)} / ${sum(rate(`${histogram}_count`, selector), ...by)}`
 }
 
-/** Zero if there is no series: nothing happened. */
+/** Zero if there is no series because nothing happened. */
 export function orZero(expression: string): string {
   return `${expression} or vector(0)`
 }

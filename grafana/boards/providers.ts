@@ -2,7 +2,7 @@
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board, type Row } from './board.js'
 import { canaries, shadows } from './changes.js'
-import { comparison, query, series, states } from './panels.js'
+import { comparison, query, rateBy, series, states } from './panels.js'
 import {
   COST,
   GATEWAY,
@@ -179,7 +179,7 @@ function failures(): Row['panels'] {
     states({
       title: 'Circuit breakers',
       description:
-        'Open: requests go to other targets, and a few probe the upstream. Half-open: one request decides.',
+        'Open: requests go to other targets, and a few probe the upstream. Half-open: one request tests the upstream.',
       unit: 'short',
       states: ['Closed', 'Half-open', 'Open'],
       queries: [
@@ -198,7 +198,7 @@ function reactions(): Row['panels'] {
   return [
     series({
       title: 'Retries',
-      description: 'Attempts repeated on the same target, by the error of the attempt before.',
+      description: 'Attempts repeated on the same target, by the error of the previous attempt.',
       unit: 'reqps',
       isStacked: true,
       queries: [
@@ -211,15 +211,10 @@ function reactions(): Row['panels'] {
     }),
     series({
       title: 'Retries refused by the retry budget',
-      description: 'Retries that were not made because the budget of the upstream was spent.',
+      description: 'Retries that were not sent because the retry budget of the upstream was spent.',
       unit: 'reqps',
       thresholds: { warn: 0.01, bad: 1 },
-      queries: [
-        query(
-          orNone(sum(rate('sluice_retries_denied_total', UPSTREAM), 'upstream'), 'upstream'),
-          '{{upstream}}',
-        ),
-      ],
+      queries: [rateBy('sluice_retries_denied_total', UPSTREAM, 'upstream')],
       runbook: ['Retry budget exhausted'],
     }),
     series({
@@ -247,7 +242,7 @@ function hedges(): Row['panels'] {
     series({
       title: 'Hedges',
       description:
-        'Second requests because the first content was late. `denied`: the route has spent its share for hedges.',
+        'Second requests because the first content was late. `denied`: the route, a limit or a budget has no room for hedges.',
       unit: 'reqps',
       isStacked: true,
       queries: [
@@ -258,7 +253,7 @@ function hedges(): Row['panels'] {
       ],
     }),
     series({
-      title: 'API keys of upstreams that rest',
+      title: 'Paused API keys of upstreams',
       description: 'Keys that a provider refused or throttled, until their cool-down ends.',
       unit: 'short',
       thresholds: { warn: 1, bad: 3 },
@@ -341,7 +336,7 @@ function replies(): Row['panels'] {
   return [
     series({
       title: 'Requests by upstream and status',
-      description: 'What clients saw of each upstream.',
+      description: 'Statuses that clients received from each upstream.',
       unit: 'reqps',
       width: 12,
       isStacked: true,

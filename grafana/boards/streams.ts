@@ -1,7 +1,7 @@
 /** The board about streamed replies: how they begin, run and end. */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board, type Row } from './board.js'
-import { query, series, stat } from './panels.js'
+import { query, rateBy, series, stat } from './panels.js'
 import {
   BROKEN,
   GATEWAY,
@@ -26,7 +26,7 @@ function figures(): Row['panels'] {
   return [
     stat({
       title: 'Streams per second',
-      description: 'Streamed replies that ended, well or badly.',
+      description: 'Streamed replies that ended, complete or not.',
       unit: 'reqps',
       width: 6,
       queries: [query(orZero(all), 'Streams')],
@@ -34,7 +34,7 @@ function figures(): Row['panels'] {
     stat({
       title: 'Truncated streams',
       description:
-        'Share of streams that the upstream broke off or spoiled. Yellow from 0.5 %, red from 2 %.',
+        'Share of streams that the upstream truncated or corrupted. Yellow from 0.5 %, red from 2 %.',
       unit: 'percentunit',
       decimals: 2,
       width: 6,
@@ -75,7 +75,7 @@ function ends(): Row['panels'] {
         '`truncated`, `malformed` and `upstream_…` are the upstream’s, `client_…` and `key_ended` the client’s, `draining` and `gateway_error` the gateway’s.',
       unit: 'reqps',
       isStacked: true,
-      queries: [query(orNone(sum(rate(ENDS, UPSTREAM), 'end'), 'end'), '{{end}}')],
+      queries: [rateBy(ENDS, UPSTREAM, 'end')],
       next: { board: 'Providers' },
       runbook: ['Streams truncated'],
     }),
@@ -93,15 +93,7 @@ function ends(): Row['panels'] {
       title: 'Tokens generated after the client left',
       description: 'Output tokens that upstreams charged for after the client disconnected.',
       unit: 'suffix: tokens/s',
-      queries: [
-        query(
-          orNone(
-            sum(rate('sluice_tokens_after_disconnect_total', UPSTREAM), 'upstream'),
-            'upstream',
-          ),
-          '{{upstream}}',
-        ),
-      ],
+      queries: [rateBy('sluice_tokens_after_disconnect_total', UPSTREAM, 'upstream')],
       next: TO_PROVIDERS,
     }),
   ]
@@ -136,7 +128,7 @@ function pace(): Row['panels'] {
     series({
       title: 'Gaps between chunks',
       description:
-        'Time between two chunks of an upstream. Long gaps at a steady time per token are a buffering proxy.',
+        'Time between two chunks of an upstream. Long gaps with a steady time per token indicate a buffering proxy.',
       unit: 's',
       queries: [
         query(orNone(quantile(0.5, gap, UPSTREAM, 'upstream'), 'upstream'), '{{upstream}} p50'),
@@ -149,16 +141,11 @@ function pace(): Row['panels'] {
       description: 'Seconds per second that streams waited for their clients to read.',
       unit: 's',
       width: 12,
-      queries: [
-        query(
-          orNone(sum(rate('sluice_backpressure_seconds_total', GATEWAY), 'side'), 'side'),
-          '{{side}}',
-        ),
-      ],
+      queries: [rateBy('sluice_backpressure_seconds_total', GATEWAY, 'side')],
     }),
     series({
       title: 'Streams and replies in progress',
-      description: 'Requests that are with an upstream now.',
+      description: 'Requests that an upstream is processing.',
       unit: 'short',
       width: 12,
       isStacked: true,

@@ -8,7 +8,7 @@ const COLUMN_PX = 50
 const ROW_PX = 30
 const HEAD_PX = 46
 
-/** What of a board's JSON is drawn. */
+/** The members of a board's JSON that are drawn. */
 export interface BoardJson {
   readonly title: string
   readonly description?: string
@@ -39,12 +39,12 @@ interface PanelJson {
   }
 }
 
-/** Whether a value has the form of a board; its panels are taken as Grafana's builder made them. */
+/** Whether a value has the form of a board. Panels are not checked, since Grafana's builder made them. */
 export function isBoard(value: unknown): value is BoardJson {
   return isObject(value) && typeof value.title === 'string' && Array.isArray(value.panels)
 }
 
-/** Draws it. `rateInterval` takes the place of `$__rate_interval`: at least four scrapes. */
+/** Draws a board. `rateInterval` replaces `$__rate_interval`; at least four scrapes. */
 export async function drawBoard(
   board: BoardJson,
   prometheus: PrometheusClient,

@@ -1,4 +1,4 @@
-/** Values as Grafana shows them, for the units that the boards use. */
+/** Formats values as Grafana does, for the units that the boards use. */
 
 const SI: readonly (readonly [number, string])[] = [
   [1e9, ' G'],

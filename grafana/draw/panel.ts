@@ -3,16 +3,16 @@ import { formatValue } from './format.js'
 import type { Line, Range } from './query.js'
 import { cut, element, pathOf, text, type Box } from './svg.js'
 
-/** What is drawn of a panel. */
+/** The members of a panel that are drawn. */
 export interface Drawn {
   readonly title: string
   readonly type: string
   readonly unit: string
   readonly isStacked: boolean
   readonly steps: readonly { readonly value: number | null; readonly color: string }[]
-  /** Names of values, of a panel of states. */
+  /** Names of the values in a panel of states. */
   readonly names: Readonly<Record<string, { readonly text: string; readonly color: string }>>
-  /** Of a table: a heading and a unit per column. */
+  /** The heading and the unit of each column of a table. */
   readonly columns: readonly { readonly title: string; readonly unit: string }[]
   readonly series: readonly {
     readonly name: string
@@ -59,7 +59,7 @@ function stepColour(value: number, steps: Drawn['steps']): string {
   return steps.length < 2 ? INK : colourOf(found)
 }
 
-/** The panel within its box. */
+/** Draws the panel within its box. */
 export function drawPanel(panel: Drawn, box: Box, range: Range): string {
   const { x, y, width, height } = box
   const frame = element('rect', {
@@ -159,7 +159,7 @@ function drawStates({ series, names }: Drawn, { x, y, width, height }: Box, rang
     .join('')
 }
 
-/** The series on top of each other: each point with the sum below it, at the same index. */
+/** Stacks the series: each point gets the sum of the points below it, at the same index. */
 function stacked(series: Drawn['series']): { points: Line['points']; floor: Line['points'] }[] {
   const sums = new Map<number, number>()
   return series.map(({ line }) => {

@@ -203,7 +203,7 @@ export function checkedEmail(text: string): string {
     throw refused(`An e-mail address has at most ${MAX_EMAIL} characters`, 'email')
   }
   if (!EMAIL.test(email))
-    throw refused('This is not an e-mail address, such as ada@example.com', 'email')
+    throw refused('This is not an e-mail address, such as team@example.com', 'email')
   return email
 }
 

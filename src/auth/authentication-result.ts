@@ -5,6 +5,18 @@ import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
 import type { KeyLookup } from '../store/store.js'
 
+/** How an authentication ended: the label of `sluice_auth_total`. */
+export type AuthResult =
+  | 'ok'
+  | 'missing'
+  | 'malformed'
+  | 'unknown'
+  | 'revoked'
+  | 'expired'
+  | 'disabled'
+  | 'throttled'
+  | 'store_unavailable'
+
 /** The result of a lookup, reduced to the values that requests need. */
 export type KeyResult =
   | { readonly good: true; readonly identity: Identity }

@@ -10,25 +10,18 @@ import { digestOf, hasValidForm, looksLikeSecret } from '../accounts/key-secret.
 import type { AuthConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
-import { accountDisabled, storeUnavailable, type KeyResult } from './authentication-result.js'
+import {
+  accountDisabled,
+  storeUnavailable,
+  type AuthResult,
+  type KeyResult,
+} from './authentication-result.js'
 import { AuthCache, type CachedResult } from './key-cache.js'
 import { RunningRequestChecks, type KeysInUse } from './check-running-requests.js'
 import { KeyLookups } from './key-lookups.js'
 import { KnownHeaders } from './known-headers.js'
 import { OutageFallback, usableInOutage } from './outage-fallback.js'
 import { WrongKeyThrottle } from './wrong-key-throttle.js'
-
-/** The result of an authentication: the label of `sluice_auth_total`. */
-export type AuthResult =
-  | 'ok'
-  | 'missing'
-  | 'malformed'
-  | 'unknown'
-  | 'revoked'
-  | 'expired'
-  | 'disabled'
-  | 'throttled'
-  | 'store_unavailable'
 
 /** The dependencies of an `Authenticator`. */
 export interface AuthenticatorOptions {

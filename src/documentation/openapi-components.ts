@@ -24,8 +24,13 @@ const SECURITY: Members = {
 }
 
 /** A parameter of an operation. */
-export function parameter(name: string, place: string, description: string, schema: Json): Members {
-  return { name, in: place, required: place === 'path', description, schema }
+export function parameter(
+  name: string,
+  location: string,
+  description: string,
+  schema: Json,
+): Members {
+  return { name, in: location, required: location === 'path', description, schema }
 }
 
 /** A schema. */

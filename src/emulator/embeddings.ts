@@ -3,8 +3,7 @@
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
-import { tokensOf } from './emulated-exchange.js'
-import type { ParsedRequest, Reply } from './emulated-exchange.js'
+import { tokensOf, wholeReply, type ParsedRequest, type Reply } from './emulated-exchange.js'
 import { checkGeminiKey } from './gemini/decode-request.js'
 import { refuseGemini, WHOLE as GEMINI } from './gemini/errors.js'
 import { checkOpenAiKey } from './openai/decode-chat-request.js'
@@ -37,7 +36,8 @@ export function openAiEmbeddings(request: ParsedRequest): Reply {
   })
   const input = inputs.reduce<number>((sum, each) => sum + countOf(each), 0)
   const usage = { prompt_tokens: input, total_tokens: input }
-  return whole(OPENAI, { object: 'list', data, model, usage }, input)
+  const list = { object: 'list', data, model, usage }
+  return wholeReply(OPENAI, JSON.stringify(list), { input, output: 0 })
 }
 
 /** The reply to `embedContent` and `batchEmbedContents`. */
@@ -73,19 +73,8 @@ export function geminiEmbeddings(request: ParsedRequest): Reply {
   // Only the second generation reports tokens.
   const counts = model.includes('embedding-2') ? { usageMetadata: { promptTokenCount: input } } : {}
   const [embedding = { values: [] }] = embeddings
-  return whole(GEMINI, { ...(isBatch ? { embeddings } : { embedding }), ...counts }, input)
-}
-
-function whole(headers: Readonly<Record<string, string>>, body: JsonObject, input: number): Reply {
-  const units = [JSON.stringify(body)]
-  return {
-    status: 200,
-    headers,
-    units,
-    stream: false,
-    terminators: 0,
-    counted: { input, output: 0 },
-  }
+  const reply = { ...(isBatch ? { embeddings } : { embedding }), ...counts }
+  return wholeReply(GEMINI, JSON.stringify(reply), { input, output: 0 })
 }
 
 function inputsOf(input: JsonValue | undefined): (string | JsonValue[])[] {

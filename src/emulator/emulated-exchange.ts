@@ -95,6 +95,47 @@ export interface Reply {
   readonly whole?: () => Reply
 }
 
+/** A whole reply with status 200; `counted` is omitted if the provider bills nothing. */
+export function wholeReply(
+  headers: Reply['headers'],
+  body: string,
+  counted?: NonNullable<Reply['counted']>,
+): Reply {
+  const reply = { status: 200, headers, units: [body], stream: false, terminators: 0 }
+  return counted === undefined ? reply : { ...reply, counted }
+}
+
+/** A whole reply with an error status. */
+export function errorReply(status: number, headers: Reply['headers'], body: string): Reply {
+  return { status, headers, units: [body], stream: false, terminators: 0 }
+}
+
+/** Both forms of a reply; each is made on demand. */
+export interface ReplyForms {
+  readonly wholeHeaders: Reply['headers']
+  readonly body: () => string
+  readonly streamHeaders: Reply['headers']
+  /** The events of the stream; the last one is its terminator. */
+  readonly units: () => readonly string[]
+  readonly counted: NonNullable<Reply['counted']>
+}
+
+/** The reply as a stream or as a whole. */
+export function replyInForm(isStream: boolean, forms: ReplyForms): Reply {
+  const { wholeHeaders, body, streamHeaders, units, counted } = forms
+  const whole = (): Reply => wholeReply(wholeHeaders, body(), counted)
+  if (!isStream) return whole()
+  return {
+    status: 200,
+    headers: streamHeaders,
+    units: units(),
+    stream: true,
+    terminators: 1,
+    whole,
+    counted,
+  }
+}
+
 /** Writes the frames of a provider's format that faults need. */
 export interface FrameWriter {
   /** An error body for a status; `type` overrides the provider's error type. */

@@ -12,8 +12,8 @@ import { maskedHeaders } from './ledger.js'
 import { needsTime, sendAtOnce, sendPaced } from './faults/timing-faults.js'
 import { endpointOf, replyTo, framesOf } from './route-request.js'
 import { hashOf } from './seeded-random.js'
-import { lastWords, modelOf } from './faults/fault-script.js'
-import type { ParsedRequest, Reply } from './emulated-exchange.js'
+import { lastUserText, modelOf } from './faults/fault-script.js'
+import { errorReply, type ParsedRequest, type Reply } from './emulated-exchange.js'
 import type { JsonObject } from '../chat/json.js'
 import type { Fault } from './faults/fault-table.js'
 import type { Ledger, LedgerEntry } from './ledger.js'
@@ -102,7 +102,7 @@ export class Handler {
       receivedAt: this.#clock(),
       bodyBytes: 0,
       body: undefined,
-      headers: this.#ledger.on ? maskedHeaders(request.headers) : {},
+      headers: this.#ledger.isEnabled ? maskedHeaders(request.headers) : {},
       status: 0,
       bytesSent: 0,
       faults: [],
@@ -161,7 +161,7 @@ export class Handler {
     }
     let pace = this.#options.paceMs ?? 0
     try {
-      const directions = directionsOf(lastWords(parsed))
+      const directions = directionsOf(lastUserText(parsed))
       pace = directions.pace ?? pace
       faults.push(...directions.faults.filter((fault) => this.#due(fault, parsed)))
     } catch (error) {
@@ -169,7 +169,7 @@ export class Handler {
         throw error
       }
       const body = framesOf(parsed).errorBody(400, `emulator: ${error.message}`)
-      return { reply: plain(400, framesOf(parsed).wholeHeaders, body), faults: [], pace: 0 }
+      return { reply: errorReply(400, framesOf(parsed).wholeHeaders, body), faults: [], pace: 0 }
     }
     return { reply: replyTo(parsed), faults, pace }
   }
@@ -179,7 +179,7 @@ export class Handler {
     if (fault.times === undefined) {
       return true
     }
-    const key = `${fault.kind}\n${lastWords(parsed)}`
+    const key = `${fault.kind}\n${lastUserText(parsed)}`
     const seen = this.#counted.get(key) ?? 0
     if (this.#counted.size >= COUNTED_LIMIT && seen === 0) {
       this.#counted.clear()
@@ -187,10 +187,6 @@ export class Handler {
     this.#counted.set(key, seen + 1)
     return seen < fault.times
   }
-}
-
-function plain(status: number, headers: Readonly<Record<string, string>>, body: string): Reply {
-  return { status, headers, units: [body], stream: false, terminators: 0 }
 }
 
 function replayed(recorded: NonNullable<ScriptEntry['replay']>): Reply {

@@ -49,22 +49,22 @@ export function maskedHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders
 }
 
 /** Maximum bytes of stored request bodies. Older bodies are dropped; their entries stay. */
-const HELD_BODIES = 32 * 1024 * 1024
+const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 /** The latest entries, oldest first. */
 export class Ledger {
   readonly #limit: number
   readonly #entries: LedgerEntry[] = []
-  #held = 0
+  #storedBodyBytes = 0
   /** Entries before this index have no body. */
-  #lean = 0
+  #firstWithBody = 0
 
   /** Keeps at most `limit` entries; 0 keeps none. */
   constructor(limit: number) {
     this.#limit = limit
   }
 
-  get on(): boolean {
+  get isEnabled(): boolean {
     return this.#limit > 0
   }
 
@@ -80,9 +80,12 @@ export class Ledger {
     this.#entries.push(entry)
     // Dropped in batches: shifting one entry moves the whole array.
     if (this.#entries.length > this.#limit + 1024) {
-      const gone = this.#entries.splice(0, this.#entries.length - this.#limit)
-      this.#held -= gone.reduce((sum, { body, bodyBytes }) => sum + (body ? bodyBytes : 0), 0)
-      this.#lean = Math.max(0, this.#lean - gone.length)
+      const removed = this.#entries.splice(0, this.#entries.length - this.#limit)
+      this.#storedBodyBytes -= removed.reduce(
+        (sum, { body, bodyBytes }) => sum + (body ? bodyBytes : 0),
+        0,
+      )
+      this.#firstWithBody = Math.max(0, this.#firstWithBody - removed.length)
     }
   }
 
@@ -92,20 +95,20 @@ export class Ledger {
       return
     }
     entry.body = body
-    this.#held += entry.bodyBytes
-    while (this.#held > HELD_BODIES && this.#lean < this.#entries.length) {
-      const oldest = this.#entries[this.#lean]
+    this.#storedBodyBytes += entry.bodyBytes
+    while (this.#storedBodyBytes > MAX_BODY_BYTES && this.#firstWithBody < this.#entries.length) {
+      const oldest = this.#entries[this.#firstWithBody]
       if (oldest?.body !== undefined) {
         oldest.body = undefined
-        this.#held -= oldest.bodyBytes
+        this.#storedBodyBytes -= oldest.bodyBytes
       }
-      this.#lean += 1
+      this.#firstWithBody += 1
     }
   }
 
   clear(): void {
     this.#entries.length = 0
-    this.#held = 0
-    this.#lean = 0
+    this.#storedBodyBytes = 0
+    this.#firstWithBody = 0
   }
 }

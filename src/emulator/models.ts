@@ -7,7 +7,7 @@ import { checkGeminiKey } from './gemini/decode-request.js'
 import { checkOpenAiKey } from './openai/decode-chat-request.js'
 import { anthropicFrames } from './anthropic/errors.js'
 import { openAiFrames } from './openai/errors.js'
-import type { ParsedRequest, Reply } from './emulated-exchange.js'
+import { wholeReply, type ParsedRequest, type Reply } from './emulated-exchange.js'
 import type { JsonValue } from '../chat/json.js'
 
 const OPENAI = ['gpt-4o', 'gpt-4o-mini', 'gpt-4.1', 'gpt-5', 'gpt-5-mini', 'gpt-5.4', 'o4-mini']
@@ -31,13 +31,7 @@ export function modelsReply(request: ParsedRequest): Reply {
 }
 
 function reply(headers: Readonly<Record<string, string>>, body: JsonValue): Reply {
-  return {
-    status: 200,
-    headers,
-    units: [JSON.stringify(body, undefined, 2)],
-    stream: false,
-    terminators: 0,
-  }
+  return wholeReply(headers, JSON.stringify(body, undefined, 2))
 }
 
 function openAiList(): JsonValue {

@@ -12,7 +12,7 @@ import { modelsReply } from './models.js'
 import { openAiReply } from './openai/chat-completions.js'
 import { openAiFrames } from './openai/errors.js'
 import { responsesCount, responsesReply, responsesFrames } from './openai/responses.js'
-import { Refusal } from './emulated-exchange.js'
+import { errorReply, Refusal } from './emulated-exchange.js'
 import type { ParsedRequest, Provider, Reply, FrameWriter } from './emulated-exchange.js'
 
 /** A provider and the path below its base. */
@@ -112,11 +112,5 @@ function replierOf(request: ParsedRequest): (request: ParsedRequest) => Reply {
 function notFound(request: ParsedRequest): Reply {
   const frames = framesOf(request)
   const message = `Invalid URL (${request.method} ${request.path})`
-  return {
-    status: 404,
-    headers: frames.wholeHeaders,
-    units: [frames.errorBody(404, message)],
-    stream: false,
-    terminators: 0,
-  }
+  return errorReply(404, frames.wholeHeaders, frames.errorBody(404, message))
 }

@@ -11,7 +11,7 @@ const CHECK_BYTES = 4
 /**
  * Base64 of `bytes` pseudo-random bytes followed by one checksum for each text that the state is bound to.
  */
-export function signed(bound: readonly string[], random: RandomSource, bytes: number): string {
+export function signState(bound: readonly string[], random: RandomSource, bytes: number): string {
   const key = opaqueOf(random, bytes)
   const checks = bound.map((text) => {
     const check = Buffer.alloc(CHECK_BYTES)
@@ -25,7 +25,7 @@ export function signed(bound: readonly string[], random: RandomSource, bytes: nu
  * For each text, whether the state is bound to it. Accepts both alphabets of base64, since clients rewrite one as the
  * other.
  */
-export function checked(bound: readonly string[], signature: string): boolean[] {
+export function verifyState(bound: readonly string[], signature: string): boolean[] {
   const bytes = Buffer.from(signature, 'base64')
   const at = bytes.length - bound.length * CHECK_BYTES
   if (at <= 0) {

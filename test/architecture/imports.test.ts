@@ -50,11 +50,11 @@ const SIBLINGS = ROWS[4] ?? []
 /** The few values that cross between siblings, each with its reason. */
 const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'config/schema/limits-schema.ts → accounts/labels.ts':
-    'what the name of a label may be is one rule for keys and for limits',
+    'keys and limits have one rule for names of labels',
   'auth/authenticator.ts → accounts/key-secret.ts':
-    'what a key looks like and how it is digested is one fact for minting and for checking',
+    'creating and checking keys use one format and one digest',
   'store/sqlite/limits/limits.ts → limits/limit-arithmetic.ts':
-    'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
+    'the arithmetic of limits is pure, and the engine needs it within its transaction',
   'store/sqlite/limits/counters.ts → limits/limit-arithmetic.ts': 'the same, for one row of limits',
   'store/migrate/read-parts.ts → limits/limit-arithmetic.ts':
     'the current day or month is computed by one function, for counting and for migration',

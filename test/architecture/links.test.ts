@@ -40,11 +40,15 @@ function brokenLinks(page: string, text: string): string[] {
   })
 }
 
-/** Files that a page names in backquotes, from the root, from `src` or from its own folder. */
+/** Files that a page names in backquotes, from the root, from `src` or from its own folder; and folders from the root. */
 function missingFiles(text: string, folder: string): string[] {
-  return [...text.matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|md|yaml|json))`/g)]
+  const files = [...text.matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|md|yaml|json))`/g)]
     .map((match) => match[1] ?? '')
     .filter((path) => !['', 'src', folder].some((folder) => existsSync(join(folder, path))))
+  const folders = [...text.matchAll(/`((?:src|test|bench|docs|grafana|deploy)(?:\/[\w-]+)+)\/?`/g)]
+    .map((match) => match[1] ?? '')
+    .filter((path) => !path.split('/').includes('NAME') && !existsSync(path))
+  return [...files, ...folders]
 }
 
 for (const page of pages) {
@@ -112,5 +116,6 @@ void t.test('a broken link is found', (t) => {
   t.strictSame(missingFiles('in `gateway/no-such.ts` and `gateway/phases/relay.ts`', 'docs'), [
     'gateway/no-such.ts',
   ])
+  t.strictSame(missingFiles('in `src/no-such` and `src/gateway/`', 'docs'), ['src/no-such'])
   t.end()
 })

@@ -1,6 +1,6 @@
 /**
- * Goal: pure modules use no clock, randomness, timer, environment, log or metric, and of Node only Buffer and
- * StringDecoder.
+ * Goal: pure modules use no clock, randomness, timer, environment, log or metric, and import only Buffer and
+ * StringDecoder from Node.
  * Method: searches imports and forbidden names in their files; a line that breaks each rule is reported.
  */
 import t from 'tap'

@@ -1,6 +1,7 @@
 /** Set-up of the authenticator's tests: a fake store, a manual clock and a fixed random number. */
 import type { Identity } from '../../src/accounts/account.js'
-import { Authenticator, type AuthResult } from '../../src/auth/authenticator.js'
+import type { AuthResult } from '../../src/auth/authentication-result.js'
+import { Authenticator } from '../../src/auth/authenticator.js'
 import { AuthCache } from '../../src/auth/key-cache.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
 import { FakeStore } from './fake-store.js'

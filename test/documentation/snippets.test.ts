@@ -228,12 +228,12 @@ function originOf({ port }: Served): string {
   return `http://127.0.0.1:${String(port)}`
 }
 
-/** What a reader replaces by values of their own. */
+/** The text with the placeholders that a reader replaces by own values. */
 function filledIn(text: string, served: Served, work: string): string {
   return (
     text
       .replaceAll(/(?<=accounts create --email )\S+/g, 'new-$RANDOM@example.com')
-      .replaceAll(/you@example\.com|ada@example\.com/g, EMAIL)
+      .replaceAll(/you@example\.com|team@example\.com/g, EMAIL)
       .replaceAll(/http:\/\/(?:localhost|127\.0\.0\.1):8080/g, originOf(served))
       .replaceAll(
         /http:\/\/(?:localhost|127\.0\.0\.1):9464/g,
@@ -254,7 +254,7 @@ function filledIn(text: string, served: Served, work: string): string {
   )
 }
 
-/** Makes a key and prints its id. */
+/** Creates a key and prints its id. */
 const NEW_KEY = `#!/bin/sh
 node dist/main.js keys create --account ${EMAIL} --name snippet-$$ >/dev/null 2>&1
 node dist/main.js keys list --account ${EMAIL} --json | grep -o 'key_[A-Za-z0-9_-]*' | tail -n 1

@@ -1,6 +1,6 @@
 /**
- * Goal: the emulated Anthropic and Gemini answer and refuse as theirs do.
- * Method: requests over fetch, one table of refusals per provider, answers read field by field.
+ * Goal: the emulated Anthropic and Gemini reply to and refuse the same requests as the real ones.
+ * Method: requests over fetch, one table of refusals per provider; replies are compared field by field.
  */
 import t from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../src/chat/json.js'
@@ -46,7 +46,7 @@ const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, requi
 const CLOSED = { ...SCHEMA, additionalProperties: false }
 const CALL = { type: 'tool_use', id: 'toolu_1', name: 'get_weather', input: { city: 'Paris' } }
 
-void t.test('Anthropic refuses what Anthropic refuses', async (t) => {
+void t.test('requests that Anthropic refuses get its errors', async (t) => {
   const emulator = await startUpstream(t)
   const user = { role: 'user', content: 'hi' }
   const answer = { type: 'tool_result', tool_use_id: 'toolu_1', content: 'rain' }
@@ -173,7 +173,7 @@ void t.test(
   },
 )
 
-void t.test('Gemini refuses what Gemini refuses', async (t) => {
+void t.test('requests that Gemini refuses get its errors', async (t) => {
   const emulator = await startUpstream(t)
   const turn = (role: string, part: object): object => ({ role, parts: [part] })
   const call = { functionCall: { name: 'f', args: {} } }

@@ -1,5 +1,5 @@
 /**
- * Goal: `sluice emulate` serves until it gets a signal, and prints how to use it.
+ * Goal: `sluice emulate` serves until it gets a signal, and prints its base URLs.
  * Method: the program itself as a child process on a free port.
  */
 import { spawn } from 'node:child_process'
@@ -11,7 +11,7 @@ import { objectOf, stringOf } from '../../src/chat/json.js'
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
-void t.test('it prints its addresses, answers there, and ends with 0 on SIGTERM', async (t) => {
+void t.test('prints its addresses, serves there, and exits 0 on SIGTERM', async (t) => {
   const child = spawn(process.execPath, [MAIN, 'emulate', '--json'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -27,7 +27,7 @@ void t.test('it prints its addresses, answers there, and ends with 0 on SIGTERM'
   t.same(await ended, [0, null])
 })
 
-void t.test('a wrong option ends it with 2, and --help with 0', async (t) => {
+void t.test('exits 2 after a wrong option and 0 after --help', async (t) => {
   const run = async (args: readonly string[]): Promise<{ code: unknown; out: string }> => {
     const child = spawn(process.execPath, [MAIN, 'emulate', ...args])
     let out = ''

@@ -1,6 +1,6 @@
 /**
- * Goal: what is scripted meets the right requests, and the ledger tells what really happened.
- * Method: fetch and raw sockets against an emulator; recordings replayed under many cuts.
+ * Goal: a script applies to the requests that it matches, and the ledger records what was sent.
+ * Method: fetch and raw sockets against an emulator; recordings are replayed in chunks of many sizes.
  */
 import t from 'tap'
 import { arrayOf, objectOf } from '../../src/chat/json.js'
@@ -73,7 +73,7 @@ void t.test('faults are scripted and the ledger read over HTTP', async (t) => {
   t.equal((await control('GET', 'nothing')).status, 404)
 })
 
-void t.test('the ledger holds what arrived, without credentials, and when it ended', async (t) => {
+void t.test('the ledger has requests without credentials, and the time of their end', async (t) => {
   const emulator = await startUpstream(t)
   t.equal(await statusOf(ask(emulator)), 200)
   await until(() => emulator.open() === 0)
@@ -114,7 +114,7 @@ void t.test('the ledger is bounded and can be off', async (t) => {
   )
 })
 
-void t.test('the seed decides the reply, and nothing else does', async (t) => {
+void t.test('the reply depends on the seed only', async (t) => {
   const clock = (): number => 1_700_000_000_000
   const one = await startUpstream(t, { seed: 1, clock })
   const same = await startUpstream(t, { seed: 1, clock })
@@ -142,7 +142,7 @@ void t.test('native paths at the root reach the right provider', async (t) => {
   t.equal(await status('/v1/elsewhere'), 404)
 })
 
-void t.test('a body is replayed byte for byte, cut as asked', async (t) => {
+void t.test('a body is replayed byte for byte in the requested chunks', async (t) => {
   const emulator = await startUpstream(t)
   const body = 'data: {"a":"Grüße 🐋"}\n\ndata: [DONE]\n\n'
   const recorded = { status: 200, headers: { 'content-type': 'text/event-stream' }, body }

@@ -1,6 +1,6 @@
 /**
  * Goal: every fault has its documented effect on the wire, from a program, over HTTP and from a prompt.
- * Method: raw sockets read the bytes and the end of the connection; the ledger tells the other side.
+ * Method: raw sockets read the bytes and the end of the connection; the emulator's ledger has what it sent.
  */
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
@@ -129,7 +129,7 @@ void t.test('delays and drips take the configured time', async (t) => {
   t.equal(textOf(dripped), textOf(whole), 'the bytes themselves are whole')
 })
 
-void t.test('chunks may be single bytes or one lump, and say the same', async (t) => {
+void t.test('chunks of any size have the same content', async (t) => {
   const emulator = await startUpstream(t, { clock: noon })
   const plain = textOf(await post(emulator, 'Hello there, you'))
   const bytes = chunksOf((await faulty(emulator, { kind: 'chunks', bytes: 1 })).body)
@@ -214,7 +214,7 @@ void t.test('errors and malformed events appear at the configured event', async 
   t.ok(eventsOf(textOf(giant)).some(({ data }) => data.length > 300_000))
 })
 
-void t.test('terminators and usage go missing, come twice, or lie', async (t) => {
+void t.test('terminators and usage are missing, repeated or wrong', async (t) => {
   const emulator = await startUpstream(t, { clock: noon })
   t.notMatch(textOf(await faulty(emulator, { kind: 'unterminated' })), /\[DONE\]/)
   const claude = await faulty(emulator, { kind: 'unterminated' }, { provider: 'anthropic' })
@@ -236,7 +236,7 @@ void t.test('terminators and usage go missing, come twice, or lie', async (t) =>
   }
 })
 
-void t.test('a 200 may be no stream at all', async (t) => {
+void t.test('a 200 can be a whole reply instead of a stream', async (t) => {
   const emulator = await startUpstream(t, { clock: noon })
   const html = await faulty(emulator, { kind: 'html' })
   t.match(html.head, /^HTTP\/1.1 200 [\s\S]*content-type: text\/html/)
@@ -281,7 +281,7 @@ void t.test('a prompt can ask for faults, words and pace; a mistake is named', a
   t.match(textOf(wrong), /fault.kind must be one of/)
 })
 
-void t.test('the vocabulary reads the same from words and from JSON', (t) => {
+void t.test('a fault has the same meaning as words and as JSON', (t) => {
   t.same(faultFromWords('cut bytes=120 mode=reset'), { kind: 'cut', bytes: 120, mode: 'reset' })
   t.same(faultOf({ kind: 'cut', bytes: 120 }), { kind: 'cut', bytes: 120 })
   for (const kind of Object.keys(FAULTS)) {

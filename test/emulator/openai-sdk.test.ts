@@ -1,6 +1,6 @@
 /**
- * Goal: the emulated OpenAI is good enough for OpenAI's own client.
- * Method: the official SDK talks to the emulator directly, whole and streamed, happy and refused.
+ * Goal: OpenAI's own client works with the emulated OpenAI.
+ * Method: the official SDK sends requests to the emulator: whole, streamed and refused ones.
  */
 import OpenAI from 'openai'
 import t from 'tap'
@@ -234,7 +234,7 @@ void t.test('limits, stop sequences, JSON, images and reasoning show in the repl
   t.ok(Number(reasoned.usage?.completion_tokens_details?.reasoning_tokens) > 0)
 })
 
-void t.test('what OpenAI refuses is refused in its words', async (t) => {
+void t.test('requests that OpenAI refuses get its errors', async (t) => {
   const client = await clientFor(t)
   const user = { role: 'user' as const, content: 'hi' }
   const create = (body: object): Promise<unknown> =>

@@ -1,5 +1,5 @@
 /**
- * Goal: the emulated Responses endpoint is good enough for OpenAI's own client and true to recordings.
+ * Goal: OpenAI's own client works with the emulated Responses endpoint, whose replies match recordings.
  * Method: the official SDK, whole and streamed; fields and order of events against recorded traffic.
  */
 import OpenAI from 'openai'
@@ -40,7 +40,7 @@ void t.test('a tool is called whole, its result quoted in the next turn', async 
   t.match(second.output_text, /get_weather returned: “rain”/)
 })
 
-void t.test('a stream ends in the response that its events add up to', async (t) => {
+void t.test('the last event of a stream has the sum of its events', async (t) => {
   const { baseUrls } = await startUpstream(t)
   const client = new OpenAI({ apiKey: 'k', baseURL: baseUrls.openai, maxRetries: 0 })
   const stream = await client.responses.create({
@@ -97,7 +97,7 @@ void t.test('limits, refusals and failures have the endpoint’s own form', asyn
   t.match(error, { status: 400, param: 'reasoning_effort' })
 })
 
-/** Every path of keys; what the request decides is not looked into. */
+/** Every path of keys, except within members that depend on the request. */
 function paths(value: unknown, at = ''): string[] {
   if (Array.isArray(value)) {
     return value.flatMap((item) => paths(item, `${at}[]`))

@@ -1,5 +1,5 @@
 /**
- * Goal: emulated arguments fit the schemas that they are made for.
+ * Goal: emulated arguments fit their JSON Schemas.
  * Method: many seeds per schema, validated by a small independent checker.
  */
 import t from 'tap'
@@ -106,7 +106,7 @@ void t.test('a sample fits its schema for every seed', (t) => {
   t.end()
 })
 
-void t.test('references, unions, constants and recursion come to an end', (t) => {
+void t.test('references, unions, constants and recursion terminate', (t) => {
   const random = seededRandom(7)
   const tree: JsonObject = {
     $ref: '#/$defs/node',

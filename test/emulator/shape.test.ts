@@ -1,5 +1,5 @@
 /**
- * Goal: emulated replies have the shape of recorded ones, so that what passes here passes outside.
+ * Goal: emulated replies have the shape of recorded ones, so that a client that works here works with the providers.
  * Method: key sets, event order, framing and headers compared with recordings of all three providers.
  */
 import t from 'tap'
@@ -48,7 +48,7 @@ function gemini({ baseUrls }: Emulator, method: string, body: object): Promise<R
   return send(url, { 'x-goog-api-key': 'key' }, { contents, ...body })
 }
 
-/** Every path of keys in a value, array positions as `[]`. Contents of arguments are the model's own. */
+/** Every path of keys in a value, array positions as `[]`. Arguments of tools are not compared. */
 function paths(value: unknown, at = ''): string[] {
   if (Array.isArray(value)) {
     return value.flatMap((item) => paths(item, `${at}[]`))
@@ -84,7 +84,7 @@ function strangeHeaders(received: Received, recordings: readonly Recording[]): s
   return [...received.headers.keys()].filter((name) => !known.has(name) && !OWN.includes(name))
 }
 
-void t.test('OpenAI: whole replies hold only recorded fields', skipWithoutFixtures(), async (t) => {
+void t.test('OpenAI: whole replies have only recorded fields', skipWithoutFixtures(), async (t) => {
   const emulator = await startUpstream(t)
   const recordings = fixtures({
     provider: 'openai',
@@ -146,7 +146,7 @@ void t.test(
   },
 )
 
-/** The kinds of events in order, runs of deltas as one. */
+/** The types of events in order; consecutive deltas count as one. */
 function grammar(text: string): string {
   const kinds = eventsOf(text).map(({ name, data }) => {
     const delta = objectOf(objectOf(JSON.parse(data)).delta)
@@ -220,7 +220,7 @@ void t.test(
 const GEMINI_TOOLS = [{ functionDeclarations: [{ name: 'get_weather', parameters: SCHEMA }] }]
 const THOUGHTS = { generationConfig: { thinkingConfig: { includeThoughts: true } } }
 
-void t.test('Gemini: whole replies hold only recorded fields', skipWithoutFixtures(), async (t) => {
+void t.test('Gemini: whole replies have only recorded fields', skipWithoutFixtures(), async (t) => {
   const emulator = await startUpstream(t)
   const recordings = fixtures({ provider: 'gemini', api: 'generateContent', status: 200 })
   const known = pathsIn(recordings.map(({ response_body }) => response_body))

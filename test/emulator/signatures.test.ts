@@ -1,6 +1,6 @@
 /**
- * Goal: the emulator takes reasoning state back as the providers do, and refuses it in their words.
- * Method: an answer of each, sent back whole, wrong, and without the required signature.
+ * Goal: the emulator accepts reasoning state that clients send back, and refuses invalid state with the providers' messages.
+ * Method: a reply of each provider, sent back unchanged, altered, and without the required signature.
  */
 import t from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
@@ -77,39 +77,49 @@ void t.test('Anthropic: thinking must be unchanged, and present if required', as
   t.equal((await ask(after(thinking, call), older))[0], 200, 'older models do not look')
 })
 
-void t.test('Gemini: a signature on the first call of this turn, and no wrong one', async (t) => {
-  const tools = [{ functionDeclarations: [{ name: 'look' }] }]
-  const question = { role: 'user', parts: [{ text: ASKED }] }
-  const ask = (contents: JsonObject[], model = 'gemini-3.5-flash') =>
-    post(`${gemini}/models/${model}:generateContent`, { contents, tools })
-  const [, first] = await ask([question])
-  const [part = {}] = arrayOf(objectOf(objectOf(arrayOf(first.candidates)[0]).content).parts).map(
-    objectOf,
-  )
-  const { functionCall = {} } = part
-  t.ok(stringOf(part.thoughtSignature))
-  const response = { functionResponse: { name: 'look', response: {} } }
-  const after = (called: JsonObject): JsonObject[] => [
-    question,
-    { role: 'model', parts: [called] },
-    { role: 'user', parts: [response] },
-  ]
-  const url = stringOf(part.thoughtSignature)?.replaceAll('+', '-').replaceAll('/', '_') ?? ''
-  const stand = 'skip_thought_signature_validator'
-  for (const thoughtSignature of [part.thoughtSignature ?? '', url, stand]) {
-    t.equal((await ask(after({ functionCall, thoughtSignature })))[0], 200)
-  }
-  const [status, reply] = await ask(after({ functionCall }))
-  t.equal(status, 400)
-  t.match(messageOf(reply), /missing a thought_signature in functionCall parts.*`default_api:look`/)
-  const [, corrupted] = await ask(after({ functionCall, thoughtSignature: 'c2ln' }))
-  t.equal(messageOf(corrupted), 'Corrupted thought signature.')
-  t.equal((await ask(after({ functionCall }), 'gemini-2.5-flash'))[0], 200, 'older ones do not ask')
-  const later = [...after({ functionCall }), { role: 'model', parts: [{ text: 'ok' }] }, question]
-  t.equal((await ask(later))[0], 200, 'nor anyone for turns of the past')
-})
+void t.test(
+  'Gemini: the first call of the turn needs a signature, and wrong ones are refused',
+  async (t) => {
+    const tools = [{ functionDeclarations: [{ name: 'look' }] }]
+    const question = { role: 'user', parts: [{ text: ASKED }] }
+    const ask = (contents: JsonObject[], model = 'gemini-3.5-flash') =>
+      post(`${gemini}/models/${model}:generateContent`, { contents, tools })
+    const [, first] = await ask([question])
+    const [part = {}] = arrayOf(objectOf(objectOf(arrayOf(first.candidates)[0]).content).parts).map(
+      objectOf,
+    )
+    const { functionCall = {} } = part
+    t.ok(stringOf(part.thoughtSignature))
+    const response = { functionResponse: { name: 'look', response: {} } }
+    const after = (called: JsonObject): JsonObject[] => [
+      question,
+      { role: 'model', parts: [called] },
+      { role: 'user', parts: [response] },
+    ]
+    const url = stringOf(part.thoughtSignature)?.replaceAll('+', '-').replaceAll('/', '_') ?? ''
+    const stand = 'skip_thought_signature_validator'
+    for (const thoughtSignature of [part.thoughtSignature ?? '', url, stand]) {
+      t.equal((await ask(after({ functionCall, thoughtSignature })))[0], 200)
+    }
+    const [status, reply] = await ask(after({ functionCall }))
+    t.equal(status, 400)
+    t.match(
+      messageOf(reply),
+      /missing a thought_signature in functionCall parts.*`default_api:look`/,
+    )
+    const [, corrupted] = await ask(after({ functionCall, thoughtSignature: 'c2ln' }))
+    t.equal(messageOf(corrupted), 'Corrupted thought signature.')
+    t.equal(
+      (await ask(after({ functionCall }), 'gemini-2.5-flash'))[0],
+      200,
+      'older ones do not ask',
+    )
+    const later = [...after({ functionCall }), { role: 'model', parts: [{ text: 'ok' }] }, question]
+    t.equal((await ask(later))[0], 200, 'nor anyone for turns of the past')
+  },
+)
 
-void t.test('OpenAI: sealed reasoning that was its own', async (t) => {
+void t.test('OpenAI: only its own encrypted reasoning is accepted', async (t) => {
   const include = ['reasoning.encrypted_content']
   const ask = (input: JsonObject[]) =>
     post(`${openai}/responses`, { model: 'gpt-5.6-sol', store: false, include, input })

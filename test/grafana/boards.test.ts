@@ -1,6 +1,6 @@
 /**
- * Goal: the committed boards are what the code makes, every panel explains itself, and every name in boards, rules
- * and runbook exists.
+ * Goal: the committed boards match the code, every panel has a description, and every name in boards, rules and
+ * runbook exists.
  * Method: the files are read; names, labels and label values are compared with the code.
  */
 import { readFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ void t.test('the committed boards are current', (t) => {
   t.end()
 })
 
-void t.test('every panel has a description, a unit and a place of its own', (t) => {
+void t.test('every panel has a description, a unit and a free position', (t) => {
   for (const { title: board, panels } of boards()) {
     const taken = new Set<string>()
     t.equal(new Set(panels.map(({ id }) => id)).size, panels.length, `${board}: ids are distinct`)

@@ -104,7 +104,7 @@ export function panelExpressions(): Expression[] {
   )
 }
 
-/** Of the annotations, too. */
+/** The expressions of all annotations. */
 export function annotationExpressions(): Expression[] {
   return boards().flatMap(({ title, annotations }) =>
     (annotations?.list ?? []).map(({ name, expr }) => {
@@ -113,7 +113,7 @@ export function annotationExpressions(): Expression[] {
   )
 }
 
-/** The sides of an alert's comparisons: what a healthy gateway has, too. */
+/** The sides of an alert's comparisons; a healthy gateway has values for them too. */
 export function operandsOf({ alert, expr }: Alert): Expression[] {
   return expr.split(/\n\s*and\s*\n|\bor\b(?= absent)/).map((part) => {
     const text = part.trim().replace(/\s(?:>=|==|>|<)\s[\d.* ]+$/, '')

@@ -1,6 +1,6 @@
 /**
- * Goal: the boards and the rules work on what a gateway exports: every expression returns data, and the faults of the
- * traffic are seen.
+ * Goal: the boards and the rules work with the metrics that a gateway exports: every expression returns data, and the
+ * faults of the traffic are visible.
  * Method: a gateway in a process of its own with faulty upstreams, a real Prometheus that scrapes it, all expressions.
  */
 import { spawnSync } from 'node:child_process'
@@ -19,27 +19,27 @@ import {
 } from './boards.js'
 import { startScene, type Scene } from './scene.js'
 
-/** Panels without a value above 0, because nothing of the kind happens in the scene. */
+/** Panels without a value above 0, because the scene has no such event. */
 const QUIET = [
   'Gateway internals: Gateways with another configuration',
   'Gateway internals: Ledger entries lost',
   'Gateway internals: Ledger entries waiting or lost',
   'Gateway internals: Metric series dropped',
-  'Gateway internals: Processes that keep limits without the store',
+  'Gateway internals: Processes that enforce limits without the store',
   'Gateway internals: Trace spans',
   'Gateway internals: Webhooks',
   'Gateway internals: Workers replaced',
 ]
 
-/** Quiet or not, as the timing of the machine has it. */
+/** Panels whose values depend on the timing of the machine. */
 const EITHER = [
   'Providers: Aborted canaries',
-  'Providers: Copies that were dropped',
+  'Providers: Dropped copies',
   'Gateway internals: Log lines lost',
   'Gateway internals: Overload level',
   'Gateway internals: Store errors',
   'Overview: Requests refused because of overload',
-  'Providers: API keys of upstreams that rest',
+  'Providers: Paused API keys of upstreams',
   'Providers: Prompt tokens read from the provider’s cache',
   'Providers: Requests in progress',
   'Providers: Requests sent again without earlier reasoning',
@@ -60,7 +60,7 @@ async function until(met: () => Promise<boolean>, what: string, ms = 120_000): P
   }
 }
 
-/** Traffic, until Prometheus has seen it in at least four scrapes. */
+/** Sends traffic until Prometheus has scraped it at least four times. */
 async function play(scene: Scene, prometheus: Prometheus): Promise<void> {
   await until(async () => {
     return (await prometheus.query('sluice_config_generation')).length > 0
@@ -110,14 +110,14 @@ void t.test('boards and rules on live data', { skip: prometheusMissing() }, asyn
   })
   await play(scene, prometheus)
 
-  await t.test('every panel returns data, and shows what went wrong', async (t) => {
+  await t.test('every panel returns data and shows the faults', async (t) => {
     const loud = await asked(t, prometheus, panelExpressions())
     const quiet = [...loud].flatMap(([title, is]) => (is || EITHER.includes(title) ? [] : [title]))
     t.same(quiet.sort(), QUIET)
   })
 
   await t.test('every annotation returns data', async (t) => {
-    // Of reloads only while they are less than a minute old: here any time counts.
+    // Reloads are shown for a minute only; here they count at any time.
     for (const { where, text } of annotationExpressions()) {
       const wide = interpolated(text, INTERVAL).replaceAll('[1m]', '[1h]')
       t.not((await prometheus.query(wide)).length, 0, `${where}: ${wide}`)

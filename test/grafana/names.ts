@@ -1,4 +1,4 @@
-/** Which metrics, labels and label values exist, and which of them an expression names. */
+/** The existing metrics, labels and label values, and the names in an expression. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { ERRORS } from '../../src/errors.js'
@@ -26,7 +26,7 @@ export async function knownMetrics(): Promise<Map<string, Set<string>>> {
   return known
 }
 
-/** Node reports a garbage collection a moment after it. */
+/** Node reports a garbage collection with a delay. */
 async function pageAfterCollection(): Promise<string> {
   setFlagsFromString('--expose-gc')
   const metrics = new Metrics()

@@ -1,5 +1,5 @@
 /**
- * Makes `grafana/pictures/*.svg`: four minutes of traffic, in whose middle upstreams fail, drawn from a real Prometheus.
+ * Makes `grafana/pictures/*.svg`: four minutes of traffic, with failing upstreams in the middle, drawn from a real Prometheus.
  * Run by `npm run picture:boards`; not a test of its own.
  */
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { startPrometheus } from '../helpers/prometheus.js'
 import { startScene } from './scene.js'
 
 const SECONDS = 240
-/** When upstreams fail. */
+/** The time in which upstreams fail. */
 const TROUBLE = { from: 90, to: 150 }
 
 t.setTimeout(600_000)
@@ -26,7 +26,7 @@ void t.test('pictures of the boards', async (t) => {
   const folder = join('grafana', 'pictures')
   const files = await drawBoards({
     origin: prometheus.origin,
-    // Without the first scrapes.
+    // The first scrapes are skipped.
     seconds: SECONDS - 20,
     rateInterval: '15s',
     folder,

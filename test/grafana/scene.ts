@@ -12,7 +12,7 @@ import { get, hasAllWorkers, makeKey, run, until } from '../process/program.js'
 /** A running gateway and its traffic. */
 export interface Scene {
   readonly opsPort: number
-  /** What standard output and error have, for a failure's message. */
+  /** Standard output and standard error, for messages of failed tests. */
   readonly log: () => string
   /** Sends one request of every kind and waits until all have ended. */
   round(): Promise<void>
@@ -22,7 +22,7 @@ export interface Scene {
   reload(): Promise<void>
 }
 
-/** A breaker that stays closed, so that every round meets the same failures. */
+/** A breaker that stays closed, so that every round has the same failures. */
 const CLOSED = 'breaker: { failures: 1000, min_requests: 100000 }'
 
 function configText({ baseUrls }: Emulator, client: Pair): string {
@@ -58,7 +58,7 @@ limits:
 `
 }
 
-/** Starts it; everything ends with the test. `paceMs` is the time between the events of a stream. */
+/** Starts the scene, which ends with the test. `paceMs` is the time between the events of a stream. */
 export async function startScene(t: Test, paceMs = 2): Promise<Scene> {
   const emulator = await startEmulator({ models: 'any', paceMs })
   t.teardown(() => emulator.close())
@@ -110,7 +110,7 @@ interface Client {
 
 type Send = (client: Client) => Promise<void>
 
-/** Reads the reply to its end; a stream that breaks off is what some requests are for. */
+/** Reads the reply to its end; some requests expect a truncated stream. */
 async function post(
   url: string,
   secret: string,
@@ -140,7 +140,7 @@ function chat(model: string, prompt: string, more: object = {}): Send {
 
 const STREAM = { stream: true, stream_options: { include_usage: true } }
 
-/** How many of the first requests succeed. */
+/** The number of requests at the start that succeed. */
 const GOOD = 5
 
 const REQUESTS: readonly Send[] = [
@@ -160,7 +160,7 @@ const REQUESTS: readonly Send[] = [
   chat('gpt-4.1-nano', 'To a canary that fails.'),
   // The first content is late: a hedge.
   chat('gpt-4.1-mini', '[[fault: delay ms=150 mode=first]] Hi.', STREAM),
-  // The client's own.
+  // Failures of the client.
   chat('gpt-4o', 'Over its limit.'),
   chat('unheard-of', 'Hi.'),
   ({ origin }) => post(`${origin}/v1/chat/completions`, 'sk-sluice-wrong', { model: 'gpt-5.4' }),

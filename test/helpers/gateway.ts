@@ -26,7 +26,7 @@ export interface GatewaySettings {
   readonly upstreams?: { openai?: string; anthropic?: string; gemini?: string }
   /** Added to each upstream's YAML flow map, `timeouts: { idle_ms: 200 }` for instance. */
   readonly upstreamOptions?: string
-  /** More top-level YAML, or replacements of whole top-level keys are the test's own business. */
+  /** More top-level YAML. */
   readonly more?: string
   /** YAML of more routes, `  - { model: fast, upstream: openai }` for instance. */
   readonly routes?: string

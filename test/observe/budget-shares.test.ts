@@ -1,5 +1,5 @@
 /**
- * Goal: the gauge of budgets shows the one nearest its end for some minutes, and then drops it.
+ * Goal: the gauge of budgets shows the most used budget for some minutes and then returns to 0.
  * Method: times as arguments.
  */
 import t from 'tap'
@@ -18,11 +18,11 @@ function ratios(shares: BudgetShares, minutes: number): Record<string, number> {
 void t.test('the highest share of each scope and period lasts five to ten minutes', (t) => {
   const shares = new BudgetShares()
   t.same(ratios(shares, 0), {})
-  shares.note('key', 'usd_day', 0.9, 0)
-  shares.note('key', 'usd_day', 0.2, MINUTE_MS)
-  shares.note('account', 'usd_month', 0.5, 2 * MINUTE_MS)
+  shares.record('key', 'usd_day', 0.9, 0)
+  shares.record('key', 'usd_day', 0.2, MINUTE_MS)
+  shares.record('account', 'usd_month', 0.5, 2 * MINUTE_MS)
   t.same(ratios(shares, 3), { 'key usd_day': 0.9, 'account usd_month': 0.5 })
-  shares.note('account', 'usd_month', 0.6, 6 * MINUTE_MS)
+  shares.record('account', 'usd_month', 0.6, 6 * MINUTE_MS)
   t.same(ratios(shares, 9), { 'key usd_day': 0.9, 'account usd_month': 0.6 })
   t.same(ratios(shares, 12), { 'key usd_day': 0, 'account usd_month': 0.6 })
   t.same(ratios(shares, 60), { 'key usd_day': 0, 'account usd_month': 0 }, 'after a long silence')

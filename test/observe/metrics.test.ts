@@ -1,6 +1,6 @@
 /**
- * Goal: every call of `Metrics` is seen in the metric and labels that the contract names.
- * Method: one call each, then the text is searched; the definitions are checked against their limits.
+ * Goal: every method of `Metrics` changes the metric and labels that the contract names.
+ * Method: each is called once and the text is searched; the definitions are checked against their limits.
  */
 import t from 'tap'
 import {
@@ -9,7 +9,8 @@ import {
   type MetricDefinition,
 } from '../../src/observe/metrics/definitions.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
-import type { AuthResult, Hop } from '../../src/observe/metrics/label-types.js'
+import type { AuthResult } from '../../src/auth/authentication-result.js'
+import type { Hop } from '../../src/observe/metrics/label-types.js'
 import { metricsPage } from '../../src/documentation/metrics-page.js'
 
 const HOPS: Hop[] = [

@@ -1,6 +1,6 @@
 /**
  * Goal: every operation of a store is timed under a name of the closed set, and none is folded to `other`.
- * Method: a store that answers everything with nothing; each of its methods is called once, observed.
+ * Method: a store without contents; each of its methods is called once through the observer.
  */
 import t from 'tap'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
@@ -8,7 +8,7 @@ import { LABELS } from '../../src/observe/metrics/definitions.js'
 import { observeStore } from '../../src/observe/metrics/observe-store.js'
 import type { Store } from '../../src/store/store.js'
 
-/** Parts of a store that hold methods of their own. */
+/** Members of a store that have methods of their own. */
 const PARTS = ['ledger', 'cache', 'signInTokens', 'auditTrail', 'throttle', 'fleet']
 
 function answering(): Store {

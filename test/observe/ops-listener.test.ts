@@ -1,6 +1,6 @@
 /**
  * Goal: the ops port answers its four paths, and everything else with a clear JSON error.
- * Method: a real server on a free port, fetched.
+ * Method: requests to a real server on a free port.
  */
 import t, { type Test } from 'tap'
 import { openOps, type Ops, type Readiness } from '../../src/process/ops/ops-listener.js'
@@ -60,14 +60,14 @@ void t.test('other paths and methods', async (t) => {
   t.match(await response.json(), { error: { code: 405, kind: 'method_not_allowed' } })
 })
 
-void t.test('an answer that fails is a 500 without its reason', async (t) => {
+void t.test('a failing handler is answered 500 without the reason', async (t) => {
   const ops = await open(t, { metrics: () => Promise.reject(new Error('sk-secret-in-a-message')) })
   const response = await ask(ops, '/metrics')
   t.equal(response.status, 500)
   t.notMatch(await response.text(), 'secret')
 })
 
-void t.test('a port that is taken rejects with the reason', async (t) => {
+void t.test('listening on a used port rejects with the reason', async (t) => {
   const { port } = await open(t)
   await t.rejects(open(t, { port }), { kind: 'cannot_listen', message: /EADDRINUSE.*ops address/ })
 })

@@ -43,7 +43,7 @@ export interface OtlpReceiver {
   }[]
   /** The status of its replies from now on. */
   status: number
-  /** The spans of a trace, once `count` of them are here: the server span first. */
+  /** Resolves with the spans of a trace when `count` of them have arrived; the server span is first. */
   trace(traceId: string, count: number): Promise<ReceivedSpan[]>
 }
 

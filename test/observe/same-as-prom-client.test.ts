@@ -1,6 +1,6 @@
 /**
- * Goal: our counters, gauges and histograms say exactly what prom-client's own would.
- * Method: the same random observations to both; the texts and the aggregated texts must be equal.
+ * Goal: the gateway's counters, gauges and histograms export the same text as prom-client's own.
+ * Method: both get the same random observations; the texts and the aggregated texts must be equal.
  */
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import t from 'tap'
@@ -59,14 +59,14 @@ function lines(text: string): string[] {
     .sort()
 }
 
-void t.test('one process: the same text', async (t) => {
+void t.test('one process exports the same text', async (t) => {
   const mine = ours()
   const other = theirs()
   observe(mine, other)
   t.strictSame(lines(await mine.set.registry.metrics()), lines(await other.register.metrics()))
 })
 
-void t.test('several processes: the same sums, also after a journey as JSON', async (t) => {
+void t.test('several processes export the same sums, also after serialisation', async (t) => {
   const mine = [ours(), ours(), ours()]
   const other = [theirs(), theirs(), theirs()]
   mine.forEach((one, index) => {
@@ -89,7 +89,7 @@ void t.test('several processes: the same sums, also after a journey as JSON', as
   )
 })
 
-void t.test('values that make no sense do not spoil a series', async (t) => {
+void t.test('invalid values do not affect a series', async (t) => {
   const { set, counter, histogram } = ours()
   const series = histogram.child('a', 'b')
   series.observe(NaN)

@@ -38,7 +38,7 @@ Options:
 Exit status: 0 success, 1 failure, 2 wrong usage.
 
 Example:
-  sluice accounts create --config config/gateway.yaml --email ada@example.com --plan pro
+  sluice accounts create --config config/gateway.yaml --email team@example.com --plan pro
 `,
   run(argv) {
     const { action, values } = parseAccounts(argv)

@@ -48,7 +48,7 @@ Limits of a new key, in addition to those of the configuration and the plan:
 Exit status: 0 success, 1 failure, 2 wrong usage.
 
 Example:
-  SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account ada@example.com --name ci)
+  SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account team@example.com --name ci)
 `,
   run(argv) {
     const { action, values } = parseKeys(argv)

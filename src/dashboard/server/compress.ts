@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
 /** Smaller replies are not compressed: head and body fit into one packet. */
-const LEAST_BYTES = 1_024
+const MIN_BYTES = 1_024
 /** Quality 5 of 11: higher qualities cost more time than they save. */
 const BROTLI_QUALITY = 5
 
@@ -36,7 +36,7 @@ export interface Compressed {
 
 /** Compresses a text in the thread pool. A short text is returned uncompressed. */
 export async function compressed(text: string, header: string | undefined): Promise<Compressed> {
-  const encoding = Buffer.byteLength(text) < LEAST_BYTES ? null : encodingFor(header)
+  const encoding = Buffer.byteLength(text) < MIN_BYTES ? null : encodingFor(header)
   switch (encoding) {
     case null:
       return { body: text, encoding }

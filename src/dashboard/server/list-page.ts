@@ -5,7 +5,7 @@
 import type { Page, PageQuery } from '../../store/store.js'
 
 /** Maximum number of store pages read per reply. */
-const MOST_READS = 20
+const MAX_READS = 20
 
 /** The requested part of a list. */
 export interface ListQuery<Item> {
@@ -25,7 +25,7 @@ export async function listPage<Item>(
 ): Promise<Page<Item>> {
   const items: Item[] = []
   let next = after
-  for (let reads = 0; reads < MOST_READS; reads += 1) {
+  for (let reads = 0; reads < MAX_READS; reads += 1) {
     const page = await read({ order: 'newest_first', after: next, limit: limit - items.length })
     for (const item of page.items) if (keeps(item)) items.push(item)
     next = page.next

@@ -8,7 +8,7 @@ import { causeOf, isOutcome, type Cause } from '../../error-cause.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 
 /** A number of events, and the time of the last one (ms since 1970). */
-export interface Happened {
+export interface EventCount {
   count: number
   lastAtMs: number | null
 }
@@ -21,9 +21,9 @@ export interface UpstreamHealth {
   /** Failures of the provider by kind. */
   readonly kinds: Map<string, { count: number; lastAtMs: number }>
   /** Retries at this upstream after a failure. */
-  readonly retries: Happened
+  readonly retries: EventCount
   /** Fallbacks to another upstream after a failure at this one. */
-  readonly fallbacks: Happened
+  readonly fallbacks: EventCount
 }
 
 interface Attempt {
@@ -51,7 +51,7 @@ export function upstreamHealth(rows: Iterable<LedgerEntry>): Map<string, Upstrea
       health.attempts += 1
       const next = attempts[at + 1]
       if (!fail(health, outcome, row.atMs) || next === undefined) return
-      happen(next.upstream === upstream ? health.retries : health.fallbacks, row.atMs)
+      countEvent(next.upstream === upstream ? health.retries : health.fallbacks, row.atMs)
     })
   }
   return all
@@ -92,7 +92,7 @@ function fail(health: UpstreamHealth, outcome: string, atMs: number): boolean {
   return true
 }
 
-function happen(what: Happened, atMs: number): void {
+function countEvent(what: EventCount, atMs: number): void {
   what.count += 1
   what.lastAtMs = Math.max(what.lastAtMs ?? 0, atMs)
 }

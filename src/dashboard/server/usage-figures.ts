@@ -37,7 +37,7 @@ export function figuresOf(sums: Iterable<UsageSum>): schema.Figures {
 /** The figures of each period that has requests, in order of time. */
 export function pointsOf(sums: Iterable<UsageSum>): schema.UsagePoint[] {
   const byStart = new Map<number, Sum>()
-  for (const sum of sums) add(kept(byStart, sum.startMs), sum)
+  for (const sum of sums) add(sumAt(byStart, sum.startMs), sum)
   return [...byStart.entries()]
     .sort(([a], [b]) => a - b)
     .map(([startMs, sum]) => ({ startMs, ...figures(sum) }))
@@ -70,7 +70,7 @@ export function groupsOf(
 }
 
 /** The sums of all keys minus those of `some`, under the key `other`. Periods without requests are omitted. */
-export function restOf(all: readonly UsageSum[], some: readonly UsageSum[]): UsageSum[] {
+export function remainingSums(all: readonly UsageSum[], some: readonly UsageSum[]): UsageSum[] {
   const nameOf = ({ startMs, model }: UsageSum): string => `${startMs} ${model}`
   const rest = new Map(all.map((sum) => [nameOf(sum), { ...sum, keyId: OTHER }]))
   for (const sum of some) {
@@ -149,7 +149,7 @@ function newSum(): Sum {
   }
 }
 
-function kept(sums: Map<number, Sum>, startMs: number): Sum {
+function sumAt(sums: Map<number, Sum>, startMs: number): Sum {
   const known = sums.get(startMs)
   if (known !== undefined) return known
   const made = newSum()

@@ -5,7 +5,7 @@ import { refuseAnthropic } from './errors.js'
 import { arrayOf, isObject, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
-import { checked, signed } from '../signature.js'
+import { signState, verifyState } from '../signature.js'
 
 /** Models whose thinking is bound to the conversation before it. */
 const BINDS = /^claude-\w+-5-[1-9](?!\d)/
@@ -18,7 +18,7 @@ export function thinkingSignature(
   random: RandomSource,
 ): string {
   const messages = arrayOf(body.messages).map(objectOf)
-  return signed([thinking, prefixOf(body, messages, [])], random, 152)
+  return signState([thinking, prefixOf(body, messages, [])], random, 152)
 }
 
 /** Refuses altered thinking, and missing thinking if it is required. */
@@ -52,7 +52,10 @@ function refuse(message: string): never {
 /** Whether the block follows the conversation that it was generated for. */
 function checkBlock(block: JsonObject, prefix: string, path: string): boolean {
   const signature = stringOf(block.signature) ?? refuse(`${path}.signature: Field required`)
-  const [own = false, before = false] = checked([stringOf(block.thinking) ?? '', prefix], signature)
+  const [own = false, before = false] = verifyState(
+    [stringOf(block.thinking) ?? '', prefix],
+    signature,
+  )
   if (!own) {
     refuse(`${path}: Invalid \`signature\` in \`thinking\` block`)
   }

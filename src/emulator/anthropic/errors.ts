@@ -1,7 +1,7 @@
 /**
  * Headers, errors and special events of Anthropic's format.
  */
-import { Refusal } from '../emulated-exchange.js'
+import { errorReply, Refusal } from '../emulated-exchange.js'
 import type { FrameWriter } from '../emulated-exchange.js'
 
 const COMMON = {
@@ -82,11 +82,6 @@ function anthropicError(type: string, message: string): string {
 
 /** Throws a refusal with Anthropic's error body. */
 export function refuseAnthropic(status: number, message: string, type?: string): never {
-  throw new Refusal({
-    status,
-    headers: WHOLE,
-    units: [anthropicFrames.errorBody(status, message, type)],
-    stream: false,
-    terminators: 0,
-  })
+  const body = anthropicFrames.errorBody(status, message, type)
+  throw new Refusal(errorReply(status, WHOLE, body))
 }

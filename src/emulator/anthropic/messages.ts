@@ -6,6 +6,7 @@ import { readAnthropic } from './decode-request.js'
 import { thinkingSignature } from './check-thinking.js'
 import { PING, STREAM, WHOLE } from './errors.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'
+import { replyInForm, wholeReply } from '../emulated-exchange.js'
 import type { ModelOutput, ParsedRequest, Reply } from '../emulated-exchange.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
@@ -26,39 +27,20 @@ export function anthropicReply(request: ParsedRequest): Reply {
     },
   }
   const blocks = blocksOf(modelOutput, showThinking, request.body ?? {}, random)
-  const whole = (): Reply => ({
-    status: 200,
-    headers: WHOLE,
-    units: [wholeBody(head, modelOutput, blocks)],
-    stream: false,
-    terminators: 0,
+  return replyInForm(stream, {
+    wholeHeaders: WHOLE,
+    body: () => wholeBody(head, modelOutput, blocks),
+    streamHeaders: STREAM,
+    units: () => streamOf(head, modelOutput, blocks, random),
     counted: modelOutput.usage,
   })
-  if (!stream) {
-    return whole()
-  }
-  const units = streamOf(head, modelOutput, blocks, random)
-  return {
-    status: 200,
-    headers: STREAM,
-    units,
-    stream: true,
-    terminators: 1,
-    whole,
-    counted: modelOutput.usage,
-  }
 }
 
 /** The body of `POST /messages/count_tokens`. */
 export function anthropicCount(request: ParsedRequest): Reply {
   const { modelInput } = readAnthropic(request)
-  return {
-    status: 200,
-    headers: WHOLE,
-    units: [JSON.stringify({ input_tokens: generateOutput(modelInput, request.seed).usage.input })],
-    stream: false,
-    terminators: 0,
-  }
+  const { usage } = generateOutput(modelInput, request.seed)
+  return wholeReply(WHOLE, JSON.stringify({ input_tokens: usage.input }))
 }
 
 interface Head {

@@ -112,7 +112,7 @@ function isStream(request: ParsedRequest): boolean {
 }
 
 /** The text of the last user message in any format; it may contain directives. */
-export function lastWords(request: ParsedRequest): string {
+export function lastUserText(request: ParsedRequest): string {
   const body = request.body ?? {}
   if (typeof body.prompt === 'string') return body.prompt
   const texts = arrayOf(body.input).filter((each) => typeof each === 'string')

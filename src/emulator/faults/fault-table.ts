@@ -1,6 +1,6 @@
 /**
- * The table of faults, and how to parse them from a program, over HTTP and from a prompt. `content-faults.ts` and
- * `timing-faults.ts` implement them.
+ * The table of faults, and how to parse them from a program, over HTTP and from a prompt. `content-faults.ts`
+ * and `timing-faults.ts` apply them.
  */
 import { GatewayError } from '../../errors.js'
 import { isObject, stringOf } from '../../chat/json.js'
@@ -119,14 +119,14 @@ export function faultOf(value: JsonValue | undefined): Fault {
   }
   const { fields, modes } = rowOfFault(value.kind)
   const fault: Record<string, string | number> & { kind: FaultKind } = { kind: value.kind }
-  for (const [name, given] of Object.entries(value)) {
+  for (const [name, received] of Object.entries(value)) {
     if (name === 'kind') {
       continue
     }
     if (name !== 'times' && !fields.some((field) => field === name)) {
       throw malformed(`fault '${value.kind}' takes no '${name}'`)
     }
-    fault[name] = fieldOf(name, given, modes)
+    fault[name] = fieldOf(name, received, modes)
   }
   return fault
 }
@@ -135,10 +135,10 @@ const NUMBERS = new Set(['ms', 'bytes', 'event', 'code', 'times'])
 
 function fieldOf(
   name: string,
-  given: JsonValue | undefined,
+  received: JsonValue | undefined,
   modes: readonly string[] | undefined,
 ): string | number {
-  const text = stringOf(given) ?? (typeof given === 'number' ? String(given) : '')
+  const text = stringOf(received) ?? (typeof received === 'number' ? String(received) : '')
   if (!NUMBERS.has(name)) {
     if (name === 'mode' && modes?.includes(text) !== true) {
       throw malformed(`fault mode must be one of ${modes?.join(', ') ?? 'none'}`)
@@ -147,7 +147,7 @@ function fieldOf(
   }
   const number = Number(text)
   if (text === '' || !Number.isInteger(number) || number < 0 || number > 0x7fffffff) {
-    throw malformed(`fault field '${name}' must be a whole number, not ${JSON.stringify(given)}`)
+    throw malformed(`fault field '${name}' must be a whole number, not ${JSON.stringify(received)}`)
   }
   if (name === 'code' && (number < 200 || number > 599)) {
     throw malformed(`fault field 'code' must be a status from 200 to 599, not ${number}`)

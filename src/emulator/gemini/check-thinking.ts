@@ -5,14 +5,14 @@ import { refuseGemini } from './errors.js'
 import { objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
-import { checked, signed } from '../signature.js'
+import { signState, verifyState } from '../signature.js'
 
 /** Documented placeholders for a lost signature. */
 const STAND_INS = ['skip_thought_signature_validator', 'context_engineering_is_the_way_to_go']
 
 /** The signature of a function call, bound to its name, or of a text part. */
 export function thoughtSignature(callName: string | undefined, random: RandomSource): string {
-  return signed([callName ?? ''], random, 116)
+  return signState([callName ?? ''], random, 116)
 }
 
 /** One turn with its role. */
@@ -58,7 +58,7 @@ function checkPart(part: JsonObject): void {
     return
   }
   const name = stringOf(objectOf(part.functionCall).name) ?? ''
-  const [own] = checked([name], signature)
+  const [own] = verifyState([name], signature)
   if (own !== true) {
     refuseGemini(400, 'Corrupted thought signature.')
   }

@@ -1,7 +1,7 @@
 /**
  * Headers, errors and special events of Gemini's format.
  */
-import { Refusal } from '../emulated-exchange.js'
+import { errorReply, Refusal } from '../emulated-exchange.js'
 import type { FrameWriter } from '../emulated-exchange.js'
 import type { JsonObject } from '../../chat/json.js'
 
@@ -81,11 +81,5 @@ export function refuseGemini(
   message: string,
   details: readonly JsonObject[] = [],
 ): never {
-  throw new Refusal({
-    status,
-    headers: WHOLE,
-    units: [geminiError(status, message, details)],
-    stream: false,
-    terminators: 0,
-  })
+  throw new Refusal(errorReply(status, WHOLE, geminiError(status, message, details)))
 }

@@ -7,6 +7,7 @@ import { readGemini } from './decode-request.js'
 import { STREAM, WHOLE, frame } from './errors.js'
 import { thoughtSignature } from './check-thinking.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'
+import { replyInForm, wholeReply } from '../emulated-exchange.js'
 import type { ModelOutput, ParsedRequest, Reply } from '../emulated-exchange.js'
 import type { JsonObject } from '../../chat/json.js'
 
@@ -30,42 +31,22 @@ export function geminiReply(request: ParsedRequest): Reply {
       parts: partsOf(other, showThoughts, signature, seed).whole,
     })
   }
-  const whole = (): Reply => ({
-    status: 200,
-    headers: WHOLE,
-    units: [`${JSON.stringify(wholeBody(candidates, tail, topLogprobs), undefined, 2)}\n`],
-    stream: false,
-    terminators: 0,
+  const isSse = request.query.get('alt') === 'sse'
+  return replyInForm(stream, {
+    wholeHeaders: WHOLE,
+    body: () => `${JSON.stringify(wholeBody(candidates, tail, topLogprobs), undefined, 2)}\n`,
+    streamHeaders: isSse ? STREAM : WHOLE,
+    units: () => {
+      const chunks = chunksOf(modelOutput, parts.streamed, tail)
+      return isSse ? chunks.map(frame) : arrayOfChunks(chunks)
+    },
     counted: modelOutput.usage,
   })
-  if (!stream) {
-    return whole()
-  }
-  const chunks = chunksOf(modelOutput, parts.streamed, tail)
-  if (request.query.get('alt') === 'sse') {
-    return {
-      status: 200,
-      headers: STREAM,
-      units: chunks.map(frame),
-      stream: true,
-      terminators: 1,
-      whole,
-      counted: modelOutput.usage,
-    }
-  }
-  const units = [
-    ...chunks.map((chunk, index) => (index === 0 ? `[${chunk}\n` : `,\r\n${chunk}\n`)),
-    ']',
-  ]
-  return {
-    status: 200,
-    headers: WHOLE,
-    units,
-    stream: true,
-    terminators: 1,
-    whole,
-    counted: modelOutput.usage,
-  }
+}
+
+/** The chunks as one JSON array, with Google's line ends. */
+function arrayOfChunks(chunks: readonly string[]): string[] {
+  return [...chunks.map((chunk, index) => (index === 0 ? `[${chunk}\n` : `,\r\n${chunk}\n`)), ']']
 }
 
 /** The body of `:countTokens`. */
@@ -76,13 +57,7 @@ export function geminiCount(request: ParsedRequest): Reply {
     totalTokens: total,
     promptTokensDetails: [{ modality: 'TEXT', tokenCount: total }],
   }
-  return {
-    status: 200,
-    headers: WHOLE,
-    units: [`${JSON.stringify(body, undefined, 2)}\n`],
-    stream: false,
-    terminators: 0,
-  }
+  return wholeReply(WHOLE, `${JSON.stringify(body, undefined, 2)}\n`)
 }
 
 const ALIASES: Record<string, string> = {

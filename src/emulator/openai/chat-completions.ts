@@ -5,6 +5,7 @@ import { generateOutput } from '../model-output.js'
 import { readOpenAi } from './decode-chat-request.js'
 import { STREAM, WHOLE } from './errors.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'
+import { replyInForm } from '../emulated-exchange.js'
 import type { ModelOutput, ParsedRequest, Reply } from '../emulated-exchange.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
@@ -22,19 +23,13 @@ export function openAiReply(request: ParsedRequest): Reply {
     fingerprint: `fp_${random().toString(16).padStart(10, '0').slice(0, 10)}`,
   }
   const counted = { input: modelOutput.usage.input, output: modelOutput.usage.output * count }
-  const whole = (): Reply => ({
-    status: 200,
-    headers: WHOLE,
-    units: [wholeBody(head, modelOutput, count, random)],
-    stream: false,
-    terminators: 0,
+  return replyInForm(stream, {
+    wholeHeaders: WHOLE,
+    body: () => wholeBody(head, modelOutput, count, random),
+    streamHeaders: STREAM,
+    units: () => streamOf(head, modelOutput, { includeUsage, count, obfuscate, random }),
     counted,
   })
-  if (!stream) {
-    return whole()
-  }
-  const units = streamOf(head, modelOutput, { includeUsage, count, obfuscate, random })
-  return { status: 200, headers: STREAM, units, stream: true, terminators: 1, whole, counted }
 }
 
 interface Head {

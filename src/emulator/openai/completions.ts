@@ -3,6 +3,7 @@
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import { generateOutput } from '../model-output.js'
+import { replyInForm } from '../emulated-exchange.js'
 import type { ModelOutput, ModelInput, ParsedRequest, Reply } from '../emulated-exchange.js'
 import { checkOpenAiKey } from './decode-chat-request.js'
 import { refuseOpenAi, STREAM, WHOLE } from './errors.js'
@@ -37,28 +38,29 @@ export function completionsReply(request: ParsedRequest): Reply {
     total_tokens: counted.input + counted.output,
   }
   const echo = (at: number): string => (body.echo === true ? (prompts[at] ?? '') : '')
-  const whole = (): Reply => {
-    const choices = answers.map((modelOutput, index) =>
+  const choices = (): object[] =>
+    answers.map((modelOutput, index) =>
       choiceOf(index, echo(index) + modelOutput.text, modelOutput),
     )
-    const units = [JSON.stringify({ ...head, choices, usage })]
-    return { status: 200, headers: WHOLE, units, stream: false, terminators: 0, counted }
-  }
-  if (body.stream !== true) {
-    return whole()
-  }
   const includeUsage = objectOf(body.stream_options).include_usage === true
   const frame = (data: object): string => `data: ${JSON.stringify({ ...head, ...data })}\n\n`
-  const units = answers.flatMap((modelOutput, index) => [
-    ...(echo(index) === '' ? [] : [frame({ choices: [choiceOf(index, echo(index), null)] })]),
-    ...modelOutput.chunks.map((chunk) => frame({ choices: [choiceOf(index, chunk, null)] })),
-    frame({ choices: [choiceOf(index, '', modelOutput)] }),
-  ])
-  if (includeUsage) {
-    units.push(frame({ choices: [], usage }))
-  }
-  units.push('data: [DONE]\n\n')
-  return { status: 200, headers: STREAM, units, stream: true, terminators: 1, whole, counted }
+  const frames = (): string[] =>
+    answers.flatMap((modelOutput, index) => [
+      ...(echo(index) === '' ? [] : [frame({ choices: [choiceOf(index, echo(index), null)] })]),
+      ...modelOutput.chunks.map((chunk) => frame({ choices: [choiceOf(index, chunk, null)] })),
+      frame({ choices: [choiceOf(index, '', modelOutput)] }),
+    ])
+  return replyInForm(body.stream === true, {
+    wholeHeaders: WHOLE,
+    body: () => JSON.stringify({ ...head, choices: choices(), usage }),
+    streamHeaders: STREAM,
+    units: () => [
+      ...frames(),
+      ...(includeUsage ? [frame({ choices: [], usage })] : []),
+      'data: [DONE]\n\n',
+    ],
+    counted,
+  })
 }
 
 function choiceOf(index: number, text: string, modelOutput: ModelOutput | null): object {

@@ -6,7 +6,7 @@ import { reasons } from './check-settings.js'
 import { checkOpenAiKey, isOpenAiModel, mediaTypeOf, textOf } from './decode-chat-request.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import { checked } from '../signature.js'
+import { verifyState } from '../signature.js'
 import type { ModelInput, ParsedRequest, ToolResult } from '../emulated-exchange.js'
 
 /** A valid Responses request. */
@@ -130,7 +130,7 @@ function checkReasoning(item: JsonObject, next: JsonObject | undefined): void {
 function checkSealed(items: readonly JsonObject[]): void {
   for (const { type, encrypted_content } of items) {
     const sealed = type === 'reasoning' ? stringOf(encrypted_content) : undefined
-    if (sealed !== undefined && checked([''], sealed)[0] !== true) {
+    if (sealed !== undefined && verifyState([''], sealed)[0] !== true) {
       const shown = `${sealed.slice(0, 4)}...${sealed.slice(-4)}`
       const message = `The encrypted content ${shown} could not be verified.`
       refuseOpenAi(400, message, { param: null, code: 'invalid_encrypted_content' })

@@ -1,7 +1,7 @@
 /**
  * Headers, errors and special events of OpenAI's formats.
  */
-import { Refusal } from '../emulated-exchange.js'
+import { errorReply, Refusal } from '../emulated-exchange.js'
 import type { FrameWriter } from '../emulated-exchange.js'
 
 const COMMON = {
@@ -72,11 +72,5 @@ export function refuseOpenAi(
   message: string,
   rest: { type?: string; param?: string | null; code?: string | null } = {},
 ): never {
-  throw new Refusal({
-    status,
-    headers: WHOLE,
-    units: [openAiError(message, rest)],
-    stream: false,
-    terminators: 0,
-  })
+  throw new Refusal(errorReply(status, WHOLE, openAiError(message, rest)))
 }

@@ -10,7 +10,8 @@ import {
 import { STREAM, WHOLE, openAiFrames } from './errors.js'
 import { readResponses } from './decode-responses-request.js'
 import { seededRandom, lettersOf } from '../seeded-random.js'
-import { signed } from '../signature.js'
+import { signState } from '../signature.js'
+import { replyInForm, wholeReply } from '../emulated-exchange.js'
 import type { ModelOutput, ParsedRequest, Reply, FrameWriter } from '../emulated-exchange.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { RandomSource } from '../seeded-random.js'
@@ -60,13 +61,7 @@ export function responsesCount(request: ParsedRequest): Reply {
     object: 'response.input_tokens',
     input_tokens: generateOutput(modelInput, request.seed).usage.input,
   }
-  return {
-    status: 200,
-    headers: WHOLE,
-    units: [JSON.stringify(body)],
-    stream: false,
-    terminators: 0,
-  }
+  return wholeReply(WHOLE, JSON.stringify(body))
 }
 
 /** The reply to `POST /responses`. */
@@ -89,27 +84,13 @@ export function responsesReply(request: ParsedRequest): Reply {
       total_tokens: modelOutput.usage.input + modelOutput.usage.output,
     },
   }
-  const whole = (): Reply => ({
-    status: 200,
-    headers: WHOLE,
-    units: [`${JSON.stringify(final, undefined, 2)}\n`],
-    stream: false,
-    terminators: 0,
+  return replyInForm(decoded.stream, {
+    wholeHeaders: WHOLE,
+    body: () => `${JSON.stringify(final, undefined, 2)}\n`,
+    streamHeaders: STREAM,
+    units: () => streamOf(head, final, items),
     counted: modelOutput.usage,
   })
-  if (!decoded.stream) {
-    return whole()
-  }
-  const units = streamOf(head, final, items)
-  return {
-    status: 200,
-    headers: STREAM,
-    units,
-    stream: true,
-    terminators: 1,
-    whole,
-    counted: modelOutput.usage,
-  }
 }
 
 /** An output item: whole, at its start in a stream, and the events in between. */
@@ -159,7 +140,7 @@ function reasoningItem(
   random: RandomSource,
 ): Item {
   const id = idOf('rs', random)
-  const sealed = request.sealed ? { encrypted_content: signed([''], random, 196) } : {}
+  const sealed = request.sealed ? { encrypted_content: signState([''], random, 196) } : {}
   const part = { type: 'summary_text', text: modelOutput.thinking }
   const summary = request.summarised ? [part] : []
   const head = { id, type: 'reasoning', ...sealed }

@@ -22,7 +22,7 @@ export interface ExchangeLine {
   path?: string | undefined
   status: number
   outcome: 'ok' | ErrorKind
-  /** Who has to act on the failure; absent for `ok`. */
+  /** The side that has to act on the failure; absent for `ok`. */
   cause?: Cause | undefined
   /** The rule that refused the request: its subject and the name of its setting. */
   limit?: string | undefined

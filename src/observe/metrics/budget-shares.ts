@@ -13,42 +13,42 @@ export interface BudgetShare {
   readonly ratio: number
 }
 
-interface Held {
+interface WindowMaxima {
   readonly scope: string
   readonly kind: string
   /** Maxima of the current and the previous window. */
-  present: number
+  current: number
   previous: number
 }
 
 /** Maxima of two windows. Times are monotonic milliseconds. */
 export class BudgetShares {
-  private readonly held = new Map<string, Held>()
+  private readonly maxima = new Map<string, WindowMaxima>()
   private beganMs = Number.NEGATIVE_INFINITY
 
   /** Records the used share of a budget of a request. `scope` and `kind` are from closed sets. */
-  note(scope: string, kind: string, ratio: number, nowMs: number): void {
+  record(scope: string, kind: string, ratio: number, nowMs: number): void {
     this.advance(nowMs)
     const name = `${scope} ${kind}`
-    const held = this.held.get(name) ?? { scope, kind, present: 0, previous: 0 }
-    held.present = Math.max(held.present, ratio)
-    this.held.set(name, held)
+    const share = this.maxima.get(name) ?? { scope, kind, current: 0, previous: 0 }
+    share.current = Math.max(share.current, ratio)
+    this.maxima.set(name, share)
   }
 
   /** Every scope and period seen so far; 0 if no request used one of its budgets for two windows. */
   highest(nowMs: number): BudgetShare[] {
     this.advance(nowMs)
-    return [...this.held.values()].map(({ scope, kind, present, previous }) => {
-      return { scope, kind, ratio: Math.max(present, previous) }
+    return [...this.maxima.values()].map(({ scope, kind, current, previous }) => {
+      return { scope, kind, ratio: Math.max(current, previous) }
     })
   }
 
   private advance(nowMs: number): void {
     const elapsedMs = nowMs - this.beganMs
     if (elapsedMs < WINDOW_MS) return
-    for (const held of this.held.values()) {
-      held.previous = elapsedMs < 2 * WINDOW_MS ? held.present : 0
-      held.present = 0
+    for (const share of this.maxima.values()) {
+      share.previous = elapsedMs < 2 * WINDOW_MS ? share.current : 0
+      share.current = 0
     }
     this.beganMs = nowMs
   }

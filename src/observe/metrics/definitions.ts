@@ -23,7 +23,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   cache: '`hit`: read from the provider’s cache; `miss`: all other prompt tokens',
   field: 'a field of the client’s format without array indices, or `other`',
   reason:
-    'of retries: an error kind of errors.md; of dropped copies: see the help of the metric; of workers: `ended`, the process exited; `silent`, it answered no ping for ten seconds and was killed',
+    'of retries: an error kind of errors.md; of dropped copies: see the help of the metric; of workers: `ended`, the process exited; `silent`, it did not answer pings for ten seconds and was killed',
   result: 'see the help of each metric',
   ingress:
     'the client’s format: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `native`; `none`: the path is unknown',
@@ -140,7 +140,7 @@ export const DEFINITIONS = {
     fold: 'field',
   }),
   escrow: counter('sluice_reasoning_escrow_total', 5, ['result'], {
-    help: 'Lookups of reasoning state by turn (hit, miss; most turns have none), and states of replies: stored, too_large; failed: the store did not answer.',
+    help: 'Lookups of reasoning state by turn (hit, miss; most turns have none), and states of replies: stored, too_large; failed: the store was unavailable.',
   }),
   reasoningDropped: counter('sluice_reasoning_dropped_total', 40, ['upstream'], {
     help: 'Requests sent again without the reasoning of earlier turns, because the upstream rejected it as bound to another conversation.',
@@ -156,7 +156,7 @@ export const DEFINITIONS = {
     aggregator: 'max',
   }),
   limitsLocal: gauge('sluice_limits_local', 1, [], {
-    help: 'Processes that enforce their share of the limits alone because the store does not answer.',
+    help: 'Processes that enforce their share of the limits alone because the store is unavailable.',
   }),
   overloadLevel: gauge('sluice_overload_level', 1, [], {
     help: 'Overload level: 0 none, 1 low priority is refused, 2 all but high priority is refused, 3 all requests are refused; maximum over processes.',
@@ -189,7 +189,7 @@ export const DEFINITIONS = {
     aggregator: 'max',
   }),
   fleetMembers: gauge('sluice_config_fleet_members', 1, [], {
-    help: 'Gateways that share the store and have published their configuration, including this one; 0 without a Redis store, or while it does not answer.',
+    help: 'Gateways that share the store and have published their configuration, including this one; 0 without a Redis store, or while it is unavailable.',
     aggregator: 'max',
   }),
   fleetDisagreement: gauge('sluice_config_fleet_disagreement', 1, [], {

@@ -3,22 +3,22 @@ import { DEFINITIONS } from './definitions.js'
 import type { MetricSet } from './capped-registry.js'
 
 /** Further names are resolved on each call, so that a caller's mistake cannot exhaust memory. */
-const MAX_KEPT = 256
+const MAX_CACHED = 256
 
 /** Caches the results of `resolve` for a closed set of names. */
-export function kept<T>(resolve: (name: string) => T): (name: string) => T {
-  const held = new Map<string, T>()
+export function cached<T>(resolve: (name: string) => T): (name: string) => T {
+  const values = new Map<string, T>()
   // Most callers use the same name repeatedly.
   let lastName: string | null = null
   let last: T
   return (name) => {
     if (name === lastName) return last
-    const found = held.get(name)
-    const given = found ?? resolve(name)
-    if (found === undefined && held.size < MAX_KEPT) held.set(name, given)
+    const found = values.get(name)
+    const value = found ?? resolve(name)
+    if (found === undefined && values.size < MAX_CACHED) values.set(name, value)
     lastName = name
-    last = given
-    return given
+    last = value
+    return value
   }
 }
 

@@ -2,19 +2,13 @@
  * One method per counted event. Only this folder names metrics; callers pass durations and results.
  * Every label value comes from a closed set.
  */
+import type { AuthResult } from '../../auth/authentication-result.js'
 import type { ErrorKind } from '../../errors.js'
 import { ComparisonMetrics } from './comparison-metrics.js'
-import { kept, register, type Families } from './metric-families.js'
+import { cached, register, type Families } from './metric-families.js'
 import { fieldLabel } from './lost-field-label.js'
 import type { Distribution } from './histogram.js'
-import type {
-  AuthResult,
-  HedgeResult,
-  Hop,
-  IngressLabel,
-  LimitKind,
-  Outcome,
-} from './label-types.js'
+import type { HedgeResult, Hop, IngressLabel, LimitKind, Outcome } from './label-types.js'
 import type { Collected } from './metric.js'
 import { Gauges } from './gauges.js'
 import { type Count, MAX_LINES, MetricSet } from './capped-registry.js'
@@ -62,16 +56,18 @@ export class Metrics {
       settle: hop('settle'),
     }
     this.overheadSeries = this.families.overhead.child()
-    this.limitSeries = kept((kind) => this.families.limitRejections.child(kind))
-    this.storeSeries = kept((op) => this.families.storeDuration.child(op))
-    this.escrowSeries = kept((result) => this.families.escrow.child(result))
-    this.rowSeries = kept((kind) => this.families.usageRows.child(kind))
-    this.costSeries = kept((upstream) => kept((model) => this.families.cost.child(upstream, model)))
+    this.limitSeries = cached((kind) => this.families.limitRejections.child(kind))
+    this.storeSeries = cached((op) => this.families.storeDuration.child(op))
+    this.escrowSeries = cached((result) => this.families.escrow.child(result))
+    this.rowSeries = cached((kind) => this.families.usageRows.child(kind))
+    this.costSeries = cached((upstream) =>
+      cached((model) => this.families.cost.child(upstream, model)),
+    )
     const { retries, fallbacks, hedges } = this.families
-    this.retrySeries = kept((upstream) => kept((reason) => retries.child(upstream, reason)))
-    this.fallbackSeries = kept((from) => kept((to) => fallbacks.child(from, to)))
-    this.hedgeSeries = kept((upstream) => kept((result) => hedges.child(upstream, result)))
-    this.authSeries = kept((result) => this.families.auth.child(result))
+    this.retrySeries = cached((upstream) => cached((reason) => retries.child(upstream, reason)))
+    this.fallbackSeries = cached((from) => cached((to) => fallbacks.child(from, to)))
+    this.hedgeSeries = cached((upstream) => cached((result) => hedges.child(upstream, result)))
+    this.authSeries = cached((result) => this.families.auth.child(result))
     if (options.processMetrics !== false) this.set.addProcessMetrics()
   }
 

@@ -1,7 +1,7 @@
 /** The series of requests to an upstream, resolved once per target of the configuration. */
 import type { Usage } from '../../chat/usage.js'
 import { MAX_MODEL_PAIRS } from './definitions.js'
-import { kept, type Families } from './metric-families.js'
+import { cached, type Families } from './metric-families.js'
 import type { Distribution } from './histogram.js'
 import type { IngressLabel, Outcome, Side, StreamEnd } from './label-types.js'
 
@@ -58,14 +58,14 @@ export class TargetSeriesMap {
     const level = inflight.child(upstream)
     const gap = chunkGap.child(upstream)
     const slow = { client: backpressure.child('client') }
-    const attempt = kept((kind) => attempts.child(upstream, kind))
-    const models = kept((model) => this.model(upstream, model))
-    const end = kept((name) => streamEnds.child(upstream, name))
+    const attempt = cached((kind) => attempts.child(upstream, kind))
+    const models = cached((model) => this.model(upstream, model))
+    const end = cached((name) => streamEnds.child(upstream, name))
     const hits = this.families.promptTokens.child(upstream, 'hit')
     const misses = this.families.promptTokens.child(upstream, 'miss')
-    const ended = kept((ingress) => {
-      return kept((status) => {
-        return kept((outcome) => requests.child(ingress, route, upstream, status, outcome))
+    const ended = cached((ingress) => {
+      return cached((status) => {
+        return cached((outcome) => requests.child(ingress, route, upstream, status, outcome))
       })
     })
     return {

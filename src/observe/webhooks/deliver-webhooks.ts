@@ -36,11 +36,11 @@ interface Delivery {
 
 const BACK_OFF_MS: readonly number[] = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]
 const MAX_WAITING = 1_000
-const AT_ONCE = 2
+const MAX_CONCURRENT = 2
 /** Timeout of an attempt, as the specification advises. */
-const TRY_MS = 15_000
+const ATTEMPT_TIMEOUT_MS = 15_000
 /** Timeout of the last attempts when the process exits. */
-const CLOSE_MS = 3_000
+const CLOSE_TIMEOUT_MS = 3_000
 const LOG_EVERY_MS = 60_000
 const GONE = 410
 
@@ -84,9 +84,9 @@ export class Endpoint {
   async close(): Promise<void> {
     this.isOver = true
     if (this.timer !== null) clearTimeout(this.timer)
-    const last = this.waiting.splice(0).map((delivery) => this.attempt(delivery, CLOSE_MS))
+    const last = this.waiting.splice(0).map((delivery) => this.attempt(delivery, CLOSE_TIMEOUT_MS))
     let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, CLOSE_TIMEOUT_MS)))
     await Promise.race([Promise.all([...this.running, ...last]), late])
     clearTimeout(timer)
     await this.options.poster.close()
@@ -101,8 +101,8 @@ export class Endpoint {
     let nextMs = Number.POSITIVE_INFINITY
     const later: Delivery[] = []
     for (const delivery of this.waiting) {
-      if (delivery.dueMs <= nowMs && this.running.size < AT_ONCE) {
-        const run = this.attempt(delivery, TRY_MS).finally(() => {
+      if (delivery.dueMs <= nowMs && this.running.size < MAX_CONCURRENT) {
+        const run = this.attempt(delivery, ATTEMPT_TIMEOUT_MS).finally(() => {
           this.running.delete(run)
           this.pump()
         })
@@ -114,7 +114,7 @@ export class Endpoint {
     }
     this.waiting = later
     // If all connections are busy, the end of an attempt calls pump again.
-    if (this.running.size >= AT_ONCE || later.length === 0) return
+    if (this.running.size >= MAX_CONCURRENT || later.length === 0) return
     this.timer = setTimeout(() => this.pump(), Math.max(0, nextMs - nowMs)).unref()
   }
 

@@ -32,9 +32,9 @@ export class Webhooks {
     const before = new Map(this.endpoints.map((each) => [JSON.stringify(each.config), each]))
     this.endpoints = configs.map((config) => {
       const key = JSON.stringify(config)
-      const kept = before.get(key)
+      const existing = before.get(key)
       before.delete(key)
-      return kept ?? this.open(config)
+      return existing ?? this.open(config)
     })
     for (const gone of before.values()) void gone.close()
   }

@@ -1,7 +1,7 @@
 /**
- * K-169, K-171, and who may ask for what: every route of the table with every kind of visitor.
- * Method: the cases are made from the table, so that a route without a test cannot be; each answer's shape is
- * held against the schema that the page is built on.
+ * Goal: every route of the table has the right access policy for every kind of visitor (K-169, K-171).
+ * Method: the cases are generated from the table, so that no route lacks a test; each reply is validated by the schema
+ * that the page uses.
  */
 import t, { type Test } from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
@@ -16,10 +16,10 @@ import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
 import type { Services } from '../../../src/dashboard/server/services.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
 
-// The table itself needs nothing of what its handlers do.
+// The table itself does not use the services of its handlers.
 const ROUTES = dashboardRoutes({} as Services)
 
-/** A good request for each route that has a body or must have a query. */
+/** A valid request for each route that has a body or requires a query. */
 const BODIES: Readonly<Record<string, JsonObject>> = {
   'POST /session': { email: 'ada@example.com', password: PASSWORD },
   'PUT /password': { current: PASSWORD, next: 'another horse entirely' },
@@ -41,7 +41,7 @@ const QUERIES: Readonly<Record<string, string>> = {
   'GET /models/explain': '?model=gpt-5.5',
 }
 
-/** Members that no write accepts from a client. */
+/** Members that no change accepts from a client. */
 const SMUGGLED = [
   'role',
   'plan',
@@ -122,9 +122,9 @@ void t.test(
   },
 )
 
-void t.test('every answer is of the shape that the page expects', async (t) => {
+void t.test('every reply matches the schema of the page', async (t) => {
   const stage = await cast(t)
-  // Last those after which the others would not be signed in, or the key not live.
+  // Last the routes that end the session or revoke the key.
   const late = ['DELETE /keys/{id}', 'PUT /password', 'DELETE /session', 'DELETE /sessions']
   const routes = ROUTES.filter((route) => !late.includes(nameOf(route)) && route.reply !== null)
   const last = ROUTES.filter((route) => late.includes(nameOf(route)))
@@ -134,9 +134,9 @@ void t.test('every answer is of the shape that the page expects', async (t) => {
   ]) {
     const name = nameOf(route)
     if (['POST /setup', 'POST /reset', 'POST /sign-up', 'DELETE /sessions'].includes(name)) continue
-    // Without a provider they have nothing to answer; oidc.test.ts has one.
+    // These routes need a provider; oidc.test.ts has one.
     if (route.path.startsWith('/oidc/')) continue
-    // There is no earlier generation; browser-configuration.test.ts has one.
+    // These routes need an earlier generation; browser-configuration.test.ts has one.
     if (name === 'POST /configuration/{id}/rollback') continue
     const id = route.path.startsWith('/requests') ? stage.requestId : stage.keyId
     const isAdmin = route.credential === 'admin'
@@ -195,7 +195,7 @@ void t.test(
   },
 )
 
-void t.test('K-171: what a write does not take is refused by its name', async (t) => {
+void t.test('K-171: a change refuses unknown members by name', async (t) => {
   const stage = await cast(t)
   for (const route of ROUTES) {
     if (route.body === null || route.body === 'raw') continue

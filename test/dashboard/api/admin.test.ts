@@ -1,5 +1,5 @@
 /**
- * Goal: an administrator sees how things run and who there is, and changes accounts with a trail of it.
+ * Goal: an administrator sees the state of the gateway and all accounts, and each change of an account has an audit entry.
  * Method: accounts on a store, requests that fail, and configurations that change and are refused.
  */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
@@ -78,14 +78,14 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   t.equal(more.next, null)
 })
 
-void t.test('operations: upstreams, what failed, and what the configuration became', async (t) => {
+void t.test('operations: upstreams, recent failures, and the configuration', async (t) => {
   const stage = await startStage(t)
   const root = await stage.signedIn('root@example.com', 'max', 'admin')
   const { ledger } = stage.store
   const failed = { outcome: 'upstream_timeout', status: 504, hops: {} } as const
   for (let at = 0; at < 4; at += 1) await ledger.settle(aRow('acc_1', { atMs: Date.now() - 10 }))
   await ledger.settle(aRow('acc_1', { ...failed, atMs: Date.now() - 20 }))
-  // What our own limits refuse is no failure of the provider.
+  // A refusal by the gateway's own limits is not a failure of the provider.
   const refused = { outcome: 'rate_limited', status: 429, attempts: 0 } as const
   await ledger.settle(aRow('acc_1', { ...refused, atMs: Date.now() - 30 }))
   const attempted = 'openai:upstream_timeout, openai:ok'
@@ -120,7 +120,7 @@ void t.test('operations: upstreams, what failed, and what the configuration beca
   writeFileSync(stage.gateway.configFile, before)
 })
 
-void t.test('providers: each upstream, and copies beside what they copy', async (t) => {
+void t.test('providers: each upstream, and shadow requests beside their originals', async (t) => {
   const stage = await startStage(t)
   const root = await stage.signedIn('root@example.com', 'max', 'admin')
   const { ledger } = stage.store
@@ -212,7 +212,7 @@ void t.test('aliases and virtual models, with all their targets and prices', asy
   t.ok(upstreams.includes('openai'))
 })
 
-void t.test('models, and where an id would go', async (t) => {
+void t.test('models, and the route of an id', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')
   const { models } = modelsReply.parse((await browser.get('/models')).json)

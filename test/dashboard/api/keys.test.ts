@@ -29,7 +29,7 @@ async function statusWith(stage: Stage, secret: string, model = 'gpt-5.4-mini'):
   return response.status
 }
 
-void t.test('made, used, renamed, rotated, revoked', async (t) => {
+void t.test('a key is created, used, renamed, rotated and revoked', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')
   const limits = { requestsPerMinute: 600, nanoUsdPerDay: 5_000_000_000 }
@@ -83,43 +83,46 @@ async function eventually(ask: () => Promise<number>, status: number): Promise<n
   return ask()
 }
 
-void t.test('K-173: five keys on Starter, twenty on Pro, however many ask', async (t) => {
-  const stage = await startStage(t)
-  for (const [plan, limit] of [
-    ['starter', 5],
-    ['pro', 20],
-  ] as const) {
-    const browser = await stage.signedIn(`${plan}@example.com`, plan)
-    const answers = await Promise.all(
-      Array.from({ length: 200 }, (_, at) => browser.ask('POST', '/keys', { name: `k ${at}` })),
-    )
-    t.equal(answers.filter(({ status }) => status === 201).length, limit)
-    const refused = answers.filter(({ status }) => status !== 201)
-    t.ok(refused.every(({ status, error }) => status === 403 && error['kind'] === 'plan_limit'))
-    t.match(refused[0]?.error['message'], /revoke one or choose a larger plan/)
-    t.match((await browser.get('/session')).json, { account: { liveKeys: limit } })
-    const keys = keysReply.parse((await browser.get('/keys')).json)
-    t.equal(keys.keys.length, limit)
-    const [first] = keys.keys
-    const turned = await browser.ask('POST', `/keys/${first?.id ?? ''}/rotate`, {})
-    t.equal(turned.status, 201, 'a rotation may exceed the plan by one key')
-    const { oldEndsAtMs } = rotatedKeyReply.parse(turned.json)
-    t.ok(Math.abs((oldEndsAtMs ?? 0) - Date.now() - 86_400_000) < 60_000, 'for 24 hours')
-    const second = await browser.ask('POST', `/keys/${keys.keys[1]?.id ?? ''}/rotate`, {})
-    t.match([second.status, second.error['kind']], [403, 'plan_limit'], 'and not by two')
-    t.match(
-      await browser.ask('POST', '/keys', { name: 'x' }),
-      { status: 403 },
-      'nor with a new key',
-    )
-    await browser.ask('DELETE', `/keys/${first?.id ?? ''}`)
-    t.equal((await browser.ask('POST', '/keys', { name: 'x' })).status, 403, 'the plan is full')
-    await browser.ask('DELETE', `/keys/${keys.keys[2]?.id ?? ''}`)
-    t.equal((await browser.ask('POST', '/keys', { name: 'again' })).status, 201)
-  }
-})
+void t.test(
+  'K-173: five keys on Starter, twenty on Pro, also with concurrent requests',
+  async (t) => {
+    const stage = await startStage(t)
+    for (const [plan, limit] of [
+      ['starter', 5],
+      ['pro', 20],
+    ] as const) {
+      const browser = await stage.signedIn(`${plan}@example.com`, plan)
+      const answers = await Promise.all(
+        Array.from({ length: 200 }, (_, at) => browser.ask('POST', '/keys', { name: `k ${at}` })),
+      )
+      t.equal(answers.filter(({ status }) => status === 201).length, limit)
+      const refused = answers.filter(({ status }) => status !== 201)
+      t.ok(refused.every(({ status, error }) => status === 403 && error['kind'] === 'plan_limit'))
+      t.match(refused[0]?.error['message'], /revoke one or choose a larger plan/)
+      t.match((await browser.get('/session')).json, { account: { liveKeys: limit } })
+      const keys = keysReply.parse((await browser.get('/keys')).json)
+      t.equal(keys.keys.length, limit)
+      const [first] = keys.keys
+      const turned = await browser.ask('POST', `/keys/${first?.id ?? ''}/rotate`, {})
+      t.equal(turned.status, 201, 'a rotation may exceed the plan by one key')
+      const { oldEndsAtMs } = rotatedKeyReply.parse(turned.json)
+      t.ok(Math.abs((oldEndsAtMs ?? 0) - Date.now() - 86_400_000) < 60_000, 'for 24 hours')
+      const second = await browser.ask('POST', `/keys/${keys.keys[1]?.id ?? ''}/rotate`, {})
+      t.match([second.status, second.error['kind']], [403, 'plan_limit'], 'and not by two')
+      t.match(
+        await browser.ask('POST', '/keys', { name: 'x' }),
+        { status: 403 },
+        'nor with a new key',
+      )
+      await browser.ask('DELETE', `/keys/${first?.id ?? ''}`)
+      t.equal((await browser.ask('POST', '/keys', { name: 'x' })).status, 403, 'the plan is full')
+      await browser.ask('DELETE', `/keys/${keys.keys[2]?.id ?? ''}`)
+      t.equal((await browser.ask('POST', '/keys', { name: 'again' })).status, 201)
+    }
+  },
+)
 
-void t.test('K-172 and what else a key may not be', async (t) => {
+void t.test('K-172: invalid settings of a key are refused', async (t) => {
   const stage = await startStage(t)
   const { configFile } = stage.gateway
   const text = readFileSync(configFile, 'utf8')
@@ -159,7 +162,7 @@ void t.test('K-172 and what else a key may not be', async (t) => {
   t.equal(await stage.store.countKeys(bob.id), 0)
 })
 
-void t.test('labels are given with a new key, kept by rotation, and refused by name', async (t) => {
+void t.test('labels are set at creation, kept by a rotation, and refused by name', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')
   const labels = { team: 'research', env: 'ci' }
@@ -180,7 +183,7 @@ void t.test('labels are given with a new key, kept by rotation, and refused by n
   })
 })
 
-void t.test('a list of keys: pages, searches, and what each used', async (t) => {
+void t.test('a list of keys has pages, a search, and the usage of each key', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com', 'max')
   const names = Array.from({ length: 7 }, (_, at) => `key ${at}`)

@@ -1,8 +1,8 @@
 /**
  * Goal: with 10,000 keys and a million entries, every request of the dashboard is answered within 300 ms.
- * Method: an embedded store of that size, and every GET of the API with the ranges, groups and filters that pages use. Here
- * with a small store, where the fastest of several repeats must be within the limit, so that a busy machine does not
- * fail the test. All of it, with the median of five repeats and a table of the slowest:
+ * Method: an embedded store of that size, and every GET of the API with the ranges, groups and filters that pages use. The
+ * suite uses a small store, where the fastest of several repeats must be within the limit, so that a busy machine does
+ * not fail the test. This command uses the whole store and prints the median of five repeats and the slowest requests:
  *
  *     SLUICE_KEYS=10000 SLUICE_ROWS=1000000 TAP_TIMEOUT=900 node build/test/dashboard/api/large.test.js
  */
@@ -19,7 +19,7 @@ const KEYS = Number(process.env['SLUICE_KEYS'] ?? 500)
 const ROWS = Number(process.env['SLUICE_ROWS'] ?? 5_000)
 const IS_WHOLE = ROWS >= 1_000_000
 const LIMIT_MS = IS_WHOLE ? 300 : 1_000
-/** Repeats of a request: exactly so many of the whole form, at most so many of the small one. */
+/** Repeats of a request: exactly this many with the whole store, at most this many with the small one. */
 const REPEATS = IS_WHOLE ? 5 : 20
 const SLOWEST = 20
 const HOUR_MS = 3_600_000
@@ -109,7 +109,7 @@ void t.test('every page of a large store', { timeout: 3_600_000 }, async (t) => 
   }
 })
 
-/** The median of the whole form; of the small one the first time within the limit, or the shortest. */
+/** The median with the whole store; with the small one, the first time within the limit, or the shortest. */
 async function timeOf(t: Test, browser: Browser, path: string): Promise<number> {
   const times: number[] = []
   for (let repeat = 0; repeat < REPEATS; repeat += 1) {

@@ -41,7 +41,7 @@ void t.test('used, left, and when it resets', async (t) => {
   for (const { limit, used, left } of after.limits) t.equal(used + left, limit)
 })
 
-void t.test('only of one account, and only of one that the reader may see', async (t) => {
+void t.test('limits are shown for one account that the user may see', async (t) => {
   const stage = await startStage(t)
   const ada = await stage.account('ada@example.com')
   await stage.store.ledger.settle(aRow(ada.id))

@@ -1,13 +1,13 @@
 /**
- * Goal: an account makes keys at a bounded rate, and a list of many keys is read in parts.
- * Method: the page's own requests; a store with more keys than one reply may look through.
+ * Goal: an account creates keys at a bounded rate, and a list of many keys is read in pages.
+ * Method: the page's own requests; a store with more keys than one reply may search.
  */
 import t from 'tap'
 import { accountsReply, keysReply } from '../../../src/dashboard/server/schema/schema.js'
 import { aKey, anAccount } from '../../store/contract/sample-records.js'
 import { startStage, type Browser } from '../fixtures/stage.js'
 
-void t.test('keys are made at a bounded rate, each account for itself', async (t) => {
+void t.test('keys are created at a bounded rate per account', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com', 'max')
   const other = await stage.signedIn('bob@example.com', 'max')
@@ -28,7 +28,7 @@ void t.test('keys are made at a bounded rate, each account for itself', async (t
   t.equal((await make(other, 0)).status, 201, 'another account is not held up')
 })
 
-void t.test('a long list: one reply looks at a part of it', async (t) => {
+void t.test('one reply searches a part of a long list', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com', 'max')
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')

@@ -6,7 +6,7 @@ import t from 'tap'
 import { upstreamHealth } from '../../../src/dashboard/server/upstream-health.js'
 import { aRow } from '../fixtures/stage.js'
 
-void t.test('each attempt counts for the upstream that it went to', (t) => {
+void t.test('each attempt counts for its upstream', (t) => {
   const rescued = aRow('acc_1', {
     atMs: 5_000,
     upstream: 'openai',
@@ -25,7 +25,7 @@ void t.test('each attempt counts for the upstream that it went to', (t) => {
   t.end()
 })
 
-void t.test('failures of the gateway and of the client are not those of the provider', (t) => {
+void t.test('failures of the gateway and of the client do not count for the provider', (t) => {
   const of = (outcome: 'rate_limited' | 'client_gone' | 'upstream_denied' | 'upstream_rejected') =>
     aRow('acc_1', { outcome, attempts: outcome === 'rate_limited' ? 0 : 1 })
   const kinds = ['rate_limited', 'client_gone', 'upstream_denied', 'upstream_rejected'] as const
@@ -38,7 +38,7 @@ void t.test('failures of the gateway and of the client are not those of the prov
   t.end()
 })
 
-void t.test('a request that no upstream was chosen for counts for none', (t) => {
+void t.test('a request without an upstream counts for none', (t) => {
   const refused = aRow('acc_1', { outcome: 'unknown_model', upstream: null, attempts: 0 })
   t.equal(upstreamHealth([refused]).size, 0)
   t.end()

@@ -1,6 +1,6 @@
 /**
  * Goal: usage is correct by time, model and key; single requests have their hops; CSV file and live view agree.
- * Method: rows put into the ledger, and each read held against what they add up to.
+ * Method: entries are put into the ledger, and each reply is compared with their sums.
  */
 import t from 'tap'
 import { quantile } from '../../../src/dashboard/server/usage-figures.js'
@@ -123,7 +123,7 @@ void t.test('K-176: ranges are bounded, and unknown parameters are refused', asy
   }
 })
 
-void t.test('requests: filtered, paged, one by one, and as a file', async (t) => {
+void t.test('requests are filtered, paged, opened and exported', async (t) => {
   const stage = await startStage(t)
   const ada = await stage.signedIn('ada@example.com')
   const made = createdKeyReply.parse((await ada.ask('POST', '/keys', { name: '=cmd()' })).json)

@@ -1,6 +1,6 @@
 /**
- * Goal: a reader of the drawer alone names the cause of each of the ten prepared failures, and whose fault it was.
- * Method: the failures made on a real gateway, each looked at in Chromium.
+ * Goal: the drawer of each of the ten prepared failures names its cause and the side at fault.
+ * Method: the failures are produced on a real gateway, and each drawer is opened in Chromium.
  */
 import t from 'tap'
 import { SKIP, violations } from './browser.js'
@@ -34,7 +34,7 @@ const FACTS: Readonly<Record<string, readonly RegExp[]>> = {
   'client-gone': [/Status\s+499/, /The client: its request, or its connection/],
 }
 
-void t.test('the drawer explains ten failures', { skip: SKIP }, async (t) => {
+void t.test('the drawer explains each of the ten failures', { skip: SKIP }, async (t) => {
   const complaints = await eachDrawer(t, async ({ failure, slug, page, drawer }) => {
     const block = await drawer.getByRole('region', { name: 'Failure' }).innerText()
     const { outcome, cause } = failure

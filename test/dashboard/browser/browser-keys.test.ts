@@ -1,7 +1,7 @@
 /**
  * Goal: all settings of a key can be changed in the page, and refusals are shown
  * beside the field.
- * Method: a real gateway whose plan has limits, a real Chromium, and the key as the API then has it.
+ * Method: a real gateway whose plan has limits, a real Chromium, and the key that the API returns afterwards.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
@@ -48,7 +48,7 @@ void t.test('a key is edited', { skip: SKIP }, async (t) => {
   await dialog.getByLabel('Requests per minute').fill('')
   await dialog.getByLabel('Dollars per day (UTC)').fill('2.5')
   const money = dialog.getByLabel('Dollars per day (UTC)')
-  // While it is being entered.
+  // While the value is being entered.
   await dialog.locator('.field.wrong').waitFor()
   t.equal(await money.getAttribute('aria-invalid'), 'true', 'the field at fault')
   t.match(await dialog.locator('.field.wrong').innerText(), /The plan allows \$2 at most/)

@@ -1,5 +1,5 @@
 /**
- * Goal: a long list of keys is shown a page at a time, older keys come on demand, and a search finds them all.
+ * Goal: a long list of keys is shown by page, older keys are loaded on demand, and a search finds all keys.
  * Method: a real gateway with more keys than a page has, and a real Chromium.
  */
 import t from 'tap'
@@ -9,7 +9,7 @@ import { PASSWORD, startStage } from '../fixtures/stage.js'
 
 t.setTimeout(180_000)
 
-void t.test('older keys come on demand', { skip: SKIP }, async (t) => {
+void t.test('older keys are loaded on demand', { skip: SKIP }, async (t) => {
   const stage = await startStage(t)
   const account = await stage.account('ada@example.com', 'max')
   const count = 230

@@ -1,7 +1,7 @@
 /**
- * Goal: each page in each of its states, in light and dark, wide and narrow: nothing for axe to find, nothing on the
- * console, nothing wider than the window; failures, waits and emptiness say what to do.
- * Method: Chromium with the built page; the test plays the server, with replies that the API's schemas have checked.
+ * Goal: each page in each of its states, in light and dark, wide and narrow: axe has no findings, the console is empty, and
+ * nothing is wider than the window; failed, loading and empty states tell the user what to do.
+ * Method: Chromium with the built page; the test is the server, and its replies are validated by the API's schemas.
  */
 import t, { type Test } from 'tap'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
@@ -52,11 +52,11 @@ async function visit(
 
 async function goTo(page: Page, path: string): Promise<void> {
   await page.goto(`${ORIGIN}/dashboard${path}`)
-  // Under an open dialog the page is hidden from those who listen, so not by its role.
+  // Under an open dialog the page is hidden from screen readers, so it has no role.
   await page.locator('h1').first().waitFor()
 }
 
-/** The heading is there before the content is. */
+/** The heading is shown before the content. */
 async function settle(page: Page): Promise<void> {
   while ((await page.locator('.late').count()) > 0) await page.waitForTimeout(20)
 }
@@ -87,7 +87,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     })
   }
 
-  await t.test('nothing yet: what will be here, and the line that makes it so', async (t) => {
+  await t.test('an empty page explains its content and shows a command to create it', async (t) => {
     const api: Api = (_, path, query) => ({ body: emptyReplyTo(path, query) })
     for (const path of ['/', '/usage', '/requests']) {
       const watched = await visit(browser, path, api)
@@ -126,7 +126,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     },
   )
 
-  await t.test('a wait shows the layout, and only when it is long', async (t) => {
+  await t.test('a skeleton is shown only if loading takes long', async (t) => {
     let release = (): void => undefined
     const held = new Promise<void>((resolve) => (release = resolve))
     const { page } = await visit(browser, '/keys', async (_, path, query) => {
@@ -143,7 +143,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.equal(await quick.page.locator('.skeleton-row').count(), 0, 'a quick answer shows none')
   })
 
-  await t.test('a session that has ended leads to the door, and back', async (t) => {
+  await t.test('an ended session leads to the sign-in page, and back', async (t) => {
     let isIn = true
     const watched = await visit(browser, '/keys', (method, path, query) => {
       if (method === 'POST' && path === '/session') isIn = true
@@ -164,7 +164,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.equal(new URL(page.url()).pathname, '/dashboard/usage', 'the requested page')
   })
 
-  await t.test('the doors of links and sign-up', async (t) => {
+  await t.test('the pages of links and of sign-up', async (t) => {
     const api: Api = () => ({ body: SIGNED_OUT })
     for (const path of ['/', '/sign-up', '/setup#abcdefghijklmnopqrstuvwx', '/reset']) {
       const watched = await visit(browser, path, api)
@@ -174,7 +174,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     }
   })
 
-  await t.test('by keyboard alone', async (t) => {
+  await t.test('the page works by keyboard alone', async (t) => {
     const { page, complaints } = await visit(browser, '/', busy)
     await settle(page)
     await page.keyboard.press('g')

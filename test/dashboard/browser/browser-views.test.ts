@@ -1,6 +1,6 @@
 /**
- * Goal: filters, causes, limits, lost connections and queue of the playground do what they show.
- * Method: Chromium with the built page; the test plays the server and records its requests.
+ * Goal: filters, causes, limits, lost connections and the queue of the playground work as shown.
+ * Method: Chromium with the built page; the test is the server and records the page's requests.
  */
 import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'
@@ -163,48 +163,56 @@ void t.test('a lost connection shows how old the figures are', { skip: SKIP }, a
   await page.getByText('live', { exact: true }).waitFor()
 })
 
-void t.test('a failure stays with its turn; an edit sends nothing', { skip: SKIP }, async (t) => {
-  let isBroken = true
-  const { page, asked } = await visit(t, '/playground', (_, path, query) => {
-    if (!path.startsWith('/playground/')) return { body: replyTo(path, query) }
-    // The Gemini format is read whole, which the test can play.
-    if (!isBroken) {
-      const parts = [{ text: 'Rhine, Nile, Amazon.' }]
-      return { body: { candidates: [{ content: { parts }, finishReason: 'STOP' }] } }
+void t.test(
+  'a failure is shown at its turn; an edit sends no request',
+  { skip: SKIP },
+  async (t) => {
+    let isBroken = true
+    const { page, asked } = await visit(t, '/playground', (_, path, query) => {
+      if (!path.startsWith('/playground/')) return { body: replyTo(path, query) }
+      // Replies in the Gemini format are whole, which the test's server supports.
+      if (!isBroken) {
+        const parts = [{ text: 'Rhine, Nile, Amazon.' }]
+        return { body: { candidates: [{ content: { parts }, finishReason: 'STOP' }] } }
+      }
+      const message = 'The upstream is busy.'
+      return { status: 429, body: { error: { message, code: 429, kind: 'upstream_busy' } } }
+    })
+    const calls = (): number => asked.filter((call) => call.startsWith('POST /playground/')).length
+    await page.getByLabel('Client format').selectOption('Gemini')
+    const write = async (text: string): Promise<void> => {
+      await page.getByLabel('Message', { exact: true }).fill(text)
+      await page.getByRole('button', { name: 'Send' }).click()
     }
-    const message = 'The upstream is busy.'
-    return { status: 429, body: { error: { message, code: 429, kind: 'upstream_busy' } } }
-  })
-  const calls = (): number => asked.filter((call) => call.startsWith('POST /playground/')).length
-  await page.getByLabel('Client format').selectOption('Gemini')
-  const write = async (text: string): Promise<void> => {
-    await page.getByLabel('Message', { exact: true }).fill(text)
-    await page.getByRole('button', { name: 'Send' }).click()
-  }
-  await write('Name three rivers.')
-  const first = page.getByRole('article', { name: 'Turn 1' })
-  await first.getByRole('alert').waitFor()
-  isBroken = false
-  await write('Name three lakes.')
-  const second = page.getByRole('article', { name: 'Turn 2' })
-  await second.getByText('Rhine, Nile, Amazon.').waitFor()
-  t.match(await first.getByRole('alert').innerText(), 'The upstream is busy.', 'it is still there')
-  await first.getByRole('button', { name: 'Retry' }).click()
-  await first.getByText('Rhine, Nile, Amazon.').waitFor()
-  t.equal(await first.getByRole('alert').count(), 0)
-  t.equal(calls(), 3)
+    await write('Name three rivers.')
+    const first = page.getByRole('article', { name: 'Turn 1' })
+    await first.getByRole('alert').waitFor()
+    isBroken = false
+    await write('Name three lakes.')
+    const second = page.getByRole('article', { name: 'Turn 2' })
+    await second.getByText('Rhine, Nile, Amazon.').waitFor()
+    t.match(
+      await first.getByRole('alert').innerText(),
+      'The upstream is busy.',
+      'it is still there',
+    )
+    await first.getByRole('button', { name: 'Retry' }).click()
+    await first.getByText('Rhine, Nile, Amazon.').waitFor()
+    t.equal(await first.getByRole('alert').count(), 0)
+    t.equal(calls(), 3)
 
-  await first.getByRole('button', { name: 'Edit' }).click()
-  await first.getByLabel('Edit message').fill('Name three hills.')
-  await first.getByRole('button', { name: 'Save' }).click()
-  await first.getByText('Name three hills.').waitFor()
-  t.equal(calls(), 3, 'nothing is sent')
-  await first.getByRole('button', { name: 'Run again' }).click()
-  await first.getByRole('button', { name: 'Copy reply' }).waitFor()
-  t.equal(calls(), 4, 'one turn alone')
-  t.match(await second.innerText(), 'Name three lakes.', 'the turn after it stays')
-  t.strictSame(await violations(page), [])
-})
+    await first.getByRole('button', { name: 'Edit' }).click()
+    await first.getByLabel('Edit message').fill('Name three hills.')
+    await first.getByRole('button', { name: 'Save' }).click()
+    await first.getByText('Name three hills.').waitFor()
+    t.equal(calls(), 3, 'nothing is sent')
+    await first.getByRole('button', { name: 'Run again' }).click()
+    await first.getByRole('button', { name: 'Copy reply' }).waitFor()
+    t.equal(calls(), 4, 'one turn alone')
+    t.match(await second.innerText(), 'Name three lakes.', 'the turn after it stays')
+    t.strictSame(await violations(page), [])
+  },
+)
 
 void t.test('on a phone the composer comes first', { skip: SKIP }, async (t) => {
   const { page } = await visit(t, '/playground', busy, 360)

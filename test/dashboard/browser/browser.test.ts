@@ -1,8 +1,8 @@
 /**
- * Goal: what people do with the dashboard works from the first start: set up, sign in, make a key, use it, see it, meet
- * the limit, revoke it, try a model; and no secret is left anywhere.
- * Method: the real program with two workers in front of an emulator, and a real Chromium; requests are sent by curl, as
- * the page has them ready to paste.
+ * Goal: the dashboard works from the first start: set-up, sign-in, creating a key, using it, finding its request, reaching
+ * the limit, revoking the key, the playground; and the browser keeps no secret.
+ * Method: the real program with two workers in front of an emulator, and a real Chromium; curl sends the requests that
+ * the page shows.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
@@ -20,7 +20,7 @@ const ADMIN = { email: 'admin@example.com', password: 'a lock between two rivers
 const OWNER = { email: 'ada@example.com', password: 'water finds the lowest gate' }
 const SECRET = /sk_\w{40,}/
 
-/** Serves a gateway without any account, and finds the link it prints. */
+/** Starts a gateway without any account; resolves with the set-up link that it prints. */
 async function startNew(t: Test): Promise<string> {
   const { file } = await prepare(t)
   const program = run(t, ['serve', '--config', file])
@@ -46,7 +46,7 @@ async function goTo(page: Page, name: string): Promise<void> {
   await heading(page, name).waitFor()
 }
 
-/** Makes a key; gives its secret and the curl line that the dialog shows. */
+/** Creates a key; resolves with its secret and the curl command that the dialog shows. */
 async function createKey(page: Page, name: string): Promise<{ secret: string; curl: string }> {
   await page.getByRole('button', { name: 'Create key' }).click()
   await page.getByLabel('Name').fill(name)
@@ -67,7 +67,7 @@ async function statusOf(curl: string): Promise<string> {
   return (await shell('sh', ['-c', command])).stdout
 }
 
-/** The first administrator; ends at the overview. */
+/** Creates the first administrator; ends at the overview. */
 async function setUp(t: Test, watched: Watched, link: string): Promise<void> {
   const { page } = watched
   await page.goto(link)
@@ -80,7 +80,7 @@ async function setUp(t: Test, watched: Watched, link: string): Promise<void> {
   await heading(page, 'Overview').waitFor()
 }
 
-/** The administrator makes an account; gives the link for its owner. */
+/** The administrator creates an account; resolves with the link for its owner. */
 async function createAccount(t: Test, watched: Watched): Promise<string> {
   const { page } = watched
   await goTo(page, 'Accounts')
@@ -95,7 +95,7 @@ async function createAccount(t: Test, watched: Watched): Promise<string> {
   return link
 }
 
-/** Sets the password by the link, signs out, errs once, signs in. */
+/** Sets the password by the link, signs out, enters a wrong password once, and signs in. */
 async function signIn(page: Page, link: string): Promise<void> {
   await page.goto(link)
   await page.getByLabel('New password').fill(OWNER.password)
@@ -112,7 +112,7 @@ async function signIn(page: Page, link: string): Promise<void> {
   await heading(page, 'Overview').waitFor()
 }
 
-/** The request that curl has just sent, in the list, in its drawer, in the charts. */
+/** Finds the request that curl has sent in the list, in its drawer and in the charts. */
 async function seeIt(t: Test, watched: Watched): Promise<void> {
   const { page } = watched
   await goTo(page, 'Requests')
@@ -131,7 +131,7 @@ async function seeIt(t: Test, watched: Watched): Promise<void> {
   await goTo(page, 'Keys')
 }
 
-/** Takes what the plan allows, and one more. */
+/** Creates as many keys as the plan allows, and one more. */
 async function meetTheLimit(t: Test, watched: Watched): Promise<void> {
   const { page } = watched
   for (const name of ['two', 'three', 'four', 'five']) {
@@ -170,7 +170,7 @@ const FORMATS = [
   ['Gemini', ':generateContent'],
 ] as const
 
-/** A reply in each client format, what it cost, and the same request as code. */
+/** A reply in each client format, its cost, and the same request as code. */
 async function playground(t: Test, watched: Watched): Promise<void> {
   const { page } = watched
   await goTo(page, 'Playground')
@@ -198,7 +198,7 @@ async function playground(t: Test, watched: Watched): Promise<void> {
     await dialog.getByLabel('Client format').selectOption(name)
     for (const language of ['curl', 'Python', 'JavaScript']) {
       await dialog.getByRole('tab', { name: language }).click()
-      // By name: the panel before is still there while it slides away.
+      // By name: the previous panel is still visible while it closes.
       const panel = dialog.getByRole('tabpanel', { name: language, exact: true })
       const code = await panel.locator('code').innerText()
       t.match(code, path)
@@ -239,7 +239,7 @@ void t.test('from the first start to a revoked key', { skip: SKIP }, async (t) =
   await inOrder(t, watched, 'the end')
 })
 
-/** Serves a gateway that was used for a month. */
+/** Starts a gateway with a month of use. */
 async function startFilled(t: Test): Promise<string> {
   const { file, folder } = await prepare(t)
   await fill(join(folder, 'data'), Date.now(), 40)
@@ -292,7 +292,7 @@ void t.test('charts, tables and requests of a month of use', { skip: SKIP }, asy
   await inOrder(t, watched, 'the end')
 })
 
-/** Once its dialog is closed, a secret is nowhere in the browser. */
+/** After its dialog is closed, the browser contains the secret nowhere. */
 async function leavesNoTrace(t: Test, page: Page, secret: string): Promise<void> {
   const places: unknown = await page.evaluate(
     `[document.documentElement.outerHTML, document.title, location.href, JSON.stringify(history.state),

@@ -15,16 +15,16 @@ export const CHROMIUM: string | undefined = (process.env['PATH'] ?? '')
   .map((folder) => join(folder, 'chromium'))
   .find((path) => existsSync(path))
 
-/** For tap: skips where there is no Chromium, unless that is a failure here. */
+/** For tap: skips the tests if Chromium is missing, unless it is required. */
 export const SKIP: string | false =
   CHROMIUM === undefined && process.env['CI'] !== 'true'
     ? 'chromium is not installed: the page is not looked at'
     : false
 
-/** A page and what it complained of. */
+/** A page and its errors. */
 export interface Watched {
   readonly page: Page
-  /** Errors and warnings of its console, its own errors, and requests to other hosts. */
+  /** Errors and warnings of the console, uncaught errors, and requests to other hosts. */
   readonly complaints: string[]
 }
 

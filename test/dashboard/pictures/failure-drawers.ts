@@ -36,7 +36,7 @@ export interface Explained {
   readonly drawer: Locator
 }
 
-/** Makes the failures and calls `look` with the drawer of each. Resolves with what the page complained of. */
+/** Makes the failures and calls `look` with the drawer of each. Resolves with the errors of the page. */
 export async function eachDrawer(
   t: Test,
   look: (explained: Explained) => Promise<void>,

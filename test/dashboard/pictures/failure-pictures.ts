@@ -9,7 +9,7 @@ import { packageFile } from '../../../src/files/package-file.js'
 import { eachDrawer } from './failure-drawers.js'
 
 const FOLDER = packageFile('docs/pictures/failures')
-/** The drawer as far as its attempts; the rest is on every drawer. */
+/** The drawer down to its attempts; the rest is the same in every drawer. */
 const HEIGHT = 700
 
 t.setTimeout(240_000)
@@ -17,7 +17,7 @@ mkdirSync(FOLDER, { recursive: true })
 void t.test('pictures', async (t) => {
   await eachDrawer(t, async ({ slug, page, drawer }) => {
     await page.setViewportSize({ width: 1280, height: HEIGHT })
-    // The focus ring of opening is no part of the picture.
+    // Hides the focus ring of the opened drawer.
     await drawer.getByRole('heading', { name: 'Request', exact: true }).first().click()
     await drawer.screenshot({ path: join(FOLDER, `${slug}.png`) })
     t.pass(slug)

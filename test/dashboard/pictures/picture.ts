@@ -58,7 +58,7 @@ async function takePicture(address: string): Promise<void> {
       .locator('canvas')
       .waitFor()
     await page.getByRole('table').waitFor()
-    // The pointer and the focus of signing in are no part of the picture.
+    // Hides the pointer and the focus of signing in.
     await page.mouse.move(0, 0)
     await page.waitForTimeout(500)
     await page.screenshot({ path: FILE })

@@ -1,7 +1,7 @@
 /**
  * Goal: the built page loads fast and needs no exception from a strict policy: at most 150 KB transferred at first, charts
  * and playground later, nothing inline, nothing from another host.
- * Method: the files that `npm run build` made are measured and read.
+ * Method: the files of `npm run build` are measured and searched.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -40,7 +40,7 @@ void t.test('the first load is small', (t) => {
   t.end()
 })
 
-void t.test('nothing is inline, and nothing comes from elsewhere', (t) => {
+void t.test('the page has nothing inline and nothing from other hosts', (t) => {
   t.notMatch(html, /<style|\sstyle=|\son\w+=|javascript:/i)
   t.notMatch(html, /<script(?![^>]*\ssrc=)/)
   const addresses = [...html.matchAll(/\s(?:src|href)="([^"]*)"/g)].map((match) => match[1])
@@ -55,7 +55,7 @@ void t.test('nothing is inline, and nothing comes from elsewhere', (t) => {
   t.end()
 })
 
-void t.test('a name of a file changes with what is in it', (t) => {
+void t.test('the name of a file changes with its content', (t) => {
   t.ok(assets.every((name) => /-[\w-]{8}\.(?:js|css)$/.test(name)))
   t.end()
 })

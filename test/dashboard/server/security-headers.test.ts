@@ -11,13 +11,13 @@ import type { Services } from '../../../src/dashboard/server/services.js'
 import { startStage } from '../fixtures/stage.js'
 
 const ROUTES = dashboardRoutes({} as Services)
-/** With these the routes below answer 200. */
+/** With these values the routes below answer 200. */
 const QUERIES: Readonly<Record<string, string>> = {
   '/usage': '?by=day&fromMs=0&toMs=1',
   '/requests.csv': '?outcome=failed',
   '/models/explain': '?model=gpt-5.4-mini',
 }
-/** These end the session, so they come last. */
+/** Routes that end the session, so they are last. */
 const LAST = ['DELETE /session', 'DELETE /sessions']
 
 const EVERY: Readonly<Record<string, RegExp>> = {
@@ -31,14 +31,14 @@ const EVERY: Readonly<Record<string, RegExp>> = {
   'cache-control': /no-store|no-cache|immutable/,
 }
 
-/** What a reply lacks; empty where it has all. */
+/** The headers that a reply lacks. */
 function lacking(headers: Headers): string[] {
   return Object.entries(EVERY).flatMap(([name, wanted]) =>
     wanted.test(headers.get(name) ?? '') ? [] : [`${name}: ${headers.get(name) ?? 'none'}`],
   )
 }
 
-void t.test('every route of the API, for everybody', async (t) => {
+void t.test('every route of the API replies by its policy to each kind of visitor', async (t) => {
   const stage = await startStage(t)
   const anonymous = stage.browser()
   const owner = await stage.signedIn('ada@example.com', 'max')
@@ -75,7 +75,7 @@ void t.test('every route of the API, for everybody', async (t) => {
   for (const status of [200, 400, 401, 403, 404, 413]) t.ok(statuses.has(status), `${status} seen`)
 })
 
-void t.test('what is no route', async (t) => {
+void t.test('unknown routes and methods are refused', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')
   const csv = await browser.get('/requests.csv')
@@ -114,7 +114,7 @@ void t.test('what is no route', async (t) => {
   t.same(lacking(unchanged.headers), [])
 })
 
-void t.test('a crowd that is turned away', async (t) => {
+void t.test('a full queue refuses requests with 429', async (t) => {
   const stage = await startStage(t)
   const socket = connect(stage.gateway.port, '127.0.0.1')
   const one = 'GET /dashboard/api/session HTTP/1.1\r\nhost: x\r\n\r\n'

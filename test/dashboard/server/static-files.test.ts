@@ -1,6 +1,6 @@
 /**
- * Goal: the page's files are served with the headers that keep them safe and cheap, and nothing else is.
- * Method: a folder as Vite leaves it, behind the real front door.
+ * Goal: the page's files are served with security and cache headers, and no other file is served.
+ * Method: a folder with the layout of Vite's build, behind the real listener.
  */
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ async function served(t: Test, folder: string): Promise<string> {
     host: '127.0.0.1',
     port: 0,
     handler: (req, res) => {
-      // As the dashboard does before anything answers.
+      // The dashboard sets these headers before each reply.
       setHeaders(res, securityHeadersOf('/dashboard/'))
       void files.answer((req.url ?? '').slice(1), req, res)
     },
@@ -35,7 +35,7 @@ function built(folder: string): void {
   writeFileSync(join(folder, 'icon.svg'), '<svg/>')
 }
 
-void t.test('files, and the page for every path that is none', async (t) => {
+void t.test('serves files, and the page for every other path', async (t) => {
   const folder = t.testdir()
   built(folder)
   const base = await served(t, folder)
@@ -67,7 +67,7 @@ void t.test('files, and the page for every path that is none', async (t) => {
   t.equal((await text(response)).length, 1_100)
 })
 
-void t.test('what is no file is not found, and what is no reading is refused', async (t) => {
+void t.test('a missing file is 404, and other methods are refused', async (t) => {
   const folder = t.testdir()
   built(folder)
   writeFileSync(join(folder, '..', 'secret.txt'), 'do not show')
@@ -83,7 +83,7 @@ void t.test('what is no file is not found, and what is no reading is refused', a
   t.same([head.status, await head.text()], [200, ''])
 })
 
-void t.test('reports a page that is not built, until it is', async (t) => {
+void t.test('reports that the page is not built, until it is', async (t) => {
   const folder = t.testdir()
   const base = await served(t, join(folder, 'dist'))
   const missing = await fetch(base)

@@ -1,6 +1,6 @@
 /**
- * Goal: what waits for its turn lets everything else come between, in order, and no more waits than may.
- * Method: the real event loop, with something else that happens in each turn of it.
+ * Goal: queued tasks run in order, other work runs between them, and a full queue refuses tasks.
+ * Method: the real event loop, with other work in each of its turns.
  */
 import t from 'tap'
 import { WorkQueue } from '../../../src/dashboard/server/work-queue.js'
@@ -19,7 +19,7 @@ void t.test('runs one task per turn, in order', async (t) => {
   t.same(seen.slice(0, 6), ['else', 'a', 'else', 'b', 'else', 'c'])
 })
 
-void t.test('256 wait; one more is refused and never run', async (t) => {
+void t.test('a queue of 256 refuses one more task and never runs it', async (t) => {
   const queue = new WorkQueue()
   let count = 0
   const taken = Array.from({ length: 300 }, () => queue.take(() => (count += 1)))

@@ -1,6 +1,6 @@
 /**
- * K-157, K-158, K-166: what another site can make a browser send changes nothing.
- * Method: each form of forged request, and then what the store holds.
+ * Goal: requests that another site makes a browser send change nothing (K-157, K-158, K-166).
+ * Method: each form of forged request, followed by a look at the store.
  */
 import t from 'tap'
 import { startStage } from '../fixtures/stage.js'

@@ -1,9 +1,9 @@
 /**
- * Goal: of a flood of sign-ins a few are processed, the rest gets 429, and every request of the
- * API is answered.
+ * Goal: a flood of sign-ins does not affect the API: a few sign-ins are processed, the others get 429, and
+ * every API request is answered.
  * Method: the built program, a steady load on the API over connections that are kept and over new
  * ones, and `SLUICE_SIGN_INS` (200) concurrent sign-ins with wrong passwords. Prints the effect on
- * the API's p99 (`docs/reference/dashboard.md`), and asserts no time.
+ * the API's p99 (`bench/README.md`), and asserts no time.
  */
 import { spawn } from 'node:child_process'
 import { loadavg } from 'node:os'
@@ -35,7 +35,7 @@ void t.test(`K-178: ${SIGN_INS} sign-ins at once`, async (t) => {
   await delay(BEFORE_MS)
   const floodMs = performance.now()
   const origin = `http://127.0.0.1:${served.port}`
-  // In a process of its own, since so many requests would delay this one.
+  // In a separate process, since so many requests would delay this one.
   const flooder = spawn(process.execPath, [FLOODER, origin, String(SIGN_INS)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })

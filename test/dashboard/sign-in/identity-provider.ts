@@ -1,6 +1,6 @@
 /**
- * An OpenID Connect provider on this machine, and the browser's way through it. Who is signed in there is
- * the test's choice; consent is given at once, or by a page with two buttons.
+ * An OpenID Connect provider on this machine, and a client that signs in with it as a browser does. The test chooses the
+ * user; consent is given at once, or on a page with two buttons.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ export interface Person {
   readonly verified: boolean
 }
 
-/** How the provider is. */
+/** The settings of the provider. */
 export interface ProviderSettings {
   /** Whether the ID token has the e-mail, or the userinfo endpoint alone. */
   readonly emailInToken: boolean
@@ -29,9 +29,9 @@ export interface ProviderSettings {
 /** A running provider. */
 export interface TestProvider {
   readonly issuer: string
-  /** Who signs in there next. */
+  /** The user of the next sign-in. */
   person: Person
-  /** Goes to the provider and through it; the query with which it sends the browser back. */
+  /** Signs in at the provider; resolves with the query of its redirect. */
   visit(url: string): Promise<string>
   close(): void
 }
@@ -113,7 +113,7 @@ function question(email: string): string {
     ${button('?yes', `Continue as ${email}`)}${button('?no', 'Cancel')}`
 }
 
-/** A port where something listens and never answers. */
+/** A port on which a server listens and never replies. */
 export async function startSilence(t: Test): Promise<string> {
   const server = createServer(() => undefined).listen(0, '127.0.0.1')
   await once(server, 'listening')

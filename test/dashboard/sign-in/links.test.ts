@@ -1,11 +1,11 @@
 /**
  * Goal: set-up of the first administrator, password links and sign-up work without e-mails.
- * Method: links as the gateway makes them, used once, twice, late, and by several at once.
+ * Method: the gateway's links are used once, twice, after they expire, and by several clients at once.
  */
 import t from 'tap'
 import { openDataPlane } from '../../../src/process/data-plane.js'
 import { createdAccountReply, resetLinkReply } from '../../../src/dashboard/server/schema/schema.js'
-import { newPassSecret } from '../../../src/dashboard/server/sign-in/sessions.js'
+import { newSignInSecret } from '../../../src/dashboard/server/sign-in/sessions.js'
 import { offerSetUp } from '../../../src/dashboard/server/sign-in/set-up.js'
 import { createLogger } from '../../../src/observe/log/log.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
@@ -15,12 +15,12 @@ function secretIn(url: string): string {
   return url.slice(url.indexOf('#') + 1)
 }
 
-void t.test('the first administrator is made by the link that was printed, once', async (t) => {
+void t.test('the printed link creates the first administrator once', async (t) => {
   const stage = await startStage(t)
-  const link = newPassSecret()
+  const link = newSignInSecret()
   t.ok(await offerSetUp(stage.store, link, Date.now()), 'the first process tells')
   t.notOk(await offerSetUp(stage.store, link, Date.now()), 'the others need not')
-  const later = newPassSecret()
+  const later = newSignInSecret()
   t.ok(await offerSetUp(stage.store, later, Date.now()))
   const email = 'root@example.com'
   const ask = (body: object) => stage.browser().ask('POST', '/setup', body)
@@ -41,11 +41,11 @@ void t.test('the first administrator is made by the link that was printed, once'
   const good = entered.filter(({ status }) => status === 200)
   t.match(good, [{ json: { account: { role: 'admin' } } }])
   t.equal(good.length, 1, 'one of five')
-  t.notOk(await offerSetUp(stage.store, newPassSecret(), Date.now()), 'and then never again')
+  t.notOk(await offerSetUp(stage.store, newSignInSecret(), Date.now()), 'and then never again')
   t.match((await stage.browser().get('/session')).json, { needsSetUp: false })
 })
 
-void t.test('a gateway that starts without an administrator tells the link', async (t) => {
+void t.test('a gateway without an administrator prints the link', async (t) => {
   const stage = await startStage(t)
   const links: string[] = []
   const log = createLogger({ level: 'silent' })
@@ -57,7 +57,7 @@ void t.test('a gateway that starts without an administrator tells the link', asy
   t.same(links, [`http://127.0.0.1:${plane.port}/dashboard/setup#${'s'.repeat(43)}`])
 })
 
-void t.test('an account that an administrator makes, and a password that was lost', async (t) => {
+void t.test('an administrator creates an account and replaces a lost password', async (t) => {
   const stage = await startStage(t)
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
   const answer = await admin.ask('POST', '/accounts', { email: 'new@example.com', plan: 'pro' })
@@ -75,14 +75,14 @@ void t.test('an account that an administrator makes, and a password that was los
   t.match([used.status, used.json], [200, { account: { email: 'new@example.com' } }])
   t.equal((await use(second)).status, 403, 'once')
   t.equal((await stage.browser().signIn('new@example.com')).status, 200)
-  for (const wrong of [newPassSecret(), 'short', '*'.repeat(43), first.slice(1)]) {
+  for (const wrong of [newSignInSecret(), 'short', '*'.repeat(43), first.slice(1)]) {
     t.ok([400, 403].includes((await use(wrong)).status))
   }
   const taken = await admin.ask('POST', '/accounts', { email: 'NEW@example.com', plan: 'pro' })
   t.match([taken.status, taken.error['param']], [400, 'email'])
 })
 
-void t.test('people make accounts for themselves only where that is configured', async (t) => {
+void t.test('sign-up works only if it is configured', async (t) => {
   const body = { email: 'me@example.com', password: PASSWORD }
   const closed = await startStage(t)
   t.equal((await closed.browser().ask('POST', '/sign-up', body)).status, 403)

@@ -1,6 +1,6 @@
 /**
- * Goal: signing in with a provider works by clicking, from the button to the overview and out again; a user who is
- * refused reads why, and can try again.
+ * Goal: signing in with a provider works in a browser, from the button to the overview and out again; a refused user sees
+ * the reason and can try again.
  * Method: a real Chromium, the built page, and a real provider with a page of its own.
  */
 import t, { type Test } from 'tap'
@@ -13,12 +13,12 @@ t.setTimeout(120_000)
 
 const ADA: Person = { email: 'ada@example.com', verified: true }
 
-void t.test('sign-in with a provider, clicked through', { skip: SKIP }, async (t) => {
+void t.test('sign-in with a provider works in a browser', { skip: SKIP }, async (t) => {
   const stage = await scene(t, { emailInToken: false, hasConsentPage: true })
   await stage.account(ADA.email)
   const browser = await launch(t)
 
-  void t.test('in, and out', async (t) => {
+  void t.test('signs in and out', async (t) => {
     const watched = await atTheDoor(browser, stage, '/')
     const { page } = watched
     await inOrder(t, watched, 'the door')
@@ -42,7 +42,7 @@ void t.test('sign-in with a provider, clicked through', { skip: SKIP }, async (t
     t.same(entries, ['session.sign-in-oidc'])
   })
 
-  void t.test('who is refused reads why, and tries again', async (t) => {
+  void t.test('a refused user sees the reason and tries again', async (t) => {
     const refusals: [Person, RegExp][] = [
       [{ email: ADA.email, verified: false }, /not verified/],
       [{ email: 'unknown@example.com', verified: true }, /Ask an administrator/],

@@ -13,7 +13,7 @@ import { startStage, type Stage } from '../fixtures/stage.js'
 /** The gateway and its provider. */
 export interface Scene extends Stage {
   readonly provider: TestProvider
-  /** Puts another `dashboard` section in force; `more` is YAML of its `oidc`. */
+  /** Applies another `dashboard` section; `more` is YAML of its `oidc`. */
   configure(settings: { more?: string; issuer?: string; publicUrl?: string }): void
 }
 

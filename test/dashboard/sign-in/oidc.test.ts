@@ -1,7 +1,7 @@
 /**
  * Goal: a verified user of the provider is signed in, once per sign-in and in the same browser; other users are refused, and
  * a refusal reveals nothing about accounts.
- * Method: a real provider on this machine, browsers that go through it, the store and the log behind.
+ * Method: a real provider on this machine, clients that sign in with it, and the gateway's store and log.
  */
 import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'
@@ -24,7 +24,7 @@ async function through(scene: Scene, browser: Browser, person: Person): Promise<
 
 const ADA: Person = { email: 'Ada@Example.com', verified: true }
 
-void t.test('whom the provider vouches for is in', async (t) => {
+void t.test('a user whom the provider has verified is signed in', async (t) => {
   for (const emailInToken of [false, true]) {
     const stage = await scene(t, { emailInToken })
     const { id } = await stage.account('ada@example.com')
@@ -73,7 +73,7 @@ async function browserTrail(browser: Browser): Promise<{ entries: unknown[] }> {
   return { entries: list.map((entry) => objectOf(entry)['action']) }
 }
 
-void t.test('one use, in one browser, of what was begun there', async (t) => {
+void t.test('a sign-in is valid once, in the browser that started it', async (t) => {
   const stage = await scene(t)
   await stage.account('ada@example.com')
   const refused = async (what: string, browser: Browser, query: string) => {
@@ -110,7 +110,7 @@ void t.test('one use, in one browser, of what was begun there', async (t) => {
   t.match(JSON.stringify(stage.gateway.lines), 'access_denied', 'the log has the reason')
 })
 
-void t.test('a code that another sign-in was given', async (t) => {
+void t.test('a code of another sign-in is refused', async (t) => {
   const stage = await scene(t)
   await stage.account('ada@example.com')
   const [mine, theirs] = [stage.browser(), stage.browser()]
@@ -146,7 +146,7 @@ void t.test('a refusal reveals nothing about accounts', async (t) => {
   t.equal(await stage.store.accountByEmail('new@example.com'), null)
 })
 
-void t.test('an account is made where that is configured', async (t) => {
+void t.test('an account is created if that is configured', async (t) => {
   const stage = await scene(t)
   const email = 'two@example.com'
   stage.configure({ more: ', create_accounts: true' })
@@ -165,7 +165,7 @@ void t.test('an account is made where that is configured', async (t) => {
   t.equal(odd.status, 403)
 })
 
-void t.test('a provider that is down, and none at all', async (t) => {
+void t.test('reports an unavailable provider and a missing one', async (t) => {
   const stage = await scene(t)
   const browser = stage.browser()
   stage.configure({ publicUrl: 'https://llm.example.com' })

@@ -1,6 +1,6 @@
 /**
  * Goal: sign-in opens a session, sign-out ends one or all of them, and failed sign-ins reveal nothing.
- * Method: browsers at a running gateway; their cookies; the store.
+ * Method: clients of a running gateway, their cookies, and the store.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -71,7 +71,7 @@ void t.test(
   },
 )
 
-void t.test('a session is new with each sign-in, and the old one ends', async (t) => {
+void t.test('each sign-in opens a new session and ends the old one', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')
   const planted = browser.value('__Host-sid')
@@ -85,7 +85,7 @@ void t.test('a session is new with each sign-in, and the old one ends', async (t
   t.not(other.value('__Host-sid'), 'x'.repeat(43), 'clients cannot choose a session’s secret')
 })
 
-void t.test('everywhere means everywhere', async (t) => {
+void t.test('signing out everywhere ends all sessions', async (t) => {
   const stage = await startStage(t)
   const one = await stage.signedIn('ada@example.com')
   const two = stage.browser()
@@ -132,7 +132,7 @@ void t.test(
   },
 )
 
-void t.test('a disabled account is out at once', async (t) => {
+void t.test('disabling an account ends its sessions at once', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')
   const account = await stage.store.accountByEmail('ada@example.com')
@@ -140,7 +140,7 @@ void t.test('a disabled account is out at once', async (t) => {
   t.equal((await browser.get('/keys')).status, 401)
 })
 
-void t.test('a password changes, and takes the other sessions with it', async (t) => {
+void t.test('a password change ends the other sessions', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')
   const other = stage.browser()
@@ -159,7 +159,7 @@ void t.test('a password changes, and takes the other sessions with it', async (t
   t.equal((await stage.browser().signIn('ada@example.com', next)).status, 200)
 })
 
-void t.test('a hash of less work is made anew when its password is right', async (t) => {
+void t.test('a hash with less work is replaced after a correct password', async (t) => {
   const stage = await startStage(t)
   const { id } = await stage.account('ada@example.com')
   const old = await hash(PASSWORD, { memoryCost: 4_096, timeCost: 1, parallelism: 1 })
@@ -183,11 +183,11 @@ void t.test('a sign-in over plain http from another host is refused with the rea
   asked.end(JSON.stringify({ email: 'ada@example.com', password: PASSWORD }))
   const [response] = (await once(asked, 'response')) as [IncomingMessage]
   t.equal(response.statusCode, 403)
-  t.match(await text(response), /plain http.*https, or localhost/)
+  t.match(await text(response), /plain HTTP\. Use HTTPS or localhost/)
   t.equal(response.headers['set-cookie'], undefined)
 })
 
-void t.test('idle for half an hour, or half a day old, a session is over', async (t) => {
+void t.test('a session ends after 30 idle minutes or after 12 hours', async (t) => {
   const store = await openStore(`sqlite:${join(t.testdir(), 'store')}`)
   t.teardown(() => store.close())
   const account = anAccount()

@@ -1,7 +1,7 @@
 /**
- * Goal: losses that no chat client can bring about yet are reported, too: parts of a conversation
- * that another provider made, and values at the edge of what a dialect takes.
- * Method: canonical requests by hand, straight into the encoders.
+ * Goal: losses that no chat client can cause yet are reported too: parts of a conversation
+ * from another provider, and values at the limits of a dialect.
+ * Method: hand-written canonical requests are passed to the encoders.
  */
 import t from 'tap'
 import type { Message } from '../../../src/chat/request.js'
@@ -37,7 +37,7 @@ const replies = (
 })
 const TEXT = { type: 'text', text: 'Hi.' } as const
 
-void t.test('blocks that only their own provider understands', (t) => {
+void t.test('blocks that only their own provider accepts', (t) => {
   const foreign = (provider: string) =>
     replies(TEXT, { type: 'opaque', provider, block: { type: 'server_tool_use' } })
   t.same(lost('anthropic', foreign('gemini')), ['messages.opaque'])
@@ -54,7 +54,7 @@ void t.test('reasoning of another provider', (t) => {
   t.end()
 })
 
-void t.test('what a tool showed, and that it failed', (t) => {
+void t.test('images of a tool result, and its error flag', (t) => {
   const source = { kind: 'base64', mediaType: 'image/png', data: 'AAAA' } as const
   const call = { id: 'c', name: 'look', arguments: '{}' }
   const messages: Message[] = [
@@ -68,7 +68,7 @@ void t.test('what a tool showed, and that it failed', (t) => {
   t.end()
 })
 
-void t.test('a text file, where only PDF is taken', (t) => {
+void t.test('a text file for a format that accepts only PDF', (t) => {
   const source = { kind: 'base64', mediaType: 'text/plain', data: 'SGk=' } as const
   const messages: Message[] = [{ role: 'user', index: 0, parts: [{ type: 'file', source }] }]
   t.same(lost('openai-chat', { messages }), ['messages.file'])
@@ -83,7 +83,7 @@ void t.test('a strict tool whose schema cannot be strict', (t) => {
   t.end()
 })
 
-void t.test('two wishes for one thing', (t) => {
+void t.test('two settings for one field', (t) => {
   const rest = { extra_content: { google: { thinking_config: { thinking_budget: 1 } } } }
   t.ok(lost('gemini', { reasoningEffort: 'high', rest }).includes('extra_content'))
   t.end()

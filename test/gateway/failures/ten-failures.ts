@@ -88,7 +88,7 @@ export const TEN_FAILURES: readonly PreparedFailure[] = [
     },
   },
   {
-    name: 'A model that no route takes',
+    name: 'A model without a route',
     outcome: 'unknown_model',
     cause: 'client',
     make: (scene) => ask(scene, { model: 'no-such-model' }),

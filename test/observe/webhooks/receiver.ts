@@ -15,20 +15,20 @@ export interface ReceivedWebhook {
 /** A running receiver. */
 export interface WebhookReceiver {
   readonly url: string
-  /** Every try, with its headers and whether its signature is right. */
+  /** Every attempt, with its headers and whether its signature is valid. */
   readonly tries: {
     readonly headers: IncomingHttpHeaders
     readonly body: ReceivedWebhook
     readonly isSigned: boolean
     readonly atMs: number
   }[]
-  /** The answer to a try; 204 where left alone. */
+  /** The reply to an attempt; default 204. */
   answer: (attempt: number) => { status: number; headers?: Record<string, string> } | 'hang'
-  /** The webhooks of a type, once there are `count`. */
+  /** Resolves with the webhooks of a type when `count` have arrived. */
   of(type: string, count: number): Promise<ReceivedWebhook[]>
 }
 
-/** Of `whsec_` and of a plain text. */
+/** Secrets of both forms: with `whsec_`, and plain text. */
 export const SECRETS = {
   encoded: `whsec_${Buffer.from('canary-secret-of-32-bytes-length').toString('base64')}`,
   plain: 'canary secret as plain text',

@@ -1,6 +1,6 @@
 /**
- * Goal: webhooks arrive signed, are retried while the receiver fails, and never pile up.
- * Method: a real HTTP receiver that verifies with the official library, and answers badly on purpose.
+ * Goal: webhooks are signed, are retried while the receiver fails, and their queue is bounded.
+ * Method: a real HTTP receiver that verifies with the official library and fails on purpose.
  */
 import t from 'tap'
 import type { NotifyConfig } from '../../../src/config/config.js'
@@ -21,7 +21,7 @@ function configOf(url: string, rest: Partial<NotifyConfig> = {}): NotifyConfig {
   return { url, events, secret: SECRETS.encoded, allowPrivateAddress: true, ...rest }
 }
 
-/** Webhooks with counted results and kept log lines. */
+/** Webhooks with counted results and recorded log lines. */
 function open(backOffMs: readonly number[] = QUICK) {
   const counts: Record<string, number> = {}
   const lines: { event: string; fields: unknown }[] = []
@@ -77,20 +77,23 @@ void t.test('a failed webhook is retried with the same id', async (t) => {
   t.same(counts, { 'breaker retried': 2, 'breaker delivered': 1 })
 })
 
-void t.test('the last try ends it, with one line that names no secret', async (t) => {
-  const receiver = await startReceiver(t)
-  receiver.answer = () => ({ status: 302, headers: { location: 'http://127.0.0.1:1/' } })
-  const { webhooks, counts, lines } = open()
-  webhooks.adopt([configOf(receiver.url)])
-  webhooks.send(noticeOf('openai'))
-  webhooks.send(noticeOf('anthropic'))
-  await until(() => counts['breaker failed'] === 2)
-  t.equal(receiver.tries.length, 8, 'redirects are not followed')
-  t.equal(lines.length, 1)
-  t.match(lines[0], { event: 'webhook not delivered', fields: { reason: 'status 302' } })
-  t.notMatch(JSON.stringify(lines), /canary|whsec/)
-  await webhooks.close()
-})
+void t.test(
+  'delivery ends after the last attempt, with one log line without secrets',
+  async (t) => {
+    const receiver = await startReceiver(t)
+    receiver.answer = () => ({ status: 302, headers: { location: 'http://127.0.0.1:1/' } })
+    const { webhooks, counts, lines } = open()
+    webhooks.adopt([configOf(receiver.url)])
+    webhooks.send(noticeOf('openai'))
+    webhooks.send(noticeOf('anthropic'))
+    await until(() => counts['breaker failed'] === 2)
+    t.equal(receiver.tries.length, 8, 'redirects are not followed')
+    t.equal(lines.length, 1)
+    t.match(lines[0], { event: 'webhook not delivered', fields: { reason: 'status 302' } })
+    t.notMatch(JSON.stringify(lines), /canary|whsec/)
+    await webhooks.close()
+  },
+)
 
 void t.test('retry-after delays a retry, and 410 ends the webhooks', async (t) => {
   const receiver = await startReceiver(t)
@@ -121,7 +124,7 @@ void t.test('the queue is bounded', async (t) => {
   t.ok(performance.now() - beganMs < 10_000, 'a receiver that hangs does not hold up the end')
 })
 
-void t.test('events select, and a changed list keeps the queues of what stays', async (t) => {
+void t.test('events are selected, and unchanged endpoints keep their queues', async (t) => {
   const [one, other] = [await startReceiver(t), await startReceiver(t)]
   const { webhooks } = open()
   webhooks.adopt([configOf(one.url, { events: ['budget'] }), configOf(other.url)])
@@ -147,7 +150,7 @@ void t.test('a private address is refused without permission', async (t) => {
   await webhooks.close()
 })
 
-void t.test('queued webhooks are tried a last time when the gateway drains', async (t) => {
+void t.test('a drain makes a last attempt for queued webhooks', async (t) => {
   const receiver = await startReceiver(t)
   receiver.answer = (attempt) => ({ status: attempt === 1 ? 503 : 200 })
   const { webhooks, counts } = open([60_000])

@@ -15,7 +15,7 @@ import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
 import { assertExpiry, assertLabels, assertPatterns, assertWithin } from './check-key-settings.js'
 
 /** Settings of a key in a request; `undefined` is unchanged. */
-interface Wanted {
+interface KeySettings {
   readonly name?: string | undefined
   readonly expiresAtMs?: number | null | undefined
   readonly models?: string[] | null | undefined
@@ -59,7 +59,7 @@ async function list(
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   if (accountId === null) {
-    const message = 'Keys are listed for one account. Name it.'
+    const message = 'Set "account": keys are listed for one account.'
     throw new GatewayError('malformed_request', message, { param: 'account' })
   }
   const words = query.search?.toLowerCase() ?? ''
@@ -79,7 +79,7 @@ async function list(
 
 async function create(
   services: Services,
-  request: SignedInRequest<unknown, Wanted>,
+  request: SignedInRequest<unknown, KeySettings>,
 ): Promise<Reply> {
   const { account } = request.session
   const { store, now, snapshot } = services
@@ -88,7 +88,7 @@ async function create(
   await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
   assertWithin(rest.limits, plans[account.plan].limits)
   assertLabels(rest.labels, account)
-  const wanted = newKeyOf(rest, now())
+  const settings = newKeyOf(rest, now())
   const auditEntries = (made: ApiKey) => [
     keyEntry(services, request, 'key.create', made, namedKey(made)),
   ]
@@ -97,7 +97,7 @@ async function create(
     plans,
     account,
     name,
-    { ...wanted, now },
+    { ...settings, now },
     auditEntries,
   )
   return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
@@ -105,7 +105,7 @@ async function create(
 
 async function change(
   services: Services,
-  request: SignedInRequest<unknown, Wanted>,
+  request: SignedInRequest<unknown, KeySettings>,
 ): Promise<Reply> {
   const { store, now } = services
   const { account } = request.session
@@ -171,8 +171,8 @@ async function revoke(
   return { status: 200, json: { key: await oneView(services, key) } }
 }
 
-function newKeyOf(wanted: Omit<Wanted, 'name'>, nowMs: number): NewKey {
-  const { expiresAtMs, models, limits, labels } = wanted
+function newKeyOf(settings: Omit<KeySettings, 'name'>, nowMs: number): NewKey {
+  const { expiresAtMs, models, limits, labels } = settings
   assertExpiry(expiresAtMs, nowMs)
   assertPatterns(models)
   return {

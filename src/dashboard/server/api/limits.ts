@@ -10,9 +10,9 @@ import { notFound } from '../routing/api-router.js'
 import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../services.js'
 
-const MOST_KEYS = 100
+const MAX_KEYS = 100
 /** Only this many of the newest keys are searched for limits. */
-const MOST_LISTED = 500
+const MAX_SEARCHED_KEYS = 500
 
 /** The routes. */
 export function limitRoutes(services: Services): Route[] {
@@ -38,13 +38,13 @@ async function limits(
   const { store, ledger, snapshot, now } = services
   const accountId = await scopeOf(services, session, query.account)
   if (accountId === null) {
-    const message = 'Limits are shown for one account. Name it.'
+    const message = 'Set "account": limits are shown for one account.'
     throw new GatewayError('malformed_request', message, { param: 'account' })
   }
   const account =
     accountId === session.account.id ? session.account : await store.accountById(accountId)
   if (account === null) throw notFound()
-  const page = { order: 'newest_first', after: null, limit: MOST_LISTED } as const
+  const page = { order: 'newest_first', after: null, limit: MAX_SEARCHED_KEYS } as const
   const keys = (await store.listKeys(accountId, page)).items.filter(
     ({ revokedAtMs }) => revokedAtMs === undefined,
   )
@@ -87,7 +87,7 @@ function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): O
   for (const key of keys) {
     const own = of(key, 'key:')
     if (own.length > 0) limited.push(own)
-    if (limited.length === MOST_KEYS) break
+    if (limited.length === MAX_KEYS) break
   }
   return [...of(null, 'account:'), ...limited.flat()]
 }

@@ -12,11 +12,11 @@ import { IdentityError, IdentityProvider } from '../sign-in/identity-provider.js
 import { openRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { ownEntry, type Services } from '../services.js'
-import { passIdOf } from '../sign-in/sessions.js'
-import { assertKeepsCookies, enter } from './sign-in.js'
+import { signInTokenIdOf } from '../sign-in/sessions.js'
+import { assertCookiesWork, enter } from './sign-in.js'
 
 /** Maximum time at the provider. */
-const AWAY_MS = 600_000
+const MAX_SIGN_IN_MS = 600_000
 
 /** The routes. */
 export function oidcRoutes(services: Services): Route[] {
@@ -42,19 +42,23 @@ async function start(
 ): Promise<Reply> {
   const { store, sessions, throttle, now } = services
   const { config, publicUrl, redirectUri } = oidcSettings(services)
-  assertKeepsCookies(request.origin)
+  assertCookiesWork(request.origin)
   // The provider returns to `publicUrl`, so a cookie set for another origin would be missing.
   if (request.origin !== publicUrl) {
     throw new GatewayError('forbidden', `Open ${publicUrl}/dashboard/ to sign in this way.`)
   }
-  await throttle.step(request.address)
+  await throttle.countStep(request.address)
   const former = cookieOf(headerOf(request.req, 'cookie'), OIDC_COOKIE)
-  if (former !== null) await store.signInTokens.take('oidc', passIdOf(former), now())
-  const secret = await sessions.issue('oidc', '', AWAY_MS)
+  if (former !== null) await store.signInTokens.take('oidc', signInTokenIdOf(former), now())
+  const secret = await sessions.issue('oidc', '', MAX_SIGN_IN_MS)
   const url = await provider
     .start(config, redirectUri, secret)
     .catch((error: unknown) => fail(services, request, error))
-  return { status: 200, json: { url }, cookies: [cookieText(OIDC_COOKIE, secret, AWAY_MS / 1000)] }
+  return {
+    status: 200,
+    json: { url },
+    cookies: [cookieText(OIDC_COOKIE, secret, MAX_SIGN_IN_MS / 1000)],
+  }
 }
 
 async function finish(
@@ -64,11 +68,11 @@ async function finish(
 ): Promise<Reply> {
   const { store, throttle, now } = services
   const { config, redirectUri } = oidcSettings(services)
-  assertKeepsCookies(request.origin)
-  await throttle.step(request.address)
+  assertCookiesWork(request.origin)
+  await throttle.countStep(request.address)
   const secret = cookieOf(headerOf(request.req, 'cookie'), OIDC_COOKIE)
   const pass =
-    secret === null ? null : await store.signInTokens.take('oidc', passIdOf(secret), now())
+    secret === null ? null : await store.signInTokens.take('oidc', signInTokenIdOf(secret), now())
   if (secret === null || pass === null) {
     throw new GatewayError(
       'forbidden',

@@ -72,7 +72,7 @@ async function operations(services: Services): Promise<Reply> {
   return { status: 200, json }
 }
 
-interface Seen {
+interface UpstreamData {
   readonly upstream: UpstreamConfig
   /** Entries of requests to the upstream. */
   readonly rows: readonly LedgerEntry[]
@@ -89,7 +89,7 @@ function upstreamView({
   minutes,
   gatewayStatus,
   health,
-}: Seen): schema.UpstreamState {
+}: UpstreamData): schema.UpstreamState {
   const { attempts = 0, failures = NO_FAILURES, retries = NEVER, fallbacks = NEVER } = health ?? {}
   const counts = firstContentCounts(rows)
   return {

@@ -12,9 +12,9 @@ import {
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { ownEntry, type Services } from '../services.js'
-import { passIdOf } from '../sign-in/sessions.js'
+import { signInTokenIdOf } from '../sign-in/sessions.js'
 import { hasAdmin } from '../sign-in/set-up.js'
-import { assertKeepsCookies, enter } from './sign-in.js'
+import { assertCookiesWork, enter } from './sign-in.js'
 
 /** The routes. */
 export function passwordRoutes(services: Services): Route[] {
@@ -83,9 +83,9 @@ async function setUp(
 ): Promise<Reply> {
   const { store, throttle, passwords, now } = services
   const { link, email, password } = request.body
-  assertKeepsCookies(request.origin)
-  await throttle.step(request.address)
-  const id = passIdOf(link)
+  assertCookiesWork(request.origin)
+  await throttle.countStep(request.address)
+  const id = signInTokenIdOf(link)
   const found = await store.signInTokens.find('set-up', id, now())
   if (found === null || (await hasAdmin(store))) throw badLink()
   // Checked before the link is used up, so that a typing error does not consume it.
@@ -112,9 +112,9 @@ async function reset(
   request: ApiRequest<unknown, { link: string; password: string }>,
 ): Promise<Reply> {
   const { store, throttle, now } = services
-  assertKeepsCookies(request.origin)
-  await throttle.step(request.address)
-  const id = passIdOf(request.body.link)
+  assertCookiesWork(request.origin)
+  await throttle.countStep(request.address)
+  const id = signInTokenIdOf(request.body.link)
   if ((await store.signInTokens.find('reset', id, now())) === null) throw badLink()
   assertPassword(request.body.password)
   const pass = await store.signInTokens.take('reset', id, now())

@@ -80,7 +80,7 @@ export async function enter(
   account: Account,
   how: string | null,
 ): Promise<Reply> {
-  assertKeepsCookies(request.origin)
+  assertCookiesWork(request.origin)
   const { sessions, store } = services
   const header = headerOf(request.req, 'cookie')
   const former = cookieOf(header, SESSION_COOKIE)
@@ -96,12 +96,12 @@ export async function enter(
 }
 
 /** Over plain http, browsers drop `__Host-` cookies except on loopback; refuses a sign-in that could not last. */
-export function assertKeepsCookies(origin: string | null): void {
+export function assertCookiesWork(origin: string | null): void {
   if (origin === null || !origin.toLowerCase().startsWith('http:')) return
   if (!URL.canParse(origin) || isLoopback(new URL(origin).hostname)) return
   throw new GatewayError(
     'forbidden',
-    'This page came over plain http, and browsers then keep no sign-in: use https, or localhost.',
+    'Browsers do not store a sign-in over plain HTTP. Use HTTPS or localhost.',
   )
 }
 
@@ -135,7 +135,7 @@ async function signIn(
 ): Promise<Reply> {
   const { store, sessions, throttle, passwords } = services
   const { body, address } = request
-  assertKeepsCookies(request.origin)
+  assertCookiesWork(request.origin)
   const email = body.email.trim().toLowerCase()
   const account = await store.accountByEmail(email)
   const secret = cookieOf(headerOf(request.req, 'cookie'), DEVICE_COOKIE)
@@ -150,7 +150,7 @@ async function signIn(
   if (account.disabled) {
     throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
   }
-  await throttle.forgive(email, address, device)
+  await throttle.reset(email, address, device)
   if (isOutdated(account.passwordHash)) {
     const passwordHash = await passwords.rehash(body.password)
     if (passwordHash !== null) await store.changeAccount(account.id, { passwordHash })

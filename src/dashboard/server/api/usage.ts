@@ -7,7 +7,7 @@ import { beginReply, isClosed } from '../../../http/respond.js'
 import { matchesEntry, type EntryFilter } from '../../../store/records/entry-filter.js'
 import type { EntryPage, EntryQuery, SumQuery, UsageSum } from '../../../store/ledger.js'
 import { accepts } from '../compress.js'
-import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, restOf } from '../usage-figures.js'
+import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, remainingSums } from '../usage-figures.js'
 import {
   signedRoute,
   SELF_REPLIED,
@@ -111,7 +111,7 @@ async function groups(
   if (by === 'model') return groupsOf(sums, ({ model }) => model)
   const own = sumQuery.keyId === undefined ? await largestKeys(services, sumQuery) : sums
   const owners = new Map(own.map(({ keyId, accountId }) => [keyId, accountId]))
-  const found = groupsOf([...own, ...restOf(sums, own)], ({ keyId }) => keyId)
+  const found = groupsOf([...own, ...remainingSums(sums, own)], ({ keyId }) => keyId)
   return Promise.all(
     found.map(async (group) => {
       const owner = group.id === PLAYGROUND ? undefined : owners.get(group.id)

@@ -161,7 +161,7 @@ function patternOf(path: string): string {
 
 /** The error for an unknown object and for one of another account: the same text for both. */
 export function notFound(): GatewayError {
-  return new GatewayError('not_found', 'Not found, or of another account.')
+  return new GatewayError('not_found', 'Not found in this account.')
 }
 
 /**
@@ -207,8 +207,8 @@ function assertAllowed(route: Route, session: Session | null): void {
 }
 
 function assertToken(req: HttpRequest, session: Session | null): void {
-  const given = digest(headerOf(req, 'x-sluice-csrf') ?? '')
-  if (session === null || !timingSafeEqual(given, digest(session.csrf))) {
+  const received = digest(headerOf(req, 'x-sluice-csrf') ?? '')
+  if (session === null || !timingSafeEqual(received, digest(session.csrf))) {
     throw refused('forbidden', 'The page is out of date. Reload it.')
   }
 }

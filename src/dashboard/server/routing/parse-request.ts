@@ -45,14 +45,14 @@ export function parseQuery(url: string, schema: z.ZodType | null): unknown {
   const values: Record<string, string> = {}
   for (const [name, value] of new URLSearchParams(at === -1 ? '' : url.slice(at + 1))) {
     if (Object.hasOwn(values, name)) {
-      throw refused(`the query has ${shown(name)} more than once`, shown(name))
+      throw refused(`the query has ${clippedName(name)} more than once`, clippedName(name))
     }
     values[name] = value
   }
   if (schema === null) {
     const [first] = Object.keys(values)
     if (first !== undefined)
-      throw refused(`unknown field ${shown(first)} in the query`, shown(first))
+      throw refused(`unknown field ${clippedName(first)} in the query`, clippedName(first))
     return undefined
   }
   return parsed(schema, values, ' in the query')
@@ -64,7 +64,7 @@ function parsed(schema: z.ZodType, value: unknown, where: string): unknown {
   const [issue] = result.error.issues
   const path = issue?.path.map(String).join('.') ?? ''
   if (issue?.code === 'unrecognized_keys') {
-    const name = shown([...issue.path.map(String), issue.keys[0] ?? ''].join('.'))
+    const name = clippedName([...issue.path.map(String), issue.keys[0] ?? ''].join('.'))
     throw refused(`unknown field ${name}${where}`, name)
   }
   const what = path === '' ? 'the request' : path
@@ -72,7 +72,7 @@ function parsed(schema: z.ZodType, value: unknown, where: string): unknown {
 }
 
 /** A client's field name, shortened and escaped for an error message. */
-function shown(name: string): string {
+function clippedName(name: string): string {
   return name.replaceAll(/[^\w.[\]-]/g, '?').slice(0, 64)
 }
 

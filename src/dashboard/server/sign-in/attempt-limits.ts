@@ -30,7 +30,7 @@ const MAX_REFUSALS = 20_000
 
 /** A refusal: when the subject may try again, and until when the refusal is repeated from the cache. */
 interface Refusal {
-  readonly roomAtMs: number
+  readonly retryAtMs: number
   readonly repeatUntilMs: number
 }
 
@@ -60,7 +60,7 @@ export class Throttle {
   }
 
   /** Counts a costly step without a guessable secret, such as the use of a link. */
-  step(address: string): Promise<void> {
+  countStep(address: string): Promise<void> {
     return this.count(shared(address))
   }
 
@@ -71,7 +71,7 @@ export class Throttle {
   }
 
   /** Resets the count after a correct password. */
-  async forgive(name: string, address: string, device: string | null): Promise<void> {
+  async reset(name: string, address: string, device: string | null): Promise<void> {
     const subject = digestOf(subjectOf(name, address, device))
     this.refusals.delete(subject)
     await this.attempts.forget(subject)
@@ -99,14 +99,14 @@ export class Throttle {
   private refusedFor(subject: string, nowMs: number): number {
     const refusal = this.refusals.get(subject)
     if (refusal === undefined || refusal.repeatUntilMs <= nowMs) return 0
-    return refusal.roomAtMs - nowMs
+    return refusal.retryAtMs - nowMs
   }
 
   private keepRefusal(subject: string, waitMs: number, nowMs: number): void {
     this.refusals.delete(subject)
     if (waitMs === 0) return
     const repeatUntilMs = nowMs + Math.min(waitMs, REPEAT_MS)
-    this.refusals.set(subject, { roomAtMs: nowMs + waitMs, repeatUntilMs })
+    this.refusals.set(subject, { retryAtMs: nowMs + waitMs, repeatUntilMs })
     if (this.refusals.size <= MAX_REFUSALS) return
     const [oldest] = this.refusals.keys()
     if (oldest !== undefined) this.refusals.delete(oldest)

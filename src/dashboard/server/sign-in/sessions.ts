@@ -34,12 +34,12 @@ export interface OpenedSession extends Session {
 }
 
 /** The store's id of a secret. */
-export function passIdOf(secret: string): string {
+export function signInTokenIdOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
 /** 256 random bits in base64url, for a cookie or a link. */
-export function newPassSecret(): string {
+export function newSignInSecret(): string {
   return randomBytes(32).toString('base64url')
 }
 
@@ -55,10 +55,10 @@ export class Sessions {
 
   /** Opens a session with a new secret. */
   async open(account: Account): Promise<OpenedSession> {
-    const secret = newPassSecret()
+    const secret = newSignInSecret()
     const nowMs = this.now()
     const endsAtMs = nowMs + SESSION_MS
-    const id = passIdOf(secret)
+    const id = signInTokenIdOf(secret)
     await this.store.signInTokens.add({
       id,
       kind: 'session',
@@ -75,7 +75,7 @@ export class Sessions {
    */
   async find(secret: string, passive: boolean): Promise<Session | null> {
     const nowMs = this.now()
-    const id = passIdOf(secret)
+    const id = signInTokenIdOf(secret)
     const pass = await this.store.signInTokens.find('session', id, nowMs)
     if (pass === null) return null
     const endsAtMs = endOf(pass.text)
@@ -92,7 +92,7 @@ export class Sessions {
 
   /** Ends the session with this secret, if it exists. */
   async end(secret: string): Promise<void> {
-    await this.store.signInTokens.take('session', passIdOf(secret), this.now())
+    await this.store.signInTokens.take('session', signInTokenIdOf(secret), this.now())
   }
 
   /** Ends all sessions of the account, except one. */
@@ -102,16 +102,22 @@ export class Sessions {
 
   /** Issues a token of another kind for the account (empty: none yet) with this lifetime. Returns its secret. */
   async issue(kind: SignInTokenKind, accountId: string, forMs: number, text = ''): Promise<string> {
-    const secret = newPassSecret()
+    const secret = newSignInSecret()
     const expiresAtMs = this.now() + forMs
-    await this.store.signInTokens.add({ id: passIdOf(secret), kind, accountId, expiresAtMs, text })
+    await this.store.signInTokens.add({
+      id: signInTokenIdOf(secret),
+      kind,
+      accountId,
+      expiresAtMs,
+      text,
+    })
     return secret
   }
 
   /** The id of the account's known device with this secret; null if it is unknown. */
   async device(secret: string | null, accountId: string | null): Promise<string | null> {
     if (secret === null || accountId === null) return null
-    const pass = await this.store.signInTokens.find('device', passIdOf(secret), this.now())
+    const pass = await this.store.signInTokens.find('device', signInTokenIdOf(secret), this.now())
     return pass?.accountId === accountId ? pass.id : null
   }
 }

@@ -4,7 +4,7 @@
  */
 import { everyAccount } from '../../../store/list-all.js'
 import type { Store } from '../../../store/store.js'
-import { passIdOf } from './sessions.js'
+import { signInTokenIdOf } from './sessions.js'
 
 /** Lifetime of the link. */
 const LINK_MS = 86_400_000
@@ -42,7 +42,7 @@ export async function offerSetUp(
   nowMs: number,
 ): Promise<boolean> {
   if (await hasAdmin(store)) return false
-  const id = passIdOf(secret)
+  const id = signInTokenIdOf(secret)
   await store.signInTokens.end('set-up', '', id)
   const expiresAtMs = nowMs + LINK_MS
   return store.signInTokens.add({ id, kind: 'set-up', accountId: '', expiresAtMs, text: '' })

@@ -78,7 +78,7 @@ export function isFiltered(filters: RequestFilters): boolean {
 }
 
 /** Whether a request matches the filters, as in the API. */
-export function meets(row: RequestRow, filters: RequestFilters): boolean {
+export function matchesFilters(row: RequestRow, filters: RequestFilters): boolean {
   const { search, status, outcome, cause, upstream, model, key, label, format } = filters
   return (
     is(search, row.requestId, row.clientRequestId) &&

@@ -5,12 +5,12 @@ export interface Target {
   /** The gateway's address for clients, with `/v1`. */
   readonly base: string
   readonly model: string
-  /** The secret while it is shown, or `KEY_PLACE`. */
+  /** The secret while it is shown, or `KEY_PLACEHOLDER`. */
   readonly key: string
 }
 
 /** The placeholder for an unknown key: an environment variable. */
-export const KEY_PLACE = '$SLUICE_KEY'
+export const KEY_PLACEHOLDER = '$SLUICE_KEY'
 
 /** The gateway's address for clients. */
 export function baseOf(publicUrl: string | null): string {

@@ -1,7 +1,7 @@
 /**
  * A request as code for a shell, Python and JavaScript. The code runs without changes and without packages. Pure.
  */
-import { KEY_PLACE, type FormattedRequest } from './request-formats.js'
+import { KEY_PLACEHOLDER, type FormattedRequest } from './request-formats.js'
 
 /** The languages in display order. */
 export const LANGUAGES = ['curl', 'Python', 'JavaScript'] as const
@@ -24,7 +24,7 @@ export function snippet(language: Language, request: FormattedRequest): string {
 /** Uses double quotes around the key's variable, so that the shell expands it. */
 function curl({ url, headers, body }: FormattedRequest): string {
   const lines = [...headers, JSON_TYPE].map(([name, value]) => {
-    const quote = value.includes(KEY_PLACE) ? '"' : "'"
+    const quote = value.includes(KEY_PLACEHOLDER) ? '"' : "'"
     return `  -H ${quote}${name}: ${value}${quote} \\`
   })
   const json = JSON.stringify(body).replaceAll("'", "'\\''")
@@ -36,9 +36,9 @@ function python({ url, headers, body }: FormattedRequest): string {
   const values = all.map(([name, value]) => {
     return `        ${JSON.stringify(name)}: ${withKey(value, 'os.environ["SLUICE_KEY"]')},`
   })
-  const hasPlace = all.some(([, value]) => value.includes(KEY_PLACE))
+  const hasKey = all.some(([, value]) => value.includes(KEY_PLACEHOLDER))
   return [
-    `import json${hasPlace ? ', os' : ''}, urllib.request`,
+    `import json${hasKey ? ', os' : ''}, urllib.request`,
     '',
     `body = ${pythonText(body)}`,
     'request = urllib.request.Request(',
@@ -83,7 +83,7 @@ const JSON_TYPE = ['content-type', 'application/json'] as const
 
 /** A text of code with a variable instead of the key. */
 function withKey(value: string, variable: string): string {
-  const [before = '', after] = value.split(KEY_PLACE)
+  const [before = '', after] = value.split(KEY_PLACEHOLDER)
   if (after === undefined) return JSON.stringify(value)
   return before === '' ? variable : `${JSON.stringify(before)} + ${variable}`
 }

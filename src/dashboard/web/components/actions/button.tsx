@@ -53,3 +53,18 @@ export const IconButton = forwardRef<HTMLButtonElement, IconButtonProps>(functio
     </button>
   )
 })
+
+interface CreateButtonProps {
+  /** The button's text, such as "Create key". */
+  readonly text: string
+  readonly onClick: () => void
+}
+
+/** The button that opens a page's form of creation; the key `c` presses it. */
+export function CreateButton({ text, onClick }: CreateButtonProps) {
+  return (
+    <Button tone="primary" icon="plus" data-key="c" aria-keyshortcuts="c" onClick={onClick}>
+      {text}
+    </Button>
+  )
+}

@@ -6,21 +6,21 @@
 const OTHER = 'other'
 const COLOURS = 12
 /** Maximum number of stored colours. */
-const MOST_KEPT = 200
+const MAX_STORED = 200
 const STORED = 'sluice-colours'
 
 /** The custom property of a colour. */
 export type Colour = `--series-${number}` | '--soft' | '--bad' | '--good' | '--accent'
 
-const given = new Map<string, number>(stored())
+const assigned = new Map<string, number>(stored())
 
 /** The colours of models or keys. The same ids in any order get the same colours. */
 export function coloursOf(ids: readonly string[]): (id: string) => Colour {
-  const missing = ids.filter((id) => id !== OTHER && !given.has(id)).sort()
-  for (const id of missing) given.set(id, freeColour(id, ids))
+  const missing = ids.filter((id) => id !== OTHER && !assigned.has(id)).sort()
+  for (const id of missing) assigned.set(id, freeColour(id, ids))
   if (missing.length > 0) store()
   return (id) => {
-    const number = given.get(id)
+    const number = assigned.get(id)
     return number === undefined ? '--soft' : `--series-${number + 1}`
   }
 }
@@ -29,8 +29,8 @@ export function coloursOf(ids: readonly string[]): (id: string) => Colour {
 function freeColour(id: string, beside: readonly string[]): number {
   const first = hashOf(id) % COLOURS
   const order = Array.from({ length: COLOURS }, (_, at) => (first + at) % COLOURS)
-  const all = new Set(given.values())
-  const near = new Set(beside.map((each) => given.get(each)))
+  const all = new Set(assigned.values())
+  const near = new Set(beside.map((each) => assigned.get(each)))
   return order.find((each) => !all.has(each)) ?? order.find((each) => !near.has(each)) ?? first
 }
 
@@ -57,7 +57,7 @@ function stored(): [string, number][] {
 
 function store(): void {
   try {
-    const pairs = [...given].slice(-MOST_KEPT)
+    const pairs = [...assigned].slice(-MAX_STORED)
     window.localStorage.setItem(STORED, JSON.stringify(pairs))
   } catch {
     // Without storage, the colours last as long as the page.

@@ -90,7 +90,7 @@ export function Confirm(props: ConfirmProps) {
           <AlertDialog.Description className="dialog-text" render={<div />}>
             {consequence}
           </AlertDialog.Description>
-          {problem === null ? null : <ProblemLine problem={problem} />}
+          <ProblemLine problem={problem} />
           <footer className="dialog-foot">
             <AlertDialog.Close render={<Button>Cancel</Button>} />
             <Button tone={tone} busy={busy} onClick={() => void confirm()}>

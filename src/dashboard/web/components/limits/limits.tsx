@@ -11,7 +11,7 @@ const EVERY_MS = 15_000
 /** The share from which a limit is shown as nearly used up. */
 const WARN_SHARE = 0.8
 /** Maximum number of key limits beside those of the account. */
-const MOST_KEY_LIMITS = 6
+const MAX_KEY_LIMITS = 6
 
 /** The used share of a limit, 0 to 1. */
 export function shareOf({ used, limit }: Pick<LimitLevel, 'used' | 'limit'>): number {
@@ -47,7 +47,7 @@ export function Limits({ limits, withKeys = true }: LimitsProps) {
   const ofKeys = limits
     .filter(({ scope, used }) => withKeys && scope === 'key' && used > 0)
     .sort((a, b) => shareOf(b) - shareOf(a))
-    .slice(0, MOST_KEY_LIMITS)
+    .slice(0, MAX_KEY_LIMITS)
   const shown = [...own, ...ofKeys]
   if (shown.length === 0) return null
   return (

@@ -1,6 +1,6 @@
 /** The empty state of views of traffic, with a command that sends a first request. */
 import { useExampleModel } from '../../api/example-model.js'
-import { baseOf, HELLO, inFormat, KEY_PLACE } from '../../format/request-formats.js'
+import { baseOf, HELLO, inFormat, KEY_PLACEHOLDER } from '../../format/request-formats.js'
 import { snippet } from '../../format/snippets.js'
 import { Link } from '../../routing/link.js'
 import { useSession } from '../../shell/session.js'
@@ -12,7 +12,7 @@ export function FirstCall({ what }: { readonly what: string }) {
   const { session } = useSession()
   const model = useExampleModel()
   const hasKeys = (session.account?.liveKeys ?? 0) > 0
-  const target = { base: baseOf(session.publicUrl), model, key: KEY_PLACE }
+  const target = { base: baseOf(session.publicUrl), model, key: KEY_PLACEHOLDER }
   return (
     <Empty title="No requests yet">
       <p>
@@ -20,7 +20,7 @@ export function FirstCall({ what }: { readonly what: string }) {
         {hasKeys ? (
           <>
             Send one, with one of <Link to="/keys">your keys</Link> in the variable{' '}
-            <code>{KEY_PLACE.slice(1)}</code>:
+            <code>{KEY_PLACEHOLDER.slice(1)}</code>:
           </>
         ) : (
           <>

@@ -1,6 +1,7 @@
 /** Loading, empty and failed states. */
 import { useEffect, useState, type ReactNode } from 'react'
 import type { Problem } from '../../api/client.js'
+import type { Resource } from '../../api/load-resource.js'
 import { Button } from '../actions/button.js'
 import { Icon } from '../actions/icon.js'
 import { CopyButton } from '../actions/copy-button.js'
@@ -88,8 +89,22 @@ export function Failed({ what, problem, retry, holds }: FailedProps) {
   )
 }
 
-/** The error of a refused action within a form. */
-export function ProblemLine({ problem }: { readonly problem: Problem }) {
+interface LoadedProps<Reply> extends Pick<FailedProps, 'what' | 'holds'> {
+  readonly resource: Resource<Reply>
+  readonly children: (data: Reply) => ReactNode
+}
+
+/** The content of a loaded reply; a skeleton while it loads, or the problem with a retry button. */
+export function Loaded<Reply>({ resource, children, ...about }: LoadedProps<Reply>) {
+  const { data, problem, reload } = resource
+  if (data !== null) return <>{children(data)}</>
+  if (problem === null) return <BlockSkeleton />
+  return <Failed {...about} problem={problem} retry={() => reload()} />
+}
+
+/** The error of a refused action within a form; nothing if there is none. */
+export function ProblemLine({ problem }: { readonly problem: Problem | null }) {
+  if (problem === null) return null
   return (
     <div className="problem" role="alert">
       <p>{problem.message}</p>

@@ -3,19 +3,19 @@ import { Count, Day, Money } from './figure.js'
 import type { Column } from './table.js'
 
 /** A row with a creation time. */
-interface Made {
+interface CreatedRow {
   readonly createdAtMs: number
 }
 
 /** A row with usage of the last 30 days. */
-interface Used {
+interface UsedRow {
   readonly requests: number
   readonly spendNanoUsd: number
   readonly unpricedRequests: number
 }
 
 /** The creation time. */
-export const CREATED: Column<Made> = {
+export const CREATED: Column<CreatedRow> = {
   id: 'created',
   head: 'Created',
   cell: ({ createdAtMs }) => <Day ms={createdAtMs} />,
@@ -24,7 +24,7 @@ export const CREATED: Column<Made> = {
 }
 
 /** Requests and spend. */
-export const RECENT_USE: readonly Column<Used>[] = [
+export const RECENT_USE: readonly Column<UsedRow>[] = [
   {
     id: 'requests',
     head: '30 d requests',

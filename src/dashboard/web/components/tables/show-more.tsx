@@ -14,7 +14,7 @@ export function More({ pages: { more, isLoading, problem }, label }: MoreProps) 
   if (more === null) return null
   return (
     <div className="more">
-      {problem === null ? null : <ProblemLine problem={problem} />}
+      <ProblemLine problem={problem} />
       <Button busy={isLoading} onClick={more}>
         {label}
       </Button>

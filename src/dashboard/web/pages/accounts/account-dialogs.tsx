@@ -4,8 +4,8 @@ import type { AccountRow, CreatedAccountReply, PlanName } from '../../../server/
 import { change } from '../../api/endpoints.js'
 import { useResource } from '../../api/load-resource.js'
 import { fullTime } from '../../format/time.js'
-import { Button } from '../../components/actions/button.js'
 import { CopyButton } from '../../components/actions/copy-button.js'
+import { FormFoot, SavedFoot } from '../../components/dialogs/dialog-foot.js'
 import { Confirm, Dialog } from '../../components/dialogs/dialog.js'
 import { SelectField } from '../../components/forms/field.js'
 import { report } from '../../components/states/notices.js'
@@ -61,11 +61,7 @@ function LinkShown({ title, link, onClose }: LinkProps) {
         <code className="secret-text">{link.url}</code>
         <CopyButton text={link.url} what="link" label />
       </div>
-      <footer className="dialog-foot">
-        <Button tone="primary" onClick={onClose}>
-          I have saved it
-        </Button>
-      </footer>
+      <SavedFoot onClose={onClose} />
     </Dialog>
   )
 }
@@ -112,13 +108,8 @@ function Create({ onClose }: { readonly onClose: () => void }) {
           <option value="owner">owner of this account</option>
           <option value="admin">administrator</option>
         </SelectField>
-        {problem === null ? null : <ProblemLine problem={problem} />}
-        <footer className="dialog-foot">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" tone="primary" busy={busy}>
-            Create
-          </Button>
-        </footer>
+        <ProblemLine problem={problem} />
+        <FormFoot verb="Create" busy={busy} onCancel={onClose} />
       </form>
     </Dialog>
   )
@@ -160,13 +151,8 @@ function ChangePlan({ account, onClose }: AccountProps) {
             </option>
           ))}
         </SelectField>
-        {problem === null ? null : <ProblemLine problem={problem} />}
-        <footer className="dialog-foot">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" tone="primary" busy={busy}>
-            Change plan
-          </Button>
-        </footer>
+        <ProblemLine problem={problem} />
+        <FormFoot verb="Change plan" busy={busy} onCancel={onClose} />
       </form>
     </Dialog>
   )

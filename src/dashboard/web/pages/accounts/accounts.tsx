@@ -2,7 +2,7 @@
 import { useState } from 'react'
 import type { AccountRow } from '../../../server/schema/schema.js'
 import { usePages } from '../../api/list-pages.js'
-import { Button, IconButton } from '../../components/actions/button.js'
+import { Button, CreateButton, IconButton } from '../../components/actions/button.js'
 import { Menu } from '../../components/actions/menu.js'
 import { More } from '../../components/tables/show-more.js'
 import { Search } from '../../components/forms/search-field.js'
@@ -57,17 +57,7 @@ export function AccountsPage() {
     <Page
       title="Accounts"
       purpose="The accounts of this gateway, their plans and their usage."
-      action={
-        <Button
-          tone="primary"
-          icon="plus"
-          data-key="c"
-          aria-keyshortcuts="c"
-          onClick={() => setAct({ act: 'create' })}
-        >
-          Create account
-        </Button>
-      }
+      action={<CreateButton text="Create account" onClick={() => setAct({ act: 'create' })} />}
       filters={<Search label="Search accounts" value={search} />}
     >
       {problem !== null && accounts === null ? (

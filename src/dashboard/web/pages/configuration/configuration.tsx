@@ -8,7 +8,7 @@ import type {
 import { useResource } from '../../api/load-resource.js'
 import { Button } from '../../components/actions/button.js'
 import { report } from '../../components/states/notices.js'
-import { BlockSkeleton, Failed } from '../../components/states/states.js'
+import { Loaded } from '../../components/states/states.js'
 import { Ago } from '../../components/tables/figure.js'
 import { Table, type Column } from '../../components/tables/table.js'
 import { setQuery, useLocation } from '../../routing/location.js'
@@ -22,38 +22,36 @@ const EVERY_MS = 5_000
 /** The page of the configuration. */
 export function ConfigurationPage() {
   const { query } = useLocation()
-  const { data, problem, reload } = useResource('/configuration', {}, { everyMs: EVERY_MS })
+  const resource = useResource('/configuration', {}, { everyMs: EVERY_MS })
+  const { data, reload } = resource
   const [target, setTarget] = useState<GenerationRecord | null>(null)
   const shown = query.get('generation')
   return (
     <Page
       title="Configuration"
-      purpose="Which generation is in force, who changed what, and the way back to an earlier one."
+      purpose="The generation in force, the changes with their authors, and rollbacks."
     >
-      {problem !== null && data === null ? (
-        <Failed
-          what="The configuration"
-          problem={problem}
-          holds="Requests are served with the generation in force."
-          retry={() => reload()}
-        />
-      ) : data === null ? (
-        <BlockSkeleton />
-      ) : (
-        <>
-          <InForce data={data} />
-          <Generations data={data} rollBack={setTarget} />
-          {data.fleet === null ? null : <Fleet fleet={data.fleet} hash={data.hash} />}
-          <Block title="Values in force" note="secrets are masked">
-            <details>
-              <summary>Show all values</summary>
-              <pre className="code" tabIndex={0} aria-label="Values in force">
-                {data.values}
-              </pre>
-            </details>
-          </Block>
-        </>
-      )}
+      <Loaded
+        resource={resource}
+        what="The configuration"
+        holds="Requests are served with the generation in force."
+      >
+        {(data) => (
+          <>
+            <InForce data={data} />
+            <Generations data={data} rollBack={setTarget} />
+            {data.fleet === null ? null : <Fleet fleet={data.fleet} hash={data.hash} />}
+            <Block title="Values in force" note="secrets are masked">
+              <details>
+                <summary>Show all values</summary>
+                <pre className="code" tabIndex={0} aria-label="Values in force">
+                  {data.values}
+                </pre>
+              </details>
+            </Block>
+          </>
+        )}
+      </Loaded>
       {shown === null || data === null ? null : (
         <GenerationDrawer
           generation={shown}

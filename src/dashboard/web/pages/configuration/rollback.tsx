@@ -2,7 +2,7 @@
 import { useState } from 'react'
 import type { GenerationRecord } from '../../../server/schema/schema.js'
 import { change } from '../../api/endpoints.js'
-import { Button } from '../../components/actions/button.js'
+import { FormFoot } from '../../components/dialogs/dialog-foot.js'
 import { Dialog } from '../../components/dialogs/dialog.js'
 import { TextField } from '../../components/forms/field.js'
 import { ProblemLine } from '../../components/states/states.js'
@@ -41,13 +41,8 @@ export function Rollback({ target, onClose, onDone }: RollbackProps) {
           autoFocus
           onChange={(event) => setReason(event.currentTarget.value)}
         />
-        {problem === null ? null : <ProblemLine problem={problem} />}
-        <footer className="dialog-foot">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" tone="danger" busy={busy}>
-            Roll back
-          </Button>
-        </footer>
+        <ProblemLine problem={problem} />
+        <FormFoot verb="Roll back" busy={busy} tone="danger" onCancel={onClose} />
       </form>
     </Dialog>
   )

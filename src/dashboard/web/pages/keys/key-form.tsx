@@ -2,6 +2,7 @@
  * The form of a key's name, expiry, models, limits and labels, for new and existing keys. An error appears beside its
  * field once the field was changed or the form was submitted.
  */
+import { FormFoot } from '../../components/dialogs/dialog-foot.js'
 import {
   useRef,
   useState,
@@ -14,7 +15,6 @@ import type { Plan } from '../../../server/schema/schema.js'
 import type { Problem } from '../../api/client.js'
 import { exactCount, exactDollars } from '../../format/number.js'
 import { date, fullTime } from '../../format/time.js'
-import { Button } from '../../components/actions/button.js'
 import { SelectField, TextField } from '../../components/forms/field.js'
 import { useSubmit } from '../../components/forms/submit-form.js'
 import { ProblemLine } from '../../components/states/states.js'
@@ -69,12 +69,7 @@ export function KeyForm({ verb, send, onClose, advice, ...rest }: FormProps) {
     <form ref={form} className="form" noValidate onSubmit={onSubmit}>
       <KeyFields {...rest} {...{ draft, setDraft, isSent, problem }} />
       {problem === null ? null : advice?.(problem)}
-      <footer className="dialog-foot sticky">
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" tone="primary" busy={busy}>
-          {verb}
-        </Button>
-      </footer>
+      <FormFoot verb={verb} busy={busy} sticky onCancel={onClose} />
     </form>
   )
 }

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import type { Key, KeysReply, LimitLevel } from '../../../server/schema/schema.js'
 import { usePages, type Pages } from '../../api/list-pages.js'
 import { clockTime, until } from '../../format/time.js'
-import { Button, IconButton } from '../../components/actions/button.js'
+import { Button, CreateButton, IconButton } from '../../components/actions/button.js'
 import { Ago } from '../../components/tables/figure.js'
 import { Menu } from '../../components/actions/menu.js'
 import { More } from '../../components/tables/show-more.js'
@@ -122,12 +122,13 @@ export function KeysPage() {
     setQuery({ create: null }, { replace: true })
     close()
   }
+  const openForm = (): void => setQuery({ create: '1' })
   return (
     <Page
       title="Keys"
       purpose="Programs send a key with each request. Usage, limits and revocation are per key."
       scoped="one"
-      action={<CreateButton isOwn={scope === null} />}
+      action={scope === null && <CreateButton text="Create key" onClick={openForm} />}
       filters={<KeyFilters search={search} showsRevoked={state === 'all'} isOwn={scope === null} />}
     >
       {scope === 'all' ? (
@@ -178,21 +179,6 @@ function KeyList({ keys, pages, limits, scope, open }: ListProps) {
       />
       <More pages={pages} label="Older keys" />
     </>
-  )
-}
-
-function CreateButton({ isOwn }: { readonly isOwn: boolean }) {
-  if (!isOwn) return null
-  return (
-    <Button
-      tone="primary"
-      icon="plus"
-      data-key="c"
-      aria-keyshortcuts="c"
-      onClick={() => setQuery({ create: '1' })}
-    >
-      Create key
-    </Button>
   )
 }
 

@@ -2,8 +2,8 @@
 import type { CreatedKeyReply } from '../../../server/schema/schema.js'
 import { useExampleModel } from '../../api/example-model.js'
 import { baseOf } from '../../format/request-formats.js'
-import { Button } from '../../components/actions/button.js'
 import { CopyButton } from '../../components/actions/copy-button.js'
+import { SavedFoot } from '../../components/dialogs/dialog-foot.js'
 import { Dialog } from '../../components/dialogs/dialog.js'
 import { RequestCode } from '../../components/code/request-code.js'
 import { useSession } from '../../shell/session.js'
@@ -32,11 +32,7 @@ export function Secret({ made: { key, secret }, note, onClose }: SecretProps) {
         <CopyButton text={secret} what="key" label />
       </div>
       <RequestCode target={{ base: baseOf(session.publicUrl), model, key: secret }} />
-      <footer className="dialog-foot">
-        <Button tone="primary" onClick={onClose}>
-          I have saved it
-        </Button>
-      </footer>
+      <SavedFoot onClose={onClose} />
     </Dialog>
   )
 }

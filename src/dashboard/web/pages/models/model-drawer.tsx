@@ -3,7 +3,7 @@ import type { ExplainReply, Model, Price, RouteTarget } from '../../../server/sc
 import { useResource } from '../../api/load-resource.js'
 import { exactCount, percent, price as dollars } from '../../format/number.js'
 import { date } from '../../format/time.js'
-import { baseOf, KEY_PLACE } from '../../format/request-formats.js'
+import { baseOf, KEY_PLACEHOLDER } from '../../format/request-formats.js'
 import { Button } from '../../components/actions/button.js'
 import { CopyButton } from '../../components/actions/copy-button.js'
 import { Dialog } from '../../components/dialogs/dialog.js'
@@ -43,7 +43,9 @@ export function ModelDrawer({ id, model, onClose }: DrawerProps) {
           <RouteFacts explained={data} />
         )}
         {model === null ? null : <ModelFacts model={model} />}
-        <RequestCode target={{ base: baseOf(session.publicUrl), model: id, key: KEY_PLACE }} />
+        <RequestCode
+          target={{ base: baseOf(session.publicUrl), model: id, key: KEY_PLACEHOLDER }}
+        />
       </div>
     </Dialog>
   )

@@ -5,7 +5,7 @@ import { CAUSE_NAMES, kindText } from '../../format/failure-texts.js'
 import { clockTime } from '../../format/time.js'
 import { Absent, Ago, Took } from '../../components/tables/figure.js'
 import { Pulse } from '../../components/states/live-indicator.js'
-import { BlockSkeleton, Failed } from '../../components/states/states.js'
+import { Loaded } from '../../components/states/states.js'
 import { Table, type Column } from '../../components/tables/table.js'
 import { Link } from '../../routing/link.js'
 import { setQuery, useLocation } from '../../routing/location.js'
@@ -20,7 +20,7 @@ const EVERY_MS = 2_000
 export function OperationsPage() {
   const { query } = useLocation()
   const { grafanaUrl } = useSession().session
-  const { data, problem, reload } = useResource('/operations', {}, { everyMs: EVERY_MS })
+  const resource = useResource('/operations', {}, { everyMs: EVERY_MS })
   const id = query.get('request')
   return (
     <Page
@@ -37,31 +37,28 @@ export function OperationsPage() {
         </>
       }
     >
-      {problem !== null && data === null ? (
-        <Failed
-          what="The state of the gateway"
-          problem={problem}
-          holds="Requests are not affected. See /readyz on the operations port."
-          retry={() => reload()}
-        />
-      ) : data === null ? (
-        <BlockSkeleton />
-      ) : (
-        <>
-          <Upstreams upstreams={data.upstreams} />
-          <Config config={data.config} />
-          <Block title="Recent failures" note="of all accounts, newest first">
-            {data.failed.length === 0 ? (
-              <p className="soft">No failed requests in the last 7 days.</p>
-            ) : (
-              <RequestTable
-                rows={data.failed}
-                open={({ requestId }) => setQuery({ request: requestId, account: 'all' })}
-              />
-            )}
-          </Block>
-        </>
-      )}
+      <Loaded
+        resource={resource}
+        what="The state of the gateway"
+        holds="Requests are not affected. See /readyz on the operations port."
+      >
+        {(data) => (
+          <>
+            <Upstreams upstreams={data.upstreams} />
+            <Config config={data.config} />
+            <Block title="Recent failures" note="of all accounts, newest first">
+              {data.failed.length === 0 ? (
+                <p className="soft">No failed requests in the last 7 days.</p>
+              ) : (
+                <RequestTable
+                  rows={data.failed}
+                  open={({ requestId }) => setQuery({ request: requestId, account: 'all' })}
+                />
+              )}
+            </Block>
+          </>
+        )}
+      </Loaded>
       {id === null ? null : <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />}
     </Page>
   )

@@ -7,7 +7,7 @@ import {
   baseOf,
   FORMATS,
   HELLO,
-  KEY_PLACE,
+  KEY_PLACEHOLDER,
   type Format,
   type FormatRequest,
 } from '../../format/request-formats.js'
@@ -211,12 +211,12 @@ function CodeDialog({ model, format, request, onClose }: CodeProps) {
   return (
     <Dialog
       title="Copy as code"
-      description={`The same request, with a key of yours in the variable ${KEY_PLACE.slice(1)}.`}
+      description={`The same request, with a key of yours in the variable ${KEY_PLACEHOLDER.slice(1)}.`}
       wide
       onClose={onClose}
     >
       <RequestCode
-        target={{ base: baseOf(session.publicUrl), model, key: KEY_PLACE }}
+        target={{ base: baseOf(session.publicUrl), model, key: KEY_PLACEHOLDER }}
         request={request}
         format={format}
       />

@@ -115,7 +115,7 @@ function Message({ turn, isRunning, isLocked, rerun, edit, remove }: TurnProps) 
       </p>
       <p className="turn-text asked">{turn.asked}</p>
       {turn.isEdited ? (
-        <p className="soft">Edited. The reply below is to the message before.</p>
+        <p className="soft">Edited. The reply below is to the previous message.</p>
       ) : null}
     </>
   )

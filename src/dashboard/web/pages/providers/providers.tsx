@@ -2,7 +2,7 @@
 import type { CanaryView, ProviderSide } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/load-resource.js'
 import { percent } from '../../format/number.js'
-import { BlockSkeleton, Failed } from '../../components/states/states.js'
+import { Loaded } from '../../components/states/states.js'
 import { Absent, Ago, Count, Money, Took } from '../../components/tables/figure.js'
 import { Table, type Column } from '../../components/tables/table.js'
 import { setQuery, useLocation } from '../../routing/location.js'
@@ -20,54 +20,51 @@ const SPANS = [
 export function ProvidersPage() {
   const { query } = useLocation()
   const hours = SPANS.find((span) => span.hours === query.get('hours'))?.hours ?? '1'
-  const { data, problem, reload } = useResource('/providers', { hours }, { everyMs: EVERY_MS })
+  const resource = useResource('/providers', { hours }, { everyMs: EVERY_MS })
   return (
     <Page
       title="Providers"
       purpose="Upstreams compared: errors, time to first token, tokens and cost."
       action={<Span hours={hours} />}
     >
-      {problem !== null && data === null ? (
-        <Failed
-          what="The comparison"
-          problem={problem}
-          holds="The command sluice compare shows the same figures."
-          retry={() => reload()}
-        />
-      ) : data === null ? (
-        <BlockSkeleton />
-      ) : (
-        <>
-          <Canaries canaries={data.canaries} />
-          <Block title="Shadows" note="the same requests, as clients got them and as copies">
-            {data.shadows.length === 0 ? (
-              <p className="soft">
-                No copied requests. Give a route <code>shadow</code> to copy some to another
-                upstream.
-              </p>
-            ) : (
+      <Loaded
+        resource={resource}
+        what="The comparison"
+        holds="The command sluice compare shows the same figures."
+      >
+        {(data) => (
+          <>
+            <Canaries canaries={data.canaries} />
+            <Block title="Shadows" note="the same requests, as clients got them and as copies">
+              {data.shadows.length === 0 ? (
+                <p className="soft">
+                  No copied requests. Give a route <code>shadow</code> to copy some to another
+                  upstream.
+                </p>
+              ) : (
+                <Table
+                  caption="Shadows"
+                  columns={[PART, ...FIGURES]}
+                  rows={data.shadows.flatMap(({ primary, shadow }) => [
+                    { ...primary, part: 'client' },
+                    { ...shadow, part: 'copy' },
+                  ])}
+                  keyOf={({ upstream, part }) => `${upstream} ${part}`}
+                />
+              )}
+            </Block>
+            <Block title="Upstreams" note={<Since fromMs={data.fromMs} />}>
               <Table
-                caption="Shadows"
-                columns={[PART, ...FIGURES]}
-                rows={data.shadows.flatMap(({ primary, shadow }) => [
-                  { ...primary, part: 'client' },
-                  { ...shadow, part: 'copy' },
-                ])}
-                keyOf={({ upstream, part }) => `${upstream} ${part}`}
+                caption="Upstreams"
+                columns={[NAME, ...FIGURES]}
+                rows={data.upstreams}
+                keyOf={({ upstream }) => upstream}
+                initialSort={{ id: 'requests', down: true }}
               />
-            )}
-          </Block>
-          <Block title="Upstreams" note={<Since fromMs={data.fromMs} />}>
-            <Table
-              caption="Upstreams"
-              columns={[NAME, ...FIGURES]}
-              rows={data.upstreams}
-              keyOf={({ upstream }) => upstream}
-              initialSort={{ id: 'requests', down: true }}
-            />
-          </Block>
-        </>
-      )}
+            </Block>
+          </>
+        )}
+      </Loaded>
     </Page>
   )
 }

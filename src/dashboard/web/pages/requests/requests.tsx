@@ -9,7 +9,7 @@ import { plural } from '../../format/number.js'
 import {
   filtersIn,
   isFiltered,
-  meets,
+  matchesFilters,
   queryOf,
   type RequestFilters,
 } from '../../format/request-filters.js'
@@ -101,7 +101,9 @@ function List({ asked, filters }: ListProps) {
   }
   if (replies === null) return <TableSkeleton rows={12} />
   const shown = [...newer, ...replies.flatMap(({ rows }) => rows)]
-  const waiting = (live?.rows ?? []).filter((row) => isNew(row, shown) && meets(row, filters))
+  const waiting = (live?.rows ?? []).filter(
+    (row) => isNew(row, shown) && matchesFilters(row, filters),
+  )
   if (shown.length === 0 && waiting.length === 0) return <NoRequests filters={filters} />
   return (
     <div>

@@ -53,7 +53,7 @@ export function LinkPage({ kind }: { readonly kind: 'setup' | 'reset' }) {
         <form className="form" onSubmit={submit}>
           {isSetUp ? <Email value={email} onChange={setEmail} /> : null}
           <Password label="New password" value={password} onChange={setPassword} isNew />
-          {problem === null ? null : <ProblemLine problem={problem} />}
+          <ProblemLine problem={problem} />
           <Button type="submit" tone="primary" busy={busy}>
             {isSetUp ? 'Create administrator' : 'Set password'}
           </Button>

@@ -38,7 +38,7 @@ function SignIn() {
       <form className="form" onSubmit={submit}>
         <Email value={email} onChange={setEmail} />
         <Password label="Password" value={password} onChange={setPassword} isNew={false} />
-        {problem === null ? null : <ProblemLine problem={problem} />}
+        <ProblemLine problem={problem} />
         <Button type="submit" tone="primary" busy={busy}>
           Sign in
         </Button>
@@ -64,7 +64,7 @@ function OidcButton({ provider }: { readonly provider: string }) {
       <Button type="submit" busy={busy}>
         Sign in with {provider}
       </Button>
-      {problem === null ? null : <ProblemLine problem={problem} />}
+      <ProblemLine problem={problem} />
     </form>
   )
 }
@@ -87,7 +87,7 @@ function SignUp() {
       <form className="form" onSubmit={submit}>
         <Email value={email} onChange={setEmail} />
         <Password label="Password" value={password} onChange={setPassword} isNew />
-        {shown === null ? null : <ProblemLine problem={shown} />}
+        <ProblemLine problem={shown} />
         <Button type="submit" tone="primary" busy={busy}>
           Sign up
         </Button>

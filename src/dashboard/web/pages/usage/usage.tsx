@@ -10,7 +10,7 @@ import { Filter } from '../../components/forms/field.js'
 import { FirstCall } from '../../components/states/first-call.js'
 import { Pulse } from '../../components/states/live-indicator.js'
 import { RangePicker, useRange } from '../../components/forms/time-range.js'
-import { BlockSkeleton, Failed } from '../../components/states/states.js'
+import { Loaded } from '../../components/states/states.js'
 import { setQuery, useLocation } from '../../routing/location.js'
 import { Page } from '../../shell/page.js'
 import { useScope } from '../../shell/shown-account.js'
@@ -26,8 +26,9 @@ export function UsagePage() {
   const group = query.get('group') === 'key' ? 'key' : 'model'
   const [model, keyId] = [query.get('model') ?? '', query.get('key') ?? '']
   const asked = { account: scope, by, fromMs, toMs, group, keyId, model }
-  const { data, problem, stale, reload } = useResource('/usage', asked)
-  useOnTraffic(useLive(scope, range.isLive), () => reload(true))
+  const resource = useResource('/usage', asked)
+  const { data } = resource
+  useOnTraffic(useLive(scope, range.isLive), () => resource.reload(true))
   const colourOf = coloursOf((data?.groups ?? []).map(({ id }) => id))
   return (
     <Page
@@ -48,24 +49,19 @@ export function UsagePage() {
         </>
       }
     >
-      {problem !== null && data === null ? (
-        <Failed
-          what="Usage"
-          problem={problem}
-          holds="Requests are still counted."
-          retry={() => reload()}
-        />
-      ) : data === null ? (
-        <BlockSkeleton />
-      ) : data.total.requests === 0 ? (
-        <FirstCall what="Charts of requests, tokens, spend, errors and time to first token." />
-      ) : (
-        <div className={stale ? 'stale' : undefined}>
-          <Unpriced usage={data} />
-          <UsageCharts usage={data} colourOf={colourOf} words={range.words} />
-          <UsageTable usage={data} group={group} colourOf={colourOf} words={range.words} />
-        </div>
-      )}
+      <Loaded resource={resource} what="Usage" holds="Requests are still counted.">
+        {(data) =>
+          data.total.requests === 0 ? (
+            <FirstCall what="Charts of requests, tokens, spend, errors and time to first token." />
+          ) : (
+            <div className={resource.stale ? 'stale' : undefined}>
+              <Unpriced usage={data} />
+              <UsageCharts usage={data} colourOf={colourOf} words={range.words} />
+              <UsageTable usage={data} group={group} colourOf={colourOf} words={range.words} />
+            </div>
+          )
+        }
+      </Loaded>
     </Page>
   )
 }
