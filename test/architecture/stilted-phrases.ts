@@ -91,6 +91,10 @@ const PHRASES: readonly StiltedPhrase[] = [
     instead: 'unchanged',
   },
   { pattern: /\bone after (?:another|the other)\b/, instead: 'in sequence' },
+  { pattern: /\bin the words of\b|\bby chance\b|\bnot one more\b/, instead: 'plain words' },
+  { pattern: /\bso (?:many|much)\b(?! that)/, instead: 'this number of' },
+  { pattern: /\bwhat (?:came|comes|became|flowed)\b/, instead: 'name the thing' },
+  { pattern: /\bhowever (?:it|they|many)\b/, instead: 'regardless of, for every' },
   { pattern: /\bby and by\b|\bonce and for all\b|\bonce more\b/, instead: 'again, gradually' },
 ]
 
