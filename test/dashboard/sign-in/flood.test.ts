@@ -35,7 +35,7 @@ void t.test(`K-178: ${SIGN_INS} sign-ins at once`, async (t) => {
   await delay(BEFORE_MS)
   const floodMs = performance.now()
   const origin = `http://127.0.0.1:${served.port}`
-  // In a separate process, since so many requests would delay this one.
+  // In a separate process, since this number of requests would delay this one.
   const flooder = spawn(process.execPath, [FLOODER, origin, String(SIGN_INS)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
