@@ -23,7 +23,8 @@ export function unavailable(what: string, cause: unknown): GatewayError {
 }
 
 /** SQLite's and the system's reasons for a file, or a folder, that this user cannot write. */
-const NOT_WRITABLE = /readonly database|unable to open database|EACCES|EROFS/
+const NOT_WRITABLE =
+  /readonly database|unable to open database|cannot create the folder|EACCES|EROFS/
 const WRITABLE = 'set "store" to a file in a folder that the gateway\'s user can write to'
 /** Their reasons for a disk that is full or broken, or a file that has reached the limit of the process. */
 const DISK_FAILS = /disk is full|disk I\/O error|ENOSPC|EFBIG|EIO/

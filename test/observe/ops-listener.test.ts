@@ -69,7 +69,7 @@ void t.test('a failing handler is answered 500 without the reason', async (t) =>
 
 void t.test('listening on a used port rejects with the reason', async (t) => {
   const { port } = await open(t)
-  await t.rejects(open(t, { port }), { kind: 'cannot_listen', message: /EADDRINUSE.*ops address/ })
+  await t.rejects(open(t, { port }), { kind: 'cannot_listen', message: /EADDRINUSE.*ops port/ })
 })
 
 void t.test('close frees the port at once, open connections or not', async (t) => {
