@@ -22,7 +22,7 @@ import { GatewayError } from '../src/errors.js'
 import { TranslatedStream } from '../src/gateway/streams/translated-stream.js'
 import { translateReply } from '../src/gateway/streams/whole-reply.js'
 import { Escrow } from '../src/reasoning/escrow.js'
-import { SseFramer } from '../src/wire/frames/sse.js'
+import { SseFramer } from '../src/wire/frames/sse-framer.js'
 import {
   client,
   SEED,

@@ -11,7 +11,7 @@ import { PassthroughStream } from '../../src/gateway/streams/passthrough-transfo
 import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'
 import { packageFile } from '../../src/files/package-file.js'
 import { parseObject } from '../../src/wire/json/parse-body.js'
-import { SseFramer } from '../../src/wire/frames/sse.js'
+import { SseFramer } from '../../src/wire/frames/sse-framer.js'
 import { MODELS, question } from '../load/sample-traffic.js'
 import { ENCODERS, EVENTS, FACTS, SEED, SOURCES, TEXT_FRAMES, type Source } from './codec-inputs.js'
 import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'

@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { OutputSize } from '../chat/reply/output-size.js'
 import type { Usage } from '../chat/usage.js'
 import type { WireError } from '../errors.js'
-import type { FrameSink } from '../wire/frames/framer.js'
+import type { FrameSink } from '../wire/frames/framer-types.js'
 
 /**
  * Decodes the frames of a stream: `frame` is called any number of times, then `end` once. Emits a grammatical event stream

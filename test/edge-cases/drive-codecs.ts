@@ -12,7 +12,7 @@ import { egressOf, ingressOf } from '../../src/dialects/index.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
 import { TranslatedStream, type ReplyResult } from '../../src/gateway/streams/translated-stream.js'
 import { translateReply } from '../../src/gateway/streams/whole-reply.js'
-import { SseFramer } from '../../src/wire/frames/sse.js'
+import { SseFramer } from '../../src/wire/frames/sse-framer.js'
 
 /** A frame of a stream: its data, as an object or as raw text. */
 export type Unit = JsonObject | string

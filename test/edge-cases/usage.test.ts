@@ -6,7 +6,7 @@
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { ingressOf } from '../../src/dialects/index.js'
-import { SseFramer } from '../../src/wire/frames/sse.js'
+import { SseFramer } from '../../src/wire/frames/sse-framer.js'
 import {
   chatRequest,
   factsOf,

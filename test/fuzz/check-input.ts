@@ -15,7 +15,7 @@ import { streamReply, translateReply } from '../../src/gateway/streams/whole-rep
 import { parseObject, parseReply } from '../../src/wire/json/parse-body.js'
 import { MAX_MESSAGE_CHARS } from '../../src/wire/redact-upstream-text.js'
 import { splice, type Edit } from '../../src/wire/json/splice.js'
-import { SseFramer } from '../../src/wire/frames/sse.js'
+import { SseFramer } from '../../src/wire/frames/sse-framer.js'
 import { faultsOfStream, faultsOfWhole } from '../conformance/check-completion.js'
 import { factsOf, upstream } from '../edge-cases/drive-codecs.js'
 import { claimsCompletion, client, cutAt, SEED } from '../properties/transcript-streams.js'

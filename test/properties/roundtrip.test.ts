@@ -15,7 +15,7 @@ import type { DialectName } from '../../src/dialects/dialect.js'
 import { encodeFinishReason } from '../../src/dialects/openai-chat/client/reply/map-stop-reason.js'
 import { finishReason } from '../../src/dialects/openai-chat/upstream/reply/map-stop-reason.js'
 import { streamReply, translateReply } from '../../src/gateway/streams/whole-reply.js'
-import { SseFramer } from '../../src/wire/frames/sse.js'
+import { SseFramer } from '../../src/wire/frames/sse-framer.js'
 import { legalStream } from './legal-streams.js'
 import {
   client,

@@ -9,7 +9,7 @@ import type { DialectName, Egress, Ingress, Seed } from '../../src/dialects/dial
 import { egressOf, ingressOf } from '../../src/dialects/index.js'
 import { PassthroughStream } from '../../src/gateway/streams/passthrough-transform.js'
 import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
-import { SseFramer } from '../../src/wire/frames/sse.js'
+import { SseFramer } from '../../src/wire/frames/sse-framer.js'
 import { fixtures } from '../helpers/fixtures.js'
 
 /** One recorded or written stream. */

@@ -17,7 +17,7 @@ import type { ModelFacts, ModelFamily } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { DialectName, Egress } from '../../dialects/dialect.js'
 import { egressOf } from '../../dialects/index.js'
-import { SseFramer } from '../../wire/frames/sse.js'
+import { SseFramer } from '../../wire/frames/sse-framer.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 
 /** The client formats that can be rehearsed. */

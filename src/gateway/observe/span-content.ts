@@ -7,7 +7,7 @@ import type { ChatEvent, EventSink, FinishReason } from '../../chat/event.js'
 import { Grammar } from '../../chat/grammar.js'
 import type { ChatRequest, Message } from '../../chat/request.js'
 import type { Egress } from '../../dialects/dialect.js'
-import { SseFramer } from '../../wire/frames/sse.js'
+import { SseFramer } from '../../wire/frames/sse-framer.js'
 import { parseReply } from '../../wire/json/parse-body.js'
 import { joinChunks } from '../bodies/join-chunks.js'
 

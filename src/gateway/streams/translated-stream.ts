@@ -12,7 +12,7 @@ import { OutputMeter, type OutputSize } from '../../chat/reply/output-size.js'
 import { mergeUsage, type Usage } from '../../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamDecoder, StreamEncoder } from '../../dialects/dialect.js'
 import type { ErrorKind, WireError } from '../../errors.js'
-import { SseFramer } from '../../wire/frames/sse.js'
+import { SseFramer } from '../../wire/frames/sse-framer.js'
 import { LossList } from './translation-losses.js'
 
 /** The result of a reply so far. */

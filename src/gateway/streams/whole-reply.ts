@@ -14,7 +14,7 @@ import { reportsOutput } from '../../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamEncoder } from '../../dialects/dialect.js'
 import type { ErrorKind } from '../../errors.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
-import { SseFramer } from '../../wire/frames/sse.js'
+import { SseFramer } from '../../wire/frames/sse-framer.js'
 import { LossList } from './translation-losses.js'
 import { note, OVERFLOW, TRUNCATED, type ReplyResult } from './translated-stream.js'
 

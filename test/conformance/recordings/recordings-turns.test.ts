@@ -18,7 +18,7 @@ import type { ChatRequest } from '../../../src/chat/request.js'
 import { createCatalogue, factsFor } from '../../../src/config/catalogue.js'
 import { egressOf, ingressOf } from '../../../src/dialects/index.js'
 import { Escrow } from '../../../src/reasoning/escrow.js'
-import { SseFramer } from '../../../src/wire/frames/sse.js'
+import { SseFramer } from '../../../src/wire/frames/sse-framer.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { FakeSharedCache } from '../../reasoning/fake-shared-cache.js'
 

@@ -8,7 +8,7 @@ import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
 import { isObject, type JsonObject } from '../../../src/chat/json.js'
 import { decodeError } from '../../../src/dialects/gemini/upstream/decode-error.js'
 import { GeminiDecoder } from '../../../src/dialects/gemini/upstream/decode-stream.js'
-import { SseFramer } from '../../../src/wire/frames/sse.js'
+import { SseFramer } from '../../../src/wire/frames/sse-framer.js'
 import { collectEvents, type Decoded } from '../collect-events.js'
 import { chatRequest, decodeReply } from './driver.js'
 

@@ -3,7 +3,7 @@
  *
  * Source: OpenAI API reference, "Create chat completion", and the SDK's types, read 2026-11-20.
  */
-import { EFFORTS } from '../../../chat/effort.js'
+import { EFFORTS } from '../../../chat/nearest-effort.js'
 import { isObject, type JsonObject, type JsonValue, objectOf } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import * as check from '../../../wire/json/check-fields.js'

@@ -2,7 +2,7 @@
  * Edits of a client's own body for an upstream of the same format; all other bytes are forwarded unchanged. OpenAI's rules
  * apply only to models that the catalogue lists as OpenAI's.
  */
-import { EFFORTS } from '../../../chat/effort.js'
+import { EFFORTS } from '../../../chat/nearest-effort.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
 import type { Edit } from '../../../wire/json/splice.js'

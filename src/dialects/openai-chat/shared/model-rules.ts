@@ -4,7 +4,7 @@
  *
  * Source: OpenAI API reference, "Reasoning models", and the errors that it answers, read 2026-11-20.
  */
-import { nearestEffort } from '../../../chat/effort.js'
+import { nearestEffort } from '../../../chat/nearest-effort.js'
 import { isObject } from '../../../chat/json.js'
 import { type ModelFacts, acceptsSampling } from '../../../chat/model.js'
 import type { ReasoningEffort } from '../../../chat/request.js'

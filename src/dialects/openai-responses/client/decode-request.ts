@@ -3,7 +3,7 @@
  *
  * Source: OpenAI API reference, "Create a model response", and the SDK's types, read 2026-11-20.
  */
-import { EFFORTS } from '../../../chat/effort.js'
+import { EFFORTS } from '../../../chat/nearest-effort.js'
 import { isObject, type JsonObject, type JsonValue } from '../../../chat/json.js'
 import { longTextOf, longTextPart } from '../../../chat/long-text.js'
 import type { ChatRequest, Message } from '../../../chat/request.js'

@@ -4,7 +4,7 @@
  *
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
-import { nearestEffort } from '../../../chat/effort.js'
+import { nearestEffort } from '../../../chat/nearest-effort.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../../chat/json.js'
 import { type ModelFacts, acceptsSampling } from '../../../chat/model.js'
 import type { ChatRequest } from '../../../chat/request.js'

@@ -11,7 +11,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../../../src/chat/json.js'
-import { SseFramer } from '../../../../src/wire/frames/sse.js'
+import { SseFramer } from '../../../../src/wire/frames/sse-framer.js'
 import { fixtures, skipWithoutFixtures } from '../../../helpers/fixtures.js'
 import { egress, request } from '../driver.js'
 

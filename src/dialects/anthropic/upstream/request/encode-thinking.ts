@@ -57,7 +57,7 @@ export function thinkingFields(
   if (types.includes('adaptive')) {
     return {
       thinking: { type: 'adaptive', display: 'summarized' },
-      effort: nearestEffort(effort, model, losses),
+      effort: supportedEffort(effort, model, losses),
     }
   }
   return budget(effort, maxTokens, messages, losses)
@@ -83,7 +83,7 @@ function off(types: string[], losses: Losses): ThinkingFields {
 }
 
 /** The effort, or the nearest lower one that the model supports. */
-function nearestEffort(
+function supportedEffort(
   effort: Exclude<ReasoningEffort, 'none'>,
   model: ModelFacts,
   losses: Losses,

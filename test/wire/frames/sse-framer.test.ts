@@ -3,8 +3,8 @@
  * Method: small hand-written streams; test/properties/splits-framer tests all splits.
  */
 import t from 'tap'
-import { SseFramer } from '../../../src/wire/frames/sse.js'
-import type { SseOptions } from '../../../src/wire/frames/sse.js'
+import { SseFramer } from '../../../src/wire/frames/sse-framer.js'
+import type { SseOptions } from '../../../src/wire/frames/sse-framer.js'
 
 function framerOf(options: SseOptions = {}): { framer: SseFramer; frames: string[] } {
   const frames: string[] = []

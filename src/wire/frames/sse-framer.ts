@@ -4,7 +4,7 @@
  */
 import { StringDecoder } from 'node:string_decoder'
 import { isError, isWhole } from './event-data.js'
-import type { Framer, FrameSink } from './framer.js'
+import type { Framer, FrameSink } from './framer-types.js'
 
 /** Options of the framer. */
 export interface SseOptions {
