@@ -6,14 +6,14 @@ import type { Agent } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/config.js'
 import { openAgent, type Unreachable } from './native-agent.js'
-import { openDispatcher, settingsOf } from './pool/dispatcher.js'
-import { UpstreamPool } from './pool/pool.js'
+import { openConnectionPool, settingsOf } from './pool/connection-pool.js'
+import { RequestQueue } from './pool/request-queue.js'
 import { upstreamAddressOf, type UpstreamAddress } from './request-path.js'
 
 /** One upstream of one generation. The pool may be shared with generations before and after. */
 export interface Upstream {
   readonly config: UpstreamConfig
-  readonly pool: UpstreamPool
+  readonly pool: RequestQueue
   readonly address: UpstreamAddress
   /** The connections for native requests; null if the upstream does not allow them. */
   readonly agent: Agent | Unreachable | null
@@ -22,13 +22,13 @@ export interface Upstream {
 /** All upstreams of a generation, and their pools. */
 export class Upstreams {
   private readonly byName: ReadonlyMap<string, Upstream>
-  private readonly pools: ReadonlyMap<string, UpstreamPool>
+  private readonly pools: ReadonlyMap<string, RequestQueue>
   private readonly agents: ReadonlyMap<string, Agent | Unreachable>
 
   /** Pools whose address and connection settings did not change are taken over from `previous`. */
   constructor(configs: Readonly<Record<string, UpstreamConfig>>, previous: Upstreams | null) {
     const byName = new Map<string, Upstream>()
-    const pools = new Map<string, UpstreamPool>()
+    const pools = new Map<string, RequestQueue>()
     const agents = new Map<string, Agent | Unreachable>()
     for (const config of Object.values(configs)) {
       const key = settingsOf(config)
@@ -70,9 +70,9 @@ function close(agent: Agent | Unreachable): void {
   if ('destroy' in agent) agent.destroy()
 }
 
-function openPool(config: UpstreamConfig): UpstreamPool {
+function openPool(config: UpstreamConfig): RequestQueue {
   const { maxConnections } = config
   const { origin } = new URL(config.baseUrl)
-  const openFresh = (): Dispatcher => openDispatcher(config)
-  return new UpstreamPool({ origin, dispatcher: openFresh(), maxConnections, openFresh })
+  const openFresh = (): Dispatcher => openConnectionPool(config)
+  return new RequestQueue({ origin, dispatcher: openFresh(), maxConnections, openFresh })
 }

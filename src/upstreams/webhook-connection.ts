@@ -3,7 +3,7 @@
  * upstreams.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { openDispatcher } from './pool/dispatcher.js'
+import { openConnectionPool } from './pool/connection-pool.js'
 
 /** The receiver of the requests. */
 export interface PostSettings {
@@ -41,7 +41,7 @@ const MAX_REPLY_BYTES = 64 * 1024
 /** Creates the poster. Connections are opened by requests. */
 export function openPoster({ url, allowPrivateAddress }: PostSettings): Poster {
   const { origin, pathname, search } = new URL(url)
-  const dispatcher = openDispatcher({
+  const dispatcher = openConnectionPool({
     name: 'webhook',
     baseUrl: origin,
     maxConnections: MAX_CONNECTIONS,

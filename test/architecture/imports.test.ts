@@ -112,7 +112,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   pino: [/^observe\/log\/(?:log|sink)\.ts$/],
   'prom-client': [/^observe\/metrics\//],
   undici: [
-    /^upstreams\/(?:pool\/(?:guarded-connector|dispatcher|pool|pooled-request)|media-fetcher|upstreams)\.ts$/,
+    /^upstreams\/(?:pool\/(?:guarded-connector|connection-pool|request-queue|queued-request)|media-fetcher|upstreams)\.ts$/,
   ],
   yaml: [/^config\/yaml\.ts$/, /^documentation\/openapi\.ts$/],
   zod: [

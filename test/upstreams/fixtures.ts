@@ -1,7 +1,10 @@
 /** Fixtures for tests of upstream connections: settings, and a request whose reply is one line of text. */
 import type { Dispatcher } from 'undici'
-import { type ConnectionSettings, openDispatcher } from '../../src/upstreams/pool/dispatcher.js'
-import { UpstreamPool } from '../../src/upstreams/pool/pool.js'
+import {
+  type ConnectionSettings,
+  openConnectionPool,
+} from '../../src/upstreams/pool/connection-pool.js'
+import { RequestQueue } from '../../src/upstreams/pool/request-queue.js'
 import type { UpstreamCall } from '../../src/upstreams/pool/upstream-call.js'
 
 /** A local upstream without TLS and proxy. */
@@ -18,12 +21,12 @@ export const SETTINGS: Omit<ConnectionSettings, 'baseUrl'> = {
 /** Opens a pool with these settings. */
 export function openPool(
   settings: Partial<ConnectionSettings> & { baseUrl: string },
-): UpstreamPool {
+): RequestQueue {
   const config: ConnectionSettings = { ...SETTINGS, ...settings }
   const { maxConnections } = config
   const { origin } = new URL(config.baseUrl)
-  const openFresh = (): Dispatcher => openDispatcher(config)
-  return new UpstreamPool({ origin, dispatcher: openFresh(), maxConnections, openFresh })
+  const openFresh = (): Dispatcher => openConnectionPool(config)
+  return new RequestQueue({ origin, dispatcher: openFresh(), maxConnections, openFresh })
 }
 
 /** A running request. */
@@ -35,7 +38,7 @@ export interface RunningRequest {
 
 /** Sends `POST /path`. */
 export function send(
-  pool: UpstreamPool,
+  pool: RequestQueue,
   path: string,
   body: string | Buffer = '{}',
 ): RunningRequest {
@@ -60,7 +63,7 @@ export function send(
 
 /** The reply to `POST /path`. */
 export function replyTo(
-  pool: UpstreamPool,
+  pool: RequestQueue,
   path: string,
   body: string | Buffer = '{}',
 ): Promise<string> {

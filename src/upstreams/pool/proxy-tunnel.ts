@@ -7,7 +7,7 @@ import { request as requestSecure } from 'node:https'
 import { Socket } from 'node:net'
 import { unescape } from 'node:querystring'
 import { connect as connectTls, type ConnectionOptions } from 'node:tls'
-import { ProxyError } from './dispatcher.js'
+import { ProxyError } from './connection-pool.js'
 
 /** The proxy and the upstream of a tunnel. */
 export interface TunnelOptions {

@@ -3,14 +3,14 @@
  * circuit breaker. Their timers do not keep the process running.
  */
 import type { ProbeConfig } from '../../../config/config.js'
-import type { UpstreamPool } from '../../../upstreams/pool/pool.js'
+import type { RequestQueue } from '../../../upstreams/pool/request-queue.js'
 import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool/upstream-call.js'
 import type { Breaker } from './breaker.js'
 
 /** The settings of one probe. */
 export interface ProbeOptions {
   readonly probe: ProbeConfig
-  readonly pool: UpstreamPool
+  readonly pool: RequestQueue
   /** Includes the path of the base URL and the configured query. */
   readonly path: string
   /** Returns name, value, …: a credential that is not resting, and the configured headers. */

@@ -1,4 +1,4 @@
-/** One request of the pool: passes undici's events to the caller's handler until the caller aborts it. */
+/** One request of the queue: passes undici's events to the caller's handler until the caller aborts it. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { startsWriting, type ConnectionUse, type Writing } from './connection-use.js'
@@ -11,28 +11,28 @@ import type { ReplyHandler, UpstreamCall, UpstreamRequest } from './upstream-cal
 const CANCELLED = new Error('the request was cancelled before it was sent')
 
 /** The queue that the request is in. */
-interface RequestQueue {
-  isWaiting(request: PooledRequest): boolean
+interface Queue {
+  isWaiting(request: QueuedRequest): boolean
   /** Removes a request that was cancelled while it waited. */
-  cancelWaiting(request: PooledRequest): void
+  cancelWaiting(request: QueuedRequest): void
   /** Frees the slot of a request that has ended. */
   released(): void
 }
 
-/** Receives undici's events for one request, and is the handle that the caller of the pool holds. */
-export class PooledRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler {
+/** Receives undici's events for one request, and is the handle that the caller of the queue holds. */
+export class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler {
   readonly request: UpstreamRequest
   connection: ConnectionUse | null = null
-  private readonly pool: RequestQueue
+  private readonly queue: Queue
   /** Null once the caller has aborted the request. */
   private handler: ReplyHandler | null
   private controller: Dispatcher.DispatchController | null = null
   private isOver = false
 
-  constructor(request: UpstreamRequest, handler: ReplyHandler, pool: RequestQueue) {
+  constructor(request: UpstreamRequest, handler: ReplyHandler, queue: Queue) {
     this.request = request
     this.handler = handler
-    this.pool = pool
+    this.queue = queue
   }
 
   get path(): string {
@@ -49,7 +49,7 @@ export class PooledRequest implements UpstreamCall, Writing, Dispatcher.Dispatch
   }
 
   get isWaiting(): boolean {
-    return this.pool.isWaiting(this)
+    return this.queue.isWaiting(this)
   }
 
   pause(): void {
@@ -62,7 +62,7 @@ export class PooledRequest implements UpstreamCall, Writing, Dispatcher.Dispatch
 
   abort(): void {
     this.handler = null
-    if (this.controller === null) this.pool.cancelWaiting(this)
+    if (this.controller === null) this.queue.cancelWaiting(this)
     else if (!this.isOver) this.controller.abort(CANCELLED)
   }
 
@@ -99,6 +99,6 @@ export class PooledRequest implements UpstreamCall, Writing, Dispatcher.Dispatch
   private release(): void {
     if (this.isOver) return
     this.isOver = true
-    this.pool.released()
+    this.queue.released()
   }
 }

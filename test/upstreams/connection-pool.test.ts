@@ -10,8 +10,8 @@ import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
 import t from 'tap'
 import type { Test } from 'tap'
-import type { ConnectionSettings } from '../../src/upstreams/pool/dispatcher.js'
-import type { UpstreamPool } from '../../src/upstreams/pool/pool.js'
+import type { ConnectionSettings } from '../../src/upstreams/pool/connection-pool.js'
+import type { RequestQueue } from '../../src/upstreams/pool/request-queue.js'
 import type { UpstreamCall } from '../../src/upstreams/pool/upstream-call.js'
 import { replyTo, openPool } from './fixtures.js'
 
@@ -76,7 +76,7 @@ function drip(socket: Socket, text: string): void {
 }
 
 interface Scene {
-  readonly pool: UpstreamPool
+  readonly pool: RequestQueue
   /** Requests in the order of arrival, by connection. */
   readonly received: string[][]
   readonly open: Set<Socket>

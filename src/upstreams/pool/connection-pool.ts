@@ -1,6 +1,6 @@
 /**
- * Creates undici's dispatcher for one upstream, with the configured connections, TLS, HTTP/2 and proxy.
- * `pool.ts` sends requests with it.
+ * Creates the connection pool (undici dispatcher) of one upstream, with the configured connections, TLS, HTTP/2 and proxy.
+ * `request-queue.ts` sends requests with it.
  */
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -46,7 +46,7 @@ export function settingsOf(config: ConnectionSettings): string {
 }
 
 /** Creates the dispatcher. Connections are opened by requests. */
-export function openDispatcher(config: ConnectionSettings): Dispatcher {
+export function openConnectionPool(config: ConnectionSettings): Dispatcher {
   const { maxConnections, allowPrivateAddress, timeouts, proxy } = config
   const requestTls = tlsOptions(config)
   const options: Pool.Options = {

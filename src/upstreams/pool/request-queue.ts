@@ -6,11 +6,11 @@
  * once.
  */
 import type { Dispatcher } from 'undici'
-import { PooledRequest } from './pooled-request.js'
+import { QueuedRequest } from './queued-request.js'
 import type { ReplyHandler, UpstreamCall, UpstreamRequest } from './upstream-call.js'
 
 /** The origin of the requests, and their maximum number at the same time. */
-export interface PoolOptions {
+export interface QueueOptions {
   readonly origin: string
   readonly dispatcher: Dispatcher
   readonly maxConnections: number
@@ -42,24 +42,24 @@ export class NotSentError extends Error {
 const DESTROYED = new NotSentError('DESTROYED', 'the connections have been closed')
 
 /** The requests of one upstream. */
-export class UpstreamPool {
-  private readonly options: PoolOptions
+export class RequestQueue {
+  private readonly options: QueueOptions
   /**
    * Requests that are sent in the next microtask. Most requests use only this list; a set that is constantly
    * filled and emptied would make V8 reallocate its tables.
    */
-  private ready: PooledRequest[] = []
+  private ready: QueuedRequest[] = []
   /**
    * Requests above `max_connections`, in order of arrival. A set, so that a cancelled request is removed in
    * constant time.
    */
-  private readonly waiting = new Set<PooledRequest>()
+  private readonly waiting = new Set<QueuedRequest>()
   private running = 0
   private isDue = false
   private isDestroyed = false
   private onAllSent: (() => void) | null = null
 
-  constructor(options: PoolOptions) {
+  constructor(options: QueueOptions) {
     this.options = options
   }
 
@@ -68,7 +68,7 @@ export class UpstreamPool {
    * asynchronously.
    */
   send(request: UpstreamRequest, handler: ReplyHandler): UpstreamCall {
-    const pooled = new PooledRequest(request, handler, this)
+    const pooled = new QueuedRequest(request, handler, this)
     if (this.waiting.size === 0 && this.running < this.options.maxConnections) {
       this.running += 1
       this.ready.push(pooled)
@@ -119,12 +119,12 @@ export class UpstreamPool {
     await this.options.dispatcher.destroy()
   }
 
-  isWaiting(request: PooledRequest): boolean {
+  isWaiting(request: QueuedRequest): boolean {
     return this.waiting.has(request)
   }
 
   /** Removes a request that was cancelled while it waited. */
-  cancelWaiting(request: PooledRequest): void {
+  cancelWaiting(request: QueuedRequest): void {
     if (this.waiting.delete(request) && this.waiting.size === 0 && this.ready.length === 0)
       this.allSent()
   }
@@ -159,7 +159,7 @@ export class UpstreamPool {
     this.allSent()
   }
 
-  private dispatch(request: PooledRequest): void {
+  private dispatch(request: QueuedRequest): void {
     const { dispatcher, origin } = this.options
     const { path, headers, body, method = 'POST' } = request.request
     const problem = this.isDestroyed ? DESTROYED : problemOf(request.request)
