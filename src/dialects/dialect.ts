@@ -54,7 +54,7 @@ export interface Dialect {
   readonly egress: Egress | null
 }
 
-/** The operation of a path and method. The table is in `endpoints.ts`. */
+/** The operation of a path and method. The table is in `match-endpoint.ts`. */
 export interface Endpoint {
   /** `stored`: a stored reply, to read or to delete; `stored-input`: its conversation. */
   readonly operation:

@@ -18,7 +18,7 @@ import {
   type ClientFormat,
   type EndpointRow,
   type Match,
-} from './endpoints.js'
+} from './match-endpoint.js'
 import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings/endpoints.js'
 import { gemini } from './gemini/index.js'
 import { geminiModels } from './gemini/client/list-models.js'

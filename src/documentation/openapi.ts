@@ -3,7 +3,7 @@
  * errors.
  */
 import { stringify } from 'yaml'
-import { ENDPOINTS, type EndpointRow } from '../dialects/endpoints.js'
+import { ENDPOINTS, type EndpointRow } from '../dialects/match-endpoint.js'
 import {
   COMPONENTS,
   REPLY_HEADERS,

@@ -8,7 +8,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import t from 'tap'
 import { parse } from 'yaml'
 import { isObject, objectOf } from '../../src/chat/json.js'
-import { ENDPOINTS } from '../../src/dialects/endpoints.js'
+import { ENDPOINTS } from '../../src/dialects/match-endpoint.js'
 import { OPS_ENDPOINTS } from '../../src/documentation/ops-endpoints.js'
 import { startServe } from '../process/program.js'
 

@@ -5,7 +5,7 @@
 import type { Labels } from '../../accounts/labels.js'
 import { isImplausible, type Usage } from '../../chat/usage.js'
 import type { DialectName, WireFormat } from '../../dialects/dialect.js'
-import type { ClientFormat } from '../../dialects/endpoints.js'
+import type { ClientFormat } from '../../dialects/match-endpoint.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import type { Exchange } from '../client-exchange.js'
 import { nameOf, outcomeOf } from './ledger-entry.js'

@@ -20,7 +20,7 @@ import { isLogged, lineOf, streamEndOf } from '../observe/log-line.js'
 import { headOf, type RecentHeads } from '../observe/recent-requests.js'
 import { firstContentMs, totalWaitMs, type Results } from '../observe/phase-results.js'
 import type { Tracing } from '../observe/tracing.js'
-import type { Identified } from './identify-endpoint.js'
+import type { Identified } from './identify.js'
 
 /** The services that receive the ledger entry, the metrics and the log line. */
 export interface ReportingServices {

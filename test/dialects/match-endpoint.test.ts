@@ -4,7 +4,7 @@
  * Method: hand-written paths with the expected results; long and hostile ones under a time limit.
  */
 import t from 'tap'
-import { ENDPOINTS, nearestRow, matchingRows } from '../../src/dialects/endpoints.js'
+import { ENDPOINTS, nearestRow, matchingRows } from '../../src/dialects/match-endpoint.js'
 import { resolveEndpoint, allowedMethods } from '../../src/dialects/index.js'
 
 void t.test('a method and path resolve to one endpoint', (t) => {

@@ -1,5 +1,5 @@
 /**
- * The endpoints of the data plane: method and path → client format and operation. To add one, add a row here and
+ * Matches the path of a request to an endpoint: method and path → client format and operation. To add one, add a row here and
  * register the ingress of its dialect in `index.ts`; rows of a dialect without an ingress are not served.
  */
 import type { DialectName, Endpoint, WireFormat } from './dialect.js'

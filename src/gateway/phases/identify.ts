@@ -3,22 +3,13 @@
  * checked.
  */
 import type { DialectName, Endpoint } from '../../dialects/dialect.js'
-import {
-  nearestRow,
-  unservedEndpoint,
-  type ClientFormat,
-  type UnservedRow,
-} from '../../dialects/endpoints.js'
-import {
-  resolveEndpoint,
-  allowedMethods,
-  SERVED,
-  type ResolvedEndpoint,
-} from '../../dialects/index.js'
-import { GatewayError } from '../../errors.js'
+import type { ClientFormat } from '../../dialects/match-endpoint.js'
+import { resolveEndpoint, type ResolvedEndpoint } from '../../dialects/index.js'
+import type { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Exchange } from '../client-exchange.js'
 import { isNativePath } from '../native/native-path.js'
+import { unknownEndpoint } from './unknown-endpoint.js'
 
 /** The endpoint of a request. */
 export interface Identified {
@@ -46,17 +37,8 @@ export function identify(x: Exchange): Identified {
   }
   const resolved = resolveEndpoint(method, path)
   if (resolved === null) {
-    const unserved = unservedEndpoint(path)
-    if (unserved !== null) return notServed(unserved, method, clientRequestId)
-    const nearest = nearestRow(method, path, SERVED)
-    return {
-      resolved: null,
-      dialect: path.startsWith('/v1beta/') ? 'gemini' : (nearest?.dialect ?? null),
-      operation: null,
-      format: null,
-      clientRequestId,
-      refusal: noEndpoint(method, path, nearest && `${nearest.method} ${nearest.path}`),
-    }
+    const { dialect, refusal } = unknownEndpoint(method, path)
+    return { resolved, dialect, operation: null, format: null, clientRequestId, refusal }
   }
   const { dialect, endpoint, format } = resolved
   const isList = endpoint.operation === 'models'
@@ -69,17 +51,6 @@ export function identify(x: Exchange): Identified {
     clientRequestId,
     refusal: null,
   }
-}
-
-/** Refuses a vendor's endpoint that the gateway does not serve, in the vendor's format. */
-function notServed(
-  { path, dialect, advice }: UnservedRow,
-  method: string,
-  clientRequestId: string | null,
-): Identified {
-  const message = `There is no endpoint ${method} ${path}. ${advice}`
-  const refusal = new GatewayError('unknown_endpoint', message)
-  return { resolved: null, dialect, operation: null, format: null, clientRequestId, refusal }
 }
 
 /** Maximum length of a client's own request id. */
@@ -112,21 +83,4 @@ function listDialectOf(req: HttpRequest, path: string): DialectName {
   const query = (req.url ?? '').slice(path.length + 1)
   const hasKey = headerOf(req, 'x-goog-api-key') !== undefined || /(?:^|&)key=/.test(query)
   return hasKey ? 'gemini' : 'openai-chat'
-}
-
-/** Maximum length of an unknown path in an error message. */
-const SHOWN_CHARS = 100
-
-function noEndpoint(method: string, path: string, nearest: string | null): GatewayError {
-  const methods = allowedMethods(path)
-  if (methods.length > 0) {
-    const message = `This path takes ${methods.join(', ')}, not ${method}.`
-    return new GatewayError('method_not_allowed', message)
-  }
-  const hint =
-    nearest === null
-      ? 'The endpoints are listed in docs/reference/clients.md; chats go to POST /v1/chat/completions.'
-      : `Did you mean ${nearest}?`
-  const shown = path.length > SHOWN_CHARS ? `${path.slice(0, SHOWN_CHARS)}…` : path
-  return new GatewayError('unknown_endpoint', `There is no endpoint ${method} ${shown}. ${hint}`)
 }
