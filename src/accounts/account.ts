@@ -68,12 +68,3 @@ export interface Identity {
   limits: KeyLimits | null
   labels: Labels
 }
-
-/** Whether one of the patterns (`ApiKey.models`) matches the model. */
-export function namesModel(patterns: readonly string[], model: string): boolean {
-  for (const pattern of patterns) {
-    if (pattern === model) return true
-    if (pattern.endsWith('*') && model.startsWith(pattern.slice(0, -1))) return true
-  }
-  return false
-}

@@ -3,6 +3,7 @@
  * returns a value. `Results` collects these values; the ledger entry, the metrics and the log line are made from them.
  */
 import type { Identity } from '../accounts/account.js'
+import { assertModelAllowed } from '../accounts/allowed-models.js'
 import type { Authenticator } from '../auth/authenticator.js'
 import type { ResolvedEndpoint } from '../dialects/index.js'
 import type { GatewayError } from '../errors.js'
@@ -19,9 +20,9 @@ import { serveNative } from './native/serve-native.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import { Results } from './observe/phase-results.js'
 import { admit, assertRecordable, type Admitted } from './phases/admit.js'
-import { authenticate } from './phases/authenticate.js'
+import { authenticate } from './phases/find-client-key.js'
 import { serveStoredResponse } from './stored-responses/serve-stored-responses.js'
-import { assertAllowed, choose, unknownModel, type Route } from './phases/choose-route.js'
+import { choose, unknownModel, type Route } from './phases/choose-route.js'
 import { identify, type Identified } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
@@ -238,7 +239,7 @@ function replyWithModels(
   const json =
     model === undefined ? models.of(identity.models, dialect, query) : models.one(model, dialect)
   if (json === null) throw unknownModel(model ?? '')
-  if (model !== undefined) assertAllowed(identity, model)
+  if (model !== undefined) assertModelAllowed(identity, model)
   const generation = String(x.generation.snapshot.generation)
   sendReply(
     x.res,

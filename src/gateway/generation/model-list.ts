@@ -3,6 +3,7 @@
  * client's format. Each page is rendered once per generation and set of allowed models, and cached up to a
  * maximum size.
  */
+import { allowedModelsFilter } from '../../accounts/allowed-models.js'
 import type { ModelFacts } from '../../chat/model.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { Snapshot } from '../../config/config.js'
@@ -40,7 +41,7 @@ export class ModelList {
     const key = JSON.stringify([dialect, query, allowed])
     const cached = this.lists.get(key)
     if (cached !== undefined) return cached
-    const isAllowed = allowed === null ? () => true : allowing(allowed)
+    const isAllowed = allowedModelsFilter(allowed)
     const models = this.models.filter(({ id }) => isAllowed(id))
     const json = modelPagesOf(dialect).list(models, query)
     this.cache(key, json)
@@ -62,23 +63,5 @@ export class ModelList {
     }
     this.lists.set(key, json)
     this.chars += chars
-  }
-}
-
-/**
- * Returns a faster `namesModel` for many models: the time per model does not depend on the number of
- * patterns.
- */
-function allowing(patterns: readonly string[]): (id: string) => boolean {
-  const exact = new Set(patterns)
-  const prefixes = new Set(
-    patterns.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1)),
-  )
-  return (id) => {
-    if (exact.has(id)) return true
-    for (let length = 0; length <= id.length; length += 1) {
-      if (prefixes.has(id.slice(0, length))) return true
-    }
-    return false
   }
 }

@@ -2,7 +2,8 @@
  * Chooses the route for a request by its model, and the order of the upstreams that may serve it. Sends
  * nothing.
  */
-import { namesModel, type Identity } from '../../accounts/account.js'
+import type { Identity } from '../../accounts/account.js'
+import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
 import { GatewayError } from '../../errors.js'
 import type { HedgeConfig, RetryConfig } from '../../config/routes/route.js'
 import type { PeakEwma } from '../../routing/latency-average.js'
@@ -54,7 +55,7 @@ export function choose(call: Call, identity: Identity, generation: Generation): 
   const { keyId, labels } = identity
   const routed = generation.route(request, { keyId, labels })
   if (routed === null) throw unknownModel(request.model)
-  assertAllowed(identity, request.model)
+  assertModelAllowed(identity, request.model)
   const { config } = routed.route
   const isTimed = config.balance === 'least_latency'
   const { states } = generation
@@ -68,7 +69,7 @@ export function choose(call: Call, identity: Identity, generation: Generation): 
     candidates.push({ target, model, isFallback, latency, canary })
   }
   if (!isNonEmpty(candidates)) {
-    const message = `The upstream of the model '${shortened(request.model)}' has no embeddings: use another model.`
+    const message = `The upstream of the model '${shortModelName(request.model)}' has no embeddings: use another model.`
     throw new GatewayError('untranslatable', message, { param: 'model' })
   }
   const { retry, hedge } = config
@@ -89,21 +90,7 @@ function isNonEmpty(candidates: Candidate[]): candidates is [Candidate, ...Candi
 export function unknownModel(model: string): GatewayError {
   return new GatewayError(
     'unknown_model',
-    `The model '${shortened(model)}' is not known here; GET /v1/models lists those that are.`,
+    `The model '${shortModelName(model)}' is not known here; GET /v1/models lists those that are.`,
     { param: 'model' },
   )
-}
-
-/** Throws `forbidden` if the key's list of models does not include the model. */
-export function assertAllowed({ models }: Identity, model: string): void {
-  if (models === null || namesModel(models, model)) return
-  throw new GatewayError(
-    'forbidden',
-    `This API key is not allowed to use the model '${shortened(model)}'.`,
-    { param: 'model' },
-  )
-}
-
-function shortened(model: string): string {
-  return model.length > 100 ? `${model.slice(0, 100)}…` : model
 }

@@ -1,9 +1,38 @@
 /**
  * Finds the client's key: in any of the headers that the clients of the four formats use, or in the query of a Gemini path.
- * Does not authenticate it.
+ * `auth/authenticator.ts` decides whether the key is valid, before any of the body is read.
  */
+import type { Identity } from '../../accounts/account.js'
+import type { Authenticator } from '../../auth/authenticator.js'
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
+import type { Exchange } from '../client-exchange.js'
+
+/** The account that a request runs as. */
+export interface Authenticated {
+  readonly identity: Identity
+  readonly tookMs: number
+}
+
+/**
+ * Returns the account at once if the key is cached, else a promise. Throws, or rejects with, `GatewayError`.
+ */
+export function authenticate(
+  x: Exchange,
+  authenticator: Authenticator,
+): Authenticated | Promise<Authenticated> {
+  if (x.runsAs !== null) return accept(x, x.runsAs)
+  const { text, keyIn } = clientKeyOf(x.req, x.path)
+  const identified = authenticator.identifyBy(text, keyIn, x.clientAddress)
+  return identified instanceof Promise
+    ? identified.then((identity) => accept(x, identity))
+    : accept(x, identified)
+}
+
+function accept(x: Exchange, identity: Identity): Authenticated {
+  x.keyDigest = identity.digest
+  return { identity, tookMs: performance.now() - x.startedMs }
+}
 
 /** The text that contains the key, and the function that extracts the key. */
 export interface ClientKey {

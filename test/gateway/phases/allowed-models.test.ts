@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { createKey, type NewKey } from '../../../src/accounts/accounts.js'
-import { namesModel } from '../../../src/accounts/account.js'
+import { namesModel } from '../../../src/accounts/allowed-models.js'
 import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
