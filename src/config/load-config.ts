@@ -10,7 +10,11 @@ import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { readBoundedFile, whyUnreadable } from '../files/bounded-file.js'
 import { packageFile } from '../files/package-file.js'
-import { catalogueSchema, duplicateIds, factsOfCatalogue } from './schema/catalogue-schema.js'
+import {
+  catalogueSchema,
+  duplicateIds,
+  factsOfCatalogue,
+} from './schema-and-defaults/catalogue-schema.js'
 import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
 import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/tls/read-tls-files.js'
@@ -24,7 +28,7 @@ import {
   type Finding,
 } from './problem.js'
 import { resolveConfig } from './resolve-config.js'
-import { fileSchema } from './schema/schema.js'
+import { fileSchema } from './schema-and-defaults/config-file-schema.js'
 import { checkTranslatable } from './routes/check-targets.js'
 import { located, parseYaml } from './yaml.js'
 

@@ -1,6 +1,6 @@
 /**
- * Turns the checked values of the file into the `Config` that the code reads: rules that span several keys, and defaults
- * that depend on other keys.
+ * Turns the checked values of the file, which have their defaults already, into the `Config` that the code reads, and
+ * checks the rules that span several keys.
  */
 import { resolve } from 'node:path'
 import { isRedisUrl, parseRedisUrl } from '../store/redis/connection/parse-address.js'
@@ -8,11 +8,11 @@ import type { Config, PlanConfig } from './config.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './resolve-limits.js'
 import type { Finding, Path, ReportFinding } from './problem.js'
 import { checkRoutes, routesOf } from './routes/resolve-routes.js'
-import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
-import { afterDisconnectOf, ledgerOf } from './schema/ledger-schema.js'
-import type { FileValues } from './schema/schema.js'
-import { checkServer, serverOf, type TlsCheck } from './schema/server-schema.js'
-import { checkTelemetry, notifyOf, telemetryOf } from './schema/telemetry-schema.js'
+import { checkDashboard, dashboardOf } from './schema-and-defaults/dashboard-schema.js'
+import { afterDisconnectOf, ledgerOf } from './schema-and-defaults/ledger-schema.js'
+import type { FileValues } from './schema-and-defaults/config-file-schema.js'
+import { checkServer, serverOf, type TlsCheck } from './schema-and-defaults/server-schema.js'
+import { checkTelemetry, notifyOf, telemetryOf } from './schema-and-defaults/telemetry-schema.js'
 import {
   checkUpstream,
   isPrivateHost,

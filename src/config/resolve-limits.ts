@@ -6,7 +6,7 @@ import type { KeyLimits } from '../accounts/account.js'
 import type { JsonObject } from '../chat/json.js'
 import type { LimitConfig, LimitingConfig } from './config.js'
 import type { Path, ReportFinding } from './problem.js'
-import type { FileValues } from './schema/schema.js'
+import type { FileValues } from './schema-and-defaults/config-file-schema.js'
 import { reportUnknownUpstream } from './upstreams/unknown-upstream.js'
 
 type LimitValues = FileValues['limits'][number]

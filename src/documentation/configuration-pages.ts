@@ -3,9 +3,9 @@
  */
 import { z } from 'zod'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../chat/json.js'
-import { catalogueSchema } from '../config/schema/catalogue-schema.js'
+import { catalogueSchema } from '../config/schema-and-defaults/catalogue-schema.js'
 import { PRESET_NAMES, PRESETS } from '../config/upstreams/presets.js'
-import { fileSchema } from '../config/schema/schema.js'
+import { fileSchema } from '../config/schema-and-defaults/config-file-schema.js'
 
 const NOTICE = 'Generated from src/config by `npm run generate`; do not edit.'
 

@@ -49,7 +49,7 @@ const SIBLINGS = ROWS[4] ?? []
 
 /** The few values that cross between siblings, each with its reason. */
 const SIBLING_VALUES: Readonly<Record<string, string>> = {
-  'config/schema/limits-schema.ts → accounts/labels.ts':
+  'config/schema-and-defaults/limits-schema.ts → accounts/labels.ts':
     'keys and limits have one rule for names of labels',
   'auth/authenticator.ts → accounts/key-secret.ts':
     'creating and checking keys use one format and one digest',

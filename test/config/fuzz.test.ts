@@ -6,8 +6,8 @@
  */
 import t from 'tap'
 import { z } from 'zod'
-import { fileSchema } from '../../src/config/schema/schema.js'
-import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
+import { fileSchema } from '../../src/config/schema-and-defaults/config-file-schema.js'
+import { catalogueSchema } from '../../src/config/schema-and-defaults/catalogue-schema.js'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
 import { GOOD, loadText } from './sample.js'
 

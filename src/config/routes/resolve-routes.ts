@@ -4,7 +4,7 @@
 import type { Path, ReportFinding } from '../problem.js'
 import { reportUnknownUpstream } from '../upstreams/unknown-upstream.js'
 import type { RouteConfig, ShadowConfig, TargetConfig, WhenConfig } from './route.js'
-import type { RouteValues } from '../schema/route-schema.js'
+import type { RouteValues } from '../schema-and-defaults/route-schema.js'
 
 /** Reports problems of the routes; `upstreams` are the names in the file. */
 export function checkRoutes(

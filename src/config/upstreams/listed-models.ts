@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { ModelFacts, ModelPrice } from '../../chat/model.js'
 import { factsOfFamily } from '../catalogue.js'
-import { familySchema, priceFacts, priceSchema } from '../schema/catalogue-schema.js'
+import { familySchema, priceFacts, priceSchema } from '../schema-and-defaults/catalogue-schema.js'
 import type { Path, ReportFinding } from '../problem.js'
 
 const id = z.string().regex(/^[!-~]{1,256}$/, {
