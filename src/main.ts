@@ -14,7 +14,7 @@ function isSupported(version: string): boolean {
 }
 
 if (isSupported(process.versions.node)) {
-  void import('./cli/program.js')
+  void import('./cli/run-command.js')
 } else {
   const minimum = [MIN_MAJOR, MIN_MINOR, MIN_PATCH].join('.')
   process.stderr.write(

@@ -5,10 +5,12 @@ import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { backupSqlite } from '../store/sqlite/background/backup.js'
-import { UsageError, type Command } from './command.js'
+import { UsageError } from './usage-error.js'
+import { type Command } from './command.js'
 import { configInForce } from './config-in-force.js'
 import { configPath } from './config-option.js'
-import { processTerminal, reporting, type Terminal } from './with-store.js'
+import { processTerminal, type Terminal } from './with-store.js'
+import { reporting } from './exit-status.js'
 
 /** `sluice backup`. */
 export const command: Command = {

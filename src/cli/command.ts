@@ -1,6 +1,4 @@
-/** The interface of commands, and the parsing of their actions. */
-import { parseArgs, type ParseArgsConfig } from 'node:util'
-import { didYouMean } from '../config/suggest-spelling.js'
+/** The interface of commands. */
 
 /**
  * A command of the `sluice` program. A command is thin: it parses its arguments (`node:util` parseArgs), calls the
@@ -14,69 +12,4 @@ export interface Command {
   readonly help: string
   /** Resolves to the exit status: 0 success, 1 failure, 2 wrong usage. */
   run(argv: readonly string[]): Promise<number>
-}
-
-/** Wrong usage of a command: the message names the option; the program exits with 2. */
-export class UsageError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'UsageError'
-  }
-}
-
-type Options = NonNullable<ParseArgsConfig['options']>
-
-type Parsed<O extends Options> = ReturnType<
-  typeof parseArgs<{ args: string[]; allowPositionals: true; options: O }>
->['values']
-
-/** Values of the options, as `parseArgs` returns them; a missing option may be `undefined` too. */
-export type OptionValues<O extends Options> = {
-  [Name in keyof Parsed<O>]: Parsed<O>[Name] | undefined
-}
-
-/**
- * Parses the arguments of a command with actions. `allowed` lists the actions with their options. Throws `UsageError`
- * or the error of `parseArgs`.
- */
-export function parseAction<O extends Options, Action extends string>(
-  command: string,
-  argv: readonly string[],
-  { options, allowed }: { options: O; allowed: Readonly<Record<Action, readonly string[]>> },
-): { action: Action; values: OptionValues<O> } {
-  const parsed = parseArgs({ args: [...argv], allowPositionals: true, options })
-  return { action: actionOf(command, parsed, allowed), values: parsed.values }
-}
-
-/**
- * The action after a command's name. `allowed` lists the actions with their options. Throws `UsageError` for an
- * unknown action, further arguments, and options of other actions.
- */
-function actionOf<Action extends string>(
-  command: string,
-  { positionals, values }: { positionals: readonly string[]; values: object },
-  allowed: Readonly<Record<Action, readonly string[]>>,
-): Action {
-  const [action, ...surplus] = positionals
-  if (!isKeyOf(action, allowed)) {
-    const actions = Object.keys(allowed)
-    const hint = didYouMean(action ?? '', actions)
-    throw new UsageError(`'sluice ${command}' needs one of: ${actions.join(', ')}${hint}`)
-  }
-  if (surplus.length > 0) throw new UsageError(`'sluice ${command} ${action}' accepts only options`)
-  const options: readonly string[] = allowed[action]
-  for (const [name, value] of Object.entries(values)) {
-    if (value === undefined || options.includes(name)) continue
-    throw new UsageError(
-      `'sluice ${command} ${action}' does not accept --${name}: see 'sluice ${command} ${action} --help'`,
-    )
-  }
-  return action
-}
-
-function isKeyOf<Action extends string>(
-  word: string | undefined,
-  allowed: Readonly<Record<Action, readonly string[]>>,
-): word is Action {
-  return word !== undefined && Object.hasOwn(allowed, word)
 }

@@ -1,5 +1,5 @@
 /** The configuration file of a command: `--config FILE`, else the environment variable SLUICE_CONFIG. */
-import { UsageError } from './command.js'
+import { UsageError } from './usage-error.js'
 
 /**
  * The path of the configuration file. `option` is the value of `--config`, which overrides SLUICE_CONFIG. Throws

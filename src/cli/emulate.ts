@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import { FAULTS } from '../emulator/faults/fault-table.js'
 import { startEmulator } from '../emulator/server.js'
-import { UsageError, type Command } from './command.js'
+import { UsageError } from './usage-error.js'
+import { type Command } from './command.js'
 import type { Emulator } from '../emulator/server.js'
 
 const HELP = `

@@ -15,9 +15,12 @@ import { openStore } from '../store/open-store.js'
 import { isRedisUrl } from '../store/redis/connection/parse-address.js'
 import type { Store } from '../store/store.js'
 import { problemLines } from './check/check.js'
-import { UsageError, type Command } from './command.js'
+import { UsageError } from './usage-error.js'
+import { type Command } from './command.js'
 import { configPath } from './config-option.js'
-import { processTerminal, reporting, required, table, type Terminal } from './with-store.js'
+import { processTerminal, required, type Terminal } from './with-store.js'
+import { reporting } from './exit-status.js'
+import { table } from './print-table-or-json.js'
 
 /** `sluice store`. */
 export const command: Command = {

@@ -5,14 +5,14 @@
 import type { Account } from '../accounts/account.js'
 import { findAccount, type Plans } from '../accounts/accounts.js'
 import { secretsOf } from '../config/secret-settings.js'
-import { GatewayError } from '../errors.js'
-import { hideSecrets, protectSecrets } from '../secrets/redact-secrets.js'
+import { protectSecrets } from '../secrets/redact-secrets.js'
 import { openExpectedStore } from '../store/store-identity.js'
 import { isRedisUrl } from '../store/redis/connection/parse-address.js'
 import type { Store } from '../store/store.js'
 import { configInForce } from './config-in-force.js'
 import { configPath } from './config-option.js'
-import { UsageError } from './command.js'
+import { reporting } from './exit-status.js'
+import { UsageError } from './usage-error.js'
 
 /** Input and output of a command; the process's own streams except in tests. */
 export interface Terminal {
@@ -109,19 +109,6 @@ export async function withStore(
   })
 }
 
-/** The work's status, or 1 with a line on standard error if it threw a `GatewayError`. */
-export async function reporting(terminal: Terminal, work: () => Promise<number>): Promise<number> {
-  try {
-    return await work()
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error
-    // Clients must not see the cause; the operator at this terminal needs it.
-    const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
-    terminal.err(hideSecrets(`sluice: ${error.message}${cause}`))
-    return 1
-  }
-}
-
 /** The account with that id or e-mail; null, with a line of advice, if there is none. */
 export async function namedAccount(
   { store, terminal }: StoreSession,
@@ -140,16 +127,4 @@ export async function namedAccount(
 export function required(value: string | undefined, command: string, option: string): string {
   if (value === undefined || value === '') throw new UsageError(`'${command}' needs ${option}`)
   return value
-}
-
-/** Rows with aligned columns. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const widths: number[] = []
-  for (const row of rows) {
-    row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, cell.length)))
-  }
-  return rows
-    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
-    .map((line) => line.trimEnd())
-    .join('\n')
 }

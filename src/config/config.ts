@@ -1,6 +1,6 @@
 /**
- * The configuration as the code reads it: checked, defaulted, secrets resolved, immutable. `schema/schema.ts` declares
- * the keys of the file, and `load-config.ts` reads it.
+ * The configuration as the code reads it: checked, with defaults and secrets, immutable.
+ * `schema-and-defaults/config-file-schema.ts` declares the keys of the file, and `load-config.ts` reads it.
  */
 import type { ModelFacts } from '../chat/model.js'
 import type { KeyLimits, PlanName } from '../accounts/account.js'

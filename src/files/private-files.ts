@@ -1,5 +1,5 @@
 /**
- * Makes existing files of the gateway private to its user. `program.ts` sets the umask for new files; an older
+ * Makes existing files of the gateway private to its user. `cli/run-command.ts` sets the umask for new files; an older
  * version, a copy or a restored backup may have left wider permissions.
  */
 import { chmodSync, lstatSync, readdirSync } from 'node:fs'

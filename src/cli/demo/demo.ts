@@ -23,7 +23,8 @@ import { answerGenerations } from '../../process/ops/generations-endpoints.js'
 import { configPage, followConfig, lastRefusal } from '../../process/ops/configuration-page.js'
 import { onSignals } from '../../process/signals/signals.js'
 import { openStore } from '../../store/open-store.js'
-import { UsageError, type Command } from '../command.js'
+import { UsageError } from '../usage-error.js'
+import { type Command } from '../command.js'
 import { limitDemoKey, writeDemoTraffic } from './demo-traffic.js'
 
 /** `sluice demo`. */

@@ -5,7 +5,7 @@ import type { Catalogue } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { traitsOf, type RequestTraits } from '../../routing/route-conditions.js'
-import { UsageError } from '../command.js'
+import { UsageError } from '../usage-error.js'
 import { requestOf } from './explain-body.js'
 
 /** The options about the conditions of routes. */

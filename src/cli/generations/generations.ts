@@ -14,9 +14,11 @@ import {
 import { differencesOf } from '../../config/generations/diff-configs.js'
 import { ownUser } from '../../config/generations/file-author.js'
 import { loadConfig, type LoadResult } from '../../config/load-config.js'
-import { UsageError, type Command } from '../command.js'
+import { UsageError } from '../usage-error.js'
+import { type Command } from '../command.js'
 import { configPath } from '../config-option.js'
-import { processTerminal, table, type Terminal } from '../with-store.js'
+import { processTerminal, type Terminal } from '../with-store.js'
+import { table } from '../print-table-or-json.js'
 import {
   requestGateway,
   findGateway,

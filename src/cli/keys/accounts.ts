@@ -7,9 +7,11 @@ import type { AuditEntry } from '../../store/audit-trail.js'
 import { commandEntry } from './audit-entry.js'
 import { createAccount, isPlanName, setPlan } from '../../accounts/accounts.js'
 import type { JsonObject } from '../../chat/json.js'
-import { parseAction, UsageError, type Command } from '../command.js'
+import { parseAction } from '../parse-action.js'
+import { UsageError } from '../usage-error.js'
+import { type Command } from '../command.js'
 import { accountPages } from '../../store/list-all.js'
-import { printList } from '../print-list.js'
+import { printList } from '../print-table-or-json.js'
 import { namedAccount, openingFor, required, withStore, type StoreSession } from '../with-store.js'
 
 /** `sluice accounts`. */

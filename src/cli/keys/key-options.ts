@@ -2,7 +2,8 @@
 import type { KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE, MAX_LABELS, type Labels } from '../../accounts/labels.js'
 import type { NewKey } from '../../accounts/accounts.js'
-import { UsageError, type OptionValues } from '../command.js'
+import { UsageError } from '../usage-error.js'
+import { type OptionValues } from '../parse-action.js'
 
 /** The options for `parseArgs`. */
 export const KEY_OPTIONS = {

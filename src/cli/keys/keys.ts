@@ -10,10 +10,11 @@ import { createKey, revokeKey } from '../../accounts/accounts.js'
 import type { JsonObject } from '../../chat/json.js'
 import { shownAmounts } from '../../config/resolve-limits.js'
 import { GatewayError } from '../../errors.js'
-import { parseAction, type Command } from '../command.js'
+import { parseAction } from '../parse-action.js'
+import { type Command } from '../command.js'
 import { KEY_OPTIONS, readKeyOptions } from './key-options.js'
 import { keyPages } from '../../store/list-all.js'
-import { printList } from '../print-list.js'
+import { printList } from '../print-table-or-json.js'
 import { namedAccount, openingFor, required, withStore, type StoreSession } from '../with-store.js'
 
 /** `sluice keys`. */

@@ -5,7 +5,8 @@ import type { ConfigProblem } from '../../config/problem.js'
 import { packageFile } from '../../files/package-file.js'
 import { priceVersionOf } from '../../ledger/price-version.js'
 import { problemLines } from '../check/check.js'
-import { parseAction, type Command } from '../command.js'
+import { parseAction } from '../parse-action.js'
+import { type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import {
   catalogueDiff,

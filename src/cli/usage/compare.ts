@@ -7,10 +7,12 @@ import {
   type ComparedFigures,
   type ComparedName,
 } from '../../ledger/compare-upstreams.js'
-import { UsageError, type Command } from '../command.js'
+import { UsageError } from '../usage-error.js'
+import { type Command } from '../command.js'
 import { entriesOf } from './usage-entries.js'
 import { sinceOf } from './usage.js'
-import { openingFor, table, withStore, type StoreSession } from '../with-store.js'
+import { openingFor, withStore, type StoreSession } from '../with-store.js'
+import { table } from '../print-table-or-json.js'
 
 /** `sluice compare`. */
 export const command: Command = {

@@ -2,7 +2,8 @@
 import { matchesEntry, type EntryFilter } from '../../store/records/entry-filter.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { Store } from '../../store/store.js'
-import { UsageError, type OptionValues } from '../command.js'
+import { UsageError } from '../usage-error.js'
+import { type OptionValues } from '../parse-action.js'
 import type { StoreSession } from '../with-store.js'
 
 /** The options that select entries, for `parseArgs`. */

@@ -14,9 +14,10 @@ import {
   sumFromCounters,
   type SumCounters,
 } from '../../store/records/count-usage.js'
-import { UsageError } from '../command.js'
+import { UsageError } from '../usage-error.js'
 import { entriesOf } from './usage-entries.js'
-import { table, type StoreSession } from '../with-store.js'
+import { table } from '../print-table-or-json.js'
+import { type StoreSession } from '../with-store.js'
 
 /** The grouping of a summary; `label` has the name of the label. */
 export interface Grouping {

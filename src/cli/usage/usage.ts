@@ -3,7 +3,9 @@
  * totals (`usage-summary.ts`).
  */
 import { csvHeader, csvLine, jsonLine } from '../../ledger/export-columns.js'
-import { parseAction, UsageError, type Command } from '../command.js'
+import { parseAction } from '../parse-action.js'
+import { UsageError } from '../usage-error.js'
+import { type Command } from '../command.js'
 import { entriesOf, FILTER_OPTIONS, filterOf } from './usage-entries.js'
 import { groupingOf, summarise } from './usage-summary.js'
 import { openingFor, withStore, type StoreSession } from '../with-store.js'

@@ -1,4 +1,4 @@
-/** The keys of the ledger and of the handling of client disconnects. Part of `schema.ts`. */
+/** The keys of the ledger and of the handling of client disconnects. Part of `config-file-schema.ts`. */
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import type { AfterDisconnectConfig, LedgerConfig } from '../config.js'

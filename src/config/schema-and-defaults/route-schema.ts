@@ -1,6 +1,6 @@
 /**
  * The keys of a route: its models, its conditions, and the upstreams that may serve them.
- * Part of `schema.ts`; `resolve-routes.ts` checks and resolves the values.
+ * Part of `config-file-schema.ts`; `resolve-routes.ts` checks and resolves the values.
  */
 import { z } from 'zod'
 import { DAY_MS, modelText, name, share, text, whole } from './value-types.js'

@@ -1,5 +1,5 @@
 /**
- * Native access: the endpoints of an upstream that clients may call untranslated. Part of `schema.ts` and
+ * Native access: the endpoints of an upstream that clients may call untranslated. Part of `config-file-schema.ts` and
  * `resolve-upstream.ts`.
  */
 import { z } from 'zod'

@@ -6,9 +6,9 @@
 import t, { type Test } from 'tap'
 import { createAccount } from '../../../src/accounts/accounts.js'
 import { digestOf, hasValidForm } from '../../../src/accounts/key-secret.js'
-import { UsageError } from '../../../src/cli/command.js'
+import { UsageError } from '../../../src/cli/usage-error.js'
 import { parseKeys, runKeys } from '../../../src/cli/keys/keys.js'
-import { reporting } from '../../../src/cli/with-store.js'
+import { reporting } from '../../../src/cli/exit-status.js'
 import { configFolder, newSession, sluice, type TestSession } from '../session.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
 

@@ -34,7 +34,7 @@ void t.test('an older Node is refused with one line, before anything is imported
     t.equal(stdout, '')
     t.equal(stderr, `sluice: Needs Node.js ${least} or newer, this is ${version}\n`)
   }
-  t.match(runAs(least, main).stderr, 'program.js', 'a supported version imports the program')
+  t.match(runAs(least, main).stderr, 'run-command.js', 'a supported version imports the program')
   t.end()
 })
 

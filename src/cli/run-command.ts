@@ -3,12 +3,11 @@
  * user, regardless of the umask: stores and spools contain hashes of keys, e-mail addresses and costs.
  */
 import { basename } from 'node:path'
-import { UsageError } from './command.js'
 import { COMMANDS } from './commands.js'
 import { didYouMean } from '../config/suggest-spelling.js'
 import { packageVersion } from '../files/package-file.js'
-import { hideSecrets } from '../secrets/redact-secrets.js'
-import { usageMessage } from './usage-message.js'
+import { printFailure } from './exit-status.js'
+import { UsageError, usageMessage } from './usage-error.js'
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv
@@ -62,14 +61,7 @@ process.umask(0o077)
 try {
   process.exitCode = await main(process.argv.slice(2))
 } catch (error) {
-  const isUsage = error instanceof UsageError
-  const message = error instanceof Error ? error.message : String(error)
-  process.stderr.write(`sluice: ${hideSecrets(message)}\n`)
-  if (isUsage && !String(error).includes('--help')) {
-    const [name = ''] = process.argv.slice(2)
-    process.stderr.write(`'sluice ${name} --help' describes it\n`)
-  }
-  process.exitCode = isUsage ? 2 : 1
+  process.exitCode = printFailure(error, process.argv[2] ?? '')
   // A store's connections may still be open after a start that failed.
   setTimeout(() => process.exit(), 500).unref()
 }

@@ -1,5 +1,5 @@
-/** Prints lists page by page, so that a list of any length needs the memory of one page. */
-import { table, type Terminal } from './with-store.js'
+/** Prints lists as a table or as JSON, page by page, so that a list of any length needs the memory of one page. */
+import type { Terminal } from './with-store.js'
 
 /** The forms of a list. */
 export interface ListForms<Item> {
@@ -56,4 +56,16 @@ async function printTable<Item>(
     count += page.length
   }
   return count
+}
+
+/** Rows with aligned columns. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = []
+  for (const row of rows) {
+    row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, cell.length)))
+  }
+  return rows
+    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
+    .map((line) => line.trimEnd())
+    .join('\n')
 }

@@ -1,6 +1,13 @@
-/** Messages for wrong usage of a command, with suggestions for misspelt words. */
+/** The error of wrong usage of a command, and its messages with suggestions for misspelt words. */
 import { didYouMean } from '../config/suggest-spelling.js'
-import { UsageError } from './command.js'
+
+/** Wrong usage of a command: the message names the option; the program exits with 2. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'UsageError'
+  }
+}
 
 /** The message of a `UsageError` or of an error of `parseArgs` for a command with this help; null for other errors. */
 export function usageMessage(error: unknown, help: string): string | null {

@@ -6,8 +6,8 @@
  */
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import t from 'tap'
-import { UsageError } from '../../src/cli/command.js'
-import { usageMessage } from '../../src/cli/usage-message.js'
+import { UsageError } from '../../src/cli/usage-error.js'
+import { usageMessage } from '../../src/cli/usage-error.js'
 import { sluice } from './session.js'
 
 const HELP = 'Usage: sluice check --config FILE [--strict] [--format csv|jsonl]'
