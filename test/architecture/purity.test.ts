@@ -26,7 +26,7 @@ const PURE = [
   'gateway/bodies/join-chunks.ts',
   'gateway/streams/translation-losses.ts',
   'gateway/streams/translated-stream.ts',
-  'gateway/attempts/request/render-request.ts',
+  'gateway/attempts/request/render-for-upstream.ts',
 ]
 
 const NODE_VALUES = ['node:buffer', 'node:string_decoder']

@@ -9,7 +9,11 @@ import type { QuirksConfig } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
 import { estimateCost } from '../../src/gateway/reservation/estimate-max-cost.js'
 import { LossList } from '../../src/gateway/streams/translation-losses.js'
-import { bodyOf, render, type Rendered } from '../../src/gateway/attempts/request/render-request.js'
+import {
+  bodyOf,
+  render,
+  type Rendered,
+} from '../../src/gateway/attempts/request/render-for-upstream.js'
 import { joinChunks } from '../../src/gateway/bodies/join-chunks.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
 import { turnOf, TurnNames } from '../../src/reasoning/name-turns.js'

@@ -8,7 +8,7 @@ import { PLAIN } from '../../config/upstreams/presets.js'
 import type { DialectName, Egress, Ingress } from '../../dialects/dialect.js'
 import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
-import { render } from '../../gateway/attempts/request/render-request.js'
+import { render } from '../../gateway/attempts/request/render-for-upstream.js'
 import { translateReply } from '../../gateway/streams/whole-reply.js'
 import { parseObject } from '../../wire/json/parse-body.js'
 

@@ -7,7 +7,7 @@ import type { Deadlines } from '../in-flight/deadlines.js'
 import type { DrainedReplySlots } from '../in-flight/drained-reply-slots.js'
 import type { UpstreamStates } from './health/upstream-state.js'
 import type { Hedging } from './hedge/hedging.js'
-import type { Preparation } from './request/prepare-request.js'
+import type { Preparation } from './request/prepare-candidate.js'
 import type { SendProgress } from './send-progress.js'
 
 /** An admitted request, and the services that sending it uses. */

@@ -1,6 +1,6 @@
 /** The result of sending a request so far, for the ledger entry, the metrics and the log line. */
 import type { Hedging } from './hedge/hedging.js'
-import type { Preparation } from './request/prepare-request.js'
+import type { Preparation } from './request/prepare-candidate.js'
 import type { AttemptResult, SendResult } from './attempt-result.js'
 
 /** Filled in by the candidate loop and its attempts. */

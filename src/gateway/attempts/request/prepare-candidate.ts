@@ -16,7 +16,7 @@ import type { Call } from '../../phases/receive.js'
 import { LARGE_BYTES } from '../../bodies/join-chunks.js'
 import type { PreparedRequest } from '../attempt/attempt-owner.js'
 import { fetchMedia } from './inline-media.js'
-import { bodyOf, render, type Outgoing, type Rendered } from './render-request.js'
+import { bodyOf, render, type Outgoing, type Rendered } from './render-for-upstream.js'
 import { withRestoredReasoning, type Memory } from './restore-reasoning.js'
 
 /** The request, and the services that preparing it uses. */
