@@ -10,7 +10,7 @@ import { isSent, REFUSED } from '../http/respond.js'
 import type { LimitReservation } from '../limits/limit-reservation.js'
 import { Cancellation } from './cancellation.js'
 import type { Generation } from './generation/generation.js'
-import type { RequestTrace } from './observe/trace-context.js'
+import type { RequestTrace } from './observe/forward-client-trace.js'
 import { NOT_LISTED, type InFlightItem } from './in-flight/in-flight-list.js'
 
 /**

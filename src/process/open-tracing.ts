@@ -19,7 +19,7 @@ export async function openTracing(
   if (!isEnabled(otlp, process.env)) return null
   warnProtocol(process.env, log)
   const [{ openTraceExport }, { Traces }] = await Promise.all([
-    import('../observe/traces/otlp.js'),
+    import('../observe/traces/export-spans.js'),
     import('../gateway/observe/request-spans.js'),
   ])
   let loggedMs = Number.NEGATIVE_INFINITY

@@ -4,37 +4,22 @@
  * the request's results at the end.
  */
 import {
-  ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
   trace,
   type Context,
   type Span,
-  type TextMapGetter,
-  type TextMapSetter,
   type Tracer,
 } from '@opentelemetry/api'
-import { W3CTraceContextPropagator } from '@opentelemetry/core'
-import type { IncomingHttpHeaders } from 'node:http'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import type { End } from './log-line.js'
 import { firstContentMs, type Results } from './phase-results.js'
+import { readTraceparent, traceHeaders } from './read-traceparent.js'
 import { CapturedReply, inputAttributes } from './span-content.js'
 import { attemptAttributes, attemptName, serverAttributes, serverName } from './span-attributes.js'
-import type { RequestTrace, TracedAttempt } from './trace-context.js'
+import type { RequestTrace, TracedAttempt } from './forward-client-trace.js'
 import type { Tracing } from './tracing.js'
-
-const PROPAGATOR = new W3CTraceContextPropagator()
-
-const FROM_CLIENT: TextMapGetter<IncomingHttpHeaders> = {
-  keys: (headers) => Object.keys(headers),
-  get: (headers, name) => headers[name],
-}
-
-const TO_UPSTREAM: TextMapSetter<string[]> = {
-  set: (headers, name, value) => void headers.push(name, value),
-}
 
 /** Creates spans with a tracer. */
 export class Traces implements Tracing {
@@ -69,7 +54,7 @@ class TracedRequest implements RequestTrace {
   constructor({ req, startedMs, generation }: Exchange, tracer: Tracer) {
     this.tracer = tracer
     this.capturesContent = generation.snapshot.config.telemetry.captureContent
-    const parent = PROPAGATOR.extract(ROOT_CONTEXT, req.headers, FROM_CLIENT)
+    const parent = readTraceparent(req.headers)
     const startTime = this.wallMs(startedMs)
     this.span = tracer.startSpan('request', { kind: SpanKind.SERVER, startTime }, parent)
     this.context = trace.setSpan(parent, this.span)
@@ -86,9 +71,7 @@ class TracedRequest implements RequestTrace {
       context = trace.setSpan(context, span)
       if (this.capturesContent && span.isRecording()) attempt.captured = new CapturedReply()
     }
-    const headers: string[] = []
-    PROPAGATOR.inject(context, headers, TO_UPSTREAM)
-    return headers
+    return traceHeaders(context)
   }
 
   end(x: Exchange, results: Results, end: End): void {

@@ -5,7 +5,7 @@
 import type { Exchange } from '../client-exchange.js'
 import type { End } from './log-line.js'
 import type { Results } from './phase-results.js'
-import type { RequestTrace } from './trace-context.js'
+import type { RequestTrace } from './forward-client-trace.js'
 
 /** Traces requests. */
 export interface Tracing {
