@@ -1,7 +1,7 @@
 /**
  * Admits requests: checks all limits of a request against the store's ledger in one step, and renews the
  * reservations of running requests. While the store is unavailable, this process enforces its share of the
- * limits (`local-limits.ts`).
+ * limits (`outage-limits.ts`).
  */
 import type { LimitingConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
@@ -15,7 +15,7 @@ import type {
   LimitReservation,
   RaisedAmounts,
 } from './limit-reservation.js'
-import { LocalLimits } from './local-limits.js'
+import { OutageLimits } from './outage-limits.js'
 
 /** The parts and settings of a limiter. */
 export interface LimiterOptions {
@@ -55,7 +55,7 @@ export class Limiter {
   private readonly noteTimer: NodeJS.Timeout
   private readonly results: LedgerTimeout
   private running: EachReservation = () => undefined
-  private local: LocalLimits | null = null
+  private local: OutageLimits | null = null
   private beganMs = 0
   private failedMs = Number.NEGATIVE_INFINITY
 
@@ -192,7 +192,7 @@ export class Limiter {
   }
 
   private raiseLocally(
-    local: LocalLimits,
+    local: OutageLimits,
     raised: RaisedAmounts,
     demands: Raise['demands'],
   ): boolean {
@@ -254,11 +254,11 @@ export class Limiter {
     return decision
   }
 
-  private storeFailed(cause: unknown): LocalLimits {
+  private storeFailed(cause: unknown): OutageLimits {
     const nowMs = this.options.now()
     this.failedMs = nowMs
     if (this.local !== null) return this.local
-    const local = new LocalLimits(this.lastStates, this.options.settings().away)
+    const local = new OutageLimits(this.lastStates, this.options.settings().away)
     this.running(({ admissionRequest }) => local.takeSlots(admissionRequest.demands))
     this.local = local
     this.beganMs = nowMs

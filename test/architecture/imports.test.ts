@@ -12,7 +12,7 @@ import { filesBelow, importsOf, type Import, type Source } from './source-tree.j
 const ROWS: readonly (readonly string[])[] = [
   ['errors', 'secrets'],
   ['chat', 'error-cause'],
-  ['wire', 'files', 'store/sqlite/driver'],
+  ['wire', 'files', 'limits/arithmetic', 'store/sqlite/driver'],
   [
     'dialects',
     'emulator',
@@ -53,15 +53,6 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'keys and limits have one rule for names of labels',
   'auth/authenticator.ts → accounts/key-secret.ts':
     'creating and checking keys use one format and one digest',
-  'store/sqlite/limits/limits.ts → limits/limit-arithmetic.ts':
-    'the arithmetic of limits is pure, and the engine needs it within its transaction',
-  'store/sqlite/limits/counters.ts → limits/limit-arithmetic.ts': 'the same, for one row of limits',
-  'store/migrate/read-parts.ts → limits/limit-arithmetic.ts':
-    'the current day or month is computed by one function, for counting and for migration',
-  'store/redis/limits/counter-slice.ts → limits/limit-arithmetic.ts':
-    'the state of a limit is computed by the same arithmetic in Redis and here',
-  'store/redis/ledger/settlement.ts → limits/limit-arithmetic.ts':
-    'the day and month of an entry are computed by one function',
   'ledger/spool-line.ts → store/records/entry-text.ts':
     'an entry has one text form, in the spool and in the store',
   'config/load-config.ts → http/tls/read-tls-files.ts':

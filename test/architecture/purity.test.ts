@@ -19,6 +19,7 @@ const PURE = [
   'routing/router.ts',
   'upstreams/request-path.ts',
   'upstreams/apply-quirks.ts',
+  'limits/arithmetic/',
   'ledger/entry.ts',
   'ledger/price.ts',
   'ledger/find-price.ts',

@@ -8,7 +8,7 @@ import { newRequestId } from '../../http/request-id.js'
 import { costNanoUsd } from '../../ledger/price.js'
 import { Prices } from '../../ledger/find-price.js'
 import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
-import { dayOf } from '../../limits/limit-arithmetic.js'
+import { dayOf } from '../../limits/arithmetic/budget-period.js'
 import type { Ledger } from '../../store/ledger.js'
 import type { Store } from '../../store/store.js'
 

@@ -2,7 +2,7 @@
  * The parts of a store that a migration copies, and how to read them in batches.
  */
 import type { ApiKey } from '../../accounts/account.js'
-import { dayOf, monthOf } from '../../limits/limit-arithmetic.js'
+import { dayOf, monthOf } from '../../limits/arithmetic/budget-period.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { BudgetSpent, UsageSum } from '../ledger.js'
 import { accountPages, everyAccount, keyPages } from '../list-all.js'

@@ -90,7 +90,7 @@ CREATE TRIGGER trail_removed AFTER DELETE ON trail BEGIN
 END;
 
 -- The amounts taken of limits. `account_id` is empty for a limit that accounts share. Rates are in 1/60,000 of a
--- request or token that has not flowed back (src/limits/limit-arithmetic.ts); `places` are slots of concurrent
+-- request or token that has not flowed back (src/limits/arithmetic/rate-limit.ts); `places` are slots of concurrent
 -- requests; `day` and `month` are days and months since 1970 (UTC). `..._reserved` is the part of `..._spent` that
 -- running requests hold.
 CREATE TABLE limits (

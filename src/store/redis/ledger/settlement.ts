@@ -3,7 +3,7 @@
  * of their limits.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { dayOf, monthOf } from '../../../limits/limit-arithmetic.js'
+import { dayOf, monthOf } from '../../../limits/arithmetic/budget-period.js'
 import { unavailable } from '../../errors.js'
 import type { BudgetDemand, Demand, Reservation } from '../../ledger.js'
 import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'

@@ -2,7 +2,8 @@
  * A process's slice of a rate or a budget: an amount that its requests may use without a command to Redis. The caller
  * passes the time. How slices work: docs/explanation/redis-store.md.
  */
-import { budgetState, rateState, remainingUnits, UNITS } from '../../../limits/limit-arithmetic.js'
+import { budgetState } from '../../../limits/arithmetic/budget-limit.js'
+import { rateState, remainingUnits, UNITS } from '../../../limits/arithmetic/rate-limit.js'
 import type { Demand, LimitState } from '../../ledger.js'
 import { amountsOf, type SliceReport } from './encode-demands.js'
 import { UsageWindow } from './usage-window.js'

@@ -4,23 +4,15 @@
  * so that limits hold across processes.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { dayOf, monthOf, UNITS } from '../../../limits/limit-arithmetic.js'
+import { dayOf, monthOf } from '../../../limits/arithmetic/budget-period.js'
+import { UNITS } from '../../../limits/arithmetic/rate-limit.js'
 import type { BudgetDemand, BudgetSpent, Demand, LimitState, Raise } from '../../ledger.js'
 import { chargedNanoUsd } from '../../records/count-usage.js'
 import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { CounterRows } from './counter-rows.js'
-import {
-  accountOf,
-  amountOf,
-  budgetOf,
-  drain,
-  periodOf,
-  startPeriod,
-  stateOf,
-  take,
-  type Counters,
-} from './counters.js'
+import { amountOf, drain, stateOf, take } from './check-demand.js'
+import { accountOf, budgetOf, periodOf, startPeriod, type Counters } from './counters.js'
 import type { Hold } from './holds.js'
 
 /** Rows looked at in one transaction of pruning; other writes run in between. */

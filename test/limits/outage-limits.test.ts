@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import type { BudgetDemand, Demand, RateDemand, ConcurrencyDemand } from '../../src/store/ledger.js'
-import { LocalLimits } from '../../src/limits/local-limits.js'
+import { OutageLimits } from '../../src/limits/outage-limits.js'
 import { LastLimitStates } from '../../src/limits/last-limit-states.js'
 
 const away = { processes: 4, budgetShare: 0.01, budgetNanoUsd: 1e9 }
@@ -26,7 +26,7 @@ function budget(limitNanoUsd: number, costNanoUsd: number): BudgetDemand {
 }
 
 /** The number of `count` requests at `nowMs` that are admitted. */
-function admittedOf(local: LocalLimits, demand: Demand, nowMs: number, count: number): number {
+function admittedOf(local: OutageLimits, demand: Demand, nowMs: number, count: number): number {
   let admitted = 0
   for (let index = 0; index < count; index += 1)
     if (local.admit([demand], nowMs).admitted) admitted += 1
@@ -34,7 +34,7 @@ function admittedOf(local: LocalLimits, demand: Demand, nowMs: number, count: nu
 }
 
 void t.test('four processes together keep a rate', (t) => {
-  const four = Array.from({ length: 4 }, () => new LocalLimits(new LastLimitStates(), away))
+  const four = Array.from({ length: 4 }, () => new OutageLimits(new LastLimitStates(), away))
   const all = (nowMs: number): number =>
     four.reduce((sum, local) => sum + admittedOf(local, requests(100), nowMs, 200), 0)
   t.equal(all(0), 100, 'a bucket')
@@ -52,23 +52,23 @@ void t.test('a rate continues from its last known state', (t) => {
     { limit: 100, remaining: 20, resetMs: 48_000, retryAfterMs: 0 },
     1_000,
   )
-  t.equal(admittedOf(new LocalLimits(lastStates, alone), requests(100), 1_000, 200), 20)
+  t.equal(admittedOf(new OutageLimits(lastStates, alone), requests(100), 1_000, 200), 20)
   t.equal(
-    admittedOf(new LocalLimits(lastStates, away), requests(100), 1_000, 200),
+    admittedOf(new OutageLimits(lastStates, away), requests(100), 1_000, 200),
     5,
     'of four, a quarter',
   )
   t.equal(
-    admittedOf(new LocalLimits(lastStates, alone), requests(100), 31_000, 200),
+    admittedOf(new OutageLimits(lastStates, alone), requests(100), 31_000, 200),
     70,
     'half a minute later',
   )
-  t.equal(admittedOf(new LocalLimits(lastStates, alone), requests(100), 99_000, 200), 100)
+  t.equal(admittedOf(new OutageLimits(lastStates, alone), requests(100), 99_000, 200), 100)
   t.end()
 })
 
 void t.test('a limit below one per process admits one request per process', (t) => {
-  const local = new LocalLimits(new LastLimitStates(), away)
+  const local = new OutageLimits(new LastLimitStates(), away)
   t.equal(admittedOf(local, requests(1), 0, 10), 1)
   t.equal(admittedOf(local, requests(1), 60_000, 10), 0, 'one in four minutes, of each')
   t.equal(admittedOf(local, requests(1), 240_000, 10), 1)
@@ -78,7 +78,7 @@ void t.test('a limit below one per process admits one request per process', (t) 
 void t.test(
   'a request for more tokens than its share takes the share; more than all, never',
   (t) => {
-    const local = new LocalLimits(new LastLimitStates(), away)
+    const local = new OutageLimits(new LastLimitStates(), away)
     const tokens = (cost: number): RateDemand => ({ ...requests(1_000), kind: 'tokens', cost })
     t.equal(local.admit([tokens(900)], 0).admitted, true)
     const refused = local.admit([tokens(1)], 0)
@@ -96,14 +96,14 @@ void t.test(
 )
 
 void t.test('slots: running requests hold them, and ended ones free them', (t) => {
-  const local = new LocalLimits(new LastLimitStates(), away)
+  const local = new OutageLimits(new LastLimitStates(), away)
   local.takeSlots([slots(12), requests(5)])
   t.equal(admittedOf(local, slots(12), 0, 10), 2, 'three for each, and one is used')
   local.end([slots(12)], null, false)
   local.end([slots(12)], null, true)
   t.equal(admittedOf(local, slots(12), 0, 10), 2)
   t.equal(
-    admittedOf(new LocalLimits(new LastLimitStates(), away), slots(2), 0, 10),
+    admittedOf(new OutageLimits(new LastLimitStates(), away), slots(2), 0, 10),
     1,
     'never zero',
   )
@@ -112,17 +112,17 @@ void t.test('slots: running requests hold them, and ended ones free them', (t) =
 
 void t.test('a budget: closed if its state is unknown or little remains', (t) => {
   const cent = budget(1e9, 1)
-  const unknown = new LocalLimits(new LastLimitStates(), alone).admit([cent], 0)
+  const unknown = new OutageLimits(new LastLimitStates(), alone).admit([cent], 0)
   t.match(unknown, { admitted: false, closed: true })
   const lastStates = new LastLimitStates()
   lastStates.note(cent, { limit: 1e9, remaining: 49_999_999, resetMs: 60_000, retryAfterMs: 0 }, 0)
-  t.match(new LocalLimits(lastStates, alone).admit([cent], 0), { admitted: false, closed: true })
+  t.match(new OutageLimits(lastStates, alone).admit([cent], 0), { admitted: false, closed: true })
   t.equal(
-    new LocalLimits(lastStates, alone).admit([cent], 60_000).admitted,
+    new OutageLimits(lastStates, alone).admit([cent], 60_000).admitted,
     true,
     'it is another day',
   )
-  const raised = new LocalLimits(lastStates, alone).admit([budget(2e9, 1)], 0)
+  const raised = new OutageLimits(lastStates, alone).admit([budget(2e9, 1)], 0)
   t.equal(raised.admitted, true, 'a higher limit keeps the spent amount')
   t.end()
 })
@@ -131,7 +131,7 @@ void t.test('a budget: an outage spends at most its share', (t) => {
   const lastStates = new LastLimitStates()
   const cost = budget(1e9, 1e6)
   lastStates.note(cost, { limit: 1e9, remaining: 5e8, resetMs: 1e6, retryAfterMs: 0 }, 0)
-  const local = new LocalLimits(lastStates, alone)
+  const local = new OutageLimits(lastStates, alone)
   t.equal(admittedOf(local, cost, 0, 50), 10, 'one per cent')
   local.end([cost], 250_000, true)
   local.end([cost], 250_000, true)
@@ -139,15 +139,19 @@ void t.test('a budget: an outage spends at most its share', (t) => {
   local.end([cost], 0, false)
   local.end([cost], null, true)
   t.equal(admittedOf(local, cost, 0, 50), 0, 'not of others, nor what is not known')
-  t.equal(admittedOf(new LocalLimits(lastStates, away), cost, 0, 50), 2, 'of four, a quarter')
+  t.equal(admittedOf(new OutageLimits(lastStates, away), cost, 0, 50), 2, 'of four, a quarter')
   const dollar = { ...alone, budgetShare: 1, budgetNanoUsd: 3e6 }
-  t.equal(admittedOf(new LocalLimits(lastStates, dollar), cost, 0, 50), 3, 'the smaller of the two')
-  t.equal(admittedOf(new LocalLimits(lastStates, { ...alone, budgetNanoUsd: 0 }), cost, 0, 50), 0)
+  t.equal(
+    admittedOf(new OutageLimits(lastStates, dollar), cost, 0, 50),
+    3,
+    'the smaller of the two',
+  )
+  t.equal(admittedOf(new OutageLimits(lastStates, { ...alone, budgetNanoUsd: 0 }), cost, 0, 50), 0)
   t.end()
 })
 
 void t.test('all demands are reserved, or none', (t) => {
-  const local = new LocalLimits(new LastLimitStates(), alone)
+  const local = new OutageLimits(new LastLimitStates(), alone)
   const both = [requests(2), slots(1)]
   t.equal(local.admit(both, 0).admitted, true)
   const refused = local.admit(both, 0)

@@ -20,7 +20,7 @@ import type {
 import { nameOf, type LastLimitStates } from './last-limit-states.js'
 
 /** A decision without the store. `closed`: refused because the state of a budget is unknown. */
-export interface LocalDecision {
+export interface OutageDecision {
   readonly admitted: boolean
   readonly closed: boolean
   readonly limitStates: readonly LimitState[]
@@ -33,7 +33,7 @@ const MIN_LEFT_SHARE = 0.05
 const CLOSED_RETRY_MS = 1_000
 
 /** The limits that this process enforces during one outage. */
-export class LocalLimits {
+export class OutageLimits {
   private readonly lastStates: LastLimitStates
   private readonly away: LimitingConfig['away']
   /** Theoretical arrival time of each rate, monotonic ms (GCRA). */
@@ -54,7 +54,7 @@ export class LocalLimits {
   }
 
   /** Checks all demands, then commits all or nothing. `nowMs` is monotonic. */
-  admit(demands: readonly Demand[], nowMs: number): LocalDecision {
+  admit(demands: readonly Demand[], nowMs: number): OutageDecision {
     const limitStates = demands.map((demand) => this.stateOf(demand, nowMs))
     const refused = limitStates.filter(({ retryAfterMs }) => retryAfterMs !== 0)
     if (refused.length > 0) {

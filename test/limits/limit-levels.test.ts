@@ -4,19 +4,20 @@
  */
 import t from 'tap'
 import { dice } from '../helpers/seeded-random.js'
+import { budgetState } from '../../src/limits/arithmetic/budget-limit.js'
 import {
-  budgetState,
   dayOf,
-  remainingUnits,
   leftOfDay,
   leftOfMonth,
   monthOf,
-  RUNNING_RETRY_MS,
-  slotState,
+} from '../../src/limits/arithmetic/budget-period.js'
+import { RUNNING_RETRY_MS, slotState } from '../../src/limits/arithmetic/concurrency-limit.js'
+import {
+  remainingUnits,
   rateFits,
   rateState,
   UNITS,
-} from '../../src/limits/limit-arithmetic.js'
+} from '../../src/limits/arithmetic/rate-limit.js'
 
 const HISTORIES = 10_000
 const MOST = Number.MAX_SAFE_INTEGER
