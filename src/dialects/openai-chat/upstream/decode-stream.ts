@@ -6,7 +6,7 @@
  * stream after `finish_reason` completes a reply without `[DONE]`, and so does `[DONE]` after content without a
  * `finish_reason` (OpenRouter's streams from Novita). An end with neither is a truncated reply.
  */
-import type { Citation, EventSink, FinishReason } from '../../../chat/event.js'
+import type { EventSink, FinishReason } from '../../../chat/event.js'
 import {
   arrayOf,
   isObject,
@@ -24,8 +24,9 @@ import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { Blocks } from './reply/emit-blocks.js'
 import { FRAME_SLOTS } from '../shared/constants.js'
-import { thoughtSignature } from '../shared/reasoning.js'
 import { errorIn, STOPPED_WITH_ERROR } from './decode-error.js'
+import { citationOf } from './reply/decode-citations.js'
+import { decodeToolCall, toolCallIndex } from './reply/decode-tool-calls.js'
 import { usageOf } from './reply/decode-usage.js'
 import { finishReason } from './reply/map-stop-reason.js'
 
@@ -155,10 +156,12 @@ export class ChunkDecoder implements StreamDecoder {
     ok &&= blocks.text('refusal', stringOf(delta['refusal']) ?? '')
     const calls = arrayOf(delta['tool_calls'])
     for (const [at, item] of calls.entries()) {
-      ok &&= isObject(item) && this.call(item, whole ? at : indexOf(item, calls, this.blocks.calls))
+      if (!isObject(item)) return false
+      const index = whole ? at : toolCallIndex(item, calls, blocks.calls)
+      ok &&= blocks.call(decodeToolCall(item, index))
     }
     const legacy = delta['function_call']
-    return ok && (isObject(legacy) ? this.call({ function: legacy }, 0) : true)
+    return ok && (isObject(legacy) ? blocks.call(decodeToolCall({ function: legacy }, 0)) : true)
   }
 
   /** A string, or Mistral's list of text and thinking parts (recorded). */
@@ -185,21 +188,6 @@ export class ChunkDecoder implements StreamDecoder {
   private image(item: JsonValue): boolean {
     const url = stringOf(objectOf(objectOf(item)['image_url'])['url']) ?? ''
     return url === '' || this.blocks.image(url)
-  }
-
-  private call(item: JsonObject, index: number | null): boolean {
-    const custom = isObject(item['custom'])
-    const inner = objectOf(custom ? item['custom'] : item['function'])
-    const text = inner[custom ? 'input' : 'arguments']
-    const fragment = {
-      index,
-      id: stringOf(item['id']) ?? '',
-      name: stringOf(inner['name']) ?? '',
-      json: isObject(text) ? JSON.stringify(text) : (stringOf(text) ?? ''),
-      custom,
-    }
-    const signature = thoughtSignature(item)
-    return this.blocks.call(signature === undefined ? fragment : { ...fragment, signature })
   }
 
   private noteUnknown(name: string, value: JsonValue | undefined): void {
@@ -254,30 +242,4 @@ export function choiceOf(chunk: JsonObject): JsonObject | null {
     if (index === undefined || index <= 0) return item
   }
   return null
-}
-
-/**
- * The upstream's index of the call of a fragment; null if it sends none (or -1). Several calls in one list that have a name
- * but neither an index nor an id get negative indexes, because each is a call of its own.
- */
-function indexOf(item: JsonObject, siblings: readonly JsonValue[], calls: number): number | null {
-  const index = numberOf(item['index'])
-  if (index !== undefined && index >= 0) return index
-  const named = stringOf(objectOf(item['function'])['name']) ?? ''
-  const anonymous = siblings.length > 1 && named !== '' && (stringOf(item['id']) ?? '') === ''
-  return anonymous ? -1 - calls : null
-}
-
-function citationOf(item: JsonValue): Citation | null {
-  const inner = objectOf(objectOf(item)['url_citation'])
-  const url = stringOf(inner['url'])
-  if (url === undefined) return null
-  const citation: Citation = { url }
-  const title = stringOf(inner['title'])
-  const start = numberOf(inner['start_index'])
-  const end = numberOf(inner['end_index'])
-  if (title !== undefined) citation.title = title
-  if (start !== undefined) citation.start = start
-  if (end !== undefined) citation.end = end
-  return citation
 }

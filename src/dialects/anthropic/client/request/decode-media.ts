@@ -15,7 +15,7 @@ import {
   string,
   text,
 } from '../../../../wire/json/check-fields.js'
-import { decodeMediaUrl } from '../../../../wire/decode-media-url.js'
+import { decodeMediaUrl } from '../../../../wire/decode-data-url.js'
 import { standardBase64 } from '../../../../wire/standard-base64.js'
 import { PROVIDER } from '../../shared/constants.js'
 import type { NativeFields } from './native-fields.js'

@@ -5,19 +5,17 @@
  * earlier ones end, so that interleaved blocks and missing stops lose no content.
  */
 import type { EventSink } from '../../../../chat/event.js'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../../chat/json.js'
-import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
-import { CUSTOM_INPUT, parseJson, PROVIDER } from '../../shared/constants.js'
+import { arrayOf, isObject, stringOf, type JsonObject } from '../../../../chat/json.js'
+import { parseJson, PROVIDER } from '../../shared/constants.js'
 import { citationOf } from './decode-citations.js'
+import {
+  customToolInput,
+  toolCallInput,
+  toolCallKind,
+  toolCallStart,
+  type ToolNames,
+} from './decode-tool-calls.js'
 import { newBlock, OpenBlocks, type Block, type Kind } from './open-blocks.js'
-
-/** Tools of the request whose calls are decoded specially. */
-export interface ToolNames {
-  /** Names of function tools that replace custom (free text) tools. */
-  readonly custom: ReadonlySet<string>
-  /** The name of the synthetic tool whose arguments are the reply's text; null if there is none. */
-  readonly json: string | null
-}
 
 /** The reason for an `upstream_malformed` error; null if the block is valid. */
 export type Fault = string | null
@@ -66,7 +64,8 @@ export class Blocks {
   start(at: number, start: JsonObject): Fault {
     const kind = this.kindOf(start)
     if (kind === 'tool' && (stringOf(start.name) ?? '') === '') return 'a tool call has no name'
-    const input = kind === 'tool' || kind === 'custom' || kind === 'json' ? inputText(start) : '{}'
+    const input =
+      kind === 'tool' || kind === 'custom' || kind === 'json' ? toolCallInput(start) : '{}'
     if (input === null) return 'tool input is nested too deeply'
     this.stop(at)
     const block = newBlock(at, kind, start, input)
@@ -127,11 +126,7 @@ export class Blocks {
     const type = stringOf(start.type) ?? ''
     if (type === 'text') return 'text'
     if (type === 'thinking' || type === 'redacted_thinking') return 'thinking'
-    if (type === 'tool_use') {
-      const name = stringOf(start.name) ?? ''
-      if (name === this.names.json) return 'json'
-      return this.names.custom.has(name) ? 'custom' : 'tool'
-    }
+    if (type === 'tool_use') return toolCallKind(start, this.names)
     if (OPAQUE.has(type) || type.endsWith('_tool_result')) return 'opaque'
     return 'ignored'
   }
@@ -202,24 +197,13 @@ export class Blocks {
           : { type: 'thinking-start', index, redacted },
       )
     } else {
-      this.openTool(block, index)
+      this.hasToolCall = true
+      this.sink.event(toolCallStart(block.start, index, block.kind === 'custom'))
     }
     if (block.pending === '' || block.kind === 'custom') return
     const pending = block.pending
     block.pending = ''
     this.emit(block, pending)
-  }
-
-  private openTool(block: Block, index: number): void {
-    this.hasToolCall = true
-    const id = stringOf(block.start.id) ?? ''
-    const call = {
-      type: 'tool-start' as const,
-      index,
-      id: id === '' ? `toolu_${index}` : id,
-      name: stringOf(block.start.name) ?? '',
-    }
-    this.sink.event(block.kind === 'custom' ? { ...call, custom: true } : call)
   }
 
   private close(block: Block): void {
@@ -270,12 +254,10 @@ export class Blocks {
     this.sink.event({ type: 'opaque', index: this.count++, provider: PROVIDER, block: whole })
   }
 
-  /** A custom tool's input is its only string property; other input is passed unchanged. */
   private closeCustom(block: Block): void {
     const { index } = block
     const json = block.pending === '' ? block.input : block.pending
-    const input = stringOf(objectOf(parseJson(json))[CUSTOM_INPUT])
-    const text = input ?? (json === '{}' ? '' : json)
+    const text = customToolInput(json)
     if (text !== '') this.sink.event({ type: 'tool-delta', index, json: text })
     this.sink.event({ type: 'tool-end', index })
   }
@@ -288,13 +270,3 @@ const OPAQUE: ReadonlySet<string> = new Set([
   'container_upload',
   'compaction',
 ])
-
-/** The input of a call that sends no fragments; null if it is nested too deeply to serialize. */
-function inputText(start: JsonObject): string | null {
-  if (!isObject(start.input)) return '{}'
-  try {
-    return stringifyExact(start.input)
-  } catch {
-    return null
-  }
-}

@@ -8,7 +8,7 @@ import type { ChatRequest } from '../../../../chat/request.js'
 import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import { PROVIDER } from '../../shared/constants.js'
-import { Calls, type ClientCall } from './call-ids.js'
+import { Calls, type ClientCall } from './decode-tool-calls.js'
 import { CitationBudget, citationsOf, recitationsOf } from './decode-citations.js'
 
 /** The message of an `upstream_malformed` error; null if the part is well-formed. */

@@ -9,6 +9,7 @@
 import type { Citation, EventSink } from '../../../../chat/event.js'
 import { JsonCompletion } from '../../../../wire/json/scan/json-completion.js'
 import { CallIds } from '../../../../wire/openai/tool-names.js'
+import type { CallFragment } from './decode-tool-calls.js'
 
 type TextKind = 'text' | 'refusal' | 'thinking'
 
@@ -40,17 +41,6 @@ interface ImageBlock {
 }
 
 type Block = TextBlock | CallBlock | ImageBlock
-
-/** One fragment of a call. Members that the upstream did not send are empty. */
-export interface CallFragment {
-  /** The upstream's index of the call; null if it sent none. */
-  index: number | null
-  id: string
-  name: string
-  json: string
-  custom: boolean
-  signature?: string
-}
 
 /** Limit for the blocks of one reply; a reply with more is malformed. */
 const MAX_BLOCKS = 4_096

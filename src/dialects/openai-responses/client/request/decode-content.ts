@@ -6,7 +6,7 @@
 import type { JsonObject } from '../../../../chat/json.js'
 import type { FilePart, ImagePart, TextPart, UserPart } from '../../../../chat/request.js'
 import { given, oneOf, refuse, string, text } from '../../../../wire/json/check-fields.js'
-import { decodeMediaUrl } from '../../../../wire/decode-media-url.js'
+import { decodeMediaUrl } from '../../../../wire/decode-data-url.js'
 import {
   decodeParts,
   decodeTextPart,

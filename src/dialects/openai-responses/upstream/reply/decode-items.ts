@@ -12,8 +12,9 @@ import {
 } from '../../../../chat/json.js'
 import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import { stateOf } from '../../shared/reasoning-state.js'
-import type { Blocks, Head } from './emit-blocks.js'
+import type { Blocks } from './emit-blocks.js'
 import { logprobsOf } from './decode-logprobs.js'
+import { toolArguments, toolCallHead } from './decode-tool-calls.js'
 import {
   SectionWriter,
   type Section,
@@ -173,7 +174,7 @@ export class Items {
 
   /** Begins the block of a call as soon as its name is known; arguments may arrive before. */
   private beginCall(item: Item, json: JsonObject): void {
-    const head = item.block === null ? headOf(json) : null
+    const head = item.block === null ? toolCallHead(json) : null
     if (head === null) return
     item.block = this.blocks.begin(head)
     item.isWaiting = false
@@ -196,7 +197,12 @@ export class Items {
         this.beginCall(item, json)
         // A call without a name makes the response malformed.
         item.isWaiting = item.block === null
-        this.writer.complete(item, 'arguments', 0, argumentsOf(json['arguments'] ?? json['input']))
+        this.writer.complete(
+          item,
+          'arguments',
+          0,
+          toolArguments(json['arguments'] ?? json['input']),
+        )
         break
       default:
         if (item.type !== '') item.block = this.blocks.begin({ kind: 'opaque', item: json })
@@ -246,19 +252,4 @@ function idOf(json: JsonObject): string {
 
 function typeOf(json: JsonObject): string {
   return stringOf(json['type']) ?? ''
-}
-
-/** The head of a call's block; null for other items, and for a call without a name. */
-function headOf(json: JsonObject): Extract<Head, { kind: 'tool' }> | null {
-  const type = typeOf(json)
-  const name = stringOf(json['name']) ?? ''
-  if ((type !== 'function_call' && type !== 'custom_tool_call') || name === '') return null
-  const id = stringOf(json['call_id']) ?? idOf(json)
-  return { kind: 'tool', id, name, custom: type === 'custom_tool_call' }
-}
-
-/** Arguments as text; some upstreams of this format send an object. */
-function argumentsOf(value: JsonValue | undefined): string {
-  if (typeof value === 'string') return value
-  return value === undefined || value === null ? '' : JSON.stringify(value)
 }
