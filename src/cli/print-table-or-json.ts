@@ -35,6 +35,7 @@ async function printJson<Item>(
       if (line !== null) terminal.out(`${line},`)
       line = (line === null ? '[' : '') + JSON.stringify(shown(item))
     }
+    await terminal.ready()
   }
   terminal.out(line === null ? '[]' : `${line}]`)
 }
@@ -54,6 +55,7 @@ async function printTable<Item>(
     const rows = page.map(cells)
     terminal.out(table(count === 0 ? [head, ...rows] : rows))
     count += page.length
+    await terminal.ready()
   }
   return count
 }

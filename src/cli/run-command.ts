@@ -7,6 +7,7 @@ import { COMMANDS } from './commands.js'
 import { didYouMean } from '../config/suggest-spelling.js'
 import { packageVersion } from '../files/package-file.js'
 import { printFailure } from './exit-status.js'
+import { outputFailure, OutputFailed } from './standard-output.js'
 import { UsageError, usageMessage } from './usage-error.js'
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -59,9 +60,11 @@ async function printOverview(): Promise<void> {
 
 process.umask(0o077)
 try {
-  process.exitCode = await main(process.argv.slice(2))
+  const status = await main(process.argv.slice(2))
+  process.exitCode = outputFailure()?.exitStatus ?? status
 } catch (error) {
-  process.exitCode = printFailure(error, process.argv[2] ?? '')
+  process.exitCode =
+    error instanceof OutputFailed ? error.exitStatus : printFailure(error, process.argv[2] ?? '')
   // A store's connections may still be open after a start that failed.
   setTimeout(() => process.exit(), 500).unref()
 }

@@ -12,12 +12,15 @@ import type { Store } from '../store/store.js'
 import { configInForce } from './config-in-force.js'
 import { configPath } from './config-option.js'
 import { reporting } from './exit-status.js'
+import { outputReady, printLine } from './standard-output.js'
 import { UsageError } from './usage-error.js'
 
 /** Input and output of a command; the process's own streams except in tests. */
 export interface Terminal {
   /** Prints a result: one line to standard output. */
   out(line: string): void
+  /** Waits for a slow reader of standard output. Rejects with `OutputFailed` if it cannot be written. */
+  ready(): Promise<void>
   /** Prints a message for the user: one line to standard error. */
   err(line: string): void
   /** Reads all of standard input. Throws `UsageError` if it is a terminal. */
@@ -51,21 +54,10 @@ export function openingFor(
 /** Longer than any allowed password; a wrong pipe must not fill the memory. */
 const MAX_INPUT = 65_536
 
-/** The exit status that shells report after a broken pipe. */
-const BROKEN_PIPE = 141
-
-/** Ends the process if a reader such as `head` has closed the pipe, which is not a failure. */
-function readerLeft(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
-  process.exit(BROKEN_PIPE)
-}
-
 /** The process's own streams. */
 export const processTerminal: Terminal = {
-  out(line) {
-    if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', readerLeft)
-    console.log(line)
-  },
+  out: printLine,
+  ready: outputReady,
   err: (line) => console.error(line),
   async input() {
     if (process.stdin.isTTY) {

@@ -51,6 +51,7 @@ export async function newSession(t: Test): Promise<TestSession> {
     },
     terminal: {
       out: (line) => out.push(line),
+      ready: () => Promise.resolve(),
       err: (line) => err.push(line),
       input: () => Promise.resolve(session.input),
     },
@@ -67,13 +68,18 @@ export function configFolder(t: Test): { good: string; bad: string } {
   return { good: join(path, 'good.yaml'), bad: join(path, 'bad.yaml') }
 }
 
-/** Runs the built program until it exits. With `isRead` false, standard output is closed at once. */
-export async function sluice(args: readonly string[], input = '', isRead = true) {
+/** Runs the built program until it exits. `reader` reads all of standard output, or closes it after a chunk or at once. */
+export async function sluice(
+  args: readonly string[],
+  input = '',
+  reader: 'all' | 'first chunk' | 'none' = 'all',
+) {
   const child = spawn(process.execPath, [MAIN, ...args], { stdio: 'pipe' })
   child.stdin.end(input)
-  if (!isRead) child.stdout.destroy()
+  if (reader === 'none') child.stdout.destroy()
+  if (reader === 'first chunk') child.stdout.once('data', () => child.stdout.destroy())
   const [out, err] = await Promise.all([
-    isRead ? text(child.stdout) : '',
+    reader === 'all' ? text(child.stdout) : '',
     text(child.stderr),
     child.exitCode === null ? once(child, 'close') : undefined,
   ])

@@ -193,6 +193,7 @@ async function moved(from: string, to: string, json = false) {
   const errors: string[] = []
   const terminal: Terminal = {
     out: (line) => out.push(line),
+    ready: () => Promise.resolve(),
     err: (line) => errors.push(line),
     input: () => Promise.resolve(''),
   }

@@ -3,12 +3,13 @@
  * A name that a client chose neither becomes a spreadsheet formula nor adds a line.
  * Method: entries settled in a store in a temporary folder; the built program for the exit status.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { createAccount, createKey } from '../../src/accounts/accounts.js'
 import { parseUsage, runUsage, sinceOf } from '../../src/cli/usage/usage.js'
 import { COLUMNS, csvLine, usd } from '../../src/ledger/export-columns.js'
+import { openSqlite } from '../../src/store/sqlite/store.js'
 import { ledgerEntry } from '../ledger/build-entry.js'
 import { configFolder, newSession, sluice } from './session.js'
 
@@ -262,14 +263,45 @@ void t.test('unknown arguments are reported by name', (t) => {
   t.end()
 })
 
-void t.test('a closed standard output (`| head`) ends the export without an error', async (t) => {
+void t.test('a closed standard output (`| head`) ends a command without an error', async (t) => {
   const { good } = configFolder(t)
-  const account = ['accounts', 'create', '--config', good, '--email', 'ada@x.org', '--plan', 'pro']
-  t.match(await sluice(account), { status: 0 })
-  const { status, err } = await sluice(
-    ['usage', 'export', '--config', good, '--format', 'csv'],
-    '',
-    false,
-  )
-  t.same({ status, err }, { status: 141, err: '' })
+  const path = join(dirname(good), 'data', 'sluice.db')
+  mkdirSync(dirname(path))
+  const store = await openSqlite(path)
+  const entries = Array.from({ length: 3000 }, (_, n) => ledgerEntry(`r${n}`, { atMs: NOW + n }))
+  await Promise.all(entries.map((entry) => store.ledger.settle(entry)))
+  await store.close()
+  const exportAll = ['usage', 'export', '--config', good, '--format', 'csv']
+  const summary = [
+    'usage',
+    'summary',
+    '--config',
+    good,
+    '--by',
+    'upstream',
+    '--since',
+    '2026-01-01',
+  ]
+  for (const [args, reader] of [
+    [exportAll, 'first chunk'],
+    [exportAll, 'none'],
+    [summary, 'none'],
+  ] as const) {
+    const { status, err } = await sluice(args, '', reader)
+    t.same({ status, err }, { status: 141, err: '' }, `${args[1] ?? ''}, reads ${reader}`)
+  }
+})
+
+void t.test('export waits for its reader after each batch', async (t) => {
+  const session = await newSession(t)
+  const entries = Array.from({ length: 1200 }, (_, n) => ledgerEntry(`r${n}`, { atMs: NOW + n }))
+  await Promise.all(entries.map((entry) => session.store.ledger.settle(entry)))
+  const rows: number[] = []
+  const ready = (): Promise<void> => {
+    rows.push(session.output().flatMap((text) => text.split('\n')).length)
+    return Promise.resolve()
+  }
+  const slow = { ...session, terminal: { ...session.terminal, ready } }
+  t.equal(await runUsage(slow, 'export', { format: 'jsonl' }, NOW), 0)
+  t.same(rows, [500, 500, 200])
 })

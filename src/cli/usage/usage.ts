@@ -138,6 +138,7 @@ async function exportRows(
   if (isCsv) terminal.out(csvHeader())
   for await (const rows of entriesOf(session, query)) {
     terminal.out(rows.map((row) => (isCsv ? csvLine(row) : jsonLine(row))).join('\n'))
+    await terminal.ready()
   }
   return 0
 }
