@@ -10,7 +10,7 @@ import { protectSecrets } from '../secrets/redact-secrets.js'
 import { acceptStore } from '../store/store-identity.js'
 import { copyStore } from '../store/migrate/copy-store.js'
 import { compareStores, MigrationRefused, type Compared } from '../store/migrate/compare-stores.js'
-import type { Part } from '../store/migrate/read-parts.js'
+import type { Progress } from '../store/migrate/read-parts.js'
 import { openStore } from '../store/open-store.js'
 import { isRedisUrl } from '../store/redis/connection/parse-address.js'
 import type { Store } from '../store/store.js'
@@ -133,8 +133,8 @@ export async function runMigrate(
 
 /** Longer than in the gateway, because no client waits and the machine may be busy. */
 const STORE_TIMEOUT_MS = 10_000
-/** Interval of progress lines of a long copy. */
-const PROGRESS_MS = 5_000
+/** Interval of progress lines within a part. */
+const PROGRESS_MS = 2_000
 
 async function migrate(
   source: Store,
@@ -142,8 +142,10 @@ async function migrate(
   terminal: Terminal,
   json: boolean,
 ): Promise<number> {
-  await copyStore(source, target, progressOf(terminal, 'copied'))
-  const parts = await compareStores(source, target, progressOf(terminal, 'read back'))
+  const progress = new MigrationProgress(terminal)
+  await copyStore(source, target, progress.report)
+  const parts = await compareStores(source, target, progress.report)
+  progress.end()
   const isSame = parts.every((part) => part.isSame)
   terminal.out(json ? jsonOf(parts, isSame) : tableOf(parts))
   if (isSame) return 0
@@ -153,12 +155,34 @@ async function migrate(
   return 1
 }
 
-function progressOf(terminal: Terminal, done: string): (part: Part, count: number) => void {
-  let reportedMs = performance.now()
-  return (part, count) => {
-    if (performance.now() - reportedMs < PROGRESS_MS) return
-    reportedMs = performance.now()
-    terminal.err(`sluice: ${part}: ${count} ${done} so far`)
+/** Prints a line at the end of each part of a step, and one every two seconds within it. */
+class MigrationProgress {
+  private readonly terminal: Terminal
+  private last: Parameters<Progress> | null = null
+  private reportedMs = performance.now()
+
+  constructor(terminal: Terminal) {
+    this.terminal = terminal
+  }
+
+  readonly report: Progress = (...now) => {
+    const [step, part] = now
+    if (this.last?.[0] !== step || this.last[1] !== part) this.end()
+    this.last = now
+    if (performance.now() - this.reportedMs >= PROGRESS_MS) this.print(' so far')
+  }
+
+  /** The part is done. */
+  end(): void {
+    if (this.last !== null) this.print('')
+    this.last = null
+  }
+
+  private print(suffix: string): void {
+    if (this.last === null) return
+    this.reportedMs = performance.now()
+    const [step, part, count] = this.last
+    this.terminal.err(`sluice: ${part}: ${count} ${step}${suffix}`)
   }
 }
 

@@ -28,6 +28,9 @@ void t.test('sqlite to sqlite copies every record, and a second run copies nothi
   t.equal(first.status, 0, first.text)
   t.match(first.text, /^accounts +2 +2 +[0-9a-f]{16} +[0-9a-f]{16} +same$/m)
   t.match(first.text, /^rows +30 +30 .* same$/m)
+  for (const line of ['accounts: 2 copied', 'rows: 30 copied', 'rows: 30 read back']) {
+    t.match(first.errors, `sluice: ${line}`)
+  }
   t.match(first.text, /^budgets +4 +4 .* same$/m)
   await assertSame(t, from, to)
   t.notOk(

@@ -43,13 +43,13 @@ export async function compareStores(
         source.add(record)
         if (oldest === undefined || age < oldest) oldest = age
       }
-      progress(part, source.count)
+      progress('read back', part, source.count)
     }
     for await (const batch of recordsOf(to, part, nowMs)) {
       for (const { age, record } of batch) {
         if (oldest === undefined ? !isPruned : age >= oldest) target.add(record)
       }
-      progress(part, target.count)
+      progress('read back', part, target.count)
     }
     const isSame = source.count === target.count && source.digest === target.digest
     compared.push({ part, source, target, isSame })
@@ -61,7 +61,7 @@ export async function compareStores(
  * Rejects with `MigrationRefused` if the target has records that the source does not have: the target is in use, or
  * the newer of the two. Entries older than the source's oldest are ignored: the source has pruned them.
  */
-export async function refuseForeign(from: Store, to: Store): Promise<void> {
+export async function refuseForeign(from: Store, to: Store, progress: Progress): Promise<void> {
   const nowMs = Date.now()
   for await (const account of everyAccount(to)) {
     const { id, email, role, createdAtMs } = account
@@ -74,12 +74,14 @@ export async function refuseForeign(from: Store, to: Store): Promise<void> {
     }
   }
   await refuseForeignTrail(from, to)
+  let checked = 0
   for await (const rows of to.ledger.export(await oldestRowMs(from))) {
     const own = await Promise.all(
       rows.map(({ accountId, requestId }) => from.ledger.entry(accountId, requestId)),
     )
     const at = own.indexOf(null)
     if (at >= 0) throw foreign(`the ledger entry of request '${rows[at]?.requestId ?? ''}'`)
+    progress('checked', 'rows', (checked += rows.length))
   }
 }
 

@@ -21,12 +21,12 @@ const AT_ONCE = 64
  * target has other records, and as the stores do.
  */
 export async function copyStore(from: Store, to: Store, progress: Progress): Promise<void> {
-  await refuseForeign(from, to)
+  await refuseForeign(from, to, progress)
   await from.ledger.expire()
   for (const store of [from, to]) await removeEndedKeys(store, Date.now(), 0)
   const counts: Partial<Record<Part, number>> = {}
   const copied = (part: Part, more: number) => {
-    progress(part, (counts[part] = (counts[part] ?? 0) + more))
+    progress('copied', part, (counts[part] = (counts[part] ?? 0) + more))
   }
   for await (const account of everyAccount(from)) {
     await copyAccount(to, account)

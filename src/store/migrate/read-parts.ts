@@ -15,8 +15,11 @@ export const PARTS = ['accounts', 'keys', 'trail', 'rows', 'hours', 'days', 'bud
 /** A kind of record; `rows` are ledger entries, `hours` and `days` the ledger's sums, `budgets` their spend. */
 export type Part = (typeof PARTS)[number]
 
-/** Called with the number of records of a part that are done. */
-export type Progress = (part: Part, done: number) => void
+/** A step of a migration: the target's content is checked, then the source is copied, then both are read back. */
+export type Step = 'checked' | 'copied' | 'read back'
+
+/** Called with the number of records of a part that a step is done with. */
+export type Progress = (step: Step, part: Part, done: number) => void
 
 /** A record with its place in the order of its list, if the part is a list. */
 interface PartRecord {
