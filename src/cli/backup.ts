@@ -1,7 +1,7 @@
 /**
  * `sluice backup`: copies the embedded store to a file, beside a running gateway.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, lstatSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { backupSqlite } from '../store/sqlite/background/backup.js'
@@ -58,10 +58,12 @@ export async function runBackup(
     terminal.err(`sluice: the folder "${dirname(file)}" does not exist: create it first`)
     return 1
   }
-  if (existsSync(file)) {
-    terminal.err(
-      `sluice: the file "${file}" exists already: choose another name or remove it first`,
-    )
+  const stats = lstatSync(file, { throwIfNoEntry: false })
+  if (stats !== undefined) {
+    const problem = stats.isDirectory()
+      ? `"${file}" is a folder: name a file in it`
+      : `the file "${file}" exists already: choose another name or remove it first`
+    terminal.err(`sluice: ${problem}`)
     return 1
   }
   return reporting(terminal, async () => {

@@ -9,13 +9,16 @@ export class LostStore extends Error {}
 /** The store does not exist, or is not a store of this program. */
 export class CannotOpen extends Error {}
 
+/** A copy of the store cannot be written. */
+export class CannotCopy extends Error {}
+
 /** A record is damaged, or disappeared. */
 export class DamagedRecord extends Error {}
 
 /** The store failed while it did `what`. The message does not contain the cause. */
 export function unavailable(what: string, cause: unknown): GatewayError {
   const reason = cause instanceof Error ? cause.message : String(cause)
-  const advice = NOT_WRITABLE.test(reason) ? `; ${WRITABLE}` : ''
+  const advice = cause instanceof CannotCopy ? COPY_ADVICE : adviceFor(reason)
   return new GatewayError('store_unavailable', messageFor(cause), {
     retryAfterSeconds: 1,
     cause: new Error(`${what}: ${reason}${advice}`, { cause }),
@@ -25,21 +28,37 @@ export function unavailable(what: string, cause: unknown): GatewayError {
 /** SQLite's and the system's reasons for a file, or a folder, that this user cannot write. */
 const NOT_WRITABLE =
   /readonly database|unable to open database|cannot create the folder|EACCES|EROFS/
-const WRITABLE = 'set "store" to a file in a folder that the gateway\'s user can write to'
 /** Their reasons for a disk that is full or broken, or a file that has reached the limit of the process. */
 const DISK_FAILS = /disk is full|disk I\/O error|ENOSPC|EFBIG|EIO/
+/** SQLite's reasons for a file with wrong content. */
+const DAMAGED = /disk image is malformed|no such (?:table|column)/
+const NO_STORE =
+  /(?:file|it) is (?:not a database|a database of another program|a folder|not a regular file)/
+const COPY_ADVICE = '; choose a folder that you can write to, on a disk with free space'
+
+function adviceFor(reason: string): string {
+  if (NOT_WRITABLE.test(reason)) {
+    return '; set "store" to a file in a folder that the gateway\'s user can write to'
+  }
+  if (DISK_FAILS.test(reason)) return '; check that the disk works and has free space'
+  if (DAMAGED.test(reason)) return "; restore a copy that 'sluice backup' made"
+  if (NO_STORE.test(reason)) return '; set "store" to a store of sluice or to a new file'
+  return ''
+}
 
 function messageFor(cause: unknown): string {
   if (cause instanceof LostStore) {
     return 'The key store has lost its data; an administrator has to restore it.'
   }
   if (cause instanceof CannotOpen) return 'The key store cannot be opened.'
+  if (cause instanceof CannotCopy) return 'The copy cannot be written.'
   if (cause instanceof DamagedRecord) {
     return 'A record of the key store is damaged; an administrator has to restore it.'
   }
   const reason = cause instanceof Error ? cause.message : ''
   if (DISK_FAILS.test(reason)) return 'The disk of the key store is full or has failed.'
   if (NOT_WRITABLE.test(reason)) return 'The key store cannot be written: it is read-only.'
+  if (DAMAGED.test(reason)) return 'The key store is damaged; an administrator has to restore it.'
   return 'The key store does not answer; try again.'
 }
 
@@ -81,6 +100,11 @@ export function storeReplaced(found: 'none' | 'another', missingPath?: string): 
   const advice = "restore it, or begin with what is there: 'sluice store accept --config FILE'"
   const where = missingPath === undefined ? '' : `'${missingPath}' does not exist: `
   return unavailable('opening the store failed', new LostStore(`${where}${what}; ${advice}`))
+}
+
+/** The reason for a file that must exist. */
+export function missing(path: string): string {
+  return `'${path}' does not exist: check "store", or let 'sluice serve' or 'sluice accounts create' create it`
 }
 
 /** A record cannot be read, or belongs to something else. */

@@ -63,6 +63,17 @@ void t.test('a store that cannot be copied and an existing target are refused', 
   const nowhere = await sluice(['backup', join(dirname(good), 'none', 'copy.db'), '--config', good])
   t.equal(nowhere.status, 1)
   t.match(nowhere.err, /^sluice: the folder ".*none" does not exist: create it first$/m)
+  const folder = await sluice(['backup', dirname(good), '--config', good])
+  t.same(
+    [folder.status, folder.err],
+    [1, `sluice: "${dirname(good)}" is a folder: name a file in it\n`],
+  )
+  const unwritable = await sluice(['backup', '/proc/copy.db', '--config', good])
+  t.equal(unwritable.status, 1)
+  t.match(
+    unwritable.err,
+    /^sluice: The copy cannot be written\. \(writing '\/proc\/copy\.db' failed/,
+  )
   t.equal((await sluice(['backup', copy, '--config', bad])).status, 1)
   t.equal((await sluice(['backup', '--config', good])).status, 2)
   t.notOk(existsSync(copy), 'no partial copy is left')

@@ -5,18 +5,17 @@
  * the last commits since the last checkpoint. `writeDurably` syncs the log before it resolves.
  */
 import { open as openFile } from 'node:fs/promises'
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createFolder } from '../../files/create-folder.js'
-import { CannotOpen, storeReplaced, unavailable } from '../errors.js'
+import { CannotOpen, missing, storeReplaced, unavailable } from '../errors.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
 import { connect, type Connection, type Statement } from './driver.js'
 import { migrate, OPEN_TIMEOUT_MS, type Identity } from './schema.js'
+import { assertFile, makeFilesPrivate, StoreFile } from './store-file.js'
 import { Transactions, type Hooks } from './transactions.js'
 
-/** The smallest page of SQLite. */
-const LEAST_BYTES = 512
 /**
  * Maximum time that a statement waits for a lock and blocks the event loop: a read during the recovery of a crash. A
  * write waits on a timer (transactions.ts).
@@ -38,7 +37,7 @@ export class Engine {
   readonly isNew: boolean
   readonly background: Background
   private readonly db: Connection
-  private readonly path: string
+  private readonly file: StoreFile
   private readonly transactions: Transactions
   private readonly hooks: Hooks[] = []
   private readonly statements = new Map<string, Statement>()
@@ -47,7 +46,7 @@ export class Engine {
 
   private constructor(db: Connection, path: string, { id, isNew }: Identity) {
     this.db = db
-    this.path = path
+    this.file = new StoreFile(path)
     this.id = id
     this.isNew = isNew
     this.transactions = new Transactions(db, {
@@ -55,7 +54,7 @@ export class Engine {
       committing: () => this.hooks.forEach((hook) => hook.committing()),
       rolledBack: () => this.hooks.forEach((hook) => hook.rolledBack()),
     })
-    this.background = new Background(path, () => this.transactions.committed)
+    this.background = new Background(this.file.path, () => this.transactions.committed)
   }
 
   /** Opens the file, and creates it unless `mustExist`. Rejects with `GatewayError(store_unavailable)`. */
@@ -63,12 +62,13 @@ export class Engine {
     const isThere = existsSync(path)
     if (options.expectedId !== undefined && !isThere) throw storeReplaced('none', path)
     if (options.mustExist === true && !isThere) {
-      throw unavailable('opening the store failed', new CannotOpen(`'${path}' does not exist`))
+      throw unavailable('opening the store failed', new CannotOpen(missing(path)))
     }
     let db: Connection | null = null
     try {
-      if (isThere) assertSize(path)
+      if (isThere) assertFile(path)
       else await createFile(path)
+      makeFilesPrivate(path)
       db = connect(path)
       db.exec(PRAGMAS)
       const identity = await migrate(db, options.expectedId)
@@ -99,6 +99,7 @@ export class Engine {
   /** Reads at once. Throws `GatewayError(store_unavailable)`. */
   readNow<T>(what: string, read: () => T): T {
     if (this.isClosed) throw unavailable(`${what} failed`, new Error('the store has been closed'))
+    if (this.file.lost !== null) throw unavailable(`${what} failed`, this.file.lost)
     try {
       return read()
     } catch (cause) {
@@ -113,12 +114,14 @@ export class Engine {
 
   /** See `Transactions.write`. A write that resolved survives a kill of the process. */
   write<T>(what: string, job: () => T): Promise<T> {
+    if (this.file.lost !== null)
+      return Promise.reject(unavailable(`${what} failed`, this.file.lost))
     return this.transactions.write(what, job)
   }
 
   /** The same, but a write that resolved survives a crash of the machine, too. */
   async writeDurably<T>(what: string, job: () => T): Promise<T> {
-    const result = await this.transactions.write(what, job)
+    const result = await this.write(what, job)
     try {
       await this.sync()
     } catch (cause) {
@@ -132,6 +135,7 @@ export class Engine {
     if (this.isClosed) return
     await this.transactions.close()
     this.isClosed = true
+    this.file.close()
     await this.background.close()
     try {
       // SQLite does this when a file is closed, but statements that are not garbage-collected yet keep it open. The
@@ -155,7 +159,7 @@ export class Engine {
   private async sync(): Promise<void> {
     // A running sync may have begun before the commit.
     if (this.syncing !== null) await this.syncing.catch(() => undefined)
-    this.syncing ??= syncFile(`${this.path}-wal`).finally(() => (this.syncing = null))
+    this.syncing ??= syncFile(`${this.file.path}-wal`).finally(() => (this.syncing = null))
     await this.syncing
   }
 }
@@ -167,15 +171,6 @@ async function syncFile(path: string): Promise<void> {
   } finally {
     await file.close()
   }
-}
-
-/**
- * Throws an Error for a file that is shorter than its header, which SQLite would treat as empty. Opening the file to
- * look at it, and closing it, would drop the locks of this process.
- */
-function assertSize(path: string): void {
-  const { size } = statSync(path)
-  if (size > 0 && size < LEAST_BYTES) throw new Error('it is not a database')
 }
 
 /** Creates an empty file that only its owner may read, for password hashes. SQLite gives the log the same mode. */

@@ -4,7 +4,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
 import { GatewayError } from '../../../errors.js'
-import { CannotOpen, unavailable } from '../../errors.js'
+import { CannotCopy, CannotOpen, missing, reasonOf, unavailable } from '../../errors.js'
 import { connect, type Connection } from '../driver.js'
 import { numberOf } from '../read-records.js'
 import { Background } from './background.js'
@@ -33,13 +33,12 @@ export async function backupSqlite(
   progress: CopyProgress = () => undefined,
 ): Promise<Backup> {
   const what = `copying the store '${path}'`
-  if (!existsSync(path))
-    throw unavailable(`${what} failed`, new CannotOpen(`'${path}' does not exist`))
+  if (!existsSync(path)) throw unavailable(`${what} failed`, new CannotOpen(missing(path)))
   try {
     // Only its owner may read the copy. SQLite accepts an empty file as a new one.
     await (await open(file, 'wx', 0o600)).close()
   } catch (cause) {
-    throw unavailable(`${what} failed`, cause)
+    throw cannotCopy(file, cause)
   }
   const background = new Background(path, () => 0)
   const timer = setInterval(() => progress(statSync(file).size, statSync(path).size), PROGRESS_MS)
@@ -50,11 +49,18 @@ export async function backupSqlite(
     return made
   } catch (cause) {
     await rm(file, { force: true })
+    // Copying writes nothing into the store.
+    if (/disk is full|ENOSPC/.test(reasonOf(cause)))
+      throw cannotCopy(file, new Error('the disk is full'))
     throw cause instanceof GatewayError ? cause : unavailable(`${what} failed`, cause)
   } finally {
     clearInterval(timer)
     await background.close()
   }
+}
+
+function cannotCopy(file: string, cause: unknown): GatewayError {
+  return unavailable(`writing '${file}' failed`, new CannotCopy(reasonOf(cause), { cause }))
 }
 
 function check(file: string): Backup {
