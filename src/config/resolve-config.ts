@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { isRedisUrl, parseRedisUrl } from '../store/redis/connection/parse-address.js'
+import { parseSqliteAddress } from '../store/sqlite-address.js'
 import type { Config, PlanConfig } from './config.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './resolve-limits.js'
 import type { Finding, Path, ReportFinding } from './problem.js'
@@ -62,8 +63,12 @@ function storeOf(store: string, folder: string, report: ReportFinding): string |
     report(['store'], address.problem)
     return null
   }
-  const path = /^sqlite:(.+)$/.exec(store)?.[1]
-  if (path !== undefined) return `sqlite:${resolve(folder, path)}`
+  const file = parseSqliteAddress(store)
+  if (file !== null) {
+    if ('path' in file) return `sqlite:${resolve(folder, file.path)}`
+    report(['store'], file.problem)
+    return null
+  }
   const isFormer = store.startsWith('lmdb:')
   report(['store'], isFormer ? FORMER_STORE : UNKNOWN_STORE)
   return null

@@ -1,8 +1,10 @@
 /**
  * Opens the store of the `store` setting. Only the code of its engine is loaded.
  */
+import { resolve } from 'node:path'
 import { GatewayError } from '../errors.js'
 import { isRedisUrl, parseRedisUrl } from './redis/connection/parse-address.js'
+import { parseSqliteAddress } from './sqlite-address.js'
 import type { Store, StoreOptions } from './store.js'
 
 const SUPPORTED =
@@ -23,15 +25,18 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
     }
     throw refused(`the address ${address.problem}`)
   }
+  const file = parseSqliteAddress(url)
+  if (file !== null) {
+    if ('problem' in file) throw refused(`the address ${file.problem}`)
+    const { openSqlite } = await import('./sqlite/store.js')
+    // An absolute path is never a URI of SQLite, such as file:NAME.
+    return openSqlite(resolve(file.path), options)
+  }
   const colon = url.indexOf(':')
   const scheme = colon < 0 ? '' : url.slice(0, colon)
-  const path = url.slice(colon + 1)
   if (scheme === '') throw refused('the address has no scheme')
   if (scheme === 'lmdb') throw refused(`'lmdb:' is no longer supported, use 'sqlite:FILE'`)
-  if (scheme !== 'sqlite') throw refused(`'${scheme}:' is not supported`)
-  if (path === '') throw refused("'sqlite:' has no file name")
-  const { openSqlite } = await import('./sqlite/store.js')
-  return openSqlite(path, options)
+  throw refused(`'${scheme}:' is not supported`)
 }
 
 function refused(why: string): GatewayError {

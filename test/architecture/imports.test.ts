@@ -61,6 +61,8 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'one list of private networks, for plain HTTP and for resolved addresses',
   'config/resolve-config.ts → store/redis/connection/parse-address.ts':
     'the address of a store is parsed by one function, for checking the file and for opening',
+  'config/resolve-config.ts → store/sqlite-address.ts':
+    'the address of a store is parsed by one function, for checking the file and for opening',
 }
 
 /** Modules of lower rows that a module may not import. */

@@ -73,6 +73,16 @@ const MISTAKES: readonly Mistake[] = [
     '5:8: store: must not be lmdb:, which is no longer supported: use sqlite:PATH, as in sqlite:./data/sluice.db',
   ],
   [
+    'a store that is a folder',
+    `${GOOD}store: sqlite:./data/\n`,
+    '5:8: store: must be a file, not a folder, as in sqlite:./data/sluice.db',
+  ],
+  [
+    'a store with a host',
+    `${GOOD}store: sqlite://data/sluice.db\n`,
+    '5:8: store: must not have // after sqlite:, as in sqlite:./data/sluice.db',
+  ],
+  [
     'a certificate that is not one',
     `${GOOD}server: { tls: { cert: garbage, key: garbage } }\n`,
     '5:24: server.tls.cert: the file "FOLDER/garbage" is not a PEM certificate',

@@ -164,7 +164,9 @@ void t.test('refuses a file that is no store, with its path', async (t) => {
 })
 
 void t.test('refuses an unknown scheme and lists the supported ones', async (t) => {
-  for (const url of ['redis+x://u:hunter2@h', 'mysql://u:hunter2@h', 'lmdb:x', 'sqlite:', '']) {
+  const wrong = ['redis+x://u:hunter2@h', 'mysql://u:hunter2@h', 'lmdb:x', 'sqlite:', '']
+  const noFiles = ['sqlite:./data/', 'sqlite://data/sluice.db', 'sqlite::memory:', 'sqlite: ']
+  for (const url of [...wrong, ...noFiles]) {
     const error: unknown = await openStore(url).catch((cause: unknown) => cause)
     t.match(error, { kind: 'store_unavailable', message: /sqlite:\.\/data\/sluice\.db/ })
     t.notMatch(String(error), 'hunter2', 'the error contains no password')

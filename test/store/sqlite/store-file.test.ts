@@ -1,6 +1,6 @@
 /**
- * Goal: the store's file is found through a symbolic link, is private to its user, and its removal or replacement
- * while it is open is noticed: nothing is written that nobody would find.
+ * Goal: the store's file is found through a symbolic link and is private to its user. If it is removed or replaced
+ * while it is open, the store is unavailable.
  * Method: stores in temporary folders, whose files are moved.
  */
 import {

@@ -7,7 +7,7 @@ import type { GatewayError } from '../../../errors.js'
 import { LostStore, notApplied, unavailable } from '../../errors.js'
 import { ReplyTimeout, withTimeout } from './command-timeout.js'
 import { Queue } from './limit-concurrency.js'
-import { firstReady, newClient, retryDelayMs } from './open-client.js'
+import { connectFailure, firstReady, newClient, retryDelayMs } from './open-client.js'
 import type { RedisAddress } from './parse-address.js'
 import { Replicas } from './replicas.js'
 import { evaluate, loadScript, messageOf, type Argument, type Script } from './script.js'
@@ -40,6 +40,7 @@ export class RedisLink {
   /** A key and the value that closes an open breaker; null accepts any reply. */
   expected: { readonly key: string; readonly value: string } | null = null
   private readonly client: Redis | Cluster
+  private readonly address: RedisAddress
   private readonly timeoutMs: number
   private readonly queue = new Queue(() => this.closed || this.isBreakerOpen)
   private readonly replicas: Replicas
@@ -59,6 +60,7 @@ export class RedisLink {
 
   /** Connects on first use; `timeoutMs` is for each command. */
   constructor(address: RedisAddress, name: string, timeoutMs: number) {
+    this.address = address
     this.timeoutMs = timeoutMs
     this.client = newClient(address, name, timeoutMs)
     this.replicas = new Replicas({
@@ -189,7 +191,7 @@ export class RedisLink {
       await firstReady(this.client)
     } catch (error) {
       const reason = this.lastError?.message ?? messageOf(error)
-      throw unavailable('connecting to Redis failed', new Error(reason))
+      throw unavailable('connecting to Redis failed', connectFailure(reason, this.address))
     } finally {
       this.connected = true
     }

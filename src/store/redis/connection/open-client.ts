@@ -3,7 +3,7 @@
  */
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { readBoundedFile } from '../../../files/bounded-file.js'
-import { unavailable } from '../../errors.js'
+import { CannotOpen, unavailable } from '../../errors.js'
 import type { RedisAddress } from './parse-address.js'
 
 /** ioredis's options without the one that its type requires and its code does not. */
@@ -104,6 +104,19 @@ export function newClient(address: RedisAddress, name: string, timeoutMs: number
   })
 }
 
+/** Replies to the commands that begin a connection: the address is wrong, and trying again does not help. */
+const REFUSED = /^(?:WRONGPASS|NOAUTH|NOPERM|ERR) /
+const CREDENTIALS = /^(?:WRONGPASS|NOAUTH|NOPERM) /
+
+/** The reason why the first connection failed, with the address of the servers and without credentials. */
+export function connectFailure(reason: string, { hosts }: RedisAddress): Error {
+  const servers = hosts.map(({ host, port }) => `${host}:${port}`).join(', ')
+  const text = hosts.some(({ host }) => reason.includes(host)) ? reason : `${reason} (${servers})`
+  if (!REFUSED.test(reason)) return new Error(text)
+  const setting = CREDENTIALS.test(reason) ? 'the user and the password' : 'the address'
+  return new CannotOpen(`${text}; check ${setting} in "store"`)
+}
+
 /** Time limit of the first connection: ioredis tries the sentinels in sequence. */
 const OPEN_DEADLINE_MS = 3_000
 
@@ -116,7 +129,7 @@ export async function firstReady(client: Redis | Cluster): Promise<void> {
   const ready = new Promise<void>((resolve, reject) => {
     client.once('ready', resolve)
     client.on('error', (error: Error) => {
-      if (/^(?:WRONGPASS|NOAUTH|NOPERM|ERR) /.test(error.message)) reject(error)
+      if (REFUSED.test(error.message)) reject(error)
     })
     timer = setTimeout(() => reject(new Error('connecting takes too long')), OPEN_DEADLINE_MS)
   })

@@ -2,7 +2,7 @@
  * Checks once, at the start, that the server keeps what it stores. A managed server may forbid `CONFIG`; the check then
  * skips what it cannot read.
  */
-import { unavailable } from '../../errors.js'
+import { CannotOpen, unavailable } from '../../errors.js'
 import type { RedisLink } from './link.js'
 
 /** `ZADD GT`, `XTRIM MINID`, `XADD NOMKSTREAM` came with it. */
@@ -79,5 +79,5 @@ function isOlder(version: string): boolean {
 }
 
 function refused(why: string) {
-  return unavailable('the store cannot be used', new Error(why))
+  return unavailable('the store cannot be used', new CannotOpen(why))
 }
