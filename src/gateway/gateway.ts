@@ -9,7 +9,7 @@ import { GatewayError } from '../errors.js'
 import { newRequestId } from '../http/request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import type { BreakerState } from './attempts/health/breaker.js'
-import { BodyBudget } from './bodies/body-budget.js'
+import { BodyMemory } from './bodies/body-memory.js'
 import type { CanaryOrder } from './canaries/canary-monitor.js'
 import { CanaryCounter, type CanaryReport } from './canaries/canary-counts.js'
 import { Deadlines } from './in-flight/deadlines.js'
@@ -69,7 +69,7 @@ export class Gateway {
       recent: new RecentHeads(),
       deadlines: new Deadlines(),
       drainedReplySlots: new DrainedReplySlots(),
-      bodies: new BodyBudget(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
+      bodies: new BodyMemory(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
     }
     this.services = { ...shared, shadows: new Shadows(shared), ended: (x) => this.ended(x) }
     this.current = new Generation(snapshot, parts.metrics, null)

@@ -11,7 +11,7 @@ import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import type { Candidates } from './attempts/try-candidates.js'
-import type { BodyBudget, HeldMemory } from './bodies/body-budget.js'
+import type { BodyMemory, HeldMemory } from './bodies/body-memory.js'
 import { countTokens } from './phases/count-tokens.js'
 import type { Deadlines } from './in-flight/deadlines.js'
 import type { DrainedReplySlots } from './in-flight/drained-reply-slots.js'
@@ -41,7 +41,7 @@ export interface Services extends ReportingServices {
   readonly drainedReplySlots: DrainedReplySlots
   readonly escrow: Escrow
   readonly responses: StoredResponses
-  readonly bodies: BodyBudget
+  readonly bodies: BodyMemory
   readonly overload: Overload
   readonly notify: Notify
   readonly shadows: Shadows

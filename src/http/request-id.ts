@@ -1,7 +1,9 @@
 /**
- * Request ids: UUID version 7 (RFC 9562), so that ids sort by time in logs and in the ledger.
+ * Request ids: UUID version 7 (RFC 9562), so that ids sort by time in logs and in the ledger; and the ids that clients
+ * send.
  */
 import { randomBytes } from 'node:crypto'
+import { headerOf, type HttpRequest } from './message.js'
 
 /** Random hex digits of one id: 3 + 1 + 3 + 12, and one that is not used. */
 const DIGITS = 20
@@ -45,3 +47,17 @@ function prefixOf(nowMs: number): string {
 
 /** The two bits that mark RFC 9562's variant, with two random ones. */
 const VARIANT = ['8', '9', 'a', 'b']
+
+/** Maximum length of a client's own request id. */
+const CLIENT_ID_CHARS = 128
+
+/**
+ * The client's own request id for the log line, reduced to printable ASCII without quotes and backslashes and
+ * to 128 characters. Null if the result is empty.
+ */
+export function clientRequestIdOf(req: HttpRequest): string | null {
+  const sent = headerOf(req, 'x-request-id') ?? headerOf(req, 'x-client-request-id')
+  if (sent === undefined) return null
+  const cleaned = sent.replace(/[^ -~]|["'`\\]/g, '').slice(0, CLIENT_ID_CHARS)
+  return cleaned === '' ? null : cleaned
+}

@@ -40,7 +40,7 @@ import {
 import { watchFor } from './open-budget-watch.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
-import { readinessOf, type Readiness } from './ops/ops-listener.js'
+import { readinessOf, type Readiness } from './ops/readiness.js'
 import type { CanaryState } from '../routing/canary-state.js'
 import type { Store } from '../store/store.js'
 

@@ -4,7 +4,7 @@
  */
 import type { Snapshot } from '../config/config.js'
 import { formatProblem } from '../config/problem.js'
-import type { ConfigSource } from '../config/generations/reload-config.js'
+import type { ConfigSource } from '../config/generations/reload-and-roll-back.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import type { Notification, NotificationType } from '../observe/webhooks/notification.js'

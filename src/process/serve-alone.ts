@@ -3,14 +3,14 @@
  * restarts it after a crash: an uncaught exception ends it with status 1, and its supervisor starts it again.
  */
 import { setFlagsFromString } from 'node:v8'
-import type { ConfigSource } from '../config/generations/reload-config.js'
+import type { ConfigSource } from '../config/generations/reload-and-roll-back.js'
 import { gatewayStatusOf, type GatewayStatus } from '../dashboard/server/gateway-status.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { localConfigControl } from './ops/answer-control-requests.js'
-import { newSealSecret } from '../reasoning/seal.js'
+import { newSealSecret } from '../reasoning/encrypt-state.js'
 import { hideSecrets } from '../secrets/redact-secrets.js'
 import { settleGlobals, settleStrings, printSetUpLink, withReason } from './serve-worker.js'
 import { onSignals } from './signals/signals.js'

@@ -19,7 +19,7 @@ const ROWS: readonly (readonly string[])[] = [
     'observe/log/log-fields',
     'observe/log/sink',
     'observe/webhooks/notification',
-    'observe/webhooks/sign',
+    'observe/webhooks/sign-webhook',
   ],
   [
     'accounts',

@@ -11,7 +11,7 @@ import t, { type Test } from 'tap'
 import { loadConfig } from '../../src/config/load-config.js'
 import { ConfigRefused, openConfig } from '../../src/config/generations/open-config.js'
 import type { ConfigChange } from '../../src/config/generations/outcome-types.js'
-import type { ConfigSource } from '../../src/config/generations/reload-config.js'
+import type { ConfigSource } from '../../src/config/generations/reload-and-roll-back.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { changed, GOOD, MODELS } from './sample.js'
 

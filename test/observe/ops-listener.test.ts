@@ -3,7 +3,8 @@
  * Method: requests to a real server on a free port.
  */
 import t, { type Test } from 'tap'
-import { openOps, type Ops, type Readiness } from '../../src/process/ops/ops-listener.js'
+import { openOps, type Ops } from '../../src/process/ops/ops-listener.js'
+import { type Readiness } from '../../src/process/ops/readiness.js'
 
 async function open(
   t: Test,

@@ -8,7 +8,7 @@ import { ownerOf } from './file-author.js'
 import { dataFolderOf, findHistory, historyFolder } from './find-history.js'
 import { History, type GenerationRecord } from './history.js'
 import type { InitialState, Override } from './outcome-types.js'
-import { ConfigSource } from './reload-config.js'
+import { ConfigSource } from './reload-and-roll-back.js'
 
 /** The first load failed, and there is no earlier generation to start with. */
 export class ConfigRefused extends Error {

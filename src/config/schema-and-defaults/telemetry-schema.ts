@@ -1,7 +1,7 @@
 /** `telemetry:` and `notify:`: traces, and webhooks about budgets, breakers and the configuration. Part of `config-file-schema.ts`. */
 import { z } from 'zod'
 import { NOTIFY_GROUPS } from '../../observe/webhooks/notification.js'
-import { secretProblem } from '../../observe/webhooks/sign.js'
+import { secretProblem } from '../../observe/webhooks/sign-webhook.js'
 import type { NotifyConfig, TelemetryConfig } from '../config.js'
 import type { Path, ReportFinding } from '../problem.js'
 

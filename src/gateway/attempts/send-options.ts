@@ -1,5 +1,5 @@
 /** The inputs of the candidate loop. */
-import type { HeldMemory } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Candidate, Handling } from '../phases/choose-route.js'
 import type { Reservation } from '../reservation/raise-reservation.js'

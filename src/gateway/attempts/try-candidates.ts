@@ -5,7 +5,7 @@
  */
 import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
-import type { HeldMemory } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
@@ -16,7 +16,7 @@ import type { CandidateTurn } from './candidate-turn.js'
 import { CandidateTurns } from './create-turns.js'
 import { NO_PARTS, type StartedReply, type EarlierParts } from './reply/started-reply.js'
 import { AttemptResult, type Occasion } from './attempt-result.js'
-import { stepAfter, type Step } from './retry/next-step.js'
+import { stepAfter, type Step } from './retry/retry-or-fallback.js'
 import type { SendOptions } from './send-options.js'
 import type { SendProgress } from './send-progress.js'
 

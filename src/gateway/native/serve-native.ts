@@ -6,7 +6,7 @@ import { GatewayError } from '../../errors.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { AttemptResult, NOTHING_SENT } from '../attempts/attempt-result.js'
-import { BodyBudget } from '../bodies/body-budget.js'
+import { BodyMemory } from '../bodies/body-memory.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Results } from '../observe/phase-results.js'
@@ -27,7 +27,7 @@ export interface NativeServices {
 }
 
 /** Native bodies are not buffered, so their memory is not limited. */
-const NOT_COUNTED = new BodyBudget(Number.POSITIVE_INFINITY)
+const NOT_COUNTED = new BodyMemory(Number.POSITIVE_INFINITY)
 
 /** An authenticated native request, and the record of its results. */
 export interface NativeRequest {

@@ -7,6 +7,7 @@ import type { ClientFormat } from '../../dialects/match-endpoint.js'
 import { resolveEndpoint, type ResolvedEndpoint } from '../../dialects/index.js'
 import type { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
+import { clientRequestIdOf } from '../../http/request-id.js'
 import type { Exchange } from '../client-exchange.js'
 import { isNativePath } from '../native/native-path.js'
 import { unknownEndpoint } from './unknown-endpoint.js'
@@ -51,20 +52,6 @@ export function identify(x: Exchange): Identified {
     clientRequestId,
     refusal: null,
   }
-}
-
-/** Maximum length of a client's own request id. */
-const CLIENT_ID_CHARS = 128
-
-/**
- * The client's own request id for the log line, reduced to printable ASCII without quotes and backslashes and
- * to 128 characters. Null if the result is empty.
- */
-function clientRequestIdOf(req: HttpRequest): string | null {
-  const sent = headerOf(req, 'x-request-id') ?? headerOf(req, 'x-client-request-id')
-  if (sent === undefined) return null
-  const cleaned = sent.replace(/[^ -~]|["'`\\]/g, '').slice(0, CLIENT_ID_CHARS)
-  return cleaned === '' ? null : cleaned
 }
 
 /** Streams of Gemini are JSON arrays unless the query contains `alt=sse`. */

@@ -26,7 +26,7 @@ import {
 } from '../../wire/json/parse-body.js'
 import { TextLimit } from '../../wire/json/scan/text-limit.js'
 import type { Edit } from '../../wire/json/splice.js'
-import type { HeldMemory } from '../bodies/body-budget.js'
+import type { HeldMemory } from '../bodies/body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { LARGE_BYTES } from '../bodies/join-chunks.js'

@@ -7,7 +7,7 @@ import { GatewayError } from '../../errors.js'
 import type { LimitReservation } from '../../limits/limit-reservation.js'
 import type { RouteShadow } from '../../routing/router.js'
 import type { Candidates } from '../attempts/try-candidates.js'
-import type { BodyBudget, HeldMemory } from '../bodies/body-budget.js'
+import type { BodyMemory, HeldMemory } from '../bodies/body-memory.js'
 import type { Overload } from '../overload/overload.js'
 import type { Call } from '../phases/receive.js'
 import {
@@ -23,7 +23,7 @@ const MEMORY_SHARE = 1 / 8
 
 /** The services that the copies of a process share. */
 export interface ShadowsServices extends ShadowServices {
-  readonly bodies: BodyBudget
+  readonly bodies: BodyMemory
   readonly overload: Pick<Overload, 'closesConnections'>
 }
 

@@ -7,7 +7,7 @@ import type { NotifyConfig } from '../../config/config.js'
 import type { Poster, PostReply } from '../../upstreams/webhook-connection.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'
 import { groupOf, type Notification, type NotifyGroup } from './notification.js'
-import { keyOf, signatureHeaders } from './sign.js'
+import { keyOf, signatureHeaders } from './sign-webhook.js'
 
 /** The result of an attempt or of a webhook. `dropped`: the queue was full, the URL is gone, or the process exited. */
 export type WebhookResult = 'delivered' | 'retried' | 'failed' | 'dropped'

@@ -1,6 +1,6 @@
 /** Messages between the primary and its workers. The caller defines the payload. */
 import type { Collected } from '../../observe/metrics/metric.js'
-import type { Readiness } from '../ops/ops-listener.js'
+import type { Readiness } from '../ops/readiness.js'
 
 /**
  * Messages of the primary; `ping` is answered by `pong`. With `isReplaced` other workers listen on the same address,

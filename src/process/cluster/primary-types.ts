@@ -1,7 +1,7 @@
 /** The options and the interface of a cluster's primary; `primary.ts` implements it. */
 import type { Logger } from '../../observe/log/log.js'
 import type { Collected } from '../../observe/metrics/metric.js'
-import type { Readiness } from '../ops/ops-listener.js'
+import type { Readiness } from '../ops/readiness.js'
 import type { RespawnLimits } from './respawn-delay.js'
 
 /** Options of the primary. */

@@ -8,7 +8,7 @@
  */
 import cluster from 'node:cluster'
 import { aggregateText } from '../../observe/metrics/capped-registry.js'
-import type { Readiness } from '../ops/ops-listener.js'
+import type { Readiness } from '../ops/readiness.js'
 import type { ToWorker } from './messages.js'
 import type { Primary, PrimaryOptions, RestartOptions, WorkerStatus } from './primary-types.js'
 import { WorkerProcess } from './worker-process.js'

@@ -5,7 +5,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { Logger } from '../../observe/log/log.js'
 import type { Collected } from '../../observe/metrics/metric.js'
-import type { Readiness } from '../ops/ops-listener.js'
+import type { Readiness } from '../ops/readiness.js'
 import { PendingReplies } from './pending-replies.js'
 import { isToPrimary, type ToPrimary, type ToWorker } from './messages.js'
 

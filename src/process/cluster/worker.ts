@@ -5,7 +5,7 @@
 import { isToWorker, type ToPrimary, type ToWorker } from './messages.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Collected } from '../../observe/metrics/metric.js'
-import type { Readiness } from '../ops/ops-listener.js'
+import type { Readiness } from '../ops/readiness.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { endWithParent } from '../signals/parent-guard.js'
 import { onSignals } from '../signals/signals.js'

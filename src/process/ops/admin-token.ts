@@ -1,6 +1,6 @@
 /** Compares the token of administrators of the ops port. */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { ConfigSource } from '../../config/generations/reload-config.js'
+import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
 
 /** Whether the `authorization` header carries `server.admin_token`; false if none is set. Compares in constant time. */
 export function hasAdminToken(source: ConfigSource, authorization: string | undefined): boolean {

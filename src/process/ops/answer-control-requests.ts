@@ -4,7 +4,7 @@
  */
 import { isObject } from '../../chat/json.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'
-import type { ConfigSource } from '../../config/generations/reload-config.js'
+import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
 import { formatProblem } from '../../config/problem.js'
 import type {
   ConfigControl,

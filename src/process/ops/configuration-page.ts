@@ -4,14 +4,14 @@
  */
 import { isConfigured, type Snapshot } from '../../config/config.js'
 import type { Override } from '../../config/generations/outcome-types.js'
-import type { ConfigSource } from '../../config/generations/reload-config.js'
+import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
 import { formatProblem } from '../../config/problem.js'
 import { maskedConfig } from '../../config/masked-config.js'
 import type { GatewayStatus } from '../../dashboard/server/gateway-status.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { CanaryState } from '../../routing/canary-state.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
-import type { Readiness } from './ops-listener.js'
+import type { Readiness } from './readiness.js'
 
 /**
  * Passes each new generation to `apply`, and reports the outcome of each change: in force, or refused and why;

@@ -1,7 +1,7 @@
 /** The endpoints of the ops port below `/generations`: the list, one generation, and the rollback to one. */
 import type { IncomingMessage } from 'node:http'
 import { isObject, type JsonObject } from '../../chat/json.js'
-import type { ConfigSource } from '../../config/generations/reload-config.js'
+import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
 import { GatewayError } from '../../errors.js'
 import { generationPage, generationsPage, rollBackAs } from './generations-page.js'
 

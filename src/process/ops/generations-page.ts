@@ -1,7 +1,7 @@
 /** Generations as JSON of the ops port: the list, one generation with its changes, and the result of a rollback. */
 import type { JsonObject } from '../../chat/json.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
-import type { ConfigSource } from '../../config/generations/reload-config.js'
+import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
 import { GatewayError } from '../../errors.js'
 import { hasAdminToken } from './admin-token.js'
 import { generationList, localConfigControl } from './answer-control-requests.js'

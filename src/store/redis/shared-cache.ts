@@ -5,7 +5,7 @@
 import { unavailable } from '../errors.js'
 import type { RedisEngine } from './connection/engine.js'
 import { loadScript } from './connection/script.js'
-import type { RedisLink } from './connection/link.js'
+import type { RedisConnection } from './connection/redis-connection.js'
 import type { SharedCache, CachedValue, CacheCapacity } from '../store.js'
 
 /** Values that the script deletes in one step. */
@@ -24,7 +24,7 @@ const PUT_AND_TRIM = loadScript('records/shared-cache')
 
 /** The cache, on a connection of the engine. */
 export class RedisSharedCache implements SharedCache {
-  private readonly link: RedisLink
+  private readonly link: RedisConnection
 
   constructor({ cache }: RedisEngine) {
     this.link = cache

@@ -12,7 +12,7 @@ import type {
   TextPart,
   UserPart,
 } from '../../chat/request.js'
-import { withCacheMark } from '../cache-mark.js'
+import { withCacheMark } from '../prompt-cache-markers.js'
 import { array, object, oneOf, refuse, string, text } from '../json/check-fields.js'
 import { standardBase64 } from '../standard-base64.js'
 

@@ -1,10 +1,10 @@
 /**
- * Tools, tool choices and response formats as chat completions and Responses share them. Chat completions nests the
+ * Tools and tool choices as chat completions and Responses share them. Chat completions nests the
  * members under the tool's type; Responses has them in the tool itself.
  */
-import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { ResponseFormat, Tool, ToolChoice } from '../../chat/request.js'
-import { boolean, finiteObject, given, oneOf, string } from '../json/check-fields.js'
+import type { JsonObject } from '../../chat/json.js'
+import type { Tool, ToolChoice } from '../../chat/request.js'
+import { boolean, finiteObject, given, string } from '../json/check-fields.js'
 import { toolName, wireName } from './tool-names.js'
 
 /** OpenAI accepts at most 128; other upstreams of the formats accept more. */
@@ -33,36 +33,6 @@ export function decodeFunctionTool(members: JsonObject, path: string): Tool {
 export function namesInChoice(choice: ToolChoice): readonly string[] {
   if (choice.mode === 'named') return [choice.name]
   return choice.mode === 'allowed' ? choice.names : []
-}
-
-/**
- * A response format. `type` is its checked type; `members` are those of a JSON schema, which chat completions nests
- * under `json_schema`.
- */
-export function decodeFormat(
-  type: 'text' | 'json_object' | 'json_schema',
-  members: () => JsonObject,
-  path: string,
-): ResponseFormat {
-  if (type === 'text') return { type }
-  if (type === 'json_object') return { type: 'json-object' }
-  const { name, schema, description, strict } = members()
-  const format: ResponseFormat = {
-    type: 'json-schema',
-    name: toolName(name, `${path}.name`),
-    schema: given(schema) ? finiteObject(schema, `${path}.schema`) : {},
-  }
-  if (given(description)) format.description = string(description, `${path}.description`)
-  if (given(strict)) format.strict = boolean(strict, `${path}.strict`)
-  return format
-}
-
-/** The `type` of a response format. */
-export function formatType(
-  value: JsonValue | undefined,
-  path: string,
-): 'text' | 'json_object' | 'json_schema' {
-  return oneOf(value, path, ['text', 'json_object', 'json_schema'])
 }
 
 /** A tool choice; the two formats differ in how they name a tool and list allowed ones. */

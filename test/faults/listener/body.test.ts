@@ -6,7 +6,7 @@ import t from 'tap'
 import { ingressOf } from '../../../src/dialects/index.js'
 import { Exchange } from '../../../src/gateway/client-exchange.js'
 import { Generation } from '../../../src/gateway/generation/generation.js'
-import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'
+import { BodyMemory } from '../../../src/gateway/bodies/body-memory.js'
 import { Intake, receive } from '../../../src/gateway/phases/receive.js'
 import { sendReply } from '../../../src/http/respond.js'
 import { openServer } from '../../../src/http/server.js'
@@ -52,7 +52,7 @@ void t.test('a refused body releases its memory and reserves no more', async (t)
   watchProcess(t)
   const gateway = await startGateway(t, { server: 'max_body_bytes: 1000' })
   const generation = new Generation(gateway.reload(), gateway.metrics, null)
-  const budget = new BodyBudget(5000, 5000)
+  const budget = new BodyMemory(5000, 5000)
   const endpoint = { operation: 'chat' } as const
   const ingress = ingressOf('openai-chat')
   let errors = 0

@@ -13,7 +13,7 @@ import { createSnapshot } from '../../../src/config/create-snapshot.js'
 import { resolveEndpoint } from '../../../src/dialects/index.js'
 import { Exchange } from '../../../src/gateway/client-exchange.js'
 import { Generation } from '../../../src/gateway/generation/generation.js'
-import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'
+import { BodyMemory } from '../../../src/gateway/bodies/body-memory.js'
 import { Intake, receive, type Call } from '../../../src/gateway/phases/receive.js'
 import { sendErrorReply, toGatewayError } from '../../../src/gateway/phases/send-error.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
@@ -30,7 +30,7 @@ interface Taken {
   readonly port: number
   readonly calls: Call[]
   readonly errors: string[]
-  readonly budget: BodyBudget
+  readonly budget: BodyMemory
   /** Resolves when the head of a request has arrived. */
   readonly arrived: Promise<void>
 }
@@ -56,7 +56,7 @@ plans:
   const metrics = new Metrics({ processMetrics: false })
   const generation = new Generation(createSnapshot(loaded, 1, 0), metrics, null)
   t.teardown(() => generation.destroy())
-  const budget = new BodyBudget(ROOM, ROOM)
+  const budget = new BodyMemory(ROOM, ROOM)
   const calls: Call[] = []
   const errors: string[] = []
   let arrive = (): void => undefined

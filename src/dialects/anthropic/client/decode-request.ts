@@ -8,7 +8,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, type JsonValue } from '../../../chat/json.js'
 import type { ChatRequest, ReasoningEffort } from '../../../chat/request.js'
-import { cacheMark } from '../../../wire/cache-mark.js'
+import { cacheMark } from '../../../wire/prompt-cache-markers.js'
 import {
   array,
   given,

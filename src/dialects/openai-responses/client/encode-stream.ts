@@ -22,8 +22,8 @@ import {
   summaryPart,
 } from './reply/encode-content.js'
 import { encodeStatus } from './reply/map-stop-reason.js'
-import { MessageWriter } from './reply/message-writer.js'
-import { OutputWriter } from './reply/output-writer.js'
+import { MessageWriter } from './reply/write-message-events.js'
+import { OutputWriter } from './reply/write-numbered-events.js'
 import { ResponseObject } from './reply/response-object.js'
 
 type Finish = Extract<ChatEvent, { type: 'finish' }>

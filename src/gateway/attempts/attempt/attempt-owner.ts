@@ -1,7 +1,7 @@
 /** The interface between an attempt and the candidate loop that starts it. */
 import type { JsonObject } from '../../../chat/json.js'
 import type { GatewayError } from '../../../errors.js'
-import type { HeldMemory } from '../../bodies/body-budget.js'
+import type { HeldMemory } from '../../bodies/body-memory.js'
 import type { Deadlines } from '../../in-flight/deadlines.js'
 import type { DrainedReplySlots } from '../../in-flight/drained-reply-slots.js'
 import type { RequestContext } from '../../client-exchange.js'

@@ -7,7 +7,7 @@ import { GatewayError } from '../../../errors.js'
 import { MediaError, type Media, type MediaFetcher } from '../../../upstreams/media-fetcher.js'
 import type { RequestContext } from '../../client-exchange.js'
 import type { Target } from '../../generation/generation.js'
-import type { HeldMemory } from '../../bodies/body-budget.js'
+import type { HeldMemory } from '../../bodies/body-memory.js'
 import type { Call } from '../../phases/receive.js'
 
 /**

@@ -6,7 +6,7 @@ import { CannotOpen, LostStore, storeReplaced, unavailable } from '../../errors.
 import { checkServer } from './server-check.js'
 import { notificationChannel, PROBE_KEY, STORE_KEY } from '../keys/key-names.js'
 import { KEY_SCRIPTS } from '../keys/scripts.js'
-import { OTHER_STORE, RedisLink } from './link.js'
+import { OTHER_STORE, RedisConnection } from './redis-connection.js'
 import type { RedisAddress } from './parse-address.js'
 import type { StoreOptions } from '../../store.js'
 
@@ -32,15 +32,15 @@ export function isAccountId(id: string): boolean {
 export class RedisEngine {
   readonly address: RedisAddress
   /** For reads of the dashboard and the CLI, and for checks. */
-  readonly admin: RedisLink
+  readonly admin: RedisConnection
   /** For changes of accounts and keys: `WAIT` blocks its connection until the replicas have the change. */
-  readonly changes: RedisLink
+  readonly changes: RedisConnection
   /** For authentication of requests. */
-  readonly lookups: RedisLink
+  readonly lookups: RedisConnection
   /** For limits and ledger entries of requests. */
-  readonly ledger: RedisLink
+  readonly ledger: RedisConnection
   /** For the shared cache. */
-  readonly cache: RedisLink
+  readonly cache: RedisConnection
   readonly warn: (message: string) => void
   /** As `Store.id`; empty until it is open. */
   id = ''
@@ -51,11 +51,11 @@ export class RedisEngine {
     this.address = address
     this.warn = warn
     const adminMs = Math.max(ADMIN_MS, address.timeoutMs)
-    this.admin = new RedisLink(address, 'admin', adminMs)
-    this.changes = new RedisLink(address, 'changes', adminMs)
-    this.lookups = new RedisLink(address, 'lookups', address.timeoutMs)
-    this.ledger = new RedisLink(address, 'ledger', address.timeoutMs)
-    this.cache = new RedisLink(address, 'shelf', CACHE_TIMEOUT_FACTOR * address.timeoutMs)
+    this.admin = new RedisConnection(address, 'admin', adminMs)
+    this.changes = new RedisConnection(address, 'changes', adminMs)
+    this.lookups = new RedisConnection(address, 'lookups', address.timeoutMs)
+    this.ledger = new RedisConnection(address, 'ledger', address.timeoutMs)
+    this.cache = new RedisConnection(address, 'shelf', CACHE_TIMEOUT_FACTOR * address.timeoutMs)
     // A request uses all of them: it waits for one timeout, not for one on each.
     this.lookups.onUnavailable = (reason) => markUnavailable(reason, this.ledger, this.cache)
     this.ledger.onUnavailable = (reason) => markUnavailable(reason, this.lookups, this.cache)
@@ -104,7 +104,7 @@ export class RedisEngine {
   }
 
   /** Checks the id only; resolves with the reason why the server accepts no writes, or null. */
-  async assertStoreId(what: string, link: RedisLink): Promise<string | null> {
+  async assertStoreId(what: string, link: RedisConnection): Promise<string | null> {
     const { value, writeError } = await link.readFromPrimary(what, STORE_KEY)
     if (value === this.id) return writeError
     // No ledger entries into another store.
@@ -139,6 +139,6 @@ export class RedisEngine {
   }
 }
 
-function markUnavailable(reason: Error, ...links: RedisLink[]): void {
+function markUnavailable(reason: Error, ...links: RedisConnection[]): void {
   for (const link of links) link.markUnavailable(reason)
 }

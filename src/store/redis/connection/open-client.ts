@@ -37,7 +37,7 @@ export function clientOptions(address: RedisAddress, name: string, timeoutMs: nu
     // Proxies support the older protocol, and the newer one has no advantage here.
     protocol: 2,
     connectionName: `sluice-${name}`,
-    // For the handshake; `RedisLink` limits the time of commands.
+    // For the handshake; `RedisConnection` limits the time of commands.
     commandTimeout: Math.max(timeoutMs, HANDSHAKE_MS),
     connectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,

@@ -3,7 +3,7 @@
  * skips what it cannot read.
  */
 import { CannotOpen, unavailable } from '../../errors.js'
-import type { RedisLink } from './link.js'
+import type { RedisConnection } from './redis-connection.js'
 
 /** `ZADD GT`, `XTRIM MINID`, `XADD NOMKSTREAM` came with it. */
 const OLDEST: readonly [number, number] = [6, 2]
@@ -13,7 +13,7 @@ const MAX_SKEW_MS = 1_000
  * Rejects if the server would lose data, with the setting to change. Calls `warn` with further advice to the operator.
  */
 export async function checkServer(
-  link: RedisLink,
+  link: RedisConnection,
   waitReplicas: number,
   warn: (message: string) => void,
 ): Promise<void> {
@@ -38,7 +38,10 @@ export async function checkServer(
   await checkClock(link, warn)
 }
 
-async function warnOfPersistence(link: RedisLink, warn: (message: string) => void): Promise<void> {
+async function warnOfPersistence(
+  link: RedisConnection,
+  warn: (message: string) => void,
+): Promise<void> {
   const saves = await link
     .send('reading the settings of Redis', 'config', ['get', 'save'])
     .catch(() => null)
@@ -48,7 +51,7 @@ async function warnOfPersistence(link: RedisLink, warn: (message: string) => voi
   else warn('Redis has no append-only file: a crash loses the last minutes; set appendonly yes')
 }
 
-async function checkClock(link: RedisLink, warn: (message: string) => void): Promise<void> {
+async function checkClock(link: RedisConnection, warn: (message: string) => void): Promise<void> {
   const beganMs = Date.now()
   const answer = await link.send('reading the time of Redis', 'time', [])
   const endedMs = Date.now()

@@ -18,7 +18,7 @@ import { ACCOUNTS, leaseMember, LedgerKeys } from './key-names.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
 import { LEDGER_SCRIPTS } from './scripts.js'
 import { Settlement, type SettledEntry } from './settlement.js'
-import { RedisUsage } from './usage.js'
+import { RedisUsage } from './read-usage.js'
 
 /** Expired reservations that are read and settled together. */
 const MAX_EXPIRED = 64

@@ -4,7 +4,7 @@
  */
 import type { BudgetSpent, UsageSum } from '../../ledger.js'
 import { numberedCounters } from '../../records/count-usage.js'
-import type { RedisLink } from '../connection/link.js'
+import type { RedisConnection } from '../connection/redis-connection.js'
 import { groupBy } from '../group-by.js'
 import { listOf } from '../keys/read-records.js'
 import type { LedgerKeys } from './key-names.js'
@@ -20,7 +20,7 @@ const SHARED = '~'
 const PUT_AT_ONCE = 50
 
 /** See `Ledger.budgets`. Slices count as spent, as they do for admission. */
-export async function* budgets(link: RedisLink): AsyncGenerator<readonly BudgetSpent[]> {
+export async function* budgets(link: RedisConnection): AsyncGenerator<readonly BudgetSpent[]> {
   const what = 'reading budgets'
   for await (const names of link.scan(what, NAMES)) {
     const spent = await Promise.all(
@@ -42,7 +42,7 @@ function budgetOf(name: string, [period = 0, spent = 0, held = 0]: number[]): Bu
 
 /** See `Ledger.putBudgets`. */
 export async function putBudgets(
-  link: RedisLink,
+  link: RedisConnection,
   names: LedgerKeys,
   all: readonly BudgetSpent[],
 ): Promise<void> {
@@ -52,7 +52,7 @@ export async function putBudgets(
 }
 
 async function putBudget(
-  link: RedisLink,
+  link: RedisConnection,
   names: LedgerKeys,
   { accountId, kind, subject, period, nanoUsd }: BudgetSpent,
 ): Promise<void> {
@@ -65,7 +65,7 @@ async function putBudget(
 
 /** See `Ledger.putSums`. */
 export async function putSums(
-  link: RedisLink,
+  link: RedisConnection,
   names: LedgerKeys,
   by: 'hour' | 'day',
   sums: readonly UsageSum[],
@@ -94,7 +94,7 @@ function countersOf(sum: UsageSum): [string, number][] {
 
 /** Writes the last uses of an account's keys, except where the ledger has a later one in `known`. */
 export async function putLastUse(
-  link: RedisLink,
+  link: RedisConnection,
   name: string,
   lastUse: ReadonlyMap<string, number>,
   known: ReadonlyMap<string, number>,

@@ -57,7 +57,7 @@ export class AdmissionBatches {
     this.batches = new Batches(MAX_REQUESTS, isCluster, (requests) => this.send(requests))
   }
 
-  /** Rejects as `RedisLink` does. */
+  /** Rejects as `RedisConnection` does. */
   request(request: SlotRequest): Promise<SlotReply> {
     return this.batches.add(this.context.names.isCluster ? request.slot : '', request)
   }

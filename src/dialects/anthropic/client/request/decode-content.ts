@@ -13,7 +13,7 @@ import type {
   ToolCall,
   UserPart,
 } from '../../../../chat/request.js'
-import { cacheMark, withCacheMark } from '../../../../wire/cache-mark.js'
+import { cacheMark, withCacheMark } from '../../../../wire/prompt-cache-markers.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import {
   array,

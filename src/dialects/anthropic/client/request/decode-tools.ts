@@ -7,7 +7,7 @@
 import { isClosed } from '../../../../chat/json-schema/closed-schema.js'
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import type { ResponseFormat, Tool, ToolChoice } from '../../../../chat/request.js'
-import { cacheMark } from '../../../../wire/cache-mark.js'
+import { cacheMark } from '../../../../wire/prompt-cache-markers.js'
 import {
   array,
   boolean,

@@ -4,7 +4,7 @@
  */
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import type { AssistantPart, Message, ToolCall } from '../../../../chat/request.js'
-import { cacheMark } from '../../../../wire/cache-mark.js'
+import { cacheMark } from '../../../../wire/prompt-cache-markers.js'
 import {
   array,
   given,

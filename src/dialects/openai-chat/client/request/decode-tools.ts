@@ -1,17 +1,16 @@
 /** Decodes `tools`, `tool_choice`, their legacy forms, and `response_format`. */
 import { type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import type { ResponseFormat, Tool, ToolChoice } from '../../../../chat/request.js'
-import { cacheMark } from '../../../../wire/cache-mark.js'
+import { cacheMark } from '../../../../wire/prompt-cache-markers.js'
 import { array, given, object, oneOf, refuse } from '../../../../wire/json/check-fields.js'
 import { toolName } from '../../../../wire/openai/tool-names.js'
 import {
-  decodeFormat,
   decodeFunctionTool,
   decodeNamedTool,
-  formatType,
   MAX_TOOLS,
   namesInChoice,
 } from '../../../../wire/openai/tool-fields.js'
+import { decodeFormat, formatType } from '../../../../wire/openai/response-format.js'
 
 /** Decodes `tools`. Throws `malformed_request` naming the tool that breaks a rule. */
 export function decodeTools(value: JsonValue | undefined): Tool[] {

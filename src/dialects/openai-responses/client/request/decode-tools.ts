@@ -23,13 +23,12 @@ import {
 } from '../../../../wire/json/check-fields.js'
 import { toolName } from '../../../../wire/openai/tool-names.js'
 import {
-  decodeFormat,
   decodeFunctionTool,
   decodeNamedTool,
-  formatType,
   MAX_TOOLS,
   namesInChoice,
 } from '../../../../wire/openai/tool-fields.js'
+import { decodeFormat, formatType } from '../../../../wire/openai/response-format.js'
 
 const TYPE = /^[a-z][a-z0-9_]{0,63}$/
 const MODES = ['auto', 'none', 'required'] as const

@@ -13,7 +13,7 @@ const ACCOUNT_SHARE = 0.5
 const RETRY_AFTER_SECONDS = 1
 
 /** The budget of a process. */
-export class BodyBudget {
+export class BodyMemory {
   private readonly maxBytes: number
   private readonly accountBytes: number
   private held = 0
@@ -81,13 +81,13 @@ export class BodyBudget {
 
 /** The memory of the bodies of one exchange; `end` frees it. */
 export class HeldMemory {
-  private readonly budget: BodyBudget
+  private readonly budget: BodyMemory
   private readonly account: string
   private bytes = 0
   private textBytes = 0
   private isOver = false
 
-  constructor(budget: BodyBudget, account: string) {
+  constructor(budget: BodyMemory, account: string) {
     this.budget = budget
     this.account = account
   }
@@ -97,7 +97,7 @@ export class HeldMemory {
     return this.bytes
   }
 
-  /** Throws as `BodyBudget.assertRoom` if this many more bytes do not fit. Takes nothing. */
+  /** Throws as `BodyMemory.assertRoom` if this many more bytes do not fit. Takes nothing. */
   check(bytes: number): void {
     this.budget.assertRoom(this.account, bytes, this.bytes)
   }

@@ -32,7 +32,7 @@ export const OTHER_STORE =
 const READ_FROM_PRIMARY = loadScript('records/read-from-primary')
 
 /** Fails fast, and only with `GatewayError(store_unavailable)`; reconnects by itself. */
-export class RedisLink {
+export class RedisConnection {
   /** Called when a lost connection is open again, to the same store. */
   onReconnect: () => void = () => undefined
   /** Called with the reason when a timeout or a reply of a replica opens the breaker. */
@@ -134,7 +134,7 @@ export class RedisLink {
    * Runs a script and waits until the replicas have its effect. Rejects with `store_unconfirmed` if it took effect and
    * too few replicas have it.
    */
-  async runDurably(...args: Parameters<RedisLink['run']>): Promise<unknown> {
+  async runDurably(...args: Parameters<RedisConnection['run']>): Promise<unknown> {
     const [what, , [key = '']] = args
     await this.replicas.idle()
     const answer = await this.run(...args)
@@ -143,7 +143,7 @@ export class RedisLink {
   }
 
   /** The same for a step that prepares a change: if it rejects, the change was not made. */
-  async prepareDurably(...args: Parameters<RedisLink['run']>): Promise<unknown> {
+  async prepareDurably(...args: Parameters<RedisConnection['run']>): Promise<unknown> {
     try {
       return await this.runDurably(...args)
     } catch (error) {

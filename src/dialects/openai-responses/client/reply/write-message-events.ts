@@ -9,7 +9,7 @@ import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import { quote } from '../../../../wire/json/quote.js'
 import { encodeCitation } from './encode-citations.js'
 import { encodeLogprobs } from './encode-logprobs.js'
-import type { OutputWriter } from './output-writer.js'
+import type { OutputWriter } from './write-numbered-events.js'
 import { MessagePart, StreamedMessage } from './streamed-message.js'
 
 const NO_LOGPROBS = ',"logprobs":[]}\n\n'

@@ -9,7 +9,7 @@ import type { Retention, SumQuery, UsageSum } from '../../ledger.js'
 import { ACCOUNTS, AFTER_ALL, BUCKET_MS, requestIdIn, timePrefix } from './key-names.js'
 import type { LedgerKeys } from './key-names.js'
 import { LEDGER_SCRIPTS } from './scripts.js'
-import type { RedisLink } from '../connection/link.js'
+import type { RedisConnection } from '../connection/redis-connection.js'
 import { groupBy } from '../group-by.js'
 import { parseRecord, listOf, stringsOf } from '../keys/read-records.js'
 import { selectSums, byCost, useByKey } from '../../records/group-sums.js'
@@ -31,10 +31,10 @@ interface IndexedEntry {
 
 /** Queries on one connection. */
 export class RedisUsage {
-  private readonly link: RedisLink
+  private readonly link: RedisConnection
   private readonly names: LedgerKeys
 
-  constructor(link: RedisLink, names: LedgerKeys) {
+  constructor(link: RedisConnection, names: LedgerKeys) {
     this.link = link
     this.names = names
   }

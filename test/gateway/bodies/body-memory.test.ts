@@ -3,7 +3,7 @@
  * Method: the budget alone; `process/gateway/memory.test.ts` tests it in a running gateway.
  */
 import t from 'tap'
-import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'
+import { BodyMemory } from '../../../src/gateway/bodies/body-memory.js'
 import { GatewayError } from '../../../src/errors.js'
 import { isObject, type JsonObject } from '../../../src/chat/json.js'
 import { LongText, putLongText } from '../../../src/chat/long-text.js'
@@ -20,7 +20,7 @@ function refusal(step: () => void): readonly [string, number | undefined] | null
 }
 
 void t.test('the process, an account and a body each have a limit', (t) => {
-  const budget = new BodyBudget(1_000)
+  const budget = new BodyMemory(1_000)
   const [one, two, other] = [budget.open('a'), budget.open('a'), budget.open('b')]
   t.equal(
     refusal(() => one.take(300)),
@@ -63,7 +63,7 @@ void t.test('the process, an account and a body each have a limit', (t) => {
 
 void t.test('the memory of a body includes its text, its copies and its structure', (t) => {
   const chargeOf = (text: string): readonly [number, number] => {
-    const budget = new BodyBudget(1e9)
+    const budget = new BodyMemory(1e9)
     const holding = budget.open('a')
     const body: unknown = JSON.parse(text)
     if (!isObject(body)) throw new Error('no object')
@@ -94,7 +94,7 @@ void t.test('a long text is counted without decoding', (t) => {
   })
   const message: JsonObject = { role: 'user' }
   putLongText(message, 'content', long)
-  const budget = new BodyBudget(1e9)
+  const budget = new BodyMemory(1e9)
   const charged = (body: JsonObject): number => {
     const holding = budget.open('a')
     holding.endParsing(body)
@@ -111,7 +111,7 @@ void t.test('a long text is counted without decoding', (t) => {
 })
 
 void t.test('optional work gets a share, and only while half of the budget is free', (t) => {
-  const budget = new BodyBudget(1_000)
+  const budget = new BodyMemory(1_000)
   const has = (bytes: number): boolean => budget.hasSpareRoom('shadow', bytes, 0.1)
   t.ok(has(100))
   t.notOk(has(101), 'more than its share')
