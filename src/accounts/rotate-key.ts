@@ -6,7 +6,8 @@ import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Account, ApiKey } from './account.js'
-import { createKey, UNLIMITED_KEYS, type CreatedKey, type NewKey, type Plans } from './accounts.js'
+import { createKey, UNLIMITED_KEYS, type CreatedKey, type NewKey } from './create-key.js'
+import { type Plans } from './accounts.js'
 
 /** Time for which an account may have one key more than its plan allows. */
 export const ROTATION_MS = 24 * 3_600_000

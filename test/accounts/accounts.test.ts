@@ -6,6 +6,8 @@ import { inspect } from 'node:util'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import * as accounts from '../../src/accounts/accounts.js'
+import { createKey } from '../../src/accounts/create-key.js'
+import { revokeKey } from '../../src/accounts/revoke-key.js'
 import { hashPassword, isOutdated, isPassword, newPassword } from '../../src/accounts/password.js'
 import { digestOf, hasValidForm } from '../../src/accounts/key-secret.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
@@ -117,7 +119,7 @@ void t.test('the secret of a key is returned once and not stored', async (t) => 
     plan: 'starter',
     password: 'long enough',
   })
-  const { key, secret } = await accounts.createKey(store, PLANS, account, '  my laptop ')
+  const { key, secret } = await createKey(store, PLANS, account, '  my laptop ')
   t.ok(hasValidForm(secret))
   t.match(key, { name: 'my laptop', accountId: account.id, digest: digestOf(secret) })
   t.ok(secret.startsWith(key.prefix) && secret.endsWith(key.lastFour))
@@ -126,12 +128,12 @@ void t.test('the secret of a key is returned once and not stored', async (t) => 
   t.notOk(stored.includes(secret.slice(8, -4)), 'the hidden part is not stored')
 
   for (const name of ['', '   ', 'x'.repeat(101), 'a\nb', 'a\u001b[31m', 'a\u202eb', 'a\0b']) {
-    t.match(await refusal(accounts.createKey(store, PLANS, account, name)), {
+    t.match(await refusal(createKey(store, PLANS, account, name)), {
       kind: 'malformed_request',
       param: 'name',
     })
   }
-  await accounts.createKey(store, PLANS, account, '🔑'.repeat(100))
+  await createKey(store, PLANS, account, '🔑'.repeat(100))
 })
 
 void t.test('the plan limits the keys; a larger plan or a revocation allows another', async (t) => {
@@ -143,22 +145,20 @@ void t.test('the plan limits the keys; a larger plan or a revocation allows anot
   })
   const created = []
   for (let index = 0; index < 5; index += 1) {
-    created.push(await accounts.createKey(store, PLANS, account, `key ${index}`))
+    created.push(await createKey(store, PLANS, account, `key ${index}`))
   }
   const full = { kind: 'plan_limit', message: /'starter' allows 5 keys.*revoke.*larger plan/ }
-  t.match(await refusal(accounts.createKey(store, PLANS, account, 'sixth')), full)
+  t.match(await refusal(createKey(store, PLANS, account, 'sixth')), full)
 
   const [first] = created
-  await accounts.revokeKey(store, account.id, first?.key.id ?? '', { now: () => 9 })
-  await accounts.createKey(store, PLANS, account, 'sixth')
-  t.match(await refusal(accounts.createKey(store, PLANS, account, 'seventh')), full)
+  await revokeKey(store, account.id, first?.key.id ?? '', { now: () => 9 })
+  await createKey(store, PLANS, account, 'sixth')
+  t.match(await refusal(createKey(store, PLANS, account, 'seventh')), full)
 
   await accounts.setPlan(store, account.id, 'max')
   const larger = { ...account, plan: 'max' } as const
   await Promise.all(
-    Array.from({ length: 30 }, (_, index) =>
-      accounts.createKey(store, PLANS, larger, `m ${index}`),
-    ),
+    Array.from({ length: 30 }, (_, index) => createKey(store, PLANS, larger, `m ${index}`)),
   )
   t.equal((await allKeys(store, account.id)).length, 36)
   t.equal((await allKeys(store, account.id))[0]?.revokedAtMs, 9)
@@ -173,10 +173,10 @@ void t.test('unknown accounts, keys and plans are refused with the field named',
   })
   const unknownAccount = { ...account, id: 'acc_unknown' }
   t.match(await refusal(accounts.setPlan(store, unknownAccount.id, 'pro')), { param: 'account' })
-  t.match(await refusal(accounts.createKey(store, PLANS, unknownAccount, 'x')), {
+  t.match(await refusal(createKey(store, PLANS, unknownAccount, 'x')), {
     param: 'account',
   })
-  t.match(await refusal(accounts.revokeKey(store, account.id, 'key_x')), { param: 'key' })
+  t.match(await refusal(revokeKey(store, account.id, 'key_x')), { param: 'key' })
   t.equal(await accounts.findAccount(store, 'x@example.com'), null)
   t.equal(await accounts.findAccount(store, ''), null)
   t.same(['starter', 'pro', 'max', 'gold', '__proto__'].map(accounts.isPlanName), [

@@ -4,7 +4,8 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createAccount, createKey, type Plans } from '../../src/accounts/accounts.js'
+import { createAccount, type Plans } from '../../src/accounts/accounts.js'
+import { createKey } from '../../src/accounts/create-key.js'
 import { ROTATION_MS, rotateKey } from '../../src/accounts/rotate-key.js'
 import { GatewayError } from '../../src/errors.js'
 import { openStore } from '../../src/store/open-store.js'

@@ -6,7 +6,8 @@
  * other work.
  */
 import t from 'tap'
-import { createKey, findAccount } from '../../src/accounts/accounts.js'
+import { createKey } from '../../src/accounts/create-key.js'
+import { findAccount } from '../../src/accounts/accounts.js'
 import { openStore } from '../../src/store/open-store.js'
 import { EMAIL, startServe, type Served } from '../process/program.js'
 import { dirname, join } from 'node:path'

@@ -1,7 +1,7 @@
 /** Parses the options of a new key: limits, expiry, models. */
 import type { KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE, MAX_LABELS, type Labels } from '../../accounts/labels.js'
-import type { NewKey } from '../../accounts/accounts.js'
+import type { NewKey } from '../../accounts/create-key.js'
 import { UsageError } from '../usage-error.js'
 import { type OptionValues } from '../parse-action.js'
 

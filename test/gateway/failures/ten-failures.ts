@@ -5,7 +5,7 @@
 import { connect } from 'node:net'
 import type { Test } from 'tap'
 import type { KeyLimits } from '../../../src/accounts/account.js'
-import { createKey } from '../../../src/accounts/accounts.js'
+import { createKey } from '../../../src/accounts/create-key.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import type { Cause } from '../../../src/error-cause.js'
 import type { ErrorKind } from '../../../src/errors.js'

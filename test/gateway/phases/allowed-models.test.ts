@@ -3,7 +3,7 @@
  * Method: keys that are created in the store of a running gateway, and requests with them.
  */
 import t from 'tap'
-import { createKey, type NewKey } from '../../../src/accounts/accounts.js'
+import { createKey, type NewKey } from '../../../src/accounts/create-key.js'
 import { namesModel } from '../../../src/accounts/allowed-models.js'
 import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
 import { loadConfig } from '../../../src/config/load-config.js'

@@ -8,7 +8,8 @@
  */
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createKey, findAccount } from '../../../src/accounts/accounts.js'
+import { createKey } from '../../../src/accounts/create-key.js'
+import { findAccount } from '../../../src/accounts/accounts.js'
 import type { Labels } from '../../../src/accounts/labels.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { EMAIL, startServe, until, type Served } from '../program.js'

@@ -1,7 +1,8 @@
 /** Lists, creates, changes, rotates and revokes keys of the signed-in account. */
 import type { ApiKey, KeyLimits } from '../../../accounts/account.js'
 import type { Labels } from '../../../accounts/labels.js'
-import { checkedName, createKey, revokeKey, type NewKey } from '../../../accounts/accounts.js'
+import { checkedName, createKey, type NewKey } from '../../../accounts/create-key.js'
+import { revokeKey } from '../../../accounts/revoke-key.js'
 import { rotateKey } from '../../../accounts/rotate-key.js'
 import { GatewayError } from '../../../errors.js'
 import type { KeyUse } from '../../../store/ledger.js'
