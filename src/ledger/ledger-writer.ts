@@ -7,6 +7,7 @@ import type { Logger } from '../observe/log/log.js'
 import type { Reservation, Ledger } from '../store/ledger.js'
 import { PendingSettlements } from './pending-settlements.js'
 import type { LedgerEntry } from './entry.js'
+import { retentionAt } from './retention.js'
 import type { Segment } from './spool-segment.js'
 import type { Spool } from './spool.js'
 import { readSpoolLine, writeSpoolLine, type SpooledEntry } from './spool-line.js'
@@ -57,7 +58,6 @@ const ALARM_MS = 10_000
 const MAX_HELD = 20_000
 /** Entries of refused requests among them, so that these never displace an entry with a cost. */
 const MAX_HELD_REFUSALS = 10_000
-const DAY_MS = 86_400_000
 
 /** The ledger writer of one process. Holds timers until `close`. */
 export class LedgerWriter {
@@ -281,13 +281,7 @@ export class LedgerWriter {
   private async prune(): Promise<void> {
     if (performance.now() - this.prunedMs < PRUNE_MS) return
     this.prunedMs = performance.now()
-    const { keepDays, hoursDays, daysDays } = this.options.settings()
-    const nowMs = Date.now()
-    await this.options.ledger.prune({
-      entriesBeforeMs: nowMs - keepDays * DAY_MS,
-      hoursBeforeMs: nowMs - hoursDays * DAY_MS,
-      daysBeforeMs: nowMs - daysDays * DAY_MS,
-    })
+    await this.options.ledger.prune(retentionAt(Date.now(), this.options.settings()))
   }
 }
 

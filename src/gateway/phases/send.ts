@@ -1,5 +1,4 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
-import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Escrow } from '../../reasoning/escrow.js'
 import { Candidates } from '../attempts/try-candidates.js'
 import { Hedging } from '../attempts/hedge/hedging.js'
@@ -9,6 +8,7 @@ import { SendProgress } from '../attempts/send-progress.js'
 import { withKeptReply } from '../stored-responses/stored-responses.js'
 import type { Route } from './choose-route.js'
 import type { Call } from './receive.js'
+import type { ClientTerms } from './timeout-and-idempotency.js'
 
 /** The services for sending requests. */
 export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainedReplySlots'> {
@@ -26,12 +26,6 @@ export interface Outbound extends Pick<
   readonly reasoning: ReasoningUse
 }
 
-/** The settings that the client sends in headers. */
-export interface ClientTerms extends Pick<SendOptions, 'timeoutMs'> {
-  /** The value of `idempotency-key`; null if the client sent none. */
-  readonly idempotencyKey: string | null
-}
-
 /**
  * The account whose reasoning state of earlier turns is used, and whether the state of the reply is stored.
  */
@@ -39,8 +33,6 @@ export interface ReasoningUse {
   readonly accountId: string
   readonly isKept: boolean
 }
-
-const KEY_CHARS = 256
 
 /**
  * Starts the candidate loop. Its `reply` resolves at the first content. The loop handles the reply until it
@@ -78,17 +70,4 @@ export function send(
   })
   sending.start()
   return sending
-}
-
-/** Reads the client's settings from the headers of the request. */
-export function termsOf(req: HttpRequest): ClientTerms {
-  const key = headerOf(req, 'idempotency-key')?.slice(0, KEY_CHARS) ?? ''
-  const timeoutMs = timeoutOf(headerOf(req, 'x-request-timeout-ms'))
-  return { timeoutMs, idempotencyKey: key === '' ? null : key }
-}
-
-/** The client's deadline in ms; infinite if the header is absent or not a positive integer. */
-function timeoutOf(header: string | undefined): number {
-  const ms = header !== undefined && /^\d{1,9}$/.test(header) ? Number(header) : 0
-  return ms > 0 ? ms : Number.POSITIVE_INFINITY
 }

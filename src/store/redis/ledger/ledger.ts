@@ -18,6 +18,7 @@ import { ACCOUNTS, leaseMember, LedgerKeys } from './key-names.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
 import { LEDGER_SCRIPTS } from './scripts.js'
 import { Settlement, type SettledEntry } from './settlement.js'
+import { UsagePruning } from './prune-usage.js'
 import { RedisUsage } from './read-usage.js'
 
 /** Expired reservations that are read and settled together. */
@@ -30,6 +31,7 @@ const MAX_NAME_LENGTH = 400
 /** The ledger of a store, on connections of the engine. */
 export class RedisLedger implements Ledger {
   private readonly context: LedgerContext
+  private readonly pruning: UsagePruning
   private readonly usage: RedisUsage
   private readonly admissions: Admissions
   private readonly settlement: Settlement
@@ -46,6 +48,7 @@ export class RedisLedger implements Ledger {
     this.context = { link: ledger, names, clock: nowMs ?? (() => ''), slices, processName }
     // Queries may take longer.
     this.usage = new RedisUsage(admin, names)
+    this.pruning = new UsagePruning(admin, names)
     this.admissions = new Admissions(this.context)
     this.settlement = new Settlement(this.context)
     this.sliceReporter = new SliceReporter(this.context)
@@ -58,7 +61,7 @@ export class RedisLedger implements Ledger {
   readonly export: Ledger['export'] = (sinceMs) => this.usage.export(sinceMs)
   readonly keyUse: Ledger['keyUse'] = (query) => this.usage.keyUse(query)
   readonly lastUse: Ledger['lastUse'] = (accountId, ids) => this.usage.lastUse(accountId, ids)
-  readonly prune: Ledger['prune'] = (retention) => this.usage.prune(retention)
+  readonly prune: Ledger['prune'] = (retention) => this.pruning.prune(retention)
   readonly budgets: Ledger['budgets']
   readonly limitStates: Ledger['limitStates'] = (accountId, demands) =>
     this.admissions.limitStates(accountId, demands)

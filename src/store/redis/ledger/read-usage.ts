@@ -1,11 +1,11 @@
 /**
- * Queries of the ledger in Redis, and pruning. Long reads are split into batches, on a connection that no request uses.
+ * Queries of the ledger in Redis. Long reads are split into batches, on a connection that no request uses.
  */
 import { matchesEntry } from '../../records/entry-filter.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { damaged, unavailable } from '../../errors.js'
 import type { EntryPage, EntryQuery, KeyUse, KeyUseQuery } from '../../ledger.js'
-import type { Retention, SumQuery, UsageSum } from '../../ledger.js'
+import type { SumQuery, UsageSum } from '../../ledger.js'
 import { ACCOUNTS, AFTER_ALL, BUCKET_MS, requestIdIn, timePrefix } from './key-names.js'
 import type { LedgerKeys } from './key-names.js'
 import { LEDGER_SCRIPTS } from './scripts.js'
@@ -16,7 +16,7 @@ import { selectSums, byCost, useByKey } from '../../records/group-sums.js'
 import { readEntry } from '../../records/entry-text.js'
 import { newSum, setCounter, sumFromCounters, type SumCounters } from '../../records/count-usage.js'
 
-/** Entries read, or removed, in one batch. */
+/** Entries read in one batch. */
 const BATCH = 250
 /** Entries scanned for one page; if no more match, the page is short and its cursor continues there. */
 const MAX_SCANNED = 10_000
@@ -136,46 +136,6 @@ export class RedisUsage {
       })
     }
     return uses
-  }
-
-  async prune({ entriesBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
-    let count = 0
-    for (const account of await this.accounts()) {
-      count += await this.pruneRows(account, entriesBeforeMs)
-      await this.pruneSums(account, 'hour', hoursBeforeMs)
-      await this.pruneSums(account, 'day', daysBeforeMs)
-    }
-    return count
-  }
-
-  private async pruneRows(account: string, beforeMs: number): Promise<number> {
-    const what = 'pruning entries'
-    const order = this.names.order(account)
-    const keys = [this.names.entries(account), this.names.ids(account), order]
-    for (let count = 0; ;) {
-      const range = [order, '-', `(${timePrefix(beforeMs)}`, 'LIMIT', 0, BATCH]
-      const names = stringsOf(await this.link.send(what, 'zrangebylex', range))
-      if (names.length === 0) return count
-      const args = names.flatMap((name) => [requestIdIn(name), name, `${name}\0${account}`])
-      await this.link.run(
-        what,
-        LEDGER_SCRIPTS.deleteEntries,
-        [...keys, this.names.allOrder ?? order],
-        args,
-      )
-      count += names.length
-    }
-  }
-
-  private async pruneSums(account: string, by: 'hour' | 'day', beforeMs: number): Promise<void> {
-    const what = 'pruning sums'
-    const length = BUCKET_MS[by]
-    const buckets = this.names.buckets(account, by)
-    const range = [buckets, '-inf', `(${Math.floor(beforeMs / length) * length}`]
-    for (const start of listOf(await this.link.send(what, 'zrangebyscore', range)).map(Number)) {
-      await this.link.send(what, 'del', [this.names.sum(account, by, start)])
-      await this.link.send(what, 'zrem', [buckets, start])
-    }
   }
 
   /** A batch of entries of one account or of all, in order; in a Cluster, merged from all accounts. */
