@@ -3,14 +3,14 @@
  *
  * Source: OpenAI API reference, "The chat completion object", read 2026-11-20.
  */
-import type { Citation } from '../../../chat/event.js'
 import type { Reply, ToolBlock } from '../../../chat/reply/fold.js'
 import type { JsonObject, JsonValue } from '../../../chat/json.js'
 import type { TokenLogprob } from '../../../chat/reply/logprobs.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { TextSizer, type SizedText } from '../../../wire/frames/sized-text.js'
 import type { Choice, Seed } from '../../dialect.js'
-import { Details, signatureOut } from '../shared/reasoning.js'
+import { Details, signatureOut } from '../shared/reasoning-state.js'
+import { encodeCitation } from './reply/encode-citations.js'
 import { encodeLogprobs } from './reply/encode-logprobs.js'
 import { encodeUsage } from './reply/encode-usage.js'
 import { encodeFinishReason } from './reply/map-stop-reason.js'
@@ -93,7 +93,7 @@ function membersOf(
       case 'text': {
         const before: string = text ?? ''
         for (const citation of block.citations)
-          annotations.push(...annotation(citation, before.length))
+          annotations.push(...encodeCitation(citation, before.length))
         text = before + block.text
         signature = block.signature ?? signature
         break
@@ -162,16 +162,4 @@ function argumentsOf(block: ToolBlock): string {
 /** An image in OpenRouter's form, beside the content. OpenAI's chat completions has no images in replies. */
 export function imageOut(url: string, index: number): JsonObject {
   return { type: 'image_url', index, image_url: { url } }
-}
-
-/**
- * A citation as a `url_citation`; empty if it has no URL. `offset` is the length of the message's text before the cited
- * block, in UTF-16 units.
- */
-export function annotation(citation: Citation, offset: number): JsonObject[] {
-  if (citation.url === undefined) return []
-  const inner: JsonObject = { url: citation.url, title: citation.title ?? '' }
-  inner['start_index'] = offset + (citation.start ?? 0)
-  inner['end_index'] = offset + (citation.end ?? citation.start ?? 0)
-  return [{ type: 'url_citation', url_citation: inner }]
 }

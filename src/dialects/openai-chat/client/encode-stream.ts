@@ -9,9 +9,10 @@ import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import { TextFrames } from '../../../wire/frames/text-frames.js'
 import type { ChoicePosition, Seed, StreamEncoder } from '../../dialect.js'
-import { Details, signatureOut } from '../shared/reasoning.js'
+import { Details, signatureOut } from '../shared/reasoning-state.js'
 import { encodeStreamError } from './encode-error.js'
-import { annotation, imageOut } from './encode-reply.js'
+import { imageOut } from './encode-reply.js'
+import { encodeCitation } from './reply/encode-citations.js'
 import { encodeLogprobs } from './reply/encode-logprobs.js'
 import { encodeUsage } from './reply/encode-usage.js'
 import { encodeFinishReason } from './reply/map-stop-reason.js'
@@ -99,7 +100,7 @@ export class ChunkEncoder implements StreamEncoder {
         if (this.details !== null) this.thought += event.text
         return this.text('reasoning_content', event.text)
       case 'citation':
-        for (const note of annotation(event.citation, this.starts.get(event.index) ?? 0)) {
+        for (const note of encodeCitation(event.citation, this.starts.get(event.index) ?? 0)) {
           this.delta(`{"annotations":[${JSON.stringify(note)}]}`)
         }
         return

@@ -3,6 +3,7 @@
  * the client returns on the next turn. Its checksum detects tokens that a client changed. It is not
  * encrypted: providers encrypt state that must stay secret (decision 0054).
  */
+import { PROVIDER } from '../../shared/constants.js'
 
 /** The prefix of every token. Anthropic's signatures are base64, which has no dot. */
 const PREFIX = 'sluice1.'
@@ -54,4 +55,10 @@ function checksumOf(letter: string, state: string): string {
     hash = Math.imul(hash ^ state.charCodeAt(at), 0x01000193)
   }
   return (hash >>> 0).toString(16).padStart(CHECK_CHARS, '0')
+}
+
+/** The signature of a thinking block: Anthropic's own, or the gateway's token for other upstreams. */
+export function encodeSignature(origin: string | undefined, signature: string | undefined): string {
+  if (origin === PROVIDER) return signature ?? ''
+  return sealThinking(origin ?? '', signature ?? '')
 }

@@ -3,24 +3,11 @@
  */
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import { longTextOf, longTextPart } from '../../../../chat/long-text.js'
-import type { MediaSource, OpaquePart, TextPart, UserPart } from '../../../../chat/request.js'
-import { given, object, refuse, string, text } from '../../../../wire/json/check-fields.js'
-import { standardBase64 } from '../../../../wire/standard-base64.js'
+import type { OpaquePart, TextPart, UserPart } from '../../../../chat/request.js'
+import { given, object, refuse, string } from '../../../../wire/json/check-fields.js'
 import { PROVIDER } from '../../shared/constants.js'
+import { decodeFileData, decodeInlineData } from './decode-media.js'
 import { message } from './proto-fields.js'
-
-const MAX_URI = 8_192
-const MAX_FILENAME = 1_024
-const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,128}(?:;.*)?$/
-
-/** Media types of audio, and the format names of other dialects. */
-const AUDIO: ReadonlyMap<string, string> = new Map([
-  ['audio/wav', 'wav'],
-  ['audio/x-wav', 'wav'],
-  ['audio/wave', 'wav'],
-  ['audio/mp3', 'mp3'],
-  ['audio/mpeg', 'mp3'],
-])
 
 /** Members of a part, of which it has exactly one. */
 const KINDS = [
@@ -70,8 +57,8 @@ export function textPart({ item, path }: Part): TextPart {
 
 /** The media of a user's or tool's part; null for a part that only Gemini upstreams support. */
 export function mediaPart({ item, kind, path }: Part): UserPart | null {
-  if (kind === 'inlineData') return inlineData(item['inlineData'], `${path}.inlineData`)
-  if (kind === 'fileData') return fileData(item['fileData'], `${path}.fileData`)
+  if (kind === 'inlineData') return decodeInlineData(item['inlineData'], `${path}.inlineData`)
+  if (kind === 'fileData') return decodeFileData(item['fileData'], `${path}.fileData`)
   return null
 }
 
@@ -81,66 +68,6 @@ export function mediaPart({ item, kind, path }: Part): UserPart | null {
  */
 export function opaquePart({ item }: Part): OpaquePart {
   return { type: 'opaque', provider: PROVIDER, block: item }
-}
-
-function inlineData(value: JsonValue | undefined, path: string): UserPart {
-  const blob = message(value, path)
-  const mediaType = mediaTypeOf(blob['mimeType'], `${path}.mimeType`)
-  const data = string(blob['data'], `${path}.data`)
-  if (data === '') refuse(`${path}.data`, 'must hold base64 data')
-  const format = AUDIO.get(mediaType)
-  if (format !== undefined) return { type: 'audio', format, data: standardBase64(data) }
-  const source = inlineSource(mediaType, data)
-  return mediaType.startsWith('image/')
-    ? { type: 'image', source }
-    : { type: 'file', source, ...filename(blob, path) }
-}
-
-/** Inline data. Python clients send the URL-safe alphabet, which is converted on first access. */
-function inlineSource(mediaType: string, given: string): MediaSource {
-  let standard: string | null = null
-  return {
-    kind: 'base64',
-    mediaType,
-    get data() {
-      standard ??= standardBase64(given)
-      return standard
-    },
-  }
-}
-
-function fileData(value: JsonValue | undefined, path: string): UserPart {
-  const file = message(value, path)
-  const uri = text(file['fileUri'], `${path}.fileUri`, MAX_URI)
-  const { mimeType } = file
-  const mediaType = given(mimeType) ? mediaTypeOf(mimeType, `${path}.mimeType`) : ''
-  const source = sourceOf(uri)
-  return mediaType.startsWith('image/')
-    ? { type: 'image', source }
-    : { type: 'file', source, ...filename(file, path) }
-}
-
-/** The source of a URI: files in Google's Files API are readable only by Google, other web URLs by all. */
-function sourceOf(uri: string): MediaSource {
-  const isOwn = /^https:\/\/generativelanguage\.googleapis\.com\//i.test(uri)
-  if (!isOwn && /^https?:\/\//i.test(uri)) return { kind: 'url', url: uri }
-  return { kind: 'file-id', id: uri, origin: PROVIDER }
-}
-
-function filename(holder: JsonObject, path: string): { filename?: string } {
-  const name = holder['displayName']
-  return given(name) && name !== ''
-    ? { filename: text(name, `${path}.displayName`, MAX_FILENAME) }
-    : {}
-}
-
-/** The media type in lower case, without parameters. */
-function mediaTypeOf(value: JsonValue | undefined, path: string): string {
-  if (typeof value !== 'string' || !MEDIA_TYPE.test(value)) {
-    refuse(path, 'must be a media type such as image/png')
-  }
-  const [type = ''] = value.split(';', 1)
-  return type.toLowerCase()
 }
 
 /** The object of a call or result; empty if absent. */

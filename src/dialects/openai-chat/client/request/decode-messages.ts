@@ -17,7 +17,11 @@ import {
 import { toolName } from '../../../../wire/openai/tool-names.js'
 import { contentOf } from '../../../../wire/openai/content-parts.js'
 import { assistantParts, textParts, userParts } from './decode-content.js'
-import { decodeReasoning, attachSignatures, thoughtSignature } from '../../shared/reasoning.js'
+import {
+  decodeReasoning,
+  attachSignatures,
+  thoughtSignature,
+} from '../../shared/reasoning-state.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 

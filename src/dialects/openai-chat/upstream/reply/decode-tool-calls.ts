@@ -7,7 +7,7 @@ import {
   objectOf,
   stringOf,
 } from '../../../../chat/json.js'
-import { thoughtSignature } from '../../shared/reasoning.js'
+import { thoughtSignature } from '../../shared/reasoning-state.js'
 
 /** One fragment of a call. Members that the upstream did not send are empty. */
 export interface CallFragment {

@@ -13,7 +13,7 @@ import type {
 import { GatewayError } from '../../../../errors.js'
 import { wireCallId, wireName } from '../../../../wire/openai/tool-names.js'
 import type { Losses } from '../../../dialect.js'
-import { signatureOut } from '../../shared/reasoning.js'
+import { signatureOut } from '../../shared/reasoning-state.js'
 import { MAX_CALL_ID } from '../../shared/constants.js'
 
 /** All turns. Images and files of tool results follow the results of the turn as a user message. */
