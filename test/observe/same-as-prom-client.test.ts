@@ -4,7 +4,8 @@
  */
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import t from 'tap'
-import { aggregate, aggregateText, MetricSet } from '../../src/observe/metrics/capped-registry.js'
+import { aggregate, aggregateText } from '../../src/observe/metrics/aggregate-processes.js'
+import { MetricSet } from '../../src/observe/metrics/capped-registry.js'
 
 const BUCKETS = [0.001, 0.05, 1, 30]
 const HELP = 'A help with a \\ and\na second line.'

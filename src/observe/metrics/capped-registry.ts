@@ -2,7 +2,8 @@
  * prom-client's registry, counters and gauges with a cap on the number of exported lines, so that no client can make the
  * page grow. `metrics.ts` names the metrics.
  */
-import { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
+import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
+import { collectFrom } from './aggregate-processes.js'
 import { type Distribution, SeriesHistogram } from './histogram.js'
 import type { Collected, Definition } from './metric.js'
 
@@ -171,26 +172,4 @@ function countsOf(counter: Counter): (values: readonly string[]) => Count {
       },
     }
   }
-}
-
-/** Combines the metrics of several processes, each by its own aggregator. */
-export function aggregate(processes: readonly Collected[][]): Promise<Collected[]> {
-  return collectFrom(AggregatorRegistry.aggregate([...processes]))
-}
-
-/** Like `aggregate`, in Prometheus's text format. */
-export function aggregateText(processes: readonly Collected[][]): Promise<string> {
-  return AggregatorRegistry.aggregate([...processes]).metrics()
-}
-
-/** Values that are not finite (a mean of nothing) are omitted, since JSON cannot represent them. */
-async function collectFrom(registry: Pick<Registry, 'getMetricsAsJSON'>): Promise<Collected[]> {
-  const metrics = await registry.getMetricsAsJSON()
-  return metrics.map((metric) => ({
-    name: metric.name,
-    help: metric.help,
-    type: String(metric.type),
-    aggregator: metric.aggregator,
-    values: metric.values.filter((sample) => Number.isFinite(sample.value)),
-  }))
 }

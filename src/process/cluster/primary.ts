@@ -7,7 +7,7 @@
  * pings each worker every second, and kills and replaces one that sends nothing for ten pings.
  */
 import cluster from 'node:cluster'
-import { aggregateText } from '../../observe/metrics/capped-registry.js'
+import { aggregateText } from '../../observe/metrics/aggregate-processes.js'
 import type { Readiness } from '../ops/readiness.js'
 import type { ToWorker } from './messages.js'
 import type { Primary, PrimaryOptions, RestartOptions, WorkerStatus } from './primary-types.js'

@@ -1,6 +1,6 @@
 /** The metrics of exited workers: the sums of counters must not fall when a worker exits. */
 import type { Collected } from '../../observe/metrics/metric.js'
-import { aggregate } from '../../observe/metrics/capped-registry.js'
+import { aggregate } from '../../observe/metrics/aggregate-processes.js'
 
 /** More sets are added up into one. */
 const MAX_SETS = 8
