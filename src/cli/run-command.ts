@@ -7,7 +7,7 @@ import { COMMANDS } from './commands.js'
 import { didYouMean } from '../config/suggest-spelling.js'
 import { packageVersion } from '../files/package-file.js'
 import { printFailure } from './exit-status.js'
-import { outputFailure, OutputFailed } from './standard-output.js'
+import { outputFailure, OutputFailed } from './output/standard-output.js'
 import { UsageError, usageMessage } from './usage-error.js'
 
 async function main(argv: readonly string[]): Promise<number> {

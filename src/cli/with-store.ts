@@ -12,7 +12,7 @@ import type { Store } from '../store/store.js'
 import { configInForce } from './config-in-force.js'
 import { configPath } from './config-option.js'
 import { reporting } from './exit-status.js'
-import { outputReady, printLine } from './standard-output.js'
+import { outputReady, printLine } from './output/standard-output.js'
 import { UsageError } from './usage-error.js'
 
 /** Input and output of a command; the process's own streams except in tests. */

@@ -46,7 +46,7 @@ const RETRY_MS = 1_000
 const MAINTENANCE_MS = 10_000
 /** Time after an outage to settle the requests that ended during it, before they count as lost. */
 const GRACE_MS = 30_000
-/** Interval of deleting entries and sums that are older than the configured limits. */
+/** Interval of deleting entries and sums that are older than configured; the first time is at the start. */
 const PRUNE_MS = 600_000
 /** Number of spooled entries that are settled at the same time. */
 const BATCH = 64
@@ -65,7 +65,7 @@ export class LedgerWriter {
   private readonly pending: PendingSettlements
   private maintenanceTimer: NodeJS.Timeout | null = null
   private runningMaintenance: Promise<void> | null = null
-  private prunedMs = performance.now()
+  private prunedMs = Number.NEGATIVE_INFINITY
   private alarmedMs = -ALARM_MS
   private isUnavailable = false
   /** When the last outage was noticed, and when it ended. */

@@ -248,6 +248,16 @@ void t.test(
   },
 )
 
+void t.test('data older than configured are deleted soon after the start', async (t) => {
+  const { ledger } = stage(t)
+  const beganMs = Date.now()
+  await until(() => ledger.pruned.length > 0)
+  const dayMs = 86_400_000
+  for (const atMs of Object.values(ledger.pruned[0] ?? {})) {
+    t.ok(atMs >= beganMs - dayMs && atMs <= Date.now() - dayMs, `one day before: ${atMs}`)
+  }
+})
+
 void t.test('closing empties the spool', async (t) => {
   const { ledgerWriter, ledger, spool } = stage(t)
   ledger.mode = 'refuses'

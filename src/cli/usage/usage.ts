@@ -97,8 +97,7 @@ export async function runUsage(
   const summary = {
     grouping: groupingOf(values.by),
     filter: await filterOf(session.store, values),
-    fromMs: sinceOf(values.since ?? '30d', nowMs),
-    untilMs: untilOf(values.until, nowMs),
+    ...rangeOf(values, '30d', nowMs),
     json: values.json === true,
   }
   return summarise(session, summary, nowMs)
@@ -119,8 +118,18 @@ export function sinceOf(text: string, nowMs: number, option = '--since'): number
   return atMs
 }
 
-function untilOf(text: string | undefined, nowMs: number): number | null {
-  return text === undefined ? null : sinceOf(text, nowMs, '--until')
+/** The range of `--since` and `--until`; its end is exclusive, and null for now. Throws `UsageError`. */
+function rangeOf(
+  { since, until }: { readonly since?: string | undefined; readonly until?: string | undefined },
+  from: string,
+  nowMs: number,
+): { fromMs: number; untilMs: number | null } {
+  const fromMs = sinceOf(since ?? from, nowMs)
+  const untilMs = until === undefined ? null : sinceOf(until, nowMs, '--until')
+  if (since !== undefined && untilMs !== null && untilMs <= fromMs) {
+    throw new UsageError(`--until ${until ?? ''} must be later than --since ${since}`)
+  }
+  return { fromMs, untilMs }
 }
 
 async function exportRows(
@@ -132,8 +141,7 @@ async function exportRows(
   const isCsv = values.format === 'csv'
   const query = {
     filter: await filterOf(store, values),
-    fromMs: sinceOf(values.since ?? '1970-01-01', nowMs),
-    untilMs: untilOf(values.until, nowMs),
+    ...rangeOf(values, '1970-01-01', nowMs),
   }
   if (isCsv) terminal.out(csvHeader())
   for await (const rows of entriesOf(session, query)) {

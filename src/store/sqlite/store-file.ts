@@ -9,7 +9,7 @@ const WATCH_MS = 250
 
 /**
  * Makes the file, its log and its index private to their user. SQLite creates the log with the mode of the file. Files
- * of another user are left as they are.
+ * of another user are left unchanged.
  */
 export function makeFilesPrivate(path: string): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
